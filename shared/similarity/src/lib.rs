@@ -1,0 +1,7 @@
+//! The mathematics of Kindred: no I/O, no clock, no hidden randomness.
+//!
+//! Everything here is a function of its arguments. Randomness comes from named streams of one
+//! [`seed::Seed`]; threads (rayon) never change a result, because reductions keep index order.
+
+pub mod cohort;
+pub mod seed;
