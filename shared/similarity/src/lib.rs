@@ -4,4 +4,9 @@
 //! [`seed::Seed`]; threads (rayon) never change a result, because reductions keep index order.
 
 pub mod cohort;
+pub mod lbfgs;
+pub mod linear_algebra;
+pub mod moments;
+pub mod prox;
 pub mod seed;
+pub mod standardise;
