@@ -127,7 +127,11 @@ impl Search {
     fn new(point: Array2<f64>) -> Self {
         let point = point.as_standard_layout().into_owned();
         let zeros = || Array2::zeros(point.raw_dim());
-        let correction = || Correction { step: zeros(), change: zeros(), scale: 0.0 };
+        let correction = || Correction {
+            step: zeros(),
+            change: zeros(),
+            scale: 0.0,
+        };
         Self {
             gradient: zeros(),
             value: f64::INFINITY,
@@ -171,8 +175,18 @@ impl Search {
 
     /// direction <- -H gradient by the two-loop recursion.
     fn aim(&mut self) {
-        let Self { direction, gradient, corrections, coefficients, used, newest, .. } = self;
-        Zip::from(&mut *direction).and(&*gradient).for_each(|d, g| *d = -g);
+        let Self {
+            direction,
+            gradient,
+            corrections,
+            coefficients,
+            used,
+            newest,
+            ..
+        } = self;
+        Zip::from(&mut *direction)
+            .and(&*gradient)
+            .for_each(|d, g| *d = -g);
         let at = |age: usize| (*newest + MEMORY - 1 - age) % MEMORY;
         for age in 0..*used {
             let pair = &corrections[at(age)];
@@ -203,9 +217,17 @@ impl Search {
         let value = objective(&self.trial, &mut self.trial_gradient);
         let slope = dot(&self.trial_gradient, &self.direction);
         if value.is_finite() && slope.is_finite() {
-            Sample { length, value, slope }
+            Sample {
+                length,
+                value,
+                slope,
+            }
         } else {
-            Sample { length, value: f64::INFINITY, slope: f64::INFINITY }
+            Sample {
+                length,
+                value: f64::INFINITY,
+                slope: f64::INFINITY,
+            }
         }
     }
 
@@ -216,7 +238,11 @@ impl Search {
         slope: f64,
         first: f64,
     ) -> Option<f64> {
-        let origin = Sample { length: 0.0, value: self.value, slope };
+        let origin = Sample {
+            length: 0.0,
+            value: self.value,
+            slope,
+        };
         // rounding of the objective: differences below it say nothing about decrease
         let rounding = 4.0 * f64::EPSILON * self.value.abs();
         let (mut low, mut high) = (origin, None::<Sample>);
@@ -290,7 +316,11 @@ fn cubic_minimum(a: Sample, b: Sample) -> f64 {
     let d2 = (b.length - a.length).signum() * square.sqrt();
     let share = (b.slope + d2 - d1) / (b.slope - a.slope + 2.0 * d2);
     let minimum = b.length - (b.length - a.length) * share;
-    if minimum.is_finite() { minimum } else { f64::INFINITY }
+    if minimum.is_finite() {
+        minimum
+    } else {
+        f64::INFINITY
+    }
 }
 
 /// A trial inside the bracket: the cubic's minimum, kept a tenth away from both ends.
@@ -302,7 +332,11 @@ fn between(low: Sample, high: Sample) -> f64 {
     let (left, right) = (low.length.min(high.length), low.length.max(high.length));
     let margin = 0.1 * (right - left);
     let minimum = cubic_minimum(low, high);
-    if minimum.is_finite() { minimum.clamp(left + margin, right - margin) } else { middle }
+    if minimum.is_finite() {
+        minimum.clamp(left + margin, right - margin)
+    } else {
+        middle
+    }
 }
 
 fn dot(left: &Array2<f64>, right: &Array2<f64>) -> f64 {
@@ -317,7 +351,10 @@ mod tests {
     use super::*;
     use ndarray::array;
 
-    const TIGHT: Limits = Limits { gradient_tolerance: 1e-9, iterations: 500 };
+    const TIGHT: Limits = Limits {
+        gradient_tolerance: 1e-9,
+        iterations: 500,
+    };
 
     fn rosenbrock(x: &Array2<f64>, gradient: &mut Array2<f64>) -> f64 {
         let (x, y) = (x[[0, 0]], x[[0, 1]]);
@@ -330,7 +367,11 @@ mod tests {
     fn it_finds_the_minimum_of_rosenbrock() {
         let found = minimise(rosenbrock, array![[-1.2, 1.0]], TIGHT);
         assert_eq!(found.status, Status::Converged);
-        assert!((found.point - array![[1.0, 1.0]]).iter().all(|x| x.abs() < 1e-8));
+        assert!(
+            (found.point - array![[1.0, 1.0]])
+                .iter()
+                .all(|x| x.abs() < 1e-8)
+        );
         assert!(found.iterations < 60, "{} iterations", found.iterations);
     }
 
@@ -344,7 +385,11 @@ mod tests {
         };
         let found = minimise(quadratic, Array2::zeros((2, 5)), TIGHT);
         assert_eq!(found.status, Status::Converged);
-        assert!((&weights * &(found.point - &wanted)).iter().all(|x| x.abs() < 1e-8));
+        assert!(
+            (&weights * &(found.point - &wanted))
+                .iter()
+                .all(|x| x.abs() < 1e-8)
+        );
     }
 
     #[test]
@@ -362,9 +407,15 @@ mod tests {
 
     #[test]
     fn limits_are_kept_and_reported() {
-        let limits = Limits { iterations: 3, ..TIGHT };
+        let limits = Limits {
+            iterations: 3,
+            ..TIGHT
+        };
         let found = minimise(rosenbrock, array![[-1.2, 1.0]], limits);
-        assert_eq!((found.status, found.iterations), (Status::IterationLimit, 3));
+        assert_eq!(
+            (found.status, found.iterations),
+            (Status::IterationLimit, 3)
+        );
         assert!(found.value < found.value_at_start);
     }
 

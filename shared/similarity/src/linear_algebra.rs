@@ -181,7 +181,10 @@ impl Cholesky {
         let solved = self
             .lower
             .solve_triangular(UPLO::Lower, Diag::NonUnit, right)
-            .and_then(|half| self.upper.solve_triangular(UPLO::Upper, Diag::NonUnit, &half));
+            .and_then(|half| {
+                self.upper
+                    .solve_triangular(UPLO::Upper, Diag::NonUnit, &half)
+            });
         solved.expect("a Cholesky factor has a positive diagonal, and the rows agree")
     }
 }
@@ -202,7 +205,8 @@ pub struct SymmetricEigen {
 pub fn symmetric_eigen(matrix: &Array2<f64>) -> Result<SymmetricEigen, LinearAlgebraError> {
     use_one_blas_thread();
     let size = matrix.nrows();
-    let (values, vectors) =
-        matrix.eigh(UPLO::Lower).map_err(|_| LinearAlgebraError::NoEigenvalues { size })?;
+    let (values, vectors) = matrix
+        .eigh(UPLO::Lower)
+        .map_err(|_| LinearAlgebraError::NoEigenvalues { size })?;
     Ok(SymmetricEigen { values, vectors })
 }

@@ -73,7 +73,9 @@ impl ColumnMoments {
         match &column.values {
             Values::Numeric(values) => {
                 if values.iter().any(|value| value.is_infinite()) {
-                    return Err(MomentsError::NotFinite { column: column.name.clone() });
+                    return Err(MomentsError::NotFinite {
+                        column: column.name.clone(),
+                    });
                 }
                 let observed = || values.iter().copied().filter(|value| !value.is_nan());
                 let count = observed().count() as u64;
@@ -111,7 +113,12 @@ impl ColumnMoments {
     pub fn merge(&mut self, other: &Self) -> Result<(), MomentsError> {
         match (self, other) {
             (
-                Self::Numeric { count, sum, sum_squares, missing },
+                Self::Numeric {
+                    count,
+                    sum,
+                    sum_squares,
+                    missing,
+                },
                 Self::Numeric {
                     count: other_count,
                     sum: other_sum,
@@ -127,7 +134,10 @@ impl ColumnMoments {
             }
             (
                 Self::Categorical { counts, missing },
-                Self::Categorical { counts: other_counts, missing: other_missing },
+                Self::Categorical {
+                    counts: other_counts,
+                    missing: other_missing,
+                },
             ) => {
                 if counts.len() != other_counts.len() {
                     return Err(MomentsError::LevelsMismatch {
@@ -135,7 +145,10 @@ impl ColumnMoments {
                         wanted: counts.len(),
                     });
                 }
-                counts.iter_mut().zip(other_counts).for_each(|(count, other)| *count += other);
+                counts
+                    .iter_mut()
+                    .zip(other_counts)
+                    .for_each(|(count, other)| *count += other);
                 *missing += other_missing;
                 Ok(())
             }
@@ -175,7 +188,11 @@ fn compensated_sum(values: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut lost) = (0.0_f64, 0.0);
     for value in values {
         let next = sum + value;
-        lost += if sum.abs() >= value.abs() { (sum - next) + value } else { (value - next) + sum };
+        lost += if sum.abs() >= value.abs() {
+            (sum - next) + value
+        } else {
+            (value - next) + sum
+        };
         sum = next;
     }
     sum + lost
@@ -189,13 +206,24 @@ mod tests {
 
     fn numeric(values: Vec<f64>) -> ColumnMoments {
         let values = Values::Numeric(Array1::from(values));
-        ColumnMoments::of_column(&Column { name: "age".into(), values }).unwrap()
+        ColumnMoments::of_column(&Column {
+            name: "age".into(),
+            values,
+        })
+        .unwrap()
     }
 
     fn categorical(codes: Vec<u32>) -> ColumnMoments {
         let levels = ["1", "2", "3"].map(String::from).to_vec();
-        let values = Values::Categorical { codes: Array1::from(codes), levels };
-        ColumnMoments::of_column(&Column { name: "cp".into(), values }).unwrap()
+        let values = Values::Categorical {
+            codes: Array1::from(codes),
+            levels,
+        };
+        ColumnMoments::of_column(&Column {
+            name: "cp".into(),
+            values,
+        })
+        .unwrap()
     }
 
     fn integers() -> impl Strategy<Value = Vec<f64>> {
@@ -238,15 +266,47 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let mut age = numeric(vec![1.0]);
-        assert_eq!(age.merge(&categorical(vec![0])), Err(MomentsError::KindMismatch));
+        assert_eq!(
+            age.merge(&categorical(vec![0])),
+            Err(MomentsError::KindMismatch)
+        );
         let mut levels = categorical(vec![0]);
-        let two = ColumnMoments::Categorical { counts: vec![1, 2], missing: 0 };
-        assert_eq!(levels.merge(&two), Err(MomentsError::LevelsMismatch { found: 2, wanted: 3 }));
+        let two = ColumnMoments::Categorical {
+            counts: vec![1, 2],
+            missing: 0,
+        };
+        assert_eq!(
+            levels.merge(&two),
+            Err(MomentsError::LevelsMismatch {
+                found: 2,
+                wanted: 3
+            })
+        );
         let infinite = Values::Numeric(Array1::from(vec![f64::INFINITY]));
-        let refused = ColumnMoments::of_column(&Column { name: "age".into(), values: infinite });
-        assert_eq!(refused, Err(MomentsError::NotFinite { column: "age".into() }));
-        let unknown = Values::Categorical { codes: Array1::from(vec![2]), levels: vec![] };
-        let refused = ColumnMoments::of_column(&Column { name: "cp".into(), values: unknown });
-        assert_eq!(refused, Err(MomentsError::UnknownLevel { column: "cp".into(), levels: 0 }));
+        let refused = ColumnMoments::of_column(&Column {
+            name: "age".into(),
+            values: infinite,
+        });
+        assert_eq!(
+            refused,
+            Err(MomentsError::NotFinite {
+                column: "age".into()
+            })
+        );
+        let unknown = Values::Categorical {
+            codes: Array1::from(vec![2]),
+            levels: vec![],
+        };
+        let refused = ColumnMoments::of_column(&Column {
+            name: "cp".into(),
+            values: unknown,
+        });
+        assert_eq!(
+            refused,
+            Err(MomentsError::UnknownLevel {
+                column: "cp".into(),
+                levels: 0
+            })
+        );
     }
 }

@@ -57,7 +57,11 @@ mod tests {
     #[test]
     fn a_row_of_three_four_shrinks_along_itself() {
         let result = shrunk(&array![[3.0, 4.0], [0.3, 0.4]], 1.0);
-        assert!((&result - &array![[2.4, 3.2], [0.0, 0.0]]).iter().all(|x| x.abs() < 1e-15));
+        assert!(
+            (&result - &array![[2.4, 3.2], [0.0, 0.0]])
+                .iter()
+                .all(|x| x.abs() < 1e-15)
+        );
     }
 
     proptest! {

@@ -81,7 +81,9 @@ pub enum StandardiseError {
         column: String,
     },
     /// A number of a row is NaN or infinite, or its scale is not positive.
-    #[error("row {row} has a {field} that is not usable; wanted finite numbers and a scale above 0")]
+    #[error(
+        "row {row} has a {field} that is not usable; wanted finite numbers and a scale above 0"
+    )]
     Unusable {
         /// The row's name.
         row: String,
@@ -118,7 +120,11 @@ impl MatrixRow {
         transform: Transform,
         scaling: Scaling,
     ) -> Result<Self, StandardiseError> {
-        let Scaling { mean, scale, imputed } = scaling;
+        let Scaling {
+            mean,
+            scale,
+            imputed,
+        } = scaling;
         let numbers = [
             ("mean", mean.is_finite()),
             ("scale", scale.is_finite() && scale > 0.0),
@@ -127,7 +133,14 @@ impl MatrixRow {
         if let Some((field, _)) = numbers.iter().find(|(_, usable)| !usable) {
             return Err(StandardiseError::Unusable { row: name, field });
         }
-        Ok(Self { name, column, transform, mean, scale, imputed })
+        Ok(Self {
+            name,
+            column,
+            transform,
+            mean,
+            scale,
+            imputed,
+        })
     }
 
     /// The row's name: the column's, or `column=level`.
@@ -151,7 +164,11 @@ impl MatrixRow {
     /// The numbers that scale it.
     #[must_use]
     pub fn scaling(&self) -> Scaling {
-        Scaling { mean: self.mean, scale: self.scale, imputed: self.imputed }
+        Scaling {
+            mean: self.mean,
+            scale: self.scale,
+            imputed: self.imputed,
+        }
     }
 }
 
@@ -187,7 +204,12 @@ impl Standardisation {
         let (mut rows, mut dropped) = (Vec::new(), Vec::new());
         for (column, (feature, moments)) in features.iter().zip(moments).enumerate() {
             for candidate in candidates(feature, moments)? {
-                let Candidate { name, transform, scaling, varies } = candidate;
+                let Candidate {
+                    name,
+                    transform,
+                    scaling,
+                    varies,
+                } = candidate;
                 if varies {
                     rows.push(MatrixRow::new(name, column, transform, scaling)?);
                 } else {
@@ -209,9 +231,15 @@ impl Standardisation {
         shares_missing: Vec<f64>,
     ) -> Result<Self, StandardiseError> {
         if rows.is_empty() {
-            return Err(StandardiseError::NothingVaries { dropped: dropped.len() });
+            return Err(StandardiseError::NothingVaries {
+                dropped: dropped.len(),
+            });
         }
-        Ok(Self { rows, dropped, shares_missing })
+        Ok(Self {
+            rows,
+            dropped,
+            shares_missing,
+        })
     }
 
     /// The rows of W, which are the columns of X, in order.
@@ -240,13 +268,17 @@ impl Standardisation {
         let mut matrix = Array2::zeros((cohort.patients(), self.rows.len()));
         for (row, mut target) in self.rows.iter().zip(matrix.columns_mut()) {
             let columns = cohort.columns();
-            let column = columns.get(row.column).ok_or_else(|| StandardiseError::NoSuchColumn {
-                row: row.name.clone(),
-                column: row.column,
-                columns: columns.len(),
-            })?;
-            let values = transformed(row, &column.values)
-                .ok_or_else(|| StandardiseError::KindMismatch { column: column.name.clone() })?;
+            let column = columns
+                .get(row.column)
+                .ok_or_else(|| StandardiseError::NoSuchColumn {
+                    row: row.name.clone(),
+                    column: row.column,
+                    columns: columns.len(),
+                })?;
+            let values =
+                transformed(row, &column.values).ok_or_else(|| StandardiseError::KindMismatch {
+                    column: column.name.clone(),
+                })?;
             target.assign(&values.mapv(|value| {
                 let present = if value.is_nan() { row.imputed } else { value };
                 (present - row.mean) / row.scale
@@ -269,18 +301,37 @@ fn candidates(
     moments: &ColumnMoments,
 ) -> Result<Vec<Candidate>, StandardiseError> {
     match (&feature.kind, moments) {
-        (FeatureKind::Numeric, &ColumnMoments::Numeric { count, sum, sum_squares, missing }) => {
+        (
+            FeatureKind::Numeric,
+            &ColumnMoments::Numeric {
+                count,
+                sum,
+                sum_squares,
+                missing,
+            },
+        ) => {
             if !(sum.is_finite() && sum_squares.is_finite()) {
-                return Err(StandardiseError::Unusable { row: feature.name.clone(), field: "sum" });
+                return Err(StandardiseError::Unusable {
+                    row: feature.name.clone(),
+                    field: "sum",
+                });
             }
-            Ok(vec![numeric_candidate(&feature.name, count, sum, sum_squares, missing)])
+            Ok(vec![numeric_candidate(
+                &feature.name,
+                count,
+                sum,
+                sum_squares,
+                missing,
+            )])
         }
         (FeatureKind::Categorical { levels }, ColumnMoments::Categorical { counts, missing })
             if levels.len() == counts.len() =>
         {
             Ok(level_candidates(&feature.name, levels, counts, *missing))
         }
-        _ => Err(StandardiseError::KindMismatch { column: feature.name.clone() }),
+        _ => Err(StandardiseError::KindMismatch {
+            column: feature.name.clone(),
+        }),
     }
 }
 
@@ -300,7 +351,11 @@ fn numeric_candidate(
     Candidate {
         name: name.to_owned(),
         transform: Transform::Identity,
-        scaling: Scaling { mean, scale: (variance * share_observed).sqrt(), imputed: mean },
+        scaling: Scaling {
+            mean,
+            scale: (variance * share_observed).sqrt(),
+            imputed: mean,
+        },
         varies: variance > CONSTANT_VARIANCE_RATIO * mean_square,
     }
 }
@@ -316,7 +371,11 @@ fn level_candidates(name: &str, levels: &[String], counts: &[u64], missing: u64)
         Candidate {
             name: format!("{name}={label}"),
             transform: Transform::Level(level as u32),
-            scaling: Scaling { mean, scale: variance.sqrt(), imputed },
+            scaling: Scaling {
+                mean,
+                scale: variance.sqrt(),
+                imputed,
+            },
             varies: variance > 0.0,
         }
     };
@@ -349,16 +408,28 @@ mod tests {
     fn features() -> Vec<Feature> {
         let levels = ["a", "b", "c"].map(String::from).to_vec();
         vec![
-            Feature { name: "age".into(), kind: FeatureKind::Numeric },
-            Feature { name: "same".into(), kind: FeatureKind::Numeric },
-            Feature { name: "cp".into(), kind: FeatureKind::Categorical { levels } },
+            Feature {
+                name: "age".into(),
+                kind: FeatureKind::Numeric,
+            },
+            Feature {
+                name: "same".into(),
+                kind: FeatureKind::Numeric,
+            },
+            Feature {
+                name: "cp".into(),
+                kind: FeatureKind::Categorical { levels },
+            },
         ]
     }
 
     fn cohort(ages: Array1<f64>, codes: Array1<u32>) -> Cohort {
         let patients = ages.len();
         let levels = ["a", "b", "c"].map(String::from).to_vec();
-        let column = |name: &str, values| Column { name: name.into(), values };
+        let column = |name: &str, values| Column {
+            name: name.into(),
+            values,
+        };
         let columns = vec![
             column("age", Values::Numeric(ages)),
             column("same", Values::Numeric(Array1::from_elem(patients, 0.1))),
@@ -368,19 +439,31 @@ mod tests {
     }
 
     fn two_sites() -> (Vec<Cohort>, Standardisation) {
-        let north = cohort(array![1.0, 2.0, f64::NAN, 5.0], array![0, 1, 1, MISSING_LEVEL]);
+        let north = cohort(
+            array![1.0, 2.0, f64::NAN, 5.0],
+            array![0, 1, 1, MISSING_LEVEL],
+        );
         let south = cohort(array![-3.0, f64::NAN, 9.0], array![1, 0, 0]);
         let mut moments = ColumnMoments::of_cohort(&north).unwrap();
-        for (mine, other) in moments.iter_mut().zip(ColumnMoments::of_cohort(&south).unwrap()) {
+        for (mine, other) in moments
+            .iter_mut()
+            .zip(ColumnMoments::of_cohort(&south).unwrap())
+        {
             mine.merge(&other).unwrap();
         }
-        (vec![north, south], Standardisation::from_moments(&features(), &moments).unwrap())
+        (
+            vec![north, south],
+            Standardisation::from_moments(&features(), &moments).unwrap(),
+        )
     }
 
     #[test]
     fn stacked_sites_have_mean_zero_and_variance_one() {
         let (sites, standardisation) = two_sites();
-        let parts: Vec<_> = sites.iter().map(|site| standardisation.apply(site).unwrap()).collect();
+        let parts: Vec<_> = sites
+            .iter()
+            .map(|site| standardisation.apply(site).unwrap())
+            .collect();
         let stacked = concatenate(Axis(0), &[parts[0].view(), parts[1].view()]).unwrap();
         for column in stacked.columns() {
             assert!(column.mean().unwrap().abs() < 1e-15);
@@ -394,8 +477,14 @@ mod tests {
         let north = standardisation.apply(&sites[0]).unwrap();
         assert_eq!(north[[2, 0]], 0.0);
         // levels a and b are equally frequent: the first wins
-        assert_eq!(north.row(3).slice(ndarray::s![1..]), north.row(0).slice(ndarray::s![1..]));
-        assert_eq!(standardisation.shares_missing(), [2.0 / 7.0, 0.0, 1.0 / 7.0]);
+        assert_eq!(
+            north.row(3).slice(ndarray::s![1..]),
+            north.row(0).slice(ndarray::s![1..])
+        );
+        assert_eq!(
+            standardisation.shares_missing(),
+            [2.0 / 7.0, 0.0, 1.0 / 7.0]
+        );
     }
 
     #[test]
@@ -409,17 +498,40 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let (sites, standardisation) = two_sites();
-        let scaling = Scaling { mean: 0.0, scale: 0.0, imputed: 0.0 };
+        let scaling = Scaling {
+            mean: 0.0,
+            scale: 0.0,
+            imputed: 0.0,
+        };
         let refused = MatrixRow::new("age".into(), 0, Transform::Identity, scaling);
-        assert!(matches!(refused, Err(StandardiseError::Unusable { field: "scale", .. })));
-        let scaling = Scaling { scale: 1.0, ..scaling };
-        for (column, transform) in [(9, Transform::Identity), (2, Transform::Identity), (2, Transform::Level(3))] {
+        assert!(matches!(
+            refused,
+            Err(StandardiseError::Unusable { field: "scale", .. })
+        ));
+        let scaling = Scaling {
+            scale: 1.0,
+            ..scaling
+        };
+        for (column, transform) in [
+            (9, Transform::Identity),
+            (2, Transform::Identity),
+            (2, Transform::Level(3)),
+        ] {
             let row = MatrixRow::new("age".into(), column, transform, scaling).unwrap();
             let strange = Standardisation::from_rows(vec![row], vec![], vec![]).unwrap();
             assert!(strange.apply(&sites[0]).is_err());
         }
-        assert!(standardisation.apply(&Cohort::new(vec![], Outcome::Numeric(array![])).unwrap()).is_err());
-        let constant = [ColumnMoments::Numeric { count: 3, sum: 0.3, sum_squares: 0.03, missing: 0 }];
+        assert!(
+            standardisation
+                .apply(&Cohort::new(vec![], Outcome::Numeric(array![])).unwrap())
+                .is_err()
+        );
+        let constant = [ColumnMoments::Numeric {
+            count: 3,
+            sum: 0.3,
+            sum_squares: 0.03,
+            missing: 0,
+        }];
         let refused = Standardisation::from_moments(&features()[..1], &constant);
         assert_eq!(refused, Err(StandardiseError::NothingVaries { dropped: 1 }));
     }
