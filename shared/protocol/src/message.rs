@@ -7,6 +7,8 @@
 use crate::name::RunId;
 use ndarray::Array2;
 use privacy::Disclosure;
+pub use similarity::moments::ColumnMoments;
+pub use similarity::unpsl::{PairCounts, SecondMoments, Summary, Totals};
 
 /// From coordinator to site.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,10 +76,10 @@ pub enum Request {
         /// Sums over all sites, that weights are taken from.
         totals: Totals,
     },
-    /// The pooled sum of `Prepared::second_moments` (d x d), where correlation is pooled.
+    /// The pooled second moments, where correlation is pooled.
     Correlate {
-        /// Sum over sites of X'X of the standardised patients.
-        second_moments: Array2<f64>,
+        /// The sum over all sites.
+        second_moments: SecondMoments,
     },
     /// One local update (4.21).
     Round(Round),
@@ -119,12 +121,12 @@ pub enum Answer {
         /// One a feature.
         columns: Vec<ColumnMoments>,
         /// Patients and pairs.
-        totals: Totals,
+        summary: Summary,
     },
-    /// Ready; with X'X (d x d) of the standardised patients where correlation is pooled.
+    /// Ready; with second moments of the standardised patients where correlation is pooled.
     Prepared {
-        /// X'X, or none.
-        second_moments: Option<Array2<f64>>,
+        /// The site's own, or none.
+        second_moments: Option<SecondMoments>,
     },
     /// Ready with the pooled correlation.
     Correlated,
@@ -201,42 +203,6 @@ pub struct Failure {
     pub code: String,
     /// What happened and what to do, without any patient's value.
     pub text: String,
-}
-
-/// Mergeable moments of one feature. Sums of equal kind add across sites.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ColumnMoments {
-    /// Numbers.
-    Numeric {
-        /// Values present.
-        count: u64,
-        /// Their sum.
-        sum: f64,
-        /// Sum of their squares.
-        sum_squares: f64,
-        /// Values missing.
-        missing: u64,
-    },
-    /// Levels.
-    Categorical {
-        /// Patients at each level, in the job's order.
-        counts: Vec<u64>,
-        /// Values missing.
-        missing: u64,
-    },
-}
-
-/// Patients and pairs; of one site, or summed over all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Totals {
-    /// Sites that were summed.
-    pub sites: u64,
-    /// Patients.
-    pub patients: u64,
-    /// Similar pairs used.
-    pub pairs_similar: u64,
-    /// Dissimilar pairs used.
-    pub pairs_dissimilar: u64,
 }
 
 impl Disclosure for Answer {

@@ -84,7 +84,11 @@ impl Site {
                 vec![Action::Send(ToCoordinator::Hello { version })]
             }
             Event::Received(message) => self.received(message),
-            Event::Computed { run, exchange, answer } => self.computed(&run, exchange, answer),
+            Event::Computed {
+                run,
+                exchange,
+                answer,
+            } => self.computed(&run, exchange, answer),
         };
         (self, actions)
     }
@@ -97,14 +101,32 @@ impl Site {
 
     fn received(&mut self, message: ToSite) -> Vec<Action> {
         match message {
-            ToSite::Begin { run, job, seed, operator } => {
+            ToSite::Begin {
+                run,
+                job,
+                seed,
+                operator,
+            } => {
                 if self.run() == Some(&run) {
                     return Vec::new();
                 }
-                self.current = Some(Current { run: run.clone(), asked: 0, answered: None });
-                vec![Action::Begin { run, job, seed, operator }]
+                self.current = Some(Current {
+                    run: run.clone(),
+                    asked: 0,
+                    answered: None,
+                });
+                vec![Action::Begin {
+                    run,
+                    job,
+                    seed,
+                    operator,
+                }]
             }
-            ToSite::Ask { run, exchange, request } => self.asked(run, exchange, request),
+            ToSite::Ask {
+                run,
+                exchange,
+                request,
+            } => self.asked(run, exchange, request),
             ToSite::End { run, ending } => {
                 if self.run() != Some(&run) {
                     return Vec::new();
@@ -121,12 +143,20 @@ impl Site {
         };
         if exchange > current.asked {
             current.asked = exchange;
-            return vec![Action::Compute { run, exchange, request }];
+            return vec![Action::Compute {
+                run,
+                exchange,
+                request,
+            }];
         }
         match &current.answered {
             Some((answered, answer)) if *answered == exchange => {
                 let answer = answer.clone();
-                vec![Action::Send(ToCoordinator::Reply { run, exchange, answer })]
+                vec![Action::Send(ToCoordinator::Reply {
+                    run,
+                    exchange,
+                    answer,
+                })]
             }
             _ => Vec::new(),
         }
@@ -137,6 +167,10 @@ impl Site {
             return Vec::new();
         };
         current.answered = Some((exchange, answer.clone()));
-        vec![Action::Send(ToCoordinator::Reply { run: run.clone(), exchange, answer })]
+        vec![Action::Send(ToCoordinator::Reply {
+            run: run.clone(),
+            exchange,
+            answer,
+        })]
     }
 }

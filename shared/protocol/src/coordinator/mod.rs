@@ -152,7 +152,9 @@ impl Run {
         };
         Self {
             sites: job.sites.iter().map(site).collect(),
-            stage: Stage::Joining { deadline: now.after(job.deadlines.join) },
+            stage: Stage::Joining {
+                deadline: now.after(job.deadlines.join),
+            },
             id,
             job,
             seed,
@@ -209,14 +211,18 @@ impl Run {
         match &self.stage {
             Stage::Joining { deadline } => Some(*deadline),
             Stage::Asking(exchange) => {
-                let rejoin = self.sites.iter().zip(&exchange.answers).filter_map(
-                    |(site, answer)| match (site.standing, site.connection, answer) {
-                        (Standing::Member, Connection::DownSince(since), None) => {
-                            Some(since.after(self.job.deadlines.rejoin))
-                        }
-                        _ => None,
-                    },
-                );
+                let rejoin =
+                    self.sites
+                        .iter()
+                        .zip(&exchange.answers)
+                        .filter_map(|(site, answer)| {
+                            match (site.standing, site.connection, answer) {
+                                (Standing::Member, Connection::DownSince(since), None) => {
+                                    Some(since.after(self.job.deadlines.rejoin))
+                                }
+                                _ => None,
+                            }
+                        });
                 rejoin.chain([exchange.deadline]).min()
             }
             Stage::Ended(_) => None,
@@ -233,7 +239,11 @@ impl Run {
         match event {
             Event::Connected(site) => self.connected(&site, &mut actions),
             Event::Disconnected(site) => self.disconnected(&site, now),
-            Event::Answered { site, exchange, answer } => self.answered(&site, exchange, answer),
+            Event::Answered {
+                site,
+                exchange,
+                answer,
+            } => self.answered(&site, exchange, answer),
             Event::Tick => {}
             Event::Cancelled => self.end(Ending::Cancelled, now, &mut actions),
         }
@@ -245,9 +255,10 @@ impl Run {
     #[must_use]
     pub fn progress(&self, now: Timestamp) -> Progress {
         let (waiting_for, deadline): (Vec<&SiteState>, _) = match &self.stage {
-            Stage::Joining { deadline } => {
-                (self.sites.iter().filter(|site| !site.is_up()).collect(), *deadline)
-            }
+            Stage::Joining { deadline } => (
+                self.sites.iter().filter(|site| !site.is_up()).collect(),
+                *deadline,
+            ),
             Stage::Asking(exchange) => {
                 let unanswered = self.sites.iter().zip(&exchange.answers);
                 let waited = unanswered
@@ -266,7 +277,10 @@ impl Run {
             dual_residual: None,
             sites_connected: count(self.sites.iter().filter(|site| site.is_up()).count()),
             sites: count(self.sites.len()),
-            waiting_for: waiting_for.iter().map(|site| site.name.to_string()).collect(),
+            waiting_for: waiting_for
+                .iter()
+                .map(|site| site.name.to_string())
+                .collect(),
             deadline_seconds: deadline.since(now).as_secs_f64(),
             ending: self.ending().cloned(),
         };
@@ -293,9 +307,13 @@ impl Run {
     }
 
     fn connected(&mut self, site: &SiteName, actions: &mut Vec<Action>) {
-        let Some(index) = self.index(site) else { return };
+        let Some(index) = self.index(site) else {
+            return;
+        };
         self.sites[index].connection = Connection::Up;
-        let Stage::Asking(exchange) = &self.stage else { return };
+        let Stage::Asking(exchange) = &self.stage else {
+            return;
+        };
         let asked_now = match self.sites[index].standing {
             Standing::Member => exchange.answers[index].is_none(),
             Standing::Away => false,
@@ -320,10 +338,13 @@ impl Run {
     }
 
     fn answered(&mut self, site: &SiteName, number: u32, answer: Answer) {
-        let Some(index) = self.index(site) else { return };
-        let Stage::Asking(exchange) = &mut self.stage else { return };
-        let expected =
-            exchange.number == number && self.sites[index].standing == Standing::Member;
+        let Some(index) = self.index(site) else {
+            return;
+        };
+        let Stage::Asking(exchange) = &mut self.stage else {
+            return;
+        };
+        let expected = exchange.number == number && self.sites[index].standing == Standing::Member;
         if expected && exchange.answers[index].is_none() {
             exchange.answers[index] = Some(answer);
         }
@@ -338,7 +359,13 @@ impl Run {
                     self.advance(now, actions);
                 } else if now >= *deadline {
                     let missing = self.names(|site| !site.is_up());
-                    self.too_few(up, &missing, "did not join before the deadline", now, actions);
+                    self.too_few(
+                        up,
+                        &missing,
+                        "did not join before the deadline",
+                        now,
+                        actions,
+                    );
                 } else {
                     actions.push(Action::Report(self.progress(now)));
                 }
@@ -400,7 +427,14 @@ impl Run {
             self.job.sites_min,
             missing.join(", "),
         );
-        self.end(Ending::Failed { code: "KDR-SITES".to_owned(), text }, now, actions);
+        self.end(
+            Ending::Failed {
+                code: "KDR-SITES".to_owned(),
+                text,
+            },
+            now,
+            actions,
+        );
     }
 
     /// Closes the open step, stores it, and asks the next.
@@ -410,12 +444,21 @@ impl Run {
             Stage::Asking(exchange) => (exchange.number, std::mem::take(&mut exchange.answers)),
             _ => (0, vec![None; self.sites.len()]),
         };
-        let members = self.sites.iter().zip(&answers).map(|(site, answer)| match site.standing {
-            Standing::Awaited | Standing::Away => site.is_up(),
-            Standing::Member => answer.is_some() || site.is_up(),
-            Standing::Absent => false,
-        });
-        let record = Record { at: now, exchange, members: members.collect(), answers };
+        let members = self
+            .sites
+            .iter()
+            .zip(&answers)
+            .map(|(site, answer)| match site.standing {
+                Standing::Awaited | Standing::Away => site.is_up(),
+                Standing::Member => answer.is_some() || site.is_up(),
+                Standing::Absent => false,
+            });
+        let record = Record {
+            at: now,
+            exchange,
+            members: members.collect(),
+            answers,
+        };
         actions.push(Action::Store(record.clone()));
         let turn = self.close(record);
         match turn {
@@ -474,8 +517,11 @@ impl Run {
     }
 
     fn take_turn(&mut self, exchange: u32, answers: Vec<Option<Answer>>) -> Turn {
-        let members: Vec<bool> =
-            self.sites.iter().map(|site| site.standing == Standing::Member).collect();
+        let members: Vec<bool> = self
+            .sites
+            .iter()
+            .map(|site| site.standing == Standing::Member)
+            .collect();
         match &mut self.work {
             Work::Agreeing if exchange == 0 => Turn::Ask,
             Work::Agreeing => match &self.job.method {
@@ -487,9 +533,13 @@ impl Run {
             },
             Work::Unpsl(work) => {
                 let seconds = self.last.since(self.began).as_secs_f64();
-                work.close(answers, &members, seconds, &mut self.notes).unwrap_or_else(|failure| {
-                    Turn::End(Ending::Failed { code: failure.code, text: failure.text })
-                })
+                work.close(answers, &members, seconds, &mut self.notes)
+                    .unwrap_or_else(|failure| {
+                        Turn::End(Ending::Failed {
+                            code: failure.code,
+                            text: failure.text,
+                        })
+                    })
             }
         }
     }
@@ -511,18 +561,25 @@ impl Run {
                         } else {
                             format!("column {}: ", problem.column)
                         };
-                        let text = format!("{place}found {}, wanted {}", problem.found, problem.wanted);
+                        let text =
+                            format!("{place}found {}, wanted {}", problem.found, problem.wanted);
                         say("KDR-COHORT", text);
                     }
                 }
                 Some(Answer::Refused(refusal)) => {
-                    say("KDR-POLICY", format!("refused by {}: {}", refusal.rule, refusal.text));
+                    say(
+                        "KDR-POLICY",
+                        format!("refused by {}: {}", refusal.rule, refusal.text),
+                    );
                 }
                 Some(Answer::Failed(failure)) => say(&failure.code, failure.text.clone()),
                 _ => {}
             }
         }
-        code.map(|code| Ending::Failed { code, text: lines.join("\n") })
+        code.map(|code| Ending::Failed {
+            code,
+            text: lines.join("\n"),
+        })
     }
 
     fn end(&mut self, ending: Ending, now: Timestamp, actions: &mut Vec<Action>) {
@@ -534,8 +591,14 @@ impl Run {
         };
         let sentence: String = sentence.chars().take(TEXT_LENGTH_MAX).collect();
         for site in self.sites.iter().filter(|site| site.is_up()) {
-            let message = ToSite::End { run: self.id.clone(), ending: sentence.clone() };
-            actions.push(Action::Send { site: site.name.clone(), message });
+            let message = ToSite::End {
+                run: self.id.clone(),
+                ending: sentence.clone(),
+            };
+            actions.push(Action::Send {
+                site: site.name.clone(),
+                message,
+            });
         }
         actions.push(Action::Report(self.progress(now)));
         actions.push(Action::End(ending));
@@ -548,12 +611,22 @@ impl Run {
             seed: self.seed,
             operator: self.operator.clone(),
         };
-        Action::Send { site: self.sites[index].name.clone(), message }
+        Action::Send {
+            site: self.sites[index].name.clone(),
+            message,
+        }
     }
 
     fn send(&self, index: usize, exchange: u32, request: Request) -> Action {
-        let message = ToSite::Ask { run: self.id.clone(), exchange, request };
-        Action::Send { site: self.sites[index].name.clone(), message }
+        let message = ToSite::Ask {
+            run: self.id.clone(),
+            exchange,
+            request,
+        };
+        Action::Send {
+            site: self.sites[index].name.clone(),
+            message,
+        }
     }
 
     fn request(&self, index: usize) -> Request {
@@ -577,11 +650,18 @@ impl Run {
 
     fn member_indices(&self) -> Vec<usize> {
         let members = self.sites.iter().enumerate();
-        members.filter(|(_, site)| site.standing == Standing::Member).map(|(i, _)| i).collect()
+        members
+            .filter(|(_, site)| site.standing == Standing::Member)
+            .map(|(i, _)| i)
+            .collect()
     }
 
     fn names(&self, which: impl Fn(&SiteState) -> bool) -> Vec<String> {
-        self.sites.iter().filter(|site| which(site)).map(|site| site.name.to_string()).collect()
+        self.sites
+            .iter()
+            .filter(|site| which(site))
+            .map(|site| site.name.to_string())
+            .collect()
     }
 }
 
@@ -592,7 +672,10 @@ impl SiteState {
 }
 
 fn failure(code: &str, text: String) -> Failure {
-    Failure { code: code.to_owned(), text }
+    Failure {
+        code: code.to_owned(),
+        text,
+    }
 }
 
 fn count(number: usize) -> u32 {

@@ -42,9 +42,15 @@ fn notes(run: &Run) -> Vec<String> {
     let mut notes = run.notes.clone();
     for site in &run.sites {
         if site.standing == Standing::Absent {
-            notes.push(format!("{} took no part: it did not join, or was lost early.", site.name));
+            notes.push(format!(
+                "{} took no part: it did not join, or was lost early.",
+                site.name
+            ));
         } else if site.rounds_missed > 0 {
-            notes.push(format!("{} missed {} rounds.", site.name, site.rounds_missed));
+            notes.push(format!(
+                "{} missed {} rounds.",
+                site.name, site.rounds_missed
+            ));
         }
     }
     notes

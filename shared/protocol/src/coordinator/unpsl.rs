@@ -1,18 +1,23 @@
 //! What a run of distributed UnPSL asks, exchange by exchange.
 
 use super::{Turn, count, failure};
-use crate::job::{CorrelationScope, FeatureKind, Job, UnpslSettings};
-use crate::message::{Answer, EvaluationCounts, Failure, Request, Round, Totals};
+use crate::job::{FeatureKind, Job, UnpslSettings};
+use crate::message::{
+    Answer, EvaluationCounts, Failure, Request, Round, SecondMoments, Summary, Totals,
+};
 use crate::progress::{Ending, FeatureResult, Progress, RoundRow};
 use ndarray::Array2;
 use similarity::admm::{Consensus, ConsensusSettings, PenaltySettings};
 use similarity::moments::ColumnMoments;
 use similarity::seed::Seed;
 use similarity::standardise::{self, Standardisation};
+use similarity::unpsl::CorrelationScope;
 
 /// The exchanges that come before the rounds, and so hold what a returning site must hear again.
 const PREPARE: u32 = 3;
 const CORRELATE: u32 = 4;
+/// Rounds in which the penalty follows the residuals.
+const ADAPTIVE_ROUNDS: u32 = 8;
 
 #[derive(Debug, Clone)]
 pub(super) struct UnpslWork {
@@ -21,8 +26,8 @@ pub(super) struct UnpslWork {
     columns: Vec<standardise::Feature>,
     step: Step,
     prepared: Option<Prepared>,
-    second_moments: Option<Array2<f64>>,
-    pairs: Vec<u64>,
+    second_moments: Option<SecondMoments>,
+    summaries: Vec<Option<Summary>>,
     consensus: Option<Consensus>,
     rows: Vec<RoundRow>,
     objective: Option<f64>,
@@ -57,7 +62,7 @@ impl UnpslWork {
             step: Step::Moments,
             prepared: None,
             second_moments: None,
-            pairs: vec![0; job.sites.len()],
+            summaries: vec![None; job.sites.len()],
             consensus: None,
             rows: Vec::new(),
             objective: None,
@@ -90,13 +95,15 @@ impl UnpslWork {
             (Step::Rounds, Some(consensus)) => Request::Round(Round {
                 number: count(self.rows.len()) + 1,
                 consensus: consensus.consensus().clone(),
-                centre: consensus.centre(site).unwrap_or_else(|| consensus.consensus().clone()),
+                centre: consensus
+                    .centre(site)
+                    .unwrap_or_else(|| consensus.consensus().clone()),
                 penalty: consensus.penalty(),
                 tolerance: self.local_tolerance(),
             }),
-            (Step::Finish, Some(consensus)) => {
-                Request::Finish { consensus: consensus.consensus().clone() }
-            }
+            (Step::Finish, Some(consensus)) => Request::Finish {
+                consensus: consensus.consensus().clone(),
+            },
             _ => Request::Moments,
         }
     }
@@ -148,7 +155,7 @@ impl UnpslWork {
     }
 
     pub(super) fn pairs(&self, site: usize) -> u64 {
-        self.pairs[site]
+        self.summaries[site].map_or(0, |summary| summary.pairs.total())
     }
 
     pub(super) fn evaluation(&self, site: usize) -> &[EvaluationCounts] {
@@ -157,11 +164,16 @@ impl UnpslWork {
 
     /// W of the last closed round.
     pub(super) fn metric(&self) -> Option<&Array2<f64>> {
-        self.consensus.as_ref().filter(|_| !self.rows.is_empty()).map(Consensus::consensus)
+        self.consensus
+            .as_ref()
+            .filter(|_| !self.rows.is_empty())
+            .map(Consensus::consensus)
     }
 
     pub(super) fn features(&self) -> Vec<FeatureResult> {
-        let Some(prepared) = &self.prepared else { return Vec::new() };
+        let Some(prepared) = &self.prepared else {
+            return Vec::new();
+        };
         let shares = prepared.standardisation.shares_missing();
         let row = |row: &standardise::MatrixRow| FeatureResult {
             name: row.name().to_owned(),
@@ -191,71 +203,84 @@ impl UnpslWork {
 
     fn correlate(&self) -> Request {
         match &self.second_moments {
-            Some(sum) => Request::Correlate { second_moments: sum.clone() },
+            Some(sum) => Request::Correlate {
+                second_moments: sum.clone(),
+            },
             None => Request::Moments,
         }
     }
 
-    fn close_moments(&mut self, answers: Answers, notes: &mut Vec<String>) -> Result<Turn, Failure> {
+    fn close_moments(
+        &mut self,
+        answers: Answers,
+        notes: &mut Vec<String>,
+    ) -> Result<Turn, Failure> {
         let mut pooled: Option<Vec<ColumnMoments>> = None;
-        let mut totals = Totals::default();
         for (site, answer) in answers.into_iter().enumerate() {
             let Some(answer) = answer else { continue };
-            let Answer::Moments { columns, totals: own } = answer else {
+            let Answer::Moments { columns, summary } = answer else {
                 return Err(unexpected(&answer, "moments"));
             };
-            self.pairs[site] = own.pairs_similar + own.pairs_dissimilar;
-            totals = totals.plus(own);
+            self.summaries[site] = Some(summary);
             match &mut pooled {
                 None => pooled = Some(columns),
                 Some(pooled) => merge(pooled, &columns)?,
             }
         }
         let moments = pooled.unwrap_or_default();
-        if totals.pairs_similar == 0 || totals.pairs_dissimilar == 0 {
+        let summaries: Vec<Summary> = self.summaries.iter().flatten().copied().collect();
+        let totals = Totals::of(&summaries);
+        if totals.pairs.similar == 0 || totals.pairs.dissimilar == 0 {
             let text = format!(
                 "found {} similar and {} dissimilar pairs over all sites, wanted some of both; \
                  the outcome must have two classes somewhere",
-                totals.pairs_similar, totals.pairs_dissimilar
+                totals.pairs.similar, totals.pairs.dissimilar
             );
             return Err(failure("KDR-PAIRS", text));
         }
         let standardisation = Standardisation::from_moments(&self.columns, &moments)
             .map_err(|error| failure("KDR-STANDARDISE", error.to_string()))?;
-        let rows = standardisation.rows().len();
-        if self.settings.rank > rows {
-            let text = format!(
-                "unpsl.rank: found {}, wanted at most {rows}, the number of matrix rows",
-                self.settings.rank
-            );
-            return Err(failure("KDR-RANK", text));
-        }
+        self.settings
+            .objective
+            .check(standardisation.rows().len())
+            .map_err(|error| {
+                failure(
+                    "KDR-SETTINGS",
+                    format!("[unpsl] {error} after standardisation"),
+                )
+            })?;
         if !standardisation.dropped().is_empty() {
             let names = standardisation.dropped().join(", ");
             notes.push(format!("Constant over all sites, so left out: {names}."));
         }
-        self.prepared = Some(Prepared { moments, totals, standardisation });
+        self.prepared = Some(Prepared {
+            moments,
+            totals,
+            standardisation,
+        });
         self.step = Step::Prepare;
         Ok(Turn::Ask)
     }
 
     fn close_prepare(&mut self, answers: Answers) -> Result<Turn, Failure> {
-        if self.settings.correlation == CorrelationScope::Site {
+        if self.settings.objective.correlation == CorrelationScope::Site {
             return self.start_rounds();
         }
-        let mut sum: Option<Array2<f64>> = None;
+        let mut sum: Option<SecondMoments> = None;
         for answer in answers.into_iter().flatten() {
-            let Answer::Prepared { second_moments: Some(own) } = answer else {
+            let Answer::Prepared {
+                second_moments: Some(own),
+            } = answer
+            else {
                 return Err(unexpected(&answer, "second moments"));
             };
-            sum = match sum {
-                None => Some(own),
-                Some(sum) if sum.dim() == own.dim() => Some(sum + own),
+            match &mut sum {
+                None => sum = Some(own),
                 Some(sum) => {
-                    let text = format!("found {:?}, wanted {:?}", own.dim(), sum.dim());
-                    return Err(failure("KDR-PROTOCOL", format!("second moments: {text}")));
+                    sum.merge(&own)
+                        .map_err(|error| failure("KDR-PROTOCOL", error.to_string()))?;
                 }
-            };
+            }
         }
         self.second_moments = sum;
         self.step = Step::Correlate;
@@ -263,17 +288,23 @@ impl UnpslWork {
     }
 
     fn start_rounds(&mut self) -> Result<Turn, Failure> {
-        let rows = self.prepared.as_ref().map_or(0, |known| known.standardisation.rows().len());
+        let rows = self
+            .prepared
+            .as_ref()
+            .map_or(0, |known| known.standardisation.rows().len());
         let settings = ConsensusSettings {
-            lambda_sparsity: self.settings.lambda_sparsity,
+            lambda_sparsity: self.settings.objective.lambda_sparsity,
             feature_rows: rows,
             relaxation: self.settings.relaxation,
-            penalty: PenaltySettings::adaptive(self.settings.penalty),
+            penalty: PenaltySettings {
+                start: self.settings.penalty,
+                adaptive_rounds: ADAPTIVE_ROUNDS,
+            },
             tolerance_absolute: self.settings.tolerance_absolute,
             tolerance_relative: self.settings.tolerance_relative,
         };
-        let start = similarity::unpsl::start(rows, self.settings.rank, Seed(self.seed));
-        let consensus = Consensus::new(start, self.pairs.len(), settings)
+        let start = similarity::unpsl::start(&self.settings.objective, rows, Seed(self.seed), 0);
+        let consensus = Consensus::new(start, self.summaries.len(), settings)
             .map_err(|error| failure("KDR-UNPSL", error.to_string()))?;
         self.consensus = Some(consensus);
         self.step = Step::Rounds;
@@ -288,7 +319,10 @@ impl UnpslWork {
         notes: &mut Vec<String>,
     ) -> Result<Turn, Failure> {
         let Some(consensus) = &mut self.consensus else {
-            return Err(failure("KDR-PROTOCOL", "a round closed before it began".to_owned()));
+            return Err(failure(
+                "KDR-PROTOCOL",
+                "a round closed before it began".to_owned(),
+            ));
         };
         let penalty = consensus.penalty();
         let mut terms = Some(0.0);
@@ -314,7 +348,8 @@ impl UnpslWork {
                 consensus.suspend_site(site);
             }
         }
-        let objective = terms.map(|sum| sum + consensus.sparsity_term(&consensus.consensus().view()));
+        let objective =
+            terms.map(|sum| sum + consensus.sparsity_term(&consensus.consensus().view()));
         if let (Some(row), Some(objective)) = (self.rows.last_mut(), objective) {
             row.objective = Some(objective);
             if consensus.observe_objective(objective) {
@@ -371,10 +406,10 @@ impl UnpslWork {
                 row.objective = Some(objective);
             }
         }
-        if judged < self.pairs.len() {
+        if judged < self.summaries.len() {
             notes.push(format!(
                 "The objective is the sum over the {judged} of {} sites that took part at the end.",
-                self.pairs.len()
+                self.summaries.len()
             ));
         }
         Turn::End(self.ending.clone())
@@ -387,7 +422,13 @@ impl UnpslWork {
         let Some((row, consensus)) = self.rows.last().zip(self.consensus.as_ref()) else {
             return LOOSEST;
         };
-        let scale = consensus.consensus().iter().map(|x| x * x).sum::<f64>().sqrt().max(1e-12);
+        let scale = consensus
+            .consensus()
+            .iter()
+            .map(|x| x * x)
+            .sum::<f64>()
+            .sqrt()
+            .max(1e-12);
         let relative = row.primal_residual.min(row.dual_residual / row.penalty) / scale;
         (0.1 * relative).clamp(TIGHTEST, LOOSEST)
     }
@@ -396,27 +437,25 @@ impl UnpslWork {
 fn merge(pooled: &mut [ColumnMoments], own: &[ColumnMoments]) -> Result<(), Failure> {
     let mismatch = |text: String| failure("KDR-PROTOCOL", format!("moments: {text}"));
     if pooled.len() != own.len() {
-        return Err(mismatch(format!("found {} columns, wanted {}", own.len(), pooled.len())));
+        return Err(mismatch(format!(
+            "found {} columns, wanted {}",
+            own.len(),
+            pooled.len()
+        )));
     }
     for (pooled, own) in pooled.iter_mut().zip(own) {
-        pooled.merge(own).map_err(|error| mismatch(error.to_string()))?;
+        pooled
+            .merge(own)
+            .map_err(|error| mismatch(error.to_string()))?;
     }
     Ok(())
 }
 
 fn unexpected(found: &Answer, wanted: &str) -> Failure {
-    failure("KDR-PROTOCOL", format!("a site answered {found:?}, wanted {wanted}"))
-}
-
-impl Totals {
-    fn plus(self, other: Self) -> Self {
-        Self {
-            sites: self.sites + other.sites,
-            patients: self.patients + other.patients,
-            pairs_similar: self.pairs_similar + other.pairs_similar,
-            pairs_dissimilar: self.pairs_dissimilar + other.pairs_dissimilar,
-        }
-    }
+    failure(
+        "KDR-PROTOCOL",
+        format!("a site answered {found:?}, wanted {wanted}"),
+    )
 }
 
 impl Job {
@@ -426,9 +465,9 @@ impl Job {
         let column = |feature: &crate::job::Feature| standardise::Feature {
             name: feature.name.clone(),
             kind: match &feature.kind {
-                FeatureKind::Categorical { levels } => {
-                    standardise::FeatureKind::Categorical { levels: levels.clone() }
-                }
+                FeatureKind::Categorical { levels } => standardise::FeatureKind::Categorical {
+                    levels: levels.clone(),
+                },
                 _ => standardise::FeatureKind::Numeric,
             },
         };
