@@ -382,9 +382,6 @@ impl Default for Deadlines {
 }
 
 /// A count whose range was checked to fit.
-fn narrow<T: TryFrom<u64>>(count: u64) -> T
-where
-    T: Default,
-{
+fn narrow<T: TryFrom<u64> + Default>(count: u64) -> T {
     T::try_from(count).unwrap_or_default()
 }
