@@ -3,6 +3,7 @@
 //! No I/O and no clock: time is an argument, randomness comes from the run's seed, and what must
 //! be done outside comes back as a list of actions.
 
+pub mod admission;
 pub mod coordinator;
 pub mod document;
 pub mod job;

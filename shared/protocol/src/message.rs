@@ -6,7 +6,7 @@
 
 use crate::name::RunId;
 use ndarray::Array2;
-use privacy::Disclosure;
+use privacy::{Column, Content, Disclosure, Notice};
 pub use similarity::moments::ColumnMoments;
 pub use similarity::unpsl::{PairCounts, SecondMoments, Summary, Totals};
 
@@ -218,6 +218,90 @@ impl Disclosure for Answer {
             Self::Contribution(_) => "contribution",
             Self::Finished(_) => "finished",
         }
+    }
+
+    fn shape(&self) -> String {
+        let matrix = |matrix: &Array2<f64>| format!("{} x {}", matrix.nrows(), matrix.ncols());
+        match self {
+            Self::Described(description) => format!("1 + {}", description.classes.len()),
+            Self::Unfit(problems) => format!("{} problems", problems.len()),
+            Self::Refused(_) | Self::Failed(_) => "1 text".to_owned(),
+            Self::Moments { columns, .. } => format!("{} features", columns.len()),
+            Self::Prepared { second_moments } => second_moments
+                .as_ref()
+                .map_or("empty".to_owned(), |own| matrix(&own.products)),
+            Self::Correlated => "empty".to_owned(),
+            Self::Contribution(contribution) => matrix(&contribution.matrix),
+            Self::Finished(finished) => format!("1 + {} tables", finished.evaluation.len()),
+        }
+    }
+
+    fn content(&mut self) -> Content<'_> {
+        match self {
+            Self::Unfit(_) | Self::Refused(_) | Self::Failed(_) | Self::Correlated => {
+                Content::Notice
+            }
+            Self::Described(description) => Content::Cohort {
+                patients: description.patients,
+                classes: &description.classes,
+            },
+            Self::Moments { columns, summary } => Content::Columns {
+                patients: summary.patients,
+                columns: columns.iter_mut().map(disclosed).collect(),
+            },
+            Self::Prepared { second_moments } => match second_moments {
+                Some(_) => Content::SecondMoments,
+                None => Content::Notice,
+            },
+            Self::Contribution(_) => Content::LocalUpdate,
+            Self::Finished(finished) => {
+                let tables = finished.evaluation.iter_mut();
+                Content::Tables(tables.map(|counts| &mut counts.confusion).collect())
+            }
+        }
+    }
+}
+
+impl Notice<Answer> for Vec<Problem> {
+    fn into_message(self) -> Answer {
+        Answer::Unfit(self)
+    }
+}
+
+impl Notice<Answer> for Refusal {
+    fn into_message(self) -> Answer {
+        Answer::Refused(self)
+    }
+}
+
+impl Notice<Answer> for Failure {
+    fn into_message(self) -> Answer {
+        Answer::Failed(self)
+    }
+}
+
+impl From<privacy::Refusal> for Refusal {
+    fn from(refusal: privacy::Refusal) -> Self {
+        let privacy::Refusal { rule, text } = refusal;
+        Self { rule, text }
+    }
+}
+
+/// A feature's moments as the release rules see them.
+fn disclosed(moments: &mut ColumnMoments) -> Column<'_> {
+    match moments {
+        ColumnMoments::Numeric {
+            count,
+            sum,
+            sum_squares,
+            missing,
+        } => Column::Numeric {
+            count,
+            sum,
+            sum_squares,
+            missing,
+        },
+        ColumnMoments::Categorical { counts, missing } => Column::Categorical { counts, missing },
     }
 }
 
