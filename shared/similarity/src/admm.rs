@@ -32,6 +32,25 @@ pub struct ConsensusSettings {
     pub tolerance_relative: f64,
 }
 
+impl ConsensusSettings {
+    /// The defaults: relaxation 1.5, tolerances 1e-9 (absolute, per entry) and 5e-4 (relative), and a
+    /// penalty that starts at `penalty` and adapts.
+    #[must_use]
+    pub fn new(lambda_sparsity: f64, feature_rows: usize, penalty: f64) -> Self {
+        Self {
+            lambda_sparsity,
+            feature_rows,
+            relaxation: 1.5,
+            penalty: PenaltySettings {
+                start: penalty,
+                adaptive_rounds: 8,
+            },
+            tolerance_absolute: 1e-9,
+            tolerance_relative: 5e-4,
+        }
+    }
+}
+
 /// A consensus that cannot be started, or a contribution that cannot be used.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ConsensusError {

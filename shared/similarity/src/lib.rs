@@ -11,4 +11,5 @@ pub mod moments;
 pub mod prox;
 pub mod seed;
 pub mod standardise;
+pub mod synthetic;
 pub mod unpsl;

@@ -21,6 +21,7 @@
 mod correlation;
 mod labels;
 mod pair_loss;
+mod pooled;
 mod settings;
 mod site;
 mod sweep;
@@ -28,6 +29,7 @@ mod sweep;
 pub use correlation::{Correlation, SecondMoments, SecondMomentsError, ShiftedSolver};
 pub use labels::{Labels, LabelsError, PairCounts};
 pub use pair_loss::{PairLoss, PairWeightValues};
+pub use pooled::{PooledLimits, PooledSolution, minimise_pooled, objective};
 pub use settings::{
     CorrelationScope, Loss, PairWeights, Pairs, Settings, SettingsError, SiteWeights, Threshold,
     start,
