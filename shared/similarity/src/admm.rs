@@ -13,7 +13,7 @@ use ndarray::{Array2, ArrayView2, s};
 use crate::linear_algebra::{inner_product, norm};
 use crate::prox::{row_norm_sum, shrink_rows};
 pub use penalty::PenaltySettings;
-use penalty::{PenaltyRule, RelativeResiduals};
+pub(crate) use penalty::{PenaltyRule, RelativeResiduals};
 
 /// What the coordinator is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq)]

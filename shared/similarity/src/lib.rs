@@ -5,6 +5,7 @@
 
 pub mod admm;
 pub mod cohort;
+pub mod evaluate;
 pub mod lbfgs;
 pub mod linear_algebra;
 pub mod moments;

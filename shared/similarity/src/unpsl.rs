@@ -20,6 +20,7 @@
 
 mod correlation;
 mod labels;
+mod local;
 mod pair_loss;
 mod pooled;
 mod settings;
@@ -28,6 +29,9 @@ mod sweep;
 
 pub use correlation::{Correlation, SecondMoments, SecondMomentsError, ShiftedSolver};
 pub use labels::{Labels, LabelsError, PairCounts};
+pub use local::{
+    LocalError, LocalLimits, LocalRound, LocalRun, LocalStatus, learn, learn_from_starts,
+};
 pub use pair_loss::{PairLoss, PairWeightValues};
 pub use pooled::{PooledLimits, PooledSolution, minimise_pooled, objective};
 pub use settings::{

@@ -102,6 +102,11 @@ fn the_federation_finds_the_pooled_minimum() {
     assert!(pooled.converged);
     let run = federate(&sites, &settings, 0.015, 200);
     assert!(run.residuals.last().unwrap().converged());
+    let reported = run.objectives.last().unwrap() / pooled.objective - 1.0;
+    assert!(
+        reported.abs() < 1e-4,
+        "the last objective lies {reported:e} off"
+    );
     let gap = objective(&sites, &run.matrix).unwrap() / pooled.objective - 1.0;
     let error = relative_error(&run.matrix, &pooled.matrix);
     assert!(gap.abs() < 1e-4, "gap {gap:e}");

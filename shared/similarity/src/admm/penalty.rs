@@ -25,16 +25,16 @@ pub struct PenaltySettings {
 
 /// Residuals of one complete round relative to what they are made of (Wohlberg 2017).
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RelativeResiduals {
+pub(crate) struct RelativeResiduals {
     /// Primal residual over the norm of W_p or W, whichever is larger.
-    pub(super) primal: f64,
+    pub(crate) primal: f64,
     /// Dual residual over the norm of the unscaled duals.
-    pub(super) dual: f64,
+    pub(crate) dual: f64,
 }
 
 /// The rule's memory.
 #[derive(Debug, Clone)]
-pub(super) struct PenaltyRule {
+pub(crate) struct PenaltyRule {
     settings: PenaltySettings,
     rounds: u32,
     best: f64,
@@ -42,7 +42,7 @@ pub(super) struct PenaltyRule {
 }
 
 impl PenaltyRule {
-    pub(super) fn new(settings: PenaltySettings) -> Self {
+    pub(crate) fn new(settings: PenaltySettings) -> Self {
         Self {
             settings,
             rounds: 0,
@@ -52,7 +52,7 @@ impl PenaltyRule {
     }
 
     /// The factor for the penalty after a round that every site answered.
-    pub(super) fn after_round(&mut self, residuals: &RelativeResiduals) -> f64 {
+    pub(crate) fn after_round(&mut self, residuals: &RelativeResiduals) -> f64 {
         self.rounds = self.rounds.saturating_add(1);
         let ratio = (PRIMAL_WEIGHT * residuals.primal / residuals.dual).sqrt();
         if self.rounds > self.settings.adaptive_rounds || !ratio.is_finite() || ratio == 0.0 {
@@ -62,7 +62,7 @@ impl PenaltyRule {
     }
 
     /// The factor for the penalty after the objective at the consensus is known.
-    pub(super) fn after_objective(&mut self, objective: f64) -> f64 {
+    pub(crate) fn after_objective(&mut self, objective: f64) -> f64 {
         if objective <= self.best + ROUNDING * self.best.abs() || self.best.is_infinite() {
             self.best = self.best.min(objective);
             self.above_best = 0;
