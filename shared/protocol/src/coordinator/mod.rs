@@ -15,6 +15,9 @@ use crate::progress::{Ending, Progress, RunResult};
 use crate::time::Timestamp;
 use unpsl::UnpslWork;
 
+/// The first exchange: every site reads its cohort.
+const DESCRIBE: u32 = 1;
+
 /// What happened outside.
 #[derive(Debug, Clone)]
 pub enum Event {
@@ -640,7 +643,11 @@ impl Run {
     fn context(&self) -> Vec<(u32, Request)> {
         match &self.work {
             Work::Agreeing => Vec::new(),
-            Work::Unpsl(work) => work.context(),
+            Work::Unpsl(work) => {
+                let mut context = vec![(DESCRIBE, Request::Describe)];
+                context.extend(work.context());
+                context
+            }
         }
     }
 
