@@ -11,7 +11,7 @@ mod penalty;
 use ndarray::{Array2, ArrayView2, s};
 
 use crate::linear_algebra::{inner_product, norm};
-use crate::prox::{row_norm_sum, shrink_rows};
+use crate::prox::{row_norm_sum, row_norms, shrink_rows};
 pub use penalty::PenaltySettings;
 pub(crate) use penalty::{PenaltyRule, RelativeResiduals};
 
@@ -33,7 +33,7 @@ pub struct ConsensusSettings {
 }
 
 impl ConsensusSettings {
-    /// The defaults: relaxation 1.5, tolerances 1e-9 (absolute, per entry) and 5e-4 (relative), and a
+    /// The defaults: relaxation 1.5, tolerances 1e-9 (absolute, per entry) and 1e-4 (relative), and a
     /// penalty that starts at `penalty` and adapts.
     #[must_use]
     pub fn new(lambda_sparsity: f64, feature_rows: usize, penalty: f64) -> Self {
@@ -46,7 +46,7 @@ impl ConsensusSettings {
                 adaptive_rounds: 8,
             },
             tolerance_absolute: 1e-9,
-            tolerance_relative: 5e-4,
+            tolerance_relative: 1e-4,
         }
     }
 }
@@ -291,16 +291,30 @@ impl Consensus {
 
     /// W <- prox of lambda_1/(rho P) ||.||_{2,1} at mean_p (W_p + U_p), equation (4.22).
     fn average(&mut self) {
-        let sites = self.sites.iter().flatten().count();
+        let share = 1.0 / self.sites().max(1) as f64;
+        let features = self.settings.feature_rows;
+        self.mean(share);
+        let longest = row_norms(&self.consensus.slice(s![..features, ..]))
+            .iter()
+            .fold(0.0, |longest: f64, norm| longest.max(*norm));
+        let threshold = |penalty: f64| self.settings.lambda_sparsity / penalty * share;
+        let factor = self.rule.before_shrinking(longest, threshold(self.penalty));
+        let threshold = threshold(self.penalty * factor);
+        if factor != 1.0 {
+            self.scale_penalty(factor);
+            self.mean(share);
+        }
+        shrink_rows(&mut self.consensus.slice_mut(s![..features, ..]), threshold);
+    }
+
+    /// consensus <- mean_p (W_p + U_p).
+    fn mean(&mut self, share: f64) {
         self.consensus.fill(0.0);
         for known in self.sites.iter().flatten() {
             self.consensus += &known.answer;
             self.consensus += &known.dual;
         }
-        self.consensus /= sites.max(1) as f64;
-        let threshold = self.settings.lambda_sparsity / (self.penalty * sites.max(1) as f64);
-        let features = self.settings.feature_rows;
-        shrink_rows(&mut self.consensus.slice_mut(s![..features, ..]), threshold);
+        self.consensus *= share;
     }
 
     fn residuals(

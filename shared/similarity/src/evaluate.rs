@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     fn scores_are_those_of_the_counts() {
-        // scikit-learn 1.x: accuracy_score, recall_score, precision_score, fbeta_score
+        // by their definitions; scikit-learn gives the same (tests/reference/unpsl)
         let counts = BinaryCounts {
             true_positive: 8,
             false_positive: 2,

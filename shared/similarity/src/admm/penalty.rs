@@ -9,9 +9,9 @@ const PRIMAL_WEIGHT: f64 = 4.0;
 const FACTORS: [f64; 2] = [0.1, 10.0];
 /// Factor of the safeguard.
 const RAISE: f64 = 1.5;
-/// Rounds in a row that the objective may be above its best before the safeguard acts.
-const ROUNDS_ABOVE_BEST_MAX: u32 = 2;
-/// An objective this much above its best, relatively, has not risen.
+/// Rounds in a row that the objective may rise above its best before the safeguard acts.
+const RISES_MAX: u32 = 2;
+/// An objective that is this much larger, relatively, has not risen.
 const ROUNDING: f64 = 1e-9;
 
 /// The start of the penalty, and for how long it adapts.
@@ -38,7 +38,8 @@ pub(crate) struct PenaltyRule {
     settings: PenaltySettings,
     rounds: u32,
     best: f64,
-    above_best: u32,
+    last: f64,
+    rises: u32,
 }
 
 impl PenaltyRule {
@@ -47,8 +48,20 @@ impl PenaltyRule {
             settings,
             rounds: 0,
             best: f64::INFINITY,
-            above_best: 0,
+            last: f64::INFINITY,
+            rises: 0,
         }
+    }
+
+    /// The factor for the penalty before rows are shrunk by `threshold`. W = 0 is a stationary point
+    /// that a run does not leave, and a penalty that starts too small would shrink every row to it:
+    /// while the penalty adapts, the longest row keeps half of its norm.
+    pub(crate) fn before_shrinking(&self, longest_row: f64, threshold: f64) -> f64 {
+        let adaptive = self.rounds < self.settings.adaptive_rounds;
+        if !adaptive || longest_row == 0.0 || threshold < longest_row {
+            return 1.0;
+        }
+        2.0 * threshold / longest_row
     }
 
     /// The factor for the penalty after a round that every site answered.
@@ -63,18 +76,20 @@ impl PenaltyRule {
 
     /// The factor for the penalty after the objective at the consensus is known.
     pub(crate) fn after_objective(&mut self, objective: f64) -> f64 {
-        if objective <= self.best + ROUNDING * self.best.abs() || self.best.is_infinite() {
-            self.best = self.best.min(objective);
-            self.above_best = 0;
-            return 1.0;
-        }
-        self.above_best += 1;
+        let rose = objective > self.last + ROUNDING * self.last.abs();
+        let above_best = objective > self.best + ROUNDING * self.best.abs();
+        self.rises = if rose && above_best {
+            self.rises + 1
+        } else {
+            0
+        };
+        self.last = objective;
+        self.best = self.best.min(objective);
         let frozen = self.rounds > self.settings.adaptive_rounds;
-        if !frozen || self.settings.adaptive_rounds == 0 || self.above_best < ROUNDS_ABOVE_BEST_MAX
-        {
+        if !frozen || self.settings.adaptive_rounds == 0 || self.rises < RISES_MAX {
             return 1.0;
         }
-        self.above_best = 0;
+        self.rises = 0;
         RAISE
     }
 }
