@@ -5,20 +5,21 @@ mod agents;
 use crate::cli::Simulate;
 use crate::driver;
 use crate::report::{self, FolderError, PendingFolder, ReportError};
+use crate::signals::StopSignals;
 use crate::store::{Store, StoreError};
 use crate::watching::Watching;
 use agents::{Agents, AgentsError};
 use protocol::document::DocumentErrors;
 use protocol::job::Job;
 use protocol::message::Failure;
-use protocol::name::{NameError, OperatorName, RunId, SiteName};
-use protocol::progress::{Ending, Progress, RunResult};
+use protocol::name::{NameError, OperatorName, SiteName};
+use protocol::progress::{Ending, RunResult};
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
-use wire::{CertificateError, CredentialFiles, Incoming, OperatorCall, Role, ServerTls, Validity};
+use wire::certificates::{self, CertificateError, Role, Validity};
+use wire::{CredentialFiles, Incoming, ListenError, OperatorCall, ServerTls};
 
 /// The job that runs on synthetic patients.
 const DEMO_JOB: &str = include_str!("../../deploy/jobs/demo.toml");
@@ -62,14 +63,11 @@ pub enum SimulateError {
         folder: String,
     },
     /// The port is in use, or may not be opened.
-    #[error("port {port} on loopback could not be opened; choose another with --port")]
-    Port {
-        /// The port.
-        port: u16,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
+    #[error("{0} Choose another with --port")]
+    Port(#[from] ListenError),
+    /// The system refused a signal handler, or the port's address.
+    #[error("the system refused")]
+    System(#[from] io::Error),
     /// The output folder cannot be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
@@ -121,24 +119,21 @@ struct Plan {
 /// # Errors
 /// [`SimulateError`].
 pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> {
+    let mut signals = StopSignals::listen()?;
     let plan = plan(arguments)?;
     let output = PendingFolder::begin(&plan.out)?;
     let home = tempfile::Builder::new()
         .prefix("kindred-")
         .tempdir()
         .map_err(|source| SimulateError::File { path: std::env::temp_dir(), source })?;
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, arguments.port))
-        .await
-        .map_err(|source| SimulateError::Port { port: arguments.port, source })?;
-    let address = listener
-        .local_addr()
-        .map_err(|source| SimulateError::Port { port: arguments.port, source })?;
+    let listener = wire::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port)))?;
+    let address = listener.local_addr()?;
     let data = match &plan.data {
         Some(data) => data.clone(),
         None => agents::synthesise(&plan.site_agent, home.path(), plan.seed).await?,
     };
     let files = site_files(&plan.job, &data)?;
-    let certificates = certificates(&plan.job, &home.path().join("certificates"))?;
+    let certificates = issue_certificates(&plan.job, &home.path().join("certificates"))?;
     let tls = ServerTls::load(&CredentialFiles::in_folder(&certificates.join("coordinator/coordinator")))?;
     let store = Store::open(&home.path().join("coordinator.sqlite"))?;
     let (calls, incoming) = mpsc::channel(CALLS_MAX);
@@ -160,7 +155,7 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
         eprintln!("note: {sentence}");
     }
     let mut running = agents.start(&files)?;
-    let outcome = run(&plan, &calls, &mut running).await;
+    let outcome = run(&plan, &calls, &mut running, &mut signals).await;
     running.stop().await;
     drop(stop);
     let _ = tokio::join!(serving, driving);
@@ -223,13 +218,13 @@ fn site_files(job: &Job, data: &Path) -> Result<Vec<(SiteName, PathBuf)>, Simula
     }
 }
 
-fn certificates(job: &Job, folder: &Path) -> Result<PathBuf, SimulateError> {
+fn issue_certificates(job: &Job, folder: &Path) -> Result<PathBuf, SimulateError> {
     let validity = Validity::days(DAYS);
-    wire::init_certificates(folder, validity)?;
+    certificates::init(folder, validity)?;
     let hosts = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
-    wire::issue_certificate(folder, &Role::Coordinator { hosts }, "coordinator", validity)?;
+    certificates::issue(folder, &Role::Coordinator { hosts }, "coordinator", validity)?;
     for site in &job.sites {
-        wire::issue_certificate(folder, &Role::Site, site.as_str(), validity)?;
+        certificates::issue(folder, &Role::Site, site.as_str(), validity)?;
     }
     Ok(folder.to_owned())
 }
@@ -239,6 +234,7 @@ async fn run(
     plan: &Plan,
     calls: &mpsc::Sender<Incoming>,
     agents: &mut agents::Running,
+    signals: &mut StopSignals,
 ) -> Result<RunResult, SimulateError> {
     let operator = OperatorName::new(agents::OPERATOR)?;
     let run = ask(calls, &operator, |reply| OperatorCall::Submit {
@@ -251,37 +247,20 @@ async fn run(
     let mut progress =
         ask(calls, &operator, |reply| OperatorCall::Watch { run: run.clone(), reply }).await?;
     let mut watching = Watching::new();
-    let watched = watch_run(&mut progress, &mut watching, agents, calls, &operator, &run).await;
-    watching.finish();
-    watched?;
-    ask(calls, &operator, |reply| OperatorCall::FetchResult { run, reply }).await
-}
-
-async fn watch_run(
-    progress: &mut watch::Receiver<Progress>,
-    watching: &mut Watching,
-    agents: &mut agents::Running,
-    calls: &mpsc::Sender<Incoming>,
-    operator: &OperatorName,
-    run: &RunId,
-) -> Result<(), SimulateError> {
+    let cancel = || ask(calls, &operator, |reply| OperatorCall::Cancel { run: run.clone(), reply });
     loop {
-        let ended = {
-            let progress = progress.borrow_and_update();
-            watching.show(&progress);
-            progress.ending.is_some()
-        };
-        if ended {
-            return Ok(());
+        watching.show(&progress.borrow_and_update());
+        if progress.borrow().ending.is_some() {
+            break;
         }
         tokio::select! {
             changed = progress.changed() => changed.map_err(|_| stopped())?,
             exit = agents.exited() => agents.judge(&exit)?,
-            _ = tokio::signal::ctrl_c() => {
-                ask(calls, operator, |reply| OperatorCall::Cancel { run: run.clone(), reply }).await?;
-            }
+            () = signals.next() => cancel().await?,
         }
     }
+    watching.finish();
+    ask(calls, &operator, |reply| OperatorCall::FetchResult { run, reply }).await
 }
 
 async fn ask<T>(

@@ -138,13 +138,18 @@ impl Agents {
             let log = log_path(&self.home, site);
             let file =
                 File::create(&log).map_err(|source| AgentsError::File { path: log, source })?;
-            let mut child = Command::new(&self.program)
+            let mut command = Command::new(&self.program);
+            command
                 .args(["serve", "--until-stdin-closes", "--config"])
                 .arg(folder.join("site.toml"))
                 .stdin(Stdio::piped())
                 .stdout(Stdio::null())
                 .stderr(file)
-                .kill_on_drop(true)
+                .kill_on_drop(true);
+            // Ctrl-C is for the simulation to judge; the agents stop when it lets go of them.
+            #[cfg(unix)]
+            command.process_group(0);
+            let mut child = command
                 .spawn()
                 .map_err(|source| AgentsError::File { path: self.program.clone(), source })?;
             running.stdin.extend(child.stdin.take());
