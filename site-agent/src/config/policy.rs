@@ -15,7 +15,8 @@ pub fn parse(text: &str) -> Result<Policy, DocumentErrors> {
 /// the four lists every job is refused.
 pub fn read(section: &mut Section<'_, '_>) -> Option<Policy> {
     let default = Rules::default();
-    let minimum = |section: &mut Section<'_, '_>, key, default| section.count(key, default, 1..=u64::MAX);
+    let minimum =
+        |section: &mut Section<'_, '_>, key, default| section.count(key, default, 1..=u64::MAX);
     let rules = Rules {
         operators: allowed(section, "operators"),
         methods: allowed(section, "methods"),
