@@ -4,4 +4,5 @@
 //! [`seed::Seed`]; threads (rayon) never change a result, because reductions keep index order.
 
 pub mod cohort;
+pub mod forest;
 pub mod seed;
