@@ -87,6 +87,12 @@ pub enum KernelError {
         /// Patients wanted.
         wanted: usize,
     },
+    /// A node that the forest's tree does not have, or that is not terminal.
+    #[error("tree {tree} has other terminal nodes")]
+    Nodes {
+        /// Number of the tree.
+        tree: usize,
+    },
     /// More trees than are counted.
     #[error("{found} trees, wanted at most {TREES_MAX}")]
     TooManyTrees {
@@ -222,6 +228,16 @@ fn check(training: Training<'_>, rows: &TerminalNodes) -> Result<(), KernelError
     ] {
         if found != wanted {
             return Err(KernelError::Trees { found, wanted });
+        }
+    }
+    for (tree, grown) in training.forest.trees().iter().enumerate() {
+        let mut nodes = training
+            .nodes
+            .of_tree(tree)
+            .iter()
+            .chain(rows.of_tree(tree));
+        if !nodes.all(|&node| grown.is_terminal(node)) {
+            return Err(KernelError::Nodes { tree });
         }
     }
     let columns = training.nodes.patients();

@@ -44,6 +44,17 @@ impl Forest {
 }
 
 impl TerminalNodes {
+    /// Terminal nodes found elsewhere, n x T. Buffers grow with the largest number.
+    #[must_use]
+    pub fn new(nodes: ArrayView2<'_, u32>) -> Self {
+        let (patients, trees) = nodes.dim();
+        Self {
+            patients,
+            trees,
+            nodes: nodes.t().iter().copied().collect(),
+        }
+    }
+
     /// Number of patients n.
     #[must_use]
     pub fn patients(&self) -> usize {

@@ -189,6 +189,13 @@ impl Tree {
         depths
     }
 
+    /// Whether `number` is a terminal node of this tree.
+    pub(crate) fn is_terminal(&self, number: u32) -> bool {
+        self.nodes
+            .get(number as usize)
+            .is_some_and(|node| node.feature == TERMINAL)
+    }
+
     /// Position of a terminal node in the [`TerminalValues`].
     pub(crate) fn ordinal(&self, terminal: u32) -> usize {
         self.nodes[terminal as usize].child as usize
