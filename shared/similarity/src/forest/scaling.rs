@@ -10,6 +10,7 @@ use rand::RngExt;
 use rayon::prelude::*;
 
 use crate::forest::terminal::TerminalNodes;
+use crate::linear_algebra::{LinearAlgebraError, symmetric_eigen};
 use crate::seed::Seed;
 
 /// Most Lanczos vectors.
@@ -42,8 +43,10 @@ pub enum ScalingStatus {
 }
 
 /// Scales the proximities (all trees) of patients to `dimensions` coordinates; `seed` starts the search.
-#[must_use]
-pub fn classical_scaling(nodes: &TerminalNodes, dimensions: usize, seed: Seed) -> Scaling {
+///
+/// # Errors
+/// [`LinearAlgebraError`] where LAPACK fails on the small matrix within.
+pub fn classical_scaling(nodes: &TerminalNodes, dimensions: usize, seed: Seed) -> Result<Scaling, LinearAlgebraError> {
     let patients = nodes.patients();
     let mut stream = seed.stream("scaling", 0);
     let mut start: Vec<f64> = (0..patients)
@@ -63,7 +66,7 @@ pub fn classical_scaling(nodes: &TerminalNodes, dimensions: usize, seed: Seed) -
         // A vanishing remainder means that the basis spans everything B can reach.
         let spent = length < 1e-12 || basis.len() + 1 >= patients.max(1);
         if spent || (basis.len() >= dimensions && basis.len().is_multiple_of(STEPS_BETWEEN)) {
-            pairs = tridiagonal_eigenpairs(&diagonal, &beside);
+            pairs = tridiagonal_eigenpairs(&diagonal, &beside)?;
             let largest = pairs.values.first().copied().unwrap_or(0.0);
             let settled = pairs.vectors.iter().take(dimensions).all(|vector| {
                 vector
@@ -94,9 +97,9 @@ pub fn classical_scaling(nodes: &TerminalNodes, dimensions: usize, seed: Seed) -
         length = normalise(&mut next);
     }
     if status == ScalingStatus::StepsExhausted {
-        pairs = tridiagonal_eigenpairs(&diagonal, &beside);
+        pairs = tridiagonal_eigenpairs(&diagonal, &beside)?;
     }
-    coordinates(&basis, &pairs, dimensions, patients, status)
+    Ok(coordinates(&basis, &pairs, dimensions, patients, status))
 }
 
 fn coordinates(
@@ -191,73 +194,29 @@ fn normalise(vector: &mut [f64]) -> f64 {
 }
 
 /// Eigenvalues, falling, and their vectors.
+#[derive(Default)]
 struct EigenPairs {
     values: Vec<f64>,
     vectors: Vec<Vec<f64>>,
 }
 
-/// Jacobi's method on a small symmetric tridiagonal matrix.
-fn tridiagonal_eigenpairs(diagonal: &[f64], beside: &[f64]) -> EigenPairs {
-    let size = diagonal.len();
-    let mut matrix = Array2::<f64>::zeros((size, size));
-    for place in 0..size {
-        matrix[(place, place)] = diagonal[place];
-        if place + 1 < size {
-            matrix[(place, place + 1)] = beside[place];
-            matrix[(place + 1, place)] = beside[place];
-        }
+fn tridiagonal_eigenpairs(
+    diagonal: &[f64],
+    beside: &[f64],
+) -> Result<EigenPairs, LinearAlgebraError> {
+    if diagonal.is_empty() {
+        return Ok(EigenPairs::default());
     }
-    let mut vectors = Array2::<f64>::eye(size);
-    let scale = matrix.iter().map(|entry| entry * entry).sum::<f64>();
-    for _ in 0..30 {
-        let off: f64 = (0..size)
-            .flat_map(|row| (0..row).map(move |column| (row, column)))
-            .map(|place| matrix[place] * matrix[place])
-            .sum();
-        if off <= 1e-30 * scale {
-            break;
-        }
-        for row in 0..size {
-            for column in 0..row {
-                rotate(&mut matrix, &mut vectors, row, column);
-            }
-        }
+    let mut matrix = Array2::from_diag(&Array1::from(diagonal.to_vec()));
+    for (place, &entry) in beside.iter().enumerate() {
+        matrix[(place + 1, place)] = entry;
+        matrix[(place, place + 1)] = entry;
     }
-    let mut order: Vec<usize> = (0..size).collect();
-    order.sort_by(|&a, &b| matrix[(b, b)].total_cmp(&matrix[(a, a)]));
-    EigenPairs {
-        values: order.iter().map(|&place| matrix[(place, place)]).collect(),
-        vectors: order
-            .iter()
-            .map(|&place| vectors.column(place).to_vec())
-            .collect(),
-    }
-}
-
-/// One Jacobi rotation that annuls the entry (p, q) (Golub and Van Loan 2013, section 8.5.2).
-fn rotate(matrix: &mut Array2<f64>, vectors: &mut Array2<f64>, p: usize, q: usize) {
-    if matrix[(p, q)] == 0.0 {
-        return;
-    }
-    let tau = (matrix[(q, q)] - matrix[(p, p)]) / (2.0 * matrix[(p, q)]);
-    let tangent = tau.signum() / (tau.abs() + (1.0 + tau * tau).sqrt());
-    let cosine = 1.0 / (1.0 + tangent * tangent).sqrt();
-    let sine = tangent * cosine;
-    let turn =
-        |a: &mut f64, b: &mut f64| (*a, *b) = (cosine * *a - sine * *b, sine * *a + cosine * *b);
-    for other in 0..matrix.nrows() {
-        let (mut a, mut b) = (matrix[(other, p)], matrix[(other, q)]);
-        turn(&mut a, &mut b);
-        (matrix[(other, p)], matrix[(other, q)]) = (a, b);
-    }
-    for other in 0..matrix.nrows() {
-        let (mut a, mut b) = (matrix[(p, other)], matrix[(q, other)]);
-        turn(&mut a, &mut b);
-        (matrix[(p, other)], matrix[(q, other)]) = (a, b);
-        let (mut a, mut b) = (vectors[(other, p)], vectors[(other, q)]);
-        turn(&mut a, &mut b);
-        (vectors[(other, p)], vectors[(other, q)]) = (a, b);
-    }
+    let found = symmetric_eigen(&matrix)?;
+    Ok(EigenPairs {
+        values: found.values.iter().rev().copied().collect(),
+        vectors: found.vectors.columns().into_iter().rev().map(|column| column.to_vec()).collect(),
+    })
 }
 
 impl std::fmt::Debug for Scaling {

@@ -267,7 +267,7 @@ fn neighbours_sums_outliers_and_scaling_agree_with_numpy_on_scikit_learns_termin
             .all(|(a, b)| (a - b).abs() < 1e-6 * b.abs().max(1.0))
     );
 
-    let scaling = classical_scaling(&nodes, 2, Seed(1));
+    let scaling = classical_scaling(&nodes, 2, Seed(1)).unwrap();
     assert_eq!(scaling.status, ScalingStatus::Settled);
     let values = floats(&reference["eigenvalues"]);
     assert!(
