@@ -24,7 +24,10 @@ pub(crate) struct Frames<F: Frame> {
 
 impl<F: Frame> Frames<F> {
     pub(crate) fn new(header: F::Header, parts: OutgoingParts) -> Self {
-        Self { header: Some(header), parts }
+        Self {
+            header: Some(header),
+            parts,
+        }
     }
 }
 
@@ -61,7 +64,9 @@ where
         &mut self,
         frame: F,
     ) -> Result<Option<<F::Header as Header>::Message>, WireError> {
-        let content = frame.unpack().ok_or(WireError::Missing { field: F::NAME })?;
+        let content = frame
+            .unpack()
+            .ok_or(WireError::Missing { field: F::NAME })?;
         let (header, parts) = match (content, self.begun.take()) {
             (Content::Header(header), None) => {
                 let parts = IncomingParts::new(header.declared()?)?;
@@ -72,7 +77,10 @@ where
                 (header, parts)
             }
             (Content::Header(_), Some(_)) => {
-                return Err(unexpected("a new message", "the rest of the message before it"));
+                return Err(unexpected(
+                    "a new message",
+                    "the rest of the message before it",
+                ));
             }
             (Content::Part(_), None) => {
                 return Err(unexpected("a part of no message", "a message"));
@@ -92,5 +100,8 @@ where
 }
 
 fn unexpected(found: &str, wanted: &str) -> WireError {
-    WireError::Unexpected { found: found.to_owned(), wanted: wanted.to_owned() }
+    WireError::Unexpected {
+        found: found.to_owned(),
+        wanted: wanted.to_owned(),
+    }
 }

@@ -114,7 +114,9 @@ where
 {
     let mut rest = Bytes::copy_from_slice(record);
     assemble::<F>(std::iter::from_fn(move || {
-        let frame = rest.has_remaining().then(|| F::decode_length_delimited(&mut rest))?;
+        let frame = rest
+            .has_remaining()
+            .then(|| F::decode_length_delimited(&mut rest))?;
         Some(frame.map_err(|error| {
             rest.clear();
             malformed(F::NAME, &error)
@@ -140,13 +142,22 @@ where
             };
         }
     }
-    Err(unexpected("an end before the message is whole", "the frames that it declares"))
+    Err(unexpected(
+        "an end before the message is whole",
+        "the frames that it declares",
+    ))
 }
 
 fn malformed(wanted: &'static str, error: &prost::DecodeError) -> WireError {
-    WireError::Malformed { wanted, reason: error.to_string() }
+    WireError::Malformed {
+        wanted,
+        reason: error.to_string(),
+    }
 }
 
 fn unexpected(found: &str, wanted: &str) -> WireError {
-    WireError::Unexpected { found: found.to_owned(), wanted: wanted.to_owned() }
+    WireError::Unexpected {
+        found: found.to_owned(),
+        wanted: wanted.to_owned(),
+    }
 }

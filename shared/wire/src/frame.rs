@@ -72,8 +72,18 @@ macro_rules! frame {
 }
 
 frame!(ToSiteFrame, to_site_frame, ToSite, "a frame to a site");
-frame!(ToCoordinatorFrame, to_coordinator_frame, ToCoordinator, "a frame to the coordinator");
-frame!(AnswerFrame, answer_frame, Answer, "a frame of a stored answer");
+frame!(
+    ToCoordinatorFrame,
+    to_coordinator_frame,
+    ToCoordinator,
+    "a frame to the coordinator"
+);
+frame!(
+    AnswerFrame,
+    answer_frame,
+    Answer,
+    "a frame of a stored answer"
+);
 frame!(ResultFrame, result_frame, RunResult, "a frame of a result");
 
 /// tonic's codec with room reserved for the whole frame.
@@ -140,11 +150,9 @@ impl<U: Message + Default> Decoder for FrameDecoder<U> {
     type Error = Status;
 
     fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
-        U::decode(buffer).map(Some).map_err(|error| {
-            crate::status::protocol_violation(&crate::error::WireError::Malformed {
-                wanted: "a frame",
-                reason: error.to_string(),
-            })
-        })
+        // `DataLoss` is what the inbox knows as bytes that are no frame.
+        U::decode(buffer)
+            .map(Some)
+            .map_err(|error| Status::data_loss(error.to_string()))
     }
 }

@@ -46,7 +46,10 @@ pub(crate) struct Declared {
 impl Declared {
     /// Matrices and nothing else.
     pub(crate) fn matrices<const N: usize>(shapes: [pb::MatrixShape; N]) -> Self {
-        Self { matrices: shapes.to_vec(), ..Self::default() }
+        Self {
+            matrices: shapes.to_vec(),
+            ..Self::default()
+        }
     }
 }
 
@@ -152,7 +155,11 @@ impl Iterator for OutgoingParts {
         let rows = pb::RowsChunk {
             rounds: take(&mut self.rows.rounds, &mut bytes_left, Message::encoded_len),
             sites: take(&mut self.rows.sites, &mut bytes_left, Message::encoded_len),
-            features: take(&mut self.rows.features, &mut bytes_left, Message::encoded_len),
+            features: take(
+                &mut self.rows.features,
+                &mut bytes_left,
+                Message::encoded_len,
+            ),
             dropped: take(&mut self.rows.dropped, &mut bytes_left, String::len),
             notes: take(&mut self.rows.notes, &mut bytes_left, String::len),
         };
@@ -299,8 +306,16 @@ impl IncomingParts {
         refuse_empty(more == RowCounts::default())?;
         values::at_most("a list of rounds", have.rounds + more.rounds, want.rounds)?;
         values::at_most("a list of sites", have.sites + more.sites, want.sites)?;
-        values::at_most("a list of features", have.features + more.features, want.features)?;
-        values::at_most("a list of dropped rows", have.dropped + more.dropped, want.dropped)?;
+        values::at_most(
+            "a list of features",
+            have.features + more.features,
+            want.features,
+        )?;
+        values::at_most(
+            "a list of dropped rows",
+            have.dropped + more.dropped,
+            want.dropped,
+        )?;
         values::at_most("a list of notes", have.notes + more.notes, want.notes)?;
         self.rows.rounds.extend(chunk.rounds);
         self.rows.sites.extend(chunk.sites);
@@ -320,8 +335,16 @@ impl IncomingMatrix {
                 wanted: "at least one row and one column".to_owned(),
             });
         }
-        values::at_most("entries of a matrix", rows.saturating_mul(columns), MATRIX_ENTRIES_MAX)?;
-        Ok(Self { rows, columns, entries: Vec::new() })
+        values::at_most(
+            "entries of a matrix",
+            rows.saturating_mul(columns),
+            MATRIX_ENTRIES_MAX,
+        )?;
+        Ok(Self {
+            rows,
+            columns,
+            entries: Vec::new(),
+        })
     }
 
     fn entries_left(&self) -> usize {
@@ -339,16 +362,23 @@ impl IncomingMatrix {
         }
         values::at_most("entries of a chunk", entries.len(), self.entries_left())?;
         if self.entries.is_empty() {
-            self.entries.reserve_exact(self.entries_left().min(ENTRIES_RESERVED_MAX));
+            self.entries
+                .reserve_exact(self.entries_left().min(ENTRIES_RESERVED_MAX));
         }
         let start = self.entries.len();
-        self.entries.extend(entries.iter().map(|bytes| f64::from_le_bytes(*bytes)));
+        self.entries
+            .extend(entries.iter().map(|bytes| f64::from_le_bytes(*bytes)));
         // Without a branch for each entry, so that the check runs as fast as the copy.
         let fresh = &self.entries[start..];
-        if fresh.iter().fold(true, |all, entry| all & entry.is_finite()) {
+        if fresh
+            .iter()
+            .fold(true, |all, entry| all & entry.is_finite())
+        {
             return Ok(());
         }
-        fresh.iter().try_for_each(|entry| values::finite("a matrix", *entry).map(|_| ()))
+        fresh
+            .iter()
+            .try_for_each(|entry| values::finite("a matrix", *entry).map(|_| ()))
     }
 }
 

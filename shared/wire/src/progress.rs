@@ -41,7 +41,11 @@ pub(crate) fn progress(progress: pb::Progress) -> Result<Progress, WireError> {
         dual_residual: finite_if_any("the dual residual", progress.dual_residual)?,
         sites_connected: progress.sites_connected,
         sites: progress.sites,
-        waiting_for: progress.waiting_for.into_iter().map(name).collect::<Result<_, _>>()?,
+        waiting_for: progress
+            .waiting_for
+            .into_iter()
+            .map(name)
+            .collect::<Result<_, _>>()?,
         deadline_seconds: finite("the deadline", progress.deadline_seconds)?,
         ending: progress.ending.map(ending).transpose()?,
     })
@@ -102,12 +106,24 @@ impl Header for pb::RunResult {
             seed: self.seed,
             version: text("a version", self.version, NAME_LENGTH_MAX)?,
             ending: ending(present("ending", self.ending)?)?,
-            rounds: rows.rounds.into_iter().map(round).collect::<Result<_, _>>()?,
+            rounds: rows
+                .rounds
+                .into_iter()
+                .map(round)
+                .collect::<Result<_, _>>()?,
             objective: finite_if_any("the objective", self.objective)?,
             seconds: finite("the duration", self.seconds)?,
             sites: rows.sites.into_iter().map(site).collect::<Result<_, _>>()?,
-            features: rows.features.into_iter().map(feature).collect::<Result<_, _>>()?,
-            dropped: rows.dropped.into_iter().map(dropped).collect::<Result<_, _>>()?,
+            features: rows
+                .features
+                .into_iter()
+                .map(feature)
+                .collect::<Result<_, _>>()?,
+            dropped: rows
+                .dropped
+                .into_iter()
+                .map(dropped)
+                .collect::<Result<_, _>>()?,
             metric: match self.metric {
                 Some(_) => Some(parts.take_matrix()?),
                 None => None,
@@ -123,9 +139,14 @@ fn ending_to_proto(ending: Ending) -> pb::Ending {
         Ending::Converged => Kind::Converged(pb::Converged {}),
         Ending::RoundLimit => Kind::RoundLimit(pb::RoundLimit {}),
         Ending::Cancelled => Kind::Cancelled(pb::Cancelled {}),
-        Ending::Failed { code, text } => Kind::Failed(pb::Failed { code, text: shortened(text) }),
+        Ending::Failed { code, text } => Kind::Failed(pb::Failed {
+            code,
+            text: shortened(text),
+        }),
     };
-    pb::Ending { ending: Some(ending) }
+    pb::Ending {
+        ending: Some(ending),
+    }
 }
 
 fn ending(ending: pb::Ending) -> Result<Ending, WireError> {

@@ -20,9 +20,15 @@ use protocol::message::{
 pub(crate) fn frames(message: ToCoordinator<Released<Answer>>) -> Frames<pb::ToCoordinatorFrame> {
     frames_of_any(match message {
         ToCoordinator::Hello { version } => ToCoordinator::Hello { version },
-        ToCoordinator::Reply { run, exchange, answer } => {
-            ToCoordinator::Reply { run, exchange, answer: answer.into_value() }
-        }
+        ToCoordinator::Reply {
+            run,
+            exchange,
+            answer,
+        } => ToCoordinator::Reply {
+            run,
+            exchange,
+            answer: answer.into_value(),
+        },
     })
 }
 
@@ -38,14 +44,27 @@ pub(crate) fn frames_of_any(message: ToCoordinator<Answer>) -> Frames<pb::ToCoor
         ToCoordinator::Hello { version } => {
             (Message::Hello(pb::Hello { version }), OutgoingParts::none())
         }
-        ToCoordinator::Reply { run, exchange, answer } => {
+        ToCoordinator::Reply {
+            run,
+            exchange,
+            answer,
+        } => {
             let (answer, parts) = answer_to_proto(answer);
             let run = run.as_str().to_owned();
-            let reply = pb::Reply { run, exchange, answer: Some(answer) };
+            let reply = pb::Reply {
+                run,
+                exchange,
+                answer: Some(answer),
+            };
             (Message::Reply(reply), parts)
         }
     };
-    Frames::new(pb::ToCoordinator { message: Some(message) }, parts)
+    Frames::new(
+        pb::ToCoordinator {
+            message: Some(message),
+        },
+        parts,
+    )
 }
 
 impl Header for pb::ToCoordinator {
@@ -77,9 +96,10 @@ impl Header for pb::Answer {
 
     fn declared(&self) -> Result<Declared, WireError> {
         Ok(match present("answer", self.answer.as_ref())? {
-            Answered::Moments(moments) => {
-                Declared { columns: moments.columns, ..Declared::default() }
-            }
+            Answered::Moments(moments) => Declared {
+                columns: moments.columns,
+                ..Declared::default()
+            },
             Answered::Prepared(prepared) => Declared {
                 matrices: prepared.second_moments.into_iter().collect(),
                 ..Declared::default()
@@ -138,35 +158,61 @@ fn answer_to_proto(answer: Answer) -> (pb::Answer, OutgoingParts) {
             Answered::Described(pb::Description { patients, classes })
         }
         Answer::Unfit(problems) => Answered::Unfit(problems_to_proto(problems)),
-        Answer::Refused(Refusal { rule, text }) => {
-            Answered::Refused(pb::Refusal { rule: shortened(rule), text: shortened(text) })
-        }
-        Answer::Failed(Failure { code, text }) => {
-            Answered::Failed(pb::Failure { code, text: shortened(text) })
-        }
+        Answer::Refused(Refusal { rule, text }) => Answered::Refused(pb::Refusal {
+            rule: shortened(rule),
+            text: shortened(text),
+        }),
+        Answer::Failed(Failure { code, text }) => Answered::Failed(pb::Failure {
+            code,
+            text: shortened(text),
+        }),
         Answer::Moments { columns, totals } => {
             let count = u32::try_from(columns.len()).unwrap_or(u32::MAX);
             parts = OutgoingParts::columns(columns);
             let totals = Some(totals_to_proto(totals));
-            Answered::Moments(pb::Moments { columns: count, totals })
+            Answered::Moments(pb::Moments {
+                columns: count,
+                totals,
+            })
         }
         Answer::Prepared { second_moments } => {
             let declared = second_moments.as_ref().map(shape);
             parts = OutgoingParts::matrices(second_moments.into_iter().collect());
-            Answered::Prepared(pb::Prepared { second_moments: declared })
+            Answered::Prepared(pb::Prepared {
+                second_moments: declared,
+            })
         }
         Answer::Correlated => Answered::Correlated(pb::Correlated {}),
-        Answer::Contribution(Contribution { matrix, objective, iterations }) => {
+        Answer::Contribution(Contribution {
+            matrix,
+            objective,
+            iterations,
+        }) => {
             let declared = Some(shape(&matrix));
             parts = OutgoingParts::matrices(vec![matrix]);
-            Answered::Contribution(pb::Contribution { matrix: declared, objective, iterations })
+            Answered::Contribution(pb::Contribution {
+                matrix: declared,
+                objective,
+                iterations,
+            })
         }
-        Answer::Finished(Finished { objective, evaluation }) => {
+        Answer::Finished(Finished {
+            objective,
+            evaluation,
+        }) => {
             let evaluation = evaluations_to_proto(evaluation);
-            Answered::Finished(pb::Finished { objective, evaluation })
+            Answered::Finished(pb::Finished {
+                objective,
+                evaluation,
+            })
         }
     };
-    (pb::Answer { answer: Some(answer) }, parts)
+    (
+        pb::Answer {
+            answer: Some(answer),
+        },
+        parts,
+    )
 }
 
 fn problems_to_proto(problems: Vec<Problem>) -> pb::Unfit {
@@ -175,7 +221,9 @@ fn problems_to_proto(problems: Vec<Problem>) -> pb::Unfit {
         found: shortened(problem.found),
         wanted: shortened(problem.wanted),
     };
-    pb::Unfit { problems: problems.into_iter().take(PROBLEMS_MAX).map(one).collect() }
+    pb::Unfit {
+        problems: problems.into_iter().take(PROBLEMS_MAX).map(one).collect(),
+    }
 }
 
 fn problems(unfit: pb::Unfit) -> Result<Vec<Problem>, WireError> {

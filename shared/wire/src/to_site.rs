@@ -13,24 +13,50 @@ use protocol::message::{Request, Round, ToSite};
 /// Cuts a message into frames.
 pub(crate) fn frames(message: ToSite) -> Frames<pb::ToSiteFrame> {
     let (message, parts) = match message {
-        ToSite::Begin { run, job, seed, operator } => {
+        ToSite::Begin {
+            run,
+            job,
+            seed,
+            operator,
+        } => {
             let run = run.as_str().to_owned();
-            let begin = pb::Begin { run, job, seed, operator };
+            let begin = pb::Begin {
+                run,
+                job,
+                seed,
+                operator,
+            };
             (Message::Begin(begin), OutgoingParts::none())
         }
-        ToSite::Ask { run, exchange, request } => {
+        ToSite::Ask {
+            run,
+            exchange,
+            request,
+        } => {
             let (request, parts) = request_to_proto(request);
             let run = run.as_str().to_owned();
-            let ask = pb::Ask { run, exchange, request: Some(request) };
+            let ask = pb::Ask {
+                run,
+                exchange,
+                request: Some(request),
+            };
             (Message::Ask(ask), parts)
         }
         ToSite::End { run, ending } => {
             let run = run.as_str().to_owned();
-            let end = pb::End { run, ending: shortened(ending) };
+            let end = pb::End {
+                run,
+                ending: shortened(ending),
+            };
             (Message::End(end), OutgoingParts::none())
         }
     };
-    Frames::new(pb::ToSite { message: Some(message) }, parts)
+    Frames::new(
+        pb::ToSite {
+            message: Some(message),
+        },
+        parts,
+    )
 }
 
 impl Header for pb::ToSite {
@@ -42,7 +68,10 @@ impl Header for pb::ToSite {
         };
         Ok(match present("request", ask.request.as_ref())? {
             Asked::Describe(_) | Asked::Moments(_) => Declared::default(),
-            Asked::Prepare(prepare) => Declared { columns: prepare.columns, ..Declared::default() },
+            Asked::Prepare(prepare) => Declared {
+                columns: prepare.columns,
+                ..Declared::default()
+            },
             Asked::Correlate(correlate) => {
                 Declared::matrices([present("second moments", correlate.second_moments)?])
             }
@@ -86,8 +115,13 @@ fn request_to_proto(request: Request) -> (Asked, OutgoingParts) {
             (Asked::Prepare(prepare), OutgoingParts::columns(moments))
         }
         Request::Correlate { second_moments } => {
-            let correlate = pb::Correlate { second_moments: Some(shape(&second_moments)) };
-            (Asked::Correlate(correlate), OutgoingParts::matrices(vec![second_moments]))
+            let correlate = pb::Correlate {
+                second_moments: Some(shape(&second_moments)),
+            };
+            (
+                Asked::Correlate(correlate),
+                OutgoingParts::matrices(vec![second_moments]),
+            )
         }
         Request::Round(round) => {
             let asked = pb::Round {
@@ -101,8 +135,13 @@ fn request_to_proto(request: Request) -> (Asked, OutgoingParts) {
             (Asked::Round(asked), parts)
         }
         Request::Finish { consensus } => {
-            let finish = pb::Finish { consensus: Some(shape(&consensus)) };
-            (Asked::Finish(finish), OutgoingParts::matrices(vec![consensus]))
+            let finish = pb::Finish {
+                consensus: Some(shape(&consensus)),
+            };
+            (
+                Asked::Finish(finish),
+                OutgoingParts::matrices(vec![consensus]),
+            )
         }
     }
 }
@@ -115,7 +154,9 @@ fn request(asked: Asked, mut parts: IncomingParts) -> Result<Request, WireError>
             moments: parts.take_columns(),
             totals: totals(prepare.totals)?,
         },
-        Asked::Correlate(_) => Request::Correlate { second_moments: parts.take_matrix()? },
+        Asked::Correlate(_) => Request::Correlate {
+            second_moments: parts.take_matrix()?,
+        },
         Asked::Round(round) => Request::Round(Round {
             number: round.number,
             consensus: parts.take_matrix()?,
@@ -123,6 +164,8 @@ fn request(asked: Asked, mut parts: IncomingParts) -> Result<Request, WireError>
             penalty: finite("the penalty", round.penalty)?,
             tolerance: finite("the tolerance", round.tolerance)?,
         }),
-        Asked::Finish(_) => Request::Finish { consensus: parts.take_matrix()? },
+        Asked::Finish(_) => Request::Finish {
+            consensus: parts.take_matrix()?,
+        },
     })
 }

@@ -36,7 +36,11 @@ pub(crate) fn at_most(field: &'static str, found: usize, limit: usize) -> Result
         return Ok(found);
     }
     let (found, limit) = (found as u64, limit as u64);
-    Err(WireError::TooLarge { field, found, limit })
+    Err(WireError::TooLarge {
+        field,
+        found,
+        limit,
+    })
 }
 
 /// A text of at most `length_max` characters.
@@ -65,7 +69,10 @@ pub(crate) fn shortened(mut text: String) -> String {
 }
 
 pub(crate) fn run_id(text: &str) -> Result<RunId, WireError> {
-    RunId::new(text).map_err(|source| WireError::Name { field: "the run", source })
+    RunId::new(text).map_err(|source| WireError::Name {
+        field: "the run",
+        source,
+    })
 }
 
 pub(crate) fn totals_to_proto(totals: Totals) -> pb::Totals {
@@ -90,9 +97,17 @@ pub(crate) fn totals(totals: Option<pb::Totals>) -> Result<Totals, WireError> {
 pub(crate) fn column_to_proto(column: ColumnMoments) -> pb::ColumnMoments {
     use pb::column_moments::Kind;
     let kind = match column {
-        ColumnMoments::Numeric { count, sum, sum_squares, missing } => {
-            Kind::Numeric(pb::NumericMoments { count, sum, sum_squares, missing })
-        }
+        ColumnMoments::Numeric {
+            count,
+            sum,
+            sum_squares,
+            missing,
+        } => Kind::Numeric(pb::NumericMoments {
+            count,
+            sum,
+            sum_squares,
+            missing,
+        }),
         ColumnMoments::Categorical { counts, missing } => {
             Kind::Categorical(pb::CategoricalMoments { counts, missing })
         }
@@ -126,9 +141,9 @@ pub(crate) fn evaluations_to_proto(
     let one = |evaluation: EvaluationCounts| pb::EvaluationCounts {
         rule: evaluation.rule,
         neighbours: evaluation.neighbours,
-        confusion: evaluation
-            .confusion
-            .map(|rows| pb::Confusion { rows: rows.into_iter().map(row).collect() }),
+        confusion: evaluation.confusion.map(|rows| pb::Confusion {
+            rows: rows.into_iter().map(row).collect(),
+        }),
     };
     evaluations.into_iter().map(one).collect()
 }
@@ -149,7 +164,11 @@ fn evaluation(evaluation: pb::EvaluationCounts) -> Result<EvaluationCounts, Wire
 }
 
 fn confusion(table: pb::Confusion) -> Result<Vec<Vec<u64>>, WireError> {
-    let classes = at_most("classes of a confusion table", table.rows.len(), CLASSES_MAX)?;
+    let classes = at_most(
+        "classes of a confusion table",
+        table.rows.len(),
+        CLASSES_MAX,
+    )?;
     if let Some(row) = table.rows.iter().find(|row| row.counts.len() != classes) {
         return Err(WireError::Unexpected {
             found: format!("{} counts in a row of a confusion table", row.counts.len()),
