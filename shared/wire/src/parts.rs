@@ -7,12 +7,12 @@ use crate::generated as pb;
 use crate::generated::part::Part;
 use crate::values;
 use bytes::Bytes;
-use ndarray::Array2;
+use ndarray::{Array2, Axis};
 use prost::Message;
 use protocol::limits::{
     FEATURES_MAX, MATRIX_ENTRIES_MAX, METRIC_ROWS_MAX, NOTES_MAX, ROUNDS_MAX, SITES_MAX,
 };
-use protocol::message::ColumnMoments;
+use protocol::message::{ColumnMoments, SecondMoments};
 use std::iter::Peekable;
 use std::vec::IntoIter;
 
@@ -60,6 +60,38 @@ pub(crate) fn shape(matrix: &Array2<f64>) -> pb::MatrixShape {
         rows: length(matrix.nrows()),
         columns: length(matrix.ncols()),
     }
+}
+
+/// Cuts second moments: the sums as a matrix of one row, then the products.
+pub(crate) fn second_moments_to_proto(
+    moments: SecondMoments,
+) -> (pb::SecondMoments, OutgoingParts) {
+    let sums = moments.sums.insert_axis(Axis(0));
+    let header = pb::SecondMoments {
+        patients: moments.patients,
+        sums: Some(shape(&sums)),
+        products: Some(shape(&moments.products)),
+    };
+    (
+        header,
+        OutgoingParts::matrices(vec![sums, moments.products]),
+    )
+}
+
+/// What second moments declare.
+pub(crate) fn declared_second_moments(moments: &pb::SecondMoments) -> Result<Declared, WireError> {
+    let sums = values::present("sums of second moments", moments.sums)?;
+    let products = values::present("products of second moments", moments.products)?;
+    if sums.rows != 1 || sums.columns != products.columns || products.rows != products.columns {
+        return Err(WireError::Unexpected {
+            found: format!(
+                "second moments of {} x {} with sums of {} x {}",
+                products.rows, products.columns, sums.rows, sums.columns
+            ),
+            wanted: "d x d with 1 x d".to_owned(),
+        });
+    }
+    Ok(Declared::matrices([sums, products]))
 }
 
 /// The parts of one message, cut as they are asked for.
@@ -260,6 +292,18 @@ impl IncomingParts {
         }
         let matrix = self.matrices.remove(0);
         Array2::from_shape_vec((matrix.rows, matrix.columns), matrix.entries).map_err(|_| missing)
+    }
+
+    /// Second moments, as [`second_moments_to_proto`] cut them.
+    pub(crate) fn take_second_moments(
+        &mut self,
+        header: &pb::SecondMoments,
+    ) -> Result<SecondMoments, WireError> {
+        Ok(SecondMoments {
+            patients: header.patients,
+            sums: self.take_matrix()?.remove_axis(Axis(0)),
+            products: self.take_matrix()?,
+        })
     }
 
     pub(crate) fn take_columns(&mut self) -> Vec<ColumnMoments> {

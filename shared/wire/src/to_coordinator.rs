@@ -5,10 +5,12 @@ use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::answer::Answer as Answered;
 use crate::generated::to_coordinator::Message;
-use crate::parts::{Declared, IncomingParts, OutgoingParts, shape};
+use crate::parts::{
+    Declared, IncomingParts, OutgoingParts, declared_second_moments, second_moments_to_proto, shape,
+};
 use crate::values::{
-    at_most, evaluations, evaluations_to_proto, finite, present, run_id, sentence, shortened, text,
-    totals, totals_to_proto,
+    at_most, evaluations, evaluations_to_proto, finite, present, run_id, sentence, shortened,
+    summary, summary_to_proto, text,
 };
 use privacy::Released;
 use protocol::limits::{CLASSES_MAX, NAME_LENGTH_MAX, PROBLEMS_MAX};
@@ -100,9 +102,9 @@ impl Header for pb::Answer {
                 columns: moments.columns,
                 ..Declared::default()
             },
-            Answered::Prepared(prepared) => Declared {
-                matrices: prepared.second_moments.into_iter().collect(),
-                ..Declared::default()
+            Answered::Prepared(prepared) => match &prepared.second_moments {
+                Some(second_moments) => declared_second_moments(second_moments)?,
+                None => Declared::default(),
             },
             Answered::Contribution(contribution) => {
                 Declared::matrices([present("contribution", contribution.matrix)?])
@@ -129,11 +131,11 @@ impl Header for pb::Answer {
             }),
             Answered::Moments(moments) => Answer::Moments {
                 columns: parts.take_columns(),
-                totals: totals(moments.totals)?,
+                summary: summary(moments.summary)?,
             },
             Answered::Prepared(prepared) => Answer::Prepared {
                 second_moments: match prepared.second_moments {
-                    Some(_) => Some(parts.take_matrix()?),
+                    Some(header) => Some(parts.take_second_moments(&header)?),
                     None => None,
                 },
             },
@@ -166,20 +168,27 @@ fn answer_to_proto(answer: Answer) -> (pb::Answer, OutgoingParts) {
             code,
             text: shortened(text),
         }),
-        Answer::Moments { columns, totals } => {
+        Answer::Moments { columns, summary } => {
             let count = u32::try_from(columns.len()).unwrap_or(u32::MAX);
             parts = OutgoingParts::columns(columns);
-            let totals = Some(totals_to_proto(totals));
+            let summary = Some(summary_to_proto(summary));
             Answered::Moments(pb::Moments {
                 columns: count,
-                totals,
+                summary,
             })
         }
-        Answer::Prepared { second_moments } => {
-            let declared = second_moments.as_ref().map(shape);
-            parts = OutgoingParts::matrices(second_moments.into_iter().collect());
+        Answer::Prepared {
+            second_moments: None,
+        } => Answered::Prepared(pb::Prepared {
+            second_moments: None,
+        }),
+        Answer::Prepared {
+            second_moments: Some(second_moments),
+        } => {
+            let (header, cut) = second_moments_to_proto(second_moments);
+            parts = cut;
             Answered::Prepared(pb::Prepared {
-                second_moments: declared,
+                second_moments: Some(header),
             })
         }
         Answer::Correlated => Answered::Correlated(pb::Correlated {}),

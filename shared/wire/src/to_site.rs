@@ -5,7 +5,9 @@ use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::ask::Request as Asked;
 use crate::generated::to_site::Message;
-use crate::parts::{Declared, IncomingParts, OutgoingParts, shape};
+use crate::parts::{
+    Declared, IncomingParts, OutgoingParts, declared_second_moments, second_moments_to_proto, shape,
+};
 use crate::values::{finite, present, run_id, sentence, shortened, text, totals, totals_to_proto};
 use protocol::limits::{JOB_LENGTH_MAX, NAME_LENGTH_MAX};
 use protocol::message::{Request, Round, ToSite};
@@ -73,7 +75,8 @@ impl Header for pb::ToSite {
                 ..Declared::default()
             },
             Asked::Correlate(correlate) => {
-                Declared::matrices([present("second moments", correlate.second_moments)?])
+                let moments = present("second moments", correlate.second_moments.as_ref())?;
+                declared_second_moments(moments)?
             }
             Asked::Round(round) => Declared::matrices([
                 present("consensus", round.consensus)?,
@@ -115,13 +118,9 @@ fn request_to_proto(request: Request) -> (Asked, OutgoingParts) {
             (Asked::Prepare(prepare), OutgoingParts::columns(moments))
         }
         Request::Correlate { second_moments } => {
-            let correlate = pb::Correlate {
-                second_moments: Some(shape(&second_moments)),
-            };
-            (
-                Asked::Correlate(correlate),
-                OutgoingParts::matrices(vec![second_moments]),
-            )
+            let (header, parts) = second_moments_to_proto(second_moments);
+            let second_moments = Some(header);
+            (Asked::Correlate(pb::Correlate { second_moments }), parts)
         }
         Request::Round(round) => {
             let asked = pb::Round {
@@ -154,9 +153,11 @@ fn request(asked: Asked, mut parts: IncomingParts) -> Result<Request, WireError>
             moments: parts.take_columns(),
             totals: totals(prepare.totals)?,
         },
-        Asked::Correlate(_) => Request::Correlate {
-            second_moments: parts.take_matrix()?,
-        },
+        Asked::Correlate(correlate) => {
+            let header = present("second moments", correlate.second_moments)?;
+            let second_moments = parts.take_second_moments(&header)?;
+            Request::Correlate { second_moments }
+        }
         Asked::Round(round) => Request::Round(Round {
             number: round.number,
             consensus: parts.take_matrix()?,

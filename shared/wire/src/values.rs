@@ -3,7 +3,7 @@
 use crate::error::WireError;
 use crate::generated as pb;
 use protocol::limits::{CLASSES_MAX, EVALUATIONS_MAX, LEVELS_MAX, TEXT_LENGTH_MAX};
-use protocol::message::{ColumnMoments, EvaluationCounts, Totals};
+use protocol::message::{ColumnMoments, EvaluationCounts, PairCounts, Summary, Totals};
 use protocol::name::RunId;
 
 pub(crate) fn finite(field: &'static str, value: f64) -> Result<f64, WireError> {
@@ -77,20 +77,48 @@ pub(crate) fn run_id(text: &str) -> Result<RunId, WireError> {
 
 pub(crate) fn totals_to_proto(totals: Totals) -> pb::Totals {
     pb::Totals {
-        sites: totals.sites,
         patients: totals.patients,
-        pairs_similar: totals.pairs_similar,
-        pairs_dissimilar: totals.pairs_dissimilar,
+        pairs: Some(pairs_to_proto(totals.pairs)),
+        sites: totals.sites,
     }
 }
 
 pub(crate) fn totals(totals: Option<pb::Totals>) -> Result<Totals, WireError> {
     let totals = present("totals", totals)?;
     Ok(Totals {
-        sites: totals.sites,
         patients: totals.patients,
-        pairs_similar: totals.pairs_similar,
-        pairs_dissimilar: totals.pairs_dissimilar,
+        pairs: pairs(totals.pairs)?,
+        sites: totals.sites,
+    })
+}
+
+pub(crate) fn summary_to_proto(summary: Summary) -> pb::Summary {
+    pb::Summary {
+        patients: summary.patients,
+        pairs: Some(pairs_to_proto(summary.pairs)),
+    }
+}
+
+pub(crate) fn summary(summary: Option<pb::Summary>) -> Result<Summary, WireError> {
+    let summary = present("summary", summary)?;
+    Ok(Summary {
+        patients: summary.patients,
+        pairs: pairs(summary.pairs)?,
+    })
+}
+
+fn pairs_to_proto(pairs: PairCounts) -> pb::PairCounts {
+    pb::PairCounts {
+        similar: pairs.similar,
+        dissimilar: pairs.dissimilar,
+    }
+}
+
+fn pairs(pairs: Option<pb::PairCounts>) -> Result<PairCounts, WireError> {
+    let pairs = present("pairs", pairs)?;
+    Ok(PairCounts {
+        similar: pairs.similar,
+        dissimilar: pairs.dissimilar,
     })
 }
 
