@@ -21,7 +21,7 @@ pub struct Ledger {
     chain: Chain,
     folder: PathBuf,
     key: FingerprintKey,
-    runs: BTreeMap<String, Run>,
+    runs: Vec<Run>,
     cohorts: BTreeMap<String, Fingerprint>,
 }
 
@@ -34,8 +34,10 @@ pub struct CohortCounts {
     pub classes: Vec<u64>,
 }
 
-#[derive(Debug, Default)]
+/// A run on one cohort. A run that comes back with another cohort stands here twice.
+#[derive(Debug)]
 struct Run {
+    name: String,
     cohort: String,
     rounds: BTreeSet<u32>,
 }
@@ -57,7 +59,7 @@ impl Ledger {
     /// [`ChainError`] where a file cannot be used, is in use, or was touched.
     pub fn open(folder: &Path) -> Result<Self, ChainError> {
         let key = key(&folder.join(KEY_NAME))?;
-        let mut runs: BTreeMap<String, Run> = BTreeMap::new();
+        let mut runs = Vec::new();
         let (chain, _) = Chain::open(&folder.join(FILE_NAME), |link: Link<Event>| {
             note(&mut runs, link.entry);
         })?;
@@ -69,7 +71,7 @@ impl Ledger {
             cohorts: BTreeMap::new(),
         };
         let identities: BTreeSet<String> =
-            ledger.runs.values().map(|run| run.cohort.clone()).collect();
+            ledger.runs.iter().map(|run| run.cohort.clone()).collect();
         for identity in identities {
             let fingerprint = ledger.stored(&identity)?;
             ledger.cohorts.insert(identity, fingerprint);
@@ -90,17 +92,16 @@ impl Ledger {
     #[must_use]
     pub fn facts(&self, run: &RunId, cohort: &Fingerprint, counts: CohortCounts) -> CohortFacts {
         let identity = cohort.identity();
-        let others = self
-            .runs
-            .iter()
-            .filter(|(name, other)| name.as_str() != run.as_str() && other.cohort == identity);
-        let (runs_before, rounds_before) = others.fold((0, 0), |(runs, rounds), (_, other)| {
-            (runs + 1, rounds + other.rounds.len() as u64)
-        });
-        let own_rounds = self
-            .runs
-            .get(run.as_str())
-            .map_or(0, |own| own.rounds.len() as u64);
+        let (mut runs_before, mut rounds_before, mut own_rounds) = (0, 0, 0);
+        for known in self.runs.iter().filter(|known| known.cohort == identity) {
+            let rounds = known.rounds.len() as u64;
+            if known.name == run.as_str() {
+                own_rounds = rounds;
+            } else {
+                runs_before += 1;
+                rounds_before += rounds;
+            }
+        }
         let difference = self
             .cohorts
             .iter()
@@ -126,8 +127,7 @@ impl Ledger {
     pub fn begin(&mut self, run: &RunId, cohort: &Fingerprint) -> Result<(), ChainError> {
         let identity = cohort.identity();
         if self
-            .runs
-            .get(run.as_str())
+            .latest(run)
             .is_some_and(|known| known.cohort == identity)
         {
             return Ok(());
@@ -147,7 +147,7 @@ impl Ledger {
     /// # Errors
     /// [`ChainError::File`]: the round may not be released then.
     pub fn round(&mut self, run: &RunId, round: u32) -> Result<(), ChainError> {
-        let known = self.runs.get(run.as_str());
+        let known = self.latest(run);
         if known.is_some_and(|known| known.rounds.contains(&round)) {
             return Ok(());
         }
@@ -155,6 +155,13 @@ impl Ledger {
             run: run.to_string(),
             round,
         })
+    }
+
+    fn latest(&self, run: &RunId) -> Option<&Run> {
+        self.runs
+            .iter()
+            .rev()
+            .find(|known| known.name == run.as_str())
     }
 
     fn record(&mut self, event: Event) -> Result<(), ChainError> {
@@ -188,12 +195,24 @@ impl Ledger {
     }
 }
 
-fn note(runs: &mut BTreeMap<String, Run>, event: Event) {
+fn note(runs: &mut Vec<Run>, event: Event) {
     match event {
-        // A run that comes back with another cohort counts its rounds against that one.
-        Event::Run { run, cohort } => runs.entry(run).or_default().cohort = cohort,
+        Event::Run { run: name, cohort } => {
+            let same = |known: &Run| known.name == name && known.cohort == cohort;
+            let rounds = match runs.iter().position(same) {
+                Some(index) => runs.remove(index).rounds,
+                None => BTreeSet::new(),
+            };
+            runs.push(Run {
+                name,
+                cohort,
+                rounds,
+            });
+        }
         Event::Round { run, round } => {
-            runs.entry(run).or_default().rounds.insert(round);
+            if let Some(known) = runs.iter_mut().rev().find(|known| known.name == run) {
+                known.rounds.insert(round);
+            }
         }
     }
 }
