@@ -96,6 +96,40 @@ impl<'p> Intake<'p> {
         self.problems.push(problem);
     }
 
+    /// Leaves out every column that is read from `source_column`, with the reason.
+    pub(super) fn refuse(&mut self, source_column: &str, found: &str, wanted: &str) {
+        let mut problems = Vec::new();
+        let mut refuse = |name: &str| {
+            let column = Some(source_column);
+            let source = &self.source;
+            problems.push(CohortProblem::of_column(
+                source, name, column, found, wanted,
+            ));
+        };
+        if self
+            .patient_column
+            .take_if(|name| name == source_column)
+            .is_some()
+        {
+            refuse("");
+        }
+        let of_outcome = |outcome: &OutcomeReader| {
+            outcome.source_column() == source_column
+                || outcome.event_column() == Some(source_column)
+        };
+        if let Some(outcome) = self.outcome.take_if(|outcome| of_outcome(outcome)) {
+            refuse(outcome.name());
+        }
+        self.columns.retain(|column| {
+            let refused = column.source_column() == source_column;
+            if refused {
+                refuse(column.name());
+            }
+            !refused
+        });
+        self.problems.extend(problems);
+    }
+
     /// What the problems call the file or database.
     pub(super) fn source(&self) -> &str {
         &self.source
