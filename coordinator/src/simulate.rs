@@ -136,10 +136,9 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
         None => agents::synthesise(&plan.site_agent, home.path(), plan.seed).await?,
     };
     let files = site_files(&plan.job, &data)?;
-    let certificates = issue_certificates(&plan.job, &home.path().join("certificates"))?;
-    let tls = ServerTls::load(&CredentialFiles::in_folder(
-        &certificates.join("coordinator/coordinator"),
-    ))?;
+    let certificates = home.path().join("certificates");
+    let coordinator = issue_certificates(&plan.job, &certificates)?;
+    let tls = ServerTls::load(&coordinator)?;
     let store = Store::open(&home.path().join("coordinator.sqlite"))?;
     let (calls, incoming) = mpsc::channel(CALLS_MAX);
     let (stop, stopped) = watch::channel(());
@@ -244,20 +243,16 @@ fn site_files(job: &Job, data: &Path) -> Result<Vec<(SiteName, PathBuf)>, Simula
     }
 }
 
-fn issue_certificates(job: &Job, folder: &Path) -> Result<PathBuf, SimulateError> {
+/// A throw-away authority and a certificate for everyone; gives the coordinator's.
+fn issue_certificates(job: &Job, folder: &Path) -> Result<CredentialFiles, SimulateError> {
     let validity = Validity::days(DAYS);
     certificates::init(folder, validity)?;
-    let hosts = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
-    certificates::issue(
-        folder,
-        &Role::Coordinator { hosts },
-        "coordinator",
-        validity,
-    )?;
     for site in &job.sites {
         certificates::issue(folder, &Role::Site, site.as_str(), validity)?;
     }
-    Ok(folder.to_owned())
+    let hosts = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
+    let role = Role::Coordinator { hosts };
+    Ok(certificates::issue(folder, &role, "coordinator", validity)?)
 }
 
 /// Submits the job, shows the run, and fetches what it leaves.

@@ -1,8 +1,9 @@
 //! What a job would make this site send, before anyone agrees to it.
 
 use privacy::{Policy, Refusal, Rules};
+use similarity::unpsl::CorrelationScope;
 use protocol::job::{
-    CorrelationScope, FeatureKind, Impute, Job, Method, OutcomeKind, UnpslSettings,
+    FeatureKind, Impute, Job, Method, OutcomeKind, UnpslSettings,
 };
 use protocol::limits::{PROBLEMS_MAX, TEXT_LENGTH_MAX};
 use std::fmt;
@@ -104,7 +105,7 @@ fn unpsl(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKind>
         moments(rules, job, &sizes),
         prepared(settings, &sizes),
     ];
-    if settings.correlation == CorrelationScope::Pooled {
+    if settings.objective.correlation == CorrelationScope::Pooled {
         messages.push(MessageKind {
             kind: "correlated",
             purpose: "says that the pooled correlation has arrived",
@@ -170,7 +171,7 @@ fn moments(rules: &Rules, job: &Job, sizes: &Sizes) -> MessageKind {
 }
 
 fn prepared(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
-    let pooled = settings.correlation == CorrelationScope::Pooled;
+    let pooled = settings.objective.correlation == CorrelationScope::Pooled;
     let rows = sizes.rows;
     MessageKind {
         kind: "prepared",
@@ -267,7 +268,7 @@ fn sizes(job: &Job, settings: &UnpslSettings) -> Sizes {
     Sizes {
         classes: classes as u64,
         rows: rows as u64,
-        rank: settings.rank.min(rows) as u64,
+        rank: settings.objective.rank.min(rows) as u64,
         moments: moments as u64,
     }
 }

@@ -6,7 +6,8 @@ use clap::Parser;
 use site_agent::cli::{Cli, Command, Data, Journal, Policy, Serve};
 use site_agent::config::SiteConfig;
 use site_agent::exit::Exit;
-use site_agent::{driver, explain, journal, source, synthesise};
+use site_agent::explain::Explanation;
+use site_agent::{driver, journal, source, synthesise};
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
@@ -46,13 +47,19 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
         }
         Command::Policy(Policy::Explain(arguments)) => {
             let config = SiteConfig::open(&arguments.config)?;
-            let explained = explain::explain(&config.policy, &job(&arguments.job)?);
-            print!("{explained}");
-            Ok(if explained.refused() {
-                Exit::Refused
-            } else {
-                Exit::Done
-            })
+            let job = job(&arguments.job)?;
+            let explanation = match &arguments.operator {
+                Some(operator) => Explanation::new(&config.policy, &job, operator),
+                None => Explanation::for_any_operator(&config.policy, &job),
+            };
+            print!("{explanation}");
+            Ok(if explanation.refusals.is_empty() { Exit::Done } else { Exit::Refused })
+        }
+        Command::Policy(Policy::Lowered(arguments)) => {
+            for sentence in SiteConfig::open(&arguments.config)?.policy.lowered() {
+                println!("{sentence}");
+            }
+            Ok(Exit::Done)
         }
         Command::Journal(Journal::List(arguments)) => {
             print!(

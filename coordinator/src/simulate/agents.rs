@@ -184,7 +184,7 @@ impl Agents {
         } else {
             "csv"
         };
-        let credentials = self.certificates.join("sites").join(site.as_str());
+        let credentials = self.certificates.join(format!("site-{site}"));
         let file = |name: &str| quoted(&credentials.join(name));
         let mut policy = String::new();
         let given = self.policy.as_deref().unwrap_or_default();

@@ -1,0 +1,322 @@
+//! `site.toml`: who this site is, where its patients are, how its codes read, and its own policy.
+
+mod columns;
+pub mod policy;
+mod secret;
+mod source;
+
+pub use columns::{ColumnMapping, Conversion};
+pub use secret::{Password, Secret, SecretError};
+pub use source::{
+    CsvSource, DatabaseTls, DateFormat, DecimalMark, ParquetSource, PostgresSource, Query,
+    SourceConfig, SourceKind,
+};
+
+use privacy::Policy;
+use protocol::document::{self, DocumentErrors, Section};
+use protocol::name::SiteName;
+use std::path::{Path, PathBuf};
+use wire::{Address, ClientTls, CredentialFiles, Dial, TlsError};
+
+/// One site's configuration. Only [`SiteConfig::parse`] makes one, so what it holds fits together.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SiteConfig {
+    /// The site's name, as its certificate has it.
+    pub site: SiteName,
+    /// Where the coordinator listens.
+    pub coordinator: Address,
+    /// Proof of who this site is, and whom it trusts.
+    pub tls: CredentialFiles,
+    /// The way out, where the site has no direct one.
+    pub proxy: Option<Proxy>,
+    /// Folder of local results and of the journal.
+    pub folder: PathBuf,
+    /// Where the patients are and how their columns read.
+    pub source: SourceConfig,
+    /// What may leave the site; closed where the file has no `[policy]`.
+    pub policy: Policy,
+}
+
+/// An HTTP CONNECT proxy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proxy {
+    /// Host and port of the proxy.
+    pub address: Address,
+    /// User and password of basic authentication, where the proxy wants it.
+    pub credentials: Option<Credentials>,
+}
+
+/// A user and where their password is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// The user.
+    pub user: String,
+    /// Where the password is.
+    pub password: Password,
+}
+
+/// A file that could not be read, or that does not fit.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file could not be read.
+    #[error("{path} could not be read")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file has problems.
+    #[error("{path}:\n{problems}")]
+    Problems {
+        /// The file.
+        path: String,
+        /// All of them.
+        problems: DocumentErrors,
+    },
+}
+
+impl SiteConfig {
+    /// Reads and parses a file. Relative paths in it are relative to its folder.
+    ///
+    /// # Errors
+    /// [`ConfigError`], with all problems of the file at once.
+    pub fn open(path: &Path) -> Result<Self, ConfigError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+            path: name.clone(),
+            source,
+        })?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Self::parse(&text, folder).map_err(|problems| ConfigError::Problems {
+            path: name,
+            problems,
+        })
+    }
+
+    /// Parses `text`; relative paths in it are relative to `folder`.
+    ///
+    /// # Errors
+    /// All problems of the text at once, each with its line.
+    pub fn parse(text: &str, folder: &Path) -> Result<Self, DocumentErrors> {
+        document::read(text, |root| {
+            let site = site(root);
+            let coordinator = address(root, "coordinator");
+            let files = root.required_table("tls", |section| {
+                let ca = path(section, "ca", folder);
+                let certificate = path(section, "certificate", folder);
+                let key = path(section, "key", folder);
+                Some(CredentialFiles {
+                    certificate: certificate?,
+                    key: key?,
+                    authority: ca?,
+                })
+            });
+            let proxy = root.table("proxy", |section| proxy(section, folder));
+            let results = path(root, "folder", folder);
+            let source = source::read(root, folder);
+            let policy = root.table("policy", policy::read).unwrap_or_default();
+            Some(Self {
+                site: site?,
+                coordinator: coordinator?,
+                tls: files?,
+                proxy,
+                folder: results?,
+                source: source?,
+                policy,
+            })
+        })
+    }
+
+    /// How the coordinator is reached: certificates are loaded and passwords fetched.
+    ///
+    /// # Errors
+    /// [`DialError`] where a certificate, key or password cannot be had.
+    pub fn dial(&self) -> Result<Dial, DialError> {
+        let proxy = match &self.proxy {
+            None => None,
+            Some(Proxy {
+                address,
+                credentials: None,
+            }) => Some(wire::Proxy::open(address.clone())),
+            Some(Proxy {
+                address,
+                credentials: Some(Credentials { user, password }),
+            }) => {
+                let password = password.fetch()?;
+                Some(wire::Proxy::with_password(
+                    address.clone(),
+                    user,
+                    password.reveal(),
+                ))
+            }
+        };
+        Ok(Dial {
+            address: self.coordinator.clone(),
+            tls: ClientTls::load(&self.tls)?,
+            proxy,
+        })
+    }
+}
+
+/// What is needed to reach the coordinator could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    /// A certificate or key.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The proxy's password.
+    #[error(transparent)]
+    Password(#[from] SecretError),
+}
+
+fn site(root: &mut Section<'_, '_>) -> Option<SiteName> {
+    let name: String = root.required("site")?;
+    match SiteName::new(&name) {
+        Ok(site) => Some(site),
+        Err(_) => {
+            let wanted = "a-z, 0-9, '-' and '_', at most 64 characters";
+            root.problem("site", &format!("{name:?}"), wanted);
+            None
+        }
+    }
+}
+
+/// `host:port`, with `[...]` around an IPv6 address.
+fn address(section: &mut Section<'_, '_>, key: &'static str) -> Option<Address> {
+    let text: String = section.required(key)?;
+    match Address::new(&text) {
+        Ok(address) => Some(address),
+        Err(_) => {
+            let wanted = "host:port, such as \"coordinator.example:7443\"";
+            section.problem(key, &format!("{text:?}"), wanted);
+            None
+        }
+    }
+}
+
+fn proxy(section: &mut Section<'_, '_>, folder: &Path) -> Option<Proxy> {
+    let address = address(section, "address");
+    let user: Option<String> = section.optional("user");
+    let password = secret::password(section, folder);
+    let credentials = match (user, password) {
+        (Some(user), Some(password)) => Some(Credentials { user, password }),
+        (None, None) => None,
+        (Some(_), None) => {
+            let wanted = "password_env or password_file with it";
+            section.problem("user", "a user without a password", wanted);
+            None
+        }
+        (None, Some(_)) => {
+            section.problem("user", "no key", "the user whose password is named");
+            None
+        }
+    };
+    Some(Proxy {
+        address: address?,
+        credentials,
+    })
+}
+
+/// The required path `key`, made relative to the file's folder.
+fn path(section: &mut Section<'_, '_>, key: &'static str, folder: &Path) -> Option<PathBuf> {
+    let text: String = section.required(key)?;
+    if text.is_empty() {
+        section.problem(key, "an empty path", "a path");
+        return None;
+    }
+    Some(folder.join(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = r#"
+site = "north"
+coordinator = "coordinator.example:7443"
+folder = "results"
+
+[tls]
+ca = "ca.pem"
+certificate = "/etc/kindred/north.pem"
+key = "north.key"
+
+[proxy]
+address = "[::1]:3128"
+user = "kindred"
+password_env = "PROXY_PASSWORD"
+
+[source]
+kind = "csv"
+path = "patients.csv"
+patient = "id"
+delimiter = ";"
+decimal = ","
+date_format = "DD.MM.YYYY"
+missing = ["NA"]
+
+[columns.chol]
+column = "CHOL"
+unit = "mg/dl"
+convert = [{ to = "mmol/l", factor = 0.02586 }]
+
+[columns.sex]
+levels = { M = "male", F = "female" }
+"#;
+
+    #[test]
+    fn a_whole_file_is_read_with_paths_relative_to_its_folder() {
+        let config = SiteConfig::parse(WHOLE, Path::new("/srv/north")).unwrap();
+        assert_eq!(config.site.as_str(), "north");
+        assert_eq!(config.coordinator.to_string(), "coordinator.example:7443");
+        assert_eq!(config.tls.authority, Path::new("/srv/north/ca.pem"));
+        assert_eq!(config.tls.certificate, Path::new("/etc/kindred/north.pem"));
+        assert_eq!(config.folder, Path::new("/srv/north/results"));
+        assert_eq!(config.proxy.unwrap().address.to_string(), "[::1]:3128");
+        let chol = config.source.columns.get("chol").unwrap();
+        assert_eq!(chol.column.as_deref(), Some("CHOL"));
+        assert_eq!(chol.conversions[0].factor, 0.02586);
+        let sex = config.source.columns.get("sex").unwrap();
+        assert_eq!(sex.levels.as_ref().unwrap()["M"], "male");
+    }
+
+    #[test]
+    fn every_problem_is_told_at_once() {
+        let text = WHOLE
+            .replace("site = \"north\"", "site = \"North\"")
+            .replace("example:7443", "example")
+            .replace("delimiter = \";\"", "delimter = \";\"")
+            .replace("decimal = \",\"", "decimal = \";\"")
+            .replace("DD.MM.YYYY", "DD.MM.YY")
+            .replace("factor = 0.02586", "factor = 0")
+            .replace("user = \"kindred\"\n", "");
+        let errors = SiteConfig::parse(&text, Path::new("")).unwrap_err();
+        let text = errors.to_string();
+        for wanted in [
+            "line 2: site: found \"North\"",
+            "line 3: coordinator: found \"coordinator.example\", wanted host:port",
+            "proxy.user: found no key",
+            "source.delimter: found an unknown key; did you mean \"delimiter\"?",
+            "source.decimal: found \";\"",
+            "source.date_format: found \"DD.MM.YY\"",
+            "columns.chol.convert.factor: found 0",
+        ] {
+            assert!(text.contains(wanted), "{wanted}\n---\n{text}");
+        }
+        assert_eq!(errors.errors().len(), 7, "{text}");
+    }
+
+    #[test]
+    fn a_password_is_not_in_the_file_and_not_in_debug() {
+        let text = WHOLE.replace(
+            "password_env = \"PROXY_PASSWORD\"",
+            "password = \"hunter2\"",
+        );
+        let errors = SiteConfig::parse(&text, Path::new("")).unwrap_err();
+        assert!(!errors.to_string().contains("hunter2"), "{errors}");
+        assert_eq!(format!("{:?}", Secret::new("hunter2".into())), "Secret(..)");
+    }
+}

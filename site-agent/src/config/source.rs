@@ -1,0 +1,299 @@
+//! `[source]`: where the patients are.
+
+use super::columns::{self, ColumnMapping};
+use super::path;
+use super::secret;
+use protocol::document::Section;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where the patients are and how their columns read.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SourceConfig {
+    /// The file or database.
+    pub kind: SourceKind,
+    /// Column of the patient's identifier, which stays at the site; none means the row's number.
+    pub patient: Option<String>,
+    /// How numbers are written, where they are text.
+    pub decimal: DecimalMark,
+    /// How dates are written, where they are text.
+    pub date_format: DateFormat,
+    /// Values that mean missing in every column, beside the empty field.
+    pub missing: Vec<String>,
+    /// By the job's name of the column.
+    pub columns: BTreeMap<String, ColumnMapping>,
+}
+
+/// The file or database.
+#[derive(Debug, Clone)]
+pub enum SourceKind {
+    /// A CSV file with a header row.
+    Csv(CsvSource),
+    /// A Parquet file.
+    Parquet(ParquetSource),
+    /// A query to a PostgreSQL database.
+    Postgres(PostgresSource),
+}
+
+/// A CSV file; compressed where its name ends in `.gz`.
+#[derive(Debug, Clone)]
+pub struct CsvSource {
+    /// The file.
+    pub path: PathBuf,
+    /// What stands between two fields: one ASCII character.
+    pub delimiter: u8,
+}
+
+/// A Parquet file.
+#[derive(Debug, Clone)]
+pub struct ParquetSource {
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// A query to a PostgreSQL database.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PostgresSource {
+    /// Name or address; a path means a Unix socket's folder.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// Database.
+    pub database: String,
+    /// User, and where the password is.
+    pub user: String,
+    /// Where the password is; none where the database wants none.
+    pub password: Option<secret::Password>,
+    /// The query.
+    pub query: Query,
+    /// The database ends a statement that takes longer.
+    pub statement_timeout: Duration,
+    /// How the connection is protected.
+    pub tls: DatabaseTls,
+}
+
+/// The text of a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Query {
+    /// In `site.toml` itself.
+    Text(String),
+    /// In a file whose `{{name}}` are replaced by the named parameters.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Values of the file's parameters.
+        parameters: BTreeMap<String, String>,
+    },
+}
+
+/// How the connection to a database is protected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DatabaseTls {
+    /// TLS; the server's certificate is checked against this authority and the host's name.
+    Verified {
+        /// PEM file of the authority's certificates.
+        ca: PathBuf,
+    },
+    /// None, for a database on this machine.
+    Disabled,
+}
+
+/// What stands before the decimals of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecimalMark {
+    /// `3.5`
+    Point,
+    /// `3,5`
+    Comma,
+}
+
+/// How a date is written: `YYYY`, `MM` and `DD` once each, with any characters between.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DateFormat(String);
+
+impl DateFormat {
+    /// Parses a format such as `YYYY-MM-DD` or `DD.MM.YYYY`.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        let once = |part| text.matches(part).count() == 1;
+        let letters = text.chars().filter(char::is_ascii_alphanumeric).count();
+        let fits = once("YYYY") && once("MM") && once("DD") && letters == 8 && text.is_ascii();
+        fits.then(|| Self(text.to_owned()))
+    }
+
+    /// The format as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for DateFormat {
+    fn default() -> Self {
+        Self("YYYY-MM-DD".to_owned())
+    }
+}
+
+/// Reads the tables `source` and `columns`.
+pub(super) fn read(root: &mut Section<'_, '_>, folder: &Path) -> Option<SourceConfig> {
+    let columns = columns::read(root);
+    let source = root.required_table("source", |section| {
+        let kind = kind(section, folder);
+        let marks = [(".", DecimalMark::Point), (",", DecimalMark::Comma)];
+        let patient = section.optional("patient");
+        let decimal = section.choice("decimal", &marks);
+        let date_format = date_format(section);
+        let missing = section.or("missing", Vec::new());
+        Some(SourceConfig {
+            kind: kind?,
+            patient,
+            decimal: decimal.unwrap_or(DecimalMark::Point),
+            date_format: date_format.unwrap_or_default(),
+            missing,
+            columns,
+        })
+    })?;
+    if let SourceKind::Csv(csv) = &source.kind
+        && csv.delimiter == b','
+        && source.decimal == DecimalMark::Comma
+    {
+        // Quoted fields would make it readable, but nobody writes such files on purpose.
+        root.problem(
+            "source",
+            "a comma both between fields and before decimals",
+            "delimiter = \";\" or decimal = \".\"",
+        );
+    }
+    Some(source)
+}
+
+fn kind(section: &mut Section<'_, '_>, folder: &Path) -> Option<SourceKind> {
+    #[derive(Clone)]
+    enum Kind {
+        Csv,
+        Parquet,
+        Postgres,
+    }
+    let kinds = [
+        ("csv", Kind::Csv),
+        ("parquet", Kind::Parquet),
+        ("postgres", Kind::Postgres),
+    ];
+    if !section.has("kind") {
+        section.required::<String>("kind");
+    }
+    match section.choice("kind", &kinds)? {
+        Kind::Csv => {
+            let path = path(section, "path", folder);
+            let delimiter = delimiter(section);
+            Some(SourceKind::Csv(CsvSource {
+                path: path?,
+                delimiter,
+            }))
+        }
+        Kind::Parquet => {
+            let path = path(section, "path", folder)?;
+            Some(SourceKind::Parquet(ParquetSource { path }))
+        }
+        Kind::Postgres => postgres(section, folder).map(SourceKind::Postgres),
+    }
+}
+
+fn delimiter(section: &mut Section<'_, '_>) -> u8 {
+    let text: String = section.or("delimiter", ",".to_owned());
+    match text.as_bytes() {
+        [byte] if byte.is_ascii() && !byte.is_ascii_alphanumeric() && !b"\"\r\n".contains(byte) => {
+            *byte
+        }
+        _ => {
+            let wanted = "one character such as \",\", \";\", \"|\" or \"\\t\"";
+            section.problem("delimiter", &format!("{text:?}"), wanted);
+            b','
+        }
+    }
+}
+
+fn postgres(section: &mut Section<'_, '_>, folder: &Path) -> Option<PostgresSource> {
+    const HOUR: u64 = 3_600;
+    let host = section.required("host");
+    let port = section.count("port", 5_432, 1..=u64::from(u16::MAX));
+    let database = section.required("database");
+    let user = section.required("user");
+    let password = secret::password(section, folder);
+    let query = query(section, folder);
+    let timeout = section.count("statement_timeout_seconds", HOUR, 1..=24 * HOUR);
+    let tls = database_tls(section, folder);
+    Some(PostgresSource {
+        host: host?,
+        port: u16::try_from(port).ok()?,
+        database: database?,
+        user: user?,
+        password,
+        query: query?,
+        statement_timeout: Duration::from_secs(timeout),
+        tls: tls?,
+    })
+}
+
+fn query(section: &mut Section<'_, '_>, folder: &Path) -> Option<Query> {
+    let text: Option<String> = section.optional("query");
+    let file: Option<String> = section.optional("query_file");
+    let parameters = section.table("parameters", |table| {
+        Some(table.entries::<String>().into_iter().collect())
+    });
+    match (text, file) {
+        (Some(text), None) => {
+            if parameters.is_some() {
+                section.problem("parameters", "query beside it", "query_file");
+            }
+            Some(Query::Text(text))
+        }
+        (None, Some(file)) => Some(Query::File {
+            path: folder.join(file),
+            parameters: parameters.unwrap_or_default(),
+        }),
+        (Some(_), Some(_)) => {
+            section.problem("query_file", "query beside it", "one of the two");
+            None
+        }
+        (None, None) => {
+            section.problem("query", "no key", "query or query_file");
+            None
+        }
+    }
+}
+
+/// TLS unless the file says otherwise in so many words.
+fn database_tls(section: &mut Section<'_, '_>, folder: &Path) -> Option<DatabaseTls> {
+    let modes = [("verified", true), ("disabled", false)];
+    let verified = section.choice("tls", &modes).unwrap_or(true);
+    let ca: Option<String> = section.optional("ca");
+    match (verified, ca) {
+        (true, Some(ca)) => Some(DatabaseTls::Verified {
+            ca: folder.join(ca),
+        }),
+        (true, None) => {
+            let wanted = "the PEM file of the database's authority, or tls = \"disabled\"";
+            section.problem("ca", "no key", wanted);
+            None
+        }
+        (false, None) => Some(DatabaseTls::Disabled),
+        (false, Some(_)) => {
+            section.problem("ca", "tls = \"disabled\" beside it", "one of the two");
+            None
+        }
+    }
+}
+
+pub(super) fn date_format(section: &mut Section<'_, '_>) -> Option<DateFormat> {
+    let text: String = section.optional("date_format")?;
+    let format = DateFormat::new(&text);
+    if format.is_none() {
+        let wanted = "YYYY, MM and DD once each, such as \"DD.MM.YYYY\"";
+        section.problem("date_format", &format!("{text:?}"), wanted);
+    }
+    format
+}

@@ -1,0 +1,221 @@
+//! A CSV file, plain or compressed, read as a stream.
+
+use super::field::Field;
+use super::intake::Intake;
+use super::problem::CohortProblem;
+use crate::config::CsvSource;
+use csv::{ByteRecord, Reader, ReaderBuilder};
+use flate2::read::MultiGzDecoder;
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, Read};
+use std::rc::Rc;
+
+/// Bytes of one record: 100,000 columns of 160 characters. A file that is no CSV, or a quote that
+/// is never closed, ends here and not when the memory does.
+const RECORD_LENGTH_MAX: u64 = 16 << 20;
+/// Bytes read from the file at once.
+const BUFFER_LENGTH: usize = 256 << 10;
+
+/// Reads all of `source` into `intake`.
+pub(super) fn read(source: &CsvSource, intake: &mut Intake<'_>) {
+    if let Err(problem) = read_file(source, intake) {
+        let problem = problem.into_problem(intake.source());
+        intake.problem(problem);
+    }
+}
+
+/// Why reading ended before the file did.
+enum Stop {
+    Io(io::Error),
+    Unreadable {
+        line: u64,
+        found: &'static str,
+        wanted: String,
+    },
+    Header {
+        found: &'static str,
+        wanted: String,
+    },
+}
+
+fn read_file(source: &CsvSource, intake: &mut Intake<'_>) -> Result<(), Stop> {
+    let file = File::open(&source.path).map_err(Stop::Io)?;
+    let length = file.metadata().map_err(Stop::Io)?.len();
+    let read = Rc::new(Cell::new(0));
+    let counted = Counted {
+        inner: file,
+        count: Rc::clone(&read),
+        count_max: u64::MAX,
+    };
+    let compressed = source.path.extension().is_some_and(|end| end == "gz");
+    let plain: Box<dyn Read> = if compressed {
+        Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(
+            BUFFER_LENGTH,
+            counted,
+        )))
+    } else {
+        Box::new(counted)
+    };
+    let since_record = Rc::new(Cell::new(0));
+    let bounded = Counted {
+        inner: plain,
+        count: Rc::clone(&since_record),
+        count_max: RECORD_LENGTH_MAX,
+    };
+    let mut reader = ReaderBuilder::new()
+        .delimiter(source.delimiter)
+        .flexible(true)
+        .has_headers(false)
+        .buffer_capacity(BUFFER_LENGTH)
+        .from_reader(bounded);
+    let mut record = ByteRecord::new();
+    let names = header(&mut reader, &mut record, source.delimiter)?;
+    let layout = intake.layout(&names);
+    loop {
+        since_record.set(0);
+        let line = reader.position().line();
+        match reader.read_byte_record(&mut record) {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            Err(error) => return Err(unreadable(error, line)),
+        }
+        let line = record.position().map_or(line, csv::Position::line);
+        if record.len() == names.len() {
+            intake.row(line, &layout, |position| Field::Text(&record[position]));
+        } else {
+            intake.ragged(line, record.len());
+        }
+        #[allow(clippy::cast_precision_loss)] // for a progress bar
+        intake.report(|| (length > 0).then(|| read.get() as f64 / length as f64));
+    }
+}
+
+/// The names of the columns.
+fn header<R: Read>(
+    reader: &mut Reader<R>,
+    record: &mut ByteRecord,
+    delimiter: u8,
+) -> Result<Vec<String>, Stop> {
+    let stop = |found, wanted: &str| Stop::Header {
+        found,
+        wanted: wanted.to_owned(),
+    };
+    let wanted = "a header row and a row for each patient";
+    match reader.read_byte_record(record) {
+        Ok(true) => {}
+        Ok(false) => return Err(stop("an empty file", wanted)),
+        Err(error) => return Err(unreadable(error, 1)),
+    }
+    let start = record.get(0).unwrap_or_default();
+    if start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") {
+        return Err(stop("text in UTF-16", "text in UTF-8"));
+    }
+    if start.starts_with(b"\x1f\x8b") {
+        return Err(stop("a compressed file", "a name that ends in .gz for it"));
+    }
+    let names: Result<Vec<String>, _> = record
+        .iter()
+        .map(|name| std::str::from_utf8(name.trim_ascii()).map(str::to_owned))
+        .collect();
+    let Ok(names) = names else {
+        return Err(stop("a header that is no UTF-8", "text in UTF-8"));
+    };
+    if let [only] = names.as_slice() {
+        let others = [
+            (',', "\",\""),
+            (';', "\";\""),
+            ('\t', "a tab"),
+            ('|', "\"|\""),
+        ];
+        let other = others.iter().find(|(other, _)| only.contains(*other));
+        if let Some((other, shown)) = other {
+            return Err(Stop::Header {
+                found: "a header of one column",
+                wanted: format!(
+                    "columns between {:?}; it holds {shown}, so set delimiter = {other:?} in \
+                     site.toml",
+                    char::from(delimiter)
+                )
+                .replace('\'', "\""),
+            });
+        }
+    }
+    Ok(names)
+}
+
+fn unreadable(error: csv::Error, line: u64) -> Stop {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) if error.get_ref().is_some_and(|inner| inner.is::<TooLong>()) => {
+            Stop::Unreadable {
+                line,
+                found: "a record without end, or a quote that is never closed",
+                wanted: format!("at most {} MiB a record", RECORD_LENGTH_MAX >> 20),
+            }
+        }
+        csv::ErrorKind::Io(error) if is_corrupt(&error) => Stop::Unreadable {
+            line,
+            found: "compressed data that is damaged or cut off",
+            wanted: "a whole file".to_owned(),
+        },
+        csv::ErrorKind::Io(error) => Stop::Io(error),
+        _ => Stop::Unreadable {
+            line,
+            found: "a record that cannot be read",
+            wanted: "a CSV record".to_owned(),
+        },
+    }
+}
+
+fn is_corrupt(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+    matches!(error.kind(), InvalidData | InvalidInput | UnexpectedEof)
+}
+
+impl Stop {
+    fn into_problem(self, source: &str) -> CohortProblem {
+        match self {
+            Self::Io(error) => unopened(source, &error),
+            Self::Unreadable {
+                line,
+                found,
+                wanted,
+            } => CohortProblem::of_source(source, found, &wanted)
+                .with_detail(&format!("at line {line}")),
+            Self::Header { found, wanted } => CohortProblem::of_source(source, found, &wanted),
+        }
+    }
+}
+
+/// A file that cannot be read.
+pub(super) fn unopened(source: &str, error: &io::Error) -> CohortProblem {
+    let found = match error.kind() {
+        io::ErrorKind::NotFound => "no such file",
+        io::ErrorKind::PermissionDenied => "a file that this program may not read",
+        _ => "a file that cannot be read",
+    };
+    CohortProblem::of_source(source, found, "the site's patients").with_detail(&error.to_string())
+}
+
+/// Counts what is read through it, and ends where that becomes too much.
+struct Counted<R> {
+    inner: R,
+    count: Rc<Cell<u64>>,
+    count_max: u64,
+}
+
+/// More was read than one record may have.
+#[derive(Debug, thiserror::Error)]
+#[error("a record is longer than {RECORD_LENGTH_MAX} bytes")]
+struct TooLong;
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.count.get() > self.count_max {
+            return Err(io::Error::other(TooLong));
+        }
+        let length = self.inner.read(buffer)?;
+        self.count.set(self.count.get() + length as u64);
+        Ok(length)
+    }
+}

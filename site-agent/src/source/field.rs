@@ -1,0 +1,325 @@
+//! One field of a source, and how numbers and dates are read from text.
+
+use crate::config::{DateFormat, DecimalMark};
+use time::{Date, Month};
+
+/// One value as the source gives it.
+#[derive(Clone, Copy)]
+pub(super) enum Field<'a> {
+    /// NULL.
+    Null,
+    /// Text, trimmed when it is read; from a file it may be invalid UTF-8.
+    Text(&'a [u8]),
+    /// A floating-point number.
+    Number(f64),
+    /// A whole number.
+    Integer(i64),
+    /// True or false.
+    Boolean(bool),
+    /// A day.
+    Date(Date),
+}
+
+/// What a field that does not fit looks like, without its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    Text { characters: usize },
+    DecimalComma,
+    DecimalPoint,
+    DateAs(&'static str),
+    NotUtf8,
+    NotFinite,
+    Number,
+    Boolean,
+    Date,
+}
+
+impl Shape {
+    /// In words, for the people at the site.
+    pub(super) fn describe(self) -> String {
+        match self {
+            Self::Text { characters: 1 } => "text of 1 character".to_owned(),
+            Self::Text { characters } => format!("text of {characters} characters"),
+            other => other.kind().to_owned(),
+        }
+    }
+
+    /// In words that do not depend on one patient's value but in its kind.
+    pub(super) fn kind(self) -> &'static str {
+        match self {
+            Self::Text { .. } => "text",
+            Self::DecimalComma => "a number with a decimal comma",
+            Self::DecimalPoint => "a number with a decimal point",
+            Self::DateAs("YYYY-MM-DD") => "a date as YYYY-MM-DD",
+            Self::DateAs("DD.MM.YYYY") => "a date as DD.MM.YYYY",
+            Self::DateAs("DD/MM/YYYY") => "a date as DD/MM/YYYY",
+            Self::DateAs("MM/DD/YYYY") => "a date as MM/DD/YYYY",
+            Self::DateAs(_) => "a date in another format",
+            Self::NotUtf8 => "bytes that are no UTF-8",
+            Self::NotFinite => "a number that is not finite",
+            Self::Number => "a number",
+            Self::Boolean => "true or false",
+            Self::Date => "a date",
+        }
+    }
+}
+
+impl Field<'_> {
+    /// True where the source says nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Null => true,
+            Self::Text(text) => text.trim_ascii().is_empty(),
+            _ => false,
+        }
+    }
+
+    /// The field as the text that a CSV file would hold.
+    pub(super) fn to_text(self) -> Vec<u8> {
+        match self {
+            Self::Null => Vec::new(),
+            Self::Text(text) => text.trim_ascii().to_vec(),
+            Self::Number(number) => number.to_string().into_bytes(),
+            Self::Integer(number) => number.to_string().into_bytes(),
+            Self::Boolean(truth) => truth.to_string().into_bytes(),
+            Self::Date(date) => date.to_string().into_bytes(),
+        }
+    }
+
+    /// The field as a number, or what it looks like instead.
+    pub(super) fn number(self, decimal: DecimalMark) -> Result<f64, Shape> {
+        match self {
+            Self::Text(text) => number_of_text(text.trim_ascii(), decimal),
+            Self::Number(number) if number.is_finite() => Ok(number),
+            Self::Number(_) => Err(Shape::NotFinite),
+            #[allow(clippy::cast_precision_loss)] // beyond 2^53 no measurement is exact anyway
+            Self::Integer(number) => Ok(number as f64),
+            Self::Boolean(truth) => Ok(f64::from(u8::from(truth))),
+            Self::Date(_) => Err(Shape::Date),
+            Self::Null => Err(Shape::Text { characters: 0 }),
+        }
+    }
+
+    /// The field as a day, or what it looks like instead.
+    pub(super) fn date(self, format: &DateFormat) -> Result<Date, Shape> {
+        match self {
+            Self::Date(date) => Ok(date),
+            Self::Number(_) => Err(Shape::Number),
+            Self::Boolean(_) => Err(Shape::Boolean),
+            Self::Text(text) => date_of_text(text.trim_ascii(), format.as_str())
+                .ok_or_else(|| shape_of_text(text.trim_ascii())),
+            Self::Integer(number) => {
+                date_of_text(number.to_string().as_bytes(), format.as_str()).ok_or(Shape::Number)
+            }
+            Self::Null => Err(Shape::Text { characters: 0 }),
+        }
+    }
+
+    /// What the field looks like.
+    pub(super) fn shape(self) -> Shape {
+        match self {
+            Self::Null => Shape::Text { characters: 0 },
+            Self::Text(text) => shape_of_text(text.trim_ascii()),
+            Self::Number(_) | Self::Integer(_) => Shape::Number,
+            Self::Boolean(_) => Shape::Boolean,
+            Self::Date(_) => Shape::Date,
+        }
+    }
+}
+
+/// The nearest double to a decimal number.
+pub(super) fn number_of_text(text: &[u8], decimal: DecimalMark) -> Result<f64, Shape> {
+    let mark = match decimal {
+        DecimalMark::Point => b'.',
+        DecimalMark::Comma => b',',
+    };
+    if let Some(number) = short_number(text, mark) {
+        return Ok(number);
+    }
+    let parsed = match decimal {
+        DecimalMark::Point => parse(text),
+        DecimalMark::Comma => parse_with_comma(text),
+    };
+    match parsed {
+        Some(number) if number.is_finite() => Ok(number),
+        Some(_) => Err(Shape::NotFinite),
+        None => Err(match (shape_of_text(text), decimal) {
+            (Shape::Number, DecimalMark::Comma) => Shape::DecimalPoint,
+            (Shape::DecimalComma, DecimalMark::Comma) => Shape::Text {
+                characters: text.len(),
+            },
+            (shape, _) => shape,
+        }),
+    }
+}
+
+/// A number of at most 15 digits without exponent: both the digits and the power of ten are exact
+/// doubles, so that their quotient is correctly rounded (Clinger 1990, "How to read floating-point
+/// numbers accurately", the fast path). None where the text is anything else.
+fn short_number(text: &[u8], mark: u8) -> Option<f64> {
+    const DIGITS_MAX: usize = 15;
+    const POWERS: [f64; DIGITS_MAX + 1] = [
+        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+    ];
+    let (negative, digits) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        rest => (false, rest),
+    };
+    if digits.is_empty() || digits.len() > DIGITS_MAX + 1 {
+        return None;
+    }
+    let mut mantissa = 0_u64;
+    let mut count = 0;
+    let mut decimals = None;
+    for byte in digits {
+        if byte.is_ascii_digit() {
+            mantissa = mantissa * 10 + u64::from(byte - b'0');
+            count += 1;
+        } else if *byte == mark && decimals.is_none() {
+            decimals = Some(count);
+        } else {
+            return None;
+        }
+    }
+    if count == 0 || count > DIGITS_MAX {
+        return None;
+    }
+    let after = decimals.map_or(0, |before| count - before);
+    #[allow(clippy::cast_precision_loss)] // below 10^15 < 2^53
+    let number = mantissa as f64 / POWERS[after];
+    Some(if negative { -number } else { number })
+}
+
+/// As the standard library reads it, but for the words that it takes for numbers.
+fn parse(text: &[u8]) -> Option<f64> {
+    let first = text.iter().find(|byte| !matches!(byte, b'+' | b'-'))?;
+    if !(first.is_ascii_digit() || *first == b'.') {
+        return None;
+    }
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+fn parse_with_comma(text: &[u8]) -> Option<f64> {
+    if text.contains(&b'.') {
+        return None;
+    }
+    let point = |byte: &u8| if *byte == b',' { b'.' } else { *byte };
+    parse(&text.iter().map(point).collect::<Vec<u8>>())
+}
+
+fn shape_of_text(text: &[u8]) -> Shape {
+    const FORMATS: [&str; 7] = [
+        "YYYY-MM-DD",
+        "DD.MM.YYYY",
+        "DD/MM/YYYY",
+        "MM/DD/YYYY",
+        "YYYY/MM/DD",
+        "DD-MM-YYYY",
+        "YYYY.MM.DD",
+    ];
+    let Ok(utf8) = std::str::from_utf8(text) else {
+        return Shape::NotUtf8;
+    };
+    if parse(text).is_some() {
+        return Shape::Number;
+    }
+    if parse_with_comma(text).is_some() {
+        return Shape::DecimalComma;
+    }
+    match FORMATS
+        .iter()
+        .find(|format| date_of_text(text, format).is_some())
+    {
+        Some(format) => Shape::DateAs(format),
+        None => Shape::Text {
+            characters: utf8.chars().count(),
+        },
+    }
+}
+
+/// The day that `text` names in `format`; a time of day after it is passed over.
+pub(super) fn date_of_text(text: &[u8], format: &str) -> Option<Date> {
+    let (mut year, mut month, mut day) = (0_i32, 0_u8, 0_u8);
+    let (date, rest) = text.split_at_checked(format.len())?;
+    for (letter, byte) in format.bytes().zip(date) {
+        let digit = byte.wrapping_sub(b'0');
+        match letter {
+            b'Y' | b'M' | b'D' if digit > 9 => return None,
+            b'Y' => year = year * 10 + i32::from(digit),
+            b'M' => month = month * 10 + digit,
+            b'D' => day = day * 10 + digit,
+            other if other != *byte => return None,
+            _ => {}
+        }
+    }
+    let is_time = matches!(rest, [b'T' | b' ', first, ..] if first.is_ascii_digit());
+    if !rest.is_empty() && !is_time {
+        return None;
+    }
+    Date::from_calendar_date(year, Month::try_from(month).ok()?, day).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_to_the_last_bit() {
+        // The standard library's correctly rounded reader is the oracle of the fast path.
+        let mut state = 1_u64;
+        for _ in 0..100_000 {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            let digits = (state >> 20) % 10_u64.pow(1 + (state % 17) as u32);
+            let point = (state >> 9) as usize % 18;
+            let mut text = digits.to_string();
+            if point < text.len() {
+                text.insert(point, '.');
+            }
+            let wanted: f64 = text.parse().unwrap();
+            let found = number_of_text(text.as_bytes(), DecimalMark::Point).unwrap();
+            assert_eq!(found.to_bits(), wanted.to_bits(), "{text}");
+            let found = number_of_text(text.replace('.', ",").as_bytes(), DecimalMark::Comma);
+            assert_eq!(found.unwrap().to_bits(), wanted.to_bits(), "{text}");
+        }
+        for text in ["-0.5", "1e-3", "+7", ".5", "5.", "123456789012345678901.5"] {
+            let found = number_of_text(text.as_bytes(), DecimalMark::Point);
+            assert_eq!(found.unwrap(), text.parse::<f64>().unwrap());
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_says_what_it_looks_like() {
+        let point = |text: &str| number_of_text(text.as_bytes(), DecimalMark::Point);
+        let comma = |text: &str| number_of_text(text.as_bytes(), DecimalMark::Comma);
+        assert_eq!(point("3,5"), Err(Shape::DecimalComma));
+        assert_eq!(comma("3.5"), Err(Shape::DecimalPoint));
+        assert_eq!(point("high"), Err(Shape::Text { characters: 4 }));
+        assert_eq!(point("höch"), Err(Shape::Text { characters: 4 }));
+        assert_eq!(point("NaN"), Err(Shape::Text { characters: 3 }));
+        assert_eq!(point("-inf"), Err(Shape::Text { characters: 4 }));
+        assert_eq!(point("1e999"), Err(Shape::NotFinite));
+        assert_eq!(point("1.234,5"), Err(Shape::Text { characters: 7 }));
+        assert_eq!(point("31.12.1999"), Err(Shape::DateAs("DD.MM.YYYY")));
+        assert_eq!(point("-"), Err(Shape::Text { characters: 1 }));
+        let broken = number_of_text(b"\xff1", DecimalMark::Point);
+        assert_eq!(broken, Err(Shape::NotUtf8));
+    }
+
+    #[test]
+    fn dates_are_read_in_their_format_only() {
+        let wanted = Date::from_calendar_date(1960, Month::February, 29).ok();
+        assert_eq!(date_of_text(b"1960-02-29", "YYYY-MM-DD"), wanted);
+        assert_eq!(date_of_text(b"29.02.1960", "DD.MM.YYYY"), wanted);
+        assert_eq!(date_of_text(b"19600229", "YYYYMMDD"), wanted);
+        assert_eq!(date_of_text(b"1960-02-29T12:00:00", "YYYY-MM-DD"), wanted);
+        for wrong in ["1961-02-29", "29.02.1960", "1960-2-29", "1960-02-291", ""] {
+            assert_eq!(
+                date_of_text(wrong.as_bytes(), "YYYY-MM-DD"),
+                None,
+                "{wrong}"
+            );
+        }
+    }
+}

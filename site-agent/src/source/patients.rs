@@ -1,0 +1,80 @@
+//! Who the patients are. Their identifiers never leave this crate's local results.
+
+use super::field::Field;
+use std::fmt;
+
+/// Identifiers of the patients of a cohort, in its order: of the source's column, or the numbers of
+/// their rows where the site names none.
+#[derive(Clone)]
+pub struct Patients {
+    named: bool,
+    text: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Patients {
+    /// The identifier of one patient.
+    #[must_use]
+    pub fn id(&self, index: usize) -> String {
+        String::from_utf8_lossy(self.bytes(index)).into_owned()
+    }
+
+    /// Number of patients.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// True where there is no patient.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// True where the identifiers are the source's own.
+    #[must_use]
+    pub fn are_named(&self) -> bool {
+        self.named
+    }
+
+    pub(super) fn new(named: bool) -> Self {
+        Self {
+            named,
+            text: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    pub(super) fn push(&mut self, field: Field<'_>) {
+        match field {
+            Field::Text(text) => self.text.extend_from_slice(text.trim_ascii()),
+            other => self.text.extend_from_slice(&other.to_text()),
+        }
+        self.ends.push(self.text.len());
+    }
+
+    /// Positions of the patients who share an identifier with an earlier one, in order.
+    pub(super) fn repeated(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.len()).collect();
+        order.sort_unstable_by_key(|index| (self.bytes(*index), *index));
+        let mut repeated: Vec<usize> = order
+            .windows(2)
+            .filter(|pair| self.bytes(pair[0]) == self.bytes(pair[1]))
+            .map(|pair| pair[1])
+            .collect();
+        repeated.sort_unstable();
+        repeated
+    }
+
+    pub(super) fn bytes(&self, index: usize) -> &[u8] {
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start..self.ends[index]]
+    }
+}
+
+impl fmt::Debug for Patients {
+    /// The count only.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} patients", self.len())
+    }
+}

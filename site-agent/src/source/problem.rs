@@ -1,0 +1,273 @@
+//! What was wrong with a cohort: for the people at the site with file, row and column; for the
+//! coordinator with the column only. Neither ever holds a patient's value: what a field held is
+//! told by its shape, such as `text of 5 characters`.
+
+use super::field::Shape;
+use protocol::limits::PROBLEMS_MAX;
+use protocol::message::Problem;
+use std::fmt;
+
+/// Rows that a problem names.
+const ROWS_NAMED_MAX: usize = 5;
+/// A count of rows below this is not told to the coordinator.
+const ROWS_TOLD_MIN: u64 = 10;
+
+/// Something that does not fit, for the people at the site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CohortProblem {
+    /// The file or database.
+    pub source: String,
+    /// The job's name of the column; empty where the problem is the source's.
+    pub column: String,
+    /// The source's name of the column, where it differs.
+    pub source_column: Option<String>,
+    /// Where it was found; none where it is no matter of rows.
+    pub rows: Option<Rows>,
+    /// What was found.
+    pub found: String,
+    /// What the coordinator may hear of it.
+    told: String,
+    /// What was wanted.
+    pub wanted: String,
+}
+
+/// Rows with the same problem.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rows {
+    /// `line` of a text file, counted with its header, or `row` of a table; both from 1.
+    pub word: &'static str,
+    /// How many.
+    pub count: u64,
+    /// The first of them.
+    pub first: Vec<u64>,
+}
+
+/// All problems of a cohort.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CohortProblems(Vec<CohortProblem>);
+
+/// What can be wrong with the field of one row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    NotNumber(Shape),
+    NotDate(Shape),
+    UnlistedLevel(Shape),
+    Implausible,
+    Negative,
+    NotPositive,
+    Missing,
+    Repeated,
+    Ragged { fields: usize },
+}
+
+/// The faults of one column, each kind with its rows.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Faults(Vec<(Fault, u64, Vec<u64>)>);
+
+impl Faults {
+    /// Notes a fault of `row`.
+    pub(super) fn add(&mut self, fault: Fault, row: u64) {
+        match self.0.iter_mut().find(|(known, ..)| known.is_like(fault)) {
+            Some((_, count, first)) => {
+                *count += 1;
+                if first.len() < ROWS_NAMED_MAX {
+                    first.push(row);
+                }
+            }
+            None => self.0.push((fault, 1, vec![row])),
+        }
+    }
+
+    /// Each kind of fault with its rows.
+    pub(super) fn rows(&self, word: &'static str) -> impl Iterator<Item = (Fault, Rows)> {
+        self.0.iter().map(move |(fault, count, first)| {
+            let rows = Rows {
+                word,
+                count: *count,
+                first: first.clone(),
+            };
+            (*fault, rows)
+        })
+    }
+}
+
+impl Fault {
+    /// Texts of different lengths are one kind of fault.
+    fn is_like(self, other: Self) -> bool {
+        let kind = |shape: Shape| shape.kind();
+        match (self, other) {
+            (Self::NotNumber(a), Self::NotNumber(b))
+            | (Self::NotDate(a), Self::NotDate(b))
+            | (Self::UnlistedLevel(a), Self::UnlistedLevel(b)) => kind(a) == kind(b),
+            (Self::Ragged { .. }, Self::Ragged { .. }) => true,
+            (a, b) => a == b,
+        }
+    }
+
+    /// For the people at the site.
+    pub(super) fn found(self) -> String {
+        match self {
+            Self::NotNumber(shape) | Self::NotDate(shape) => shape.describe(),
+            Self::UnlistedLevel(shape) => format!("{}, not in the list", shape.describe()),
+            Self::Implausible => "a number outside of the range".to_owned(),
+            Self::Negative => "a number below 0".to_owned(),
+            Self::NotPositive => "a number of 0 or less".to_owned(),
+            Self::Missing => "a missing value".to_owned(),
+            Self::Repeated => "a patient of an earlier row".to_owned(),
+            Self::Ragged { fields } => format!("{fields} fields"),
+        }
+    }
+
+    /// For the coordinator.
+    fn told(self) -> String {
+        match self {
+            Self::NotNumber(shape) | Self::NotDate(shape) => shape.kind().to_owned(),
+            Self::UnlistedLevel(shape) => format!("{}, not in the list", shape.kind()),
+            Self::Ragged { .. } => "another number of fields".to_owned(),
+            other => other.found(),
+        }
+    }
+}
+
+impl CohortProblem {
+    /// A problem of the source as a whole; `found` must hold nothing of a patient, and neither
+    /// file names nor addresses, for the coordinator hears it.
+    pub(super) fn of_source(source: &str, found: &str, wanted: &str) -> Self {
+        Self::of_column(source, "", None, found, wanted)
+    }
+
+    /// A problem of a column as a whole; of `found` the same holds.
+    pub(super) fn of_column(
+        source: &str,
+        column: &str,
+        source_column: Option<&str>,
+        found: &str,
+        wanted: &str,
+    ) -> Self {
+        Self {
+            source: source.to_owned(),
+            column: column.to_owned(),
+            source_column: source_column
+                .filter(|name| *name != column)
+                .map(str::to_owned),
+            rows: None,
+            found: found.to_owned(),
+            told: found.to_owned(),
+            wanted: wanted.to_owned(),
+        }
+    }
+
+    /// The same problem found in `rows`.
+    pub(super) fn in_rows(self, fault: Fault, rows: Rows) -> Self {
+        Self {
+            found: fault.found(),
+            told: fault.told(),
+            rows: Some(rows),
+            ..self
+        }
+    }
+
+    /// More detail for the people at the site only.
+    pub(super) fn with_detail(mut self, detail: &str) -> Self {
+        self.found = format!("{} ({detail})", self.found);
+        self
+    }
+
+    /// What the coordinator may hear: the column, and of the rows only how many, where they are
+    /// not few.
+    #[must_use]
+    pub fn for_coordinator(&self) -> Problem {
+        let count = match &self.rows {
+            None => String::new(),
+            Some(rows) if rows.count < ROWS_TOLD_MIN => {
+                format!(" in fewer than {ROWS_TOLD_MIN} rows")
+            }
+            Some(rows) => format!(" in {} rows", rows.count),
+        };
+        Problem {
+            column: self.column.clone(),
+            found: format!("{}{count}", self.told),
+            wanted: self.wanted.clone(),
+        }
+    }
+}
+
+impl CohortProblems {
+    pub(super) fn new(problems: Vec<CohortProblem>) -> Self {
+        Self(problems)
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn problems(&self) -> &[CohortProblem] {
+        &self.0
+    }
+
+    /// What the coordinator may hear, at most [`PROBLEMS_MAX`] of them.
+    #[must_use]
+    pub fn for_coordinator(&self) -> Vec<Problem> {
+        let mut told: Vec<Problem> = self
+            .0
+            .iter()
+            .take(PROBLEMS_MAX)
+            .map(CohortProblem::for_coordinator)
+            .collect();
+        if self.0.len() > PROBLEMS_MAX {
+            told.truncate(PROBLEMS_MAX - 1);
+            let more = self.0.len() - told.len();
+            told.push(Problem {
+                column: String::new(),
+                found: format!("{more} problems more"),
+                wanted: "none; `kindred-site-agent data check` shows them at the site".to_owned(),
+            });
+        }
+        told
+    }
+}
+
+impl fmt::Display for Rows {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.count == 1 { "" } else { "s" };
+        write!(formatter, "{}{plural} ", self.word)?;
+        for (index, row) in self.first.iter().enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            write!(formatter, "{separator}{row}")?;
+        }
+        let more = self.count - self.first.len() as u64;
+        if more > 0 {
+            write!(formatter, " and {more} more")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for CohortProblem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.source)?;
+        if !self.column.is_empty() {
+            write!(formatter, ", column {:?}", self.column)?;
+        }
+        if let Some(name) = &self.source_column {
+            write!(formatter, " (here {name:?})")?;
+        }
+        if let Some(rows) = &self.rows {
+            write!(formatter, ", {rows}")?;
+        }
+        write!(formatter, ": found {}, wanted {}", self.found, self.wanted)
+    }
+}
+
+impl fmt::Display for CohortProblems {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.0.iter().take(PROBLEMS_MAX).enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(formatter, "{separator}{problem}")?;
+        }
+        match self.0.len().checked_sub(PROBLEMS_MAX) {
+            None | Some(0) => Ok(()),
+            Some(more) => write!(formatter, "\nand {more} problems more"),
+        }
+    }
+}
+
+impl std::error::Error for CohortProblems {}
