@@ -608,7 +608,7 @@ fn orthogonal(size: usize, index: u64) -> Array2<f64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_rotation_of_the_columns_changes_nothing_but_the_gradients_columns(index in 100..900_u64) {

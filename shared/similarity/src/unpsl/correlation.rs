@@ -19,6 +19,8 @@ const DENSE_FEATURES_MAX: usize = 4096;
 const CONSTANT_NORM_RATIO: f64 = 1e-7;
 /// Features of a block of Z: with a few hundred patients it stays in the second-level cache.
 const BLOCK_FEATURES: usize = 256;
+/// Rows of a symmetric n x n matrix that are handled together.
+const STRIP_ROWS: usize = 48;
 
 /// R o R of one site, or of all.
 #[derive(Clone)]
@@ -184,7 +186,7 @@ impl Correlation {
                     .for_each(|(mut rows, block)| {
                         let mut spread = Array2::zeros(block.raw_dim());
                         for (middle, column) in middles.iter().zip(rows.columns_mut()) {
-                            add_product(1.0, &middle.view(), &block, 0.0, &mut spread.view_mut());
+                            spread_lower(middle, &block, &mut spread);
                             column_inner_products(&block, &spread, column);
                         }
                     });
@@ -206,10 +208,7 @@ impl Correlation {
             }
             Form::Implicit(normalised) => {
                 let middles = weighted_products(normalised, metric);
-                middles
-                    .iter()
-                    .map(|middle| inner_product(&middle.view(), &middle.view()))
-                    .sum()
+                middles.iter().map(square_of_lower).sum()
             }
         }
     }
@@ -243,7 +242,54 @@ fn normalise(patients: &ArrayView2<f64>) -> Array2<f64> {
     normalised
 }
 
-/// T_j = Z diag(w_j) Z', n x n, of every column w_j: columns in parallel, features in order.
+/// Rows `begin..end` of a symmetric matrix, of which columns `..end` are held.
+struct Strip {
+    begin: usize,
+    end: usize,
+}
+
+/// The strips of an n x n matrix: they hold its lower triangle, and little more.
+fn strips(count: usize) -> impl Iterator<Item = Strip> {
+    let strip = move |begin| Strip {
+        begin,
+        end: (begin + STRIP_ROWS).min(count),
+    };
+    (0..count).step_by(STRIP_ROWS).map(strip)
+}
+
+/// spread <- T~ Z for a block of Z, where T~ is block lower triangular and z' T~ z = z' T z: what lies
+/// left of the diagonal blocks counts twice.
+fn spread_lower(middle: &Array2<f64>, block: &ArrayView2<f64>, spread: &mut Array2<f64>) {
+    for Strip { begin, end } in strips(middle.nrows()) {
+        let mut rows = spread.slice_mut(s![begin..end, ..]);
+        let diagonal = middle.slice(s![begin..end, begin..end]);
+        add_product(
+            1.0,
+            &diagonal,
+            &block.slice(s![begin..end, ..]),
+            0.0,
+            &mut rows,
+        );
+        if begin > 0 {
+            let left = middle.slice(s![begin..end, ..begin]);
+            add_product(2.0, &left, &block.slice(s![..begin, ..]), 1.0, &mut rows);
+        }
+    }
+}
+
+/// ||T||_F^2 of a symmetric matrix held in strips.
+fn square_of_lower(middle: &Array2<f64>) -> f64 {
+    let square = |part: ArrayView2<f64>| inner_product(&part, &part);
+    strips(middle.nrows())
+        .map(|Strip { begin, end }| {
+            let diagonal = square(middle.slice(s![begin..end, begin..end]));
+            diagonal + 2.0 * square(middle.slice(s![begin..end, ..begin]))
+        })
+        .sum()
+}
+
+/// T_j = Z diag(w_j) Z', n x n, of every column w_j, in [`strips`]: columns in parallel, features in
+/// order.
 fn weighted_products(normalised: &Array2<f64>, metric: &ArrayView2<f64>) -> Vec<Array2<f64>> {
     let count = normalised.nrows();
     let middle = |weights: ArrayView1<f64>| {
