@@ -80,7 +80,7 @@ pub enum ConsensusError {
     Places {
         /// Length of the slice.
         found: usize,
-        /// Sites of the consensus, removed ones included.
+        /// Sites of the consensus, those away included.
         wanted: usize,
     },
     /// A matrix of the wrong shape.
@@ -142,8 +142,10 @@ struct Site {
 pub struct Consensus {
     settings: ConsensusSettings,
     consensus: Array2<f64>,
-    /// `None` once removed.
+    /// `None` while away.
     sites: Vec<Option<Site>>,
+    /// What is kept of the sites that are away.
+    away: Vec<Option<Site>>,
     penalty: f64,
     rule: PenaltyRule,
 }
@@ -178,6 +180,7 @@ impl Consensus {
             settings,
             consensus: start,
             sites: vec![Some(site); sites],
+            away: vec![None; sites],
             penalty: settings.penalty.start,
             rule: PenaltyRule::new(settings.penalty),
         })
@@ -195,13 +198,13 @@ impl Consensus {
         self.penalty
     }
 
-    /// Sites that have not been removed.
+    /// Sites that are not away.
     #[must_use]
     pub fn sites(&self) -> usize {
         self.sites.iter().flatten().count()
     }
 
-    /// The centre W - U_p that site `site` is to stay near, or `None` where it was removed.
+    /// The centre W - U_p that site `site` is to stay near, or `None` where it is away.
     #[must_use]
     pub fn centre(&self, site: usize) -> Option<Array2<f64>> {
         self.sites
@@ -217,17 +220,30 @@ impl Consensus {
         self.settings.lambda_sparsity * row_norm_sum(&features)
     }
 
-    /// Forgets a site for good: it no longer counts in the mean.
-    pub fn remove_site(&mut self, site: usize) {
-        if let Some(known) = self.sites.get_mut(site) {
-            *known = None;
+    /// True where the site counts in the mean.
+    #[must_use]
+    pub fn takes_part(&self, site: usize) -> bool {
+        self.sites.get(site).is_some_and(Option::is_some)
+    }
+
+    /// Takes a site out of the mean until it comes back; its dual is kept.
+    pub fn suspend_site(&mut self, site: usize) {
+        if self.takes_part(site) {
+            self.away[site] = self.sites[site].take();
+        }
+    }
+
+    /// Takes a site that was away into the mean again, with the dual that it left with.
+    pub fn resume_site(&mut self, site: usize) {
+        if let Some(known) = self.away.get_mut(site).and_then(Option::take) {
+            self.sites[site] = Some(known);
         }
     }
 
     /// Absorbs one round: `contributions[p]` is W_p, or `None` where site p did not answer.
     ///
     /// A straggler's last W_p + U_p counts in the mean and its dual does not move; such a round is
-    /// not `complete` and never counts as converged. Places of removed sites are not read. The
+    /// not `complete` and never counts as converged. Places of sites that are away are not read. The
     /// penalty may change, and the scaled duals with it.
     ///
     /// # Errors
@@ -353,7 +369,7 @@ impl Consensus {
     /// Multiplies the penalty, and divides the scaled duals, so that rho U_p stays what it was.
     fn scale_penalty(&mut self, factor: f64) {
         self.penalty *= factor;
-        for known in self.sites.iter_mut().flatten() {
+        for known in self.sites.iter_mut().chain(&mut self.away).flatten() {
             known.dual /= factor;
         }
     }

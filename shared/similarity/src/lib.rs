@@ -6,6 +6,7 @@
 pub mod admm;
 pub mod cohort;
 pub mod evaluate;
+pub mod forest;
 pub mod lbfgs;
 pub mod linear_algebra;
 pub mod moments;

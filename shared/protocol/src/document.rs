@@ -1,0 +1,505 @@
+//! Reads a TOML document whole: every problem is found before any is reported, each with its line,
+//! and an unknown key names the nearest known one.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use toml_span::value::{Table, Value, ValueInner};
+
+/// Everything that is wrong with one document, in the order of its lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentErrors(Vec<DocumentError>);
+
+/// One problem.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentError {
+    /// Line, from 1.
+    pub line: usize,
+    /// What was found and what was wanted.
+    pub text: String,
+}
+
+/// A table of the document, from which a reader takes the keys that it knows.
+pub struct Section<'document, 'reading> {
+    path: String,
+    table: Table<'document>,
+    offset: usize,
+    known: Vec<&'static str>,
+    offsets: BTreeMap<&'static str, usize>,
+    problems: &'reading Problems,
+}
+
+/// Problems found so far: byte offset and text.
+type Problems = RefCell<Vec<(usize, String)>>;
+
+/// A type that a value of the document can become.
+pub trait FromValue: Sized {
+    /// What the reader wants, in words.
+    const WANTED: &'static str;
+
+    /// The value, where it is of this type.
+    fn from_value(value: &Value<'_>) -> Option<Self>;
+}
+
+/// Reads `text` by `parse`. `parse` may return `None` only after it has reported a problem.
+///
+/// # Errors
+/// [`DocumentErrors`], all problems at once.
+pub fn read<T>(
+    text: &str,
+    parse: impl FnOnce(&mut Section<'_, '_>) -> Option<T>,
+) -> Result<T, DocumentErrors> {
+    let mut root = match toml_span::parse(text) {
+        Ok(root) => root,
+        Err(error) => {
+            let message = format!("found no valid TOML: {}", error.kind);
+            return Err(DocumentErrors::at_lines(
+                text,
+                vec![(error.span.start, message)],
+            ));
+        }
+    };
+    let problems = Problems::default();
+    let parsed = match root.take() {
+        ValueInner::Table(table) => {
+            let mut section = Section::new(String::new(), table, 0, &problems);
+            let parsed = parse(&mut section);
+            section.finish();
+            parsed
+        }
+        _ => None,
+    };
+    let problems = problems.into_inner();
+    match parsed {
+        Some(parsed) if problems.is_empty() => Ok(parsed),
+        _ => Err(DocumentErrors::at_lines(text, problems)),
+    }
+}
+
+impl<'document, 'reading> Section<'document, 'reading> {
+    fn new(
+        path: String,
+        table: Table<'document>,
+        offset: usize,
+        problems: &'reading Problems,
+    ) -> Self {
+        Self {
+            path,
+            table,
+            offset,
+            known: Vec::new(),
+            offsets: BTreeMap::new(),
+            problems,
+        }
+    }
+
+    /// The value of `key`; a problem where it is absent or of another type.
+    pub fn required<T: FromValue>(&mut self, key: &'static str) -> Option<T> {
+        if !self.table.contains_key(key) {
+            self.known.push(key);
+            self.missing(key);
+            return None;
+        }
+        self.optional(key)
+    }
+
+    /// The value of `key`, where it is present; a problem where it is of another type.
+    pub fn optional<T: FromValue>(&mut self, key: &'static str) -> Option<T> {
+        let value = self.take(key)?;
+        let parsed = T::from_value(&value);
+        if parsed.is_none() {
+            self.problem(key, &show(&value), T::WANTED);
+        }
+        parsed
+    }
+
+    /// The value of `key`, or `default` where it is absent.
+    pub fn or<T: FromValue>(&mut self, key: &'static str, default: T) -> T {
+        self.optional(key).unwrap_or(default)
+    }
+
+    /// One of the named `choices`; absent is `None`, another word a problem.
+    pub fn choice<T: Clone>(
+        &mut self,
+        key: &'static str,
+        choices: &[(&'static str, T)],
+    ) -> Option<T> {
+        let word: String = self.optional(key)?;
+        let chosen = choices
+            .iter()
+            .find(|(name, _)| *name == word)
+            .map(|(_, value)| value.clone());
+        if chosen.is_none() {
+            let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+            let wanted = format!("one of {}{}", list(&names), nearest_hint(&word, &names));
+            self.problem(key, &format!("{word:?}"), &wanted);
+        }
+        chosen
+    }
+
+    /// A number, or `default` where absent; a problem where `fits` says no.
+    pub fn number(
+        &mut self,
+        key: &'static str,
+        default: f64,
+        wanted: &str,
+        fits: impl FnOnce(f64) -> bool,
+    ) -> f64 {
+        let value = self.or(key, default);
+        if !value.is_finite() || !fits(value) {
+            self.problem(key, &value.to_string(), wanted);
+            return default;
+        }
+        value
+    }
+
+    /// A whole number within `range`, or `default` where absent.
+    pub fn count(
+        &mut self,
+        key: &'static str,
+        default: u64,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> u64 {
+        let value: u64 = self.or(key, default);
+        if range.contains(&value) {
+            return value;
+        }
+        let wanted = format!("a whole number from {} to {}", range.start(), range.end());
+        self.problem(key, &value.to_string(), &wanted);
+        default
+    }
+
+    /// True where the document has `key` here.
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
+    /// True where `key` holds a string, so that a key can be a word or a number.
+    #[must_use]
+    pub fn has_word(&self, key: &str) -> bool {
+        self.table
+            .get(key)
+            .is_some_and(|value| value.as_str().is_some())
+    }
+
+    /// Reads the table `key` by `parse`; `None` where it is absent.
+    pub fn table<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl FnOnce(&mut Section<'document, '_>) -> Option<T>,
+    ) -> Option<T> {
+        let mut value = self.take(key)?;
+        let offset = value.span.start;
+        match value.take() {
+            ValueInner::Table(table) => {
+                let mut section = Section::new(self.inner(key), table, offset, self.problems);
+                let parsed = parse(&mut section);
+                section.finish();
+                parsed
+            }
+            other => {
+                self.problem(key, other.type_str(), "a table");
+                None
+            }
+        }
+    }
+
+    /// As [`Section::table`]; a problem where the table is absent.
+    pub fn required_table<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl FnOnce(&mut Section<'document, '_>) -> Option<T>,
+    ) -> Option<T> {
+        if !self.has(key) {
+            self.known.push(key);
+            self.missing(key);
+            return None;
+        }
+        self.table(key, parse)
+    }
+
+    /// Reads every table of the array `key` by `parse`; those that fail are left out and reported.
+    pub fn tables<T>(
+        &mut self,
+        key: &'static str,
+        mut parse: impl FnMut(&mut Section<'document, '_>) -> Option<T>,
+    ) -> Vec<T> {
+        let Some(mut value) = self.take(key) else {
+            return Vec::new();
+        };
+        let ValueInner::Array(items) = value.take() else {
+            self.problem(key, "a single value", &format!("tables headed [[{key}]]"));
+            return Vec::new();
+        };
+        let mut parsed = Vec::with_capacity(items.len());
+        for mut item in items {
+            let offset = item.span.start;
+            match item.take() {
+                ValueInner::Table(table) => {
+                    let mut section = Section::new(self.inner(key), table, offset, self.problems);
+                    parsed.extend(parse(&mut section));
+                    section.finish();
+                }
+                other => self.problem(key, other.type_str(), "a table"),
+            }
+        }
+        parsed
+    }
+
+    /// Every key of this table with its value, for tables whose keys are the user's own names.
+    pub fn entries<T: FromValue>(&mut self) -> Vec<(String, T)> {
+        let mut entries = Vec::new();
+        for (key, value) in std::mem::take(&mut self.table) {
+            match T::from_value(&value) {
+                Some(parsed) => entries.push((key.name.into_owned(), parsed)),
+                None => {
+                    let text = format!(
+                        "{}: found {}, wanted {}",
+                        self.inner(&key.name),
+                        show(&value),
+                        T::WANTED
+                    );
+                    self.problems.borrow_mut().push((value.span.start, text));
+                }
+            }
+        }
+        entries
+    }
+
+    /// Every key of this table whose value is a table, each read by `parse`.
+    pub fn named_tables<T>(
+        &mut self,
+        mut parse: impl FnMut(&str, &mut Section<'document, '_>) -> Option<T>,
+    ) -> Vec<T> {
+        let mut parsed = Vec::new();
+        for (key, mut value) in std::mem::take(&mut self.table) {
+            let path = self.inner(&key.name);
+            match value.take() {
+                ValueInner::Table(table) => {
+                    let mut section = Section::new(path, table, value.span.start, self.problems);
+                    parsed.extend(parse(&key.name, &mut section));
+                    section.finish();
+                }
+                other => {
+                    let text = format!("{path}: found {}, wanted a table", other.type_str());
+                    self.problems.borrow_mut().push((key.span.start, text));
+                }
+            }
+        }
+        parsed
+    }
+
+    /// Reports that the value of `key` does not fit.
+    pub fn problem(&self, key: &str, found: &str, wanted: &str) {
+        let offset = self.offsets.get(key).copied().unwrap_or(self.offset);
+        let text = format!("{}: found {found}, wanted {wanted}", self.inner(key));
+        self.problems.borrow_mut().push((offset, text));
+    }
+
+    fn take(&mut self, key: &'static str) -> Option<Value<'document>> {
+        self.known.push(key);
+        let value = self.table.remove(key)?;
+        self.offsets.insert(key, value.span.start);
+        Some(value)
+    }
+
+    fn missing(&self, key: &str) {
+        let place = if self.path.is_empty() {
+            "the file"
+        } else {
+            self.path.as_str()
+        };
+        let text = format!("{place}: found no key {key:?}, which is required");
+        self.problems.borrow_mut().push((self.offset, text));
+    }
+
+    fn inner(&self, key: &str) -> String {
+        if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        }
+    }
+
+    /// Whatever no reader took is unknown.
+    fn finish(self) {
+        for key in self.table.keys() {
+            let wanted = match nearest(&key.name, &self.known) {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => format!("known keys are {}", list(&self.known)),
+            };
+            let text = format!("{}: found an unknown key; {wanted}", self.inner(&key.name));
+            self.problems.borrow_mut().push((key.span.start, text));
+        }
+    }
+}
+
+impl DocumentErrors {
+    /// The problems, by line.
+    #[must_use]
+    pub fn errors(&self) -> &[DocumentError] {
+        &self.0
+    }
+
+    fn at_lines(text: &str, mut problems: Vec<(usize, String)>) -> Self {
+        problems.sort_by_key(|(offset, _)| *offset);
+        let line = |offset: usize| {
+            1 + text
+                .as_bytes()
+                .iter()
+                .take(offset)
+                .filter(|byte| **byte == b'\n')
+                .count()
+        };
+        let error = |(offset, text)| DocumentError {
+            line: line(offset),
+            text,
+        };
+        Self(problems.into_iter().map(error).collect())
+    }
+}
+
+impl fmt::Display for DocumentErrors {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(formatter, "{separator}line {}: {}", error.line, error.text)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for DocumentErrors {}
+
+impl FromValue for String {
+    const WANTED: &'static str = "a string";
+    fn from_value(value: &Value<'_>) -> Option<Self> {
+        value.as_str().map(str::to_owned)
+    }
+}
+
+impl FromValue for bool {
+    const WANTED: &'static str = "true or false";
+    fn from_value(value: &Value<'_>) -> Option<Self> {
+        value.as_bool()
+    }
+}
+
+impl FromValue for u64 {
+    const WANTED: &'static str = "a whole number of 0 or more";
+    fn from_value(value: &Value<'_>) -> Option<Self> {
+        value
+            .as_integer()
+            .and_then(|number| Self::try_from(number).ok())
+    }
+}
+
+impl FromValue for f64 {
+    const WANTED: &'static str = "a number";
+    #[allow(clippy::cast_precision_loss)] // whole numbers of a configuration are small
+    fn from_value(value: &Value<'_>) -> Option<Self> {
+        value
+            .as_float()
+            .or_else(|| value.as_integer().map(|number| number as f64))
+    }
+}
+
+impl FromValue for Vec<String> {
+    const WANTED: &'static str = "a list of strings";
+    fn from_value(value: &Value<'_>) -> Option<Self> {
+        value.as_array()?.iter().map(String::from_value).collect()
+    }
+}
+
+impl FromValue for Vec<f64> {
+    const WANTED: &'static str = "a list of numbers";
+    fn from_value(value: &Value<'_>) -> Option<Self> {
+        value.as_array()?.iter().map(f64::from_value).collect()
+    }
+}
+
+/// The known name nearest to `found`, where one is near enough to be meant.
+#[must_use]
+pub fn nearest<'k>(found: &str, known: &[&'k str]) -> Option<&'k str> {
+    const NEAR_ENOUGH: f64 = 0.75;
+    let likeness = |name: &str| strsim::jaro_winkler(found, name);
+    let best = known
+        .iter()
+        .copied()
+        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    (likeness(best) >= NEAR_ENOUGH).then_some(best)
+}
+
+fn nearest_hint(found: &str, known: &[&str]) -> String {
+    nearest(found, known)
+        .map(|near| format!("; did you mean {near:?}?"))
+        .unwrap_or_default()
+}
+
+fn list(names: &[&str]) -> String {
+    names
+        .iter()
+        .map(|name| format!("{name:?}"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// A value of a configuration, short enough for one line. Configurations hold no patient.
+fn show(value: &Value<'_>) -> String {
+    const LONGEST: usize = 40;
+    if let Some(text) = value.as_str() {
+        return format!("{:?}", text.chars().take(LONGEST).collect::<String>());
+    }
+    if let Some(number) = value.as_integer() {
+        return number.to_string();
+    }
+    if let Some(number) = value.as_float() {
+        return number.to_string();
+    }
+    value.as_ref().type_str().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<(String, f64), DocumentErrors> {
+        read(text, |section| {
+            let name = section.required::<String>("name");
+            let rank = section.table("model", |model| {
+                model.choice("loss", &[("mean", ()), ("sum", ())]);
+                Some(model.number("rank", 1.0, "a positive number", |rank| rank > 0.0))
+            });
+            Some((name?, rank.unwrap_or(1.0)))
+        })
+    }
+
+    #[test]
+    fn a_document_without_fault_is_read() {
+        assert_eq!(
+            parse("name = 'a'\n[model]\nrank = 3\n"),
+            Ok(("a".to_owned(), 3.0))
+        );
+    }
+
+    #[test]
+    fn all_problems_come_at_once_with_their_lines() {
+        let errors = parse("nmae = 'a'\n[model]\nrank = -3\nloss = 'maen'\nextra = 1\n");
+        let text = errors.unwrap_err().to_string();
+        let wanted = [
+            "line 1: the file: found no key \"name\", which is required",
+            "line 1: nmae: found an unknown key; did you mean \"name\"?",
+            "line 3: model.rank: found -3, wanted a positive number",
+            "line 4: model.loss: found \"maen\", wanted one of \"mean\", \"sum\"; did you mean \"mean\"?",
+            "line 5: model.extra: found an unknown key; known keys are \"loss\", \"rank\"",
+        ];
+        assert_eq!(text, wanted.join("\n"));
+    }
+
+    #[test]
+    fn text_that_is_no_toml_names_its_line() {
+        let text = parse("name = 'a'\nrank = = 3\n").unwrap_err().to_string();
+        assert!(text.starts_with("line 2: found no valid TOML"), "{text}");
+    }
+}

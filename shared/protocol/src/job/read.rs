@@ -1,0 +1,387 @@
+//! From TOML to [`Job`].
+
+use super::{
+    Deadlines, Feature, FeatureKind, Impute, Job, Method, OutcomeKind, OutcomeSpecification,
+    Standardise, Transform, UnpslSettings,
+};
+use crate::document::{self, DocumentErrors, Section};
+use crate::limits::{FEATURES_MAX, JOB_LENGTH_MAX, ROUNDS_MAX, SITES_MAX};
+use crate::name::SiteName;
+use similarity::unpsl::{
+    CorrelationScope, Loss, PairWeights, Pairs, Settings, SiteWeights, Threshold,
+};
+use std::collections::HashSet;
+use std::time::Duration;
+
+impl Job {
+    /// Parses a job file.
+    ///
+    /// # Errors
+    /// All problems of the text at once, each with its line.
+    pub fn parse(text: &str) -> Result<Self, DocumentErrors> {
+        document::read(text, |root| {
+            if text.len() > JOB_LENGTH_MAX {
+                let wanted = format!("at most {JOB_LENGTH_MAX}");
+                root.problem("the file", &format!("{} bytes", text.len()), &wanted);
+                return None;
+            }
+            job(text, root)
+        })
+    }
+}
+
+fn job(text: &str, root: &mut Section<'_, '_>) -> Option<Job> {
+    let name = root.required::<String>("name").unwrap_or_default();
+    if SiteName::new(&name).is_err() {
+        root.problem(
+            "name",
+            &format!("{name:?}"),
+            "a-z, 0-9, '-' and '_', at most 64 characters",
+        );
+    }
+    let sites = sites(root);
+    let everyone = sites.len().max(1) as u64;
+    let sites_min = root.count("sites_min", everyone, 1..=everyone);
+    let seed = root.or("seed", 1);
+    let outcome = root.required_table("outcome", outcome);
+    let features = features(root, outcome.as_ref());
+    let method = method(root);
+    let deadlines = root.table("deadlines", |section| Some(deadlines(section)));
+    Some(Job {
+        text: text.to_owned(),
+        name,
+        sites,
+        sites_min: usize::try_from(sites_min).ok()?,
+        seed,
+        outcome: outcome?,
+        features,
+        method: method?,
+        deadlines: deadlines.unwrap_or_default(),
+    })
+}
+
+fn sites(root: &mut Section<'_, '_>) -> Vec<SiteName> {
+    let names: Vec<String> = root.required("sites").unwrap_or_default();
+    let mut sites = Vec::with_capacity(names.len());
+    let mut seen = HashSet::new();
+    for name in &names {
+        match SiteName::new(name) {
+            Ok(site) if seen.insert(site.clone()) => sites.push(site),
+            Ok(_) => root.problem("sites", &format!("{name:?} twice"), "each site once"),
+            Err(error) => root.problem("sites", &format!("{name:?}"), &error.to_string()),
+        }
+    }
+    if names.is_empty() || names.len() > SITES_MAX {
+        root.problem(
+            "sites",
+            &format!("{} sites", names.len()),
+            &format!("1 to {SITES_MAX}"),
+        );
+    }
+    sites
+}
+
+fn outcome(section: &mut Section<'_, '_>) -> Option<OutcomeSpecification> {
+    #[derive(Clone)]
+    enum Kind {
+        Binary,
+        Categorical,
+        Numeric,
+        Survival,
+    }
+    let column = section.required("column");
+    let kinds = [
+        ("binary", Kind::Binary),
+        ("categorical", Kind::Categorical),
+        ("numeric", Kind::Numeric),
+        ("survival", Kind::Survival),
+    ];
+    if !section.has("kind") {
+        section.required::<String>("kind");
+    }
+    let kind = match section.choice("kind", &kinds)? {
+        Kind::Binary => {
+            let positive: Vec<String> = section.required("positive").unwrap_or_default();
+            let negative: Vec<String> = section.or("negative", Vec::new());
+            if positive.is_empty() {
+                section.problem("positive", "no value", "the values that mean disease");
+            }
+            if let Some(both) = positive.iter().find(|value| negative.contains(value)) {
+                section.problem(
+                    "negative",
+                    &format!("{both:?} in both lists"),
+                    "each value once",
+                );
+            }
+            OutcomeKind::Binary { positive, negative }
+        }
+        Kind::Categorical => OutcomeKind::Categorical {
+            levels: levels(section),
+        },
+        Kind::Numeric => OutcomeKind::Numeric,
+        Kind::Survival => OutcomeKind::Survival {
+            event: section.required("event").unwrap_or_default(),
+            event_values: section.or("event_values", vec!["1".to_owned()]),
+        },
+    };
+    Some(OutcomeSpecification {
+        column: column?,
+        kind,
+    })
+}
+
+fn features(root: &mut Section<'_, '_>, outcome: Option<&OutcomeSpecification>) -> Vec<Feature> {
+    let mut seen = HashSet::new();
+    let features = root.tables("features", |section| {
+        let feature = feature(section)?;
+        if !seen.insert(feature.name.clone()) {
+            section.problem(
+                "name",
+                &format!("{:?} twice", feature.name),
+                "each feature once",
+            );
+        }
+        if outcome.is_some_and(|outcome| is_outcome(outcome, &feature.name)) {
+            let found = format!("{:?}, the outcome's column", feature.name);
+            section.problem("name", &found, "a feature that is not the outcome");
+        }
+        Some(feature)
+    });
+    if !root.has("features") && features.is_empty() {
+        root.problem("features", "none", "at least one table headed [[features]]");
+    }
+    if features.len() > FEATURES_MAX {
+        root.problem(
+            "features",
+            &features.len().to_string(),
+            &format!("at most {FEATURES_MAX}"),
+        );
+    }
+    features
+}
+
+fn is_outcome(outcome: &OutcomeSpecification, name: &str) -> bool {
+    let event = match &outcome.kind {
+        OutcomeKind::Survival { event, .. } => Some(event.as_str()),
+        _ => None,
+    };
+    outcome.column == name || event == Some(name)
+}
+
+fn feature(section: &mut Section<'_, '_>) -> Option<Feature> {
+    #[derive(Clone)]
+    enum Kind {
+        Numeric,
+        Categorical,
+        Ordinal,
+        Binary,
+        Age,
+    }
+    let name = section.required("name");
+    let missing = section.or("missing", Vec::new());
+    let kinds = [
+        ("numeric", Kind::Numeric),
+        ("categorical", Kind::Categorical),
+        ("ordinal", Kind::Ordinal),
+        ("binary", Kind::Binary),
+        ("age", Kind::Age),
+    ];
+    let imputes = [
+        ("mean", Impute::Mean),
+        ("median", Impute::Median),
+        ("indicator", Impute::Indicator),
+        ("refuse", Impute::Refuse),
+    ];
+    let impute = section.choice("impute", &imputes).unwrap_or(Impute::Mean);
+    if !section.has("kind") {
+        section.required::<String>("kind");
+    }
+    let kind = match section.choice("kind", &kinds)? {
+        Kind::Numeric => numeric(section),
+        Kind::Categorical => FeatureKind::Categorical {
+            levels: levels(section),
+        },
+        Kind::Ordinal => FeatureKind::Ordinal {
+            levels: levels(section),
+        },
+        Kind::Binary => FeatureKind::Binary {
+            positive: section.or("positive", "1".to_owned()),
+            negative: section.or("negative", "0".to_owned()),
+        },
+        Kind::Age => FeatureKind::Age {
+            at: section.required("at").unwrap_or_default(),
+        },
+    };
+    if impute == Impute::Median && matches!(kind, FeatureKind::Categorical { .. }) {
+        section.problem(
+            "impute",
+            "\"median\" of a category",
+            "\"mean\", which takes its mode",
+        );
+    }
+    Some(Feature {
+        name: name?,
+        kind,
+        missing,
+        impute,
+    })
+}
+
+fn numeric(section: &mut Section<'_, '_>) -> FeatureKind {
+    let unit = section.or("unit", String::new());
+    let range = section
+        .optional::<Vec<f64>>("range")
+        .and_then(|ends| match ends.as_slice() {
+            [low, high] if low < high => Some((*low, *high)),
+            _ => {
+                section.problem("range", &format!("{ends:?}"), "[lowest, highest]");
+                None
+            }
+        });
+    let transforms = [("none", Transform::None), ("log", Transform::Log)];
+    let standardises = [
+        ("moments", Standardise::Moments),
+        ("robust", Standardise::Robust),
+    ];
+    FeatureKind::Numeric {
+        unit,
+        range,
+        transform: section
+            .choice("transform", &transforms)
+            .unwrap_or(Transform::None),
+        standardise: section
+            .choice("standardise", &standardises)
+            .unwrap_or(Standardise::Moments),
+    }
+}
+
+fn levels(section: &mut Section<'_, '_>) -> Vec<String> {
+    let levels: Vec<String> = section.required("levels").unwrap_or_default();
+    let distinct: HashSet<&String> = levels.iter().collect();
+    if levels.len() < 2 || distinct.len() < levels.len() {
+        section.problem(
+            "levels",
+            &format!("{levels:?}"),
+            "at least two levels, each once",
+        );
+    }
+    levels
+}
+
+fn method(root: &mut Section<'_, '_>) -> Option<Method> {
+    #[derive(Clone)]
+    enum Name {
+        Unpsl,
+    }
+    if !root.has("method") {
+        root.required::<String>("method");
+    }
+    match root.choice("method", &[("unpsl", Name::Unpsl)])? {
+        Name::Unpsl => root
+            .required_table("unpsl", |section| Some(unpsl(section)))
+            .map(Method::Unpsl),
+    }
+}
+
+fn unpsl(section: &mut Section<'_, '_>) -> UnpslSettings {
+    const POSITIVE: &str = "a number above 0";
+    UnpslSettings {
+        objective: objective(section),
+        neighbours: narrow(section.count("neighbours", 5, 1..=1_000)),
+        round_limit: narrow(section.count("round_limit", 100, 1..=u64::from(ROUNDS_MAX))),
+        penalty: section.number("penalty", 0.015, POSITIVE, |x| x > 0.0),
+        relaxation: section.number("relaxation", 1.5, "1 to 1.9", |x| (1.0..=1.9).contains(&x)),
+        tolerance_absolute: section.number("tolerance_absolute", 1e-6, POSITIVE, |x| x > 0.0),
+        tolerance_relative: section.number("tolerance_relative", 1e-4, POSITIVE, |x| x > 0.0),
+    }
+}
+
+fn objective(section: &mut Section<'_, '_>) -> Settings {
+    const NOT_NEGATIVE: &str = "a number of 0 or more";
+    let default = Settings::default();
+    let losses = [("mean", Loss::Mean), ("sum", Loss::Sum)];
+    let scopes = [
+        ("site", CorrelationScope::Site),
+        ("pooled", CorrelationScope::Pooled),
+    ];
+    let pair_weights = [
+        ("equal", PairWeights::Equal),
+        ("balanced", PairWeights::Balanced),
+    ];
+    let site_weights = [
+        ("pairs", SiteWeights::Pairs),
+        ("patients", SiteWeights::Patients),
+        ("equal", SiteWeights::Equal),
+    ];
+    let mut lambda =
+        |key, default| section.number(key, default, NOT_NEGATIVE, |lambda| lambda >= 0.0);
+    let lambda_sparsity = lambda("lambda_sparsity", default.lambda_sparsity);
+    let lambda_correlation = lambda("lambda_correlation", default.lambda_correlation);
+    Settings {
+        rank: narrow(section.count("rank", default.rank as u64, 1..=10_000)),
+        lambda_sparsity,
+        lambda_correlation,
+        threshold: threshold(section),
+        loss: section.choice("loss", &losses).unwrap_or(default.loss),
+        site_weights: section
+            .choice("site_weights", &site_weights)
+            .unwrap_or(default.site_weights),
+        correlation: section
+            .choice("correlation", &scopes)
+            .unwrap_or(default.correlation),
+        pairs: pairs(section),
+        pair_weights: section
+            .choice("pair_weights", &pair_weights)
+            .unwrap_or(default.pair_weights),
+    }
+}
+
+/// `threshold` is a number, or the word "learned", which starts it at the paper's 1.
+fn threshold(section: &mut Section<'_, '_>) -> Threshold {
+    const PAPER: f64 = 1.0;
+    if section.has_word("threshold") {
+        let learned = [("learned", Threshold::Learned(PAPER))];
+        return section
+            .choice("threshold", &learned)
+            .unwrap_or(Threshold::Fixed(PAPER));
+    }
+    Threshold::Fixed(section.number("threshold", PAPER, "a number or \"learned\"", |_| true))
+}
+
+/// `pairs` is the word "all", or a number of partners a patient.
+fn pairs(section: &mut Section<'_, '_>) -> Pairs {
+    if !section.has("pairs") || section.has_word("pairs") {
+        return section
+            .choice("pairs", &[("all", Pairs::All)])
+            .unwrap_or(Pairs::All);
+    }
+    Pairs::PerPatient(narrow(section.count("pairs", 1, 1..=1_000_000)))
+}
+
+fn deadlines(section: &mut Section<'_, '_>) -> Deadlines {
+    const DAY: u64 = 86_400;
+    let default = Deadlines::default();
+    let mut seconds = |key, default: Duration| {
+        Duration::from_secs(section.count(key, default.as_secs(), 1..=7 * DAY))
+    };
+    Deadlines {
+        join: seconds("join_seconds", default.join),
+        exchange: seconds("exchange_seconds", default.exchange),
+        rejoin: seconds("rejoin_seconds", default.rejoin),
+    }
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            join: Duration::from_secs(60),
+            exchange: Duration::from_secs(600),
+            rejoin: Duration::from_secs(20),
+        }
+    }
+}
+
+/// A count whose range was checked to fit.
+fn narrow<T: TryFrom<u64> + Default>(count: u64) -> T {
+    T::try_from(count).unwrap_or_default()
+}

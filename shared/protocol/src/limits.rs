@@ -1,0 +1,39 @@
+//! Every limit of the conversation, by name.
+
+use std::time::Duration;
+
+/// Sites in one run.
+pub const SITES_MAX: usize = 256;
+/// Characters of a site's, operator's or job's name.
+pub const NAME_LENGTH_MAX: usize = 64;
+/// Characters of a job file.
+pub const JOB_LENGTH_MAX: usize = 4 << 20;
+/// Features of a job.
+pub const FEATURES_MAX: usize = 100_000;
+/// Levels of one categorical feature.
+pub const LEVELS_MAX: usize = 50_000;
+/// Classes of an outcome.
+pub const CLASSES_MAX: usize = 100;
+/// Neighbour rules that a site evaluates.
+pub const EVALUATIONS_MAX: usize = 16;
+/// Rows of a metric: features, and a row for each level of a categorical one.
+pub const METRIC_ROWS_MAX: usize = 1 << 20;
+/// Notes of a result.
+pub const NOTES_MAX: usize = 1_000;
+/// Entries of one matrix on the wire (512 MiB of f64).
+pub const MATRIX_ENTRIES_MAX: usize = 1 << 26;
+/// Rounds of one run.
+pub const ROUNDS_MAX: u32 = 100_000;
+/// Problems that a site reports of its cohort in one answer.
+pub const PROBLEMS_MAX: usize = 200;
+/// Characters of one problem, refusal or failure.
+pub const TEXT_LENGTH_MAX: usize = 2_000;
+/// Runs that wait in a coordinator's queue.
+pub const QUEUE_MAX: usize = 64;
+/// Messages that wait for one slow connection before it is dropped.
+pub const OUTBOX_MAX: usize = 16;
+
+/// Between two signs of life on an idle connection.
+pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
+/// A connection without a sign of life for this long after the interval is dead: together under 5 s.
+pub const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(2);

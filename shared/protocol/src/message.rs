@@ -1,0 +1,313 @@
+//! What coordinator and site say to each other.
+//!
+//! A run is a sequence of numbered *exchanges*: the coordinator asks every site of the roster, and
+//! each answers once. An exchange is computed once by a site; asked again, the site repeats its
+//! stored answer. A patient row has no type here.
+
+use crate::name::RunId;
+use ndarray::Array2;
+use privacy::{Column, Content, Disclosure, Notice};
+pub use similarity::moments::ColumnMoments;
+pub use similarity::unpsl::{PairCounts, SecondMoments, Summary, Totals};
+
+/// From coordinator to site.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToSite {
+    /// A run begins, or the site came back to it. Saying it twice changes nothing.
+    Begin {
+        /// The run.
+        run: RunId,
+        /// The job as its author wrote it: every party parses the same text.
+        job: String,
+        /// Seed of every named random stream of the run.
+        seed: u64,
+        /// The operator who submitted the job, from their certificate.
+        operator: String,
+    },
+    /// One exchange.
+    Ask {
+        /// The run.
+        run: RunId,
+        /// Number of the exchange in the run, from 1.
+        exchange: u32,
+        /// What is asked.
+        request: Request,
+    },
+    /// The run is over; the site may let go of it.
+    End {
+        /// The run.
+        run: RunId,
+        /// One sentence: how it ended.
+        ending: String,
+    },
+}
+
+/// From site to coordinator. `A` is `Released<Answer>` at the site and [`Answer`] at the
+/// coordinator.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToCoordinator<A> {
+    /// First on every stream.
+    Hello {
+        /// Version of the agent.
+        version: String,
+    },
+    /// The answer to one exchange.
+    Reply {
+        /// The run.
+        run: RunId,
+        /// The exchange that is answered.
+        exchange: u32,
+        /// The answer.
+        answer: A,
+    },
+}
+
+/// What the coordinator asks of a site.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    /// Read the cohort, check it against the job and the policy, say whether it fits.
+    Describe,
+    /// Pooled moments: the site's own, before standardisation.
+    Moments,
+    /// Standardise with the pooled moments and make ready for rounds.
+    Prepare {
+        /// Pooled moments of every feature, in the job's order.
+        moments: Vec<ColumnMoments>,
+        /// Sums over all sites, that weights are taken from.
+        totals: Totals,
+    },
+    /// The pooled second moments, where correlation is pooled.
+    Correlate {
+        /// The sum over all sites.
+        second_moments: SecondMoments,
+    },
+    /// One local update (4.21).
+    Round(Round),
+    /// The run's model: evaluate it, write local results.
+    Finish {
+        /// The consensus W, d x m.
+        consensus: Array2<f64>,
+    },
+}
+
+/// One local update (4.21): argmin f_p(V) + penalty/2 ||V - centre||^2, started at `consensus`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Round {
+    /// Number of the round, from 1.
+    pub number: u32,
+    /// The consensus W, d x m.
+    pub consensus: Array2<f64>,
+    /// W - U_p, d x m.
+    pub centre: Array2<f64>,
+    /// The ADMM penalty rho.
+    pub penalty: f64,
+    /// Relative gradient tolerance of the local solver.
+    pub tolerance: f64,
+}
+
+/// What a site answers.
+#[derive(Clone, PartialEq)]
+pub enum Answer {
+    /// The cohort fits the job.
+    Described(Description),
+    /// The cohort does not fit; every problem, none with a patient's value.
+    Unfit(Vec<Problem>),
+    /// The site's policy refuses the job.
+    Refused(Refusal),
+    /// Something broke at the site.
+    Failed(Failure),
+    /// The site's moments, in the job's order.
+    Moments {
+        /// One a feature.
+        columns: Vec<ColumnMoments>,
+        /// Patients and pairs.
+        summary: Summary,
+    },
+    /// Ready; with second moments of the standardised patients where correlation is pooled.
+    Prepared {
+        /// The site's own, or none.
+        second_moments: Option<SecondMoments>,
+    },
+    /// Ready with the pooled correlation.
+    Correlated,
+    /// A local update.
+    Contribution(Contribution),
+    /// The last word of the site.
+    Finished(Finished),
+}
+
+/// What a site contributes in a round.
+#[derive(Clone, PartialEq)]
+pub struct Contribution {
+    /// W_p, d x m.
+    pub matrix: Array2<f64>,
+    /// f_p at the consensus that was broadcast: the site's term of (4.19) without the row sparsity.
+    pub objective: f64,
+    /// Iterations of the local solver.
+    pub iterations: u32,
+}
+
+/// A site's last word on the model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finished {
+    /// f_p at the final consensus.
+    pub objective: f64,
+    /// Leave-one-out nearest-neighbour counts of each rule, where the release rule cleared them.
+    pub evaluation: Vec<EvaluationCounts>,
+}
+
+/// Counts of right and wrong predictions by one neighbour rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EvaluationCounts {
+    /// The rule: `distance` or `inner_product`.
+    pub rule: String,
+    /// Neighbours.
+    pub neighbours: u32,
+    /// `counts[i][j]`: patients of class i predicted as class j; none where withheld.
+    pub confusion: Option<Vec<Vec<u64>>>,
+}
+
+/// A cohort that fits the job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Description {
+    /// Patients.
+    pub patients: u64,
+    /// Patients of each class in the job's order; empty where the outcome has no classes.
+    pub classes: Vec<u64>,
+}
+
+/// Something in a cohort that does not fit the job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The column, or empty where the problem is the file's.
+    pub column: String,
+    /// What was found, never a patient's value.
+    pub found: String,
+    /// What was wanted.
+    pub wanted: String,
+}
+
+/// A policy's no.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The rule, as site.toml names it.
+    pub rule: String,
+    /// What was asked and what the rule allows.
+    pub text: String,
+}
+
+/// A stable code and a sentence on what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// `KDR-` and a word.
+    pub code: String,
+    /// What happened and what to do, without any patient's value.
+    pub text: String,
+}
+
+impl Disclosure for Answer {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Described(_) => "description",
+            Self::Unfit(_) => "problems",
+            Self::Refused(_) => "refusal",
+            Self::Failed(_) => "failure",
+            Self::Moments { .. } => "moments",
+            Self::Prepared { .. } => "prepared",
+            Self::Correlated => "correlated",
+            Self::Contribution(_) => "contribution",
+            Self::Finished(_) => "finished",
+        }
+    }
+
+    fn shape(&self) -> String {
+        let matrix = |matrix: &Array2<f64>| format!("{} x {}", matrix.nrows(), matrix.ncols());
+        match self {
+            Self::Described(description) => format!("1 + {}", description.classes.len()),
+            Self::Unfit(problems) => format!("{} problems", problems.len()),
+            Self::Refused(_) | Self::Failed(_) => "1 text".to_owned(),
+            Self::Moments { columns, .. } => format!("{} features", columns.len()),
+            Self::Prepared { second_moments } => second_moments
+                .as_ref()
+                .map_or("empty".to_owned(), |own| matrix(&own.products)),
+            Self::Correlated => "empty".to_owned(),
+            Self::Contribution(contribution) => matrix(&contribution.matrix),
+            Self::Finished(finished) => format!("1 + {} tables", finished.evaluation.len()),
+        }
+    }
+
+    fn content(&mut self) -> Content<'_> {
+        match self {
+            Self::Unfit(_) | Self::Refused(_) | Self::Failed(_) | Self::Correlated => {
+                Content::Notice
+            }
+            Self::Described(description) => Content::Cohort {
+                patients: description.patients,
+                classes: &description.classes,
+            },
+            Self::Moments { columns, summary } => Content::Columns {
+                patients: summary.patients,
+                columns: columns.iter_mut().map(disclosed).collect(),
+            },
+            Self::Prepared { second_moments } => match second_moments {
+                Some(_) => Content::SecondMoments,
+                None => Content::Notice,
+            },
+            Self::Contribution(_) => Content::LocalUpdate,
+            Self::Finished(finished) => {
+                let tables = finished.evaluation.iter_mut();
+                Content::Tables(tables.map(|counts| &mut counts.confusion).collect())
+            }
+        }
+    }
+}
+
+impl Notice<Answer> for Vec<Problem> {
+    fn into_message(self) -> Answer {
+        Answer::Unfit(self)
+    }
+}
+
+impl Notice<Answer> for Refusal {
+    fn into_message(self) -> Answer {
+        Answer::Refused(self)
+    }
+}
+
+impl Notice<Answer> for Failure {
+    fn into_message(self) -> Answer {
+        Answer::Failed(self)
+    }
+}
+
+impl From<privacy::Refusal> for Refusal {
+    fn from(refusal: privacy::Refusal) -> Self {
+        let privacy::Refusal { rule, text } = refusal;
+        Self { rule, text }
+    }
+}
+
+/// A feature's moments as the release rules see them.
+fn disclosed(moments: &mut ColumnMoments) -> Column<'_> {
+    match moments {
+        ColumnMoments::Numeric {
+            count,
+            sum,
+            sum_squares,
+            missing,
+        } => Column::Numeric {
+            count,
+            sum,
+            sum_squares,
+            missing,
+        },
+        ColumnMoments::Categorical { counts, missing } => Column::Categorical { counts, missing },
+    }
+}
+
+impl std::fmt::Debug for Answer {
+    /// The kind only: numbers of a site do not belong in a log.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.kind())
+    }
+}
