@@ -1,5 +1,9 @@
 //! A coordinator's port on loopback, with its certificates.
-#![allow(dead_code, reason = "each test program uses its own part")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test program uses its own part"
+)]
 
 use ndarray::Array2;
 use privacy::{Allowed, CohortFacts, Gate, JobFacts, Policy, Released, Rules};
@@ -15,36 +19,36 @@ use wire::{
     Address, ClientTls, CredentialFiles, Dial, Incoming, ServeError, ServerTls, listen, serve,
 };
 
-pub struct Port {
-    pub folder: TempDir,
-    pub address: SocketAddr,
-    pub incoming: mpsc::Receiver<Incoming>,
-    pub stop: oneshot::Sender<()>,
-    pub serving: JoinHandle<Result<(), ServeError>>,
+pub(crate) struct Port {
+    pub(crate) folder: TempDir,
+    pub(crate) address: SocketAddr,
+    pub(crate) incoming: mpsc::Receiver<Incoming>,
+    pub(crate) stop: oneshot::Sender<()>,
+    pub(crate) serving: JoinHandle<Result<(), ServeError>>,
 }
 
-pub fn authority(folder: &Path) {
+pub(crate) fn authority(folder: &Path) {
     init(folder, Validity::days(1)).unwrap();
 }
 
-pub fn party(folder: &Path, role: Role, name: &str) -> CredentialFiles {
+pub(crate) fn party(folder: &Path, role: Role, name: &str) -> CredentialFiles {
     issue(folder, &role, name, Validity::days(1)).unwrap()
 }
 
-pub fn coordinator(folder: &Path) -> CredentialFiles {
+pub(crate) fn coordinator(folder: &Path) -> CredentialFiles {
     let hosts = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
     party(folder, Role::Coordinator { hosts }, "main")
 }
 
 impl Port {
-    pub async fn open() -> Self {
+    pub(crate) async fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
         authority(folder.path());
         let files = coordinator(folder.path());
         Self::open_with(folder, &files).await
     }
 
-    pub async fn open_with(folder: TempDir, files: &CredentialFiles) -> Self {
+    pub(crate) async fn open_with(folder: TempDir, files: &CredentialFiles) -> Self {
         let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
         let tls = ServerTls::load(files).unwrap();
@@ -53,18 +57,24 @@ impl Port {
         let serving = tokio::spawn(serve(listener, tls, sender, async move {
             let _ = stopped.await;
         }));
-        Self { folder, address, incoming, stop, serving }
+        Self {
+            folder,
+            address,
+            incoming,
+            stop,
+            serving,
+        }
     }
 
-    pub fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().to_owned()
     }
 
-    pub fn dial(&self, role: Role, name: &str) -> Dial {
+    pub(crate) fn dial(&self, role: Role, name: &str) -> Dial {
         self.dial_with(&party(self.folder.path(), role, name))
     }
 
-    pub fn dial_with(&self, files: &CredentialFiles) -> Dial {
+    pub(crate) fn dial_with(&self, files: &CredentialFiles) -> Dial {
         Dial {
             address: Address::new(&self.address.to_string()).unwrap(),
             tls: ClientTls::load(files).unwrap(),
@@ -74,7 +84,7 @@ impl Port {
 }
 
 /// The gate of a site that allows everything.
-pub fn gate() -> Gate {
+pub(crate) fn gate() -> Gate {
     let rules = Rules {
         operators: Allowed::Everything,
         methods: Allowed::Everything,
@@ -100,11 +110,23 @@ pub fn gate() -> Gate {
         rounds_of_run: 0,
         difference: None,
     };
-    Policy::new(rules).unwrap().admit(&job).unwrap().cohort(&cohort).unwrap()
+    Policy::new(rules)
+        .unwrap()
+        .admit(&job)
+        .unwrap()
+        .cohort(&cohort)
+        .unwrap()
 }
 
-pub fn contribution(gate: &mut Gate, matrix: Array2<f64>) -> ToCoordinator<Released<Answer>> {
-    let contribution = Contribution { matrix, objective: 0.5, iterations: 1 };
+pub(crate) fn contribution(
+    gate: &mut Gate,
+    matrix: Array2<f64>,
+) -> ToCoordinator<Released<Answer>> {
+    let contribution = Contribution {
+        matrix,
+        objective: 0.5,
+        iterations: 1,
+    };
     ToCoordinator::Reply {
         run: run(),
         exchange: 1,
@@ -112,6 +134,6 @@ pub fn contribution(gate: &mut Gate, matrix: Array2<f64>) -> ToCoordinator<Relea
     }
 }
 
-pub fn run() -> RunId {
+pub(crate) fn run() -> RunId {
     RunId::new("run-1").unwrap()
 }
