@@ -1,5 +1,7 @@
 //! The site's own say over what leaves it: policy files, journal, ledger and explanation.
 
+#![allow(clippy::unwrap_used)] // functions that tests share
+
 use privacy::{Policy, Released};
 use protocol::job::Job;
 use protocol::message::{Answer, Failure};
@@ -147,18 +149,16 @@ fn an_untouched_journal_verifies_and_lists_what_was_sent() {
 }
 
 #[test]
-fn every_flipped_bit_is_found_and_named() {
+fn a_flipped_bit_of_any_byte_is_found_and_named() {
     let (folder, _) = written(3);
     let path = folder.path().join(journal::FILE_NAME);
     let clean = fs::read(&path).unwrap();
     let mut line = 1;
     for position in 0..clean.len() {
-        for bit in [1, 0x20, 0x80] {
-            let mut touched = clean.clone();
-            touched[position] ^= bit;
-            fs::write(&path, touched).unwrap();
-            assert_broken_at(line, journal::verify(folder.path(), None));
-        }
+        let mut touched = clean.clone();
+        touched[position] ^= 1 << (position % 8);
+        fs::write(&path, touched).unwrap();
+        assert_broken_at(line, journal::verify(folder.path(), None));
         line += u64::from(clean[position] == b'\n');
     }
 }
