@@ -160,13 +160,15 @@ fn moments(rules: &Rules, job: &Job, sizes: &Sizes) -> MessageKind {
         bytes: NUMBER_BYTES * numbers,
         times: 1,
         rule: "patients_min, cell_min",
-        withheld: format!(
-            "yes: a count of 1 to {} is rounded to 0 or {}; sums over fewer than {} values are \
-             left out",
-            rules.cell_min.saturating_sub(1),
-            rules.cell_min,
-            rules.patients_min.max(rules.cell_min)
-        ),
+        withheld: match rules.cell_min {
+            1 => "no: cell_min is 1".to_owned(),
+            minimum => format!(
+                "yes: a count of 1 to {} is rounded to 0 or {minimum}; sums over fewer than {} \
+                 values are left out",
+                minimum - 1,
+                rules.patients_min.max(minimum)
+            ),
+        },
     }
 }
 
@@ -235,12 +237,13 @@ fn finished(rules: &Rules, sizes: &Sizes) -> MessageKind {
         bytes: NUMBER_BYTES * (1 + tables * cells),
         times: 1,
         rule: "cell_min",
-        withheld: match tables {
-            0 => "no: it holds no count".to_owned(),
-            _ => format!(
-                "yes: a table with a cell of 1 to {} is left out whole",
-                rules.cell_min.saturating_sub(1)
-            ),
+        withheld: match (tables, rules.cell_min) {
+            (0, _) => "no: it holds no count".to_owned(),
+            (_, 1) => "no: cell_min is 1".to_owned(),
+            (_, minimum) => {
+                let largest = minimum - 1;
+                format!("yes: a table with a cell of 1 to {largest} is left out whole")
+            }
         },
     }
 }
@@ -350,7 +353,7 @@ const HEADINGS: [&str; 7] = [
     "rule",
     "withheld?",
 ];
-const WIDTHS: [usize; 7] = [12, 22, 14, 18, 7, 18, 22];
+const WIDTHS: [usize; 7] = [12, 20, 14, 18, 7, 22, 22];
 
 fn table(messages: &[MessageKind]) -> String {
     let mut text = row(&HEADINGS.map(str::to_owned));
