@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
 #[path = "../tests/support/federation.rs"]
+#[allow(dead_code, unreachable_pub)]
 mod federation;
 
 use std::collections::BTreeSet;
