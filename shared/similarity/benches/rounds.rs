@@ -58,7 +58,7 @@ fn table(name: &str, federation: &Federation) {
     let search = FIXED_PENALTIES
         .iter()
         .flat_map(|&penalty| [(penalty, 1.0), (penalty, 1.6)])
-        .map(|(penalty, relaxation)| (fixed(penalty, relaxation, 100), penalty, relaxation))
+        .map(|(penalty, relaxation)| (fixed(penalty, relaxation, 60), penalty, relaxation))
         .min_by_key(|(rounds, ..)| rounds.unwrap_or(usize::MAX))
         .unwrap();
     let (best_rounds, best_penalty, relaxation) = search;

@@ -271,7 +271,7 @@ impl AcceleratedConsensus {
         let [raise, raise_max, relief] = PENALTY_RAISE;
         if let Some(best) = &self.best {
             let fall = best.objective - objective;
-            if !(fall > 0.0) {
+            if fall <= 0.0 {
                 self.damping = self.damping.max(DAMPING_RISEN_MIN) * DAMPING_FACTOR;
                 self.raise = (self.raise * raise).min(raise_max);
                 // a rise within rounding is convergence, not wandering
