@@ -36,9 +36,20 @@ pub enum AgentError {
 
 /// What the worker is told.
 enum Order {
-    Begin { run: RunId, job: String, seed: u64, operator: String },
-    Compute { run: RunId, exchange: u32, request: Request },
-    LetGo { run: RunId },
+    Begin {
+        run: RunId,
+        job: String,
+        seed: u64,
+        operator: String,
+    },
+    Compute {
+        run: RunId,
+        exchange: u32,
+        request: Request,
+    },
+    LetGo {
+        run: RunId,
+    },
 }
 
 /// What the worker says.
@@ -73,14 +84,20 @@ pub async fn serve(
                 };
                 match ended {
                     Ended::Lost(error) if error.is_final() => {
-                        return Err(AgentError::Refused { coordinator, source: error });
+                        return Err(AgentError::Refused {
+                            coordinator,
+                            source: error,
+                        });
                     }
                     Ended::Lost(error) => tracing::warn!(%error, "lost the coordinator"),
                     Ended::Books(error) => return Err(AgentError::Books(error)),
                 }
             }
             Err(error) if error.is_final() => {
-                return Err(AgentError::Refused { coordinator, source: error });
+                return Err(AgentError::Refused {
+                    coordinator,
+                    source: error,
+                });
             }
             Err(error) => tracing::warn!(%error, "the coordinator is not there; trying again"),
         }
@@ -121,12 +138,30 @@ async fn converse(
             match action {
                 // A stream that is down is noticed by the receiver; the answer is stored.
                 Action::Send(message) => drop(sender.send(message).await),
-                Action::Begin { run, job, seed, operator } => {
+                Action::Begin {
+                    run,
+                    job,
+                    seed,
+                    operator,
+                } => {
                     tracing::info!(%run, %operator, "a run begins");
-                    let _ = orders.send(Order::Begin { run, job, seed, operator });
+                    let _ = orders.send(Order::Begin {
+                        run,
+                        job,
+                        seed,
+                        operator,
+                    });
                 }
-                Action::Compute { run, exchange, request } => {
-                    let _ = orders.send(Order::Compute { run, exchange, request });
+                Action::Compute {
+                    run,
+                    exchange,
+                    request,
+                } => {
+                    let _ = orders.send(Order::Compute {
+                        run,
+                        exchange,
+                        request,
+                    });
                 }
                 Action::LetGo { run, ending } => {
                     tracing::info!(%run, %ending, "the run is over");
@@ -141,13 +176,21 @@ async fn converse(
 /// asks one exchange at a time.
 fn start_worker(
     mut worker: Worker,
-) -> (mpsc::UnboundedSender<Order>, mpsc::UnboundedReceiver<Computed>) {
+) -> (
+    mpsc::UnboundedSender<Order>,
+    mpsc::UnboundedReceiver<Computed>,
+) {
     let (orders, mut inbox) = mpsc::unbounded_channel();
     let (outbox, computed) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
         while let Some(order) = inbox.blocking_recv() {
             let answered = match order {
-                Order::Begin { run, job, seed, operator } => {
+                Order::Begin {
+                    run,
+                    job,
+                    seed,
+                    operator,
+                } => {
                     worker.begin(run, &job, seed, operator);
                     None
                 }
@@ -155,7 +198,11 @@ fn start_worker(
                     worker.let_go(&run);
                     None
                 }
-                Order::Compute { run, exchange, request } => worker
+                Order::Compute {
+                    run,
+                    exchange,
+                    request,
+                } => worker
                     .answer(&run, exchange, request, now())
                     .map(|answer| answer.map(|answer| (run, exchange, answer)))
                     .transpose(),
@@ -171,6 +218,8 @@ fn start_worker(
 }
 
 fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
     Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

@@ -1,11 +1,9 @@
 //! What a job would make this site send, before anyone agrees to it.
 
 use privacy::{Policy, Refusal, Rules};
-use similarity::unpsl::CorrelationScope;
-use protocol::job::{
-    FeatureKind, Impute, Job, Method, OutcomeKind, UnpslSettings,
-};
+use protocol::job::{FeatureKind, Impute, Job, Method, OutcomeKind, UnpslSettings};
 use protocol::limits::{PROBLEMS_MAX, TEXT_LENGTH_MAX};
+use similarity::unpsl::CorrelationScope;
 use std::fmt;
 
 /// Every kind of message that a job would make this site send, and what the policy says of it.

@@ -53,7 +53,11 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
                 None => Explanation::for_any_operator(&config.policy, &job),
             };
             print!("{explanation}");
-            Ok(if explanation.refusals.is_empty() { Exit::Done } else { Exit::Refused })
+            Ok(if explanation.refusals.is_empty() {
+                Exit::Done
+            } else {
+                Exit::Refused
+            })
         }
         Command::Policy(Policy::Lowered(arguments)) => {
             for sentence in SiteConfig::open(&arguments.config)?.policy.lowered() {

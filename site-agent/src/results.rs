@@ -61,7 +61,9 @@ pub fn write(results: &LocalResults<'_>, folder: &Path) -> Result<(), ResultsErr
     ];
     for (name, bytes) in files {
         let path = partial.join(name);
-        bytes.and_then(|bytes| fs::write(&path, bytes)).map_err(fault(&path))?;
+        bytes
+            .and_then(|bytes| fs::write(&path, bytes))
+            .map_err(fault(&path))?;
     }
     if folder.exists() {
         fs::remove_dir_all(folder).map_err(fault(folder))?;
@@ -73,9 +75,13 @@ pub fn write(results: &LocalResults<'_>, folder: &Path) -> Result<(), ResultsErr
 /// predicted as class j. Empty where the outcome has no classes or there are too few patients.
 #[must_use]
 pub fn evaluate(results: &LocalResults<'_>, classes: usize) -> Vec<EvaluationCounts> {
-    let Outcome::Classes { codes, .. } = results.outcome else { return Vec::new() };
-    let rules =
-        [("distance", NeighbourRule::Distance), ("inner_product", NeighbourRule::InnerProduct)];
+    let Outcome::Classes { codes, .. } = results.outcome else {
+        return Vec::new();
+    };
+    let rules = [
+        ("distance", NeighbourRule::Distance),
+        ("inner_product", NeighbourRule::InnerProduct),
+    ];
     let judge = |(name, rule): (&str, NeighbourRule)| {
         let found = neighbours(results, rule)?;
         let predicted = vote(&found, codes).ok()?;
@@ -100,19 +106,27 @@ type Neighbours = Vec<Vec<similarity::evaluate::Neighbour>>;
 
 fn neighbours(results: &LocalResults<'_>, rule: NeighbourRule) -> Option<Neighbours> {
     let features = results.matrix.ncols();
-    let projected = results.matrix.dot(&results.metric.slice(ndarray::s![..features, ..]));
+    let projected = results
+        .matrix
+        .dot(&results.metric.slice(ndarray::s![..features, ..]));
     neighbours_within(&projected.view(), rule, results.neighbours as usize).ok()
 }
 
 /// Each patient's nearest by the learned distance, nearest first.
 fn neighbours_csv(results: &LocalResults<'_>) -> io::Result<Vec<u8>> {
     let name = |row: usize| {
-        if results.patients.is_empty() { (row + 1).to_string() } else { results.patients.id(row) }
+        if results.patients.is_empty() {
+            (row + 1).to_string()
+        } else {
+            results.patients.id(row)
+        }
     };
     let mut table = csv::Writer::from_writer(Vec::new());
     table.write_record(["patient", "rank", "neighbour", "distance"])?;
-    for (patient, found) in
-        neighbours(results, NeighbourRule::Distance).unwrap_or_default().iter().enumerate()
+    for (patient, found) in neighbours(results, NeighbourRule::Distance)
+        .unwrap_or_default()
+        .iter()
+        .enumerate()
     {
         for (rank, neighbour) in found.iter().enumerate() {
             table.write_record([

@@ -64,7 +64,9 @@ pub fn synthesise(arguments: &Synthesise) -> Result<Vec<PathBuf>, SynthesiseErro
 fn sites(arguments: &[String]) -> Result<Vec<(SiteName, usize)>, SynthesiseError> {
     let mut sites: Vec<(SiteName, usize)> = Vec::with_capacity(arguments.len());
     for argument in arguments {
-        let refused = || SynthesiseError::Sites { found: argument.clone() };
+        let refused = || SynthesiseError::Sites {
+            found: argument.clone(),
+        };
         let (name, patients) = argument.split_once('=').ok_or_else(refused)?;
         let name = SiteName::new(name).map_err(|_| refused())?;
         if sites.iter().any(|(known, _)| *known == name) {
@@ -81,7 +83,12 @@ fn table(site: &SiteName, cohort: &Cohort) -> io::Result<Vec<u8>> {
     table.write_record(["patient"].into_iter().chain(names).chain(["class"]))?;
     for row in 0..cohort.patients() {
         let mut record = vec![format!("{site}-{:04}", row + 1)];
-        record.extend(cohort.columns().iter().map(|column| field(&column.values, row)));
+        record.extend(
+            cohort
+                .columns()
+                .iter()
+                .map(|column| field(&column.values, row)),
+        );
         record.push(outcome(cohort.outcome(), row));
         table.write_record(&record)?;
     }

@@ -76,7 +76,12 @@ impl Worker {
     pub fn open(config: SiteConfig, now: Timestamp) -> Result<Self, ChainError> {
         let journal = Journal::open(&config.folder, now)?;
         let ledger = Ledger::open(&config.folder)?;
-        Ok(Self { config, journal, ledger, current: None })
+        Ok(Self {
+            config,
+            journal,
+            ledger,
+            current: None,
+        })
     }
 
     /// Makes ready for a run and forgets any other.
@@ -96,7 +101,11 @@ impl Worker {
 
     /// Lets go of a run that is over.
     pub fn let_go(&mut self, run: &RunId) {
-        if self.current.as_ref().is_some_and(|current| current.run == *run) {
+        if self
+            .current
+            .as_ref()
+            .is_some_and(|current| current.run == *run)
+        {
             self.current = None;
         }
     }
@@ -124,7 +133,8 @@ impl Worker {
         };
         let released = answer.unwrap_or_else(Stop::notice);
         let encoded = wire::encode_answer(released.value());
-        self.journal.append(&Entry::new(now, run, exchange, &released, &encoded))?;
+        self.journal
+            .append(&Entry::new(now, run, exchange, &released, &encoded))?;
         Ok(Some(released))
     }
 }
@@ -147,8 +157,13 @@ impl Current {
     }
 
     fn release(&mut self, answer: Answer) -> Result<Released<Answer>, Stop> {
-        let Some(admitted) = &mut self.admitted else { return Err(Stop::early()) };
-        admitted.gate.release(answer).map_err(|refusal| Stop::Refused(refusal.into()))
+        let Some(admitted) = &mut self.admitted else {
+            return Err(Stop::early());
+        };
+        admitted
+            .gate
+            .release(answer)
+            .map_err(|refusal| Stop::Refused(refusal.into()))
     }
 
     /// The policy first, then the cohort, then the policy on the cohort; nothing is computed before.
@@ -179,14 +194,24 @@ impl Current {
         let patients = cohort.cohort.patients() as u64;
         let classes = class_counts(cohort.cohort.outcome());
         let fingerprint = ledger.fingerprint(cohort.identifiers());
-        let counts = CohortCounts { patients, classes: classes.clone() };
+        let counts = CohortCounts {
+            patients,
+            classes: classes.clone(),
+        };
         let gate = match admission.cohort(&ledger.facts(&self.run, &fingerprint, counts)) {
             Ok(gate) => gate,
             Err(refusal) => return Ok(Err(Stop::Refused(refusal.into()))),
         };
         ledger.begin(&self.run, &fingerprint)?;
-        let description = Description { patients, classes: classes.clone() };
-        self.admitted = Some(Admitted { cohort, classes, gate });
+        let description = Description {
+            patients,
+            classes: classes.clone(),
+        };
+        self.admitted = Some(Admitted {
+            cohort,
+            classes,
+            gate,
+        });
         Ok(Ok(Answer::Described(description)))
     }
 
@@ -200,21 +225,34 @@ impl Current {
 
     fn prepare(&mut self, moments: &[ColumnMoments], totals: Totals) -> Result<Answer, Stop> {
         let settings = self.unpsl()?;
-        let job = self.job.as_ref().map_err(|failure| Stop::Failed(failure.clone()))?;
+        let job = self
+            .job
+            .as_ref()
+            .map_err(|failure| Stop::Failed(failure.clone()))?;
         let admitted = self.admitted()?;
         let standardisation = Standardisation::from_moments(&job.standardised_columns(), moments)
             .map_err(Stop::numeric)?;
-        let matrix = standardisation.apply(&admitted.cohort.cohort).map_err(Stop::numeric)?;
+        let matrix = standardisation
+            .apply(&admitted.cohort.cohort)
+            .map_err(Stop::numeric)?;
         let second_moments = (settings.objective.correlation == CorrelationScope::Pooled)
             .then(|| SecondMoments::of_matrix(&matrix.view()));
         let labels = labels(admitted)?;
-        self.prepared = Some(Prepared { matrix, standardisation, labels, totals, pooled: None });
+        self.prepared = Some(Prepared {
+            matrix,
+            standardisation,
+            labels,
+            totals,
+            pooled: None,
+        });
         self.objective = None;
         Ok(Answer::Prepared { second_moments })
     }
 
     fn correlate(&mut self, second_moments: &SecondMoments) -> Result<Answer, Stop> {
-        let Some(prepared) = &mut self.prepared else { return Err(Stop::early()) };
+        let Some(prepared) = &mut self.prepared else {
+            return Err(Stop::early());
+        };
         let pooled = Correlation::of_second_moments(second_moments).map_err(Stop::numeric)?;
         prepared.pooled = Some(Arc::new(pooled));
         self.objective = None;
@@ -224,12 +262,19 @@ impl Current {
     fn round(&mut self, round: &Round) -> Result<Answer, Stop> {
         let objective = self.objective()?;
         let solution = objective
-            .solve(&round.consensus, &round.centre, round.penalty, round.tolerance, ITERATIONS_MAX)
+            .solve(
+                &round.consensus,
+                &round.centre,
+                round.penalty,
+                round.tolerance,
+                ITERATIONS_MAX,
+            )
             .map_err(Stop::numeric)?;
         Ok(Answer::Contribution(Contribution {
             matrix: solution.matrix,
             objective: solution.objective_at_consensus,
             iterations: u32::try_from(solution.iterations).unwrap_or(u32::MAX),
+            gradient: round.gradient.then_some(solution.gradient_at_consensus),
         }))
     }
 
@@ -251,16 +296,26 @@ impl Current {
         results::write(&local, &folder)
             .map_err(|error| Stop::Failed(failed("KDR-RESULTS", error.to_string())))?;
         let evaluation = results::evaluate(&local, admitted.classes.len());
-        Ok(Answer::Finished(Finished { objective: value, evaluation }))
+        Ok(Answer::Finished(Finished {
+            objective: value,
+            evaluation,
+        }))
     }
 
     /// The site's part of the objective, made once a preparation.
     fn objective(&mut self) -> Result<&SiteObjective, Stop> {
         let settings = self.unpsl()?.objective;
-        let Some(prepared) = &self.prepared else { return Err(Stop::early()) };
+        let Some(prepared) = &self.prepared else {
+            return Err(Stop::early());
+        };
         if self.objective.is_none() {
             let patients = prepared.matrix.view();
-            let Prepared { labels, totals, pooled, .. } = prepared;
+            let Prepared {
+                labels,
+                totals,
+                pooled,
+                ..
+            } = prepared;
             let made = match pooled {
                 Some(pooled) => SiteObjective::with_pooled_correlation(
                     &patients,
@@ -346,5 +401,8 @@ fn class_counts(outcome: &Outcome) -> Vec<u64> {
 }
 
 fn failed(code: &str, text: String) -> Failure {
-    Failure { code: code.to_owned(), text }
+    Failure {
+        code: code.to_owned(),
+        text,
+    }
 }

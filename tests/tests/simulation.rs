@@ -21,7 +21,7 @@
 use ndarray::Array2;
 use privacy::{Allowed, CohortFacts, Gate, Policy, Released, Rules};
 use protocol::coordinator::{self, Record, Run};
-use protocol::job::Job;
+use protocol::job::{ConsensusMethod, Job};
 use protocol::message::{
     Answer, ColumnMoments, Contribution, Description, Finished, PairCounts, Request, Round,
     Summary, ToCoordinator, ToSite,
@@ -140,7 +140,7 @@ fn a_disturbed_run_in_which_every_site_answers_ends_with_the_bits_of_the_undistu
 
 #[test]
 fn the_consensus_of_quadratics_is_their_closed_form() {
-    let world_job = job(3, 3, 200, 1.5, 1e-8);
+    let world_job = job("admm", 3, 3, 200, 1.5, 1e-8);
     let calm = Faults {
         repeat: 0,
         lose_site: 0,
@@ -181,7 +181,7 @@ fn the_oracle_catches_every_planted_fault() {
                 lose_site: 4,
                 restart_coordinator: 4,
             };
-            World::new(seed, faults, fault, job(3, 2, 40, 1.5, 1e-6))
+            World::new(seed, faults, fault, job("admm", 3, 2, 40, 1.5, 1e-6))
                 .play()
                 .is_some()
         });
@@ -206,7 +206,8 @@ impl World {
         };
         let method = &job.method;
         let protocol::job::Method::Unpsl(settings) = method;
-        let oracle = Oracle::new(job.sites.len(), settings.relaxation);
+        let plain = settings.consensus == ConsensusMethod::Admm;
+        let oracle = Oracle::new(job.sites.len(), settings.relaxation, plain);
         Self {
             random: ChaCha8Rng::seed_from_u64(seed ^ 0x5eed),
             faults,
@@ -492,6 +493,8 @@ impl World {
 /// What the conversation must have been, by naive arithmetic.
 struct Oracle {
     relaxation: f64,
+    /// Whether the arithmetic is that of plain ADMM, which the oracle knows.
+    plain: bool,
     /// What each site computed for each exchange.
     answers: BTreeMap<(usize, u32), Vec<Answer>>,
     consensus: Option<Array2<f64>>,
@@ -506,10 +509,11 @@ struct Oracle {
 }
 
 impl Oracle {
-    fn new(sites: usize, relaxation: f64) -> Self {
+    fn new(sites: usize, relaxation: f64, plain: bool) -> Self {
         let zeros = vec![Array2::zeros((FEATURES, RANK)); sites];
         Self {
             relaxation,
+            plain,
             answers: BTreeMap::new(),
             consensus: None,
             duals: zeros.clone(),
@@ -603,6 +607,9 @@ impl Oracle {
 
     /// What is broadcast must be the naive consensus and the naive centre.
     fn broadcast(&mut self, site: usize, exchange: u32, round: &Round) {
+        if !self.plain {
+            return;
+        }
         let first = self.consensus.is_none();
         if first {
             self.consensus = Some(round.consensus.clone());
@@ -669,6 +676,7 @@ fn pretend(site: usize, request: &Request) -> Answer {
                 matrix,
                 objective,
                 iterations: 1,
+                gradient: round.gradient.then(|| &away * CURVATURE),
             })
         }
         Request::Finish { .. } => Answer::Finished(Finished {
@@ -720,15 +728,23 @@ fn gate(job: &Job) -> Gate {
 }
 
 fn random_job(random: &mut impl Rng) -> String {
+    let consensus = ["admm", "admm", "accelerated"][random.random_range(0..3)];
     let sites = random.random_range(2..=5);
     let sites_min = random.random_range(1..=sites);
     let rounds = random.random_range(1..=60);
     let relaxation = [1.0, 1.3, 1.5, 1.8][random.random_range(0..4)];
     let tolerance = [1e-2, 1e-4, 1e-8][random.random_range(0..3)];
-    job(sites, sites_min, rounds, relaxation, tolerance)
+    job(consensus, sites, sites_min, rounds, relaxation, tolerance)
 }
 
-fn job(sites: usize, sites_min: usize, rounds: u32, relaxation: f64, tolerance: f64) -> String {
+fn job(
+    consensus: &str,
+    sites: usize,
+    sites_min: usize,
+    rounds: u32,
+    relaxation: f64,
+    tolerance: f64,
+) -> String {
     let names: Vec<String> = (0..sites).map(|site| format!("\"site-{site}\"")).collect();
     let features: String = (0..FEATURES)
         .map(|feature| format!("[[features]]\nname = \"x{feature}\"\nkind = \"numeric\"\n"))
@@ -739,7 +755,7 @@ fn job(sites: usize, sites_min: usize, rounds: u32, relaxation: f64, tolerance: 
          [deadlines]\njoin_seconds = 30\nexchange_seconds = 20\nrejoin_seconds = 5\n\
          [unpsl]\nrank = {RANK}\nlambda_sparsity = 0.05\nround_limit = {rounds}\n\
          relaxation = {relaxation}\ntolerance_relative = {tolerance}\n\
-         tolerance_absolute = 1e-9\npenalty = 0.1\n",
+         tolerance_absolute = 1e-9\npenalty = 0.1\nconsensus = \"{consensus}\"\n",
         names.join(", ")
     )
 }

@@ -103,6 +103,8 @@ pub struct Round {
     pub penalty: f64,
     /// Relative gradient tolerance of the local solver.
     pub tolerance: f64,
+    /// Whether the contribution is to carry the gradient at the consensus.
+    pub gradient: bool,
 }
 
 /// What a site answers.
@@ -145,6 +147,8 @@ pub struct Contribution {
     pub objective: f64,
     /// Iterations of the local solver.
     pub iterations: u32,
+    /// The gradient of f_p at the consensus, d x m, where the round asked for it.
+    pub gradient: Option<Array2<f64>>,
 }
 
 /// A site's last word on the model.
@@ -231,6 +235,9 @@ impl Disclosure for Answer {
                 .as_ref()
                 .map_or("empty".to_owned(), |own| matrix(&own.products)),
             Self::Correlated => "empty".to_owned(),
+            Self::Contribution(contribution) if contribution.gradient.is_some() => {
+                format!("2 x {}", matrix(&contribution.matrix))
+            }
             Self::Contribution(contribution) => matrix(&contribution.matrix),
             Self::Finished(finished) => format!("1 + {} tables", finished.evaluation.len()),
         }

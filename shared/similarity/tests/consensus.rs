@@ -110,7 +110,10 @@ fn an_incomplete_round_never_counts_as_converged() {
 #[test]
 fn a_site_that_is_away_does_not_count_and_comes_back_with_its_dual() {
     let mut consensus = two_sites(plain());
-    let (north, south) = (array![[3.0, 0.0], [0.0, 2.0]], array![[1.0, 2.0], [0.0, 0.0]]);
+    let (north, south) = (
+        array![[3.0, 0.0], [0.0, 2.0]],
+        array![[1.0, 2.0], [0.0, 0.0]],
+    );
     consensus.absorb(&[Some(north), Some(south)]).unwrap();
     let dual = consensus.consensus() - &consensus.centre(1).unwrap();
     consensus.suspend_site(1);

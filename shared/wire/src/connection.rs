@@ -106,9 +106,8 @@ impl ConnectionError {
     pub fn is_final(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Proxy { .. } | Self::Disconnected { .. } => false,
-            Self::Refused(failure) => {
-                [status::CODE_ROLE, status::CODE_VERSION, "KDR-REPLACED"].contains(&failure.code.as_str())
-            }
+            Self::Refused(failure) => [status::CODE_ROLE, status::CODE_VERSION, "KDR-REPLACED"]
+                .contains(&failure.code.as_str()),
             Self::Expired { .. }
             | Self::ForeignAuthority { .. }
             | Self::WrongHost { .. }

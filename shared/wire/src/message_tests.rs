@@ -92,6 +92,7 @@ fn to_site_samples() -> Vec<(&'static str, ToSite)> {
         consensus,
         penalty: 1.5,
         tolerance: 1e-6,
+        gradient: false,
     };
     let job = "name = \"heart-disease\"\n".to_owned();
     let operator = "east-lab".to_owned();
@@ -158,6 +159,7 @@ fn to_coordinator_samples() -> Vec<(&'static str, ToCoordinator<Answer>)> {
         matrix: array![[0.25], [-0.25]],
         objective: 0.75,
         iterations: 12,
+        gradient: None,
     };
     let answers = vec![
         (
@@ -409,7 +411,8 @@ fn requests() -> impl Strategy<Value = Request> {
                 consensus,
                 centre,
                 penalty,
-                tolerance
+                tolerance,
+                gradient: number % 2 == 1,
             })
         ),
         matrix().prop_map(|consensus| Request::Finish { consensus }),
@@ -433,10 +436,10 @@ proptest! {
 
     #[test]
     fn every_contribution_and_moments_survive_the_way(
-        matrix in matrix(), objective in number(), iterations in any::<u32>(),
+        matrix in matrix(), objective in number(), iterations in any::<u32>(), with_gradient in any::<bool>(),
         columns in moments(), patients in any::<u64>(),
     ) {
-        let contribution = Contribution { matrix, objective, iterations };
+        let contribution = Contribution { gradient: with_gradient.then(|| matrix.clone()), matrix, objective, iterations };
         let message = reply(Answer::Contribution(contribution));
         prop_assert!(decode_to_coordinator(&coordinator_frames(message.clone())).unwrap() == message);
         let summary = Summary { patients, pairs: PAIRS };
@@ -579,6 +582,7 @@ fn numbers_that_are_not_finite_are_refused_by_kind_and_never_by_value() {
             matrix: array![[1.0]],
             objective: value,
             iterations: 1,
+            gradient: None,
         };
         let frames = coordinator_frames(reply(Answer::Contribution(contribution)));
         assert!(matches!(

@@ -45,9 +45,9 @@ pub(crate) struct Declared {
 
 impl Declared {
     /// Matrices and nothing else.
-    pub(crate) fn matrices<const N: usize>(shapes: [pb::MatrixShape; N]) -> Self {
+    pub(crate) fn matrices(shapes: impl IntoIterator<Item = pb::MatrixShape>) -> Self {
         Self {
-            matrices: shapes.to_vec(),
+            matrices: shapes.into_iter().collect(),
             ..Self::default()
         }
     }

@@ -107,7 +107,8 @@ impl Header for pb::Answer {
                 None => Declared::default(),
             },
             Answered::Contribution(contribution) => {
-                Declared::matrices([present("contribution", contribution.matrix)?])
+                let matrix = present("contribution", contribution.matrix)?;
+                Declared::matrices([matrix].into_iter().chain(contribution.gradient))
             }
             _ => Declared::default(),
         })
@@ -144,6 +145,10 @@ impl Header for pb::Answer {
                 matrix: parts.take_matrix()?,
                 objective: finite("an objective", contribution.objective)?,
                 iterations: contribution.iterations,
+                gradient: match contribution.gradient {
+                    Some(_) => Some(parts.take_matrix()?),
+                    None => None,
+                },
             }),
             Answered::Finished(finished) => Answer::Finished(Finished {
                 objective: finite("an objective", finished.objective)?,
@@ -196,13 +201,16 @@ fn answer_to_proto(answer: Answer) -> (pb::Answer, OutgoingParts) {
             matrix,
             objective,
             iterations,
+            gradient,
         }) => {
             let declared = Some(shape(&matrix));
-            parts = OutgoingParts::matrices(vec![matrix]);
+            let declared_gradient = gradient.as_ref().map(shape);
+            parts = OutgoingParts::matrices([matrix].into_iter().chain(gradient).collect());
             Answered::Contribution(pb::Contribution {
                 matrix: declared,
                 objective,
                 iterations,
+                gradient: declared_gradient,
             })
         }
         Answer::Finished(Finished {

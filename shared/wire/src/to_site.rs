@@ -129,6 +129,7 @@ fn request_to_proto(request: Request) -> (Asked, OutgoingParts) {
                 centre: Some(shape(&round.centre)),
                 penalty: round.penalty,
                 tolerance: round.tolerance,
+                gradient: round.gradient,
             };
             let parts = OutgoingParts::matrices(vec![round.consensus, round.centre]);
             (Asked::Round(asked), parts)
@@ -164,6 +165,7 @@ fn request(asked: Asked, mut parts: IncomingParts) -> Result<Request, WireError>
             centre: parts.take_matrix()?,
             penalty: finite("the penalty", round.penalty)?,
             tolerance: finite("the tolerance", round.tolerance)?,
+            gradient: round.gradient,
         }),
         Asked::Finish(_) => Request::Finish {
             consensus: parts.take_matrix()?,

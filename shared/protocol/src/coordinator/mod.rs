@@ -5,6 +5,7 @@
 //! closed exchange: replaying the records gives the same run, bit for bit.
 
 mod result;
+mod solver;
 mod unpsl;
 
 use crate::job::{Job, Method};

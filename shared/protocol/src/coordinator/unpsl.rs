@@ -1,23 +1,20 @@
 //! What a run of distributed UnPSL asks, exchange by exchange.
 
+use super::solver::Solver;
 use super::{Turn, count, failure};
 use crate::job::{FeatureKind, Job, UnpslSettings};
 use crate::message::{
-    Answer, EvaluationCounts, Failure, Request, Round, SecondMoments, Summary, Totals,
+    Answer, Contribution, EvaluationCounts, Failure, Request, Round, SecondMoments, Summary, Totals,
 };
 use crate::progress::{Ending, FeatureResult, Progress, RoundRow};
 use ndarray::Array2;
-use similarity::admm::{Consensus, ConsensusSettings, PenaltySettings};
 use similarity::moments::ColumnMoments;
-use similarity::seed::Seed;
 use similarity::standardise::{self, Standardisation};
 use similarity::unpsl::CorrelationScope;
 
 /// The exchanges that come before the rounds, and so hold what a returning site must hear again.
 const PREPARE: u32 = 3;
 const CORRELATE: u32 = 4;
-/// Rounds in which the penalty follows the residuals.
-const ADAPTIVE_ROUNDS: u32 = 8;
 
 #[derive(Debug, Clone)]
 pub(super) struct UnpslWork {
@@ -28,7 +25,7 @@ pub(super) struct UnpslWork {
     prepared: Option<Prepared>,
     second_moments: Option<SecondMoments>,
     summaries: Vec<Option<Summary>>,
-    consensus: Option<Consensus>,
+    solver: Option<Solver>,
     rows: Vec<RoundRow>,
     objective: Option<f64>,
     evaluations: Vec<Vec<EvaluationCounts>>,
@@ -63,7 +60,7 @@ impl UnpslWork {
             prepared: None,
             second_moments: None,
             summaries: vec![None; job.sites.len()],
-            consensus: None,
+            solver: None,
             rows: Vec::new(),
             objective: None,
             evaluations: vec![Vec::new(); job.sites.len()],
@@ -89,20 +86,19 @@ impl UnpslWork {
 
     /// What the open exchange asks of one site.
     pub(super) fn request(&self, site: usize) -> Request {
-        match (self.step, &self.consensus) {
+        match (self.step, &self.solver) {
             (Step::Prepare, _) => self.prepare(),
             (Step::Correlate, _) => self.correlate(),
-            (Step::Rounds, Some(consensus)) => Request::Round(Round {
+            (Step::Rounds, Some(solver)) => Request::Round(Round {
                 number: count(self.rows.len()) + 1,
-                consensus: consensus.consensus().clone(),
-                centre: consensus
-                    .centre(site)
-                    .unwrap_or_else(|| consensus.consensus().clone()),
-                penalty: consensus.penalty(),
+                consensus: solver.consensus().clone(),
+                centre: solver.centre(site),
+                penalty: solver.penalty(),
                 tolerance: self.local_tolerance(),
+                gradient: solver.wants_gradient(),
             }),
-            (Step::Finish, Some(consensus)) => Request::Finish {
-                consensus: consensus.consensus().clone(),
+            (Step::Finish, Some(solver)) => Request::Finish {
+                consensus: solver.metric().clone(),
             },
             _ => Request::Moments,
         }
@@ -164,10 +160,10 @@ impl UnpslWork {
 
     /// W of the last closed round.
     pub(super) fn metric(&self) -> Option<&Array2<f64>> {
-        self.consensus
+        self.solver
             .as_ref()
             .filter(|_| !self.rows.is_empty())
-            .map(Consensus::consensus)
+            .map(Solver::metric)
     }
 
     pub(super) fn features(&self) -> Vec<FeatureResult> {
@@ -292,21 +288,14 @@ impl UnpslWork {
             .prepared
             .as_ref()
             .map_or(0, |known| known.standardisation.rows().len());
-        let settings = ConsensusSettings {
-            lambda_sparsity: self.settings.objective.lambda_sparsity,
-            feature_rows: rows,
-            relaxation: self.settings.relaxation,
-            penalty: PenaltySettings {
-                start: self.settings.penalty,
-                adaptive_rounds: ADAPTIVE_ROUNDS,
-            },
-            tolerance_absolute: self.settings.tolerance_absolute,
-            tolerance_relative: self.settings.tolerance_relative,
-        };
-        let start = similarity::unpsl::start(&self.settings.objective, rows, Seed(self.seed), 0);
-        let consensus = Consensus::new(start, self.summaries.len(), settings)
-            .map_err(|error| failure("KDR-UNPSL", error.to_string()))?;
-        self.consensus = Some(consensus);
+        let solver = Solver::start(
+            &self.settings,
+            rows,
+            self.seed,
+            &self.summaries,
+            self.second_moments.as_ref(),
+        )?;
+        self.solver = Some(solver);
         self.step = Step::Rounds;
         Ok(Turn::Ask)
     }
@@ -318,56 +307,46 @@ impl UnpslWork {
         seconds: f64,
         notes: &mut Vec<String>,
     ) -> Result<Turn, Failure> {
-        let Some(consensus) = &mut self.consensus else {
+        let Some(solver) = &mut self.solver else {
             return Err(failure(
                 "KDR-PROTOCOL",
                 "a round closed before it began".to_owned(),
             ));
         };
-        let penalty = consensus.penalty();
-        let mut terms = Some(0.0);
-        let mut matrices = Vec::with_capacity(answers.len());
+        let penalty = solver.penalty();
+        let mut contributions = Vec::with_capacity(answers.len());
         for (site, answer) in answers.into_iter().enumerate() {
-            match answer {
-                Some(Answer::Contribution(contribution)) => {
-                    terms = terms.map(|sum| sum + contribution.objective);
-                    matrices.push(Some(contribution.matrix));
-                }
+            contributions.push(match answer {
+                Some(Answer::Contribution(contribution)) => Some(contribution),
                 Some(other) => return Err(unexpected(&other, "a contribution")),
-                None => {
-                    if consensus.takes_part(site) && members[site] {
-                        terms = None;
-                    }
-                    matrices.push(None);
-                }
+                None => None,
+            });
+            // A site that is away leaves the consensus with what it left, and comes back with it.
+            if contributions[site].is_none() && !members[site] {
+                solver.suspend_site(site);
             }
         }
-        // A site that is away leaves the mean with its dual kept, and comes back with both.
-        for (site, member) in members.iter().enumerate() {
-            if !member && matrices[site].is_none() {
-                consensus.suspend_site(site);
-            }
+        let judged = |(site, own): (usize, &Option<Contribution>)| match own {
+            Some(own) => Some(own.objective),
+            None => (!solver.takes_part(site)).then_some(0.0),
+        };
+        let terms: Option<f64> = contributions.iter().enumerate().map(judged).sum();
+        let objective = terms.map(|sum| sum + solver.sparsity_term(&solver.consensus().view()));
+        let answered = count(contributions.iter().flatten().count());
+        let shown = solver.absorb(contributions, objective)?;
+        let residuals = shown.residuals;
+        for site in (0..members.len()).filter(|site| members[*site]) {
+            solver.resume_site(site);
         }
-        let objective =
-            terms.map(|sum| sum + consensus.sparsity_term(&consensus.consensus().view()));
         if let (Some(row), Some(objective)) = (self.rows.last_mut(), objective) {
             row.objective = Some(objective);
-            if consensus.observe_objective(objective) {
-                notes.push(format!(
-                    "The objective rose over several rounds before round {}; the safeguard raised \
-                     the penalty to {:.3e}.",
-                    row.round,
-                    consensus.penalty()
-                ));
-            }
         }
-        let residuals = consensus
-            .absorb(&matrices)
-            .map_err(|error| failure("KDR-CONTRIBUTION", error.to_string()))?;
-        for (site, member) in members.iter().enumerate() {
-            if *member {
-                consensus.resume_site(site);
-            }
+        if shown.safeguarded {
+            notes.push(format!(
+                "The objective rose in round {}; the safeguard acted, and the penalty is {:.3e}.",
+                self.rows.len() + 1,
+                solver.penalty()
+            ));
         }
         self.rows.push(RoundRow {
             round: count(self.rows.len()) + 1,
@@ -376,7 +355,7 @@ impl UnpslWork {
             dual_residual: residuals.dual,
             penalty,
             seconds,
-            sites_answered: count(matrices.iter().flatten().count()),
+            sites_answered: answered,
         });
         if residuals.converged() {
             self.ending = Ending::Converged;
@@ -397,10 +376,10 @@ impl UnpslWork {
                 self.evaluations[site] = finished.evaluation;
             }
         }
-        if let Some(consensus) = &self.consensus
+        if let Some(solver) = &self.solver
             && judged > 0
         {
-            let objective = sum + consensus.sparsity_term(&consensus.consensus().view());
+            let objective = sum + solver.sparsity_term(&solver.metric().view());
             self.objective = Some(objective);
             if let Some(row) = self.rows.last_mut() {
                 row.objective = Some(objective);
@@ -419,10 +398,10 @@ impl UnpslWork {
     fn local_tolerance(&self) -> f64 {
         const LOOSEST: f64 = 1e-3;
         const TIGHTEST: f64 = 1e-9;
-        let Some((row, consensus)) = self.rows.last().zip(self.consensus.as_ref()) else {
+        let Some((row, solver)) = self.rows.last().zip(self.solver.as_ref()) else {
             return LOOSEST;
         };
-        let scale = consensus
+        let scale = solver
             .consensus()
             .iter()
             .map(|x| x * x)

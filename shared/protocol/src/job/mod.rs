@@ -162,14 +162,26 @@ pub struct UnpslSettings {
     pub neighbours: u32,
     /// Rounds at most.
     pub round_limit: u32,
-    /// The penalty rho before the first round; it adapts.
-    pub penalty: f64,
-    /// Over-relaxation, 1 to 1.9.
+    /// How the coordinator finds the consensus.
+    pub consensus: ConsensusMethod,
+    /// The penalty rho of the first round, which adapts; chosen from the objective where absent.
+    pub penalty: Option<f64>,
+    /// Over-relaxation of plain ADMM, 1 to 1.9.
     pub relaxation: f64,
     /// Absolute tolerance of both residuals, per root of entries.
     pub tolerance_absolute: f64,
     /// Tolerance of both residuals relative to the variables' norms.
     pub tolerance_relative: f64,
+}
+
+/// How the coordinator finds the consensus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConsensusMethod {
+    /// Consensus ADMM whose consensus step and duals use the sites' curvature: few rounds, and one
+    /// more d x m matrix, the gradient at the consensus, from each site in each.
+    Accelerated,
+    /// (4.22) and (4.23) with over-relaxation and a penalty that adapts.
+    Admm,
 }
 
 /// Every wait of a run.

@@ -1,8 +1,8 @@
 //! From TOML to [`Job`].
 
 use super::{
-    Deadlines, Feature, FeatureKind, Impute, Job, Method, OutcomeKind, OutcomeSpecification,
-    Standardise, Transform, UnpslSettings,
+    ConsensusMethod, Deadlines, Feature, FeatureKind, Impute, Job, Method, OutcomeKind,
+    OutcomeSpecification, Standardise, Transform, UnpslSettings,
 };
 use crate::document::{self, DocumentErrors, Section};
 use crate::limits::{FEATURES_MAX, JOB_LENGTH_MAX, ROUNDS_MAX, SITES_MAX};
@@ -285,11 +285,20 @@ fn method(root: &mut Section<'_, '_>) -> Option<Method> {
 
 fn unpsl(section: &mut Section<'_, '_>) -> UnpslSettings {
     const POSITIVE: &str = "a number above 0";
+    let methods = [
+        ("accelerated", ConsensusMethod::Accelerated),
+        ("admm", ConsensusMethod::Admm),
+    ];
     UnpslSettings {
         objective: objective(section),
         neighbours: narrow(section.count("neighbours", 5, 1..=1_000)),
         round_limit: narrow(section.count("round_limit", 100, 1..=u64::from(ROUNDS_MAX))),
-        penalty: section.number("penalty", 0.015, POSITIVE, |x| x > 0.0),
+        consensus: section
+            .choice("consensus", &methods)
+            .unwrap_or(ConsensusMethod::Accelerated),
+        penalty: section
+            .has("penalty")
+            .then(|| section.number("penalty", 1.0, POSITIVE, |x| x > 0.0)),
         relaxation: section.number("relaxation", 1.5, "1 to 1.9", |x| (1.0..=1.9).contains(&x)),
         tolerance_absolute: section.number("tolerance_absolute", 1e-6, POSITIVE, |x| x > 0.0),
         tolerance_relative: section.number("tolerance_relative", 1e-4, POSITIVE, |x| x > 0.0),

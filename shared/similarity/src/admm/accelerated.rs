@@ -118,7 +118,10 @@ struct Best {
 pub struct AcceleratedConsensus {
     settings: AcceleratedSettings,
     consensus: Array2<f64>,
+    /// `None` while away.
     sites: Vec<Option<Site>>,
+    /// What is kept of the sites that are away.
+    away: Vec<Option<Site>>,
     best: Option<Best>,
     penalty: f64,
     /// Factor that the safeguard keeps on the penalty, at least 1.
@@ -149,6 +152,7 @@ impl AcceleratedConsensus {
         };
         Ok(Self {
             sites: settings.pair_weights.iter().map(site).collect(),
+            away: vec![None; settings.pair_weights.len()],
             consensus: start,
             best: None,
             penalty: settings.penalty_start,
@@ -179,13 +183,13 @@ impl AcceleratedConsensus {
         self.penalty
     }
 
-    /// Sites that have not been removed.
+    /// Sites that are not away.
     #[must_use]
     pub fn sites(&self) -> usize {
         self.sites.iter().flatten().count()
     }
 
-    /// The centre W - U_p that site `site` is to stay near, or `None` where it was removed.
+    /// The centre W - U_p that site `site` is to stay near, or `None` where it is away.
     #[must_use]
     pub fn centre(&self, site: usize) -> Option<&Array2<f64>> {
         Some(&self.sites.get(site)?.as_ref()?.centre)
@@ -198,11 +202,25 @@ impl AcceleratedConsensus {
         self.settings.lambda_sparsity * row_norm_sum(&features)
     }
 
-    /// Forgets a site for good. The objective is another one without it: the best is forgotten too.
-    pub fn remove_site(&mut self, site: usize) {
-        if let Some(known) = self.sites.get_mut(site)
-            && known.take().is_some()
-        {
+    /// True where the site takes part.
+    #[must_use]
+    pub fn takes_part(&self, site: usize) -> bool {
+        self.sites.get(site).is_some_and(Option::is_some)
+    }
+
+    /// Takes a site out until it comes back. The objective is another one without it, so the best
+    /// is forgotten.
+    pub fn suspend_site(&mut self, site: usize) {
+        if self.takes_part(site) {
+            self.away[site] = self.sites[site].take();
+            self.best = None;
+        }
+    }
+
+    /// Takes a site in again, with what was known of it.
+    pub fn resume_site(&mut self, site: usize) {
+        if let Some(known) = self.away.get_mut(site).and_then(Option::take) {
+            self.sites[site] = Some(known);
             self.best = None;
         }
     }
@@ -210,7 +228,7 @@ impl AcceleratedConsensus {
     /// Absorbs one round: `contributions[p]`, or `None` where site p did not answer.
     ///
     /// A round that a site missed has no objective and never counts as converged; what the others
-    /// contributed sharpens their curvature. Places of removed sites are not read.
+    /// contributed sharpens their curvature. Places of sites that are away are not read.
     ///
     /// # Errors
     /// [`AcceleratedError`]; after a [`ConsensusError`] nothing has changed.

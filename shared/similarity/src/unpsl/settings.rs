@@ -203,12 +203,12 @@ impl Settings {
     }
 }
 
-/// The common start W^0 of all sites: independent N(0, 1 / (d m)) entries, so that s_ii is about 1, the
-/// paper's threshold, for a standardised patient. Starts of different `index` are independent.
+/// The common start W^0 of all sites: independent N(0, 1 / d) entries. Smaller ones let the first rounds
+/// collapse towards the stationary point W = 0. Starts of different `index` are independent.
 #[must_use]
 pub fn start(settings: &Settings, features: usize, seed: Seed, index: u64) -> Array2<f64> {
     let mut stream = seed.stream("start", index);
-    let scale = 1.0 / ((features * settings.rank) as f64).sqrt();
+    let scale = 1.0 / (features as f64).sqrt();
     let mut matrix = Array2::zeros((settings.matrix_rows(features), settings.rank));
     matrix.slice_mut(s![..features, ..]).mapv_inplace(|_| {
         let draw: f64 = StandardNormal.sample(&mut stream);
