@@ -352,7 +352,8 @@ fn the_order_of_patients_does_not_change_a_tree_of_everybody() {
             .apply(again.columns())
             .unwrap();
         let unreversed: Vec<u32> = second.of_tree(0).iter().rev().copied().collect();
-        assert_eq!(first.of_tree(0), unreversed);
+        // Two features may part a node alike with left and right exchanged: the partition is what counts.
+        assert_eq!(canonical(first.of_tree(0)), canonical(&unreversed));
     }
 }
 
