@@ -8,7 +8,7 @@ use similarity::forest::neighbours::{nearest, proximity_sums};
 use similarity::forest::outlier::outlier_measure;
 use similarity::forest::predict::Prediction;
 use similarity::forest::scaling::{ScalingStatus, classical_scaling};
-use similarity::forest::{EventTimes, FeaturesPerSplit, Settings, grow};
+use similarity::forest::{EventTimes, FeaturesPerSplit, Grown, Sampling, Settings, grow};
 use similarity::seed::Seed;
 
 use crate::sample::*;
@@ -147,12 +147,9 @@ fn out_of_bag_errors_are_those_of_scikit_learn_and_ranger() {
         event_times: EventTimes::Observed { at_most: 1000 },
         ..two
     };
-    let settings = Settings {
-        node_size: 15,
-        ..two
-    };
+    // ranger asks its minimal node size of both children of a survival split: 1 means the same to both.
     assert!(agree(
-        &out_of_bag_errors(&follow_up, &settings, 20),
+        &out_of_bag_errors(&follow_up, &two, 20),
         &survived["ranger_error"],
         0.002
     ));
@@ -330,4 +327,64 @@ fn survival_outcomes_are_weighed_in_full() {
         out_of_bag_errors(&cohort, &settings, 1)[0]
     };
     assert!((error(1000) - error(12)).abs() < 0.03);
+}
+/// In-bag counts must weigh like copies of the patients.
+#[test]
+fn a_bootstrapped_tree_is_the_tree_of_the_copied_patients() {
+    let reference = reference();
+    let survived = &reference["survival"];
+    let sklearn = &reference["out_of_bag"];
+    let all = [
+        survival_cohort(survived, "fine_time"),
+        survival_cohort(survived, "time"),
+        cohort(columns(&sklearn["x"]), numbers(&floats(&sklearn["y"]))),
+        cohort(
+            columns(&sklearn["iris"]),
+            classes(&codes(&sklearn["iris_class"]), 3),
+        ),
+    ];
+    for there in &all {
+        // Deeper down splits tie, and ties fall by the order in which features are drawn.
+        let settings = Settings {
+            sampling: Sampling::Bootstrap,
+            depth_max: 4,
+            node_size: 15,
+            event_times: EventTimes::Observed { at_most: 1000 },
+            ..one_full_tree(there.outcome())
+        };
+        let bootstrapped = grown(there, &settings);
+        let copies: Vec<usize> = bootstrapped
+            .in_bag
+            .of_tree(0)
+            .iter()
+            .enumerate()
+            .flat_map(|(patient, &count)| vec![patient; usize::from(count)])
+            .collect();
+        let copied = select(there, &copies);
+        let whole = grown(
+            &copied,
+            &Settings {
+                sampling: Sampling::Whole,
+                ..settings
+            },
+        );
+        let of_counts = bootstrapped.forest.apply(copied.columns()).unwrap();
+        let of_copies = whole.forest.apply(copied.columns()).unwrap();
+        assert_eq!(
+            canonical(of_counts.of_tree(0)),
+            canonical(of_copies.of_tree(0))
+        );
+        let predicted = |grown: &Grown| match grown.forest.predict(copied.columns()).unwrap() {
+            Prediction::Numeric(means) => means.to_vec(),
+            Prediction::Classes(shares) => shares.iter().copied().collect(),
+            Prediction::CumulativeHazard(hazard) => hazard.column(hazard.ncols() - 1).to_vec(),
+        };
+        let (found, wanted) = (predicted(&bootstrapped), predicted(&whole));
+        assert!(
+            found
+                .iter()
+                .zip(&wanted)
+                .all(|(found, wanted)| close(*found, *wanted))
+        );
+    }
 }
