@@ -1,5 +1,7 @@
 //! Forests against hand-worked trees, other programs and their own definitions.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+
 mod bad_input;
 mod federated;
 mod format;
