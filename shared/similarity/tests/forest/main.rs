@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 mod bad_input;
+mod definitions;
 mod federated;
 mod format;
 mod kernels;
