@@ -1,1 +1,13 @@
-//! Skeleton.
+//! The coordinator: carries out what `protocol::coordinator` decides, for sites and operators.
+
+pub mod cli;
+pub mod config;
+pub mod driver;
+pub mod exit;
+pub mod operator;
+pub mod report;
+pub mod serve;
+pub mod signals;
+pub mod simulate;
+pub mod store;
+pub mod watching;

@@ -1,4 +1,14 @@
 //! The site agent: reads one hospital's patients, and carries out what `protocol::site` decides.
 
+pub mod chain;
+pub mod cli;
 pub mod config;
+pub mod driver;
+pub mod exit;
+pub mod explain;
+pub mod journal;
+pub mod ledger;
+pub mod results;
 pub mod source;
+pub mod synthesise;
+pub mod worker;

@@ -1,2 +1,117 @@
-//! Skeleton.
-fn main() {}
+//! `kindred-site-agent`.
+
+#![allow(clippy::print_stdout, clippy::print_stderr)] // a command line speaks by them
+
+use clap::Parser;
+use site_agent::cli::{Cli, Command, Data, Journal, Policy, Serve};
+use site_agent::config::SiteConfig;
+use site_agent::exit::Exit;
+use site_agent::{driver, explain, journal, source, synthesise};
+use std::error::Error;
+use std::path::Path;
+use std::process::ExitCode;
+use tokio::io::AsyncReadExt;
+use tracing_subscriber::EnvFilter;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let filter = EnvFilter::try_from_env("KINDRED_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    match run(cli.command) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            let mut text = error.to_string();
+            let mut cause = error.source();
+            while let Some(next) = cause {
+                text.push_str(&format!(": {next}"));
+                cause = next.source();
+            }
+            eprintln!("error: {text}");
+            Exit::of(error.as_ref()).into()
+        }
+    }
+}
+
+fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
+    match command {
+        Command::Serve(arguments) => serve(&arguments),
+        Command::Data(Data::Check(arguments)) => {
+            let config = SiteConfig::open(&arguments.config)?;
+            let check = source::check(&config.source, &job(&arguments.job)?);
+            print!("{check}");
+            Ok(if check.fits() { Exit::Done } else { Exit::Data })
+        }
+        Command::Policy(Policy::Explain(arguments)) => {
+            let config = SiteConfig::open(&arguments.config)?;
+            let explained = explain::explain(&config.policy, &job(&arguments.job)?);
+            print!("{explained}");
+            Ok(if explained.refused() { Exit::Refused } else { Exit::Done })
+        }
+        Command::Journal(Journal::List(arguments)) => {
+            print!("{}", journal::list(&SiteConfig::open(&arguments.config)?.folder)?);
+            Ok(Exit::Done)
+        }
+        Command::Journal(Journal::Verify(arguments)) => {
+            let kept = arguments.head.map(|head| head.parse()).transpose()?;
+            let folder = SiteConfig::open(&arguments.config)?.folder;
+            let head = journal::verify(&folder, kept.as_ref())?;
+            println!("{} entries, all as they were written; the head is {head}", head.entries);
+            Ok(Exit::Done)
+        }
+        Command::Synthesise(arguments) => {
+            for path in synthesise::synthesise(&arguments)? {
+                println!("{}", path.display());
+            }
+            Ok(Exit::Done)
+        }
+    }
+}
+
+fn serve(arguments: &Serve) -> Result<Exit, Box<dyn Error>> {
+    let config = SiteConfig::open(&arguments.config)?;
+    let dial = config.dial()?;
+    std::fs::create_dir_all(&config.folder)?;
+    let until_stdin_closes = arguments.until_stdin_closes;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let served = runtime.block_on(driver::serve(config, dial, stop(until_stdin_closes)));
+    // A read of standard input cannot be called back; what is left is done in the background.
+    runtime.shutdown_background();
+    served?;
+    Ok(Exit::Done)
+}
+
+async fn stop(until_stdin_closes: bool) {
+    let closed = async {
+        if !until_stdin_closes {
+            std::future::pending::<()>().await;
+        }
+        let mut rest = [0_u8; 64];
+        let mut input = tokio::io::stdin();
+        while input.read(&mut rest).await.is_ok_and(|bytes| bytes > 0) {}
+    };
+    let terminated = async {
+        #[cfg(unix)]
+        {
+            use tokio::signal::unix::{SignalKind, signal};
+            match signal(SignalKind::terminate()) {
+                Ok(mut signal) => drop(signal.recv().await),
+                Err(_) => std::future::pending().await,
+            }
+        }
+        #[cfg(not(unix))]
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = closed => {},
+        () = terminated => {},
+        _ = tokio::signal::ctrl_c() => {},
+    }
+}
+
+fn job(path: &Path) -> Result<protocol::job::Job, Box<dyn Error>> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("{} could not be read: {error}", path.display()))?;
+    let job = protocol::job::Job::parse(&text)
+        .map_err(|problems| format!("{}:\n{problems}", path.display()))?;
+    Ok(job)
+}

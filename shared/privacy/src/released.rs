@@ -1,7 +1,26 @@
 //! The type that a site can encode.
 
+use crate::gate::Content;
+
 /// A value that a release rule has cleared. Only this crate can make one, and a site can encode
 /// nothing else, so what no rule has seen has no way onto the wire.
+///
+/// Outside of this crate there is no constructor and no field:
+///
+/// ```compile_fail,E0423
+/// let forged: privacy::Released<u64> = privacy::Released(7);
+/// ```
+/// ```compile_fail,E0624
+/// let forged = privacy::Released::<u64>::cleared(7);
+/// ```
+/// ```compile_fail,E0616
+/// fn overwrite(mut released: privacy::Released<u64>) {
+///     released.0 = 7;
+/// }
+/// ```
+/// ```compile_fail,E0277
+/// let forged: privacy::Released<u64> = 7.into();
+/// ```
 #[derive(Clone, PartialEq)]
 pub struct Released<T>(T);
 
@@ -9,6 +28,12 @@ impl<T> Released<T> {
     /// Wraps a value that a rule of this crate has just cleared.
     pub(crate) fn cleared(value: T) -> Self {
         Self(value)
+    }
+
+    /// A message that carries nothing of any cohort, such as a refusal: it must be able to leave
+    /// where no cohort was admitted.
+    pub fn notice(notice: impl Notice<T>) -> Self {
+        Self(notice.into_message())
     }
 
     /// The cleared value.
@@ -26,6 +51,19 @@ impl<T> Released<T> {
 pub trait Disclosure {
     /// The kind of message in one word, as the journal and `policy explain` name it.
     fn kind(&self) -> &'static str;
+
+    /// The shape in words, as the journal keeps it: no number of it is a patient's.
+    fn shape(&self) -> String;
+
+    /// What the message carries of the cohort, open to the changes that a rule demands.
+    fn content(&mut self) -> Content<'_>;
+}
+
+/// What says nothing of a cohort and becomes a message `T`: a refusal, a failure, problems that
+/// name columns and never a patient's value. Implemented beside the messages, and nowhere else.
+pub trait Notice<T> {
+    /// The message.
+    fn into_message(self) -> T;
 }
 
 impl<T: Disclosure> std::fmt::Debug for Released<T> {

@@ -10,6 +10,16 @@ pub const NAME_LENGTH_MAX: usize = 64;
 pub const JOB_LENGTH_MAX: usize = 4 << 20;
 /// Features of a job.
 pub const FEATURES_MAX: usize = 100_000;
+/// Levels of one categorical feature.
+pub const LEVELS_MAX: usize = 50_000;
+/// Classes of an outcome.
+pub const CLASSES_MAX: usize = 100;
+/// Neighbour rules that a site evaluates.
+pub const EVALUATIONS_MAX: usize = 16;
+/// Rows of a metric: features, and a row for each level of a categorical one.
+pub const METRIC_ROWS_MAX: usize = 1 << 20;
+/// Notes of a result.
+pub const NOTES_MAX: usize = 1_000;
 /// Entries of one matrix on the wire (512 MiB of f64).
 pub const MATRIX_ENTRIES_MAX: usize = 1 << 26;
 /// Rounds of one run.

@@ -6,7 +6,9 @@
 
 use crate::name::RunId;
 use ndarray::Array2;
-use privacy::Disclosure;
+use privacy::{Column, Content, Disclosure, Notice};
+pub use similarity::moments::ColumnMoments;
+pub use similarity::unpsl::{PairCounts, SecondMoments, Summary, Totals};
 
 /// From coordinator to site.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,10 +76,10 @@ pub enum Request {
         /// Sums over all sites, that weights are taken from.
         totals: Totals,
     },
-    /// The pooled sum of `Prepared::second_moments` (d x d), where correlation is pooled.
+    /// The pooled second moments, where correlation is pooled.
     Correlate {
-        /// Sum over sites of X'X of the standardised patients.
-        second_moments: Array2<f64>,
+        /// The sum over all sites.
+        second_moments: SecondMoments,
     },
     /// One local update (4.21).
     Round(Round),
@@ -119,12 +121,12 @@ pub enum Answer {
         /// One a feature.
         columns: Vec<ColumnMoments>,
         /// Patients and pairs.
-        totals: Totals,
+        summary: Summary,
     },
-    /// Ready; with X'X (d x d) of the standardised patients where correlation is pooled.
+    /// Ready; with second moments of the standardised patients where correlation is pooled.
     Prepared {
-        /// X'X, or none.
-        second_moments: Option<Array2<f64>>,
+        /// The site's own, or none.
+        second_moments: Option<SecondMoments>,
     },
     /// Ready with the pooled correlation.
     Correlated,
@@ -203,42 +205,6 @@ pub struct Failure {
     pub text: String,
 }
 
-/// Mergeable moments of one feature. Sums of equal kind add across sites.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ColumnMoments {
-    /// Numbers.
-    Numeric {
-        /// Values present.
-        count: u64,
-        /// Their sum.
-        sum: f64,
-        /// Sum of their squares.
-        sum_squares: f64,
-        /// Values missing.
-        missing: u64,
-    },
-    /// Levels.
-    Categorical {
-        /// Patients at each level, in the job's order.
-        counts: Vec<u64>,
-        /// Values missing.
-        missing: u64,
-    },
-}
-
-/// Patients and pairs; of one site, or summed over all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Totals {
-    /// Sites that were summed.
-    pub sites: u64,
-    /// Patients.
-    pub patients: u64,
-    /// Similar pairs used.
-    pub pairs_similar: u64,
-    /// Dissimilar pairs used.
-    pub pairs_dissimilar: u64,
-}
-
 impl Disclosure for Answer {
     fn kind(&self) -> &'static str {
         match self {
@@ -252,6 +218,90 @@ impl Disclosure for Answer {
             Self::Contribution(_) => "contribution",
             Self::Finished(_) => "finished",
         }
+    }
+
+    fn shape(&self) -> String {
+        let matrix = |matrix: &Array2<f64>| format!("{} x {}", matrix.nrows(), matrix.ncols());
+        match self {
+            Self::Described(description) => format!("1 + {}", description.classes.len()),
+            Self::Unfit(problems) => format!("{} problems", problems.len()),
+            Self::Refused(_) | Self::Failed(_) => "1 text".to_owned(),
+            Self::Moments { columns, .. } => format!("{} features", columns.len()),
+            Self::Prepared { second_moments } => second_moments
+                .as_ref()
+                .map_or("empty".to_owned(), |own| matrix(&own.products)),
+            Self::Correlated => "empty".to_owned(),
+            Self::Contribution(contribution) => matrix(&contribution.matrix),
+            Self::Finished(finished) => format!("1 + {} tables", finished.evaluation.len()),
+        }
+    }
+
+    fn content(&mut self) -> Content<'_> {
+        match self {
+            Self::Unfit(_) | Self::Refused(_) | Self::Failed(_) | Self::Correlated => {
+                Content::Notice
+            }
+            Self::Described(description) => Content::Cohort {
+                patients: description.patients,
+                classes: &description.classes,
+            },
+            Self::Moments { columns, summary } => Content::Columns {
+                patients: summary.patients,
+                columns: columns.iter_mut().map(disclosed).collect(),
+            },
+            Self::Prepared { second_moments } => match second_moments {
+                Some(_) => Content::SecondMoments,
+                None => Content::Notice,
+            },
+            Self::Contribution(_) => Content::LocalUpdate,
+            Self::Finished(finished) => {
+                let tables = finished.evaluation.iter_mut();
+                Content::Tables(tables.map(|counts| &mut counts.confusion).collect())
+            }
+        }
+    }
+}
+
+impl Notice<Answer> for Vec<Problem> {
+    fn into_message(self) -> Answer {
+        Answer::Unfit(self)
+    }
+}
+
+impl Notice<Answer> for Refusal {
+    fn into_message(self) -> Answer {
+        Answer::Refused(self)
+    }
+}
+
+impl Notice<Answer> for Failure {
+    fn into_message(self) -> Answer {
+        Answer::Failed(self)
+    }
+}
+
+impl From<privacy::Refusal> for Refusal {
+    fn from(refusal: privacy::Refusal) -> Self {
+        let privacy::Refusal { rule, text } = refusal;
+        Self { rule, text }
+    }
+}
+
+/// A feature's moments as the release rules see them.
+fn disclosed(moments: &mut ColumnMoments) -> Column<'_> {
+    match moments {
+        ColumnMoments::Numeric {
+            count,
+            sum,
+            sum_squares,
+            missing,
+        } => Column::Numeric {
+            count,
+            sum,
+            sum_squares,
+            missing,
+        },
+        ColumnMoments::Categorical { counts, missing } => Column::Categorical { counts, missing },
     }
 }
 

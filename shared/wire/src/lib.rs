@@ -1,1 +1,47 @@
-//! Skeleton.
+//! How the conversation travels: protobuf frames over one held gRPC stream a site, TLS 1.3 on both
+//! sides. The only crate that names gRPC, protobuf and TLS; no generated type leaves it.
+
+mod assembly;
+pub mod certificates;
+mod client;
+mod connection;
+mod dial;
+mod encoding;
+mod error;
+mod frame;
+mod generated {
+    //! What the build script makes of `proto/federation/v1`.
+    #![allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
+    tonic::include_proto!("kindred.federation.v1");
+}
+mod identity;
+mod liveness;
+mod operations;
+mod parts;
+mod port;
+mod progress;
+mod server;
+mod status;
+mod tls;
+mod to_coordinator;
+mod to_site;
+mod transport;
+mod values;
+
+pub use certificates::CredentialFiles;
+pub use client::{
+    CoordinatorReceiver, CoordinatorSender, OperatorClient, ProgressReceiver, attend,
+};
+pub use connection::{ConnectionError, SendError};
+pub use dial::{Address, AddressError, Dial, Proxy};
+pub use encoding::{
+    decode_answer, decode_progress, decode_result, decode_to_coordinator, decode_to_site,
+    encode_answer, encode_progress, encode_result, encode_to_coordinator, encode_to_site,
+};
+pub use error::WireError;
+pub use identity::{Identity, IdentityError};
+pub use operations::{OperatorCall, Reply};
+pub use port::{ListenError, listen};
+pub use server::{Incoming, ServeError, SiteReceiver, SiteSender, Traffic, serve};
+pub use status::PROTOCOL_VERSION;
+pub use tls::{ClientTls, ServerTls, TlsError, database_tls};

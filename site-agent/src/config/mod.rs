@@ -12,9 +12,11 @@ pub use source::{
     SourceConfig, SourceKind,
 };
 
+use privacy::Policy;
 use protocol::document::{self, DocumentErrors, Section};
 use protocol::name::SiteName;
 use std::path::{Path, PathBuf};
+use wire::{Address, ClientTls, CredentialFiles, Dial, TlsError};
 
 /// One site's configuration. Only [`SiteConfig::parse`] makes one, so what it holds fits together.
 #[derive(Debug, Clone)]
@@ -24,34 +26,16 @@ pub struct SiteConfig {
     pub site: SiteName,
     /// Where the coordinator listens.
     pub coordinator: Address,
-    /// Proof of who this site is.
-    pub tls: TlsFiles,
+    /// Proof of who this site is, and whom it trusts.
+    pub tls: CredentialFiles,
     /// The way out, where the site has no direct one.
     pub proxy: Option<Proxy>,
     /// Folder of local results and of the journal.
     pub folder: PathBuf,
     /// Where the patients are and how their columns read.
     pub source: SourceConfig,
-}
-
-/// Host and port.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
-    /// A name or an IP address; of IPv6 without brackets.
-    pub host: String,
-    /// The port.
-    pub port: u16,
-}
-
-/// The site's certificate, its key, and the authority that it trusts: PEM files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsFiles {
-    /// Certificates of the federation's authority.
-    pub ca: PathBuf,
-    /// The site's certificate.
-    pub certificate: PathBuf,
-    /// Its private key.
-    pub key: PathBuf,
+    /// What may leave the site; closed where the file has no `[policy]`.
+    pub policy: Policy,
 }
 
 /// An HTTP CONNECT proxy.
@@ -124,16 +108,16 @@ impl SiteConfig {
                 let ca = path(section, "ca", folder);
                 let certificate = path(section, "certificate", folder);
                 let key = path(section, "key", folder);
-                Some(TlsFiles {
-                    ca: ca?,
+                Some(CredentialFiles {
                     certificate: certificate?,
                     key: key?,
+                    authority: ca?,
                 })
             });
             let proxy = root.table("proxy", |section| proxy(section, folder));
             let results = path(root, "folder", folder);
             let source = source::read(root, folder);
-            root.table("policy", policy::read);
+            let policy = root.table("policy", policy::read).unwrap_or_default();
             Some(Self {
                 site: site?,
                 coordinator: coordinator?,
@@ -141,19 +125,51 @@ impl SiteConfig {
                 proxy,
                 folder: results?,
                 source: source?,
+                policy,
             })
+        })
+    }
+
+    /// How the coordinator is reached: certificates are loaded and passwords fetched.
+    ///
+    /// # Errors
+    /// [`DialError`] where a certificate, key or password cannot be had.
+    pub fn dial(&self) -> Result<Dial, DialError> {
+        let proxy = match &self.proxy {
+            None => None,
+            Some(Proxy {
+                address,
+                credentials: None,
+            }) => Some(wire::Proxy::open(address.clone())),
+            Some(Proxy {
+                address,
+                credentials: Some(Credentials { user, password }),
+            }) => {
+                let password = password.fetch()?;
+                Some(wire::Proxy::with_password(
+                    address.clone(),
+                    user,
+                    password.reveal(),
+                ))
+            }
+        };
+        Ok(Dial {
+            address: self.coordinator.clone(),
+            tls: ClientTls::load(&self.tls)?,
+            proxy,
         })
     }
 }
 
-impl std::fmt::Display for Address {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.host.contains(':') {
-            write!(formatter, "[{}]:{}", self.host, self.port)
-        } else {
-            write!(formatter, "{}:{}", self.host, self.port)
-        }
-    }
+/// What is needed to reach the coordinator could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    /// A certificate or key.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The proxy's password.
+    #[error(transparent)]
+    Password(#[from] SecretError),
 }
 
 fn site(root: &mut Section<'_, '_>) -> Option<SiteName> {
@@ -171,27 +187,14 @@ fn site(root: &mut Section<'_, '_>) -> Option<SiteName> {
 /// `host:port`, with `[...]` around an IPv6 address.
 fn address(section: &mut Section<'_, '_>, key: &'static str) -> Option<Address> {
     let text: String = section.required(key)?;
-    let parsed = parse_address(&text);
-    if parsed.is_none() {
-        let wanted = "host:port, such as \"coordinator.example:7443\"";
-        section.problem(key, &format!("{text:?}"), wanted);
+    match Address::new(&text) {
+        Ok(address) => Some(address),
+        Err(_) => {
+            let wanted = "host:port, such as \"coordinator.example:7443\"";
+            section.problem(key, &format!("{text:?}"), wanted);
+            None
+        }
     }
-    parsed
-}
-
-fn parse_address(text: &str) -> Option<Address> {
-    let (host, port) = text.rsplit_once(':')?;
-    let bare = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'));
-    let host = match bare {
-        Some(host) => host.parse::<std::net::Ipv6Addr>().ok()?.to_string(),
-        None => host.to_owned(),
-    };
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-    let fits = bare.is_some() || (!host.is_empty() && host.chars().all(allowed));
-    let port = port.parse().ok().filter(|port| *port > 0)?;
-    fits.then_some(Address { host, port })
 }
 
 fn proxy(section: &mut Section<'_, '_>, folder: &Path) -> Option<Proxy> {
@@ -269,7 +272,7 @@ levels = { M = "male", F = "female" }
         let config = SiteConfig::parse(WHOLE, Path::new("/srv/north")).unwrap();
         assert_eq!(config.site.as_str(), "north");
         assert_eq!(config.coordinator.to_string(), "coordinator.example:7443");
-        assert_eq!(config.tls.ca, Path::new("/srv/north/ca.pem"));
+        assert_eq!(config.tls.authority, Path::new("/srv/north/ca.pem"));
         assert_eq!(config.tls.certificate, Path::new("/etc/kindred/north.pem"));
         assert_eq!(config.folder, Path::new("/srv/north/results"));
         assert_eq!(config.proxy.unwrap().address.to_string(), "[::1]:3128");

@@ -77,7 +77,7 @@ impl<'p> Intake<'p> {
             source,
             word,
             patient_column: config.patient.clone(),
-            patients: Patients::default(),
+            patients: Patients::new(config.patient.is_some()),
             rows_of_patients: Vec::new(),
             without_patient: Faults::default(),
             outcome,

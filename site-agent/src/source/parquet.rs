@@ -132,7 +132,9 @@ impl Cells {
             T::LargeUtf8 => Self::LargeText(array.as_string().clone()),
             T::Utf8View => Self::TextView(array.as_string_view().clone()),
             T::Date32 => Self::Day(array.as_primitive().clone()),
-            T::Date64 | T::Timestamp(..) => Self::Day(cast(array, &T::Date32).ok()?.as_primitive().clone()),
+            T::Date64 | T::Timestamp(..) => {
+                Self::Day(cast(array, &T::Date32).ok()?.as_primitive().clone())
+            }
             // Through its decimal text, which is then read to the nearest double.
             T::Decimal128(..) | T::Decimal256(..) => Self::of(&cast(array, &T::Utf8).ok()?)?,
             T::Dictionary(_, values) => Self::of(&cast(array, values).ok()?)?,

@@ -3,9 +3,11 @@
 use super::field::Field;
 use std::fmt;
 
-/// Identifiers of the patients of a cohort, in its order.
-#[derive(Clone, Default)]
+/// Identifiers of the patients of a cohort, in its order: of the source's column, or the numbers of
+/// their rows where the site names none.
+#[derive(Clone)]
 pub struct Patients {
+    named: bool,
     text: Vec<u8>,
     ends: Vec<usize>,
 }
@@ -29,6 +31,20 @@ impl Patients {
         self.ends.is_empty()
     }
 
+    /// True where the identifiers are the source's own.
+    #[must_use]
+    pub fn are_named(&self) -> bool {
+        self.named
+    }
+
+    pub(super) fn new(named: bool) -> Self {
+        Self {
+            named,
+            text: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+
     pub(super) fn push(&mut self, field: Field<'_>) {
         match field {
             Field::Text(text) => self.text.extend_from_slice(text.trim_ascii()),
@@ -50,7 +66,7 @@ impl Patients {
         repeated
     }
 
-    fn bytes(&self, index: usize) -> &[u8] {
+    pub(super) fn bytes(&self, index: usize) -> &[u8] {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[start..self.ends[index]]
     }

@@ -3,6 +3,7 @@
 mod read;
 
 use crate::name::SiteName;
+use similarity::unpsl;
 use std::time::Duration;
 
 /// A job, parsed. Its text travels; its types do not.
@@ -155,24 +156,8 @@ pub enum Impute {
 /// Settings of distributed UnPSL.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnpslSettings {
-    /// Columns m of W; at most the rows.
-    pub rank: usize,
-    /// lambda_1 of (4.19).
-    pub lambda_sparsity: f64,
-    /// lambda_2 of (4.19).
-    pub lambda_correlation: f64,
-    /// Threshold b of the similarity.
-    pub threshold: f64,
-    /// Sum (the paper's) or mean over pairs.
-    pub loss: Loss,
-    /// Correlations within each site (the paper's) or pooled.
-    pub correlation: CorrelationScope,
-    /// Which pairs are compared.
-    pub pairs: Pairs,
-    /// Weights of similar against dissimilar pairs.
-    pub pair_weights: PairWeights,
-    /// Weights of the sites.
-    pub site_weights: SiteWeights,
+    /// The objective (4.19).
+    pub objective: unpsl::Settings,
     /// Neighbours of the k-NN evaluation.
     pub neighbours: u32,
     /// Rounds at most.
@@ -185,53 +170,6 @@ pub struct UnpslSettings {
     pub tolerance_absolute: f64,
     /// Tolerance of both residuals relative to the variables' norms.
     pub tolerance_relative: f64,
-}
-
-/// How the loss counts pairs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Loss {
-    /// Sum over pairs, as the paper.
-    Sum,
-    /// Mean over the pairs of all sites.
-    Mean,
-}
-
-/// Whose correlations the correlation term takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CorrelationScope {
-    /// Each site's own, as the paper.
-    Site,
-    /// Of all patients, from released second moments.
-    Pooled,
-}
-
-/// Which pairs of patients are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pairs {
-    /// All.
-    All,
-    /// So many partners a patient, drawn from the run's seed.
-    PerPatient(u32),
-}
-
-/// Weights of pairs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PairWeights {
-    /// All alike.
-    Equal,
-    /// Similar and dissimilar pairs weigh the same in sum.
-    Balanced,
-}
-
-/// Weights of sites.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SiteWeights {
-    /// By their pairs.
-    Pairs,
-    /// By their patients.
-    Patients,
-    /// All alike.
-    Equal,
 }
 
 /// Every wait of a run.

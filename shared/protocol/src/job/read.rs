@@ -1,12 +1,15 @@
 //! From TOML to [`Job`].
 
 use super::{
-    CorrelationScope, Deadlines, Feature, FeatureKind, Impute, Job, Loss, Method, OutcomeKind,
-    OutcomeSpecification, PairWeights, Pairs, SiteWeights, Standardise, Transform, UnpslSettings,
+    Deadlines, Feature, FeatureKind, Impute, Job, Method, OutcomeKind, OutcomeSpecification,
+    Standardise, Transform, UnpslSettings,
 };
 use crate::document::{self, DocumentErrors, Section};
 use crate::limits::{FEATURES_MAX, JOB_LENGTH_MAX, ROUNDS_MAX, SITES_MAX};
 use crate::name::SiteName;
+use similarity::unpsl::{
+    CorrelationScope, Loss, PairWeights, Pairs, Settings, SiteWeights, Threshold,
+};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -281,54 +284,9 @@ fn method(root: &mut Section<'_, '_>) -> Option<Method> {
 }
 
 fn unpsl(section: &mut Section<'_, '_>) -> UnpslSettings {
-    const NOT_NEGATIVE: &str = "a number of 0 or more";
     const POSITIVE: &str = "a number above 0";
-    let pairs = if section.has_word("pairs") {
-        section
-            .choice("pairs", &[("all", Pairs::All)])
-            .unwrap_or(Pairs::All)
-    } else if section.has("pairs") {
-        Pairs::PerPatient(narrow(section.count("pairs", 1, 1..=1_000_000)))
-    } else {
-        Pairs::All
-    };
     UnpslSettings {
-        rank: narrow::<usize>(section.count("rank", 8, 1..=10_000)),
-        lambda_sparsity: section.number("lambda_sparsity", 3e-3, NOT_NEGATIVE, |x| x >= 0.0),
-        lambda_correlation: section.number("lambda_correlation", 3e-4, NOT_NEGATIVE, |x| x >= 0.0),
-        threshold: section.number("threshold", 1.0, "a number", |_| true),
-        loss: section
-            .choice("loss", &[("mean", Loss::Mean), ("sum", Loss::Sum)])
-            .unwrap_or(Loss::Mean),
-        correlation: section
-            .choice(
-                "correlation",
-                &[
-                    ("site", CorrelationScope::Site),
-                    ("pooled", CorrelationScope::Pooled),
-                ],
-            )
-            .unwrap_or(CorrelationScope::Site),
-        pairs,
-        pair_weights: section
-            .choice(
-                "pair_weights",
-                &[
-                    ("equal", PairWeights::Equal),
-                    ("balanced", PairWeights::Balanced),
-                ],
-            )
-            .unwrap_or(PairWeights::Equal),
-        site_weights: section
-            .choice(
-                "site_weights",
-                &[
-                    ("pairs", SiteWeights::Pairs),
-                    ("patients", SiteWeights::Patients),
-                    ("equal", SiteWeights::Equal),
-                ],
-            )
-            .unwrap_or(SiteWeights::Pairs),
+        objective: objective(section),
         neighbours: narrow(section.count("neighbours", 5, 1..=1_000)),
         round_limit: narrow(section.count("round_limit", 100, 1..=u64::from(ROUNDS_MAX))),
         penalty: section.number("penalty", 0.015, POSITIVE, |x| x > 0.0),
@@ -336,6 +294,68 @@ fn unpsl(section: &mut Section<'_, '_>) -> UnpslSettings {
         tolerance_absolute: section.number("tolerance_absolute", 1e-6, POSITIVE, |x| x > 0.0),
         tolerance_relative: section.number("tolerance_relative", 1e-4, POSITIVE, |x| x > 0.0),
     }
+}
+
+fn objective(section: &mut Section<'_, '_>) -> Settings {
+    const NOT_NEGATIVE: &str = "a number of 0 or more";
+    let default = Settings::default();
+    let losses = [("mean", Loss::Mean), ("sum", Loss::Sum)];
+    let scopes = [
+        ("site", CorrelationScope::Site),
+        ("pooled", CorrelationScope::Pooled),
+    ];
+    let pair_weights = [
+        ("equal", PairWeights::Equal),
+        ("balanced", PairWeights::Balanced),
+    ];
+    let site_weights = [
+        ("pairs", SiteWeights::Pairs),
+        ("patients", SiteWeights::Patients),
+        ("equal", SiteWeights::Equal),
+    ];
+    let mut lambda =
+        |key, default| section.number(key, default, NOT_NEGATIVE, |lambda| lambda >= 0.0);
+    let lambda_sparsity = lambda("lambda_sparsity", default.lambda_sparsity);
+    let lambda_correlation = lambda("lambda_correlation", default.lambda_correlation);
+    Settings {
+        rank: narrow(section.count("rank", default.rank as u64, 1..=10_000)),
+        lambda_sparsity,
+        lambda_correlation,
+        threshold: threshold(section),
+        loss: section.choice("loss", &losses).unwrap_or(default.loss),
+        site_weights: section
+            .choice("site_weights", &site_weights)
+            .unwrap_or(default.site_weights),
+        correlation: section
+            .choice("correlation", &scopes)
+            .unwrap_or(default.correlation),
+        pairs: pairs(section),
+        pair_weights: section
+            .choice("pair_weights", &pair_weights)
+            .unwrap_or(default.pair_weights),
+    }
+}
+
+/// `threshold` is a number, or the word "learned", which starts it at the paper's 1.
+fn threshold(section: &mut Section<'_, '_>) -> Threshold {
+    const PAPER: f64 = 1.0;
+    if section.has_word("threshold") {
+        let learned = [("learned", Threshold::Learned(PAPER))];
+        return section
+            .choice("threshold", &learned)
+            .unwrap_or(Threshold::Fixed(PAPER));
+    }
+    Threshold::Fixed(section.number("threshold", PAPER, "a number or \"learned\"", |_| true))
+}
+
+/// `pairs` is the word "all", or a number of partners a patient.
+fn pairs(section: &mut Section<'_, '_>) -> Pairs {
+    if !section.has("pairs") || section.has_word("pairs") {
+        return section
+            .choice("pairs", &[("all", Pairs::All)])
+            .unwrap_or(Pairs::All);
+    }
+    Pairs::PerPatient(narrow(section.count("pairs", 1, 1..=1_000_000)))
 }
 
 fn deadlines(section: &mut Section<'_, '_>) -> Deadlines {
@@ -362,9 +382,6 @@ impl Default for Deadlines {
 }
 
 /// A count whose range was checked to fit.
-fn narrow<T: TryFrom<u64>>(count: u64) -> T
-where
-    T: Default,
-{
+fn narrow<T: TryFrom<u64> + Default>(count: u64) -> T {
     T::try_from(count).unwrap_or_default()
 }

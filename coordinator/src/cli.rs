@@ -1,0 +1,186 @@
+//! The command line of `kindred-coordinator`.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Learns which patients are alike from sites whose records never leave them.
+#[derive(Debug, Parser)]
+#[command(name = "kindred-coordinator", version, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What the coordinator can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a whole federation on this machine: a coordinator and one site agent process a site
+    Simulate(Simulate),
+    /// Wait for sites and operators
+    Serve(Serve),
+    /// Submit, watch or cancel runs, and fetch their results
+    #[command(subcommand)]
+    Job(Job),
+    /// Make a certificate authority, and certificates for sites, operators and the coordinator
+    #[command(subcommand)]
+    Certificates(Certificates),
+}
+
+/// `simulate`.
+#[derive(Debug, Args)]
+pub struct Simulate {
+    /// The job; without it, a job on synthetic patients of four sites
+    #[arg(value_name = "JOB.toml")]
+    pub job: Option<PathBuf>,
+    /// Folder with one file a site: SITE.csv, SITE.csv.gz or SITE.parquet
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Folder for the results [default: kindred-JOB]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Seed of the run; the job's where absent
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Release rules of the simulated sites, the keys of [policy]; what it lowers is said openly
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// The site agent's program [default: beside this program]
+    #[arg(long, value_name = "FILE")]
+    pub site_agent: Option<PathBuf>,
+    /// Port on loopback; any free one where absent
+    #[arg(long, default_value_t = 0, hide_default_value = true)]
+    pub port: u16,
+}
+
+/// `serve`.
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// The coordinator's configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Stop when standard input closes
+    #[arg(long)]
+    pub until_stdin_closes: bool,
+}
+
+/// `job`.
+#[derive(Debug, Subcommand)]
+pub enum Job {
+    /// Submit a job; prints the run's id
+    Submit(Submit),
+    /// Show a run until it ends, then fetch its results
+    Watch(RunAndOut),
+    /// Cancel a run
+    Cancel(RunOf),
+    /// Fetch the results of a run that has ended
+    Result(RunAndOut),
+    /// List all runs
+    List(Operator),
+}
+
+/// An operator's configuration.
+#[derive(Debug, Args)]
+pub struct Operator {
+    /// The operator's configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+}
+
+/// `job submit`.
+#[derive(Debug, Args)]
+pub struct Submit {
+    /// The job
+    #[arg(value_name = "JOB.toml")]
+    pub job: PathBuf,
+    /// The operator's configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Seed of the run; the job's where absent
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Submitting the same job with the same token twice gives the same run
+    #[arg(long)]
+    pub token: Option<String>,
+    /// Show the run until it ends, then fetch its results
+    #[arg(long)]
+    pub wait: bool,
+    /// Folder for the results [default: kindred-JOB]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+/// A run.
+#[derive(Debug, Args)]
+pub struct RunOf {
+    /// The run's id
+    pub run: String,
+    /// The operator's configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+}
+
+/// A run and a folder for its results.
+#[derive(Debug, Args)]
+pub struct RunAndOut {
+    /// The run's id
+    pub run: String,
+    /// The operator's configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Folder for the results [default: kindred-RUN]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+/// `certificates`.
+#[derive(Debug, Subcommand)]
+pub enum Certificates {
+    /// Make a certificate authority
+    Init(Init),
+    /// Issue one certificate; those issued before stay as they are
+    Issue(Issue),
+}
+
+/// `certificates init`.
+#[derive(Debug, Args)]
+pub struct Init {
+    /// Folder of the authority and of all certificates
+    #[arg(long, value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Days until the authority expires
+    #[arg(long, default_value_t = 3650)]
+    pub days: u32,
+}
+
+/// `certificates issue`.
+#[derive(Debug, Args)]
+pub struct Issue {
+    /// Folder of the authority and of all certificates
+    #[arg(long, value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Whom the certificate is for
+    #[command(flatten)]
+    pub party: Party,
+    /// Names and addresses by which the coordinator is reached
+    #[arg(long, value_name = "HOST", value_delimiter = ',', requires = "coordinator")]
+    pub hosts: Vec<String>,
+    /// Days until the certificate expires
+    #[arg(long, default_value_t = 365)]
+    pub days: u32,
+}
+
+/// One of three kinds of party, by name.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct Party {
+    /// A site
+    #[arg(long, value_name = "NAME")]
+    pub site: Option<String>,
+    /// An operator
+    #[arg(long, value_name = "NAME")]
+    pub operator: Option<String>,
+    /// The coordinator; needs --hosts
+    #[arg(long, value_name = "NAME")]
+    pub coordinator: Option<String>,
+}

@@ -1,0 +1,117 @@
+//! coordinator.toml and operator.toml.
+
+use protocol::document::{self, DocumentErrors, Section};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use wire::{Address, CredentialFiles};
+
+/// The coordinator's configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CoordinatorConfig {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// Folder of the store.
+    pub folder: PathBuf,
+    /// Certificate, key and authority.
+    pub tls: CredentialFiles,
+}
+
+/// An operator's configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperatorConfig {
+    /// The coordinator's address.
+    pub coordinator: Address,
+    /// Certificate, key and authority.
+    pub tls: CredentialFiles,
+}
+
+/// A configuration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file could not be read.
+    #[error("{} could not be read", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file has problems.
+    #[error("{}:\n{problems}", path.display())]
+    Problems {
+        /// The file.
+        path: PathBuf,
+        /// All of them.
+        problems: DocumentErrors,
+    },
+}
+
+impl CoordinatorConfig {
+    /// Reads and parses a file; relative paths in it are relative to its folder.
+    ///
+    /// # Errors
+    /// [`ConfigError`], all problems at once.
+    pub fn open(path: &Path) -> Result<Self, ConfigError> {
+        open(path, Self::parse)
+    }
+
+    /// Parses `text`; relative paths in it are relative to `folder`.
+    ///
+    /// # Errors
+    /// All problems at once.
+    pub fn parse(text: &str, folder: &Path) -> Result<Self, DocumentErrors> {
+        document::read(text, |root| {
+            let listen = root.required::<String>("listen").unwrap_or_default();
+            let address = listen.parse().ok();
+            if address.is_none() {
+                root.problem("listen", &format!("{listen:?}"), "IP:PORT, as in 0.0.0.0:7443");
+            }
+            let home = root.required::<String>("folder").map(|path| folder.join(path));
+            let tls = root.required_table("tls", |section| tls(section, folder));
+            Some(Self { listen: address?, folder: home?, tls: tls? })
+        })
+    }
+}
+
+impl OperatorConfig {
+    /// Reads and parses a file; relative paths in it are relative to its folder.
+    ///
+    /// # Errors
+    /// [`ConfigError`], all problems at once.
+    pub fn open(path: &Path) -> Result<Self, ConfigError> {
+        open(path, Self::parse)
+    }
+
+    /// Parses `text`; relative paths in it are relative to `folder`.
+    ///
+    /// # Errors
+    /// All problems at once.
+    pub fn parse(text: &str, folder: &Path) -> Result<Self, DocumentErrors> {
+        document::read(text, |root| {
+            let address = root.required::<String>("coordinator").unwrap_or_default();
+            let coordinator = Address::new(&address);
+            if coordinator.is_err() {
+                root.problem("coordinator", &format!("{address:?}"), "HOST:PORT");
+            }
+            let tls = root.required_table("tls", |section| tls(section, folder));
+            Some(Self { coordinator: coordinator.ok()?, tls: tls? })
+        })
+    }
+}
+
+fn open<T>(
+    path: &Path,
+    parse: impl FnOnce(&str, &Path) -> Result<T, DocumentErrors>,
+) -> Result<T, ConfigError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+    parse(&text, path.parent().unwrap_or(Path::new("")))
+        .map_err(|problems| ConfigError::Problems { path: path.to_owned(), problems })
+}
+
+fn tls(section: &mut Section<'_, '_>, folder: &Path) -> Option<CredentialFiles> {
+    let mut path = |key| section.required::<String>(key).map(|path| folder.join(path));
+    let (authority, certificate, key) = (path("ca"), path("certificate"), path("key"));
+    Some(CredentialFiles { certificate: certificate?, key: key?, authority: authority? })
+}

@@ -1,0 +1,77 @@
+//! Exit codes, as README.md documents them.
+
+use crate::operator::OperatorError;
+use crate::serve::ServeError;
+use crate::simulate::SimulateError;
+use protocol::progress::Ending;
+use std::error::Error;
+use std::process::ExitCode;
+
+/// How the program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// All was done.
+    Done = 0,
+    /// Something failed that has no code of its own.
+    Failed = 1,
+    /// The command line, a job or a configuration cannot be used.
+    Usage = 2,
+    /// A site's data does not fit the job.
+    Data = 3,
+    /// A site's policy refuses the job.
+    Refused = 4,
+    /// The other side cannot be reached, or does not accept the certificate.
+    Connection = 5,
+    /// The run failed.
+    Run = 6,
+    /// The run was cancelled.
+    Cancelled = 130,
+}
+
+impl Exit {
+    /// The code for a run's ending.
+    #[must_use]
+    pub fn of_ending(ending: &Ending) -> Self {
+        match ending {
+            Ending::Converged | Ending::RoundLimit => Self::Done,
+            Ending::Cancelled => Self::Cancelled,
+            Ending::Failed { code, .. } => match code.as_str() {
+                "KDR-COHORT" => Self::Data,
+                "KDR-POLICY" => Self::Refused,
+                _ => Self::Run,
+            },
+        }
+    }
+
+    /// The code for an error that ended the program.
+    #[must_use]
+    pub fn of(error: &(dyn Error + 'static)) -> Self {
+        match error.downcast_ref() {
+            Some(SimulateError::Job { .. } | SimulateError::NoData { .. }) => return Self::Usage,
+            Some(SimulateError::NoFile { .. }) => return Self::Data,
+            Some(_) => return Self::Failed,
+            None => {}
+        }
+        match error.downcast_ref() {
+            Some(OperatorError::Connection { .. }) => return Self::Connection,
+            Some(OperatorError::Tls(_) | OperatorError::Job { .. } | OperatorError::Config(_)) => {
+                return Self::Usage;
+            }
+            Some(_) => return Self::Failed,
+            None => {}
+        }
+        match error.downcast_ref() {
+            Some(ServeError::Config(_) | ServeError::Tls(_)) => Self::Usage,
+            Some(ServeError::Listen(_)) => Self::Connection,
+            Some(_) => Self::Failed,
+            None if error.is::<wire::certificates::CertificateError>() => Self::Usage,
+            None => Self::Failed,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}

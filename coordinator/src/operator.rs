@@ -1,0 +1,174 @@
+//! The operator's side: submits, watches and cancels runs, and fetches what they leave.
+
+use crate::cli;
+use crate::config::{ConfigError, OperatorConfig};
+use crate::report::{self, FolderError, PendingFolder, ReportError};
+use crate::signals::StopSignals;
+use crate::watching::Watching;
+use protocol::document::DocumentErrors;
+use protocol::job::Job;
+use protocol::name::{NameError, RunId};
+use protocol::progress::{Ending, Progress};
+use sha2::{Digest, Sha256};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use wire::{ClientTls, ConnectionError, Dial, OperatorClient};
+
+/// An operator's command that could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum OperatorError {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] wire::TlsError),
+    /// A file could not be read.
+    #[error("{} could not be read", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The job has problems.
+    #[error("{}:\n{problems}", path.display())]
+    Job {
+        /// The job file.
+        path: PathBuf,
+        /// All of them.
+        problems: DocumentErrors,
+    },
+    /// A run's id is none.
+    #[error(transparent)]
+    Run(#[from] NameError),
+    /// The coordinator cannot be reached, or said no.
+    #[error("{}: {source}", source.code())]
+    Connection {
+        /// Why.
+        source: ConnectionError,
+    },
+    /// The output folder cannot be used.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A result could not be written.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// The system refused a signal handler.
+    #[error("signals cannot be listened to")]
+    Signals(#[source] io::Error),
+}
+
+impl From<ConnectionError> for OperatorError {
+    fn from(source: ConnectionError) -> Self {
+        Self::Connection { source }
+    }
+}
+
+/// A run that was watched to its end.
+#[derive(Debug)]
+pub struct Ended {
+    /// How.
+    pub ending: Ending,
+    /// The folder of results; none where no round closed.
+    pub folder: Option<PathBuf>,
+}
+
+/// Submits a job; gives the run's id.
+///
+/// # Errors
+/// [`OperatorError`].
+pub async fn submit(arguments: &cli::Submit) -> Result<RunId, OperatorError> {
+    let text = std::fs::read_to_string(&arguments.job)
+        .map_err(|source| OperatorError::File { path: arguments.job.clone(), source })?;
+    let job = Job::parse(&text)
+        .map_err(|problems| OperatorError::Job { path: arguments.job.clone(), problems })?;
+    let client = connect(&arguments.config).await?;
+    let token = arguments.token.clone().unwrap_or_else(|| fresh_token(&text));
+    Ok(client.submit(&text, arguments.seed.unwrap_or(job.seed), &token).await?)
+}
+
+/// Shows a run until it ends, then writes what it left into `out`, or into `kindred-RUN`.
+///
+/// # Errors
+/// [`OperatorError`].
+pub async fn watch(config: &Path, run: &RunId, out: Option<&Path>) -> Result<Ended, OperatorError> {
+    let mut signals = StopSignals::listen().map_err(OperatorError::Signals)?;
+    let client = connect(config).await?;
+    let mut progress = client.watch(run).await?;
+    let mut watching = Watching::new();
+    loop {
+        let shown = tokio::select! {
+            shown = progress.next() => shown,
+            () = signals.next() => {
+                watching.finish();
+                // The run goes on: watching it is not owning it.
+                return Ok(Ended { ending: Ending::Cancelled, folder: None });
+            }
+        };
+        match shown? {
+            Some(progress) => watching.show(&progress),
+            None => break,
+        }
+    }
+    watching.finish();
+    fetch(&client, run, out).await
+}
+
+/// Writes what a run left into `out`, or into `kindred-RUN`.
+///
+/// # Errors
+/// [`OperatorError`].
+pub async fn result(config: &Path, run: &RunId, out: Option<&Path>) -> Result<Ended, OperatorError> {
+    fetch(&connect(config).await?, run, out).await
+}
+
+/// Cancels a run.
+///
+/// # Errors
+/// [`OperatorError`].
+pub async fn cancel(config: &Path, run: &RunId) -> Result<(), OperatorError> {
+    Ok(connect(config).await?.cancel(run).await?)
+}
+
+/// All runs, the newest first.
+///
+/// # Errors
+/// [`OperatorError`].
+pub async fn list(config: &Path) -> Result<Vec<Progress>, OperatorError> {
+    Ok(connect(config).await?.list().await?)
+}
+
+async fn fetch(
+    client: &OperatorClient,
+    run: &RunId,
+    out: Option<&Path>,
+) -> Result<Ended, OperatorError> {
+    let result = client.result(run).await?;
+    if result.rounds.is_empty() {
+        return Ok(Ended { ending: result.ending, folder: None });
+    }
+    let out = out.map_or_else(|| PathBuf::from(format!("kindred-{run}")), Path::to_owned);
+    let folder = PendingFolder::begin(&out)?;
+    report::write(&result, folder.path())?;
+    Ok(Ended { ending: result.ending, folder: Some(folder.finish()?) })
+}
+
+async fn connect(config: &Path) -> Result<OperatorClient, OperatorError> {
+    let config = OperatorConfig::open(config)?;
+    let tls = ClientTls::load(&config.tls)?;
+    let dial = Dial { address: config.coordinator, tls, proxy: None };
+    Ok(OperatorClient::connect(&dial).await?)
+}
+
+/// A token that no other submission has.
+fn fresh_token(job: &str) -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let mut digest = Sha256::new();
+    digest.update(now.as_nanos().to_le_bytes());
+    digest.update(std::process::id().to_le_bytes());
+    digest.update(job);
+    digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,233 @@
+//! Figures as SVG text.
+
+use plotters::coord::ranged1d::{Ranged, ValueFormatter};
+use plotters::prelude::*;
+use protocol::progress::RoundRow;
+
+/// A figure could not be drawn.
+#[derive(Debug, thiserror::Error)]
+#[error("a figure could not be drawn: {0}")]
+pub(super) struct FigureError(String);
+
+const SIZE: (u32, u32) = (860, 320);
+const INK: RGBColor = RGBColor(38, 70, 120);
+const SECOND: RGBColor = RGBColor(196, 98, 34);
+const GREY: RGBColor = RGBColor(190, 190, 190);
+/// Bars that fit a page; the rest are in features.csv.
+const BARS_MAX: usize = 40;
+
+struct Curve<'f> {
+    name: &'f str,
+    colour: RGBColor,
+    points: Vec<(f64, f64)>,
+}
+
+/// Objective by round.
+pub(super) fn objective(rows: &[RoundRow]) -> Result<String, FigureError> {
+    let points = rows.iter().filter_map(|row| {
+        row.objective
+            .map(|objective| (f64::from(row.round), objective))
+    });
+    let curve = Curve {
+        name: "objective",
+        colour: INK,
+        points: points.collect(),
+    };
+    let Some((low, high)) = extent(curve.points.iter().map(|point| point.1)) else {
+        return Ok(String::new());
+    };
+    let margin = (high - low).max(high.abs() * 1e-6) * 0.05;
+    let mut svg = String::new();
+    {
+        let area = canvas(&mut svg)?;
+        let chart = builder(&area)
+            .build_cartesian_2d(rounds(rows), low - margin..high + margin)
+            .map_err(fault)?;
+        lines(chart, "objective", &[curve])?;
+    }
+    Ok(svg)
+}
+
+/// Primal and dual residual by round, on a logarithmic axis.
+pub(super) fn residuals(rows: &[RoundRow]) -> Result<String, FigureError> {
+    let points = |value: fn(&RoundRow) -> f64| {
+        rows.iter()
+            .map(|row| (f64::from(row.round), value(row)))
+            .filter(|(_, y)| *y > 0.0)
+            .collect()
+    };
+    let curves = [
+        Curve {
+            name: "primal residual",
+            colour: INK,
+            points: points(|row| row.primal_residual),
+        },
+        Curve {
+            name: "dual residual",
+            colour: SECOND,
+            points: points(|row| row.dual_residual),
+        },
+    ];
+    let values = curves
+        .iter()
+        .flat_map(|curve| curve.points.iter().map(|point| point.1));
+    let Some((low, high)) = extent(values) else {
+        return Ok(String::new());
+    };
+    let mut svg = String::new();
+    {
+        let area = canvas(&mut svg)?;
+        let chart = builder(&area)
+            .build_cartesian_2d(rounds(rows), (low * 0.8..high * 1.25).log_scale())
+            .map_err(fault)?;
+        lines(chart, "residual", &curves)?;
+    }
+    Ok(svg)
+}
+
+/// ||w_k|| of the strongest rows, strongest first; rows that were not selected are grey.
+pub(super) fn norms(features: &[(String, f64)]) -> Result<String, FigureError> {
+    let mut bars: Vec<&(String, f64)> = features.iter().collect();
+    bars.sort_by(|a, b| b.1.total_cmp(&a.1));
+    bars.truncate(BARS_MAX);
+    let Some((_, high)) = extent(bars.iter().map(|bar| bar.1)) else {
+        return Ok(String::new());
+    };
+    let height = 60 + 20 * u32::try_from(bars.len()).unwrap_or(0);
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, (SIZE.0, height)).into_drawing_area();
+        area.fill(&WHITE).map_err(fault)?;
+        let mut chart = ChartBuilder::on(&area)
+            .margin(8)
+            .x_label_area_size(34)
+            .y_label_area_size(190)
+            .build_cartesian_2d(
+                0.0..high.max(1e-12) * 1.05,
+                (0..bars.len()).into_segmented(),
+            )
+            .map_err(fault)?;
+        let label = |segment: &SegmentValue<usize>| match segment {
+            SegmentValue::CenterOf(place) => bars
+                .get(bars.len() - 1 - place.min(&(bars.len() - 1)))
+                .map(|bar| bar.0.clone()),
+            _ => None,
+        };
+        chart
+            .configure_mesh()
+            .disable_y_mesh()
+            .y_labels(bars.len())
+            .y_label_formatter(&|segment| label(segment).unwrap_or_default())
+            .x_desc("norm of the feature's row of W")
+            .label_style(("sans-serif", 13))
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(GREY.mix(0.5))
+            .draw()
+            .map_err(fault)?;
+        chart
+            .draw_series(bars.iter().rev().enumerate().map(|(place, bar)| {
+                let colour = if bar.1 > 0.0 { INK } else { GREY };
+                let corners = [
+                    (0.0, SegmentValue::Exact(place)),
+                    (bar.1, SegmentValue::Exact(place + 1)),
+                ];
+                let mut rectangle = Rectangle::new(corners, colour.filled());
+                rectangle.set_margin(3, 3, 0, 0);
+                rectangle
+            }))
+            .map_err(fault)?;
+    }
+    Ok(svg)
+}
+
+type Canvas<'s> = DrawingArea<SVGBackend<'s>, plotters::coord::Shift>;
+
+fn canvas(svg: &mut String) -> Result<Canvas<'_>, FigureError> {
+    let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
+    area.fill(&WHITE).map_err(fault)?;
+    Ok(area)
+}
+
+fn builder<'a, 's>(area: &'a Canvas<'s>) -> ChartBuilder<'a, 'a, SVGBackend<'s>> {
+    let mut builder = ChartBuilder::on(area);
+    builder
+        .margin(8)
+        .x_label_area_size(38)
+        .y_label_area_size(84);
+    builder
+}
+
+fn lines<'c, 's: 'c, Y>(
+    mut chart: ChartContext<
+        'c,
+        SVGBackend<'s>,
+        Cartesian2d<plotters::coord::types::RangedCoordf64, Y>,
+    >,
+    y_name: &str,
+    curves: &[Curve<'_>],
+) -> Result<(), FigureError>
+where
+    Y: Ranged<ValueType = f64> + ValueFormatter<f64> + 'c,
+{
+    chart
+        .configure_mesh()
+        .x_desc("round")
+        .y_desc(y_name)
+        .x_label_formatter(&|round| format!("{round:.0}"))
+        .y_label_formatter(&|value| short(*value))
+        .label_style(("sans-serif", 13))
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(GREY.mix(0.5))
+        .draw()
+        .map_err(fault)?;
+    for curve in curves {
+        let colour = curve.colour;
+        let points = curve.points.iter().copied();
+        chart
+            .draw_series(LineSeries::new(points.clone(), colour.stroke_width(2)))
+            .map_err(fault)?
+            .label(curve.name)
+            .legend(move |(x, y)| {
+                PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(2))
+            });
+        chart
+            .draw_series(points.map(|point| Circle::new(point, 2, colour.filled())))
+            .map_err(fault)?;
+    }
+    if curves.len() > 1 {
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperRight)
+            .background_style(WHITE.mix(0.9))
+            .label_font(("sans-serif", 13))
+            .draw()
+            .map_err(fault)?;
+    }
+    Ok(())
+}
+
+fn rounds(rows: &[RoundRow]) -> std::ops::Range<f64> {
+    1.0..rows.last().map_or(2.0, |row| f64::from(row.round.max(2)))
+}
+
+fn extent(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    values
+        .filter(|value| value.is_finite())
+        .fold(None, |extent, value| match extent {
+            None => Some((value, value)),
+            Some((low, high)) => Some((low.min(value), high.max(value))),
+        })
+}
+
+/// Four figures, in powers of ten where that is shorter.
+fn short(value: f64) -> String {
+    if value == 0.0 || (1e-3..1e5).contains(&value.abs()) {
+        let text = format!("{value:.4}");
+        return text.trim_end_matches('0').trim_end_matches('.').to_owned();
+    }
+    format!("{value:.1e}")
+}
+
+fn fault(error: impl std::fmt::Display) -> FigureError {
+    FigureError(error.to_string())
+}

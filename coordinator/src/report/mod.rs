@@ -1,0 +1,60 @@
+//! What a run leaves: machine-readable files, and one page that a clinician can read.
+
+mod figures;
+mod files;
+mod folder;
+mod page;
+
+pub use folder::{FolderError, PendingFolder};
+
+use protocol::progress::RunResult;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A file of the results could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("{} could not be written", path.display())]
+pub struct ReportError {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    #[source]
+    pub source: io::Error,
+}
+
+/// Writes `result.json`, `rounds.csv`, `metric.npy`, `features.csv` and `report.html` into `folder`,
+/// which must exist. `metric.npy` and `features.csv` are left out where no round closed.
+///
+/// # Errors
+/// [`ReportError`] names the file.
+pub fn write(result: &RunResult, folder: &Path) -> Result<(), ReportError> {
+    let put = |name: &str, bytes: io::Result<Vec<u8>>| {
+        let path = folder.join(name);
+        let written = bytes.and_then(|bytes| std::fs::write(&path, bytes));
+        written.map_err(|source| ReportError { path, source })
+    };
+    put("result.json", files::result_json(result))?;
+    put("rounds.csv", files::rounds_csv(result))?;
+    if let Some(metric) = &result.metric {
+        put("metric.npy", files::npy(metric))?;
+        put("features.csv", files::features_csv(result))?;
+    }
+    put(
+        "report.html",
+        page::html(result)
+            .map(String::into_bytes)
+            .map_err(io::Error::other),
+    )
+}
+
+/// ||w_k|| of every row of the metric; empty where there is none.
+fn norms(result: &RunResult) -> Vec<f64> {
+    let Some(metric) = &result.metric else {
+        return Vec::new();
+    };
+    metric
+        .rows()
+        .into_iter()
+        .map(|row| row.dot(&row).sqrt())
+        .collect()
+}

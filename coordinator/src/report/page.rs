@@ -1,0 +1,177 @@
+//! The report: one self-contained page.
+
+use super::{figures, norms};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use protocol::job::Job;
+use protocol::message::EvaluationCounts;
+use protocol::progress::{Ending, RunResult};
+
+const STYLE: &str = "
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 900px; margin: 2em auto; padding: 0 1em; }
+h1 { font-size: 1.6em; margin-bottom: 0; } h2 { font-size: 1.15em; margin-top: 2em; border-bottom: 1px solid #ddd; }
+table { border-collapse: collapse; width: 100%; } th, td { text-align: right; padding: .25em .6em; border-bottom: 1px solid #eee; }
+th:first-child, td:first-child { text-align: left; } th { font-weight: 600; background: #f7f7f7; }
+.status { display: inline-block; padding: .1em .6em; border-radius: 4px; background: #e6efe6; }
+.failed, .cancelled { background: #f6e0dc; } .round_limit { background: #f7efd9; }
+pre { background: #f7f7f7; padding: 1em; overflow-x: auto; font-size: 13px; } svg { width: 100%; height: auto; }
+.note { color: #555; } li { margin: .2em 0; }";
+
+pub(super) fn html(result: &RunResult) -> Result<String, figures::FigureError> {
+    let name = Job::parse(&result.job).map_or_else(|_| "run".to_owned(), |job| job.name);
+    let title = format!("{name}: patient similarity");
+    let strengths: Vec<(String, f64)> = result
+        .features
+        .iter()
+        .map(|feature| feature.name.clone())
+        .zip(norms(result))
+        .collect();
+    let figure = |title: &str, svg: String, caption: &str| {
+        html! {
+            @if !svg.is_empty() {
+                h2 { (title) }
+                (PreEscaped(svg))
+                p.note { (caption) }
+            }
+        }
+    };
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                h1 { (title) }
+                (summary(result))
+                (notes(result))
+                (figure(
+                    "Features",
+                    figures::norms(&strengths)?,
+                    "How strongly each feature decides which patients are alike: the norm of its row \
+                     of W. A norm of 0 means that the feature was not selected.",
+                ))
+                (sites(result))
+                (evaluation(result))
+                (figure(
+                    "Objective by round",
+                    figures::objective(&result.rounds)?,
+                    "The objective (4.19) at each round's consensus; lower is better.",
+                ))
+                (figure(
+                    "Residuals by round",
+                    figures::residuals(&result.rounds)?,
+                    "Disagreement between sites (primal) and movement of the consensus (dual). The \
+                     run has converged when both are below their tolerances.",
+                ))
+                h2 { "Job" }
+                pre { (result.job) }
+            }
+        }
+    };
+    Ok(page.into_string())
+}
+
+fn summary(result: &RunResult) -> Markup {
+    let status = result.ending.status();
+    let selected = norms(result).iter().filter(|norm| **norm > 0.0).count();
+    let patients: u64 = result.sites.iter().map(|site| site.patients).sum();
+    let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.6}"));
+    html! {
+        p {
+            span class={ "status " (status) } { (status.replace('_', " ")) }
+            " after " (result.rounds.len()) " rounds and " (format!("{:.1}", result.seconds))
+            " seconds; " (patients) " patients at " (result.sites.len()) " sites; "
+            (selected) " of " (result.features.len()) " features selected; objective "
+            (number(result.objective)) "."
+        }
+        p.note {
+            "Run " (result.run) ", seed " (result.seed) ", Kindred " (result.version) ". "
+            "Patients' records stayed at their sites. The objective is not convex: another start may "
+            "end elsewhere."
+        }
+        @if let Ending::Failed { code, text } = &result.ending {
+            h2 { "Why it failed (" (code) ")" }
+            pre { (text) }
+        }
+    }
+}
+
+fn notes(result: &RunResult) -> Markup {
+    html! {
+        @if !result.notes.is_empty() {
+            h2 { "Notes" }
+            ul { @for note in &result.notes { li { (note) } } }
+        }
+    }
+}
+
+fn sites(result: &RunResult) -> Markup {
+    html! {
+        h2 { "Sites" }
+        table {
+            tr {
+                th { "site" } th { "patients" } th { "pairs" } th { "sent" } th { "received" }
+                th { "rounds missed" }
+            }
+            @for site in &result.sites {
+                tr {
+                    td { (site.name) } td { (site.patients) } td { (site.pairs) }
+                    td { (kilobytes(site.bytes_sent)) } td { (kilobytes(site.bytes_received)) }
+                    td { (site.rounds_missed) }
+                }
+            }
+        }
+    }
+}
+
+fn evaluation(result: &RunResult) -> Markup {
+    let rules: Vec<&EvaluationCounts> = result
+        .sites
+        .iter()
+        .find(|site| !site.evaluation.is_empty())
+        .map_or(Vec::new(), |site| site.evaluation.iter().collect());
+    html! {
+        @if !rules.is_empty() {
+            h2 { "Nearest neighbours" }
+            p.note {
+                "Each patient is compared with the other patients of the same site (leave one out) "
+                "and given the class of most of the nearest. Shares of patients classed right."
+            }
+            table {
+                tr { th { "site" } @for rule in &rules { th { (rule.rule.replace('_', " ")) ", k = " (rule.neighbours) } } }
+                @for site in &result.sites {
+                    tr {
+                        td { (site.name) }
+                        @for counts in &site.evaluation { td { (accuracy(counts.confusion.as_ref())) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
+fn accuracy(confusion: Option<&Vec<Vec<u64>>>) -> String {
+    let Some(confusion) = confusion else {
+        return "withheld".to_owned();
+    };
+    let total: u64 = confusion.iter().flatten().sum();
+    let right: u64 = confusion
+        .iter()
+        .enumerate()
+        .filter_map(|(class, row)| row.get(class))
+        .sum();
+    if total == 0 {
+        "-".to_owned()
+    } else {
+        format!("{:.3}", right as f64 / total as f64)
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // a display figure
+fn kilobytes(bytes: u64) -> String {
+    format!("{:.1} kB", bytes as f64 / 1000.0)
+}

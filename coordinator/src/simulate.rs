@@ -1,0 +1,317 @@
+//! A whole federation on one machine: real processes, real TLS, nothing left behind.
+
+mod agents;
+
+use crate::cli::Simulate;
+use crate::driver;
+use crate::report::{self, FolderError, PendingFolder, ReportError};
+use crate::signals::StopSignals;
+use crate::store::{Store, StoreError};
+use crate::watching::Watching;
+use agents::{Agents, AgentsError};
+use protocol::document::DocumentErrors;
+use protocol::job::Job;
+use protocol::message::Failure;
+use protocol::name::{NameError, OperatorName, SiteName};
+use protocol::progress::{Ending, RunResult};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use tokio::sync::{mpsc, oneshot, watch};
+use wire::certificates::{self, CertificateError, Role, Validity};
+use wire::{CredentialFiles, Incoming, ListenError, OperatorCall, ServerTls};
+
+/// The job that runs on synthetic patients.
+const DEMO_JOB: &str = include_str!("../../deploy/jobs/demo.toml");
+/// Calls that wait for the driver.
+const CALLS_MAX: usize = 16;
+/// How long the throw-away certificates are valid.
+const DAYS: u32 = 7;
+
+/// A simulation that could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulateError {
+    /// A file could not be read or written.
+    #[error("{} could not be used", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The job has problems.
+    #[error("{name}:\n{problems}")]
+    Job {
+        /// The job file.
+        name: String,
+        /// All of them.
+        problems: DocumentErrors,
+    },
+    /// A job of one's own needs data.
+    #[error("found no --data DIR, wanted the folder with one file a site: {wanted}")]
+    NoData {
+        /// The files.
+        wanted: String,
+    },
+    /// Files of sites are absent.
+    #[error("found no file of {}, wanted {folder}/SITE.csv, .csv.gz or .parquet", sites.join(", "))]
+    NoFile {
+        /// The sites.
+        sites: Vec<String>,
+        /// Where they were looked for.
+        folder: String,
+    },
+    /// The port is in use, or may not be opened.
+    #[error("{0} Choose another with --port")]
+    Port(#[from] ListenError),
+    /// The system refused a signal handler, or the port's address.
+    #[error("the system refused")]
+    System(#[from] io::Error),
+    /// The output folder cannot be used.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A result could not be written.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// Certificates could not be made.
+    #[error("the throw-away certificates could not be made")]
+    Certificates(#[from] CertificateError),
+    /// Certificates could not be used.
+    #[error("the throw-away certificates could not be used")]
+    Tls(#[from] wire::TlsError),
+    /// A site agent could not be started, or ended by itself.
+    #[error(transparent)]
+    Agents(#[from] AgentsError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A name of the simulation's own is none.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The coordinator refused the job or has stopped.
+    #[error("{}: {}", .0.code, .0.text)]
+    Coordinator(Failure),
+}
+
+/// What a simulation left.
+#[derive(Debug)]
+pub struct Simulated {
+    /// How the run ended.
+    pub ending: Ending,
+    /// The folder of results; none where the run failed before its first round.
+    pub folder: Option<PathBuf>,
+}
+
+/// Everything that a simulation needs, checked before anything is started.
+struct Plan {
+    job: Job,
+    seed: u64,
+    policy: Option<String>,
+    site_agent: PathBuf,
+    data: Option<PathBuf>,
+    out: PathBuf,
+}
+
+/// Runs a simulation. Dropping the future at any moment leaves no process and no half-written
+/// result.
+///
+/// # Errors
+/// [`SimulateError`].
+pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> {
+    let mut signals = StopSignals::listen()?;
+    let plan = plan(arguments)?;
+    let output = PendingFolder::begin(&plan.out)?;
+    let home = tempfile::Builder::new()
+        .prefix("kindred-")
+        .tempdir()
+        .map_err(|source| SimulateError::File { path: std::env::temp_dir(), source })?;
+    let listener = wire::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port)))?;
+    let address = listener.local_addr()?;
+    let data = match &plan.data {
+        Some(data) => data.clone(),
+        None => agents::synthesise(&plan.site_agent, home.path(), plan.seed).await?,
+    };
+    let files = site_files(&plan.job, &data)?;
+    let certificates = issue_certificates(&plan.job, &home.path().join("certificates"))?;
+    let tls = ServerTls::load(&CredentialFiles::in_folder(&certificates.join("coordinator/coordinator")))?;
+    let store = Store::open(&home.path().join("coordinator.sqlite"))?;
+    let (calls, incoming) = mpsc::channel(CALLS_MAX);
+    let (stop, stopped) = watch::channel(());
+    let until = |mut stopped: watch::Receiver<()>| async move {
+        let _ = stopped.changed().await;
+    };
+    let serving = tokio::spawn(wire::serve(listener, tls, calls.clone(), until(stopped.clone())));
+    let driving = tokio::spawn(driver::drive(store, incoming, until(stopped)));
+    let agents = Agents {
+        program: plan.site_agent.clone(),
+        home: home.path().to_owned(),
+        certificates,
+        coordinator: address.to_string(),
+        policy: plan.policy.clone(),
+    };
+    let lowered = agents.prepare(&files).await?;
+    for sentence in &lowered {
+        eprintln!("note: {sentence}");
+    }
+    let mut running = agents.start(&files)?;
+    let outcome = run(&plan, &calls, &mut running, &mut signals).await;
+    running.stop().await;
+    drop(stop);
+    let _ = tokio::join!(serving, driving);
+    let mut result = outcome?;
+    result.notes.extend(lowered);
+    if result.rounds.is_empty() {
+        return Ok(Simulated { ending: result.ending, folder: None });
+    }
+    report::write(&result, output.path())?;
+    keep_sites(&files, &result, home.path(), output.path())?;
+    Ok(Simulated { ending: result.ending, folder: Some(output.finish()?) })
+}
+
+fn plan(arguments: &Simulate) -> Result<Plan, SimulateError> {
+    let read = |path: &Path| {
+        std::fs::read_to_string(path)
+            .map_err(|source| SimulateError::File { path: path.to_owned(), source })
+    };
+    let (name, text) = match &arguments.job {
+        Some(path) => (path.display().to_string(), read(path)?),
+        None => ("the embedded job".to_owned(), DEMO_JOB.to_owned()),
+    };
+    let job = Job::parse(&text).map_err(|problems| SimulateError::Job { name, problems })?;
+    if arguments.job.is_some() && arguments.data.is_none() {
+        let files: Vec<String> = job.sites.iter().map(|site| format!("{site}.csv")).collect();
+        return Err(SimulateError::NoData { wanted: files.join(", ") });
+    }
+    Ok(Plan {
+        seed: arguments.seed.unwrap_or(job.seed),
+        policy: arguments.policy.as_deref().map(read).transpose()?,
+        site_agent: agents::program(arguments.site_agent.as_deref())?,
+        data: arguments.data.clone(),
+        out: arguments
+            .out
+            .clone()
+            .unwrap_or_else(|| PathBuf::from(format!("kindred-{}", job.name))),
+        job,
+    })
+}
+
+/// The file of every site, all absent ones at once.
+fn site_files(job: &Job, data: &Path) -> Result<Vec<(SiteName, PathBuf)>, SimulateError> {
+    let mut files = Vec::with_capacity(job.sites.len());
+    let mut absent = Vec::new();
+    for site in &job.sites {
+        let candidates = ["csv", "csv.gz", "parquet"].map(|kind| data.join(format!("{site}.{kind}")));
+        match candidates.into_iter().find(|path| path.is_file()) {
+            Some(path) => {
+                let path = std::path::absolute(&path)
+                    .map_err(|source| SimulateError::File { path: path.clone(), source })?;
+                files.push((site.clone(), path));
+            }
+            None => absent.push(site.to_string()),
+        }
+    }
+    if absent.is_empty() {
+        Ok(files)
+    } else {
+        Err(SimulateError::NoFile { sites: absent, folder: data.display().to_string() })
+    }
+}
+
+fn issue_certificates(job: &Job, folder: &Path) -> Result<PathBuf, SimulateError> {
+    let validity = Validity::days(DAYS);
+    certificates::init(folder, validity)?;
+    let hosts = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
+    certificates::issue(folder, &Role::Coordinator { hosts }, "coordinator", validity)?;
+    for site in &job.sites {
+        certificates::issue(folder, &Role::Site, site.as_str(), validity)?;
+    }
+    Ok(folder.to_owned())
+}
+
+/// Submits the job, shows the run, and fetches what it leaves.
+async fn run(
+    plan: &Plan,
+    calls: &mpsc::Sender<Incoming>,
+    agents: &mut agents::Running,
+    signals: &mut StopSignals,
+) -> Result<RunResult, SimulateError> {
+    let operator = OperatorName::new(agents::OPERATOR)?;
+    let run = ask(calls, &operator, |reply| OperatorCall::Submit {
+        job: plan.job.text.clone(),
+        seed: plan.seed,
+        token: "simulation".to_owned(),
+        reply,
+    })
+    .await?;
+    let mut progress =
+        ask(calls, &operator, |reply| OperatorCall::Watch { run: run.clone(), reply }).await?;
+    let mut watching = Watching::new();
+    let cancel = || ask(calls, &operator, |reply| OperatorCall::Cancel { run: run.clone(), reply });
+    loop {
+        watching.show(&progress.borrow_and_update());
+        if progress.borrow().ending.is_some() {
+            break;
+        }
+        tokio::select! {
+            changed = progress.changed() => changed.map_err(|_| stopped())?,
+            exit = agents.exited() => agents.judge(&exit)?,
+            () = signals.next() => cancel().await?,
+        }
+    }
+    watching.finish();
+    ask(calls, &operator, |reply| OperatorCall::FetchResult { run, reply }).await
+}
+
+async fn ask<T>(
+    calls: &mpsc::Sender<Incoming>,
+    operator: &OperatorName,
+    call: impl FnOnce(oneshot::Sender<Result<T, Failure>>) -> OperatorCall,
+) -> Result<T, SimulateError> {
+    let (reply, answer) = oneshot::channel();
+    let call = Incoming::Operator { operator: operator.clone(), call: call(reply) };
+    calls.send(call).await.map_err(|_| stopped())?;
+    answer.await.map_err(|_| stopped())?.map_err(SimulateError::Coordinator)
+}
+
+fn stopped() -> SimulateError {
+    SimulateError::Coordinator(Failure {
+        code: "KDR-STOPPED".to_owned(),
+        text: "the coordinator stopped before the run had ended".to_owned(),
+    })
+}
+
+/// Moves what stays at each site into `OUT/sites/<name>`: a deployed site keeps it in its folder.
+fn keep_sites(
+    files: &[(SiteName, PathBuf)],
+    result: &RunResult,
+    home: &Path,
+    output: &Path,
+) -> Result<(), SimulateError> {
+    for (site, _) in files {
+        let kept = agents::folder(home, site).join("runs").join(result.run.as_str());
+        let target = output.join("sites").join(site.as_str());
+        let copied = std::fs::create_dir_all(&target).and_then(|()| copy(&kept, &target)).and_then(
+            |()| copy_file(&agents::folder(home, site).join("journal.jsonl"), &target),
+        );
+        copied.map_err(|source| SimulateError::File { path: target, source })?;
+    }
+    Ok(())
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    if !from.is_dir() {
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(from)? {
+        copy_file(&entry?.path(), to)?;
+    }
+    Ok(())
+}
+
+fn copy_file(from: &Path, folder: &Path) -> io::Result<()> {
+    match from.file_name() {
+        Some(name) if from.is_file() => std::fs::copy(from, folder.join(name)).map(drop),
+        _ => Ok(()),
+    }
+}

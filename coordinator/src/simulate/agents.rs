@@ -1,0 +1,257 @@
+//! The site agents of a simulation, as child processes that never outlive it.
+
+use protocol::document;
+use protocol::name::SiteName;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+use tokio::process::{Child, Command};
+use tokio::task::JoinSet;
+
+/// Who submits the job of a simulation.
+pub(super) const OPERATOR: &str = "simulation";
+/// What an agent may take to stop by itself.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Lines of an agent's log that an error shows.
+const LOG_LINES: usize = 8;
+/// What a simulated site allows; a policy file sets its own where it likes. The numbers stay at
+/// their defaults.
+const ALLOWED: [&str; 4] = ["operators", "methods", "outcomes", "features"];
+
+/// A site agent could not be started, or ended by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentsError {
+    /// The program is not there.
+    #[error("found no site agent at {}, wanted the program kindred-site-agent; name it with --site-agent", path.display())]
+    NoProgram {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// It could not be started, or its files not be written.
+    #[error("{} could not be used", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The agent ended by itself.
+    #[error("the agent of {site} ended with {status}:\n{log}")]
+    Ended {
+        /// The site.
+        site: String,
+        /// How.
+        status: ExitStatus,
+        /// The end of its log.
+        log: String,
+    },
+}
+
+/// Where the agents are and what they are told.
+pub(super) struct Agents {
+    pub(super) program: PathBuf,
+    pub(super) home: PathBuf,
+    pub(super) certificates: PathBuf,
+    pub(super) coordinator: String,
+    pub(super) policy: Option<String>,
+}
+
+/// Agents that run.
+pub(super) struct Running {
+    home: PathBuf,
+    exits: JoinSet<Exit>,
+    /// Each agent stops when its end of this closes.
+    stdin: Vec<tokio::process::ChildStdin>,
+}
+
+/// An agent that ended.
+#[derive(Debug)]
+pub(super) struct Exit {
+    site: SiteName,
+    status: io::Result<ExitStatus>,
+}
+
+/// The site agent's program: the one that was named, or the one beside this program.
+pub(super) fn program(named: Option<&Path>) -> Result<PathBuf, AgentsError> {
+    let path = match named {
+        Some(path) => path.to_owned(),
+        None => {
+            let own = std::env::current_exe().unwrap_or_default();
+            own.with_file_name(format!("kindred-site-agent{}", std::env::consts::EXE_SUFFIX))
+        }
+    };
+    if path.is_file() { Ok(path) } else { Err(AgentsError::NoProgram { path }) }
+}
+
+/// Folder of one simulated site.
+pub(super) fn folder(home: &Path, site: &SiteName) -> PathBuf {
+    home.join("sites").join(site.as_str())
+}
+
+/// Lets the site agent write synthetic patients; gives their folder.
+pub(super) async fn synthesise(
+    program: &Path,
+    home: &Path,
+    seed: u64,
+) -> Result<PathBuf, AgentsError> {
+    let out = home.join("data");
+    let seed = seed.to_string();
+    let mut command = Command::new(program);
+    command.args(["synthesise", "--seed", seed.as_str(), "--out"]).arg(&out);
+    output(command, program, "synthetic patients").await?;
+    Ok(out)
+}
+
+impl Agents {
+    /// Writes every site's configuration; gives the rules that are lower than their defaults.
+    pub(super) async fn prepare(
+        &self,
+        files: &[(SiteName, PathBuf)],
+    ) -> Result<Vec<String>, AgentsError> {
+        let mut lowered = Vec::new();
+        for (site, data) in files {
+            let folder = folder(&self.home, site);
+            let path = folder.join("site.toml");
+            std::fs::create_dir_all(&folder)
+                .and_then(|()| std::fs::write(&path, self.config(site, data)))
+                .map_err(|source| AgentsError::File { path: path.clone(), source })?;
+            if lowered.is_empty() {
+                let mut command = Command::new(&self.program);
+                command.args(["policy", "lowered", "--config"]).arg(&path);
+                let said = output(command, &self.program, site.as_str()).await?;
+                lowered = said.lines().map(|line| format!("At every site, {line}")).collect();
+            }
+        }
+        Ok(lowered)
+    }
+
+    /// Starts one agent a site.
+    pub(super) fn start(&self, files: &[(SiteName, PathBuf)]) -> Result<Running, AgentsError> {
+        let mut running =
+            Running { home: self.home.clone(), exits: JoinSet::new(), stdin: Vec::new() };
+        for (site, _) in files {
+            let folder = folder(&self.home, site);
+            let log = log_path(&self.home, site);
+            let file =
+                File::create(&log).map_err(|source| AgentsError::File { path: log, source })?;
+            let mut command = Command::new(&self.program);
+            command
+                .args(["serve", "--until-stdin-closes", "--config"])
+                .arg(folder.join("site.toml"))
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .stderr(file)
+                .kill_on_drop(true);
+            // Ctrl-C is for the simulation to judge; the agents stop when it lets go of them.
+            #[cfg(unix)]
+            command.process_group(0);
+            let mut child = command
+                .spawn()
+                .map_err(|source| AgentsError::File { path: self.program.clone(), source })?;
+            running.stdin.extend(child.stdin.take());
+            running.exits.spawn(exit(site.clone(), child));
+        }
+        Ok(running)
+    }
+
+    fn config(&self, site: &SiteName, data: &Path) -> String {
+        let name = data.to_string_lossy();
+        let kind = if name.ends_with(".parquet") { "parquet" } else { "csv" };
+        let credentials = self.certificates.join("sites").join(site.as_str());
+        let file = |name: &str| quoted(&credentials.join(name));
+        let mut policy = String::new();
+        let given = self.policy.as_deref().unwrap_or_default();
+        for key in ALLOWED.iter().filter(|key| !has_key(given, key)) {
+            let _ = writeln!(policy, "{key} = [\"*\"]");
+        }
+        format!(
+            "site = \"{site}\"\ncoordinator = \"{}\"\nfolder = \".\"\n\n\
+             [tls]\nca = {}\ncertificate = {}\nkey = {}\n\n\
+             [source]\nkind = \"{kind}\"\npath = {}\n\n[policy]\n{policy}{given}\n",
+            self.coordinator,
+            file("ca.pem"),
+            file("certificate.pem"),
+            file("key.pem"),
+            quoted(data),
+        )
+    }
+}
+
+impl Running {
+    /// Waits until an agent ends; for ever where all have.
+    pub(super) async fn exited(&mut self) -> Exit {
+        match self.exits.join_next().await {
+            Some(Ok(exit)) => exit,
+            _ => std::future::pending().await,
+        }
+    }
+
+    /// An agent that says that it cannot go on ends the simulation; one that was killed does not:
+    /// the run goes on without it as its job allows.
+    pub(super) fn judge(&self, exit: &Exit) -> Result<(), AgentsError> {
+        let path = log_path(&self.home, &exit.site);
+        match &exit.status {
+            Ok(status) if status.code().is_some_and(|code| code != 0) => {
+                let log = std::fs::read_to_string(path).unwrap_or_default();
+                let lines: Vec<&str> = log.lines().collect();
+                let log = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
+                Err(AgentsError::Ended { site: exit.site.to_string(), status: *status, log })
+            }
+            Ok(status) => {
+                eprintln!("note: the agent of {} ended with {status}", exit.site);
+                Ok(())
+            }
+            Err(error) => {
+                let source = io::Error::new(error.kind(), error.to_string());
+                Err(AgentsError::File { path, source })
+            }
+        }
+    }
+
+    /// Lets every agent stop, and kills those that do not in time.
+    pub(super) async fn stop(mut self) {
+        self.stdin.clear();
+        let all = async { while self.exits.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(STOP_TIMEOUT, all).await;
+        self.exits.shutdown().await;
+    }
+}
+
+async fn exit(site: SiteName, mut child: Child) -> Exit {
+    let status = child.wait().await;
+    Exit { site, status }
+}
+
+async fn output(mut command: Command, program: &Path, what: &str) -> Result<String, AgentsError> {
+    let done = command.kill_on_drop(true).output().await;
+    let done = done.map_err(|source| AgentsError::File { path: program.to_owned(), source })?;
+    if done.status.success() {
+        return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
+    }
+    let log = String::from_utf8_lossy(&done.stderr).trim_end().to_owned();
+    Err(AgentsError::Ended { site: what.to_owned(), status: done.status, log })
+}
+
+fn log_path(home: &Path, site: &SiteName) -> PathBuf {
+    folder(home, site).join("agent.log")
+}
+
+/// Whether a policy file sets `key`. A file that is no TOML is the agent's to complain about.
+fn has_key(text: &str, key: &str) -> bool {
+    let mut found = false;
+    let _ = document::read(text, |root| {
+        found = root.has(key);
+        Some(())
+    });
+    found
+}
+
+/// A path as a TOML string.
+fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{text}\"")
+}

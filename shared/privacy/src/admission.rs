@@ -1,0 +1,228 @@
+//! The first two doors: what a job asks, and what the cohort is.
+
+use crate::gate::Gate;
+use crate::policy::{Allowed, Policy};
+
+/// What a job asks of a site, as far as a policy judges it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobFacts {
+    /// The operator who submitted it, from their certificate.
+    pub operator: String,
+    /// The method.
+    pub method: String,
+    /// The columns of the outcome; two for survival.
+    pub outcomes: Vec<String>,
+    /// The features.
+    pub features: Vec<String>,
+    /// Whether it asks for second moments.
+    pub second_moments: bool,
+    /// Rounds of the run at most.
+    pub round_limit: u64,
+}
+
+/// What a site knows of a cohort that it has read, and of earlier runs on it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CohortFacts {
+    /// Patients.
+    pub patients: u64,
+    /// Patients of each outcome class (for survival: censored, events); empty for a number.
+    pub classes: Vec<u64>,
+    /// Other runs on the same cohort so far.
+    pub runs_before: u64,
+    /// Rounds of those other runs.
+    pub rounds_before: u64,
+    /// Rounds that this run has released already, before the site was started again.
+    pub rounds_of_run: u64,
+    /// The smallest number of patients by which the cohort differs from another one that was
+    /// released earlier; none where there is no other.
+    pub difference: Option<u64>,
+}
+
+/// A policy's no.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{rule}: {text}")]
+pub struct Refusal {
+    /// The rule, as site.toml names it; several, separated by `, `, where several say no.
+    pub rule: String,
+    /// What was asked and what the rule allows.
+    pub text: String,
+}
+
+/// A job that a policy admits. Its cohort has still to be judged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Admission {
+    policy: Policy,
+    round_limit: u64,
+    second_moments: bool,
+}
+
+impl Refusal {
+    pub(crate) fn new(rule: &str, text: String) -> Self {
+        Self {
+            rule: rule.to_owned(),
+            text,
+        }
+    }
+
+    /// All as one, or none.
+    fn all(refusals: &[Self]) -> Option<Self> {
+        let join = |part: fn(&Self) -> &str, separator| {
+            let parts: Vec<&str> = refusals.iter().map(part).collect();
+            parts.join(separator)
+        };
+        (!refusals.is_empty()).then(|| Self {
+            rule: join(|refusal| &refusal.rule, ", "),
+            text: join(|refusal| &refusal.text, "; "),
+        })
+    }
+}
+
+pub(crate) fn admit(policy: &Policy, job: &JobFacts) -> Result<Admission, Refusal> {
+    match Refusal::all(&refusals(policy, job)) {
+        Some(refusal) => Err(refusal),
+        None => Ok(Admission {
+            policy: policy.clone(),
+            round_limit: job.round_limit,
+            second_moments: job.second_moments,
+        }),
+    }
+}
+
+pub(crate) fn refusals(policy: &Policy, job: &JobFacts) -> Vec<Refusal> {
+    let rules = policy.rules();
+    let operator = std::slice::from_ref(&job.operator);
+    let method = std::slice::from_ref(&job.method);
+    let lists: [(&str, &str, &Allowed, &[String]); 4] = [
+        ("operators", "the operator", &rules.operators, operator),
+        ("methods", "the method", &rules.methods, method),
+        ("outcomes", "the outcome", &rules.outcomes, &job.outcomes),
+        ("features", "the features", &rules.features, &job.features),
+    ];
+    let mut refusals: Vec<Refusal> = lists
+        .into_iter()
+        .filter_map(|(rule, what, allowed, asked)| unlisted(rule, what, allowed, asked))
+        .collect();
+    if job.second_moments && !rules.second_moments {
+        let text = "the job asks for the second moments of the patients (a pooled correlation), \
+                    which the site does not allow";
+        refusals.push(Refusal::new("second_moments", text.to_owned()));
+    }
+    if rules.runs_per_cohort_max == 0 {
+        let text = "the job asks for a run, the site allows none";
+        refusals.push(Refusal::new("runs_per_cohort_max", text.to_owned()));
+    }
+    if job.round_limit > rules.rounds_per_cohort_max {
+        let text = format!(
+            "the job asks for up to {} rounds, the site allows {}",
+            job.round_limit, rules.rounds_per_cohort_max
+        );
+        refusals.push(Refusal::new("rounds_per_cohort_max", text));
+    }
+    refusals
+}
+
+fn unlisted(rule: &str, what: &str, allowed: &Allowed, asked: &[String]) -> Option<Refusal> {
+    let missing: Vec<String> = asked
+        .iter()
+        .filter(|name| !allowed.allows(name))
+        .map(|name| format!("{name:?}"))
+        .collect();
+    let text = || {
+        format!(
+            "the job asks for {what} {}, the site allows {allowed}",
+            missing.join(", ")
+        )
+    };
+    (!missing.is_empty()).then(|| Refusal::new(rule, text()))
+}
+
+impl Admission {
+    /// The second door: judges the cohort, before anything is computed.
+    ///
+    /// # Errors
+    /// One [`Refusal`] that names every rule against the cohort. It tells the coordinator less
+    /// than the cohort's numbers: minima, never the counts that fell below them.
+    pub fn cohort(&self, cohort: &CohortFacts) -> Result<Gate, Refusal> {
+        let mut refusals = self.too_few(cohort);
+        refusals.extend(self.too_often(cohort));
+        match Refusal::all(&refusals) {
+            Some(refusal) => Err(refusal),
+            None => Ok(Gate::open(
+                self.policy.clone(),
+                cohort,
+                self.round_limit.saturating_sub(cohort.rounds_of_run),
+                self.second_moments,
+            )),
+        }
+    }
+
+    fn too_few(&self, cohort: &CohortFacts) -> Vec<Refusal> {
+        let rules = self.policy.rules();
+        let mut refusals = Vec::new();
+        // Below the cell minimum the cohort itself would be a cell that is withheld.
+        for (rule, minimum) in [
+            ("patients_min", rules.patients_min),
+            ("cell_min", rules.cell_min),
+        ] {
+            if cohort.patients < minimum {
+                let text = format!("the cohort has fewer than the {minimum} patients required");
+                refusals.push(Refusal::new(rule, text));
+                break;
+            }
+        }
+        let minimum = rules.class_patients_min;
+        let small = cohort
+            .classes
+            .iter()
+            .filter(|class| **class < minimum)
+            .count();
+        if small > 0 {
+            let text = format!(
+                "{small} of the {} outcome classes have fewer than the {minimum} patients required",
+                cohort.classes.len()
+            );
+            refusals.push(Refusal::new("class_patients_min", text));
+        }
+        refusals
+    }
+
+    fn too_often(&self, cohort: &CohortFacts) -> Vec<Refusal> {
+        let rules = self.policy.rules();
+        let mut refusals = Vec::new();
+        if cohort.runs_before >= rules.runs_per_cohort_max {
+            let text = format!(
+                "this cohort has served {} runs, the site allows {}",
+                cohort.runs_before, rules.runs_per_cohort_max
+            );
+            refusals.push(Refusal::new("runs_per_cohort_max", text));
+        }
+        if cohort.rounds_before.saturating_add(self.round_limit) > rules.rounds_per_cohort_max {
+            let text = format!(
+                "this cohort has served {} rounds and the job asks for up to {}, the site allows {}",
+                cohort.rounds_before, self.round_limit, rules.rounds_per_cohort_max
+            );
+            refusals.push(Refusal::new("rounds_per_cohort_max", text));
+        }
+        let minimum = rules.cohort_difference_min;
+        if cohort
+            .difference
+            .is_some_and(|difference| (1..minimum).contains(&difference))
+        {
+            let text = format!(
+                "the cohort differs from an earlier one by fewer than {minimum} patients, so that \
+                 two results would tell of single patients"
+            );
+            refusals.push(Refusal::new("cohort_difference_min", text));
+        }
+        refusals
+    }
+}
+
+impl std::fmt::Debug for CohortFacts {
+    /// Nothing of the cohort: a count below a minimum must not reach a log.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("CohortFacts")
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,134 @@
+//! Which patients a cohort has, so that the site can tell cohorts apart without keeping who is in
+//! them.
+
+use sha2::{Digest, Sha256};
+
+/// A site's secret: without it, a fingerprint cannot be matched to a list of patients.
+#[derive(Clone)]
+pub struct FingerprintKey([u8; 32]);
+
+/// The keyed digests of a cohort's patients, sorted. Kept at the site, never released.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Fingerprint {
+    digests: Vec<u64>,
+}
+
+/// Stored bytes are no fingerprint.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("found {found} bytes, wanted sorted digests of 8 bytes each")]
+pub struct FingerprintError {
+    /// Bytes that were found.
+    pub found: usize,
+}
+
+impl FingerprintKey {
+    /// A key of 32 random bytes.
+    #[must_use]
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl Fingerprint {
+    /// The fingerprint of the patients named by `identifiers`, in any order: the patient id, or the
+    /// whole row of the source where a site has none. Rows that repeat count as often as they do.
+    pub fn new<I: AsRef<[u8]>>(
+        key: &FingerprintKey,
+        identifiers: impl IntoIterator<Item = I>,
+    ) -> Self {
+        let mut digests: Vec<u64> = identifiers
+            .into_iter()
+            .map(|identifier| {
+                let digest = Sha256::new()
+                    .chain_update(key.0)
+                    .chain_update(identifier.as_ref())
+                    .finalize();
+                let mut first = [0; 8];
+                first.copy_from_slice(&digest[..8]);
+                u64::from_be_bytes(first)
+            })
+            .collect();
+        digests.sort_unstable();
+        Self { digests }
+    }
+
+    /// Patients.
+    #[must_use]
+    pub fn patients(&self) -> u64 {
+        self.digests.len() as u64
+    }
+
+    /// The cohort's name at this site: equal patients, equal name. 64 hexadecimal digits.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        Sha256::digest(self.to_bytes())
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+
+    /// Patients that are in one of the two cohorts and not in the other.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> u64 {
+        let (mut own, mut others) = (
+            self.digests.iter().peekable(),
+            other.digests.iter().peekable(),
+        );
+        let mut difference = 0;
+        while let (Some(a), Some(b)) = (own.peek(), others.peek()) {
+            match a.cmp(b) {
+                std::cmp::Ordering::Equal => {
+                    own.next();
+                    others.next();
+                }
+                std::cmp::Ordering::Less => {
+                    own.next();
+                    difference += 1;
+                }
+                std::cmp::Ordering::Greater => {
+                    others.next();
+                    difference += 1;
+                }
+            }
+        }
+        difference + (own.count() + others.count()) as u64
+    }
+
+    /// The bytes to keep: sorted digests, 8 bytes each, most significant first.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.digests
+            .iter()
+            .flat_map(|digest| digest.to_be_bytes())
+            .collect()
+    }
+
+    /// Reads what [`Fingerprint::to_bytes`] gave.
+    ///
+    /// # Errors
+    /// [`FingerprintError`] where the bytes are none.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, FingerprintError> {
+        let (chunks, rest) = bytes.as_chunks::<8>();
+        let digests: Vec<u64> = chunks
+            .iter()
+            .map(|chunk| u64::from_be_bytes(*chunk))
+            .collect();
+        if rest.is_empty() && digests.is_sorted() {
+            Ok(Self { digests })
+        } else {
+            Err(FingerprintError { found: bytes.len() })
+        }
+    }
+}
+
+impl std::fmt::Debug for FingerprintKey {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("FingerprintKey(..)")
+    }
+}
+
+impl std::fmt::Debug for Fingerprint {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Fingerprint(..)")
+    }
+}

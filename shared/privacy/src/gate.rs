@@ -1,0 +1,231 @@
+//! The third door: every message, one by one.
+
+use crate::admission::{CohortFacts, Refusal};
+use crate::cells;
+use crate::policy::Policy;
+use crate::released::{Disclosure, Released};
+
+/// What a message carries of a cohort, as far as a rule judges it.
+pub enum Content<'message> {
+    /// Nothing: a refusal, a problem, a mere "ready".
+    Notice,
+    /// The cohort's size and the sizes of its classes.
+    Cohort {
+        /// Patients.
+        patients: u64,
+        /// Patients of each class; empty where the message tells none.
+        classes: &'message [u64],
+    },
+    /// Moments of features, each over the whole cohort.
+    Columns {
+        /// Patients of the cohort.
+        patients: u64,
+        /// One a feature.
+        columns: Vec<Column<'message>>,
+    },
+    /// Second moments X'X (d x d) of the patients.
+    SecondMoments,
+    /// One round's local update of a model, fitted to the whole cohort.
+    LocalUpdate,
+    /// Tables of patients by right and predicted class; a rule sets to none what it withholds.
+    Tables(Vec<&'message mut Option<Vec<Vec<u64>>>>),
+    /// A regression with so many free parameters.
+    Regression {
+        /// Its free parameters.
+        parameters: u64,
+    },
+    /// A tree.
+    Tree {
+        /// Patients in its smallest terminal node.
+        terminal_node_patients: u64,
+    },
+}
+
+/// The moments of one feature.
+pub enum Column<'message> {
+    /// Sums over the values present.
+    Numeric {
+        /// Values present.
+        count: &'message mut u64,
+        /// Their sum.
+        sum: &'message mut f64,
+        /// The sum of their squares.
+        sum_squares: &'message mut f64,
+        /// Values missing.
+        missing: &'message mut u64,
+    },
+    /// A table of patients by level.
+    Categorical {
+        /// Patients at each level.
+        counts: &'message mut [u64],
+        /// Values missing.
+        missing: &'message mut u64,
+    },
+}
+
+/// An admitted job on an admitted cohort: the only maker of [`Released`] messages that carry
+/// anything of it.
+pub struct Gate {
+    policy: Policy,
+    patients: u64,
+    classes: Vec<u64>,
+    rounds_left: u64,
+    second_moments: bool,
+}
+
+impl Gate {
+    pub(crate) fn open(
+        policy: Policy,
+        cohort: &CohortFacts,
+        rounds_left: u64,
+        second_moments: bool,
+    ) -> Self {
+        Self {
+            policy,
+            patients: cohort.patients,
+            classes: cohort.classes.clone(),
+            rounds_left,
+            second_moments,
+        }
+    }
+
+    /// Clears one message: counts under `cell_min` are withheld, and what no rule allows is refused.
+    ///
+    /// Withheld in moments means rounded to 0 or `cell_min`, whichever is nearer, with the largest
+    /// count of the same feature taking up the difference, so that counts still add up to the
+    /// cohort; sums over fewer than `patients_min` values are left out, as if all were missing.
+    /// Withheld in an evaluation means that the whole table is left out.
+    ///
+    /// # Errors
+    /// A [`Refusal`] that names the rule.
+    pub fn release<T: Disclosure>(&mut self, mut message: T) -> Result<Released<T>, Refusal> {
+        match message.content() {
+            Content::Notice => {}
+            Content::Cohort { patients, classes } => self.same_cohort(patients, classes)?,
+            Content::Columns { patients, columns } => {
+                self.same_cohort(patients, &[])?;
+                for column in columns {
+                    self.withhold(column)?;
+                }
+            }
+            Content::SecondMoments => self.second_moments()?,
+            Content::LocalUpdate => self.round()?,
+            Content::Tables(tables) => {
+                let minimum = self.policy.rules().cell_min;
+                for table in tables {
+                    if table
+                        .iter()
+                        .flatten()
+                        .flatten()
+                        .any(|cell| cells::is_small(*cell, minimum))
+                    {
+                        *table = None;
+                    }
+                }
+            }
+            Content::Regression { parameters } => self.regression(parameters)?,
+            Content::Tree {
+                terminal_node_patients,
+            } => self.tree(terminal_node_patients)?,
+        }
+        Ok(Released::cleared(message))
+    }
+
+    /// Rounds that may still be released.
+    #[must_use]
+    pub fn rounds_left(&self) -> u64 {
+        self.rounds_left
+    }
+
+    /// What was judged at the second door must be what leaves at the third.
+    fn same_cohort(&self, patients: u64, classes: &[u64]) -> Result<(), Refusal> {
+        if patients == self.patients && (classes.is_empty() || classes == self.classes) {
+            return Ok(());
+        }
+        let text = "the message tells of another cohort than the one that was admitted";
+        Err(Refusal::new("patients_min", text.to_owned()))
+    }
+
+    fn withhold(&self, column: Column<'_>) -> Result<(), Refusal> {
+        let rules = self.policy.rules();
+        let told = match &column {
+            Column::Numeric { count, missing, .. } => count.checked_add(**missing),
+            Column::Categorical { counts, missing } => counts
+                .iter()
+                .try_fold(**missing, |sum, count| sum.checked_add(*count)),
+        };
+        if told != Some(self.patients) {
+            let text = "the counts of a feature do not add up to the admitted cohort";
+            return Err(Refusal::new("cell_min", text.to_owned()));
+        }
+        match column {
+            Column::Categorical { counts, missing } => {
+                cells::withhold_levels(counts, missing, rules.cell_min);
+            }
+            Column::Numeric {
+                count,
+                sum,
+                sum_squares,
+                missing,
+            } => {
+                let mut sums = cells::Sums {
+                    count: *count,
+                    sum: *sum,
+                    sum_squares: *sum_squares,
+                    missing: *missing,
+                };
+                cells::withhold_sums(&mut sums, rules.patients_min, rules.cell_min);
+                (*count, *sum) = (sums.count, sums.sum);
+                (*sum_squares, *missing) = (sums.sum_squares, sums.missing);
+            }
+        }
+        Ok(())
+    }
+
+    fn second_moments(&self) -> Result<(), Refusal> {
+        if self.second_moments {
+            return Ok(());
+        }
+        let text = "second moments were not asked for when the job was admitted";
+        Err(Refusal::new("second_moments", text.to_owned()))
+    }
+
+    fn round(&mut self) -> Result<(), Refusal> {
+        let Some(left) = self.rounds_left.checked_sub(1) else {
+            let text = "the rounds that were admitted with the job are used up";
+            return Err(Refusal::new("rounds_per_cohort_max", text.to_owned()));
+        };
+        self.rounds_left = left;
+        Ok(())
+    }
+
+    #[allow(clippy::cast_precision_loss)] // exact below 2^53
+    fn regression(&self, parameters: u64) -> Result<(), Refusal> {
+        let maximum = self.policy.rules().parameters_per_patient_max;
+        if parameters as f64 <= maximum * self.patients as f64 {
+            return Ok(());
+        }
+        let text = format!(
+            "the regression has {parameters} free parameters on {} patients, the site allows \
+             {maximum} a patient",
+            self.patients
+        );
+        Err(Refusal::new("parameters_per_patient_max", text))
+    }
+
+    fn tree(&self, terminal_node_patients: u64) -> Result<(), Refusal> {
+        let minimum = self.policy.rules().terminal_node_min;
+        if terminal_node_patients >= minimum {
+            return Ok(());
+        }
+        let text = format!("the tree has a terminal node of fewer than {minimum} patients");
+        Err(Refusal::new("terminal_node_min", text))
+    }
+}
+
+impl std::fmt::Debug for Gate {
+    /// Nothing of the cohort.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Gate").finish_non_exhaustive()
+    }
+}

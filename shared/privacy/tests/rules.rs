@@ -1,0 +1,653 @@
+//! What may leave a site: closed by default, every rule by its name, nothing below a minimum.
+
+use privacy::{
+    Allowed, CohortFacts, Column, Content, Disclosure, Fingerprint, FingerprintKey, Gate, JobFacts,
+    Notice, Policy, Refusal, Released, Rules,
+};
+use proptest::prelude::*;
+
+/// A message with every kind of content, as a test needs it.
+#[derive(Clone, Debug, PartialEq)]
+enum Message {
+    Ready,
+    Cohort(u64, Vec<u64>),
+    Numeric {
+        patients: u64,
+        count: u64,
+        sum: f64,
+        sum_squares: f64,
+        missing: u64,
+    },
+    Levels {
+        patients: u64,
+        counts: Vec<u64>,
+        missing: u64,
+    },
+    SecondMoments,
+    Update,
+    Tables(Vec<Option<Vec<Vec<u64>>>>),
+    Regression(u64),
+    Tree(u64),
+}
+
+impl Disclosure for Message {
+    fn kind(&self) -> &'static str {
+        "message"
+    }
+
+    fn shape(&self) -> String {
+        String::new()
+    }
+
+    fn content(&mut self) -> Content<'_> {
+        match self {
+            Self::Ready => Content::Notice,
+            Self::Cohort(patients, classes) => Content::Cohort {
+                patients: *patients,
+                classes,
+            },
+            Self::Numeric {
+                patients,
+                count,
+                sum,
+                sum_squares,
+                missing,
+            } => Content::Columns {
+                patients: *patients,
+                columns: vec![Column::Numeric {
+                    count,
+                    sum,
+                    sum_squares,
+                    missing,
+                }],
+            },
+            Self::Levels {
+                patients,
+                counts,
+                missing,
+            } => Content::Columns {
+                patients: *patients,
+                columns: vec![Column::Categorical { counts, missing }],
+            },
+            Self::SecondMoments => Content::SecondMoments,
+            Self::Update => Content::LocalUpdate,
+            Self::Tables(tables) => Content::Tables(tables.iter_mut().collect()),
+            Self::Regression(parameters) => Content::Regression {
+                parameters: *parameters,
+            },
+            Self::Tree(patients) => Content::Tree {
+                terminal_node_patients: *patients,
+            },
+        }
+    }
+}
+
+fn open_lists() -> Rules {
+    Rules {
+        operators: Allowed::listed(["alice"]),
+        methods: Allowed::listed(["unpsl"]),
+        outcomes: Allowed::listed(["disease"]),
+        features: Allowed::listed(["age", "chol"]),
+        ..Rules::default()
+    }
+}
+
+fn job() -> JobFacts {
+    JobFacts {
+        operator: "alice".to_owned(),
+        method: "unpsl".to_owned(),
+        outcomes: vec!["disease".to_owned()],
+        features: vec!["age".to_owned(), "chol".to_owned()],
+        second_moments: false,
+        round_limit: 100,
+    }
+}
+
+fn cohort(patients: u64) -> CohortFacts {
+    CohortFacts {
+        patients,
+        classes: vec![patients / 2, patients - patients / 2],
+        runs_before: 0,
+        rounds_before: 0,
+        rounds_of_run: 0,
+        difference: None,
+    }
+}
+
+fn policy(rules: Rules) -> Policy {
+    Policy::new(rules).unwrap()
+}
+
+fn gate(patients: u64) -> Gate {
+    policy(open_lists())
+        .admit(&job())
+        .unwrap()
+        .cohort(&cohort(patients))
+        .unwrap()
+}
+
+fn released(patients: u64, message: Message) -> Message {
+    gate(patients).release(message).unwrap().into_value()
+}
+
+#[test]
+fn a_policy_without_a_word_refuses_by_each_of_its_four_lists() {
+    let refusals = Policy::default().refusals(&job());
+    let rules: Vec<&str> = refusals
+        .iter()
+        .map(|refusal| refusal.rule.as_str())
+        .collect();
+    assert_eq!(rules, ["operators", "methods", "outcomes", "features"]);
+    let refusal = Policy::default().admit(&job()).unwrap_err();
+    assert_eq!(refusal.rule, "operators, methods, outcomes, features");
+    assert!(
+        refusal
+            .text
+            .contains("the operator \"alice\", the site allows none"),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn each_list_that_is_unset_refuses_alone_and_by_its_name() {
+    type Unset = fn(&mut Rules);
+    let table: [(&str, &str, Unset); 4] = [
+        ("operators", "\"alice\"", |rules| {
+            rules.operators = Allowed::nothing()
+        }),
+        ("methods", "\"unpsl\"", |rules| {
+            rules.methods = Allowed::nothing()
+        }),
+        ("outcomes", "\"disease\"", |rules| {
+            rules.outcomes = Allowed::nothing()
+        }),
+        ("features", "\"age\", \"chol\"", |rules| {
+            rules.features = Allowed::nothing()
+        }),
+    ];
+    for (rule, asked, unset) in table {
+        let mut rules = open_lists();
+        unset(&mut rules);
+        let refusal = policy(rules).admit(&job()).unwrap_err();
+        assert_eq!(refusal.rule, rule);
+        assert!(refusal.text.contains(asked), "{refusal}");
+    }
+}
+
+#[test]
+fn only_what_is_not_listed_is_named() {
+    let mut asked = job();
+    asked.features.push("ssn".to_owned());
+    let refusal = policy(open_lists()).admit(&asked).unwrap_err();
+    let text = "the job asks for the features \"ssn\", the site allows \"age\", \"chol\"";
+    assert_eq!(
+        refusal,
+        Refusal {
+            rule: "features".to_owned(),
+            text: text.to_owned()
+        }
+    );
+    let star = Rules {
+        features: Allowed::listed(["*"]),
+        ..open_lists()
+    };
+    assert!(policy(star).admit(&asked).is_ok());
+}
+
+#[test]
+fn what_is_asked_beyond_a_limit_is_refused_before_the_cohort_is_read() {
+    let asked = JobFacts {
+        second_moments: true,
+        round_limit: 2_001,
+        ..job()
+    };
+    let refusal = policy(open_lists()).admit(&asked).unwrap_err();
+    assert_eq!(refusal.rule, "second_moments, rounds_per_cohort_max");
+    let none = Rules {
+        runs_per_cohort_max: 0,
+        ..open_lists()
+    };
+    assert_eq!(
+        policy(none).admit(&job()).unwrap_err().rule,
+        "runs_per_cohort_max"
+    );
+}
+
+#[test]
+fn each_rule_of_a_cohort_refuses_by_its_name_and_at_its_border() {
+    let admission = policy(open_lists()).admit(&job()).unwrap();
+    let fine = cohort(20);
+    assert!(admission.cohort(&fine).is_ok());
+    let table = [
+        (
+            "patients_min",
+            CohortFacts {
+                patients: 9,
+                classes: vec![],
+                ..fine.clone()
+            },
+        ),
+        (
+            "class_patients_min",
+            CohortFacts {
+                classes: vec![9, 11],
+                ..fine.clone()
+            },
+        ),
+        (
+            "class_patients_min",
+            CohortFacts {
+                classes: vec![0, 20],
+                ..fine.clone()
+            },
+        ),
+        (
+            "runs_per_cohort_max",
+            CohortFacts {
+                runs_before: 20,
+                ..fine.clone()
+            },
+        ),
+        (
+            "rounds_per_cohort_max",
+            CohortFacts {
+                rounds_before: 1_901,
+                ..fine.clone()
+            },
+        ),
+        (
+            "cohort_difference_min",
+            CohortFacts {
+                difference: Some(1),
+                ..fine.clone()
+            },
+        ),
+        (
+            "cohort_difference_min",
+            CohortFacts {
+                difference: Some(9),
+                ..fine.clone()
+            },
+        ),
+    ];
+    for (rule, facts) in table {
+        assert_eq!(admission.cohort(&facts).unwrap_err().rule, rule);
+    }
+    let at_border = [
+        CohortFacts {
+            patients: 10,
+            classes: vec![],
+            ..fine.clone()
+        },
+        CohortFacts {
+            runs_before: 19,
+            rounds_before: 1_900,
+            ..fine.clone()
+        },
+        CohortFacts {
+            difference: Some(10),
+            ..fine.clone()
+        },
+        CohortFacts {
+            difference: Some(0),
+            ..fine
+        },
+    ];
+    for facts in at_border {
+        assert!(admission.cohort(&facts).is_ok());
+    }
+}
+
+#[test]
+fn a_refused_cohort_does_not_tell_its_counts() {
+    let facts = CohortFacts {
+        classes: vec![7, 13],
+        ..cohort(20)
+    };
+    let refusal = policy(open_lists())
+        .admit(&job())
+        .unwrap()
+        .cohort(&facts)
+        .unwrap_err();
+    assert!(
+        !refusal.text.contains('7') && !refusal.text.contains("13"),
+        "{refusal}"
+    );
+    assert!(!format!("{facts:?}").contains('7'));
+}
+
+#[test]
+fn a_cohort_below_the_cell_minimum_is_refused_where_the_cohort_minimum_was_lowered() {
+    let rules = Rules {
+        patients_min: 3,
+        class_patients_min: 0,
+        ..open_lists()
+    };
+    let admission = policy(rules).admit(&job()).unwrap();
+    assert_eq!(admission.cohort(&cohort(9)).unwrap_err().rule, "cell_min");
+}
+
+#[test]
+fn a_round_beyond_those_admitted_does_not_leave() {
+    let admission = policy(open_lists())
+        .admit(&JobFacts {
+            round_limit: 3,
+            ..job()
+        })
+        .unwrap();
+    let mut gate = admission
+        .cohort(&CohortFacts {
+            rounds_of_run: 1,
+            ..cohort(20)
+        })
+        .unwrap();
+    assert_eq!(gate.rounds_left(), 2);
+    assert!(gate.release(Message::Update).is_ok());
+    assert!(gate.release(Message::Update).is_ok());
+    assert_eq!(
+        gate.release(Message::Update).unwrap_err().rule,
+        "rounds_per_cohort_max"
+    );
+    assert!(gate.release(Message::Ready).is_ok());
+}
+
+#[test]
+fn what_was_not_admitted_does_not_leave() {
+    let table = [
+        ("patients_min", Message::Cohort(99, vec![50, 49])),
+        ("patients_min", Message::Cohort(100, vec![40, 60])),
+        (
+            "cell_min",
+            Message::Levels {
+                patients: 100,
+                counts: vec![50, 49],
+                missing: 0,
+            },
+        ),
+        (
+            "cell_min",
+            Message::Levels {
+                patients: 100,
+                counts: vec![u64::MAX, 101],
+                missing: 0,
+            },
+        ),
+        ("second_moments", Message::SecondMoments),
+        ("parameters_per_patient_max", Message::Regression(34)),
+        ("terminal_node_min", Message::Tree(9)),
+    ];
+    for (rule, message) in table {
+        assert_eq!(gate(100).release(message).unwrap_err().rule, rule);
+    }
+    for message in [
+        Message::Cohort(100, vec![50, 50]),
+        Message::Regression(33),
+        Message::Tree(10),
+    ] {
+        assert_eq!(released(100, message.clone()), message);
+    }
+}
+
+#[test]
+fn small_levels_become_none_or_the_minimum_and_the_largest_takes_up_the_difference() {
+    // By hand: 4 is nearer to 0, 5 to 10; the totals stay.
+    let table = [
+        ((vec![4, 4, 17, 98], 0), (vec![0, 0, 17, 106], 0)),
+        ((vec![166, 18, 117], 2), (vec![168, 18, 117], 0)),
+        ((vec![5, 100, 200], 9), (vec![10, 100, 194], 10)),
+        ((vec![0, 0, 50], 0), (vec![0, 0, 50], 0)),
+        ((vec![1, 2, 0], 100), (vec![0, 0, 0], 103)),
+        ((vec![7, 7, 7], 0), (vec![11, 10, 0], 0)),
+        ((vec![9, 9, 9, 9], 0), (vec![16, 10, 10, 0], 0)),
+        ((vec![5, 5], 0), (vec![10, 0], 0)),
+    ];
+    for ((counts, missing), (wanted, wanted_missing)) in table {
+        let patients = counts.iter().sum::<u64>() + missing;
+        let rules = Rules {
+            class_patients_min: 0,
+            ..open_lists()
+        };
+        let admission = policy(rules).admit(&job()).unwrap();
+        let mut gate = admission.cohort(&cohort(patients)).unwrap();
+        let message = Message::Levels {
+            patients,
+            counts,
+            missing,
+        };
+        let wanted = Message::Levels {
+            patients,
+            counts: wanted,
+            missing: wanted_missing,
+        };
+        assert_eq!(gate.release(message).unwrap().into_value(), wanted);
+    }
+}
+
+#[test]
+fn sums_over_few_values_are_left_out_and_whole_columns_are_kept() {
+    let few = Message::Numeric {
+        patients: 294,
+        count: 3,
+        sum: 2.0,
+        sum_squares: 4.0,
+        missing: 291,
+    };
+    let none = Message::Numeric {
+        patients: 294,
+        count: 0,
+        sum: 0.0,
+        sum_squares: 0.0,
+        missing: 294,
+    };
+    assert_eq!(released(294, few), none);
+    assert_eq!(released(294, none.clone()), none);
+    let whole = Message::Numeric {
+        patients: 30,
+        count: 30,
+        sum: 61.5,
+        sum_squares: 300.0,
+        missing: 0,
+    };
+    assert_eq!(released(30, whole.clone()), whole);
+    let half = Message::Numeric {
+        patients: 30,
+        count: 15,
+        sum: 61.5,
+        sum_squares: 300.0,
+        missing: 15,
+    };
+    assert_eq!(released(30, half.clone()), half);
+}
+
+#[test]
+fn a_few_missing_numbers_stand_at_the_mean_rounded_as_the_values_are() {
+    // 28 whole numbers with the mean 131.25: two more of 131, not of 131.25.
+    let sums = Message::Numeric {
+        patients: 30,
+        count: 28,
+        sum: 3_675.0,
+        sum_squares: 490_000.0,
+        missing: 2,
+    };
+    let wanted = Message::Numeric {
+        patients: 30,
+        count: 30,
+        sum: 3_675.0 + 2.0 * 131.0,
+        sum_squares: 490_000.0 + 2.0 * 131.0 * 131.0,
+        missing: 0,
+    };
+    assert_eq!(released(30, sums), wanted);
+}
+
+#[test]
+fn the_sum_of_a_yes_or_no_is_a_count_and_is_withheld_like_one() {
+    // Coded 0 and 1, then 1 and 2: four of 100 say yes.
+    let coded_0_1 = Message::Numeric {
+        patients: 100,
+        count: 100,
+        sum: 4.0,
+        sum_squares: 4.0,
+        missing: 0,
+    };
+    let nobody = Message::Numeric {
+        patients: 100,
+        count: 100,
+        sum: 0.0,
+        sum_squares: 0.0,
+        missing: 0,
+    };
+    assert_eq!(released(100, coded_0_1), nobody);
+    let coded_1_2 = Message::Numeric {
+        patients: 100,
+        count: 100,
+        sum: 96.0 + 8.0,
+        sum_squares: 96.0 + 16.0,
+        missing: 0,
+    };
+    let all_one = Message::Numeric {
+        patients: 100,
+        count: 100,
+        sum: 100.0,
+        sum_squares: 100.0,
+        missing: 0,
+    };
+    assert_eq!(released(100, coded_1_2), all_one);
+}
+
+#[test]
+fn a_table_with_one_small_cell_is_withheld_whole() {
+    let fine = Some(vec![vec![40, 10], vec![0, 50]]);
+    let small = Some(vec![vec![41, 9], vec![10, 40]]);
+    let message = Message::Tables(vec![fine.clone(), small]);
+    assert_eq!(released(100, message), Message::Tables(vec![fine, None]));
+}
+
+#[test]
+fn a_notice_leaves_without_a_gate_and_nothing_shows_what_it_holds() {
+    struct Sorry;
+    impl Notice<Message> for Sorry {
+        fn into_message(self) -> Message {
+            Message::Ready
+        }
+    }
+    let notice: Released<Message> = Released::notice(Sorry);
+    assert_eq!(notice.value(), &Message::Ready);
+    let update = gate(1_234)
+        .release(Message::Cohort(1_234, vec![617, 617]))
+        .unwrap();
+    for shown in [format!("{update:?}"), format!("{:?}", gate(1_234))] {
+        assert!(!shown.contains("617") && !shown.contains("1234"), "{shown}");
+    }
+}
+
+#[test]
+fn lowered_rules_are_said_openly_and_the_defaults_are_none() {
+    assert!(policy(open_lists()).lowered().is_empty());
+    let rules = Rules {
+        class_patients_min: 8,
+        runs_per_cohort_max: 21,
+        ..open_lists()
+    };
+    let wanted = [
+        "class_patients_min is 8, lowered from 10.",
+        "runs_per_cohort_max is 21, raised from 20.",
+    ];
+    assert_eq!(policy(rules).lowered(), wanted);
+    let stricter = Rules {
+        patients_min: 50,
+        rounds_per_cohort_max: 10,
+        ..open_lists()
+    };
+    assert!(policy(stricter).lowered().is_empty());
+}
+
+#[test]
+fn rules_that_nobody_can_mean_are_no_policy() {
+    let rules = Rules {
+        cell_min: 0,
+        parameters_per_patient_max: f64::NAN,
+        ..Rules::default()
+    };
+    let invalid = Policy::new(rules).unwrap_err();
+    let names: Vec<&str> = invalid.iter().map(|invalid| invalid.rule).collect();
+    assert_eq!(names, ["cell_min", "parameters_per_patient_max"]);
+}
+
+#[test]
+fn fingerprints_count_the_patients_that_differ_whatever_their_order() {
+    let key = FingerprintKey::new([7; 32]);
+    let first = Fingerprint::new(&key, ["a", "b", "c", "d"]);
+    let same = Fingerprint::new(&key, ["d", "c", "b", "a"]);
+    let other = Fingerprint::new(&key, ["a", "b", "x", "y", "z"]);
+    assert_eq!(
+        (first.identity(), first.difference(&same)),
+        (same.identity(), 0)
+    );
+    assert_eq!((first.difference(&other), other.difference(&first)), (5, 5));
+    let twice = Fingerprint::new(&key, ["a", "a", "b", "c", "d"]);
+    assert_eq!(first.difference(&twice), 1);
+    let elsewhere = Fingerprint::new(&FingerprintKey::new([8; 32]), ["a", "b", "c", "d"]);
+    assert_eq!(first.difference(&elsewhere), 8);
+    assert_eq!(
+        Fingerprint::from_bytes(&first.to_bytes()),
+        Ok(first.clone())
+    );
+    assert!(Fingerprint::from_bytes(&first.to_bytes()[1..]).is_err());
+    assert_eq!(
+        format!("{first:?}{key:?}"),
+        "Fingerprint(..)FingerprintKey(..)"
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_released_count_lies_below_the_minimum_and_none_is_lost(
+        counts in prop::collection::vec(0_u64..40, 1..7),
+        missing in 0_u64..40,
+        cell_min in 1_u64..25,
+    ) {
+        let patients = counts.iter().sum::<u64>() + missing;
+        let rules = Rules { patients_min: 1, class_patients_min: 0, cell_min, ..open_lists() };
+        let admission = policy(rules).admit(&job()).unwrap();
+        prop_assume!(patients >= cell_min);
+        let mut gate = admission.cohort(&cohort(patients)).unwrap();
+        let message = Message::Levels { patients, counts: counts.clone(), missing };
+        let Message::Levels { counts: told, missing: told_missing, .. } =
+            gate.release(message).unwrap().into_value() else { panic!("another message") };
+        prop_assert_eq!(told.iter().sum::<u64>() + told_missing, patients);
+        let all_true: Vec<u64> = counts.iter().copied().chain([missing]).collect();
+        let all_told: Vec<u64> = told.iter().copied().chain([told_missing]).collect();
+        prop_assert!(all_told.iter().all(|cell| *cell == 0 || *cell >= cell_min), "{:?}", all_told);
+        if all_true.iter().all(|cell| *cell == 0 || *cell >= cell_min) {
+            prop_assert_eq!(all_told, all_true);
+        }
+    }
+
+    #[test]
+    fn sums_stay_those_of_a_whole_column_with_the_same_mean(
+        values in prop::collection::vec(-50_i32..50, 0..60),
+        missing in 0_u64..60,
+    ) {
+        let count = values.len() as u64;
+        let patients = count + missing;
+        prop_assume!(patients >= 10);
+        let rules = Rules { class_patients_min: 0, ..open_lists() };
+        let admission = policy(rules).admit(&job()).unwrap();
+        let mut gate = admission.cohort(&cohort(patients)).unwrap();
+        let sum: f64 = values.iter().copied().map(f64::from).sum();
+        let sum_squares: f64 = values.iter().map(|value| f64::from(*value).powi(2)).sum();
+        let message = Message::Numeric { patients, count, sum, sum_squares, missing };
+        let Message::Numeric { count: told, sum: told_sum, missing: told_missing, .. } =
+            gate.release(message).unwrap().into_value() else { panic!("another message") };
+        prop_assert_eq!(told + told_missing, patients);
+        prop_assert!(told == 0 || told >= 10);
+        prop_assert!(told_missing == 0 || told_missing >= 10);
+        // The sum of whole numbers stays whole: it does not tell how many were filled in.
+        prop_assert_eq!(told_sum.fract(), 0.0);
+        if count >= 10 && told > 0 {
+            let moved = (told_sum / told as f64 - sum / count as f64).abs();
+            let filled = told.abs_diff(count) as f64;
+            prop_assert!(moved <= 0.5 * filled / told as f64 + 1e-9, "moved by {}", moved);
+        }
+    }
+}

@@ -1,0 +1,690 @@
+//! The coordinator's side of one run: a pure state machine.
+//!
+//! A run is joined, then goes through numbered exchanges until its method has nothing more to ask.
+//! `Store` precedes `Send` in every list of actions, and what is stored is one [`Record`] per
+//! closed exchange: replaying the records gives the same run, bit for bit.
+
+mod result;
+mod unpsl;
+
+use crate::job::{Job, Method};
+use crate::limits::TEXT_LENGTH_MAX;
+use crate::message::{Answer, Failure, Request, ToSite};
+use crate::name::{RunId, SiteName};
+use crate::progress::{Ending, Progress, RunResult};
+use crate::time::Timestamp;
+use unpsl::UnpslWork;
+
+/// The first exchange: every site reads its cohort.
+const DESCRIBE: u32 = 1;
+
+/// What happened outside.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// A site opened a stream; the newest replaces any before.
+    Connected(SiteName),
+    /// A site's stream ended or fell silent.
+    Disconnected(SiteName),
+    /// A site answered an exchange.
+    Answered {
+        /// The site, from its certificate.
+        site: SiteName,
+        /// The exchange that it answers.
+        exchange: u32,
+        /// Its answer.
+        answer: Answer,
+    },
+    /// Time has passed.
+    Tick,
+    /// An operator cancelled the run.
+    Cancelled,
+}
+
+/// What is to be done outside, in this order.
+#[derive(Debug, Clone)]
+pub enum Action {
+    /// Keep the record before anything after it in the list is done.
+    Store(Record),
+    /// Send to a site; dropped where the site is not connected.
+    Send {
+        /// The site.
+        site: SiteName,
+        /// What to send.
+        message: ToSite,
+    },
+    /// Show where the run stands.
+    Report(Progress),
+    /// The run is over.
+    End(Ending),
+}
+
+/// One closed step of a run: what a replay needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// When it closed.
+    pub at: Timestamp,
+    /// The exchange that closed; 0 is the joining.
+    pub exchange: u32,
+    /// Answers, one place a site of the job.
+    pub answers: Vec<Option<Answer>>,
+    /// Whether each site of the job is asked in the next exchange.
+    pub members: Vec<bool>,
+}
+
+/// One federation from join to end.
+#[derive(Debug, Clone)]
+pub struct Run {
+    id: RunId,
+    job: Job,
+    seed: u64,
+    operator: String,
+    began: Timestamp,
+    last: Timestamp,
+    sites: Vec<SiteState>,
+    stage: Stage,
+    work: Work,
+    notes: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+struct SiteState {
+    name: SiteName,
+    connection: Connection,
+    standing: Standing,
+    patients: u64,
+    rounds_missed: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Connection {
+    Up,
+    DownSince(Timestamp),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// May still join.
+    Awaited,
+    /// Is asked in every exchange.
+    Member,
+    /// Was lost during the rounds; is asked again once it is back.
+    Away,
+    /// Never joined, or was lost before the rounds.
+    Absent,
+}
+
+#[derive(Debug, Clone)]
+enum Stage {
+    Joining { deadline: Timestamp },
+    Asking(Exchange),
+    Ended(Ending),
+}
+
+#[derive(Debug, Clone)]
+struct Exchange {
+    number: u32,
+    deadline: Timestamp,
+    answers: Vec<Option<Answer>>,
+}
+
+/// What the next exchange asks.
+#[derive(Debug, Clone)]
+enum Work {
+    /// All sites prove that they mean the same cohort.
+    Agreeing,
+    /// Distributed UnPSL.
+    Unpsl(Box<UnpslWork>),
+}
+
+/// What comes after a closed exchange.
+enum Turn {
+    Ask,
+    End(Ending),
+}
+
+impl Run {
+    /// A run that waits for its sites.
+    #[must_use]
+    pub fn new(id: RunId, job: Job, seed: u64, operator: String, now: Timestamp) -> Self {
+        let site = |name: &SiteName| SiteState {
+            name: name.clone(),
+            connection: Connection::DownSince(now),
+            standing: Standing::Awaited,
+            patients: 0,
+            rounds_missed: 0,
+        };
+        Self {
+            sites: job.sites.iter().map(site).collect(),
+            stage: Stage::Joining {
+                deadline: now.after(job.deadlines.join),
+            },
+            id,
+            job,
+            seed,
+            operator,
+            began: now,
+            last: now,
+            work: Work::Agreeing,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Replays stored records after a restart. All sites are disconnected until they come back, and
+    /// the open exchange gets a new deadline.
+    #[must_use]
+    pub fn resume(mut self, records: Vec<Record>, now: Timestamp) -> Self {
+        for record in records {
+            self.close(record);
+        }
+        for site in &mut self.sites {
+            site.connection = Connection::DownSince(now);
+        }
+        match &mut self.stage {
+            Stage::Joining { deadline } => *deadline = now.after(self.job.deadlines.join),
+            Stage::Asking(exchange) => exchange.deadline = now.after(self.job.deadlines.exchange),
+            Stage::Ended(_) => {}
+        }
+        self
+    }
+
+    /// The run's identity.
+    #[must_use]
+    pub fn id(&self) -> &RunId {
+        &self.id
+    }
+
+    /// The job.
+    #[must_use]
+    pub fn job(&self) -> &Job {
+        &self.job
+    }
+
+    /// How it ended, once it has.
+    #[must_use]
+    pub fn ending(&self) -> Option<&Ending> {
+        match &self.stage {
+            Stage::Ended(ending) => Some(ending),
+            _ => None,
+        }
+    }
+
+    /// The next moment at which a [`Event::Tick`] can change the run.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        match &self.stage {
+            Stage::Joining { deadline } => Some(*deadline),
+            Stage::Asking(exchange) => {
+                let rejoin =
+                    self.sites
+                        .iter()
+                        .zip(&exchange.answers)
+                        .filter_map(|(site, answer)| {
+                            match (site.standing, site.connection, answer) {
+                                (Standing::Member, Connection::DownSince(since), None) => {
+                                    Some(since.after(self.job.deadlines.rejoin))
+                                }
+                                _ => None,
+                            }
+                        });
+                rejoin.chain([exchange.deadline]).min()
+            }
+            Stage::Ended(_) => None,
+        }
+    }
+
+    /// One step: what happened in, what to do out. Late, repeated and foreign events change nothing.
+    #[must_use]
+    pub fn step(mut self, now: Timestamp, event: Event) -> (Self, Vec<Action>) {
+        let mut actions = Vec::new();
+        if matches!(self.stage, Stage::Ended(_)) {
+            return (self, actions);
+        }
+        match event {
+            Event::Connected(site) => self.connected(&site, &mut actions),
+            Event::Disconnected(site) => self.disconnected(&site, now),
+            Event::Answered {
+                site,
+                exchange,
+                answer,
+            } => self.answered(&site, exchange, answer),
+            Event::Tick => {}
+            Event::Cancelled => self.end(Ending::Cancelled, now, &mut actions),
+        }
+        self.settle(now, &mut actions);
+        (self, actions)
+    }
+
+    /// Where the run stands.
+    #[must_use]
+    pub fn progress(&self, now: Timestamp) -> Progress {
+        let (waiting_for, deadline): (Vec<&SiteState>, _) = match &self.stage {
+            Stage::Joining { deadline } => (
+                self.sites.iter().filter(|site| !site.is_up()).collect(),
+                *deadline,
+            ),
+            Stage::Asking(exchange) => {
+                let unanswered = self.sites.iter().zip(&exchange.answers);
+                let waited = unanswered
+                    .filter(|(site, answer)| site.standing == Standing::Member && answer.is_none());
+                (waited.map(|(site, _)| site).collect(), exchange.deadline)
+            }
+            Stage::Ended(_) => (Vec::new(), now),
+        };
+        let mut progress = Progress {
+            run: self.id.clone(),
+            phase: self.phase(),
+            round: 0,
+            round_limit: 0,
+            objective: None,
+            primal_residual: None,
+            dual_residual: None,
+            sites_connected: count(self.sites.iter().filter(|site| site.is_up()).count()),
+            sites: count(self.sites.len()),
+            waiting_for: waiting_for
+                .iter()
+                .map(|site| site.name.to_string())
+                .collect(),
+            deadline_seconds: deadline.since(now).as_secs_f64(),
+            ending: self.ending().cloned(),
+        };
+        if let Work::Unpsl(work) = &self.work {
+            work.describe(&mut progress);
+        }
+        progress
+    }
+
+    /// All that the run leaves; whole once it has ended.
+    #[must_use]
+    pub fn result(&self, version: &str) -> RunResult {
+        result::of(self, version)
+    }
+
+    fn phase(&self) -> String {
+        let phase = match (&self.stage, &self.work) {
+            (Stage::Joining { .. }, _) => "waiting for sites",
+            (Stage::Ended(_), _) => "ended",
+            (_, Work::Agreeing) => "agreeing on the cohort",
+            (_, Work::Unpsl(work)) => work.phase(),
+        };
+        phase.to_owned()
+    }
+
+    fn connected(&mut self, site: &SiteName, actions: &mut Vec<Action>) {
+        let Some(index) = self.index(site) else {
+            return;
+        };
+        self.sites[index].connection = Connection::Up;
+        let Stage::Asking(exchange) = &self.stage else {
+            return;
+        };
+        let asked_now = match self.sites[index].standing {
+            Standing::Member => exchange.answers[index].is_none(),
+            Standing::Away => false,
+            Standing::Awaited | Standing::Absent => return,
+        };
+        let number = exchange.number;
+        actions.push(self.begin(index));
+        for (context, request) in self.context() {
+            actions.push(self.send(index, context, request));
+        }
+        if asked_now {
+            actions.push(self.send(index, number, self.request(index)));
+        }
+    }
+
+    fn disconnected(&mut self, site: &SiteName, now: Timestamp) {
+        if let Some(index) = self.index(site)
+            && self.sites[index].connection == Connection::Up
+        {
+            self.sites[index].connection = Connection::DownSince(now);
+        }
+    }
+
+    fn answered(&mut self, site: &SiteName, number: u32, answer: Answer) {
+        let Some(index) = self.index(site) else {
+            return;
+        };
+        let Stage::Asking(exchange) = &mut self.stage else {
+            return;
+        };
+        let expected = exchange.number == number && self.sites[index].standing == Standing::Member;
+        if expected && exchange.answers[index].is_none() {
+            exchange.answers[index] = Some(answer);
+        }
+    }
+
+    /// Closes what is ripe: the joining, or the open exchange.
+    fn settle(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
+        match &self.stage {
+            Stage::Joining { deadline } => {
+                let up = self.sites.iter().filter(|site| site.is_up()).count();
+                if up == self.sites.len() || (now >= *deadline && up >= self.job.sites_min) {
+                    self.advance(now, actions);
+                } else if now >= *deadline {
+                    let missing = self.names(|site| !site.is_up());
+                    self.too_few(
+                        up,
+                        &missing,
+                        "did not join before the deadline",
+                        now,
+                        actions,
+                    );
+                } else {
+                    actions.push(Action::Report(self.progress(now)));
+                }
+            }
+            Stage::Asking(exchange) => {
+                let places = || self.sites.iter().zip(&exchange.answers);
+                let waiting = |(site, answer): (&SiteState, &Option<Answer>)| {
+                    answer.is_none() && self.waited_for(site, exchange, now)
+                };
+                let answered = exchange.answers.iter().flatten().count();
+                if places().any(waiting) {
+                    actions.push(Action::Report(self.progress(now)));
+                } else if answered >= self.sites_needed() {
+                    self.advance(now, actions);
+                } else {
+                    let silent = places().filter(|(site, answer)| {
+                        answer.is_none() && site.standing != Standing::Absent
+                    });
+                    let missing: Vec<String> =
+                        silent.map(|(site, _)| site.name.to_string()).collect();
+                    self.too_few(answered, &missing, "did not answer in time", now, actions);
+                }
+            }
+            Stage::Ended(_) => {}
+        }
+    }
+
+    /// A member is waited for until the exchange's deadline, or until it has been gone too long.
+    fn waited_for(&self, site: &SiteState, exchange: &Exchange, now: Timestamp) -> bool {
+        let here = match site.connection {
+            Connection::Up => true,
+            Connection::DownSince(since) => now < since.after(self.job.deadlines.rejoin),
+        };
+        site.standing == Standing::Member && here && now < exchange.deadline
+    }
+
+    /// Answers without which an exchange fails the run. A finished model is not thrown away because
+    /// a site was lost while it was judged.
+    fn sites_needed(&self) -> usize {
+        match &self.work {
+            Work::Unpsl(work) if work.finishing() => 0,
+            _ => self.job.sites_min,
+        }
+    }
+
+    fn too_few(
+        &mut self,
+        found: usize,
+        missing: &[String],
+        what: &str,
+        now: Timestamp,
+        actions: &mut Vec<Action>,
+    ) {
+        let text = format!(
+            "{} of {} sites are there, wanted at least {} (sites_min); {} {what}. \
+             Start or mend these sites and submit the job again.",
+            found,
+            self.sites.len(),
+            self.job.sites_min,
+            missing.join(", "),
+        );
+        self.end(
+            Ending::Failed {
+                code: "KDR-SITES".to_owned(),
+                text,
+            },
+            now,
+            actions,
+        );
+    }
+
+    /// Closes the open step, stores it, and asks the next.
+    fn advance(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
+        let joining = matches!(self.stage, Stage::Joining { .. });
+        let (exchange, answers) = match &mut self.stage {
+            Stage::Asking(exchange) => (exchange.number, std::mem::take(&mut exchange.answers)),
+            _ => (0, vec![None; self.sites.len()]),
+        };
+        let members = self
+            .sites
+            .iter()
+            .zip(&answers)
+            .map(|(site, answer)| match site.standing {
+                Standing::Awaited | Standing::Away => site.is_up(),
+                Standing::Member => answer.is_some() || site.is_up(),
+                Standing::Absent => false,
+            });
+        let record = Record {
+            at: now,
+            exchange,
+            members: members.collect(),
+            answers,
+        };
+        actions.push(Action::Store(record.clone()));
+        let turn = self.close(record);
+        match turn {
+            Turn::End(ending) => self.end(ending, now, actions),
+            Turn::Ask => {
+                for index in self.member_indices() {
+                    if joining {
+                        actions.push(self.begin(index));
+                    }
+                    actions.push(self.send(index, exchange + 1, self.request(index)));
+                }
+                actions.push(Action::Report(self.progress(now)));
+            }
+        }
+    }
+
+    /// Applies one record: the only way in which a run moves on, live or replayed.
+    fn close(&mut self, record: Record) -> Turn {
+        self.last = record.at;
+        let failed = self.failures(&record.answers);
+        let rounds = matches!(&self.work, Work::Unpsl(work) if work.in_rounds());
+        for (index, site) in self.sites.iter_mut().enumerate() {
+            let answer = record.answers.get(index).and_then(Option::as_ref);
+            let member = record.members.get(index).copied().unwrap_or(false);
+            let silent = record.exchange > 0 && answer.is_none();
+            if rounds && silent && site.standing != Standing::Absent {
+                site.rounds_missed += 1;
+            }
+            site.standing = match site.standing {
+                Standing::Absent => Standing::Absent,
+                // Silent before the rounds, a site has given no moments: it is out.
+                Standing::Member if silent && !rounds => Standing::Absent,
+                _ if member => Standing::Member,
+                _ if rounds => Standing::Away,
+                _ => Standing::Absent,
+            };
+            if let Some(Answer::Described(description)) = answer {
+                site.patients = description.patients;
+            }
+        }
+        let turn = match failed {
+            Some(ending) => Turn::End(ending),
+            None => self.take_turn(record.exchange, record.answers),
+        };
+        match &turn {
+            Turn::End(ending) => self.stage = Stage::Ended(ending.clone()),
+            Turn::Ask => {
+                self.stage = Stage::Asking(Exchange {
+                    number: record.exchange + 1,
+                    deadline: record.at.after(self.job.deadlines.exchange),
+                    answers: vec![None; self.sites.len()],
+                });
+            }
+        }
+        turn
+    }
+
+    fn take_turn(&mut self, exchange: u32, answers: Vec<Option<Answer>>) -> Turn {
+        let members: Vec<bool> = self
+            .sites
+            .iter()
+            .map(|site| site.standing == Standing::Member)
+            .collect();
+        match &mut self.work {
+            Work::Agreeing if exchange == 0 => Turn::Ask,
+            Work::Agreeing => match &self.job.method {
+                Method::Unpsl(settings) => {
+                    let work = UnpslWork::new(&self.job, settings.clone(), self.seed);
+                    self.work = Work::Unpsl(Box::new(work));
+                    Turn::Ask
+                }
+            },
+            Work::Unpsl(work) => {
+                let seconds = self.last.since(self.began).as_secs_f64();
+                work.close(answers, &members, seconds, &mut self.notes)
+                    .unwrap_or_else(|failure| {
+                        Turn::End(Ending::Failed {
+                            code: failure.code,
+                            text: failure.text,
+                        })
+                    })
+            }
+        }
+    }
+
+    /// Every site's problem, refusal or failure in one message.
+    fn failures(&self, answers: &[Option<Answer>]) -> Option<Ending> {
+        let mut code = None;
+        let mut lines = Vec::new();
+        for (site, answer) in self.sites.iter().zip(answers) {
+            let mut say = |which: &str, text: String| {
+                code.get_or_insert_with(|| which.to_owned());
+                lines.push(format!("{}: {text}", site.name));
+            };
+            match answer {
+                Some(Answer::Unfit(problems)) => {
+                    for problem in problems {
+                        let place = if problem.column.is_empty() {
+                            String::new()
+                        } else {
+                            format!("column {}: ", problem.column)
+                        };
+                        let text =
+                            format!("{place}found {}, wanted {}", problem.found, problem.wanted);
+                        say("KDR-COHORT", text);
+                    }
+                }
+                Some(Answer::Refused(refusal)) => {
+                    say(
+                        "KDR-POLICY",
+                        format!("refused by {}: {}", refusal.rule, refusal.text),
+                    );
+                }
+                Some(Answer::Failed(failure)) => say(&failure.code, failure.text.clone()),
+                _ => {}
+            }
+        }
+        code.map(|code| Ending::Failed {
+            code,
+            text: lines.join("\n"),
+        })
+    }
+
+    fn end(&mut self, ending: Ending, now: Timestamp, actions: &mut Vec<Action>) {
+        self.last = now;
+        self.stage = Stage::Ended(ending.clone());
+        let sentence = match &ending {
+            Ending::Failed { code, .. } => format!("the run failed: {code}"),
+            other => other.status().to_owned(),
+        };
+        let sentence: String = sentence.chars().take(TEXT_LENGTH_MAX).collect();
+        for site in self.sites.iter().filter(|site| site.is_up()) {
+            let message = ToSite::End {
+                run: self.id.clone(),
+                ending: sentence.clone(),
+            };
+            actions.push(Action::Send {
+                site: site.name.clone(),
+                message,
+            });
+        }
+        actions.push(Action::Report(self.progress(now)));
+        actions.push(Action::End(ending));
+    }
+
+    fn begin(&self, index: usize) -> Action {
+        let message = ToSite::Begin {
+            run: self.id.clone(),
+            job: self.job.text.clone(),
+            seed: self.seed,
+            operator: self.operator.clone(),
+        };
+        Action::Send {
+            site: self.sites[index].name.clone(),
+            message,
+        }
+    }
+
+    fn send(&self, index: usize, exchange: u32, request: Request) -> Action {
+        let message = ToSite::Ask {
+            run: self.id.clone(),
+            exchange,
+            request,
+        };
+        Action::Send {
+            site: self.sites[index].name.clone(),
+            message,
+        }
+    }
+
+    fn request(&self, index: usize) -> Request {
+        match &self.work {
+            Work::Agreeing => Request::Describe,
+            Work::Unpsl(work) => work.request(index),
+        }
+    }
+
+    /// What a site that came back must hear again before the open exchange, each with its number.
+    fn context(&self) -> Vec<(u32, Request)> {
+        match &self.work {
+            Work::Agreeing => Vec::new(),
+            Work::Unpsl(work) => {
+                let mut context = vec![(DESCRIBE, Request::Describe)];
+                context.extend(work.context());
+                context
+            }
+        }
+    }
+
+    fn index(&self, site: &SiteName) -> Option<usize> {
+        self.sites.iter().position(|known| known.name == *site)
+    }
+
+    fn member_indices(&self) -> Vec<usize> {
+        let members = self.sites.iter().enumerate();
+        members
+            .filter(|(_, site)| site.standing == Standing::Member)
+            .map(|(i, _)| i)
+            .collect()
+    }
+
+    fn names(&self, which: impl Fn(&SiteState) -> bool) -> Vec<String> {
+        self.sites
+            .iter()
+            .filter(|site| which(site))
+            .map(|site| site.name.to_string())
+            .collect()
+    }
+}
+
+impl SiteState {
+    fn is_up(&self) -> bool {
+        self.connection == Connection::Up
+    }
+}
+
+fn failure(code: &str, text: String) -> Failure {
+    Failure {
+        code: code.to_owned(),
+        text,
+    }
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

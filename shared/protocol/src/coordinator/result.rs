@@ -1,0 +1,57 @@
+//! All that a run leaves to its operator.
+
+use super::{Run, Standing, Work};
+use crate::message::EvaluationCounts;
+use crate::progress::{Ending, RunResult, SiteResult};
+
+/// The result as it stands; bytes are counted by whoever holds the connections.
+pub(super) fn of(run: &Run, version: &str) -> RunResult {
+    let work = match &run.work {
+        Work::Agreeing => None,
+        Work::Unpsl(work) => Some(work.as_ref()),
+    };
+    let site = |(index, site): (usize, &super::SiteState)| SiteResult {
+        name: site.name.to_string(),
+        patients: site.patients,
+        pairs: work.map_or(0, |work| work.pairs(index)),
+        bytes_sent: 0,
+        bytes_received: 0,
+        rounds_missed: site.rounds_missed,
+        evaluation: work.map_or(Vec::<EvaluationCounts>::new(), |work| {
+            work.evaluation(index).to_vec()
+        }),
+    };
+    RunResult {
+        run: run.id.clone(),
+        job: run.job.text.clone(),
+        seed: run.seed,
+        version: version.to_owned(),
+        ending: run.ending().cloned().unwrap_or(Ending::Cancelled),
+        rounds: work.map_or(Vec::new(), |work| work.rows().to_vec()),
+        objective: work.and_then(|work| work.objective()),
+        seconds: run.last.since(run.began).as_secs_f64(),
+        sites: run.sites.iter().enumerate().map(site).collect(),
+        features: work.map_or(Vec::new(), |work| work.features()),
+        dropped: work.map_or(Vec::new(), |work| work.dropped()),
+        metric: work.and_then(|work| work.metric().cloned()),
+        notes: notes(run),
+    }
+}
+
+fn notes(run: &Run) -> Vec<String> {
+    let mut notes = run.notes.clone();
+    for site in &run.sites {
+        if site.standing == Standing::Absent {
+            notes.push(format!(
+                "{} took no part: it did not join, or was lost early.",
+                site.name
+            ));
+        } else if site.rounds_missed > 0 {
+            notes.push(format!(
+                "{} missed {} rounds.",
+                site.name, site.rounds_missed
+            ));
+        }
+    }
+    notes
+}

@@ -1,0 +1,228 @@
+//! Times forests, proximities and neighbours, and prints a table.
+//!
+//! `cargo bench -p similarity --bench forest -- FOLDER [train|proximity|neighbours|large]...` writes each data
+//! set to FOLDER, where the scripts in `peers/` read the same numbers. Set `RAYON_NUM_THREADS` to the
+//! threads that the peers get.
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use ndarray::Array1;
+use rand::RngExt;
+use similarity::cohort::{Cohort, Column, Outcome, Values};
+use similarity::forest::error::{Measure, prediction_error};
+use similarity::forest::kernel::{Kernel, Training};
+use similarity::forest::neighbours::nearest;
+use similarity::forest::{FeaturesPerSplit, Grown, Sampling, Settings, grow};
+use similarity::seed::Seed;
+
+/// One data set: Friedman's first function of uniform features, with noise.
+struct Shape {
+    name: &'static str,
+    patients: usize,
+    features: usize,
+    repeats: usize,
+}
+
+const TRAINING: [Shape; 2] = [
+    Shape {
+        name: "2000x20",
+        patients: 2_000,
+        features: 20,
+        repeats: 3,
+    },
+    Shape {
+        name: "10000x50",
+        patients: 10_000,
+        features: 50,
+        repeats: 1,
+    },
+];
+const LARGE: Shape = Shape {
+    name: "100000x50",
+    patients: 100_000,
+    features: 50,
+    repeats: 1,
+};
+const NEIGHBOURS: Shape = Shape {
+    name: "200000x20",
+    patients: 200_000,
+    features: 20,
+    repeats: 1,
+};
+const TEST_PATIENTS: usize = 2_000;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with("--"))
+        .collect();
+    let folder = arguments
+        .first()
+        .ok_or("wanted: FOLDER [train|proximity|neighbours|large]...")?;
+    let folder = Path::new(folder);
+    fs::create_dir_all(folder)?;
+    let asked = |part: &str| arguments.len() == 1 || arguments.iter().any(|word| word == part);
+    let mut table = String::from("work                          seconds   note\n");
+    if asked("train") {
+        for shape in &TRAINING {
+            table += &train(shape, folder)?;
+        }
+    }
+    if asked("large") {
+        table += &train(&LARGE, folder)?;
+    }
+    if asked("proximity") {
+        table += &proximity()?;
+    }
+    if asked("neighbours") {
+        table += &neighbours()?;
+    }
+    #[expect(clippy::print_stdout, reason = "the table is what this program is for")]
+    {
+        print!("{table}");
+    }
+    Ok(())
+}
+
+fn cohort(
+    shape: &Shape,
+    part: &str,
+    patients: usize,
+) -> Result<Cohort, Box<dyn std::error::Error>> {
+    let mut stream = Seed(1).stream(&format!("{} {part}", shape.name), 0);
+    let features: Vec<Array1<f64>> = (0..shape.features)
+        .map(|_| Array1::from_shape_fn(patients, |_| stream.random::<f64>()))
+        .collect();
+    let outcome = Array1::from_shape_fn(patients, |patient| {
+        let x = |feature: usize| features[feature][patient];
+        let noise = (0..12).map(|_| stream.random::<f64>()).sum::<f64>() - 6.0;
+        10.0 * (std::f64::consts::PI * x(0) * x(1)).sin()
+            + 20.0 * (x(2) - 0.5).powi(2)
+            + 10.0 * x(3)
+            + 5.0 * x(4)
+            + noise
+    });
+    let columns = features
+        .into_iter()
+        .enumerate()
+        .map(|(number, values)| Column {
+            name: format!("x{number}"),
+            values: Values::Numeric(values),
+        })
+        .collect();
+    Ok(Cohort::new(columns, Outcome::Numeric(outcome))?)
+}
+
+/// Columns one after the other, the outcome last, as little-endian f64.
+fn write(cohort: &Cohort, path: &Path) -> std::io::Result<()> {
+    let mut bytes = Vec::new();
+    let outcome = match cohort.outcome() {
+        Outcome::Numeric(outcome) => Some(outcome),
+        _ => None,
+    };
+    let columns = cohort
+        .columns()
+        .iter()
+        .filter_map(|column| match &column.values {
+            Values::Numeric(values) => Some(values),
+            Values::Categorical { .. } => None,
+        });
+    for values in columns.chain(outcome) {
+        values
+            .iter()
+            .for_each(|value| bytes.extend(value.to_le_bytes()));
+    }
+    fs::write(path, bytes)
+}
+
+fn timed<T>(repeats: usize, mut work: impl FnMut() -> T) -> (f64, T) {
+    let mut seconds = Vec::new();
+    loop {
+        let start = Instant::now();
+        let answer = work();
+        seconds.push(start.elapsed().as_secs_f64());
+        if seconds.len() == repeats {
+            seconds.sort_by(f64::total_cmp);
+            return (seconds[repeats / 2], answer);
+        }
+    }
+}
+
+fn train(shape: &Shape, folder: &Path) -> Result<String, Box<dyn std::error::Error>> {
+    let training = cohort(shape, "training", shape.patients)?;
+    let test = cohort(shape, "test", TEST_PATIENTS)?;
+    write(
+        &training,
+        &folder.join(format!("{}.training.f64", shape.name)),
+    )?;
+    write(&test, &folder.join(format!("{}.test.f64", shape.name)))?;
+    let mut lines = String::new();
+    // ranger's rule and scikit-learn's differ: nodes of 5 copies, and single patients.
+    for node_size in [5, 1] {
+        let settings = Settings {
+            node_size,
+            ..Settings::for_outcome(training.outcome())
+        };
+        let (seconds, grown) = timed(shape.repeats, || grow(&training, &settings, Seed(1)));
+        let prediction = grown?.forest.predict(test.columns())?;
+        let error = prediction_error(&prediction, test.outcome()).map(|error| error.measure);
+        let Some(Measure::Numeric { mean_squared }) = error else {
+            return Err("no error".into());
+        };
+        let name = format!("train {} node {node_size}", shape.name);
+        lines += &format!("{name:<28} {seconds:>8.3}   test MSE {mean_squared:.4}\n");
+    }
+    Ok(lines)
+}
+
+fn grown(shape: &Shape, trees: usize) -> Result<(Cohort, Grown), Box<dyn std::error::Error>> {
+    let training = cohort(shape, "training", shape.patients)?;
+    let settings = Settings {
+        trees,
+        features_per_split: FeaturesPerSplit::SquareRoot,
+        sampling: Sampling::Bootstrap,
+        ..Settings::for_outcome(training.outcome())
+    };
+    let grown = grow(&training, &settings, Seed(1))?;
+    Ok((training, grown))
+}
+
+fn proximity() -> Result<String, Box<dyn std::error::Error>> {
+    let (training, grown) = grown(&TRAINING[1], 500)?;
+    let nodes = grown.forest.apply(training.columns())?;
+    let source = Training {
+        forest: &grown.forest,
+        in_bag: &grown.in_bag,
+        nodes: &nodes,
+    };
+    let mut lines = String::new();
+    for (name, kernel) in [
+        ("proximity", Kernel::Proximity),
+        ("RF-GAP", Kernel::Gap),
+        ("KeRF", Kernel::Kerf),
+        ("out-of-bag", Kernel::OutOfBag),
+    ] {
+        let (seconds, matrix) = timed(3, || kernel.square(source));
+        let name = format!("{name} n=10000 T=500");
+        lines += &format!(
+            "{name:<28} {seconds:>8.3}   corner {:.4}\n",
+            matrix?[(0, 0)]
+        );
+    }
+    Ok(lines)
+}
+
+fn neighbours() -> Result<String, Box<dyn std::error::Error>> {
+    let (training, grown) = grown(&NEIGHBOURS, 500)?;
+    let start = Instant::now();
+    let nodes = grown.forest.apply(training.columns())?;
+    let applied = start.elapsed().as_secs_f64();
+    let (seconds, found) = timed(1, || nearest(&nodes, 10));
+    let listed: usize = found?.iter().map(|nearest| nearest.neighbours.len()).sum();
+    Ok(format!(
+        "{:<28} {applied:>8.3}\n{:<28} {seconds:>8.3}   {listed} neighbours\n",
+        "apply n=200000 T=500", "top-10 n=200000 T=500"
+    ))
+}

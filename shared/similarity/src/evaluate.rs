@@ -1,0 +1,506 @@
+//! How well a metric serves: nearest neighbours, their votes, and counts of right and wrong.
+//!
+//! All functions take projected patients E = XW, one row each. Two rules of nearness are offered. The
+//! learned distance (x_i - x_j)' M (x_i - x_j) is the default; the inner product s_ij = x_i' M x_j, the
+//! paper's similarity, grows with the norm of a patient and can rank neighbours poorly. No n x n matrix
+//! is held.
+
+use ndarray::parallel::prelude::*;
+use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+
+use crate::linear_algebra::add_product;
+use crate::unpsl::Labels;
+
+/// Patients of a block of queries, and of a block of candidates.
+const BLOCK: usize = 512;
+
+/// Which patients are near.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NeighbourRule {
+    /// Small learned distance.
+    #[default]
+    Distance,
+    /// Large inner product s.
+    InnerProduct,
+}
+
+/// One neighbour of a patient.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Neighbour {
+    /// Row of the candidate.
+    pub row: usize,
+    /// Squared learned distance, or s.
+    pub score: f64,
+}
+
+/// Neighbours that cannot be found.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EvaluateError {
+    /// k = 0.
+    #[error("found 0 neighbours asked for, wanted at least 1")]
+    NoNeighbours,
+    /// Nobody to be near to.
+    #[error("found {found} candidates, wanted at least {wanted}")]
+    NoCandidates {
+        /// Candidates there are.
+        found: usize,
+        /// Candidates needed.
+        wanted: usize,
+    },
+    /// Projections of different metrics.
+    #[error("found {found} columns, wanted {wanted}")]
+    Columns {
+        /// Columns of the queries.
+        found: usize,
+        /// Columns of the candidates.
+        wanted: usize,
+    },
+    /// One class or label a patient.
+    #[error("found labels of {found} patients, wanted {wanted}")]
+    Labels {
+        /// Labelled patients.
+        found: usize,
+        /// Patients.
+        wanted: usize,
+    },
+}
+
+/// The `count` nearest candidates of every query, nearest first; all candidates where there are fewer.
+/// Equal scores go by row.
+///
+/// # Errors
+/// [`EvaluateError`].
+pub fn neighbours(
+    candidates: &ArrayView2<f64>,
+    queries: &ArrayView2<f64>,
+    rule: NeighbourRule,
+    count: usize,
+) -> Result<Vec<Vec<Neighbour>>, EvaluateError> {
+    check(candidates, queries, count, 1)?;
+    Ok(search(candidates, queries, rule, count, |_, _| true))
+}
+
+/// The `count` nearest other patients of every patient, nearest first.
+///
+/// # Errors
+/// [`EvaluateError`].
+pub fn neighbours_within(
+    patients: &ArrayView2<f64>,
+    rule: NeighbourRule,
+    count: usize,
+) -> Result<Vec<Vec<Neighbour>>, EvaluateError> {
+    check(patients, patients, count, 2)?;
+    Ok(search(
+        patients,
+        patients,
+        rule,
+        count,
+        |query, candidate| query != candidate,
+    ))
+}
+
+/// The majority's class of every patient's neighbours. Equal votes go to the class of the nearest
+/// neighbour among the tied.
+///
+/// # Errors
+/// [`EvaluateError::Labels`] where a neighbour has no class.
+pub fn vote(
+    neighbours: &[Vec<Neighbour>],
+    classes: &Array1<u32>,
+) -> Result<Array1<u32>, EvaluateError> {
+    let rows = neighbours
+        .iter()
+        .flatten()
+        .map(|neighbour| neighbour.row + 1);
+    let wanted = rows.max().unwrap_or(0);
+    if wanted > classes.len() {
+        return Err(EvaluateError::Labels {
+            found: classes.len(),
+            wanted,
+        });
+    }
+    let winner = |near: &Vec<Neighbour>| {
+        let votes = |class: u32| {
+            near.iter()
+                .filter(|other| classes[other.row] == class)
+                .count()
+        };
+        let mut best = (0, 0);
+        for class in near.iter().map(|other| classes[other.row]) {
+            let found = votes(class);
+            if found > best.0 {
+                best = (found, class);
+            }
+        }
+        best.1
+    };
+    Ok(neighbours.iter().map(winner).collect())
+}
+
+/// Predictions that were right and wrong, of any number of classes; mergeable across sites.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RightCounts {
+    /// Patients whose class was predicted.
+    pub right: u64,
+    /// All others.
+    pub wrong: u64,
+}
+
+/// Predictions of one positive class; mergeable across sites.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BinaryCounts {
+    /// Positive and predicted so.
+    pub true_positive: u64,
+    /// Negative, predicted positive.
+    pub false_positive: u64,
+    /// Negative and predicted so.
+    pub true_negative: u64,
+    /// Positive, predicted negative.
+    pub false_negative: u64,
+}
+
+impl RightCounts {
+    /// Compares predictions with the truth, patient by patient.
+    #[must_use]
+    pub fn of(predicted: &Array1<u32>, actual: &Array1<u32>) -> Self {
+        let right = predicted.iter().zip(actual).filter(|(a, b)| a == b).count() as u64;
+        Self {
+            right,
+            wrong: predicted.len().min(actual.len()) as u64 - right,
+        }
+    }
+
+    /// Adds the counts of another site.
+    pub fn merge(&mut self, other: &Self) {
+        self.right += other.right;
+        self.wrong += other.wrong;
+    }
+
+    /// right / all, or `None` without predictions.
+    #[must_use]
+    pub fn accuracy(&self) -> Option<f64> {
+        ratio(self.right as f64, (self.right + self.wrong) as f64)
+    }
+}
+
+impl BinaryCounts {
+    /// Compares predictions with the truth, patient by patient; `positive` is the class of disease.
+    #[must_use]
+    pub fn of(predicted: &Array1<u32>, actual: &Array1<u32>, positive: u32) -> Self {
+        let mut counts = Self::default();
+        for (found, truth) in predicted.iter().zip(actual) {
+            counts.add(*found == positive, *truth == positive);
+        }
+        counts
+    }
+
+    fn add(&mut self, predicted: bool, actual: bool) {
+        *match (predicted, actual) {
+            (true, true) => &mut self.true_positive,
+            (true, false) => &mut self.false_positive,
+            (false, false) => &mut self.true_negative,
+            (false, true) => &mut self.false_negative,
+        } += 1;
+    }
+
+    /// Adds the counts of another site.
+    pub fn merge(&mut self, other: &Self) {
+        self.true_positive += other.true_positive;
+        self.false_positive += other.false_positive;
+        self.true_negative += other.true_negative;
+        self.false_negative += other.false_negative;
+    }
+
+    /// (tp + tn) / all, or `None` without predictions.
+    #[must_use]
+    pub fn accuracy(&self) -> Option<f64> {
+        let right = self.true_positive + self.true_negative;
+        let all = right + self.false_positive + self.false_negative;
+        ratio(right as f64, all as f64)
+    }
+
+    /// tp / (tp + fn), or `None` where nobody is positive.
+    #[must_use]
+    pub fn recall(&self) -> Option<f64> {
+        ratio(
+            self.true_positive as f64,
+            (self.true_positive + self.false_negative) as f64,
+        )
+    }
+
+    /// tp / (tp + fp), or `None` where nobody is predicted positive.
+    #[must_use]
+    pub fn precision(&self) -> Option<f64> {
+        ratio(
+            self.true_positive as f64,
+            (self.true_positive + self.false_positive) as f64,
+        )
+    }
+
+    /// F1: precision and recall weigh alike.
+    #[must_use]
+    pub fn f1(&self) -> Option<f64> {
+        self.f_score(1.0)
+    }
+
+    /// F2: recall weighs more.
+    #[must_use]
+    pub fn f2(&self) -> Option<f64> {
+        self.f_score(2.0)
+    }
+
+    /// (1 + beta^2) tp / ((1 + beta^2) tp + beta^2 fn + fp), or `None` where all three are 0.
+    fn f_score(&self, beta: f64) -> Option<f64> {
+        let hits = (1.0 + beta * beta) * self.true_positive as f64;
+        let misses = beta * beta * self.false_negative as f64 + self.false_positive as f64;
+        ratio(hits, hits + misses)
+    }
+}
+
+/// Compares s_ij >= b with the label of every labelled pair, each pair once; similar is positive.
+///
+/// # Errors
+/// [`EvaluateError::Labels`].
+pub fn count_pairs(
+    projected: &ArrayView2<f64>,
+    labels: &Labels,
+    threshold: f64,
+) -> Result<BinaryCounts, EvaluateError> {
+    let patients = projected.nrows();
+    if labels.patients() != patients {
+        return Err(EvaluateError::Labels {
+            found: labels.patients(),
+            wanted: patients,
+        });
+    }
+    let parts: Vec<BinaryCounts> = (0..patients.div_ceil(BLOCK))
+        .into_par_iter()
+        .map(|block| {
+            let begin = block * BLOCK;
+            let end = (begin + BLOCK).min(patients);
+            let mut counts = BinaryCounts::default();
+            for first in (begin..patients).step_by(BLOCK) {
+                let last = (first + BLOCK).min(patients);
+                let rows = projected.slice(s![begin..end, ..]);
+                let similarities = products(&rows, &projected.slice(s![first..last, ..]));
+                for ((row, column), similarity) in similarities.indexed_iter() {
+                    let (one, other) = (begin + row, first + column);
+                    let label = if one < other {
+                        labels.of_pair(one, other)
+                    } else {
+                        0
+                    };
+                    if label != 0 {
+                        counts.add(*similarity >= threshold, label > 0);
+                    }
+                }
+            }
+            counts
+        })
+        .collect();
+    let mut counts = BinaryCounts::default();
+    parts.iter().for_each(|part| counts.merge(part));
+    Ok(counts)
+}
+
+fn ratio(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
+
+fn check(
+    candidates: &ArrayView2<f64>,
+    queries: &ArrayView2<f64>,
+    count: usize,
+    wanted: usize,
+) -> Result<(), EvaluateError> {
+    if count == 0 {
+        return Err(EvaluateError::NoNeighbours);
+    }
+    let found = candidates.nrows();
+    if found < wanted {
+        return Err(EvaluateError::NoCandidates { found, wanted });
+    }
+    let (found, wanted) = (queries.ncols(), candidates.ncols());
+    if found != wanted {
+        return Err(EvaluateError::Columns { found, wanted });
+    }
+    Ok(())
+}
+
+fn search(
+    candidates: &ArrayView2<f64>,
+    queries: &ArrayView2<f64>,
+    rule: NeighbourRule,
+    count: usize,
+    admitted: impl Fn(usize, usize) -> bool + Sync,
+) -> Vec<Vec<Neighbour>> {
+    let squares = |rows: &ArrayView2<f64>| rows.map_axis(Axis(1), |row| row.dot(&row));
+    let (candidate_squares, query_squares) = (squares(candidates), squares(queries));
+    let blocks = queries
+        .axis_chunks_iter(Axis(0), BLOCK)
+        .into_par_iter()
+        .enumerate();
+    let found = blocks.map(|(block, rows)| {
+        let mut nearest = vec![Vec::with_capacity(count.min(candidates.nrows()) + 1); rows.nrows()];
+        for (part, others) in candidates.axis_chunks_iter(Axis(0), BLOCK).enumerate() {
+            let products = products(&rows, &others);
+            for ((row, column), product) in products.indexed_iter() {
+                let (query, candidate) = (block * BLOCK + row, part * BLOCK + column);
+                if !admitted(query, candidate) {
+                    continue;
+                }
+                let score = match rule {
+                    NeighbourRule::InnerProduct => *product,
+                    NeighbourRule::Distance => {
+                        let sum = query_squares[query] + candidate_squares[candidate];
+                        (sum - 2.0 * product).max(0.0)
+                    }
+                };
+                insert(
+                    &mut nearest[row],
+                    Neighbour {
+                        row: candidate,
+                        score,
+                    },
+                    rule,
+                    count,
+                );
+            }
+        }
+        nearest
+    });
+    found.collect::<Vec<_>>().into_iter().flatten().collect()
+}
+
+fn products(rows: &ArrayView2<f64>, others: &ArrayView2<f64>) -> Array2<f64> {
+    let mut products = Array2::zeros((rows.nrows(), others.nrows()));
+    add_product(1.0, rows, &others.t(), 0.0, &mut products.view_mut());
+    products
+}
+
+/// Keeps the best `count`, in order. Candidates come by row, so an equal score goes behind.
+fn insert(nearest: &mut Vec<Neighbour>, new: Neighbour, rule: NeighbourRule, count: usize) {
+    let nearer = |a: &Neighbour, b: &Neighbour| match rule {
+        NeighbourRule::Distance => a.score < b.score,
+        NeighbourRule::InnerProduct => a.score > b.score,
+    };
+    if nearest.len() == count && nearest.last().is_some_and(|last| !nearer(&new, last)) {
+        return;
+    }
+    let place = nearest.partition_point(|known| !nearer(&new, known));
+    nearest.insert(place, new);
+    nearest.truncate(count);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+    use rand_distr::{Distribution, StandardNormal};
+
+    fn patients(count: usize) -> Array2<f64> {
+        let mut stream = crate::seed::Seed(1).stream("test", 0);
+        Array2::from_shape_simple_fn((count, 3), || StandardNormal.sample(&mut stream))
+    }
+
+    #[test]
+    fn neighbours_are_the_head_of_the_sorted_list() {
+        // more than one block of queries and of candidates
+        let all = patients(1100);
+        for rule in [NeighbourRule::Distance, NeighbourRule::InnerProduct] {
+            let found = neighbours_within(&all.view(), rule, 7).unwrap();
+            for query in [0, 511, 512, 1099] {
+                let score = |other: usize| match rule {
+                    NeighbourRule::Distance => {
+                        (&all.row(query) - &all.row(other)).mapv(|v| v * v).sum()
+                    }
+                    NeighbourRule::InnerProduct => -all.row(query).dot(&all.row(other)),
+                };
+                let mut others: Vec<usize> = (0..1100).filter(|other| *other != query).collect();
+                others.sort_by(|a, b| score(*a).total_cmp(&score(*b)));
+                let rows: Vec<usize> = found[query].iter().map(|near| near.row).collect();
+                assert_eq!(rows, others[..7]);
+            }
+        }
+    }
+
+    #[test]
+    fn the_majority_wins_and_equal_votes_go_to_the_nearest() {
+        let near = |rows: &[usize]| {
+            rows.iter()
+                .map(|&row| Neighbour { row, score: 0.0 })
+                .collect::<Vec<_>>()
+        };
+        let classes = array![0, 1, 1, 2];
+        let queries = [near(&[0, 1, 2]), near(&[3, 0, 1]), near(&[1, 3])];
+        assert_eq!(vote(&queries, &classes).unwrap(), array![1, 2, 1]);
+        assert!(vote(&queries, &array![0]).is_err());
+    }
+
+    #[test]
+    fn scores_are_those_of_the_counts() {
+        // by their definitions; scikit-learn gives the same (tests/reference/unpsl)
+        let counts = BinaryCounts {
+            true_positive: 8,
+            false_positive: 2,
+            true_negative: 5,
+            false_negative: 4,
+        };
+        let near = |found: Option<f64>, wanted: f64| (found.unwrap() - wanted).abs() < 1e-15;
+        assert!(near(counts.accuracy(), 13.0 / 19.0));
+        assert!(near(counts.recall(), 2.0 / 3.0));
+        assert!(near(counts.precision(), 0.8));
+        assert!(near(counts.f1(), 8.0 / 11.0));
+        assert!(near(counts.f2(), 20.0 / 29.0));
+        let nobody = BinaryCounts::default();
+        assert_eq!(
+            (nobody.accuracy(), nobody.recall(), nobody.f1()),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn counts_of_sites_add_up() {
+        let (predicted, actual) = (array![1, 0, 1, 2, 0, 1], array![1, 1, 0, 2, 0, 1]);
+        let whole = BinaryCounts::of(&predicted, &actual, 1);
+        let part = |range: std::ops::Range<usize>| {
+            let cut = |codes: &Array1<u32>| codes.slice(s![range.clone()]).to_owned();
+            BinaryCounts::of(&cut(&predicted), &cut(&actual), 1)
+        };
+        let mut merged = part(0..2);
+        merged.merge(&part(2..6));
+        assert_eq!(merged, whole);
+        let right = RightCounts::of(&predicted, &actual);
+        assert_eq!(right, RightCounts { right: 4, wrong: 2 });
+    }
+
+    #[test]
+    fn pairs_are_counted_once_each() {
+        let all = patients(600);
+        let labels = Labels::Classes((0..600).map(|patient| patient % 3).collect());
+        let found = count_pairs(&all.view(), &labels, 0.3).unwrap();
+        let mut wanted = BinaryCounts::default();
+        for i in 0..600 {
+            for j in 0..i {
+                wanted.add(all.row(i).dot(&all.row(j)) >= 0.3, i % 3 == j % 3);
+            }
+        }
+        assert_eq!(found, wanted);
+        assert!(count_pairs(&patients(5).view(), &labels, 0.3).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_answered_is_refused() {
+        let (few, none) = (patients(3), Array2::zeros((0, 3)));
+        let rule = NeighbourRule::default();
+        assert_eq!(
+            neighbours_within(&few.view(), rule, 0),
+            Err(EvaluateError::NoNeighbours)
+        );
+        assert!(neighbours(&none.view(), &few.view(), rule, 1).is_err());
+        assert!(neighbours_within(&few.slice(s![..1, ..]), rule, 1).is_err());
+        assert!(neighbours(&few.slice(s![.., ..2]), &few.view(), rule, 1).is_err());
+        // fewer candidates than asked for: all of them
+        assert_eq!(neighbours_within(&few.view(), rule, 9).unwrap()[0].len(), 2);
+    }
+}

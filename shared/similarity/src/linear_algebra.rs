@@ -1,0 +1,212 @@
+//! Dense linear algebra: the only caller of LAPACK, and the only place that controls BLAS threads.
+//!
+//! OpenBLAS is held to one thread, and parallelism is rayon's, over blocks whose size depends on
+//! shapes alone. Every block writes its own output, or is reduced in block order, so results are
+//! bit-equal on any number of threads and two thread pools never fight for the same cores.
+
+use std::ffi::c_int;
+use std::sync::Once;
+
+use ndarray::linalg::general_mat_mul;
+use ndarray::parallel::prelude::*;
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
+use ndarray_linalg::{Cholesky as _, Diag, Eigh, SolveTriangular, UPLO};
+
+/// Rows of the output that one thread computes at a time.
+const BLOCK_ROWS: usize = 256;
+/// Columns of the left factor that one thread handles at a time in a transposed product.
+const BLOCK_COLUMNS: usize = 64;
+/// Lanes of [`inner`]: enough for the widest registers, fixed so that bits do not depend on them.
+const LANES: usize = 8;
+
+unsafe extern "C" {
+    fn openblas_set_num_threads(threads: c_int);
+}
+
+/// A factorisation could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum LinearAlgebraError {
+    /// Cholesky needs a positive definite matrix.
+    #[error("a {size} x {size} matrix is not positive definite")]
+    NotPositiveDefinite {
+        /// Rows of the matrix.
+        size: usize,
+    },
+    /// The eigenvalue iteration failed.
+    #[error("no eigenvalues found for a {size} x {size} matrix")]
+    NoEigenvalues {
+        /// Rows of the matrix.
+        size: usize,
+    },
+}
+
+/// Holds OpenBLAS to one thread. Cheap after the first call; every function here calls it.
+pub fn use_one_blas_thread() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: OpenBLAS documents this call for any time; it takes a plain integer and keeps
+        // no pointer of ours.
+        unsafe { openblas_set_num_threads(1) }
+    });
+}
+
+/// target <- factor * left * right + keep * target, on the calling thread.
+///
+/// # Panics
+/// Where the shapes do not fit.
+pub fn add_product(
+    factor: f64,
+    left: &ArrayView2<f64>,
+    right: &ArrayView2<f64>,
+    keep: f64,
+    target: &mut ArrayViewMut2<f64>,
+) {
+    use_one_blas_thread();
+    general_mat_mul(factor, left, right, keep, target);
+}
+
+/// target <- left * right, row blocks in parallel.
+///
+/// # Panics
+/// Where the shapes do not fit.
+pub fn product_into(left: &ArrayView2<f64>, right: &ArrayView2<f64>, target: &mut Array2<f64>) {
+    target
+        .axis_chunks_iter_mut(Axis(0), BLOCK_ROWS)
+        .into_par_iter()
+        .zip(left.axis_chunks_iter(Axis(0), BLOCK_ROWS))
+        .for_each(|(mut rows, left_rows)| add_product(1.0, &left_rows, right, 0.0, &mut rows));
+}
+
+/// left * right, row blocks in parallel.
+///
+/// # Panics
+/// Where the shapes do not fit.
+#[must_use]
+pub fn product(left: &ArrayView2<f64>, right: &ArrayView2<f64>) -> Array2<f64> {
+    let mut target = Array2::zeros((left.nrows(), right.ncols()));
+    product_into(left, right, &mut target);
+    target
+}
+
+/// target <- left' * right, blocks of left's columns in parallel.
+///
+/// # Panics
+/// Where the shapes do not fit.
+pub fn transposed_product_into(
+    left: &ArrayView2<f64>,
+    right: &ArrayView2<f64>,
+    target: &mut ArrayViewMut2<f64>,
+) {
+    target
+        .axis_chunks_iter_mut(Axis(0), BLOCK_COLUMNS)
+        .into_par_iter()
+        .zip(left.axis_chunks_iter(Axis(1), BLOCK_COLUMNS))
+        .for_each(|(mut rows, columns)| add_product(1.0, &columns.t(), right, 0.0, &mut rows));
+}
+
+/// left' * right, blocks of left's columns in parallel.
+///
+/// # Panics
+/// Where the shapes do not fit.
+#[must_use]
+pub fn transposed_product(left: &ArrayView2<f64>, right: &ArrayView2<f64>) -> Array2<f64> {
+    let mut target = Array2::zeros((left.ncols(), right.ncols()));
+    transposed_product_into(left, right, &mut target.view_mut());
+    target
+}
+
+/// Inner product of two slices of one length, summed in eight fixed lanes.
+#[must_use]
+pub fn inner(left: &[f64], right: &[f64]) -> f64 {
+    let mut lanes = [0.0; LANES];
+    let (left_chunks, left_rest) = left.as_chunks::<LANES>();
+    let (right_chunks, right_rest) = right.as_chunks::<LANES>();
+    for (a, b) in left_chunks.iter().zip(right_chunks) {
+        for lane in 0..LANES {
+            lanes[lane] += a[lane] * b[lane];
+        }
+    }
+    let rest: f64 = left_rest.iter().zip(right_rest).map(|(a, b)| a * b).sum();
+    lanes.iter().sum::<f64>() + rest
+}
+
+/// Frobenius inner product of two matrices of one shape: the sum of a_ij b_ij.
+#[must_use]
+pub fn inner_product(left: &ArrayView2<f64>, right: &ArrayView2<f64>) -> f64 {
+    left.rows()
+        .into_iter()
+        .zip(right.rows())
+        .map(|(a, b)| match (a.as_slice(), b.as_slice()) {
+            (Some(a), Some(b)) => inner(a, b),
+            _ => a.iter().zip(&b).map(|(a, b)| a * b).sum(),
+        })
+        .sum()
+}
+
+/// Frobenius norm of a matrix.
+#[must_use]
+pub fn norm(matrix: &ArrayView2<f64>) -> f64 {
+    inner_product(matrix, matrix).sqrt()
+}
+
+/// The Cholesky factor of a symmetric positive definite matrix, kept for many right-hand sides.
+#[derive(Debug, Clone)]
+pub struct Cholesky {
+    lower: Array2<f64>,
+    upper: Array2<f64>,
+}
+
+impl Cholesky {
+    /// Factors a symmetric matrix (its lower triangle is read).
+    ///
+    /// # Errors
+    /// [`LinearAlgebraError::NotPositiveDefinite`].
+    pub fn factor(matrix: &Array2<f64>) -> Result<Self, LinearAlgebraError> {
+        use_one_blas_thread();
+        let size = matrix.nrows();
+        let lower = matrix
+            .cholesky(UPLO::Lower)
+            .map_err(|_| LinearAlgebraError::NotPositiveDefinite { size })?;
+        let upper = lower.t().as_standard_layout().into_owned();
+        Ok(Self { lower, upper })
+    }
+
+    /// The solution x of A x = right, one column a right-hand side.
+    ///
+    /// # Panics
+    /// Where `right` has another number of rows than the factored matrix.
+    #[must_use]
+    pub fn solve(&self, right: &Array2<f64>) -> Array2<f64> {
+        use_one_blas_thread();
+        let solved = self
+            .lower
+            .solve_triangular(UPLO::Lower, Diag::NonUnit, right)
+            .and_then(|half| {
+                self.upper
+                    .solve_triangular(UPLO::Upper, Diag::NonUnit, &half)
+            });
+        solved.expect("a Cholesky factor has a positive diagonal, and the rows agree")
+    }
+}
+
+/// Eigenvalues, ascending, and the eigenvectors as columns.
+#[derive(Debug, Clone)]
+pub struct SymmetricEigen {
+    /// Ascending eigenvalues.
+    pub values: Array1<f64>,
+    /// One orthonormal eigenvector a column, in the order of the values.
+    pub vectors: Array2<f64>,
+}
+
+/// Eigenvalues and eigenvectors of a symmetric matrix (its lower triangle is read).
+///
+/// # Errors
+/// [`LinearAlgebraError::NoEigenvalues`] where LAPACK's iteration fails.
+pub fn symmetric_eigen(matrix: &Array2<f64>) -> Result<SymmetricEigen, LinearAlgebraError> {
+    use_one_blas_thread();
+    let size = matrix.nrows();
+    let (values, vectors) = matrix
+        .eigh(UPLO::Lower)
+        .map_err(|_| LinearAlgebraError::NoEigenvalues { size })?;
+    Ok(SymmetricEigen { values, vectors })
+}

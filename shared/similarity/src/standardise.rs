@@ -1,0 +1,538 @@
+//! From typed columns to the standardised matrix X, by pooled moments.
+//!
+//! Missing values are imputed first (mean of a numeric column, most frequent level of a categorical
+//! one), and the imputed matrix is then scaled by the pooled mean and the pooled population standard
+//! deviation, so that the stacked matrices of all sites have mean 0 and variance 1 in every row of W.
+
+use ndarray::{Array1, Array2};
+
+use crate::cohort::{Cohort, MISSING_LEVEL, Values};
+use crate::moments::ColumnMoments;
+
+/// A row is constant where its variance is this small beside its mean square: rounding alone.
+const CONSTANT_VARIANCE_RATIO: f64 = 1e-13;
+
+/// What a job says of one column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Feature {
+    /// The column's name.
+    pub name: String,
+    /// The column's kind.
+    pub kind: FeatureKind,
+}
+
+/// Kind of a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FeatureKind {
+    /// Numbers.
+    Numeric,
+    /// One of the agreed levels.
+    Categorical {
+        /// The agreed levels, in the agreed order.
+        levels: Vec<String>,
+    },
+}
+
+/// How a column's raw value becomes the number that is scaled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transform {
+    /// The numeric value itself.
+    Identity,
+    /// 1 where the patient has this level, else 0.
+    Level(u32),
+}
+
+/// One row of the similarity metric W, which is one column of the standardised matrix X.
+///
+/// x = (t(value) - mean) / scale, where t is the transform and a missing t(value) is `imputed`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MatrixRow {
+    name: String,
+    column: usize,
+    transform: Transform,
+    mean: f64,
+    scale: f64,
+    imputed: f64,
+}
+
+/// How every site turns its cohort into the standardised matrix: equal at all sites of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standardisation {
+    rows: Vec<MatrixRow>,
+    dropped: Vec<String>,
+    shares_missing: Vec<f64>,
+}
+
+/// A standardisation that cannot be, or that does not fit a cohort.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum StandardiseError {
+    /// Features and moments must come in pairs.
+    #[error("found moments of {found} columns, wanted {wanted}")]
+    ColumnsMismatch {
+        /// Columns with moments.
+        found: usize,
+        /// Columns described.
+        wanted: usize,
+    },
+    /// The moments or the values are of another kind, or have other levels, than the feature.
+    #[error("column {column} is not of the agreed kind or has other levels")]
+    KindMismatch {
+        /// The column's name.
+        column: String,
+    },
+    /// A number of a row is NaN or infinite, or its scale is not positive.
+    #[error(
+        "row {row} has a {field} that is not usable; wanted finite numbers and a scale above 0"
+    )]
+    Unusable {
+        /// The row's name.
+        row: String,
+        /// Which number.
+        field: &'static str,
+    },
+    /// Every row is constant.
+    #[error("all {dropped} rows are constant; wanted a feature that varies")]
+    NothingVaries {
+        /// Number of rows dropped.
+        dropped: usize,
+    },
+    /// A row reads a column that the cohort does not have.
+    #[error("row {row} reads column {column}, the cohort has {columns}")]
+    NoSuchColumn {
+        /// The row's name.
+        row: String,
+        /// Index of the column it reads, from 0.
+        column: usize,
+        /// Columns in the cohort.
+        columns: usize,
+    },
+}
+
+impl MatrixRow {
+    /// A row from plain numbers, as they come over the wire: `column` is the index of the column it
+    /// reads; mean, scale and imputed value are in the unit of the transformed value.
+    ///
+    /// # Errors
+    /// [`StandardiseError::Unusable`].
+    pub fn new(
+        name: String,
+        column: usize,
+        transform: Transform,
+        scaling: Scaling,
+    ) -> Result<Self, StandardiseError> {
+        let Scaling {
+            mean,
+            scale,
+            imputed,
+        } = scaling;
+        let numbers = [
+            ("mean", mean.is_finite()),
+            ("scale", scale.is_finite() && scale > 0.0),
+            ("imputed value", imputed.is_finite()),
+        ];
+        if let Some((field, _)) = numbers.iter().find(|(_, usable)| !usable) {
+            return Err(StandardiseError::Unusable { row: name, field });
+        }
+        Ok(Self {
+            name,
+            column,
+            transform,
+            mean,
+            scale,
+            imputed,
+        })
+    }
+
+    /// The row's name: the column's, or `column=level`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Index of the column it reads, from 0, in the job's order.
+    #[must_use]
+    pub fn column(&self) -> usize {
+        self.column
+    }
+
+    /// How the raw value becomes a number.
+    #[must_use]
+    pub fn transform(&self) -> Transform {
+        self.transform
+    }
+
+    /// The numbers that scale it.
+    #[must_use]
+    pub fn scaling(&self) -> Scaling {
+        Scaling {
+            mean: self.mean,
+            scale: self.scale,
+            imputed: self.imputed,
+        }
+    }
+}
+
+/// The numbers of a [`MatrixRow`], in the unit of the transformed value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scaling {
+    /// Pooled mean after imputation.
+    pub mean: f64,
+    /// Pooled population standard deviation after imputation; positive.
+    pub scale: f64,
+    /// What stands for a missing value.
+    pub imputed: f64,
+}
+
+impl Standardisation {
+    /// Builds the rows from the merged moments of all columns, in the features' order.
+    ///
+    /// Constant rows (also a column without any value, and a level that nobody or everybody has) are
+    /// dropped and named in [`Self::dropped`].
+    ///
+    /// # Errors
+    /// [`StandardiseError`] where features and moments do not belong together or nothing varies.
+    pub fn from_moments(
+        features: &[Feature],
+        moments: &[ColumnMoments],
+    ) -> Result<Self, StandardiseError> {
+        if features.len() != moments.len() {
+            return Err(StandardiseError::ColumnsMismatch {
+                found: moments.len(),
+                wanted: features.len(),
+            });
+        }
+        let (mut rows, mut dropped) = (Vec::new(), Vec::new());
+        for (column, (feature, moments)) in features.iter().zip(moments).enumerate() {
+            for candidate in candidates(feature, moments)? {
+                let Candidate {
+                    name,
+                    transform,
+                    scaling,
+                    varies,
+                } = candidate;
+                if varies {
+                    rows.push(MatrixRow::new(name, column, transform, scaling)?);
+                } else {
+                    dropped.push(name);
+                }
+            }
+        }
+        let shares_missing = moments.iter().map(ColumnMoments::share_missing).collect();
+        Self::from_rows(rows, dropped, shares_missing)
+    }
+
+    /// Joins rows, the names of dropped rows, and the share of missing values per column.
+    ///
+    /// # Errors
+    /// [`StandardiseError::NothingVaries`] without rows.
+    pub fn from_rows(
+        rows: Vec<MatrixRow>,
+        dropped: Vec<String>,
+        shares_missing: Vec<f64>,
+    ) -> Result<Self, StandardiseError> {
+        if rows.is_empty() {
+            return Err(StandardiseError::NothingVaries {
+                dropped: dropped.len(),
+            });
+        }
+        Ok(Self {
+            rows,
+            dropped,
+            shares_missing,
+        })
+    }
+
+    /// The rows of W, which are the columns of X, in order.
+    #[must_use]
+    pub fn rows(&self) -> &[MatrixRow] {
+        &self.rows
+    }
+
+    /// Names of the constant rows that were left out.
+    #[must_use]
+    pub fn dropped(&self) -> &[String] {
+        &self.dropped
+    }
+
+    /// Missing values over patients, from 0 to 1, one number a column of the cohort.
+    #[must_use]
+    pub fn shares_missing(&self) -> &[f64] {
+        &self.shares_missing
+    }
+
+    /// The standardised matrix X, n x d: one row a patient, one column a [`MatrixRow`].
+    ///
+    /// # Errors
+    /// [`StandardiseError::NoSuchColumn`] and [`StandardiseError::KindMismatch`].
+    pub fn apply(&self, cohort: &Cohort) -> Result<Array2<f64>, StandardiseError> {
+        let mut matrix = Array2::zeros((cohort.patients(), self.rows.len()));
+        for (row, mut target) in self.rows.iter().zip(matrix.columns_mut()) {
+            let columns = cohort.columns();
+            let column = columns
+                .get(row.column)
+                .ok_or_else(|| StandardiseError::NoSuchColumn {
+                    row: row.name.clone(),
+                    column: row.column,
+                    columns: columns.len(),
+                })?;
+            let values =
+                transformed(row, &column.values).ok_or_else(|| StandardiseError::KindMismatch {
+                    column: column.name.clone(),
+                })?;
+            target.assign(&values.mapv(|value| {
+                let present = if value.is_nan() { row.imputed } else { value };
+                (present - row.mean) / row.scale
+            }));
+        }
+        Ok(matrix)
+    }
+}
+
+/// A row before it is known to vary.
+struct Candidate {
+    name: String,
+    transform: Transform,
+    scaling: Scaling,
+    varies: bool,
+}
+
+fn candidates(
+    feature: &Feature,
+    moments: &ColumnMoments,
+) -> Result<Vec<Candidate>, StandardiseError> {
+    match (&feature.kind, moments) {
+        (
+            FeatureKind::Numeric,
+            &ColumnMoments::Numeric {
+                count,
+                sum,
+                sum_squares,
+                missing,
+            },
+        ) => {
+            if !(sum.is_finite() && sum_squares.is_finite()) {
+                return Err(StandardiseError::Unusable {
+                    row: feature.name.clone(),
+                    field: "sum",
+                });
+            }
+            Ok(vec![numeric_candidate(
+                &feature.name,
+                count,
+                sum,
+                sum_squares,
+                missing,
+            )])
+        }
+        (FeatureKind::Categorical { levels }, ColumnMoments::Categorical { counts, missing })
+            if levels.len() == counts.len() =>
+        {
+            Ok(level_candidates(&feature.name, levels, counts, *missing))
+        }
+        _ => Err(StandardiseError::KindMismatch {
+            column: feature.name.clone(),
+        }),
+    }
+}
+
+fn numeric_candidate(
+    name: &str,
+    count: u64,
+    sum: f64,
+    sum_squares: f64,
+    missing: u64,
+) -> Candidate {
+    let observed = count.max(1) as f64;
+    let mean = sum / observed;
+    let mean_square = sum_squares / observed;
+    let variance = mean_square - mean * mean;
+    // imputed values lie at the mean: they leave it where it is and shrink the variance
+    let share_observed = count as f64 / (count + missing).max(1) as f64;
+    Candidate {
+        name: name.to_owned(),
+        transform: Transform::Identity,
+        scaling: Scaling {
+            mean,
+            scale: (variance * share_observed).sqrt(),
+            imputed: mean,
+        },
+        varies: variance > CONSTANT_VARIANCE_RATIO * mean_square,
+    }
+}
+
+fn level_candidates(name: &str, levels: &[String], counts: &[u64], missing: u64) -> Vec<Candidate> {
+    let patients = (counts.iter().sum::<u64>() + missing).max(1) as f64;
+    // the first of equally frequent levels, so that every reader picks the same one
+    let mode = (0..counts.len()).rev().max_by_key(|&level| counts[level]);
+    let row = |(level, label): (usize, &String)| {
+        let imputed = if Some(level) == mode { 1.0 } else { 0.0 };
+        let mean = (counts[level] as f64 + imputed * missing as f64) / patients;
+        let variance = mean * (1.0 - mean);
+        Candidate {
+            name: format!("{name}={label}"),
+            transform: Transform::Level(level as u32),
+            scaling: Scaling {
+                mean,
+                scale: variance.sqrt(),
+                imputed,
+            },
+            varies: variance > 0.0,
+        }
+    };
+    levels.iter().enumerate().map(row).collect()
+}
+
+/// The transformed values of a column, NaN where missing; `None` where the kind does not fit.
+fn transformed(row: &MatrixRow, values: &Values) -> Option<Array1<f64>> {
+    match (row.transform, values) {
+        (Transform::Identity, Values::Numeric(values)) => Some(values.clone()),
+        (Transform::Level(level), Values::Categorical { codes, levels })
+            if (level as usize) < levels.len() =>
+        {
+            Some(codes.mapv(|code| match code {
+                MISSING_LEVEL => f64::NAN,
+                code if code == level => 1.0,
+                _ => 0.0,
+            }))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cohort::{Column, Outcome};
+    use ndarray::{Axis, array, concatenate};
+
+    fn features() -> Vec<Feature> {
+        let levels = ["a", "b", "c"].map(String::from).to_vec();
+        vec![
+            Feature {
+                name: "age".into(),
+                kind: FeatureKind::Numeric,
+            },
+            Feature {
+                name: "same".into(),
+                kind: FeatureKind::Numeric,
+            },
+            Feature {
+                name: "cp".into(),
+                kind: FeatureKind::Categorical { levels },
+            },
+        ]
+    }
+
+    fn cohort(ages: Array1<f64>, codes: Array1<u32>) -> Cohort {
+        let patients = ages.len();
+        let levels = ["a", "b", "c"].map(String::from).to_vec();
+        let column = |name: &str, values| Column {
+            name: name.into(),
+            values,
+        };
+        let columns = vec![
+            column("age", Values::Numeric(ages)),
+            column("same", Values::Numeric(Array1::from_elem(patients, 0.1))),
+            column("cp", Values::Categorical { codes, levels }),
+        ];
+        Cohort::new(columns, Outcome::Numeric(Array1::zeros(patients))).unwrap()
+    }
+
+    fn two_sites() -> (Vec<Cohort>, Standardisation) {
+        let north = cohort(
+            array![1.0, 2.0, f64::NAN, 5.0],
+            array![0, 1, 1, MISSING_LEVEL],
+        );
+        let south = cohort(array![-3.0, f64::NAN, 9.0], array![1, 0, 0]);
+        let mut moments = ColumnMoments::of_cohort(&north).unwrap();
+        for (mine, other) in moments
+            .iter_mut()
+            .zip(ColumnMoments::of_cohort(&south).unwrap())
+        {
+            mine.merge(&other).unwrap();
+        }
+        (
+            vec![north, south],
+            Standardisation::from_moments(&features(), &moments).unwrap(),
+        )
+    }
+
+    #[test]
+    fn stacked_sites_have_mean_zero_and_variance_one() {
+        let (sites, standardisation) = two_sites();
+        let parts: Vec<_> = sites
+            .iter()
+            .map(|site| standardisation.apply(site).unwrap())
+            .collect();
+        let stacked = concatenate(Axis(0), &[parts[0].view(), parts[1].view()]).unwrap();
+        for column in stacked.columns() {
+            assert!(column.mean().unwrap().abs() < 1e-15);
+            assert!((column.std(0.0) - 1.0).abs() < 1e-14);
+        }
+    }
+
+    #[test]
+    fn missing_numbers_become_zero_and_missing_levels_the_mode() {
+        let (sites, standardisation) = two_sites();
+        let north = standardisation.apply(&sites[0]).unwrap();
+        assert_eq!(north[[2, 0]], 0.0);
+        // levels a and b are equally frequent: the first wins
+        assert_eq!(
+            north.row(3).slice(ndarray::s![1..]),
+            north.row(0).slice(ndarray::s![1..])
+        );
+        assert_eq!(
+            standardisation.shares_missing(),
+            [2.0 / 7.0, 0.0, 1.0 / 7.0]
+        );
+    }
+
+    #[test]
+    fn constant_rows_are_dropped_and_named() {
+        let (_, standardisation) = two_sites();
+        let names: Vec<_> = standardisation.rows().iter().map(MatrixRow::name).collect();
+        assert_eq!(names, ["age", "cp=a", "cp=b"]);
+        assert_eq!(standardisation.dropped(), ["same", "cp=c"]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let (sites, standardisation) = two_sites();
+        let scaling = Scaling {
+            mean: 0.0,
+            scale: 0.0,
+            imputed: 0.0,
+        };
+        let refused = MatrixRow::new("age".into(), 0, Transform::Identity, scaling);
+        assert!(matches!(
+            refused,
+            Err(StandardiseError::Unusable { field: "scale", .. })
+        ));
+        let scaling = Scaling {
+            scale: 1.0,
+            ..scaling
+        };
+        for (column, transform) in [
+            (9, Transform::Identity),
+            (2, Transform::Identity),
+            (2, Transform::Level(3)),
+        ] {
+            let row = MatrixRow::new("age".into(), column, transform, scaling).unwrap();
+            let strange = Standardisation::from_rows(vec![row], vec![], vec![]).unwrap();
+            assert!(strange.apply(&sites[0]).is_err());
+        }
+        assert!(
+            standardisation
+                .apply(&Cohort::new(vec![], Outcome::Numeric(array![])).unwrap())
+                .is_err()
+        );
+        let constant = [ColumnMoments::Numeric {
+            count: 3,
+            sum: 0.3,
+            sum_squares: 0.03,
+            missing: 0,
+        }];
+        let refused = Standardisation::from_moments(&features()[..1], &constant);
+        assert_eq!(refused, Err(StandardiseError::NothingVaries { dropped: 1 }));
+    }
+}

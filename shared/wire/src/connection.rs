@@ -1,0 +1,338 @@
+//! What both ends of a connection share: its errors, its outbox and its inbox.
+
+use crate::assembly::{Assembly, Frames, Header};
+use crate::error::WireError;
+use crate::frame::Frame;
+use crate::liveness::{Fault, FaultSlot, SILENCE_MAX};
+use crate::status;
+use protocol::limits::OUTBOX_MAX;
+use protocol::message::Failure;
+use rustls::{AlertDescription, CertificateError};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use tokio::sync::mpsc;
+use tokio_stream::Stream;
+use tonic::{Code, Status, Streaming};
+
+/// Why two parties cannot talk, or no longer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectionError {
+    /// Nobody answers at the address.
+    #[error(
+        "could not reach {address}: {reason}. Is the address right and the coordinator running?"
+    )]
+    Unreachable {
+        /// The address that was tried.
+        address: String,
+        /// Why.
+        reason: String,
+    },
+    /// The proxy does not let the connection through.
+    #[error("the proxy {proxy} did not open a tunnel: {reason}")]
+    Proxy {
+        /// The proxy's address.
+        proxy: String,
+        /// Why.
+        reason: String,
+    },
+    /// A certificate is past its time, or not yet valid.
+    #[error("{whose} certificate is not valid now: ask for a new one, or correct the clock")]
+    Expired {
+        /// `this party's` or `the coordinator's`.
+        whose: &'static str,
+    },
+    /// A certificate comes from an authority that the other side does not trust.
+    #[error("{whose} certificate comes from another authority: both sides need the same ca.pem")]
+    ForeignAuthority {
+        /// `this party's` or `the coordinator's`.
+        whose: &'static str,
+    },
+    /// The coordinator's certificate is for other hosts than the one that was dialled.
+    #[error("the coordinator's certificate is not for {address}: issue one that names this host")]
+    WrongHost {
+        /// The address that was tried.
+        address: String,
+    },
+    /// The peer's certificate is not a coordinator's.
+    #[error("found {found} at {address}, wanted a coordinator's certificate")]
+    WrongRole {
+        /// Whom the certificate names.
+        found: String,
+        /// The address that was tried.
+        address: String,
+    },
+    /// TLS failed otherwise.
+    #[error("no secure connection: {reason}")]
+    Tls {
+        /// Why.
+        reason: String,
+    },
+    /// The peer sent what is no message.
+    #[error("the other side broke the protocol: {0}")]
+    Protocol(#[source] WireError),
+    /// The peer said no, and why.
+    #[error("{}", _0.text)]
+    Refused(Failure),
+    /// The connection was lost.
+    #[error("the connection was lost: {reason}")]
+    Disconnected {
+        /// How.
+        reason: String,
+    },
+}
+
+impl ConnectionError {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Unreachable { .. } => "KDR-UNREACHABLE",
+            Self::Proxy { .. } => "KDR-PROXY",
+            Self::Expired { .. } => "KDR-EXPIRED",
+            Self::ForeignAuthority { .. } => "KDR-AUTHORITY",
+            Self::WrongHost { .. } => "KDR-HOST",
+            Self::WrongRole { .. } => status::CODE_ROLE,
+            Self::Tls { .. } => "KDR-TLS",
+            Self::Protocol(_) => status::CODE_PROTOCOL,
+            Self::Refused(failure) => &failure.code,
+            Self::Disconnected { .. } => "KDR-DISCONNECTED",
+        }
+    }
+
+    /// The error as a failure that can be told to the other side.
+    #[must_use]
+    pub fn to_failure(&self) -> Failure {
+        Failure {
+            code: self.code().to_owned(),
+            text: self.to_string(),
+        }
+    }
+
+    /// What a gRPC status and the socket's fault say together.
+    pub(crate) fn of_status(status: &Status, fault: &FaultSlot, wanted: &'static str) -> Self {
+        if status.code() == Code::DataLoss || status.code() == Code::OutOfRange {
+            let reason = status.message().to_owned();
+            return Self::Protocol(WireError::Malformed { wanted, reason });
+        }
+        if let Some(failure) = status::failure(status) {
+            return Self::Refused(failure);
+        }
+        if status.code() == Code::Unimplemented {
+            return Self::Refused(status::unknown_service());
+        }
+        Self::of_fault(fault).unwrap_or_else(|| Self::Disconnected {
+            reason: format!("{:?}: {}", status.code(), status.message()),
+        })
+    }
+
+    fn of_fault(fault: &FaultSlot) -> Option<Self> {
+        Some(match fault.get()? {
+            Fault::Tls(error) => Self::of_tls(error, ""),
+            Fault::Silent => Self::Disconnected {
+                reason: format!("no sign of life for {} s", SILENCE_MAX.as_secs()),
+            },
+            Fault::Io(reason) => Self::Disconnected {
+                reason: reason.clone(),
+            },
+        })
+    }
+
+    /// What a failed handshake means for who dialled `address`.
+    pub(crate) fn of_tls(error: &rustls::Error, address: &str) -> Self {
+        use rustls::Error::{AlertReceived, InvalidCertificate};
+        const OWN: &str = "this party's";
+        const THEIRS: &str = "the coordinator's";
+        match error {
+            InvalidCertificate(
+                CertificateError::Expired
+                | CertificateError::ExpiredContext { .. }
+                | CertificateError::NotValidYet
+                | CertificateError::NotValidYetContext { .. },
+            ) => Self::Expired { whose: THEIRS },
+            InvalidCertificate(
+                CertificateError::UnknownIssuer | CertificateError::BadSignature,
+            ) => Self::ForeignAuthority { whose: THEIRS },
+            InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            ) => Self::WrongHost {
+                address: address.to_owned(),
+            },
+            AlertReceived(AlertDescription::CertificateExpired) => Self::Expired { whose: OWN },
+            AlertReceived(AlertDescription::UnknownCA | AlertDescription::DecryptError) => {
+                Self::ForeignAuthority { whose: OWN }
+            }
+            _ => Self::Tls {
+                reason: error.to_string(),
+            },
+        }
+    }
+}
+
+/// A message that could not be queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// The connection is gone.
+    #[error("the connection is closed")]
+    Closed,
+    /// The peer takes messages more slowly than they are made; the connection was dropped.
+    #[error("{OUTBOX_MAX} messages wait for this connection; it was dropped as too slow")]
+    Overflow,
+}
+
+/// Bytes of encoded frames, as the two directions of one connection count them.
+#[derive(Debug, Default)]
+pub(crate) struct ByteCounts {
+    pub(crate) sent: AtomicU64,
+    pub(crate) received: AtomicU64,
+}
+
+impl ByteCounts {
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+}
+
+/// The sending end of an outbox.
+#[derive(Debug)]
+pub(crate) struct OutboxSender<M> {
+    pub(crate) messages: mpsc::Sender<M>,
+    pub(crate) close: mpsc::Sender<Failure>,
+}
+
+impl<M> Clone for OutboxSender<M> {
+    fn clone(&self) -> Self {
+        Self {
+            messages: self.messages.clone(),
+            close: self.close.clone(),
+        }
+    }
+}
+
+impl<M> OutboxSender<M> {
+    /// Ends the stream with a reason; the first reason counts.
+    pub(crate) fn close(&self, failure: Failure) {
+        // Full means that a reason is there already, closed that nobody is left to hear it.
+        let _ = self.close.try_send(failure);
+    }
+}
+
+/// Messages on their way out, cut into frames as the connection takes them.
+pub(crate) struct Outbox<M, F: Frame> {
+    messages: mpsc::Receiver<M>,
+    close: mpsc::Receiver<Failure>,
+    cut: fn(M) -> Frames<F>,
+    frames: Option<Frames<F>>,
+    counts: Arc<ByteCounts>,
+    is_closed: bool,
+}
+
+/// An outbox of at most [`OUTBOX_MAX`] waiting messages.
+pub(crate) fn outbox<M, F: Frame>(
+    cut: fn(M) -> Frames<F>,
+    counts: Arc<ByteCounts>,
+) -> (OutboxSender<M>, Outbox<M, F>) {
+    let (messages, messages_receiver) = mpsc::channel(OUTBOX_MAX);
+    let (close, close_receiver) = mpsc::channel(1);
+    let outbox = Outbox {
+        messages: messages_receiver,
+        close: close_receiver,
+        cut,
+        frames: None,
+        counts,
+        is_closed: false,
+    };
+    (OutboxSender { messages, close }, outbox)
+}
+
+impl<M, F: Frame> Stream for Outbox<M, F>
+where
+    M: Unpin,
+    Self: Unpin,
+{
+    type Item = Result<F, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.is_closed {
+            return Poll::Ready(None);
+        }
+        if let Poll::Ready(Some(failure)) = self.close.poll_recv(context) {
+            self.is_closed = true;
+            return Poll::Ready(Some(Err(status::status(Code::Aborted, &failure))));
+        }
+        loop {
+            if let Some(frame) = self.frames.as_mut().and_then(Iterator::next) {
+                let bytes = frame.encoded_len() as u64;
+                self.counts.sent.fetch_add(bytes, Ordering::Relaxed);
+                return Poll::Ready(Some(Ok(frame)));
+            }
+            self.frames = None;
+            match ready!(self.messages.poll_recv(context)) {
+                Some(message) => self.frames = Some((self.cut)(message)),
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+/// Messages on their way in.
+pub(crate) struct Inbox<F: Frame> {
+    frames: Streaming<F>,
+    assembly: Assembly<F>,
+    counts: Arc<ByteCounts>,
+    fault: FaultSlot,
+}
+
+impl<F> Inbox<F>
+where
+    F: Frame,
+    F::Header: Header,
+{
+    pub(crate) fn new(frames: Streaming<F>, counts: Arc<ByteCounts>, fault: FaultSlot) -> Self {
+        Self {
+            frames,
+            assembly: Assembly::default(),
+            counts,
+            fault,
+        }
+    }
+
+    /// The next message; none where the peer ended the stream. Nothing is lost when the future is
+    /// dropped.
+    pub(crate) async fn next(
+        &mut self,
+    ) -> Result<Option<<F::Header as Header>::Message>, ConnectionError> {
+        loop {
+            let frame = self.frames.message().await;
+            let frame = frame
+                .map_err(|status| ConnectionError::of_status(&status, &self.fault, F::NAME))?;
+            let Some(frame) = frame else {
+                return self.ended();
+            };
+            let bytes = frame.encoded_len() as u64;
+            self.counts.received.fetch_add(bytes, Ordering::Relaxed);
+            let message = self
+                .assembly
+                .push(frame)
+                .map_err(ConnectionError::Protocol)?;
+            if message.is_some() {
+                return Ok(message);
+            }
+        }
+    }
+
+    fn ended<T>(&self) -> Result<Option<T>, ConnectionError> {
+        if self.assembly.is_open() {
+            return Err(ConnectionError::Protocol(WireError::Unexpected {
+                found: "an end before the message is whole".to_owned(),
+                wanted: "the parts that it declares".to_owned(),
+            }));
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,163 @@
+//! Messages as bytes: what a frame holds on the stream, and records of the coordinator's store.
+
+use crate::assembly::{Assembly, Frames, Header};
+use crate::error::WireError;
+use crate::frame::Frame;
+use crate::generated as pb;
+use crate::{progress, to_coordinator, to_site};
+use bytes::{Buf, Bytes};
+use privacy::Released;
+use prost::Message;
+use protocol::message::{Answer, ToCoordinator, ToSite};
+use protocol::progress::{Progress, RunResult};
+
+/// The frames of a message to a site, each as it travels.
+#[must_use]
+pub fn encode_to_site(message: ToSite) -> Vec<Bytes> {
+    encode(to_site::frames(message))
+}
+
+/// The message of these frames.
+///
+/// # Errors
+/// [`WireError`] says what was found and what was wanted.
+pub fn decode_to_site(frames: &[Bytes]) -> Result<ToSite, WireError> {
+    decode::<pb::ToSiteFrame>(frames)
+}
+
+/// The frames of a message to the coordinator, each as it travels. Only what a release rule has
+/// cleared can be encoded.
+#[must_use]
+pub fn encode_to_coordinator(message: ToCoordinator<Released<Answer>>) -> Vec<Bytes> {
+    encode(to_coordinator::frames(message))
+}
+
+/// The message of these frames.
+///
+/// # Errors
+/// [`WireError`] says what was found and what was wanted.
+pub fn decode_to_coordinator(frames: &[Bytes]) -> Result<ToCoordinator<Answer>, WireError> {
+    decode::<pb::ToCoordinatorFrame>(frames)
+}
+
+/// An answer as one record, for the coordinator's store.
+#[must_use]
+pub fn encode_answer(answer: &Answer) -> Vec<u8> {
+    record(to_coordinator::answer_frames(answer.clone()))
+}
+
+/// The answer of a record.
+///
+/// # Errors
+/// [`WireError`] says what was found and what was wanted.
+pub fn decode_answer(record: &[u8]) -> Result<Answer, WireError> {
+    decode_record::<pb::AnswerFrame>(record)
+}
+
+/// A result as one record.
+#[must_use]
+pub fn encode_result(result: &RunResult) -> Vec<u8> {
+    record(progress::result_frames(result.clone()))
+}
+
+/// The result of a record.
+///
+/// # Errors
+/// [`WireError`] says what was found and what was wanted.
+pub fn decode_result(record: &[u8]) -> Result<RunResult, WireError> {
+    decode_record::<pb::ResultFrame>(record)
+}
+
+/// A state of a run as one record.
+#[must_use]
+pub fn encode_progress(progress: &Progress) -> Vec<u8> {
+    progress::progress_to_proto(progress.clone()).encode_to_vec()
+}
+
+/// The state of a run of a record.
+///
+/// # Errors
+/// [`WireError`] says what was found and what was wanted.
+pub fn decode_progress(record: &[u8]) -> Result<Progress, WireError> {
+    let progress = pb::Progress::decode(record).map_err(|error| malformed("progress", &error))?;
+    progress::progress(progress)
+}
+
+fn encode<F: Frame>(frames: Frames<F>) -> Vec<Bytes> {
+    frames.map(|frame| frame.encode_to_vec().into()).collect()
+}
+
+fn decode<F>(frames: &[Bytes]) -> Result<<F::Header as Header>::Message, WireError>
+where
+    F: Frame,
+    F::Header: Header,
+{
+    let parsed = frames
+        .iter()
+        .map(|frame| F::decode(frame.clone()).map_err(|error| malformed(F::NAME, &error)));
+    assemble(parsed)
+}
+
+/// Frames one after the other, each behind its length.
+fn record<F: Frame>(frames: Frames<F>) -> Vec<u8> {
+    let mut record = Vec::new();
+    for frame in frames {
+        record.extend_from_slice(&frame.encode_length_delimited_to_vec());
+    }
+    record
+}
+
+fn decode_record<F>(record: &[u8]) -> Result<<F::Header as Header>::Message, WireError>
+where
+    F: Frame,
+    F::Header: Header,
+{
+    let mut rest = Bytes::copy_from_slice(record);
+    assemble::<F>(std::iter::from_fn(move || {
+        let frame = rest
+            .has_remaining()
+            .then(|| F::decode_length_delimited(&mut rest))?;
+        Some(frame.map_err(|error| {
+            rest.clear();
+            malformed(F::NAME, &error)
+        }))
+    }))
+}
+
+/// The one message of these frames.
+fn assemble<F>(
+    frames: impl Iterator<Item = Result<F, WireError>>,
+) -> Result<<F::Header as Header>::Message, WireError>
+where
+    F: Frame,
+    F::Header: Header,
+{
+    let mut assembly = Assembly::<F>::default();
+    let mut frames = frames;
+    while let Some(frame) = frames.next() {
+        if let Some(message) = assembly.push(frame?)? {
+            return match frames.next() {
+                None => Ok(message),
+                Some(_) => Err(unexpected("a frame behind the message", "none")),
+            };
+        }
+    }
+    Err(unexpected(
+        "an end before the message is whole",
+        "the frames that it declares",
+    ))
+}
+
+fn malformed(wanted: &'static str, error: &prost::DecodeError) -> WireError {
+    WireError::Malformed {
+        wanted,
+        reason: error.to_string(),
+    }
+}
+
+fn unexpected(found: &str, wanted: &str) -> WireError {
+    WireError::Unexpected {
+        found: found.to_owned(),
+        wanted: wanted.to_owned(),
+    }
+}

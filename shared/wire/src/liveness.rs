@@ -1,0 +1,164 @@
+//! Notices a dead peer.
+//!
+//! HTTP/2 pings keep both directions talking, but a ping waits behind what is already in the
+//! socket, and a blocked writer reads nothing. So death is judged here, at the socket: no byte has
+//! come, and no blocked write has gone on, for as long as the limits allow. On a slow line a large
+//! matrix that still trickles out is a sign of life.
+
+use protocol::limits::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT};
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep};
+
+/// Without a sign of life for this long, a peer is dead.
+pub(crate) const SILENCE_MAX: Duration =
+    Duration::from_secs(KEEPALIVE_INTERVAL.as_secs() + KEEPALIVE_TIMEOUT.as_secs());
+
+/// Why a connection ended, as its socket saw it.
+#[derive(Debug, Clone)]
+pub(crate) enum Fault {
+    /// The peer refused or broke TLS.
+    Tls(rustls::Error),
+    /// No sign of life.
+    Silent,
+    /// The socket failed.
+    Io(String),
+}
+
+/// The first fault of a connection, readable by who holds the connection's other end.
+pub(crate) type FaultSlot = Arc<OnceLock<Fault>>;
+
+/// A stream that fails once its peer is dead.
+#[derive(Debug)]
+pub(crate) struct Watched<S> {
+    stream: S,
+    alive_at: Instant,
+    alarm: Pin<Box<Sleep>>,
+    is_write_blocked: bool,
+    fault: FaultSlot,
+}
+
+impl<S> Watched<S> {
+    pub(crate) fn new(stream: S) -> Self {
+        let alive_at = Instant::now();
+        Self {
+            stream,
+            alive_at,
+            alarm: Box::pin(tokio::time::sleep_until(alive_at + SILENCE_MAX)),
+            is_write_blocked: false,
+            fault: FaultSlot::default(),
+        }
+    }
+
+    pub(crate) fn stream(&self) -> &S {
+        &self.stream
+    }
+
+    pub(crate) fn fault(&self) -> FaultSlot {
+        Arc::clone(&self.fault)
+    }
+
+    /// Pending while the peer may live.
+    fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+        loop {
+            ready!(self.alarm.as_mut().poll(context));
+            let silent_at = self.alive_at + SILENCE_MAX;
+            if Instant::now() >= silent_at {
+                let _ = self.fault.set(Fault::Silent);
+                return Poll::Ready(io::ErrorKind::TimedOut.into());
+            }
+            self.alarm.as_mut().reset(silent_at);
+        }
+    }
+
+    fn note(&self, error: &io::Error) {
+        let fault = match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+            Some(error) => Fault::Tls(rustls::Error::clone(error)),
+            None => Fault::Io(error.to_string()),
+        };
+        let _ = self.fault.set(fault);
+    }
+
+    fn written<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        outcome: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        match outcome {
+            Poll::Pending => {
+                self.is_write_blocked = true;
+                self.poll_silence(context).map(Err)
+            }
+            Poll::Ready(Ok(value)) => {
+                // Room in a buffer says nothing; room that was waited for was made by the peer.
+                if std::mem::take(&mut self.is_write_blocked) {
+                    self.alive_at = Instant::now();
+                }
+                Poll::Ready(Ok(value))
+            }
+            Poll::Ready(Err(error)) => {
+                self.note(&error);
+                Poll::Ready(Err(error))
+            }
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match Pin::new(&mut self.stream).poll_read(context, buffer) {
+            Poll::Pending => self.poll_silence(context).map(Err),
+            Poll::Ready(Ok(())) => {
+                self.alive_at = Instant::now();
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(Err(error)) => {
+                self.note(&error);
+                Poll::Ready(Err(error))
+            }
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.written(context, outcome)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.written(context, outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.stream).poll_flush(context);
+        self.written(context, outcome)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.written(context, outcome)
+    }
+}

@@ -1,0 +1,305 @@
+//! The coordinator's port: who calls is known from the certificate, and what they say is handed to
+//! the program as channels.
+
+use crate::connection::{
+    ByteCounts, ConnectionError, Inbox, Outbox, OutboxSender, SendError, outbox,
+};
+use crate::frame::FRAME_BYTES_MAX;
+use crate::generated as pb;
+use crate::generated::federation_server::{Federation, FederationServer};
+use crate::generated::operations_server::OperationsServer;
+use crate::identity::Identity;
+use crate::liveness::FaultSlot;
+use crate::operations::{Operator, OperatorCall};
+use crate::port::{Caller, callers};
+use crate::tls::ServerTls;
+use crate::transport::{
+    CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES, HELLO_TIMEOUT, HTTP2_FRAME_BYTES,
+    PING_REPLY_TIMEOUT, STOP_TIMEOUT, STREAM_WINDOW_BYTES,
+};
+use crate::{status, to_site};
+use protocol::limits::KEEPALIVE_INTERVAL;
+use protocol::message::{Answer, Failure, ToCoordinator, ToSite};
+use protocol::name::{OperatorName, SiteName};
+use std::future::Future;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::Server;
+use tonic::{Code, Request, Response, Status, Streaming};
+
+/// Who came to the coordinator.
+#[derive(Debug)]
+pub enum Incoming {
+    /// A site attends. Whether it replaces an earlier connection of the same name is the
+    /// program's to decide: dropping both ends of one, or closing it, lets go of it.
+    Site {
+        /// Its name, from its certificate.
+        name: SiteName,
+        /// Version of its agent.
+        version: String,
+        /// Messages to it.
+        sender: SiteSender,
+        /// Messages from it.
+        receiver: SiteReceiver,
+    },
+    /// An operator asks.
+    Operator {
+        /// Their name, from their certificate.
+        operator: OperatorName,
+        /// What they ask, with the place for the answer.
+        call: OperatorCall,
+    },
+}
+
+/// Messages to one site.
+#[derive(Debug, Clone)]
+pub struct SiteSender {
+    outbox: OutboxSender<ToSite>,
+    counts: Arc<ByteCounts>,
+}
+
+/// Bytes of encoded frames of one connection, as its site counts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// Bytes that the site sent.
+    pub bytes_sent: u64,
+    /// Bytes that the site received.
+    pub bytes_received: u64,
+}
+
+impl SiteSender {
+    /// Queues a message without waiting.
+    ///
+    /// # Errors
+    /// [`SendError`] where the connection is gone, or where the site is so slow that the
+    /// connection was dropped.
+    pub fn send(&self, message: ToSite) -> Result<(), SendError> {
+        match self.outbox.messages.try_send(message) {
+            Ok(()) => Ok(()),
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(SendError::Closed),
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                self.outbox.close(status::slow());
+                Err(SendError::Overflow)
+            }
+        }
+    }
+
+    /// Ends the connection and tells the site why; what is still queued is not sent.
+    pub fn close(&self, reason: Failure) {
+        self.outbox.close(reason);
+    }
+
+    /// Bytes so far.
+    #[must_use]
+    pub fn traffic(&self) -> Traffic {
+        Traffic {
+            bytes_sent: self.counts.received(),
+            bytes_received: self.counts.sent(),
+        }
+    }
+}
+
+/// Messages from one site.
+pub struct SiteReceiver {
+    inbox: Inbox<pb::ToCoordinatorFrame>,
+    outbox: OutboxSender<ToSite>,
+}
+
+impl SiteReceiver {
+    /// The next message; none where the site left in good order. Safe to drop and ask again.
+    ///
+    /// # Errors
+    /// [`ConnectionError`] where the site is lost or broke the protocol; the stream is over.
+    pub async fn next(&mut self) -> Result<Option<ToCoordinator<Answer>>, ConnectionError> {
+        let message = self.inbox.next().await;
+        if let Err(error) = &message {
+            self.outbox.close(error.to_failure());
+        }
+        message
+    }
+}
+
+impl std::fmt::Debug for SiteReceiver {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("SiteReceiver")
+    }
+}
+
+/// The port could not be served.
+#[derive(Debug, thiserror::Error)]
+#[error("the coordinator's port failed: {reason}")]
+pub struct ServeError {
+    /// Why.
+    pub reason: String,
+}
+
+/// Serves sites and operators on a bound port until `stop` is ready, then ends their streams and
+/// returns within seconds. Callers appear in `incoming`.
+///
+/// # Errors
+/// [`ServeError`] where the port fails.
+pub async fn serve(
+    listener: TcpListener,
+    tls: ServerTls,
+    incoming: mpsc::Sender<Incoming>,
+    stop: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    let (stopping, stopped) = watch::channel(false);
+    let attendance = FederationServer::new(Attendance {
+        incoming: incoming.clone(),
+        stopped,
+    })
+    .max_decoding_message_size(FRAME_BYTES_MAX);
+    let operator = OperationsServer::new(Operator::new(incoming, stopping.subscribe()))
+        .max_decoding_message_size(FRAME_BYTES_MAX);
+    let router = Server::builder()
+        .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
+        .http2_keepalive_timeout(Some(PING_REPLY_TIMEOUT))
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .http2_max_header_list_size(HEADER_LIST_BYTES)
+        .max_frame_size(HTTP2_FRAME_BYTES)
+        .add_service(InterceptedService::new(attendance, only_sites))
+        .add_service(InterceptedService::new(operator, only_operators));
+    let mut stopped = stopping.subscribe();
+    let port = callers(listener, tls);
+    let serving = router.serve_with_incoming_shutdown(port, async move {
+        // An error means that the sender is gone, which only happens behind the stop.
+        let _ = stopped.wait_for(|is_stopping| *is_stopping).await;
+    });
+    let mut serving = std::pin::pin!(serving);
+    let failed = |error: tonic::transport::Error| ServeError {
+        reason: error.to_string(),
+    };
+    tokio::select! {
+        ended = &mut serving => return ended.map_err(failed),
+        () = stop => {}
+    }
+    stopping.send_replace(true);
+    match tokio::time::timeout(STOP_TIMEOUT, serving).await {
+        Ok(ended) => ended.map_err(failed),
+        // A peer that does not let go in time is let go of.
+        Err(_) => Ok(()),
+    }
+}
+
+fn only_sites(mut request: Request<()>) -> Result<Request<()>, Status> {
+    status::check_version(&request)?;
+    match request
+        .extensions()
+        .get::<Caller>()
+        .and_then(|caller| caller.identity.clone())
+    {
+        Some(Identity::Site(name)) => {
+            request.extensions_mut().insert(name);
+            Ok(request)
+        }
+        other => Err(status::wrong_role(other.as_ref(), "site")),
+    }
+}
+
+fn only_operators(mut request: Request<()>) -> Result<Request<()>, Status> {
+    status::check_version(&request)?;
+    match request
+        .extensions()
+        .get::<Caller>()
+        .and_then(|caller| caller.identity.clone())
+    {
+        Some(Identity::Operator(name)) => {
+            request.extensions_mut().insert(name);
+            Ok(request)
+        }
+        other => Err(status::wrong_role(other.as_ref(), "operator")),
+    }
+}
+
+/// The service that sites attend.
+struct Attendance {
+    incoming: mpsc::Sender<Incoming>,
+    stopped: watch::Receiver<bool>,
+}
+
+#[tonic::async_trait]
+impl Federation for Attendance {
+    type AttendStream = Outbox<ToSite, pb::ToSiteFrame>;
+
+    async fn attend(
+        &self,
+        request: Request<Streaming<pb::ToCoordinatorFrame>>,
+    ) -> Result<Response<Self::AttendStream>, Status> {
+        let name = request.extensions().get::<SiteName>().cloned();
+        let name = name.ok_or_else(|| status::wrong_role(None, "site"))?;
+        let fault = request
+            .extensions()
+            .get::<Caller>()
+            .map(|caller| Arc::clone(&caller.fault));
+        let counts = Arc::new(ByteCounts::default());
+        let (outbox, frames) = outbox(to_site::frames, Arc::clone(&counts));
+        let inbox = Inbox::new(
+            request.into_inner(),
+            Arc::clone(&counts),
+            fault.unwrap_or_else(FaultSlot::default),
+        );
+        let receiver = SiteReceiver {
+            inbox,
+            outbox: outbox.clone(),
+        };
+        let sender = SiteSender { outbox, counts };
+        tokio::spawn(end_at_stop(
+            sender.outbox.close.clone(),
+            self.stopped.clone(),
+        ));
+        tokio::spawn(introduce(name, sender, receiver, self.incoming.clone()));
+        Ok(Response::new(frames))
+    }
+}
+
+/// Ends a site's stream when the coordinator stops.
+async fn end_at_stop(close: mpsc::Sender<Failure>, mut stopped: watch::Receiver<bool>) {
+    tokio::select! {
+        () = close.closed() => {}
+        _ = stopped.wait_for(|is_stopping| *is_stopping) => {
+            let _ = close.try_send(status::stopping());
+        }
+    }
+}
+
+/// Waits for a site's hello and hands it to the program.
+async fn introduce(
+    name: SiteName,
+    sender: SiteSender,
+    mut receiver: SiteReceiver,
+    incoming: mpsc::Sender<Incoming>,
+) {
+    let refusal = match tokio::time::timeout(HELLO_TIMEOUT, receiver.next()).await {
+        Ok(Ok(Some(ToCoordinator::Hello { version }))) => {
+            let outbox = sender.outbox.clone();
+            let site = Incoming::Site {
+                name,
+                version,
+                sender,
+                receiver,
+            };
+            if incoming.send(site).await.is_err() {
+                outbox.close(status::stopping());
+            }
+            return;
+        }
+        Ok(Ok(Some(ToCoordinator::Reply { .. }))) => "a reply".to_owned(),
+        Ok(Ok(None)) => "the end of the stream".to_owned(),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("nothing for {} s", HELLO_TIMEOUT.as_secs()),
+    };
+    tracing::warn!(site = %name, found = refusal, "a site did not begin with a hello");
+    sender.close(Failure {
+        code: status::CODE_PROTOCOL.to_owned(),
+        text: format!("found {refusal} first on the stream, wanted a hello"),
+    });
+}
+
+/// A program that is gone cannot answer.
+pub(crate) fn unavailable() -> Status {
+    status::status(Code::Unavailable, &status::stopping())
+}

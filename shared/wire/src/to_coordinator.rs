@@ -1,0 +1,248 @@
+//! Messages from site to coordinator, and answers as the coordinator stores them.
+
+use crate::assembly::{Frames, Header};
+use crate::error::WireError;
+use crate::generated as pb;
+use crate::generated::answer::Answer as Answered;
+use crate::generated::to_coordinator::Message;
+use crate::parts::{
+    Declared, IncomingParts, OutgoingParts, declared_second_moments, second_moments_to_proto, shape,
+};
+use crate::values::{
+    at_most, evaluations, evaluations_to_proto, finite, present, run_id, sentence, shortened,
+    summary, summary_to_proto, text,
+};
+use privacy::Released;
+use protocol::limits::{CLASSES_MAX, NAME_LENGTH_MAX, PROBLEMS_MAX};
+use protocol::message::{
+    Answer, Contribution, Description, Failure, Finished, Problem, Refusal, ToCoordinator,
+};
+
+/// Cuts a message into frames. Only what a release rule has cleared has a way through here.
+pub(crate) fn frames(message: ToCoordinator<Released<Answer>>) -> Frames<pb::ToCoordinatorFrame> {
+    frames_of_any(match message {
+        ToCoordinator::Hello { version } => ToCoordinator::Hello { version },
+        ToCoordinator::Reply {
+            run,
+            exchange,
+            answer,
+        } => ToCoordinator::Reply {
+            run,
+            exchange,
+            answer: answer.into_value(),
+        },
+    })
+}
+
+/// Cuts an answer that the coordinator holds into frames for its store.
+pub(crate) fn answer_frames(answer: Answer) -> Frames<pb::AnswerFrame> {
+    let (answer, parts) = answer_to_proto(answer);
+    Frames::new(answer, parts)
+}
+
+/// As [`frames`], whatever the answer: for this crate's own tests and for them alone.
+pub(crate) fn frames_of_any(message: ToCoordinator<Answer>) -> Frames<pb::ToCoordinatorFrame> {
+    let (message, parts) = match message {
+        ToCoordinator::Hello { version } => {
+            (Message::Hello(pb::Hello { version }), OutgoingParts::none())
+        }
+        ToCoordinator::Reply {
+            run,
+            exchange,
+            answer,
+        } => {
+            let (answer, parts) = answer_to_proto(answer);
+            let run = run.as_str().to_owned();
+            let reply = pb::Reply {
+                run,
+                exchange,
+                answer: Some(answer),
+            };
+            (Message::Reply(reply), parts)
+        }
+    };
+    Frames::new(
+        pb::ToCoordinator {
+            message: Some(message),
+        },
+        parts,
+    )
+}
+
+impl Header for pb::ToCoordinator {
+    type Message = ToCoordinator<Answer>;
+
+    fn declared(&self) -> Result<Declared, WireError> {
+        match &self.message {
+            Some(Message::Reply(reply)) => present("answer", reply.answer.as_ref())?.declared(),
+            Some(Message::Hello(_)) | None => Ok(Declared::default()),
+        }
+    }
+
+    fn complete(self, parts: IncomingParts) -> Result<Self::Message, WireError> {
+        Ok(match present("message to the coordinator", self.message)? {
+            Message::Hello(hello) => ToCoordinator::Hello {
+                version: text("an agent's version", hello.version, NAME_LENGTH_MAX)?,
+            },
+            Message::Reply(reply) => ToCoordinator::Reply {
+                run: run_id(&reply.run)?,
+                exchange: reply.exchange,
+                answer: present("answer", reply.answer)?.complete(parts)?,
+            },
+        })
+    }
+}
+
+impl Header for pb::Answer {
+    type Message = Answer;
+
+    fn declared(&self) -> Result<Declared, WireError> {
+        Ok(match present("answer", self.answer.as_ref())? {
+            Answered::Moments(moments) => Declared {
+                columns: moments.columns,
+                ..Declared::default()
+            },
+            Answered::Prepared(prepared) => match &prepared.second_moments {
+                Some(second_moments) => declared_second_moments(second_moments)?,
+                None => Declared::default(),
+            },
+            Answered::Contribution(contribution) => {
+                Declared::matrices([present("contribution", contribution.matrix)?])
+            }
+            _ => Declared::default(),
+        })
+    }
+
+    fn complete(self, mut parts: IncomingParts) -> Result<Answer, WireError> {
+        Ok(match present("answer", self.answer)? {
+            Answered::Described(description) => {
+                at_most("classes", description.classes.len(), CLASSES_MAX)?;
+                let (patients, classes) = (description.patients, description.classes);
+                Answer::Described(Description { patients, classes })
+            }
+            Answered::Unfit(unfit) => Answer::Unfit(problems(unfit)?),
+            Answered::Refused(refusal) => Answer::Refused(Refusal {
+                rule: sentence("a rule's name", refusal.rule)?,
+                text: sentence("a refusal", refusal.text)?,
+            }),
+            Answered::Failed(failure) => Answer::Failed(Failure {
+                code: text("a code", failure.code, NAME_LENGTH_MAX)?,
+                text: sentence("a failure", failure.text)?,
+            }),
+            Answered::Moments(moments) => Answer::Moments {
+                columns: parts.take_columns(),
+                summary: summary(moments.summary)?,
+            },
+            Answered::Prepared(prepared) => Answer::Prepared {
+                second_moments: match prepared.second_moments {
+                    Some(header) => Some(parts.take_second_moments(&header)?),
+                    None => None,
+                },
+            },
+            Answered::Correlated(_) => Answer::Correlated,
+            Answered::Contribution(contribution) => Answer::Contribution(Contribution {
+                matrix: parts.take_matrix()?,
+                objective: finite("an objective", contribution.objective)?,
+                iterations: contribution.iterations,
+            }),
+            Answered::Finished(finished) => Answer::Finished(Finished {
+                objective: finite("an objective", finished.objective)?,
+                evaluation: evaluations(finished.evaluation)?,
+            }),
+        })
+    }
+}
+
+fn answer_to_proto(answer: Answer) -> (pb::Answer, OutgoingParts) {
+    let mut parts = OutgoingParts::none();
+    let answer = match answer {
+        Answer::Described(Description { patients, classes }) => {
+            Answered::Described(pb::Description { patients, classes })
+        }
+        Answer::Unfit(problems) => Answered::Unfit(problems_to_proto(problems)),
+        Answer::Refused(Refusal { rule, text }) => Answered::Refused(pb::Refusal {
+            rule: shortened(rule),
+            text: shortened(text),
+        }),
+        Answer::Failed(Failure { code, text }) => Answered::Failed(pb::Failure {
+            code,
+            text: shortened(text),
+        }),
+        Answer::Moments { columns, summary } => {
+            let count = u32::try_from(columns.len()).unwrap_or(u32::MAX);
+            parts = OutgoingParts::columns(columns);
+            let summary = Some(summary_to_proto(summary));
+            Answered::Moments(pb::Moments {
+                columns: count,
+                summary,
+            })
+        }
+        Answer::Prepared {
+            second_moments: None,
+        } => Answered::Prepared(pb::Prepared {
+            second_moments: None,
+        }),
+        Answer::Prepared {
+            second_moments: Some(second_moments),
+        } => {
+            let (header, cut) = second_moments_to_proto(second_moments);
+            parts = cut;
+            Answered::Prepared(pb::Prepared {
+                second_moments: Some(header),
+            })
+        }
+        Answer::Correlated => Answered::Correlated(pb::Correlated {}),
+        Answer::Contribution(Contribution {
+            matrix,
+            objective,
+            iterations,
+        }) => {
+            let declared = Some(shape(&matrix));
+            parts = OutgoingParts::matrices(vec![matrix]);
+            Answered::Contribution(pb::Contribution {
+                matrix: declared,
+                objective,
+                iterations,
+            })
+        }
+        Answer::Finished(Finished {
+            objective,
+            evaluation,
+        }) => {
+            let evaluation = evaluations_to_proto(evaluation);
+            Answered::Finished(pb::Finished {
+                objective,
+                evaluation,
+            })
+        }
+    };
+    (
+        pb::Answer {
+            answer: Some(answer),
+        },
+        parts,
+    )
+}
+
+fn problems_to_proto(problems: Vec<Problem>) -> pb::Unfit {
+    let one = |problem: Problem| pb::Problem {
+        column: shortened(problem.column),
+        found: shortened(problem.found),
+        wanted: shortened(problem.wanted),
+    };
+    pb::Unfit {
+        problems: problems.into_iter().take(PROBLEMS_MAX).map(one).collect(),
+    }
+}
+
+fn problems(unfit: pb::Unfit) -> Result<Vec<Problem>, WireError> {
+    at_most("problems", unfit.problems.len(), PROBLEMS_MAX)?;
+    let one = |problem: pb::Problem| {
+        Ok(Problem {
+            column: sentence("a problem's column", problem.column)?,
+            found: sentence("a problem", problem.found)?,
+            wanted: sentence("a problem", problem.wanted)?,
+        })
+    };
+    unfit.problems.into_iter().map(one).collect()
+}

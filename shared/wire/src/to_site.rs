@@ -1,0 +1,172 @@
+//! Messages from coordinator to site.
+
+use crate::assembly::{Frames, Header};
+use crate::error::WireError;
+use crate::generated as pb;
+use crate::generated::ask::Request as Asked;
+use crate::generated::to_site::Message;
+use crate::parts::{
+    Declared, IncomingParts, OutgoingParts, declared_second_moments, second_moments_to_proto, shape,
+};
+use crate::values::{finite, present, run_id, sentence, shortened, text, totals, totals_to_proto};
+use protocol::limits::{JOB_LENGTH_MAX, NAME_LENGTH_MAX};
+use protocol::message::{Request, Round, ToSite};
+
+/// Cuts a message into frames.
+pub(crate) fn frames(message: ToSite) -> Frames<pb::ToSiteFrame> {
+    let (message, parts) = match message {
+        ToSite::Begin {
+            run,
+            job,
+            seed,
+            operator,
+        } => {
+            let run = run.as_str().to_owned();
+            let begin = pb::Begin {
+                run,
+                job,
+                seed,
+                operator,
+            };
+            (Message::Begin(begin), OutgoingParts::none())
+        }
+        ToSite::Ask {
+            run,
+            exchange,
+            request,
+        } => {
+            let (request, parts) = request_to_proto(request);
+            let run = run.as_str().to_owned();
+            let ask = pb::Ask {
+                run,
+                exchange,
+                request: Some(request),
+            };
+            (Message::Ask(ask), parts)
+        }
+        ToSite::End { run, ending } => {
+            let run = run.as_str().to_owned();
+            let end = pb::End {
+                run,
+                ending: shortened(ending),
+            };
+            (Message::End(end), OutgoingParts::none())
+        }
+    };
+    Frames::new(
+        pb::ToSite {
+            message: Some(message),
+        },
+        parts,
+    )
+}
+
+impl Header for pb::ToSite {
+    type Message = ToSite;
+
+    fn declared(&self) -> Result<Declared, WireError> {
+        let Some(Message::Ask(ask)) = &self.message else {
+            return Ok(Declared::default());
+        };
+        Ok(match present("request", ask.request.as_ref())? {
+            Asked::Describe(_) | Asked::Moments(_) => Declared::default(),
+            Asked::Prepare(prepare) => Declared {
+                columns: prepare.columns,
+                ..Declared::default()
+            },
+            Asked::Correlate(correlate) => {
+                let moments = present("second moments", correlate.second_moments.as_ref())?;
+                declared_second_moments(moments)?
+            }
+            Asked::Round(round) => Declared::matrices([
+                present("consensus", round.consensus)?,
+                present("centre", round.centre)?,
+            ]),
+            Asked::Finish(finish) => Declared::matrices([present("consensus", finish.consensus)?]),
+        })
+    }
+
+    fn complete(self, parts: IncomingParts) -> Result<ToSite, WireError> {
+        Ok(match present("message to a site", self.message)? {
+            Message::Begin(begin) => ToSite::Begin {
+                run: run_id(&begin.run)?,
+                job: text("a job's text", begin.job, JOB_LENGTH_MAX)?,
+                seed: begin.seed,
+                operator: text("an operator's name", begin.operator, NAME_LENGTH_MAX)?,
+            },
+            Message::Ask(ask) => ToSite::Ask {
+                run: run_id(&ask.run)?,
+                exchange: ask.exchange,
+                request: request(present("request", ask.request)?, parts)?,
+            },
+            Message::End(end) => ToSite::End {
+                run: run_id(&end.run)?,
+                ending: sentence("an ending", end.ending)?,
+            },
+        })
+    }
+}
+
+fn request_to_proto(request: Request) -> (Asked, OutgoingParts) {
+    match request {
+        Request::Describe => (Asked::Describe(pb::Describe {}), OutgoingParts::none()),
+        Request::Moments => (Asked::Moments(pb::AskMoments {}), OutgoingParts::none()),
+        Request::Prepare { moments, totals } => {
+            let columns = u32::try_from(moments.len()).unwrap_or(u32::MAX);
+            let totals = Some(totals_to_proto(totals));
+            let prepare = pb::Prepare { columns, totals };
+            (Asked::Prepare(prepare), OutgoingParts::columns(moments))
+        }
+        Request::Correlate { second_moments } => {
+            let (header, parts) = second_moments_to_proto(second_moments);
+            let second_moments = Some(header);
+            (Asked::Correlate(pb::Correlate { second_moments }), parts)
+        }
+        Request::Round(round) => {
+            let asked = pb::Round {
+                number: round.number,
+                consensus: Some(shape(&round.consensus)),
+                centre: Some(shape(&round.centre)),
+                penalty: round.penalty,
+                tolerance: round.tolerance,
+            };
+            let parts = OutgoingParts::matrices(vec![round.consensus, round.centre]);
+            (Asked::Round(asked), parts)
+        }
+        Request::Finish { consensus } => {
+            let finish = pb::Finish {
+                consensus: Some(shape(&consensus)),
+            };
+            (
+                Asked::Finish(finish),
+                OutgoingParts::matrices(vec![consensus]),
+            )
+        }
+    }
+}
+
+fn request(asked: Asked, mut parts: IncomingParts) -> Result<Request, WireError> {
+    Ok(match asked {
+        Asked::Describe(_) => Request::Describe,
+        Asked::Moments(_) => Request::Moments,
+        Asked::Prepare(prepare) => Request::Prepare {
+            moments: parts.take_columns(),
+            totals: totals(prepare.totals)?,
+        },
+        Asked::Correlate(correlate) => {
+            let header = present("second moments", correlate.second_moments)?;
+            let second_moments = parts.take_second_moments(&header)?;
+            Request::Correlate { second_moments }
+        }
+        Asked::Round(round) => Request::Round(Round {
+            number: round.number,
+            consensus: parts.take_matrix()?,
+            centre: parts.take_matrix()?,
+            penalty: finite("the penalty", round.penalty)?,
+            tolerance: finite("the tolerance", round.tolerance)?,
+        }),
+        Asked::Finish(_) => Request::Finish {
+            consensus: parts.take_matrix()?,
+        },
+    })
+}

@@ -1,0 +1,26 @@
+//! Settings of TCP and HTTP/2 that both ends share.
+
+use std::time::Duration;
+
+/// Bytes that one stream may have on its way: a large matrix flows without waiting for the reader.
+pub(crate) const STREAM_WINDOW_BYTES: u32 = 8 << 20;
+/// Bytes that one connection may have on its way.
+pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
+/// Bytes of one HTTP/2 frame: few frames for a matrix, and no long wait for a ping behind one.
+pub(crate) const HTTP2_FRAME_BYTES: u32 = 64 << 10;
+/// Bytes of headers, which carry an error's text.
+pub(crate) const HEADER_LIST_BYTES: u32 = 64 << 10;
+/// Bytes that the system holds for sending: a ping must not wait long behind them on a slow line.
+pub(crate) const SEND_BUFFER_BYTES: usize = 512 << 10;
+/// The pings only keep both sides talking; whether a peer lives is judged at the socket.
+pub(crate) const PING_REPLY_TIMEOUT: Duration = Duration::from_secs(60);
+/// For reaching a port, and again for the handshake.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// For the first message of a site.
+pub(crate) const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+/// Handshakes at the same time; further callers wait in the listener's queue.
+pub(crate) const HANDSHAKES_MAX: usize = 64;
+/// A refused caller has this long to read why.
+pub(crate) const REFUSAL_LINGER: Duration = Duration::from_secs(1);
+/// For connections to end once the coordinator stops.
+pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(2);

@@ -1,0 +1,207 @@
+//! Small values that several messages share, each checked once on its way in.
+
+use crate::error::WireError;
+use crate::generated as pb;
+use protocol::limits::{CLASSES_MAX, EVALUATIONS_MAX, LEVELS_MAX, TEXT_LENGTH_MAX};
+use protocol::message::{ColumnMoments, EvaluationCounts, PairCounts, Summary, Totals};
+use protocol::name::RunId;
+
+pub(crate) fn finite(field: &'static str, value: f64) -> Result<f64, WireError> {
+    if value.is_finite() {
+        return Ok(value);
+    }
+    let found = if value.is_nan() {
+        "NaN"
+    } else if value > 0.0 {
+        "infinity"
+    } else {
+        "-infinity"
+    };
+    Err(WireError::NotFinite { field, found })
+}
+
+pub(crate) fn finite_if_any(
+    field: &'static str,
+    value: Option<f64>,
+) -> Result<Option<f64>, WireError> {
+    value.map(|value| finite(field, value)).transpose()
+}
+
+pub(crate) fn present<T>(field: &'static str, value: Option<T>) -> Result<T, WireError> {
+    value.ok_or(WireError::Missing { field })
+}
+
+pub(crate) fn at_most(field: &'static str, found: usize, limit: usize) -> Result<usize, WireError> {
+    if found <= limit {
+        return Ok(found);
+    }
+    let (found, limit) = (found as u64, limit as u64);
+    Err(WireError::TooLarge {
+        field,
+        found,
+        limit,
+    })
+}
+
+/// A text of at most `length_max` characters.
+pub(crate) fn text(
+    field: &'static str,
+    text: String,
+    length_max: usize,
+) -> Result<String, WireError> {
+    if text.len() > length_max {
+        at_most(field, text.chars().count(), length_max)?;
+    }
+    Ok(text)
+}
+
+/// A text for people, of at most [`TEXT_LENGTH_MAX`] characters.
+pub(crate) fn sentence(field: &'static str, found: String) -> Result<String, WireError> {
+    text(field, found, TEXT_LENGTH_MAX)
+}
+
+/// Cuts a text for people to what the other side accepts.
+pub(crate) fn shortened(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(TEXT_LENGTH_MAX) {
+        text.truncate(end);
+    }
+    text
+}
+
+pub(crate) fn run_id(text: &str) -> Result<RunId, WireError> {
+    RunId::new(text).map_err(|source| WireError::Name {
+        field: "the run",
+        source,
+    })
+}
+
+pub(crate) fn totals_to_proto(totals: Totals) -> pb::Totals {
+    pb::Totals {
+        patients: totals.patients,
+        pairs: Some(pairs_to_proto(totals.pairs)),
+        sites: totals.sites,
+    }
+}
+
+pub(crate) fn totals(totals: Option<pb::Totals>) -> Result<Totals, WireError> {
+    let totals = present("totals", totals)?;
+    Ok(Totals {
+        patients: totals.patients,
+        pairs: pairs(totals.pairs)?,
+        sites: totals.sites,
+    })
+}
+
+pub(crate) fn summary_to_proto(summary: Summary) -> pb::Summary {
+    pb::Summary {
+        patients: summary.patients,
+        pairs: Some(pairs_to_proto(summary.pairs)),
+    }
+}
+
+pub(crate) fn summary(summary: Option<pb::Summary>) -> Result<Summary, WireError> {
+    let summary = present("summary", summary)?;
+    Ok(Summary {
+        patients: summary.patients,
+        pairs: pairs(summary.pairs)?,
+    })
+}
+
+fn pairs_to_proto(pairs: PairCounts) -> pb::PairCounts {
+    pb::PairCounts {
+        similar: pairs.similar,
+        dissimilar: pairs.dissimilar,
+    }
+}
+
+fn pairs(pairs: Option<pb::PairCounts>) -> Result<PairCounts, WireError> {
+    let pairs = present("pairs", pairs)?;
+    Ok(PairCounts {
+        similar: pairs.similar,
+        dissimilar: pairs.dissimilar,
+    })
+}
+
+pub(crate) fn column_to_proto(column: ColumnMoments) -> pb::ColumnMoments {
+    use pb::column_moments::Kind;
+    let kind = match column {
+        ColumnMoments::Numeric {
+            count,
+            sum,
+            sum_squares,
+            missing,
+        } => Kind::Numeric(pb::NumericMoments {
+            count,
+            sum,
+            sum_squares,
+            missing,
+        }),
+        ColumnMoments::Categorical { counts, missing } => {
+            Kind::Categorical(pb::CategoricalMoments { counts, missing })
+        }
+    };
+    pb::ColumnMoments { kind: Some(kind) }
+}
+
+pub(crate) fn column(column: pb::ColumnMoments) -> Result<ColumnMoments, WireError> {
+    use pb::column_moments::Kind;
+    Ok(match present("kind of moments", column.kind)? {
+        Kind::Numeric(numeric) => ColumnMoments::Numeric {
+            count: numeric.count,
+            sum: finite("a sum of moments", numeric.sum)?,
+            sum_squares: finite("a sum of squares of moments", numeric.sum_squares)?,
+            missing: numeric.missing,
+        },
+        Kind::Categorical(categorical) => {
+            at_most("levels", categorical.counts.len(), LEVELS_MAX)?;
+            ColumnMoments::Categorical {
+                counts: categorical.counts,
+                missing: categorical.missing,
+            }
+        }
+    })
+}
+
+pub(crate) fn evaluations_to_proto(
+    evaluations: Vec<EvaluationCounts>,
+) -> Vec<pb::EvaluationCounts> {
+    let row = |counts| pb::ConfusionRow { counts };
+    let one = |evaluation: EvaluationCounts| pb::EvaluationCounts {
+        rule: evaluation.rule,
+        neighbours: evaluation.neighbours,
+        confusion: evaluation.confusion.map(|rows| pb::Confusion {
+            rows: rows.into_iter().map(row).collect(),
+        }),
+    };
+    evaluations.into_iter().map(one).collect()
+}
+
+pub(crate) fn evaluations(
+    evaluations: Vec<pb::EvaluationCounts>,
+) -> Result<Vec<EvaluationCounts>, WireError> {
+    at_most("evaluations", evaluations.len(), EVALUATIONS_MAX)?;
+    evaluations.into_iter().map(evaluation).collect()
+}
+
+fn evaluation(evaluation: pb::EvaluationCounts) -> Result<EvaluationCounts, WireError> {
+    Ok(EvaluationCounts {
+        rule: sentence("the rule of an evaluation", evaluation.rule)?,
+        neighbours: evaluation.neighbours,
+        confusion: evaluation.confusion.map(confusion).transpose()?,
+    })
+}
+
+fn confusion(table: pb::Confusion) -> Result<Vec<Vec<u64>>, WireError> {
+    let classes = at_most(
+        "classes of a confusion table",
+        table.rows.len(),
+        CLASSES_MAX,
+    )?;
+    if let Some(row) = table.rows.iter().find(|row| row.counts.len() != classes) {
+        return Err(WireError::Unexpected {
+            found: format!("{} counts in a row of a confusion table", row.counts.len()),
+            wanted: format!("{classes}, as many as rows"),
+        });
+    }
+    Ok(table.rows.into_iter().map(|row| row.counts).collect())
+}

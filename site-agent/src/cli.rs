@@ -1,0 +1,114 @@
+//! The command line of `kindred-site-agent`.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Holds one hospital's patients and takes part in federated runs; patient rows never leave it.
+#[derive(Debug, Parser)]
+#[command(name = "kindred-site-agent", version, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What the agent can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Join the coordinator and take part in the runs that the policy allows
+    Serve(Serve),
+    /// Look at the site's data
+    #[command(subcommand)]
+    Data(Data),
+    /// Look at the site's release policy
+    #[command(subcommand)]
+    Policy(Policy),
+    /// Look at what has left the site
+    #[command(subcommand)]
+    Journal(Journal),
+    /// Write synthetic patients of several sites, to try Kindred without data
+    Synthesise(Synthesise),
+}
+
+/// `serve`.
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// The site's configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Stop when standard input closes, so that no agent outlives the program that started it
+    #[arg(long)]
+    pub until_stdin_closes: bool,
+}
+
+/// `data`.
+#[derive(Debug, Subcommand)]
+pub enum Data {
+    /// Check the site's data against a job, and print a table of its columns
+    Check(SiteAndJob),
+}
+
+/// `policy`.
+#[derive(Debug, Subcommand)]
+pub enum Policy {
+    /// Print every kind of message that a job would make this site send
+    Explain(SiteAndJob),
+}
+
+/// A site's configuration and a job.
+#[derive(Debug, Args)]
+pub struct SiteAndJob {
+    /// The site's configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// The job
+    #[arg(long, value_name = "FILE")]
+    pub job: PathBuf,
+}
+
+/// `journal`.
+#[derive(Debug, Subcommand)]
+pub enum Journal {
+    /// Print every released message
+    List(JournalPlace),
+    /// Check that no entry was changed, removed or moved
+    Verify(JournalVerify),
+}
+
+/// Where a journal is.
+#[derive(Debug, Args)]
+pub struct JournalPlace {
+    /// The site's configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+}
+
+/// `journal verify`.
+#[derive(Debug, Args)]
+pub struct JournalVerify {
+    /// The site's configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// A head that was noted earlier, ENTRIES:HASH, so that a cut-off end is found too
+    #[arg(long, value_name = "HEAD")]
+    pub head: Option<String>,
+}
+
+/// `synthesise`.
+#[derive(Debug, Args)]
+pub struct Synthesise {
+    /// Sites and their patients
+    #[arg(
+        long,
+        value_name = "SITE=PATIENTS",
+        value_delimiter = ',',
+        default_value = "north=260,south=180,east=120,west=80"
+    )]
+    pub sites: Vec<String>,
+    /// Seed; equal seeds give equal files
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Folder for one CSV file a site
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+}

@@ -1,0 +1,47 @@
+//! Exit codes, as README.md documents them.
+
+use crate::chain::ChainError;
+use crate::driver::AgentError;
+use std::error::Error;
+use std::process::ExitCode;
+
+/// How the program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// All was done.
+    Done = 0,
+    /// Something failed that has no code of its own.
+    Failed = 1,
+    /// The command line or a configuration cannot be used.
+    Usage = 2,
+    /// The data does not fit the job.
+    Data = 3,
+    /// The site's policy refuses.
+    Refused = 4,
+    /// The other side cannot be reached or does not accept the certificate.
+    Connection = 5,
+    /// The journal or the ledger is not what was written.
+    Books = 7,
+}
+
+impl Exit {
+    /// The code for an error that ended the program.
+    #[must_use]
+    pub fn of(error: &(dyn Error + 'static)) -> Self {
+        if error.is::<ChainError>() || matches!(error.downcast_ref(), Some(AgentError::Books(_))) {
+            Self::Books
+        } else if error.is::<AgentError>() {
+            Self::Connection
+        } else if error.is::<std::io::Error>() {
+            Self::Failed
+        } else {
+            Self::Usage
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}

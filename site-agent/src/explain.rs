@@ -1,0 +1,433 @@
+//! What a job would make this site send, before anyone agrees to it.
+
+use privacy::{Policy, Refusal, Rules};
+use protocol::job::{
+    CorrelationScope, FeatureKind, Impute, Job, Method, OutcomeKind, UnpslSettings,
+};
+use protocol::limits::{PROBLEMS_MAX, TEXT_LENGTH_MAX};
+use std::fmt;
+
+/// Every kind of message that a job would make this site send, and what the policy says of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explanation {
+    job: String,
+    asked_by: String,
+    /// Every rule that refuses the job before its cohort is read; empty where none does.
+    pub refusals: Vec<Refusal>,
+    /// The kinds of message, in the order of a run.
+    pub messages: Vec<MessageKind>,
+    rules: Rules,
+    lowered: Vec<String>,
+}
+
+/// One kind of message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageKind {
+    /// Its name, as the journal has it.
+    pub kind: &'static str,
+    /// What it is for.
+    pub purpose: &'static str,
+    /// Its shape in words.
+    pub shape: String,
+    /// How its bytes come about.
+    pub bytes_formula: String,
+    /// Bytes of one such message at most, without framing.
+    pub bytes: u64,
+    /// How often it is sent at most.
+    pub times: u64,
+    /// The rules that clear it, as site.toml names them.
+    pub rule: &'static str,
+    /// Whether a count in it could be withheld, and how.
+    pub withheld: String,
+}
+
+/// The sizes that a job fixes.
+struct Sizes {
+    /// Outcome classes; 0 where the outcome has none.
+    classes: u64,
+    /// Rows d of the metric, before constant ones are dropped.
+    rows: u64,
+    /// Columns m of the metric.
+    rank: u64,
+    /// Numbers in the moments of all features.
+    moments: u64,
+}
+
+const NUMBER_BYTES: u64 = 8;
+/// The neighbour rules that are evaluated: by distance and by inner product.
+const NEIGHBOUR_RULES: u64 = 2;
+
+impl Explanation {
+    /// Explains `job`, submitted by `operator`.
+    #[must_use]
+    pub fn new(policy: &Policy, job: &Job, operator: &str) -> Self {
+        let Method::Unpsl(settings) = &job.method;
+        Self {
+            job: job.name.clone(),
+            asked_by: format!("the operator {operator:?}"),
+            refusals: policy.refusals(&job.facts(operator)),
+            messages: unpsl(policy.rules(), job, settings),
+            rules: policy.rules().clone(),
+            lowered: policy.lowered(),
+        }
+    }
+
+    /// Explains `job`, whoever of the listed operators submits it.
+    #[must_use]
+    pub fn for_any_operator(policy: &Policy, job: &Job) -> Self {
+        let mut explanation = Self::new(policy, job, "");
+        let operators = &policy.rules().operators;
+        if *operators != privacy::Allowed::nothing() {
+            explanation
+                .refusals
+                .retain(|refusal| refusal.rule != "operators");
+        }
+        explanation.asked_by = format!("any operator allowed here ({operators})");
+        explanation
+    }
+
+    /// Bytes over a whole run at most, without framing.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let sent = self
+            .messages
+            .iter()
+            .filter(|message| message.kind != "refusal");
+        sent.map(|message| message.bytes * message.times).sum()
+    }
+}
+
+fn unpsl(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKind> {
+    let sizes = sizes(job, settings);
+    let mut messages = vec![
+        description(&sizes),
+        moments(rules, job, &sizes),
+        prepared(settings, &sizes),
+    ];
+    if settings.correlation == CorrelationScope::Pooled {
+        messages.push(MessageKind {
+            kind: "correlated",
+            purpose: "says that the pooled correlation has arrived",
+            shape: "empty".to_owned(),
+            bytes_formula: "0".to_owned(),
+            bytes: 0,
+            times: 1,
+            rule: "none: nothing of the cohort",
+            withheld: "no".to_owned(),
+        });
+    }
+    messages.push(contribution(settings, &sizes));
+    messages.push(finished(rules, &sizes));
+    messages.push(MessageKind {
+        kind: "refusal",
+        purpose: "instead of any other: a refusal, a failure, or problems of the columns",
+        shape: format!("up to {PROBLEMS_MAX} texts"),
+        bytes_formula: format!("up to {TEXT_LENGTH_MAX} a text"),
+        bytes: (PROBLEMS_MAX * TEXT_LENGTH_MAX) as u64,
+        times: 1,
+        rule: "none: no patient's value, no count",
+        withheld: "no".to_owned(),
+    });
+    messages
+}
+
+fn description(sizes: &Sizes) -> MessageKind {
+    let numbers = 1 + sizes.classes;
+    MessageKind {
+        kind: "description",
+        purpose: "says that the cohort fits, and how many patients it has",
+        shape: match sizes.classes {
+            0 => "1 count".to_owned(),
+            classes => format!("1 count and {classes} class counts"),
+        },
+        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
+        bytes: NUMBER_BYTES * numbers,
+        times: 1,
+        rule: "patients_min, class_patients_min",
+        withheld: "no: below a minimum the whole job is refused".to_owned(),
+    }
+}
+
+fn moments(rules: &Rules, job: &Job, sizes: &Sizes) -> MessageKind {
+    // Beside the features: patients, similar pairs, dissimilar pairs.
+    let numbers = sizes.moments + 3;
+    MessageKind {
+        kind: "moments",
+        purpose: "sums and level counts, from which all sites take one standardisation",
+        shape: format!("{} features, {numbers} numbers", job.features.len()),
+        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
+        bytes: NUMBER_BYTES * numbers,
+        times: 1,
+        rule: "patients_min, cell_min",
+        withheld: format!(
+            "yes: a count of 1 to {} is rounded to 0 or {}; sums over fewer than {} values are \
+             left out",
+            rules.cell_min.saturating_sub(1),
+            rules.cell_min,
+            rules.patients_min.max(rules.cell_min)
+        ),
+    }
+}
+
+fn prepared(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
+    let pooled = settings.correlation == CorrelationScope::Pooled;
+    let rows = sizes.rows;
+    MessageKind {
+        kind: "prepared",
+        purpose: if pooled {
+            "second moments of the standardised patients, for the pooled correlation"
+        } else {
+            "says that the site is ready for rounds"
+        },
+        shape: if pooled {
+            format!("{rows} x {rows}")
+        } else {
+            "empty".to_owned()
+        },
+        bytes_formula: if pooled {
+            format!("{NUMBER_BYTES} x {rows} x {rows}")
+        } else {
+            "0".to_owned()
+        },
+        bytes: if pooled {
+            NUMBER_BYTES * rows * rows
+        } else {
+            0
+        },
+        times: 1,
+        rule: if pooled {
+            "second_moments"
+        } else {
+            "none: nothing of the cohort"
+        },
+        withheld: "no".to_owned(),
+    }
+}
+
+fn contribution(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
+    let (rows, rank) = (sizes.rows, sizes.rank);
+    MessageKind {
+        kind: "contribution",
+        purpose: "the site's own metric W_p of a round, fitted to all its patients, and its \
+                  objective",
+        shape: format!("{rows} x {rank}, and 2 numbers"),
+        bytes_formula: format!("{NUMBER_BYTES} x ({rows} x {rank} + 2)"),
+        bytes: NUMBER_BYTES * (rows * rank + 2),
+        times: u64::from(settings.round_limit),
+        rule: "rounds_per_cohort_max, patients_min",
+        withheld: "no: it holds no count".to_owned(),
+    }
+}
+
+fn finished(rules: &Rules, sizes: &Sizes) -> MessageKind {
+    let cells = sizes.classes * sizes.classes;
+    let tables = if cells == 0 { 0 } else { NEIGHBOUR_RULES };
+    MessageKind {
+        kind: "finished",
+        purpose: "the objective at the end, and right and wrong predictions of the site's \
+                  patients",
+        shape: match tables {
+            0 => "1 number".to_owned(),
+            _ => format!("1 number and {tables} tables of {0} x {0}", sizes.classes),
+        },
+        bytes_formula: format!("{NUMBER_BYTES} x (1 + {tables} x {cells})"),
+        bytes: NUMBER_BYTES * (1 + tables * cells),
+        times: 1,
+        rule: "cell_min",
+        withheld: match tables {
+            0 => "no: it holds no count".to_owned(),
+            _ => format!(
+                "yes: a table with a cell of 1 to {} is left out whole",
+                rules.cell_min.saturating_sub(1)
+            ),
+        },
+    }
+}
+
+fn sizes(job: &Job, settings: &UnpslSettings) -> Sizes {
+    let classes = match &job.outcome.kind {
+        OutcomeKind::Binary { .. } => 2,
+        OutcomeKind::Categorical { levels } => levels.len(),
+        OutcomeKind::Numeric | OutcomeKind::Survival { .. } => 0,
+    };
+    let mut rows = 0;
+    let mut moments = 0;
+    for feature in &job.features {
+        // Count, sum, sum of squares and missing of a number; the levels and missing of a category.
+        let (feature_rows, feature_moments) = match &feature.kind {
+            FeatureKind::Categorical { levels } => (levels.len(), levels.len() + 1),
+            FeatureKind::Numeric { .. }
+            | FeatureKind::Ordinal { .. }
+            | FeatureKind::Binary { .. }
+            | FeatureKind::Age { .. } => (1, 4),
+        };
+        rows += feature_rows + usize::from(feature.impute == Impute::Indicator);
+        moments += feature_moments;
+    }
+    Sizes {
+        classes: classes as u64,
+        rows: rows as u64,
+        rank: settings.rank.min(rows) as u64,
+        moments: moments as u64,
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            formatter,
+            "Job {:?}, submitted by {}.\n",
+            self.job, self.asked_by
+        )?;
+        if self.refusals.is_empty() {
+            writeln!(
+                formatter,
+                "The policy admits it. Once the cohort has been read, it must still pass:"
+            )?;
+        } else {
+            writeln!(formatter, "The policy refuses it, before anything is read:")?;
+            for refusal in &self.refusals {
+                writeln!(formatter, "  {refusal}")?;
+            }
+            writeln!(
+                formatter,
+                "\nWere these rules changed, the cohort would still have to pass:"
+            )?;
+        }
+        for condition in conditions(&self.rules) {
+            writeln!(formatter, "  {condition}")?;
+        }
+        if !self.lowered.is_empty() {
+            writeln!(formatter, "\nRules that protect less than the defaults do:")?;
+            for sentence in &self.lowered {
+                writeln!(formatter, "  {sentence}")?;
+            }
+        }
+        writeln!(formatter, "\nMessages that this site would send:\n")?;
+        formatter.write_str(&table(&self.messages))?;
+        writeln!(
+            formatter,
+            "\nIn all at most {} bytes over the run, and a few hundred bytes of framing a message. \
+             Constant features\nmake matrices smaller. No patient, no row and no identifier is \
+             among them.",
+            grouped(self.bytes())
+        )
+    }
+}
+
+fn conditions(rules: &Rules) -> [String; 5] {
+    [
+        format!(
+            "patients_min: at least {} patients",
+            rules.patients_min.max(rules.cell_min)
+        ),
+        format!(
+            "class_patients_min: at least {} patients in each outcome class",
+            rules.class_patients_min
+        ),
+        format!(
+            "runs_per_cohort_max: at most {} runs on the cohort",
+            rules.runs_per_cohort_max
+        ),
+        format!(
+            "rounds_per_cohort_max: at most {} rounds on the cohort, over all runs",
+            rules.rounds_per_cohort_max
+        ),
+        format!(
+            "cohort_difference_min: the same patients as an earlier cohort, or at least {} others",
+            rules.cohort_difference_min
+        ),
+    ]
+}
+
+const HEADINGS: [&str; 7] = [
+    "message",
+    "purpose",
+    "shape",
+    "bytes",
+    "times",
+    "rule",
+    "withheld?",
+];
+const WIDTHS: [usize; 7] = [12, 22, 14, 18, 7, 18, 22];
+
+fn table(messages: &[MessageKind]) -> String {
+    let mut text = row(&HEADINGS.map(str::to_owned));
+    text.push_str(&row(&WIDTHS.map(|width| "-".repeat(width))));
+    for message in messages {
+        let bytes = match message.bytes_formula.contains(' ') {
+            true => format!("{} = {}", message.bytes_formula, grouped(message.bytes)),
+            false => grouped(message.bytes),
+        };
+        let times = match message.times {
+            1 => "once".to_owned(),
+            times => format!("up to {}", grouped(times)),
+        };
+        let cells = [
+            message.kind.to_owned(),
+            message.purpose.to_owned(),
+            message.shape.clone(),
+            bytes,
+            times,
+            message.rule.to_owned(),
+            message.withheld.clone(),
+        ];
+        text.push_str(&row(&cells));
+    }
+    text
+}
+
+/// One row of the table, its cells wrapped to their widths.
+fn row(cells: &[String; 7]) -> String {
+    let wrapped: Vec<Vec<String>> = cells
+        .iter()
+        .zip(WIDTHS)
+        .map(|(cell, width)| wrap(cell, width))
+        .collect();
+    let height = wrapped.iter().map(Vec::len).max().unwrap_or(0);
+    let mut text = String::new();
+    for line in 0..height {
+        let parts: Vec<String> = wrapped
+            .iter()
+            .zip(WIDTHS)
+            .map(|(lines, width)| format!("{:<width$}", lines.get(line).map_or("", String::as_str)))
+            .collect();
+        text.push_str(parts.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Lines of at most `width` characters, broken between words; a longer word is broken itself.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let mut characters: Vec<char> = word.chars().collect();
+        while !characters.is_empty() {
+            let piece: String = characters.drain(..characters.len().min(width)).collect();
+            let last = lines.len() - 1;
+            let used = lines[last].chars().count();
+            if used == 0 {
+                lines[last] = piece;
+            } else if used + 1 + piece.chars().count() <= width {
+                lines[last] = format!("{} {piece}", lines[last]);
+            } else {
+                lines.push(piece);
+            }
+        }
+    }
+    lines
+}
+
+/// A number with commas between thousands.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,173 @@
+//! What stays at the site: patient-level results, written beside and then renamed.
+
+use crate::source::Patients;
+use ndarray::{Array1, Array2};
+use ndarray_npy::WriteNpyExt;
+use protocol::message::EvaluationCounts;
+use similarity::cohort::Outcome;
+use similarity::evaluate::{NeighbourRule, neighbours_within, vote};
+use similarity::standardise::Standardisation;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What a run leaves at a site.
+pub struct LocalResults<'r> {
+    /// The standardised patients, n x d.
+    pub matrix: &'r Array2<f64>,
+    /// What the columns of `matrix` are.
+    pub standardisation: &'r Standardisation,
+    /// One outcome a patient.
+    pub outcome: &'r Outcome,
+    /// One identifier a patient, or none at all.
+    pub patients: &'r Patients,
+    /// The run's W, d x m (with one more row where the threshold is learned).
+    pub metric: &'r Array2<f64>,
+    /// Neighbours a patient.
+    pub neighbours: u32,
+}
+
+/// A local file could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("local results could not be written to {}", path.display())]
+pub struct ResultsError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// Why.
+    #[source]
+    pub source: io::Error,
+}
+
+/// Writes `matrix.npy`, `columns.csv`, `outcome.csv` and `neighbours.csv` into `folder`, which is
+/// replaced whole.
+///
+/// # Errors
+/// [`ResultsError`] names the file.
+pub fn write(results: &LocalResults<'_>, folder: &Path) -> Result<(), ResultsError> {
+    let partial = folder.with_extension("partial");
+    let fault = |path: &Path| {
+        let path = path.to_owned();
+        move |source| ResultsError { path, source }
+    };
+    if partial.exists() {
+        fs::remove_dir_all(&partial).map_err(fault(&partial))?;
+    }
+    fs::create_dir_all(&partial).map_err(fault(&partial))?;
+    let files = [
+        ("matrix.npy", npy(results.matrix)),
+        ("columns.csv", columns_csv(results.standardisation)),
+        ("outcome.csv", outcome_csv(results.outcome)),
+        ("neighbours.csv", neighbours_csv(results)),
+    ];
+    for (name, bytes) in files {
+        let path = partial.join(name);
+        bytes.and_then(|bytes| fs::write(&path, bytes)).map_err(fault(&path))?;
+    }
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(fault(folder))?;
+    }
+    fs::rename(&partial, folder).map_err(fault(folder))
+}
+
+/// Leave-one-out k-NN within the site, by both neighbour rules: patients of class i that were
+/// predicted as class j. Empty where the outcome has no classes or there are too few patients.
+#[must_use]
+pub fn evaluate(results: &LocalResults<'_>, classes: usize) -> Vec<EvaluationCounts> {
+    let Outcome::Classes { codes, .. } = results.outcome else { return Vec::new() };
+    let rules =
+        [("distance", NeighbourRule::Distance), ("inner_product", NeighbourRule::InnerProduct)];
+    let judge = |(name, rule): (&str, NeighbourRule)| {
+        let found = neighbours(results, rule)?;
+        let predicted = vote(&found, codes).ok()?;
+        Some(EvaluationCounts {
+            rule: name.to_owned(),
+            neighbours: results.neighbours,
+            confusion: Some(confusion(codes, &predicted, classes)),
+        })
+    };
+    rules.into_iter().filter_map(judge).collect()
+}
+
+fn confusion(actual: &Array1<u32>, predicted: &Array1<u32>, classes: usize) -> Vec<Vec<u64>> {
+    let mut table = vec![vec![0; classes]; classes];
+    for (actual, predicted) in actual.iter().zip(predicted) {
+        table[*actual as usize][*predicted as usize] += 1;
+    }
+    table
+}
+
+type Neighbours = Vec<Vec<similarity::evaluate::Neighbour>>;
+
+fn neighbours(results: &LocalResults<'_>, rule: NeighbourRule) -> Option<Neighbours> {
+    let features = results.matrix.ncols();
+    let projected = results.matrix.dot(&results.metric.slice(ndarray::s![..features, ..]));
+    neighbours_within(&projected.view(), rule, results.neighbours as usize).ok()
+}
+
+/// Each patient's nearest by the learned distance, nearest first.
+fn neighbours_csv(results: &LocalResults<'_>) -> io::Result<Vec<u8>> {
+    let name = |row: usize| {
+        if results.patients.is_empty() { (row + 1).to_string() } else { results.patients.id(row) }
+    };
+    let mut table = csv::Writer::from_writer(Vec::new());
+    table.write_record(["patient", "rank", "neighbour", "distance"])?;
+    for (patient, found) in
+        neighbours(results, NeighbourRule::Distance).unwrap_or_default().iter().enumerate()
+    {
+        for (rank, neighbour) in found.iter().enumerate() {
+            table.write_record([
+                name(patient),
+                (rank + 1).to_string(),
+                name(neighbour.row),
+                neighbour.score.max(0.0).sqrt().to_string(),
+            ])?;
+        }
+    }
+    table.into_inner().map_err(io::Error::other)
+}
+
+fn outcome_csv(outcome: &Outcome) -> io::Result<Vec<u8>> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    match outcome {
+        Outcome::Classes { codes, levels } => {
+            table.write_record(["code", "level"])?;
+            for code in codes {
+                table.write_record([code.to_string(), levels[*code as usize].clone()])?;
+            }
+        }
+        Outcome::Numeric(values) => {
+            table.write_record(["value"])?;
+            for value in values {
+                table.write_record([value.to_string()])?;
+            }
+        }
+        Outcome::Survival { time, event } => {
+            table.write_record(["time", "event"])?;
+            for (time, event) in time.iter().zip(event) {
+                table.write_record([time.to_string(), u8::from(*event).to_string()])?;
+            }
+        }
+    }
+    table.into_inner().map_err(io::Error::other)
+}
+
+fn columns_csv(standardisation: &Standardisation) -> io::Result<Vec<u8>> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    table.write_record(["name", "mean", "scale", "imputed"])?;
+    for row in standardisation.rows() {
+        let scaling = row.scaling();
+        table.write_record([
+            row.name().to_owned(),
+            scaling.mean.to_string(),
+            scaling.scale.to_string(),
+            scaling.imputed.to_string(),
+        ])?;
+    }
+    table.into_inner().map_err(io::Error::other)
+}
+
+fn npy(matrix: &Array2<f64>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    matrix.write_npy(&mut bytes).map_err(io::Error::other)?;
+    Ok(bytes)
+}

@@ -1,0 +1,230 @@
+//! `data check`: what a job would find at this site, told to the people there.
+
+use super::problem::CohortProblems;
+use super::summary::{ColumnSummary, Content};
+use crate::config::SourceConfig;
+use protocol::job::{FeatureKind, Job, OutcomeKind};
+use std::fmt;
+
+/// What a job would find. Its text is a table of columns, then every problem.
+#[derive(Debug, Clone)]
+pub struct DataCheck {
+    rows: u64,
+    left_out: u64,
+    patients: u64,
+    lines: Vec<Line>,
+    problems: CohortProblems,
+}
+
+/// Reads the source as a run of `job` would.
+#[must_use]
+pub fn check(source: &SourceConfig, job: &Job) -> DataCheck {
+    let reading = super::read(source, job, &mut |_| {});
+    let lines = reading
+        .summaries
+        .iter()
+        .map(|summary| Line::new(summary, job))
+        .collect();
+    DataCheck {
+        rows: reading.rows,
+        left_out: reading.left_out,
+        patients: reading
+            .cohort
+            .map_or(0, |(cohort, _)| cohort.patients() as u64),
+        lines,
+        problems: reading.problems,
+    }
+}
+
+impl DataCheck {
+    /// True where the job would take the site's patients.
+    #[must_use]
+    pub fn fits(&self) -> bool {
+        self.problems.problems().is_empty()
+    }
+
+    /// Everything that does not fit.
+    #[must_use]
+    pub fn problems(&self) -> &CohortProblems {
+        &self.problems
+    }
+}
+
+/// One line of the table.
+#[derive(Debug, Clone)]
+struct Line {
+    column: String,
+    kind: &'static str,
+    missing: usize,
+    content: String,
+}
+
+impl Line {
+    fn new(summary: &ColumnSummary, job: &Job) -> Self {
+        let feature = job
+            .features
+            .iter()
+            .find(|feature| feature.name == summary.name);
+        let (column, kind, unit) = match feature.map(|feature| &feature.kind) {
+            None => (
+                job.outcome.column.clone(),
+                outcome_kind(&job.outcome.kind),
+                "",
+            ),
+            Some(kind) => (summary.name.clone(), feature_kind(kind), unit(kind)),
+        };
+        let levels = match feature.map(|feature| &feature.kind) {
+            Some(FeatureKind::Ordinal { levels }) => Some(levels.clone()),
+            Some(FeatureKind::Binary { positive, negative }) => {
+                Some(vec![negative.clone(), positive.clone()])
+            }
+            _ => None,
+        };
+        Self {
+            column,
+            kind,
+            missing: summary.missing,
+            content: content(&summary.content, unit, levels.as_deref()),
+        }
+    }
+}
+
+/// Levels that are coded as numbers are named again.
+fn content(content: &Content, unit: &str, levels: Option<&[String]>) -> String {
+    match (content, levels) {
+        (Content::Numbers { range: None } | Content::Survival { range: None, .. }, _) => {
+            "nothing but missing values".to_owned()
+        }
+        (
+            Content::Numbers {
+                range: Some((low, high)),
+            },
+            Some(levels),
+        ) => {
+            let name = |code: f64| {
+                levels
+                    .iter()
+                    .zip(0_u32..)
+                    .find(|(_, n)| f64::from(*n) == code)
+            };
+            let name = |code| name(code).map_or("", |(level, _)| level.as_str());
+            format!("{:?} to {:?}", name(*low), name(*high))
+        }
+        (
+            Content::Numbers {
+                range: Some((low, high)),
+            },
+            None,
+        ) => format!("{} to {} {unit}", rounded(*low), rounded(*high))
+            .trim_end()
+            .to_owned(),
+        (
+            Content::Survival {
+                range: Some((low, high)),
+                events,
+            },
+            _,
+        ) => {
+            format!("{} to {}, {events} events", rounded(*low), rounded(*high))
+        }
+        (Content::Levels(counts), _) => {
+            let counts = counts
+                .iter()
+                .map(|(level, count)| format!("{level:?} {count}"));
+            counts.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// Four significant digits, as many as a look at a range needs.
+fn rounded(number: f64) -> String {
+    format!("{number:.3e}")
+        .parse::<f64>()
+        .unwrap_or(number)
+        .to_string()
+}
+
+fn unit(kind: &FeatureKind) -> &str {
+    match kind {
+        FeatureKind::Numeric { unit, .. } => unit,
+        FeatureKind::Age { .. } => "years",
+        _ => "",
+    }
+}
+
+fn feature_kind(kind: &FeatureKind) -> &'static str {
+    match kind {
+        FeatureKind::Numeric { .. } => "numeric",
+        FeatureKind::Categorical { .. } => "categorical",
+        FeatureKind::Ordinal { .. } => "ordinal",
+        FeatureKind::Binary { .. } => "binary",
+        FeatureKind::Age { .. } => "age",
+    }
+}
+
+fn outcome_kind(kind: &OutcomeKind) -> &'static str {
+    match kind {
+        OutcomeKind::Binary { .. } => "outcome, binary",
+        OutcomeKind::Categorical { .. } => "outcome, categorical",
+        OutcomeKind::Numeric => "outcome, numeric",
+        OutcomeKind::Survival { .. } => "outcome, survival",
+    }
+}
+
+impl fmt::Display for DataCheck {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            rows,
+            patients,
+            left_out,
+            ..
+        } = self;
+        writeln!(
+            formatter,
+            "{rows} rows: {patients} patients, {left_out} left out for they have no outcome"
+        )?;
+        let width = |text: fn(&Line) -> usize, head: &str| {
+            self.lines
+                .iter()
+                .map(text)
+                .max()
+                .unwrap_or(0)
+                .max(head.len())
+        };
+        let names = width(|line| line.column.chars().count(), "column");
+        let kinds = width(|line| line.kind.len(), "kind");
+        if !self.lines.is_empty() {
+            writeln!(
+                formatter,
+                "\n{:names$}  {:kinds$}  {:>14}  range or levels",
+                "column", "kind", "missing"
+            )?;
+        }
+        for line in &self.lines {
+            #[allow(clippy::cast_precision_loss)] // for a percentage
+            let share = 100.0 * line.missing as f64 / (self.patients.max(1) as f64);
+            let missing = format!("{} ({share:.1} %)", line.missing);
+            let Line {
+                column,
+                kind,
+                content,
+                ..
+            } = line;
+            writeln!(
+                formatter,
+                "{column:names$}  {kind:kinds$}  {missing:>14}  {content}"
+            )?;
+        }
+        match self.problems.problems().len() {
+            0 => writeln!(formatter, "\nThe data fits the job."),
+            count => {
+                let plural = if count == 1 { "" } else { "s" };
+                writeln!(
+                    formatter,
+                    "\nThe data does not fit the job, {count} problem{plural}:\n{}",
+                    self.problems
+                )
+            }
+        }
+    }
+}

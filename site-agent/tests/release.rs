@@ -1,0 +1,398 @@
+//! The site's own say over what leaves it: policy files, journal, ledger and explanation.
+
+use privacy::{Policy, Released};
+use protocol::job::Job;
+use protocol::message::{Answer, Failure};
+use protocol::name::RunId;
+use protocol::time::Timestamp;
+use site_agent::chain::{ChainError, Head};
+use site_agent::config::policy;
+use site_agent::explain::Explanation;
+use site_agent::journal::{self, Entry, Journal};
+use site_agent::ledger::{CohortCounts, Ledger};
+use std::fs;
+use std::path::Path;
+
+const JOB: &str = r#"
+name = "sample"
+method = "unpsl"
+sites = ["north", "south"]
+[outcome]
+column = "disease"
+kind = "binary"
+positive = ["1"]
+[[features]]
+name = "age"
+kind = "numeric"
+[[features]]
+name = "cp"
+kind = "categorical"
+levels = ["1", "2", "3", "4"]
+impute = "indicator"
+[unpsl]
+rank = 3
+round_limit = 50
+"#;
+
+fn sample(name: &str) -> Policy {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../deploy/policies")
+        .join(name);
+    let text = fs::read_to_string(&path).unwrap();
+    policy::parse(&text).unwrap_or_else(|errors| panic!("{name}:\n{errors}"))
+}
+
+fn run(name: &str) -> RunId {
+    RunId::new(name).unwrap()
+}
+
+#[test]
+fn every_sample_policy_is_read_and_says_what_it_means() {
+    assert_eq!(sample("site.toml"), Policy::default());
+    assert_eq!(policy::parse("").unwrap(), Policy::default());
+    let job = Job::parse(JOB).unwrap().facts("alice");
+    assert!(sample("site.toml").admit(&job).is_err());
+    assert!(sample("simulation.toml").admit(&job).is_ok());
+    assert!(sample("simulation.toml").lowered().is_empty());
+    assert!(sample("heart-disease.toml").admit(&job).is_ok());
+    let lowered = sample("heart-disease.toml").lowered();
+    assert_eq!(lowered, ["class_patients_min is 8, lowered from 10."]);
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/policies");
+    assert_eq!(
+        fs::read_dir(samples).unwrap().count(),
+        3,
+        "a sample that no test reads"
+    );
+}
+
+#[test]
+fn every_problem_of_a_policy_is_told_at_once() {
+    let text = "operator = ['alice']\nmethods = 'unpsl'\npatients_min = 0\n\
+                parameters_per_patient_max = -1\ncell_min = 'few'\n";
+    let errors = policy::parse(text).unwrap_err().to_string();
+    for wanted in [
+        "line 1: operator: found an unknown key; did you mean \"operators\"?",
+        "line 2: methods: found \"unpsl\", wanted a list of strings",
+        "line 3: patients_min: found 0",
+        "line 4: parameters_per_patient_max: found -1",
+        "line 5: cell_min: found \"few\"",
+    ] {
+        assert!(errors.contains(wanted), "{wanted}\n---\n{errors}");
+    }
+}
+
+fn failure(code: &str) -> Released<Answer> {
+    Released::notice(Failure {
+        code: code.to_owned(),
+        text: String::new(),
+    })
+}
+
+/// A journal of `count` entries in a new folder.
+fn written(count: u32) -> (tempfile::TempDir, Head) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut journal = Journal::open(folder.path(), Timestamp(0)).unwrap();
+    for exchange in 1..=count {
+        let message = failure("KDR-TEST");
+        let entry = Entry::new(Timestamp(1_000), &run("r1"), exchange, &message, b"bytes");
+        journal.append(&entry).unwrap();
+    }
+    let head = journal.head().clone();
+    (folder, head)
+}
+
+fn lines(folder: &Path) -> Vec<String> {
+    let text = fs::read_to_string(folder.join(journal::FILE_NAME)).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn rewrite(folder: &Path, lines: &[String]) {
+    fs::write(folder.join(journal::FILE_NAME), lines.join("\n") + "\n").unwrap();
+}
+
+#[track_caller]
+fn assert_broken_at(number: u64, outcome: Result<Head, ChainError>) {
+    match outcome {
+        Err(ChainError::Broken { number: found, .. }) => assert_eq!(found, number),
+        other => panic!("entry {number} should be broken: {other:?}"),
+    }
+}
+
+#[test]
+fn an_untouched_journal_verifies_and_lists_what_was_sent() {
+    let (folder, head) = written(3);
+    assert_eq!(journal::verify(folder.path(), None).unwrap(), head);
+    assert_eq!(head.to_string().parse::<Head>().unwrap(), head);
+    let list = journal::list(folder.path()).unwrap();
+    assert_eq!(list.lines().count(), 4);
+    // sha256sum of the five bytes of "bytes".
+    for wanted in ["1970-01-01T00:00:01Z", "failure", "277089d91c0bdf4f"] {
+        assert!(list.contains(wanted), "{wanted}\n{list}");
+    }
+    // The next agent goes on where the last one ended.
+    let mut journal = Journal::open(folder.path(), Timestamp(0)).unwrap();
+    journal
+        .append(&Entry::new(
+            Timestamp(0),
+            &run("r2"),
+            1,
+            &failure("KDR-X"),
+            b"",
+        ))
+        .unwrap();
+    assert_eq!(
+        journal::verify(folder.path(), Some(&head)).unwrap().entries,
+        4
+    );
+}
+
+#[test]
+fn every_flipped_bit_is_found_and_named() {
+    let (folder, _) = written(3);
+    let path = folder.path().join(journal::FILE_NAME);
+    let clean = fs::read(&path).unwrap();
+    let mut line = 1;
+    for position in 0..clean.len() {
+        for bit in [1, 0x20, 0x80] {
+            let mut touched = clean.clone();
+            touched[position] ^= bit;
+            fs::write(&path, touched).unwrap();
+            assert_broken_at(line, journal::verify(folder.path(), None));
+        }
+        line += u64::from(clean[position] == b'\n');
+    }
+}
+
+#[test]
+fn a_removed_inserted_moved_or_forged_line_is_found_and_named() {
+    let (folder, _) = written(5);
+    let clean = lines(folder.path());
+    let check = |number: u64, change: &dyn Fn(&mut Vec<String>)| {
+        let mut touched = clean.clone();
+        change(&mut touched);
+        rewrite(folder.path(), &touched);
+        assert_broken_at(number, journal::verify(folder.path(), None));
+        assert!(Journal::open(folder.path(), Timestamp(0)).is_err());
+    };
+    check(1, &|lines| drop(lines.remove(0)));
+    check(3, &|lines| drop(lines.remove(2)));
+    check(2, &|lines| lines.swap(1, 3));
+    check(4, &|lines| lines.insert(3, lines[2].clone()));
+    // Changed with a hash that fits the line: the line after it no longer follows.
+    check(3, &|lines| {
+        let body = lines[1]
+            .replace("failure", "nothing")
+            .rsplit_once(",\"hash\"")
+            .unwrap()
+            .0
+            .to_owned();
+        let hash = site_agent::chain::digest(body.as_bytes());
+        lines[1] = format!("{body},\"hash\":\"{hash}\"}}");
+    });
+}
+
+#[test]
+fn a_cut_off_end_is_found_against_the_head_that_was_kept() {
+    let (folder, head) = written(5);
+    let clean = lines(folder.path());
+    rewrite(folder.path(), &clean[..3]);
+    assert_eq!(journal::verify(folder.path(), None).unwrap().entries, 3);
+    assert_broken_at(4, journal::verify(folder.path(), Some(&head)));
+    let (other, _) = written(6);
+    let forged = lines(other.path());
+    // Another history of the same length: the first differing hash is that of the kept entry.
+    let text = forged.join("\n").replace("KDR-TEST", "KDR-OTHER") + "\n";
+    fs::write(folder.path().join(journal::FILE_NAME), text).unwrap();
+    let mut kept = head;
+    kept.hash = "ab".repeat(32);
+    assert_broken_at(5, journal::verify(folder.path(), Some(&kept)));
+}
+
+#[test]
+fn a_line_that_a_crash_left_incomplete_is_taken_off_and_the_journal_says_so() {
+    let (folder, _) = written(3);
+    let path = folder.path().join(journal::FILE_NAME);
+    let clean = fs::read(&path).unwrap();
+    let last = clean[..clean.len() - 1]
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .unwrap()
+        + 1;
+    for end in last + 1..clean.len() {
+        fs::write(&path, &clean[..end]).unwrap();
+        assert_broken_at(3, journal::verify(folder.path(), None));
+        drop(Journal::open(folder.path(), Timestamp(0)).unwrap());
+        assert_eq!(journal::verify(folder.path(), None).unwrap().entries, 3);
+        let list = journal::list(folder.path()).unwrap();
+        let recovered = list.lines().last().unwrap();
+        assert!(recovered.contains("recovery"), "{list}");
+        let digest = site_agent::chain::digest(&clean[last..end]);
+        assert!(recovered.contains(&digest[..16]), "{list}");
+    }
+}
+
+#[test]
+fn only_one_agent_writes_a_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::open(folder.path(), Timestamp(0)).unwrap();
+    let second = Journal::open(folder.path(), Timestamp(0));
+    assert!(
+        matches!(second, Err(ChainError::InUse { .. })),
+        "{second:?}"
+    );
+    drop(journal);
+    assert!(Journal::open(folder.path(), Timestamp(0)).is_ok());
+}
+
+fn ids(range: std::ops::Range<u32>) -> Vec<String> {
+    range.map(|id| format!("patient {id}")).collect()
+}
+
+fn counts(patients: u64) -> CohortCounts {
+    CohortCounts {
+        patients,
+        classes: vec![patients],
+    }
+}
+
+#[test]
+fn the_ledger_remembers_runs_rounds_and_patients_across_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    {
+        let mut ledger = Ledger::open(folder.path()).unwrap();
+        let cohort = ledger.fingerprint(ids(0..100));
+        assert_eq!(
+            ledger.facts(&run("r1"), &cohort, counts(100)).runs_before,
+            0
+        );
+        for name in ["r1", "r2"] {
+            ledger.begin(&run(name), &cohort).unwrap();
+            ledger.begin(&run(name), &cohort).unwrap();
+            for round in [1, 2, 2, 3] {
+                ledger.round(&run(name), round).unwrap();
+            }
+        }
+    }
+    let ledger = Ledger::open(folder.path()).unwrap();
+    let same = ledger.fingerprint(ids(0..100).into_iter().rev());
+    let third = ledger.facts(&run("r3"), &same, counts(100));
+    assert_eq!(
+        (third.runs_before, third.rounds_before, third.rounds_of_run),
+        (2, 6, 0)
+    );
+    assert_eq!(third.difference, None);
+    // The run itself does not count among the others, and its last round may be asked again.
+    let second = ledger.facts(&run("r2"), &same, counts(100));
+    assert_eq!(
+        (
+            second.runs_before,
+            second.rounds_before,
+            second.rounds_of_run
+        ),
+        (1, 3, 2)
+    );
+    for (patients, difference) in [(0..99, 1), (1..101, 2), (0..109, 9), (50..150, 100)] {
+        let cohort = ledger.fingerprint(ids(patients));
+        let facts = ledger.facts(&run("r3"), &cohort, counts(100));
+        assert_eq!((facts.difference, facts.runs_before), (Some(difference), 0));
+    }
+}
+
+#[test]
+fn a_cohort_that_differs_by_one_patient_is_refused_whatever_the_job() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = Ledger::open(folder.path()).unwrap();
+    let job = Job::parse(JOB).unwrap().facts("alice");
+    let admission = sample("simulation.toml").admit(&job).unwrap();
+    let all = ledger.fingerprint(ids(0..100));
+    assert!(
+        admission
+            .cohort(&ledger.facts(&run("r1"), &all, counts(100)))
+            .is_ok()
+    );
+    ledger.begin(&run("r1"), &all).unwrap();
+    let but_one = ledger.fingerprint(ids(0..99));
+    let refusal = admission
+        .cohort(&ledger.facts(&run("r2"), &but_one, counts(99)))
+        .unwrap_err();
+    assert_eq!(refusal.rule, "cohort_difference_min");
+    let but_ten = ledger.fingerprint(ids(0..90));
+    assert!(
+        admission
+            .cohort(&ledger.facts(&run("r2"), &but_ten, counts(90)))
+            .is_ok()
+    );
+}
+
+#[test]
+fn a_touched_fingerprint_stops_the_agent_and_no_patient_is_kept_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = Ledger::open(folder.path()).unwrap();
+    let cohort = ledger.fingerprint(ids(0..20));
+    ledger.begin(&run("r1"), &cohort).unwrap();
+    drop(ledger);
+    let path = folder.path().join("cohorts").join(cohort.identity());
+    let mut bytes = fs::read(&path).unwrap();
+    assert_eq!(bytes.len(), 20 * 8);
+    bytes[159] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    assert!(Ledger::open(folder.path()).is_err());
+}
+
+#[test]
+fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
+    let job = Job::parse(JOB).unwrap();
+    let explanation = Explanation::new(&sample("simulation.toml"), &job, "alice");
+    assert!(explanation.refusals.is_empty());
+    let told: Vec<(&str, u64, u64)> = explanation
+        .messages
+        .iter()
+        .map(|kind| (kind.kind, kind.bytes, kind.times))
+        .collect();
+    // Rows: age, four levels of cp, cp missing. 6 x 3 numbers and 2 a round; moments: 4 + 5 + 3.
+    let wanted = [
+        ("description", 24, 1),
+        ("moments", 96, 1),
+        ("prepared", 0, 1),
+        ("contribution", 160, 50),
+        ("finished", 72, 1),
+        ("refusal", 400_000, 1),
+    ];
+    assert_eq!(told, wanted);
+    assert_eq!(explanation.bytes(), 24 + 96 + 8_000 + 72);
+    let text = explanation.to_string();
+    assert!(text.contains("The policy admits it"), "{text}");
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 130),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_explanation_names_every_rule_that_refuses() {
+    let text = JOB.replace(
+        "round_limit = 50",
+        "round_limit = 5000\ncorrelation = 'pooled'",
+    );
+    let job = Job::parse(&text).unwrap();
+    let explanation = Explanation::new(&sample("site.toml"), &job, "alice").to_string();
+    for rule in [
+        "operators",
+        "methods",
+        "outcomes",
+        "features",
+        "second_moments",
+        "rounds_per",
+    ] {
+        assert!(
+            explanation.contains(&format!("\n  {rule}")),
+            "{rule}\n{explanation}"
+        );
+    }
+    assert!(explanation.contains("8 x 6 x 6 = 288"), "{explanation}");
+    let anyone =
+        Explanation::for_any_operator(&sample("simulation.toml"), &Job::parse(JOB).unwrap());
+    assert!(anyone.refusals.is_empty());
+    let nobody = Explanation::for_any_operator(&sample("site.toml"), &Job::parse(JOB).unwrap());
+    assert_eq!(nobody.refusals[0].rule, "operators");
+}
