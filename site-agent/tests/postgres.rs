@@ -8,17 +8,32 @@ use cluster::Cluster;
 use site_agent::source::{ReadProgress, read_cohort};
 use sources::{JOB, bits, categorical, config, job, numbers, read};
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// One cluster for all tests of this file: starting one takes a second.
-static CLUSTER: LazyLock<(Cluster, String)> = LazyLock::new(|| {
+/// The cluster that the tests of this file share: starting one takes a second, and the last test
+/// that holds it stops it.
+static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
+
+struct Server {
+    cluster: Cluster,
+    certificate: String,
+}
+
+fn server() -> Arc<Server> {
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(server) = shared.upgrade() {
+        return server;
+    }
     let signed = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let certificate = signed.cert.pem();
-    (
-        Cluster::start(&certificate, &signed.signing_key.serialize_pem()),
+    let cluster = Cluster::start(&certificate, &signed.signing_key.serialize_pem());
+    let server = Arc::new(Server {
+        cluster,
         certificate,
-    )
-});
+    });
+    *shared = Arc::downgrade(&server);
+    server
+}
 
 const PATIENTS: &str = "DROP TABLE IF EXISTS patients;
 CREATE TABLE patients (id uuid, age smallint, chol numeric(8,3), sex text, born date, grade varchar,
@@ -29,12 +44,12 @@ INSERT INTO patients VALUES
 ('00000000-0000-0000-0000-00000000000c', 41, 0.002, 'M', NULL, 'mid', NULL, 1, '{}'),
 ('00000000-0000-0000-0000-00000000000d', 50, 180, 'M', '1970-01-01', 'mid', true, NULL, '{}');";
 
-fn source(query: &str) -> String {
-    source_with(query, "tls = 'disabled'", "127.0.0.1")
+fn source(server: &Server, query: &str) -> String {
+    source_with(server, query, "tls = 'disabled'", "127.0.0.1")
 }
 
-fn source_with(query: &str, tls: &str, host: &str) -> String {
-    let (cluster, _) = &*CLUSTER;
+fn source_with(server: &Server, query: &str, tls: &str, host: &str) -> String {
+    let cluster = &server.cluster;
     let password = cluster.path("password");
     format!(
         "kind = 'postgres'\nhost = '{host}'\nport = {}\ndatabase = 'postgres'\nuser = 'reader'\n\
@@ -52,13 +67,17 @@ fn problems(source: &str) -> String {
 
 #[test]
 fn every_kind_of_column_is_read_over_tls_with_a_checked_certificate() {
-    let (cluster, certificate) = &*CLUSTER;
+    let server = server();
+    let Server {
+        cluster,
+        certificate,
+    } = &*server;
     let table = PATIENTS.replace("patients", "typed");
     cluster.execute(&table);
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("ca.pem"), certificate).unwrap();
     let query = "query = 'SELECT * FROM typed ORDER BY id'\npatient = 'id'";
-    let good = source_with(query, "ca = 'ca.pem'", "localhost");
+    let good = source_with(&server, query, "ca = 'ca.pem'", "localhost");
     let read_it = |source: &str| read(&config(folder.path(), source, ""), &job(JOB));
     let read = read_it(&good).unwrap();
     assert_eq!(read.left_out, 1);
@@ -85,10 +104,13 @@ fn every_kind_of_column_is_read_over_tls_with_a_checked_certificate() {
 
 #[test]
 fn reading_works_from_within_an_asynchronous_program() {
-    CLUSTER.0.execute(&PATIENTS.replace("patients", "within"));
+    let server = server();
+    server
+        .cluster
+        .execute(&PATIENTS.replace("patients", "within"));
     let config = config(
         Path::new("/"),
-        &source("query = 'SELECT * FROM within'"),
+        &source(&server, "query = 'SELECT * FROM within'"),
         "",
     );
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -101,8 +123,9 @@ fn reading_works_from_within_an_asynchronous_program() {
 
 #[test]
 fn a_query_that_does_not_fit_says_why_and_never_a_value() {
-    CLUSTER.0.execute(&PATIENTS.replace("patients", "bad"));
-    let of = |query: &str| problems(&source(&format!("query = \"{query}\"")));
+    let server = server();
+    server.cluster.execute(&PATIENTS.replace("patients", "bad"));
+    let of = |query: &str| problems(&source(&server, &format!("query = \"{query}\"")));
     let none = of("SELECT * FROM bad WHERE false");
     assert!(
         none.contains("found no patient, wanted at least one"),
@@ -128,17 +151,19 @@ fn a_query_that_does_not_fit_says_why_and_never_a_value() {
         json.contains("column \"age\": found a column of the type json"),
         "{json}"
     );
-    let wrong = source("query = 'SELECT 1'").replace("database = 'postgres'", "database = 'no'");
+    let wrong =
+        source(&server, "query = 'SELECT 1'").replace("database = 'postgres'", "database = 'no'");
     assert!(problems(&wrong).contains("database \"no\" does not exist"));
 }
 
 #[test]
 fn a_schema_that_changed_since_the_last_run_names_the_column() {
-    let (cluster, _) = &*CLUSTER;
+    let server = server();
+    let cluster = &server.cluster;
     cluster.execute(&PATIENTS.replace("patients", "changing"));
     let config = config(
         Path::new("/"),
-        &source("query = 'SELECT * FROM changing'"),
+        &source(&server, "query = 'SELECT * FROM changing'"),
         "",
     );
     assert!(read(&config, &job(JOB)).is_ok());
@@ -159,10 +184,11 @@ fn a_schema_that_changed_since_the_last_run_names_the_column() {
 
 #[test]
 fn a_database_that_dies_half_way_leaves_nothing_half_read() {
-    let (cluster, _) = &*CLUSTER;
+    let server = server();
+    let cluster = &server.cluster;
     let query = "query = \"SELECT 40 AS age, 200 AS chol, 'F' AS sex, DATE '1960-01-01' AS born, \
                  'low' AS grade, 1 AS smoker, n % 2 AS num FROM generate_series(1, 3000000) AS n\"";
-    let config = config(Path::new("/"), &source(query), "");
+    let config = config(Path::new("/"), &source(&server, query), "");
     let mut killed = false;
     let mut kill = |_: ReadProgress| {
         if !std::mem::replace(&mut killed, true) {
@@ -183,7 +209,8 @@ fn a_database_that_dies_half_way_leaves_nothing_half_read() {
 
 #[test]
 fn the_omop_template_gives_one_row_a_patient() {
-    let (cluster, _) = &*CLUSTER;
+    let server = server();
+    let cluster = &server.cluster;
     cluster.execute(
         "CREATE SCHEMA cdm; SET search_path = cdm;
          CREATE TABLE person (person_id bigint, gender_concept_id int, year_of_birth int,
@@ -222,7 +249,11 @@ fn the_omop_template_gives_one_row_a_patient() {
         [[features]]\nname = 'sex'\nkind = 'categorical'\nlevels = ['female', 'male']\n\
         [[features]]\nname = 'born'\nkind = 'age'\nat = '2020-01-01'\n\
         [unpsl]\nrank = 1\n";
-    let read = read(&config(Path::new("/"), &source(&query), ""), &job(omop)).unwrap();
+    let read = read(
+        &config(Path::new("/"), &source(&server, &query), ""),
+        &job(omop),
+    )
+    .unwrap();
     let nan = f64::NAN;
     assert_eq!(
         (0..3).map(|at| read.patients.id(at)).collect::<String>(),
@@ -239,8 +270,8 @@ fn the_omop_template_gives_one_row_a_patient() {
         similarity::cohort::Outcome::Classes { codes, .. } => assert_eq!(codes.to_vec(), [0, 1, 0]),
         _ => panic!("a binary outcome has classes"),
     }
-    let missing = source(&query.replace("schema = 'cdm', ", ""));
+    let missing = source(&server, &query.replace("schema = 'cdm', ", ""));
     assert!(problems(&missing).contains("no value of a parameter of the query file (schema)"));
-    let injected = source(&query.replace("'cdm'", "\"cdm;'\""));
+    let injected = source(&server, &query.replace("'cdm'", "\"cdm;'\""));
     assert!(problems(&injected).contains("a character that is not allowed (schema)"));
 }
