@@ -163,7 +163,12 @@ pub struct Issue {
     #[command(flatten)]
     pub party: Party,
     /// Names and addresses by which the coordinator is reached
-    #[arg(long, value_name = "HOST", value_delimiter = ',', requires = "coordinator")]
+    #[arg(
+        long,
+        value_name = "HOST",
+        value_delimiter = ',',
+        requires = "coordinator"
+    )]
     pub hosts: Vec<String>,
     /// Days until the certificate expires
     #[arg(long, default_value_t = 365)]

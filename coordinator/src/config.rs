@@ -65,11 +65,21 @@ impl CoordinatorConfig {
             let listen = root.required::<String>("listen").unwrap_or_default();
             let address = listen.parse().ok();
             if address.is_none() {
-                root.problem("listen", &format!("{listen:?}"), "IP:PORT, as in 0.0.0.0:7443");
+                root.problem(
+                    "listen",
+                    &format!("{listen:?}"),
+                    "IP:PORT, as in 0.0.0.0:7443",
+                );
             }
-            let home = root.required::<String>("folder").map(|path| folder.join(path));
+            let home = root
+                .required::<String>("folder")
+                .map(|path| folder.join(path));
             let tls = root.required_table("tls", |section| tls(section, folder));
-            Some(Self { listen: address?, folder: home?, tls: tls? })
+            Some(Self {
+                listen: address?,
+                folder: home?,
+                tls: tls?,
+            })
         })
     }
 }
@@ -95,7 +105,10 @@ impl OperatorConfig {
                 root.problem("coordinator", &format!("{address:?}"), "HOST:PORT");
             }
             let tls = root.required_table("tls", |section| tls(section, folder));
-            Some(Self { coordinator: coordinator.ok()?, tls: tls? })
+            Some(Self {
+                coordinator: coordinator.ok()?,
+                tls: tls?,
+            })
         })
     }
 }
@@ -104,14 +117,26 @@ fn open<T>(
     path: &Path,
     parse: impl FnOnce(&str, &Path) -> Result<T, DocumentErrors>,
 ) -> Result<T, ConfigError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
-    parse(&text, path.parent().unwrap_or(Path::new("")))
-        .map_err(|problems| ConfigError::Problems { path: path.to_owned(), problems })
+    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    parse(&text, path.parent().unwrap_or(Path::new(""))).map_err(|problems| ConfigError::Problems {
+        path: path.to_owned(),
+        problems,
+    })
 }
 
 fn tls(section: &mut Section<'_, '_>, folder: &Path) -> Option<CredentialFiles> {
-    let mut path = |key| section.required::<String>(key).map(|path| folder.join(path));
+    let mut path = |key| {
+        section
+            .required::<String>(key)
+            .map(|path| folder.join(path))
+    };
     let (authority, certificate, key) = (path("ca"), path("certificate"), path("key"));
-    Some(CredentialFiles { certificate: certificate?, key: key?, authority: authority? })
+    Some(CredentialFiles {
+        certificate: certificate?,
+        key: key?,
+        authority: authority?,
+    })
 }

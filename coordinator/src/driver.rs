@@ -96,24 +96,47 @@ impl Driver {
             progress: BTreeMap::new(),
             store,
         };
-        for submission in driver.store.submissions()?.into_iter().filter(|known| !known.ended) {
-            let Ok(job) = Job::parse(&submission.job) else { continue };
+        for submission in driver
+            .store
+            .submissions()?
+            .into_iter()
+            .filter(|known| !known.ended)
+        {
+            let Ok(job) = Job::parse(&submission.job) else {
+                continue;
+            };
             let Some(began) = submission.began else {
                 driver.enqueue(submission, job);
                 continue;
             };
-            let Submission { run, seed, operator, .. } = submission;
+            let Submission {
+                run,
+                seed,
+                operator,
+                ..
+            } = submission;
             let records = driver.store.records(&run)?;
             tracing::info!(%run, exchanges = records.len(), "a run goes on");
             let resumed = Run::new(run.clone(), job, seed, operator, began).resume(records, now());
-            driver.progress.insert(run, watch::Sender::new(resumed.progress(now())));
-            driver.active = Some(Active { run: resumed, before: BTreeMap::new() });
+            driver
+                .progress
+                .insert(run, watch::Sender::new(resumed.progress(now())));
+            driver.active = Some(Active {
+                run: resumed,
+                before: BTreeMap::new(),
+            });
         }
         Ok(driver)
     }
 
     fn enqueue(&mut self, submission: Submission, job: Job) {
-        let Submission { run, seed, operator, submitted, .. } = submission.clone();
+        let Submission {
+            run,
+            seed,
+            operator,
+            submitted,
+            ..
+        } = submission.clone();
         let mut progress = Run::new(run.clone(), job, seed, operator, submitted).progress(now());
         "queued".clone_into(&mut progress.phase);
         self.progress.insert(run, watch::Sender::new(progress));
@@ -124,14 +147,27 @@ impl Driver {
         if self.active.is_some() {
             return Ok(());
         }
-        let Some(Submission { run, operator, job, seed, .. }) = self.queue.pop_front() else {
+        let Some(Submission {
+            run,
+            operator,
+            job,
+            seed,
+            ..
+        }) = self.queue.pop_front()
+        else {
             return Ok(());
         };
-        let Ok(job) = Job::parse(&job) else { return Ok(()) };
+        let Ok(job) = Job::parse(&job) else {
+            return Ok(());
+        };
         let began = now();
         self.store.begin(&run, began)?;
         tracing::info!(%run, %operator, "a run begins");
-        let before = self.sites.keys().map(|site| (site.clone(), self.traffic(site))).collect();
+        let before = self
+            .sites
+            .keys()
+            .map(|site| (site.clone(), self.traffic(site)))
+            .collect();
         let run = Run::new(run, job, seed, operator, began);
         self.active = Some(Active { run, before });
         for site in self.sites.keys().cloned().collect::<Vec<_>>() {
@@ -141,7 +177,10 @@ impl Driver {
     }
 
     fn next_tick(&self) -> Duration {
-        let deadline = self.active.as_ref().and_then(|active| active.run.next_deadline());
+        let deadline = self
+            .active
+            .as_ref()
+            .and_then(|active| active.run.next_deadline());
         deadline.map_or(TICK_MAX, |at| at.since(now()).min(TICK_MAX))
     }
 
@@ -157,9 +196,13 @@ impl Driver {
         tracing::info!(%site, version, "a site joined");
         if let Some(old) = self.sites.remove(&site) {
             self.add_past(&site, old.sender.traffic());
-            old.sender.close(failure("KDR-REPLACED", "the site has opened another stream"));
+            old.sender.close(failure(
+                "KDR-REPLACED",
+                "the site has opened another stream",
+            ));
         }
-        self.sites.insert(site.clone(), Connected { number, sender });
+        self.sites
+            .insert(site.clone(), Connected { number, sender });
         let heard = self.heard.clone();
         let name = site.clone();
         tokio::spawn(async move {
@@ -172,7 +215,11 @@ impl Driver {
                     }
                 };
                 let over = message.is_none();
-                let said = Heard { site: name.clone(), connection: number, message };
+                let said = Heard {
+                    site: name.clone(),
+                    connection: number,
+                    message,
+                };
                 if heard.send(said).await.is_err() || over {
                     return;
                 }
@@ -182,12 +229,31 @@ impl Driver {
     }
 
     fn hear(&mut self, heard: Heard) -> Result<(), StoreError> {
-        let Heard { site, connection, message } = heard;
-        let current = self.sites.get(&site).is_some_and(|known| known.number == connection);
+        let Heard {
+            site,
+            connection,
+            message,
+        } = heard;
+        let current = self
+            .sites
+            .get(&site)
+            .is_some_and(|known| known.number == connection);
         match message {
-            Some(ToCoordinator::Reply { run, exchange, answer }) if current => {
-                if self.active.as_ref().is_some_and(|active| *active.run.id() == run) {
-                    self.step(Event::Answered { site, exchange, answer })?;
+            Some(ToCoordinator::Reply {
+                run,
+                exchange,
+                answer,
+            }) if current => {
+                if self
+                    .active
+                    .as_ref()
+                    .is_some_and(|active| *active.run.id() == run)
+                {
+                    self.step(Event::Answered {
+                        site,
+                        exchange,
+                        answer,
+                    })?;
                 }
                 Ok(())
             }
@@ -202,7 +268,9 @@ impl Driver {
     }
 
     fn step(&mut self, event: Event) -> Result<(), StoreError> {
-        let Some(Active { run, before }) = self.active.take() else { return Ok(()) };
+        let Some(Active { run, before }) = self.active.take() else {
+            return Ok(());
+        };
         let (run, actions) = run.step(now(), event);
         let mut ended = false;
         for action in actions {
@@ -242,7 +310,12 @@ impl Driver {
 
     fn call(&mut self, operator: &OperatorName, call: OperatorCall) -> Result<(), StoreError> {
         match call {
-            OperatorCall::Submit { job, seed, token, reply } => {
+            OperatorCall::Submit {
+                job,
+                seed,
+                token,
+                reply,
+            } => {
                 let _ = reply.send(self.submit(operator, job, seed, &token)?);
             }
             OperatorCall::Watch { run, reply } => {
@@ -258,9 +331,10 @@ impl Driver {
             OperatorCall::FetchResult { run, reply } => {
                 let found = match self.store.result(&run)? {
                     Some(result) => Ok(result),
-                    None if self.progress.contains_key(&run) => {
-                        Err(failure("KDR-RUNNING", "the run has not ended; watch it until it has"))
-                    }
+                    None if self.progress.contains_key(&run) => Err(failure(
+                        "KDR-RUNNING",
+                        "the run has not ended; watch it until it has",
+                    )),
                     None => Err(unknown(&run)),
                 };
                 let _ = reply.send(found);
@@ -287,12 +361,19 @@ impl Driver {
         let Ok(run) = run_id(operator, token) else {
             return Ok(Err(failure("KDR-JOB", "the token makes no run id")));
         };
-        if let Some(known) =
-            self.store.submissions()?.into_iter().find(|submission| submission.run == run)
+        if let Some(known) = self
+            .store
+            .submissions()?
+            .into_iter()
+            .find(|submission| submission.run == run)
         {
             let same = known.job == job && known.seed == seed;
             let text = "this token stands for another job or seed; use a new token";
-            return Ok(if same { Ok(run) } else { Err(failure("KDR-TOKEN", text)) });
+            return Ok(if same {
+                Ok(run)
+            } else {
+                Err(failure("KDR-TOKEN", text))
+            });
         }
         if self.queue.len() >= QUEUE_MAX {
             let text = format!("{QUEUE_MAX} runs are waiting already; try again later");
@@ -313,19 +394,32 @@ impl Driver {
     }
 
     fn cancel(&mut self, run: &RunId) -> Result<Result<(), Failure>, StoreError> {
-        if self.active.as_ref().is_some_and(|active| active.run.id() == run) {
+        if self
+            .active
+            .as_ref()
+            .is_some_and(|active| active.run.id() == run)
+        {
             self.step(Event::Cancelled)?;
             return Ok(Ok(()));
         }
         let Some(place) = self.queue.iter().position(|queued| queued.run == *run) else {
             return Ok(Err(unknown(run)));
         };
-        if let Some(Submission { run, operator, job, seed, submitted, .. }) =
-            self.queue.remove(place)
+        if let Some(Submission {
+            run,
+            operator,
+            job,
+            seed,
+            submitted,
+            ..
+        }) = self.queue.remove(place)
             && let Ok(job) = Job::parse(&job)
         {
             let queued = Run::new(run, job, seed, operator, submitted);
-            let waiting = self.active.replace(Active { run: queued, before: BTreeMap::new() });
+            let waiting = self.active.replace(Active {
+                run: queued,
+                before: BTreeMap::new(),
+            });
             self.step(Event::Cancelled)?;
             self.active = waiting;
         }
@@ -338,7 +432,9 @@ impl Driver {
             match self.progress.get(&submission.run) {
                 Some(watched) => runs.push(watched.borrow().clone()),
                 None => runs.extend(
-                    self.store.result(&submission.run)?.map(|result| ended_progress(&result)),
+                    self.store
+                        .result(&submission.run)?
+                        .map(|result| ended_progress(&result)),
                 ),
             }
         }
@@ -348,7 +444,11 @@ impl Driver {
     /// Bytes of a site over all its connections.
     fn traffic(&self, site: &SiteName) -> Traffic {
         let past = self.past.get(site).copied().unwrap_or_default();
-        let present = self.sites.get(site).map(|known| known.sender.traffic()).unwrap_or_default();
+        let present = self
+            .sites
+            .get(site)
+            .map(|known| known.sender.traffic())
+            .unwrap_or_default();
         Traffic {
             bytes_sent: past.bytes_sent + present.bytes_sent,
             bytes_received: past.bytes_received + present.bytes_received,
@@ -363,9 +463,13 @@ impl Driver {
 
     fn add_traffic(&self, result: &mut RunResult, before: &BTreeMap<SiteName, Traffic>) {
         for entry in &mut result.sites {
-            let Ok(site) = SiteName::new(&entry.name) else { continue };
-            let (all, before) =
-                (self.traffic(&site), before.get(&site).copied().unwrap_or_default());
+            let Ok(site) = SiteName::new(&entry.name) else {
+                continue;
+            };
+            let (all, before) = (
+                self.traffic(&site),
+                before.get(&site).copied().unwrap_or_default(),
+            );
             entry.bytes_sent = all.bytes_sent.saturating_sub(before.bytes_sent);
             entry.bytes_received = all.bytes_received.saturating_sub(before.bytes_received);
         }
@@ -406,20 +510,33 @@ fn run_id(operator: &OperatorName, token: &str) -> Result<RunId, protocol::name:
     digest.update(operator.as_str());
     digest.update([0]);
     digest.update(token);
-    let hex: String = digest.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = digest
+        .finalize()
+        .iter()
+        .take(6)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     RunId::new(&hex)
 }
 
 fn unknown(run: &RunId) -> Failure {
-    failure("KDR-RUN", &format!("found no run {run}; `job list` shows all runs"))
+    failure(
+        "KDR-RUN",
+        &format!("found no run {run}; `job list` shows all runs"),
+    )
 }
 
 fn failure(code: &str, text: &str) -> Failure {
-    Failure { code: code.to_owned(), text: text.to_owned() }
+    Failure {
+        code: code.to_owned(),
+        text: text.to_owned(),
+    }
 }
 
 fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
     Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 

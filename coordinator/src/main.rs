@@ -17,9 +17,16 @@ use wire::certificates::{self, Role, Validity};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     // A simulation speaks by its progress; a server by its log.
-    let level = if matches!(cli.command, Command::Serve(_)) { "info" } else { "error" };
+    let level = if matches!(cli.command, Command::Serve(_)) {
+        "info"
+    } else {
+        "error"
+    };
     let filter = EnvFilter::try_from_env("KINDRED_LOG").unwrap_or_else(|_| EnvFilter::new(level));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -106,12 +113,15 @@ fn party(arguments: &Issue) -> Result<(Role, &str), String> {
     match (&party.site, &party.operator, &party.coordinator) {
         (Some(name), _, _) => Ok((Role::Site, name)),
         (_, Some(name), _) => Ok((Role::Operator, name)),
-        (_, _, Some(name)) if arguments.hosts.is_empty() => {
-            Err(format!("found no --hosts for {name}, wanted the names by which it is reached"))
-        }
-        (_, _, Some(name)) => {
-            Ok((Role::Coordinator { hosts: arguments.hosts.clone() }, name))
-        }
+        (_, _, Some(name)) if arguments.hosts.is_empty() => Err(format!(
+            "found no --hosts for {name}, wanted the names by which it is reached"
+        )),
+        (_, _, Some(name)) => Ok((
+            Role::Coordinator {
+                hosts: arguments.hosts.clone(),
+            },
+            name,
+        )),
         _ => Err("found no party, wanted --site, --operator or --coordinator".to_owned()),
     }
 }
@@ -131,7 +141,10 @@ fn say(ending: &Ending, folder: Option<&Path>) -> Exit {
 }
 
 fn row(progress: &Progress) -> String {
-    let state = progress.ending.as_ref().map_or(progress.phase.as_str(), Ending::status);
+    let state = progress
+        .ending
+        .as_ref()
+        .map_or(progress.phase.as_str(), |ending| ending.status());
     format!("{}  {state:<24}  round {}", progress.run, progress.round)
 }
 

@@ -81,13 +81,22 @@ pub struct Ended {
 /// # Errors
 /// [`OperatorError`].
 pub async fn submit(arguments: &cli::Submit) -> Result<RunId, OperatorError> {
-    let text = std::fs::read_to_string(&arguments.job)
-        .map_err(|source| OperatorError::File { path: arguments.job.clone(), source })?;
-    let job = Job::parse(&text)
-        .map_err(|problems| OperatorError::Job { path: arguments.job.clone(), problems })?;
+    let text = std::fs::read_to_string(&arguments.job).map_err(|source| OperatorError::File {
+        path: arguments.job.clone(),
+        source,
+    })?;
+    let job = Job::parse(&text).map_err(|problems| OperatorError::Job {
+        path: arguments.job.clone(),
+        problems,
+    })?;
     let client = connect(&arguments.config).await?;
-    let token = arguments.token.clone().unwrap_or_else(|| fresh_token(&text));
-    Ok(client.submit(&text, arguments.seed.unwrap_or(job.seed), &token).await?)
+    let token = arguments
+        .token
+        .clone()
+        .unwrap_or_else(|| fresh_token(&text));
+    Ok(client
+        .submit(&text, arguments.seed.unwrap_or(job.seed), &token)
+        .await?)
 }
 
 /// Shows a run until it ends, then writes what it left into `out`, or into `kindred-RUN`.
@@ -121,7 +130,11 @@ pub async fn watch(config: &Path, run: &RunId, out: Option<&Path>) -> Result<End
 ///
 /// # Errors
 /// [`OperatorError`].
-pub async fn result(config: &Path, run: &RunId, out: Option<&Path>) -> Result<Ended, OperatorError> {
+pub async fn result(
+    config: &Path,
+    run: &RunId,
+    out: Option<&Path>,
+) -> Result<Ended, OperatorError> {
     fetch(&connect(config).await?, run, out).await
 }
 
@@ -148,27 +161,44 @@ async fn fetch(
 ) -> Result<Ended, OperatorError> {
     let result = client.result(run).await?;
     if result.rounds.is_empty() {
-        return Ok(Ended { ending: result.ending, folder: None });
+        return Ok(Ended {
+            ending: result.ending,
+            folder: None,
+        });
     }
     let out = out.map_or_else(|| PathBuf::from(format!("kindred-{run}")), Path::to_owned);
     let folder = PendingFolder::begin(&out)?;
     report::write(&result, folder.path())?;
-    Ok(Ended { ending: result.ending, folder: Some(folder.finish()?) })
+    Ok(Ended {
+        ending: result.ending,
+        folder: Some(folder.finish()?),
+    })
 }
 
 async fn connect(config: &Path) -> Result<OperatorClient, OperatorError> {
     let config = OperatorConfig::open(config)?;
     let tls = ClientTls::load(&config.tls)?;
-    let dial = Dial { address: config.coordinator, tls, proxy: None };
+    let dial = Dial {
+        address: config.coordinator,
+        tls,
+        proxy: None,
+    };
     Ok(OperatorClient::connect(&dial).await?)
 }
 
 /// A token that no other submission has.
 fn fresh_token(job: &str) -> String {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
     let mut digest = Sha256::new();
     digest.update(now.as_nanos().to_le_bytes());
     digest.update(std::process::id().to_le_bytes());
     digest.update(job);
-    digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    digest
+        .finalize()
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }

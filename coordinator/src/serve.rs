@@ -53,8 +53,10 @@ pub async fn serve(arguments: &cli::Serve) -> Result<(), ServeError> {
     let mut signals = StopSignals::listen().map_err(ServeError::Signals)?;
     let config = CoordinatorConfig::open(&arguments.config)?;
     let tls = ServerTls::load(&config.tls)?;
-    std::fs::create_dir_all(&config.folder)
-        .map_err(|source| ServeError::Folder { path: config.folder.clone(), source })?;
+    std::fs::create_dir_all(&config.folder).map_err(|source| ServeError::Folder {
+        path: config.folder.clone(),
+        source,
+    })?;
     let store = Store::open(&config.folder.join("coordinator.sqlite"))?;
     let listener = wire::listen(config.listen)?;
     tracing::info!(listen = %config.listen, "the coordinator waits for sites and operators");

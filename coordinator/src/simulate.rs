@@ -125,7 +125,10 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
     let home = tempfile::Builder::new()
         .prefix("kindred-")
         .tempdir()
-        .map_err(|source| SimulateError::File { path: std::env::temp_dir(), source })?;
+        .map_err(|source| SimulateError::File {
+            path: std::env::temp_dir(),
+            source,
+        })?;
     let listener = wire::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port)))?;
     let address = listener.local_addr()?;
     let data = match &plan.data {
@@ -133,15 +136,21 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
         None => agents::synthesise(&plan.site_agent, home.path(), plan.seed).await?,
     };
     let files = site_files(&plan.job, &data)?;
-    let certificates = issue_certificates(&plan.job, &home.path().join("certificates"))?;
-    let tls = ServerTls::load(&CredentialFiles::in_folder(&certificates.join("coordinator/coordinator")))?;
+    let certificates = home.path().join("certificates");
+    let coordinator = issue_certificates(&plan.job, &certificates)?;
+    let tls = ServerTls::load(&coordinator)?;
     let store = Store::open(&home.path().join("coordinator.sqlite"))?;
     let (calls, incoming) = mpsc::channel(CALLS_MAX);
     let (stop, stopped) = watch::channel(());
     let until = |mut stopped: watch::Receiver<()>| async move {
         let _ = stopped.changed().await;
     };
-    let serving = tokio::spawn(wire::serve(listener, tls, calls.clone(), until(stopped.clone())));
+    let serving = tokio::spawn(wire::serve(
+        listener,
+        tls,
+        calls.clone(),
+        until(stopped.clone()),
+    ));
     let driving = tokio::spawn(driver::drive(store, incoming, until(stopped)));
     let agents = Agents {
         program: plan.site_agent.clone(),
@@ -162,17 +171,25 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
     let mut result = outcome?;
     result.notes.extend(lowered);
     if result.rounds.is_empty() {
-        return Ok(Simulated { ending: result.ending, folder: None });
+        return Ok(Simulated {
+            ending: result.ending,
+            folder: None,
+        });
     }
     report::write(&result, output.path())?;
     keep_sites(&files, &result, home.path(), output.path())?;
-    Ok(Simulated { ending: result.ending, folder: Some(output.finish()?) })
+    Ok(Simulated {
+        ending: result.ending,
+        folder: Some(output.finish()?),
+    })
 }
 
 fn plan(arguments: &Simulate) -> Result<Plan, SimulateError> {
     let read = |path: &Path| {
-        std::fs::read_to_string(path)
-            .map_err(|source| SimulateError::File { path: path.to_owned(), source })
+        std::fs::read_to_string(path).map_err(|source| SimulateError::File {
+            path: path.to_owned(),
+            source,
+        })
     };
     let (name, text) = match &arguments.job {
         Some(path) => (path.display().to_string(), read(path)?),
@@ -181,7 +198,9 @@ fn plan(arguments: &Simulate) -> Result<Plan, SimulateError> {
     let job = Job::parse(&text).map_err(|problems| SimulateError::Job { name, problems })?;
     if arguments.job.is_some() && arguments.data.is_none() {
         let files: Vec<String> = job.sites.iter().map(|site| format!("{site}.csv")).collect();
-        return Err(SimulateError::NoData { wanted: files.join(", ") });
+        return Err(SimulateError::NoData {
+            wanted: files.join(", "),
+        });
     }
     Ok(Plan {
         seed: arguments.seed.unwrap_or(job.seed),
@@ -201,11 +220,14 @@ fn site_files(job: &Job, data: &Path) -> Result<Vec<(SiteName, PathBuf)>, Simula
     let mut files = Vec::with_capacity(job.sites.len());
     let mut absent = Vec::new();
     for site in &job.sites {
-        let candidates = ["csv", "csv.gz", "parquet"].map(|kind| data.join(format!("{site}.{kind}")));
+        let candidates =
+            ["csv", "csv.gz", "parquet"].map(|kind| data.join(format!("{site}.{kind}")));
         match candidates.into_iter().find(|path| path.is_file()) {
             Some(path) => {
-                let path = std::path::absolute(&path)
-                    .map_err(|source| SimulateError::File { path: path.clone(), source })?;
+                let path = std::path::absolute(&path).map_err(|source| SimulateError::File {
+                    path: path.clone(),
+                    source,
+                })?;
                 files.push((site.clone(), path));
             }
             None => absent.push(site.to_string()),
@@ -214,19 +236,23 @@ fn site_files(job: &Job, data: &Path) -> Result<Vec<(SiteName, PathBuf)>, Simula
     if absent.is_empty() {
         Ok(files)
     } else {
-        Err(SimulateError::NoFile { sites: absent, folder: data.display().to_string() })
+        Err(SimulateError::NoFile {
+            sites: absent,
+            folder: data.display().to_string(),
+        })
     }
 }
 
-fn issue_certificates(job: &Job, folder: &Path) -> Result<PathBuf, SimulateError> {
+/// A throw-away authority and a certificate for everyone; gives the coordinator's.
+fn issue_certificates(job: &Job, folder: &Path) -> Result<CredentialFiles, SimulateError> {
     let validity = Validity::days(DAYS);
     certificates::init(folder, validity)?;
-    let hosts = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
-    certificates::issue(folder, &Role::Coordinator { hosts }, "coordinator", validity)?;
     for site in &job.sites {
         certificates::issue(folder, &Role::Site, site.as_str(), validity)?;
     }
-    Ok(folder.to_owned())
+    let hosts = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
+    let role = Role::Coordinator { hosts };
+    Ok(certificates::issue(folder, &role, "coordinator", validity)?)
 }
 
 /// Submits the job, shows the run, and fetches what it leaves.
@@ -244,10 +270,18 @@ async fn run(
         reply,
     })
     .await?;
-    let mut progress =
-        ask(calls, &operator, |reply| OperatorCall::Watch { run: run.clone(), reply }).await?;
+    let mut progress = ask(calls, &operator, |reply| OperatorCall::Watch {
+        run: run.clone(),
+        reply,
+    })
+    .await?;
     let mut watching = Watching::new();
-    let cancel = || ask(calls, &operator, |reply| OperatorCall::Cancel { run: run.clone(), reply });
+    let cancel = || {
+        ask(calls, &operator, |reply| OperatorCall::Cancel {
+            run: run.clone(),
+            reply,
+        })
+    };
     loop {
         watching.show(&progress.borrow_and_update());
         if progress.borrow().ending.is_some() {
@@ -260,7 +294,11 @@ async fn run(
         }
     }
     watching.finish();
-    ask(calls, &operator, |reply| OperatorCall::FetchResult { run, reply }).await
+    ask(calls, &operator, |reply| OperatorCall::FetchResult {
+        run,
+        reply,
+    })
+    .await
 }
 
 async fn ask<T>(
@@ -269,9 +307,15 @@ async fn ask<T>(
     call: impl FnOnce(oneshot::Sender<Result<T, Failure>>) -> OperatorCall,
 ) -> Result<T, SimulateError> {
     let (reply, answer) = oneshot::channel();
-    let call = Incoming::Operator { operator: operator.clone(), call: call(reply) };
+    let call = Incoming::Operator {
+        operator: operator.clone(),
+        call: call(reply),
+    };
     calls.send(call).await.map_err(|_| stopped())?;
-    answer.await.map_err(|_| stopped())?.map_err(SimulateError::Coordinator)
+    answer
+        .await
+        .map_err(|_| stopped())?
+        .map_err(SimulateError::Coordinator)
 }
 
 fn stopped() -> SimulateError {
@@ -289,12 +333,17 @@ fn keep_sites(
     output: &Path,
 ) -> Result<(), SimulateError> {
     for (site, _) in files {
-        let kept = agents::folder(home, site).join("runs").join(result.run.as_str());
+        let kept = agents::folder(home, site)
+            .join("runs")
+            .join(result.run.as_str());
         let target = output.join("sites").join(site.as_str());
-        let copied = std::fs::create_dir_all(&target).and_then(|()| copy(&kept, &target)).and_then(
-            |()| copy_file(&agents::folder(home, site).join("journal.jsonl"), &target),
-        );
-        copied.map_err(|source| SimulateError::File { path: target, source })?;
+        let copied = std::fs::create_dir_all(&target)
+            .and_then(|()| copy(&kept, &target))
+            .and_then(|()| copy_file(&agents::folder(home, site).join("journal.jsonl"), &target));
+        copied.map_err(|source| SimulateError::File {
+            path: target,
+            source,
+        })?;
     }
     Ok(())
 }

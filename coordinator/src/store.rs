@@ -108,7 +108,8 @@ impl Store {
     /// [`StoreError`].
     pub fn begin(&self, run: &RunId, at: Timestamp) -> Result<(), StoreError> {
         let sql = "UPDATE runs SET began = ?2 WHERE id = ?1";
-        self.connection.execute(sql, params![run.as_str(), at.0.cast_signed()])?;
+        self.connection
+            .execute(sql, params![run.as_str(), at.0.cast_signed()])?;
         Ok(())
     }
 
@@ -130,7 +131,9 @@ impl Store {
                 job: row.get(2)?,
                 seed: row.get::<_, i64>(3)?.cast_unsigned(),
                 submitted: Timestamp(row.get::<_, i64>(4)?.cast_unsigned()),
-                began: row.get::<_, Option<i64>>(5)?.map(|at| Timestamp(at.cast_unsigned())),
+                began: row
+                    .get::<_, Option<i64>>(5)?
+                    .map(|at| Timestamp(at.cast_unsigned())),
                 ended: row.get(6)?,
             });
         }
@@ -178,7 +181,12 @@ impl Store {
             let exchange: u32 = row.get(0)?;
             let at = Timestamp(row.get::<_, i64>(1)?.cast_unsigned());
             let (answers, members) = self.answers(run, exchange)?;
-            records.push(Record { at, exchange, answers, members });
+            records.push(Record {
+                at,
+                exchange,
+                answers,
+                members,
+            });
         }
         Ok(records)
     }
@@ -220,9 +228,16 @@ impl Store {
     pub fn result(&self, run: &RunId) -> Result<Option<RunResult>, StoreError> {
         let bytes: Option<Option<Vec<u8>>> = self
             .connection
-            .query_row("SELECT result FROM runs WHERE id = ?1", [run.as_str()], |row| row.get(0))
+            .query_row(
+                "SELECT result FROM runs WHERE id = ?1",
+                [run.as_str()],
+                |row| row.get(0),
+            )
             .optional()?;
-        Ok(bytes.flatten().map(|bytes| wire::decode_result(&bytes)).transpose()?)
+        Ok(bytes
+            .flatten()
+            .map(|bytes| wire::decode_result(&bytes))
+            .transpose()?)
     }
 }
 

@@ -28,7 +28,12 @@ impl Watching {
             bar.enable_steady_tick(Duration::from_millis(120));
             bar
         });
-        Self { bar, phase: String::new(), shown: Instant::now(), rounds_began: None }
+        Self {
+            bar,
+            phase: String::new(),
+            shown: Instant::now(),
+            rounds_began: None,
+        }
     }
 
     /// Shows where the run stands.
@@ -65,7 +70,10 @@ impl Watching {
             progress.phase, progress.sites_connected, progress.sites
         );
         if progress.round > 0 {
-            line.push_str(&format!(", round {} of at most {}", progress.round, progress.round_limit));
+            line.push_str(&format!(
+                ", round {} of at most {}",
+                progress.round, progress.round_limit
+            ));
         }
         let mut figure = |name: &str, value: Option<f64>| {
             if let Some(value) = value {

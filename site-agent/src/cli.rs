@@ -52,7 +52,23 @@ pub enum Data {
 #[derive(Debug, Subcommand)]
 pub enum Policy {
     /// Print every kind of message that a job would make this site send
-    Explain(SiteAndJob),
+    Explain(PolicyExplain),
+    /// Print every rule that protects less than its default
+    Lowered(SiteOnly),
+}
+
+/// `policy explain`.
+#[derive(Debug, Args)]
+pub struct PolicyExplain {
+    /// The site's configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// The job
+    #[arg(long, value_name = "FILE")]
+    pub job: PathBuf,
+    /// Who would submit it; any operator whom the policy allows where absent
+    #[arg(long, value_name = "NAME")]
+    pub operator: Option<String>,
 }
 
 /// A site's configuration and a job.
@@ -70,14 +86,14 @@ pub struct SiteAndJob {
 #[derive(Debug, Subcommand)]
 pub enum Journal {
     /// Print every released message
-    List(JournalPlace),
+    List(SiteOnly),
     /// Check that no entry was changed, removed or moved
     Verify(JournalVerify),
 }
 
-/// Where a journal is.
+/// A site's configuration.
 #[derive(Debug, Args)]
-pub struct JournalPlace {
+pub struct SiteOnly {
     /// The site's configuration
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,

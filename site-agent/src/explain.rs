@@ -1,8 +1,9 @@
 //! What a job would make this site send, before anyone agrees to it.
 
 use privacy::{Policy, Refusal, Rules};
+use similarity::unpsl::CorrelationScope;
 use protocol::job::{
-    CorrelationScope, FeatureKind, Impute, Job, Method, OutcomeKind, UnpslSettings,
+    FeatureKind, Impute, Job, Method, OutcomeKind, UnpslSettings,
 };
 use protocol::limits::{PROBLEMS_MAX, TEXT_LENGTH_MAX};
 use std::fmt;
@@ -104,7 +105,7 @@ fn unpsl(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKind>
         moments(rules, job, &sizes),
         prepared(settings, &sizes),
     ];
-    if settings.correlation == CorrelationScope::Pooled {
+    if settings.objective.correlation == CorrelationScope::Pooled {
         messages.push(MessageKind {
             kind: "correlated",
             purpose: "says that the pooled correlation has arrived",
@@ -159,18 +160,20 @@ fn moments(rules: &Rules, job: &Job, sizes: &Sizes) -> MessageKind {
         bytes: NUMBER_BYTES * numbers,
         times: 1,
         rule: "patients_min, cell_min",
-        withheld: format!(
-            "yes: a count of 1 to {} is rounded to 0 or {}; sums over fewer than {} values are \
-             left out",
-            rules.cell_min.saturating_sub(1),
-            rules.cell_min,
-            rules.patients_min.max(rules.cell_min)
-        ),
+        withheld: match rules.cell_min {
+            1 => "no: cell_min is 1".to_owned(),
+            minimum => format!(
+                "yes: a count of 1 to {} is rounded to 0 or {minimum}; sums over fewer than {} \
+                 values are left out",
+                minimum - 1,
+                rules.patients_min.max(minimum)
+            ),
+        },
     }
 }
 
 fn prepared(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
-    let pooled = settings.correlation == CorrelationScope::Pooled;
+    let pooled = settings.objective.correlation == CorrelationScope::Pooled;
     let rows = sizes.rows;
     MessageKind {
         kind: "prepared",
@@ -234,12 +237,13 @@ fn finished(rules: &Rules, sizes: &Sizes) -> MessageKind {
         bytes: NUMBER_BYTES * (1 + tables * cells),
         times: 1,
         rule: "cell_min",
-        withheld: match tables {
-            0 => "no: it holds no count".to_owned(),
-            _ => format!(
-                "yes: a table with a cell of 1 to {} is left out whole",
-                rules.cell_min.saturating_sub(1)
-            ),
+        withheld: match (tables, rules.cell_min) {
+            (0, _) => "no: it holds no count".to_owned(),
+            (_, 1) => "no: cell_min is 1".to_owned(),
+            (_, minimum) => {
+                let largest = minimum - 1;
+                format!("yes: a table with a cell of 1 to {largest} is left out whole")
+            }
         },
     }
 }
@@ -267,7 +271,7 @@ fn sizes(job: &Job, settings: &UnpslSettings) -> Sizes {
     Sizes {
         classes: classes as u64,
         rows: rows as u64,
-        rank: settings.rank.min(rows) as u64,
+        rank: settings.objective.rank.min(rows) as u64,
         moments: moments as u64,
     }
 }
@@ -349,7 +353,7 @@ const HEADINGS: [&str; 7] = [
     "rule",
     "withheld?",
 ];
-const WIDTHS: [usize; 7] = [12, 22, 14, 18, 7, 18, 22];
+const WIDTHS: [usize; 7] = [12, 20, 14, 18, 7, 22, 22];
 
 fn table(messages: &[MessageKind]) -> String {
     let mut text = row(&HEADINGS.map(str::to_owned));

@@ -6,7 +6,8 @@ use clap::Parser;
 use site_agent::cli::{Cli, Command, Data, Journal, Policy, Serve};
 use site_agent::config::SiteConfig;
 use site_agent::exit::Exit;
-use site_agent::{driver, explain, journal, source, synthesise};
+use site_agent::explain::Explanation;
+use site_agent::{driver, journal, source, synthesise};
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,7 +17,10 @@ use tracing_subscriber::EnvFilter;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let filter = EnvFilter::try_from_env("KINDRED_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
     match run(cli.command) {
         Ok(exit) => exit.into(),
         Err(error) => {
@@ -43,19 +47,35 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
         }
         Command::Policy(Policy::Explain(arguments)) => {
             let config = SiteConfig::open(&arguments.config)?;
-            let explained = explain::explain(&config.policy, &job(&arguments.job)?);
-            print!("{explained}");
-            Ok(if explained.refused() { Exit::Refused } else { Exit::Done })
+            let job = job(&arguments.job)?;
+            let explanation = match &arguments.operator {
+                Some(operator) => Explanation::new(&config.policy, &job, operator),
+                None => Explanation::for_any_operator(&config.policy, &job),
+            };
+            print!("{explanation}");
+            Ok(if explanation.refusals.is_empty() { Exit::Done } else { Exit::Refused })
+        }
+        Command::Policy(Policy::Lowered(arguments)) => {
+            for sentence in SiteConfig::open(&arguments.config)?.policy.lowered() {
+                println!("{sentence}");
+            }
+            Ok(Exit::Done)
         }
         Command::Journal(Journal::List(arguments)) => {
-            print!("{}", journal::list(&SiteConfig::open(&arguments.config)?.folder)?);
+            print!(
+                "{}",
+                journal::list(&SiteConfig::open(&arguments.config)?.folder)?
+            );
             Ok(Exit::Done)
         }
         Command::Journal(Journal::Verify(arguments)) => {
             let kept = arguments.head.map(|head| head.parse()).transpose()?;
             let folder = SiteConfig::open(&arguments.config)?.folder;
             let head = journal::verify(&folder, kept.as_ref())?;
-            println!("{} entries, all as they were written; the head is {head}", head.entries);
+            println!(
+                "{} entries, all as they were written; the head is {head}",
+                head.entries
+            );
             Ok(Exit::Done)
         }
         Command::Synthesise(arguments) => {
@@ -72,7 +92,10 @@ fn serve(arguments: &Serve) -> Result<Exit, Box<dyn Error>> {
     let dial = config.dial()?;
     std::fs::create_dir_all(&config.folder)?;
     let until_stdin_closes = arguments.until_stdin_closes;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     let served = runtime.block_on(driver::serve(config, dial, stop(until_stdin_closes)));
     // A read of standard input cannot be called back; what is left is done in the background.
     runtime.shutdown_background();

@@ -104,14 +104,32 @@ fn a_disturbed_run_in_which_every_site_answers_ends_with_the_bits_of_the_undistu
     for seed in 1000..1030 {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let text = random_job(&mut random);
-        let mut calm = World::new(seed, Faults { repeat: 0, lose_site: 0, restart_coordinator: 0 }, Planted::Nothing, text.clone());
-        let mut stormy =
-            World::new(seed, Faults { repeat: 15, lose_site: 3, restart_coordinator: 3 }, Planted::Nothing, text);
+        let mut calm = World::new(
+            seed,
+            Faults {
+                repeat: 0,
+                lose_site: 0,
+                restart_coordinator: 0,
+            },
+            Planted::Nothing,
+            text.clone(),
+        );
+        let mut stormy = World::new(
+            seed,
+            Faults {
+                repeat: 15,
+                lose_site: 3,
+                restart_coordinator: 3,
+            },
+            Planted::Nothing,
+            text,
+        );
         assert_eq!(calm.drive(), None, "seed {seed}");
         assert_eq!(stormy.drive(), None, "seed {seed}");
-        let complete = stormy.records.iter().all(|record| {
-            record.exchange == 0 || record.answers.iter().all(Option::is_some)
-        });
+        let complete = stormy
+            .records
+            .iter()
+            .all(|record| record.exchange == 0 || record.answers.iter().all(Option::is_some));
         if complete && stormy.records.len() == calm.records.len() {
             let metric = |world: &World| world.run.as_ref().and_then(|run| run.result("").metric);
             assert_eq!(metric(&calm), metric(&stormy), "seed {seed}");
@@ -123,14 +141,27 @@ fn a_disturbed_run_in_which_every_site_answers_ends_with_the_bits_of_the_undistu
 #[test]
 fn the_consensus_of_quadratics_is_their_closed_form() {
     let world_job = job(3, 3, 200, 1.5, 1e-8);
-    let calm = Faults { repeat: 0, lose_site: 0, restart_coordinator: 0 };
+    let calm = Faults {
+        repeat: 0,
+        lose_site: 0,
+        restart_coordinator: 0,
+    };
     let mut world = World::new(7, calm, Planted::Nothing, world_job);
     assert_eq!(world.drive(), None);
     assert_eq!(world.ending, Some(Ending::Converged));
-    let found = world.run.as_ref().and_then(|run| run.result("").metric).unwrap();
-    let mut wanted = (0..3).map(target).fold(Array2::zeros((FEATURES, RANK)), |sum, t| sum + t) / 3.0;
+    let found = world
+        .run
+        .as_ref()
+        .and_then(|run| run.result("").metric)
+        .unwrap();
+    let mut wanted = (0..3)
+        .map(target)
+        .fold(Array2::zeros((FEATURES, RANK)), |sum, t| sum + t)
+        / 3.0;
     shrink(&mut wanted, 0.05 / (3.0 * CURVATURE));
-    let error = (&found - &wanted).mapv(f64::abs).fold(0.0, |a: f64, b| a.max(*b));
+    let error = (&found - &wanted)
+        .mapv(f64::abs)
+        .fold(0.0, |a: f64, b| a.max(*b));
     assert!(error < 1e-6, "found {found}, wanted {wanted}");
 }
 
@@ -145,8 +176,14 @@ fn the_oracle_catches_every_planted_fault() {
     ];
     for fault in planted {
         let caught = (0..40).any(|seed| {
-            let faults = Faults { repeat: 10, lose_site: 4, restart_coordinator: 4 };
-            World::new(seed, faults, fault, job(3, 2, 40, 1.5, 1e-6)).play().is_some()
+            let faults = Faults {
+                repeat: 10,
+                lose_site: 4,
+                restart_coordinator: 4,
+            };
+            World::new(seed, faults, fault, job(3, 2, 40, 1.5, 1e-6))
+                .play()
+                .is_some()
         });
         assert!(caught, "{fault:?} was never caught");
     }
@@ -279,8 +316,13 @@ impl World {
             _ => {}
         }
         let id = RunId::new("run").unwrap();
-        let fresh =
-            Run::new(id, self.job.clone(), 1, "operator".to_owned(), Timestamp(1_000));
+        let fresh = Run::new(
+            id,
+            self.job.clone(),
+            1,
+            "operator".to_owned(),
+            Timestamp(1_000),
+        );
         self.run = Some(fresh.resume(records, self.now));
         for agent in &mut self.sites {
             agent.up = false;
@@ -330,7 +372,9 @@ impl World {
     }
 
     fn compute(&mut self, site: usize) {
-        let Some((exchange, request)) = self.sites[site].computing.pop_front() else { return };
+        let Some((exchange, request)) = self.sites[site].computing.pop_front() else {
+            return;
+        };
         let mut computed = pretend(site, &request);
         if self.planted == Planted::RecomputeInsteadOfRepeat
             && let Answer::Contribution(contribution) = &mut computed
@@ -339,9 +383,16 @@ impl World {
         }
         self.oracle.computed(site, exchange, &computed);
         let agent = &mut self.sites[site];
-        let answer = agent.gate.release(computed).unwrap_or_else(|refusal| panic!("{refusal}"));
+        let answer = agent
+            .gate
+            .release(computed)
+            .unwrap_or_else(|refusal| panic!("{refusal}"));
         let run = RunId::new("run").unwrap();
-        let event = site::Event::Computed { run, exchange, answer };
+        let event = site::Event::Computed {
+            run,
+            exchange,
+            answer,
+        };
         let (machine, actions) = std::mem::take(&mut agent.machine).step(event);
         agent.machine = machine;
         self.carry_out(site, actions);
@@ -352,7 +403,9 @@ impl World {
         for action in actions {
             match action {
                 site::Action::Send(message) if agent.up => agent.to_coordinator.push(message),
-                site::Action::Compute { exchange, request, .. } => {
+                site::Action::Compute {
+                    exchange, request, ..
+                } => {
                     agent.computing.push_back((exchange, request));
                 }
                 site::Action::Begin { .. } => agent.computing.clear(),
@@ -362,7 +415,12 @@ impl World {
     }
 
     fn coordinator_hears(&mut self, site: usize, message: ToCoordinator<Released<Answer>>) {
-        let ToCoordinator::Reply { exchange, answer, .. } = message else { return };
+        let ToCoordinator::Reply {
+            exchange, answer, ..
+        } = message
+        else {
+            return;
+        };
         let mut answer = answer.into_value();
         let mut name = self.sites[site].name.clone();
         match self.planted {
@@ -379,7 +437,11 @@ impl World {
             }
             _ => {}
         }
-        self.tell(coordinator::Event::Answered { site: name, exchange, answer });
+        self.tell(coordinator::Event::Answered {
+            site: name,
+            exchange,
+            answer,
+        });
     }
 
     fn tell(&mut self, event: coordinator::Event) {
@@ -395,8 +457,18 @@ impl World {
                     self.records.push(record);
                 }
                 coordinator::Action::Send { site, message } => {
-                    let index = self.job.sites.iter().position(|known| *known == site).unwrap();
-                    if let ToSite::Ask { exchange, request: Request::Round(round), .. } = &message {
+                    let index = self
+                        .job
+                        .sites
+                        .iter()
+                        .position(|known| *known == site)
+                        .unwrap();
+                    if let ToSite::Ask {
+                        exchange,
+                        request: Request::Round(round),
+                        ..
+                    } = &message
+                    {
                         self.oracle.broadcast(index, *exchange, round);
                     }
                     if self.sites[index].up {
@@ -408,7 +480,11 @@ impl World {
             }
         }
         if let Some(exchange) = stored {
-            assert_eq!(exchange as usize + 1, self.records.len(), "exchanges in order");
+            assert_eq!(
+                exchange as usize + 1,
+                self.records.len(),
+                "exchanges in order"
+            );
         }
     }
 }
@@ -451,10 +527,15 @@ impl Oracle {
     }
 
     fn computed(&mut self, site: usize, exchange: u32, answer: &Answer) {
-        self.answers.entry((site, exchange)).or_default().push(answer.clone());
+        self.answers
+            .entry((site, exchange))
+            .or_default()
+            .push(answer.clone());
         let known = &self.answers[&(site, exchange)];
         if known.iter().any(|other| other != answer) {
-            self.complain(format!("site {site} computed exchange {exchange} twice, differently"));
+            self.complain(format!(
+                "site {site} computed exchange {exchange} twice, differently"
+            ));
         }
     }
 
@@ -462,12 +543,18 @@ impl Oracle {
     fn stored(&mut self, record: &Record) {
         let exchange = record.exchange;
         if self.last.is_some_and(|last| exchange != last + 1) {
-            self.complain(format!("exchange {exchange} was stored after {:?}", self.last));
+            self.complain(format!(
+                "exchange {exchange} was stored after {:?}",
+                self.last
+            ));
         }
         self.last = Some(exchange);
         for (site, answer) in record.answers.iter().enumerate() {
             let Some(answer) = answer else { continue };
-            let known = self.answers.get(&(site, exchange)).is_some_and(|all| all.contains(answer));
+            let known = self
+                .answers
+                .get(&(site, exchange))
+                .is_some_and(|all| all.contains(answer));
             if !known {
                 self.complain(format!("exchange {exchange}: site {site} never said this"));
             }
@@ -479,7 +566,9 @@ impl Oracle {
 
     /// (4.22) and (4.23) in plain loops, over the sites that are not away.
     fn replay(&mut self, record: &Record) {
-        let Some(previous) = self.consensus.clone() else { return };
+        let Some(previous) = self.consensus.clone() else {
+            return;
+        };
         let sites = self.duals.len();
         for site in 0..sites {
             let answered = record.answers[site].is_some();
@@ -487,8 +576,8 @@ impl Oracle {
                 self.away[site] = true;
             }
             if let Some(Answer::Contribution(contribution)) = &record.answers[site] {
-                self.relaxed[site] = &contribution.matrix * self.relaxation
-                    + &previous * (1.0 - self.relaxation);
+                self.relaxed[site] =
+                    &contribution.matrix * self.relaxation + &previous * (1.0 - self.relaxation);
             }
         }
         let present: Vec<usize> = (0..sites).filter(|site| !self.away[*site]).collect();
@@ -521,16 +610,22 @@ impl Oracle {
         }
         self.round = Some(exchange);
         self.penalty = round.penalty;
-        let Some(consensus) = self.consensus.clone() else { return };
+        let Some(consensus) = self.consensus.clone() else {
+            return;
+        };
         let centre = &consensus - &self.duals[site] / round.penalty;
         let far = |a: &Array2<f64>, b: &Array2<f64>| {
             (a - b).iter().any(|difference| difference.abs() > 1e-9)
         };
         if far(&consensus, &round.consensus) {
-            self.complain(format!("exchange {exchange}: another consensus than the naive mean"));
+            self.complain(format!(
+                "exchange {exchange}: another consensus than the naive mean"
+            ));
         }
         if far(&centre, &round.centre) {
-            self.complain(format!("exchange {exchange}: site {site} has another centre"));
+            self.complain(format!(
+                "exchange {exchange}: site {site} has another centre"
+            ));
         }
     }
 }
@@ -538,9 +633,10 @@ impl Oracle {
 /// A site whose smooth part is a/2 ||V - T_p||^2, so that (4.21) has a closed form.
 fn pretend(site: usize, request: &Request) -> Answer {
     match request {
-        Request::Describe => {
-            Answer::Described(Description { patients: 60, classes: vec![30, 30] })
-        }
+        Request::Describe => Answer::Described(Description {
+            patients: 60,
+            classes: vec![30, 30],
+        }),
         Request::Moments => {
             let column = || ColumnMoments::Numeric {
                 count: 60,
@@ -548,24 +644,37 @@ fn pretend(site: usize, request: &Request) -> Answer {
                 sum_squares: 60.0,
                 missing: 0,
             };
-            let pairs = PairCounts { similar: 870, dissimilar: 900 };
+            let pairs = PairCounts {
+                similar: 870,
+                dissimilar: 900,
+            };
             Answer::Moments {
                 columns: (0..FEATURES).map(|_| column()).collect(),
-                summary: Summary { patients: 60, pairs },
+                summary: Summary {
+                    patients: 60,
+                    pairs,
+                },
             }
         }
-        Request::Prepare { .. } => Answer::Prepared { second_moments: None },
+        Request::Prepare { .. } => Answer::Prepared {
+            second_moments: None,
+        },
         Request::Correlate { .. } => Answer::Correlated,
         Request::Round(round) => {
             let matrix = (target(site) * CURVATURE + &round.centre * round.penalty)
                 / (CURVATURE + round.penalty);
             let away = &round.consensus - &target(site);
             let objective = CURVATURE / 2.0 * (&away * &away).sum();
-            Answer::Contribution(Contribution { matrix, objective, iterations: 1 })
+            Answer::Contribution(Contribution {
+                matrix,
+                objective,
+                iterations: 1,
+            })
         }
-        Request::Finish { .. } => {
-            Answer::Finished(Finished { objective: 1.0, evaluation: Vec::new() })
-        }
+        Request::Finish { .. } => Answer::Finished(Finished {
+            objective: 1.0,
+            evaluation: Vec::new(),
+        }),
     }
 }
 
@@ -577,7 +686,11 @@ fn target(site: usize) -> Array2<f64> {
 fn shrink(matrix: &mut Array2<f64>, threshold: f64) {
     for mut row in matrix.rows_mut() {
         let norm = row.dot(&row).sqrt();
-        row *= if norm > threshold { 1.0 - threshold / norm } else { 0.0 };
+        row *= if norm > threshold {
+            1.0 - threshold / norm
+        } else {
+            0.0
+        };
     }
 }
 
@@ -600,7 +713,9 @@ fn gate(job: &Job) -> Gate {
         difference: None,
     };
     let policy = Policy::new(rules).unwrap_or_else(|_| panic!("rules"));
-    let admission = policy.admit(&job.facts("operator")).unwrap_or_else(|no| panic!("{no}"));
+    let admission = policy
+        .admit(&job.facts("operator"))
+        .unwrap_or_else(|no| panic!("{no}"));
     admission.cohort(&facts).unwrap_or_else(|no| panic!("{no}"))
 }
 

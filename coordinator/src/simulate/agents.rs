@@ -81,10 +81,17 @@ pub(super) fn program(named: Option<&Path>) -> Result<PathBuf, AgentsError> {
         Some(path) => path.to_owned(),
         None => {
             let own = std::env::current_exe().unwrap_or_default();
-            own.with_file_name(format!("kindred-site-agent{}", std::env::consts::EXE_SUFFIX))
+            own.with_file_name(format!(
+                "kindred-site-agent{}",
+                std::env::consts::EXE_SUFFIX
+            ))
         }
     };
-    if path.is_file() { Ok(path) } else { Err(AgentsError::NoProgram { path }) }
+    if path.is_file() {
+        Ok(path)
+    } else {
+        Err(AgentsError::NoProgram { path })
+    }
 }
 
 /// Folder of one simulated site.
@@ -101,7 +108,9 @@ pub(super) async fn synthesise(
     let out = home.join("data");
     let seed = seed.to_string();
     let mut command = Command::new(program);
-    command.args(["synthesise", "--seed", seed.as_str(), "--out"]).arg(&out);
+    command
+        .args(["synthesise", "--seed", seed.as_str(), "--out"])
+        .arg(&out);
     output(command, program, "synthetic patients").await?;
     Ok(out)
 }
@@ -118,12 +127,18 @@ impl Agents {
             let path = folder.join("site.toml");
             std::fs::create_dir_all(&folder)
                 .and_then(|()| std::fs::write(&path, self.config(site, data)))
-                .map_err(|source| AgentsError::File { path: path.clone(), source })?;
+                .map_err(|source| AgentsError::File {
+                    path: path.clone(),
+                    source,
+                })?;
             if lowered.is_empty() {
                 let mut command = Command::new(&self.program);
                 command.args(["policy", "lowered", "--config"]).arg(&path);
                 let said = output(command, &self.program, site.as_str()).await?;
-                lowered = said.lines().map(|line| format!("At every site, {line}")).collect();
+                lowered = said
+                    .lines()
+                    .map(|line| format!("At every site, {line}"))
+                    .collect();
             }
         }
         Ok(lowered)
@@ -131,8 +146,11 @@ impl Agents {
 
     /// Starts one agent a site.
     pub(super) fn start(&self, files: &[(SiteName, PathBuf)]) -> Result<Running, AgentsError> {
-        let mut running =
-            Running { home: self.home.clone(), exits: JoinSet::new(), stdin: Vec::new() };
+        let mut running = Running {
+            home: self.home.clone(),
+            exits: JoinSet::new(),
+            stdin: Vec::new(),
+        };
         for (site, _) in files {
             let folder = folder(&self.home, site);
             let log = log_path(&self.home, site);
@@ -149,9 +167,10 @@ impl Agents {
             // Ctrl-C is for the simulation to judge; the agents stop when it lets go of them.
             #[cfg(unix)]
             command.process_group(0);
-            let mut child = command
-                .spawn()
-                .map_err(|source| AgentsError::File { path: self.program.clone(), source })?;
+            let mut child = command.spawn().map_err(|source| AgentsError::File {
+                path: self.program.clone(),
+                source,
+            })?;
             running.stdin.extend(child.stdin.take());
             running.exits.spawn(exit(site.clone(), child));
         }
@@ -160,8 +179,12 @@ impl Agents {
 
     fn config(&self, site: &SiteName, data: &Path) -> String {
         let name = data.to_string_lossy();
-        let kind = if name.ends_with(".parquet") { "parquet" } else { "csv" };
-        let credentials = self.certificates.join("sites").join(site.as_str());
+        let kind = if name.ends_with(".parquet") {
+            "parquet"
+        } else {
+            "csv"
+        };
+        let credentials = self.certificates.join(format!("site-{site}"));
         let file = |name: &str| quoted(&credentials.join(name));
         let mut policy = String::new();
         let given = self.policy.as_deref().unwrap_or_default();
@@ -199,7 +222,11 @@ impl Running {
                 let log = std::fs::read_to_string(path).unwrap_or_default();
                 let lines: Vec<&str> = log.lines().collect();
                 let log = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
-                Err(AgentsError::Ended { site: exit.site.to_string(), status: *status, log })
+                Err(AgentsError::Ended {
+                    site: exit.site.to_string(),
+                    status: *status,
+                    log,
+                })
             }
             Ok(status) => {
                 eprintln!("note: the agent of {} ended with {status}", exit.site);
@@ -228,12 +255,19 @@ async fn exit(site: SiteName, mut child: Child) -> Exit {
 
 async fn output(mut command: Command, program: &Path, what: &str) -> Result<String, AgentsError> {
     let done = command.kill_on_drop(true).output().await;
-    let done = done.map_err(|source| AgentsError::File { path: program.to_owned(), source })?;
+    let done = done.map_err(|source| AgentsError::File {
+        path: program.to_owned(),
+        source,
+    })?;
     if done.status.success() {
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
     }
     let log = String::from_utf8_lossy(&done.stderr).trim_end().to_owned();
-    Err(AgentsError::Ended { site: what.to_owned(), status: done.status, log })
+    Err(AgentsError::Ended {
+        site: what.to_owned(),
+        status: done.status,
+        log,
+    })
 }
 
 fn log_path(home: &Path, site: &SiteName) -> PathBuf {
@@ -252,6 +286,9 @@ fn has_key(text: &str, key: &str) -> bool {
 
 /// A path as a TOML string.
 fn quoted(path: &Path) -> String {
-    let text = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
+    let text = path
+        .to_string_lossy()
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"");
     format!("\"{text}\"")
 }

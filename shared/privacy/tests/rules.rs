@@ -1,5 +1,7 @@
 //! What may leave a site: closed by default, every rule by its name, nothing below a minimum.
 
+#![allow(clippy::unwrap_used)] // functions that tests share
+
 use privacy::{
     Allowed, CohortFacts, Column, Content, Disclosure, Fingerprint, FingerprintKey, Gate, JobFacts,
     Notice, Policy, Refusal, Released, Rules,

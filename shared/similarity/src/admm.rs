@@ -6,12 +6,18 @@
 //! a site keeps nothing between rounds. The problem is not convex (s is bilinear in W): what ADMM
 //! converges to is a stationary point, the same for all who start at the same W.
 
+mod accelerated;
+mod curvature;
 mod penalty;
+mod secant;
 
 use ndarray::{Array2, ArrayView2, s};
 
 use crate::linear_algebra::{inner_product, norm};
 use crate::prox::{row_norm_sum, row_norms, shrink_rows};
+pub use accelerated::{
+    AcceleratedConsensus, AcceleratedError, AcceleratedRound, AcceleratedSettings, Contribution,
+};
 pub use penalty::PenaltySettings;
 pub(crate) use penalty::{PenaltyRule, RelativeResiduals};
 
@@ -386,23 +392,31 @@ impl Consensus {
         }
         for (site, contribution) in contributions.iter().enumerate() {
             let Some(matrix) = contribution else { continue };
-            if matrix.dim() != self.consensus.dim() {
-                let ((found_rows, found_columns), (rows, columns)) =
-                    (matrix.dim(), self.consensus.dim());
-                return Err(ConsensusError::Shape {
-                    site,
-                    found_rows,
-                    found_columns,
-                    rows,
-                    columns,
-                });
-            }
-            if !matrix.iter().all(|value| value.is_finite()) {
-                return Err(ConsensusError::NotFinite { site });
-            }
+            check_matrix(site, matrix, self.consensus.dim())?;
         }
         Ok(())
     }
+}
+
+fn check_matrix(
+    site: usize,
+    matrix: &Array2<f64>,
+    (rows, columns): (usize, usize),
+) -> Result<(), ConsensusError> {
+    let (found_rows, found_columns) = matrix.dim();
+    if (found_rows, found_columns) != (rows, columns) {
+        return Err(ConsensusError::Shape {
+            site,
+            found_rows,
+            found_columns,
+            rows,
+            columns,
+        });
+    }
+    if !matrix.iter().all(|value| value.is_finite()) {
+        return Err(ConsensusError::NotFinite { site });
+    }
+    Ok(())
 }
 
 fn check(settings: &ConsensusSettings) -> Result<(), ConsensusError> {

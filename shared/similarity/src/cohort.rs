@@ -101,11 +101,7 @@ impl Cohort {
         for column in &columns {
             let found = column.values.patients();
             if found != wanted {
-                return Err(LengthMismatch {
-                    column: column.name.clone(),
-                    found,
-                    wanted,
-                });
+                return Err(LengthMismatch { column: column.name.clone(), found, wanted });
             }
         }
         Ok(Self { columns, outcome })

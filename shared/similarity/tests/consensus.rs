@@ -108,15 +108,22 @@ fn an_incomplete_round_never_counts_as_converged() {
 }
 
 #[test]
-fn a_removed_site_counts_no_longer() {
+fn a_site_that_is_away_does_not_count_and_comes_back_with_its_dual() {
     let mut consensus = two_sites(plain());
-    consensus.remove_site(1);
+    let (north, south) = (array![[3.0, 0.0], [0.0, 2.0]], array![[1.0, 2.0], [0.0, 0.0]]);
+    consensus.absorb(&[Some(north), Some(south)]).unwrap();
+    let dual = consensus.consensus() - &consensus.centre(1).unwrap();
+    consensus.suspend_site(1);
     assert_eq!(consensus.sites(), 1);
     assert!(consensus.centre(1).is_none());
-    let answer = array![[3.0, 0.0], [0.0, 2.0]];
-    let residuals = consensus.absorb(&[Some(answer.clone()), None]).unwrap();
-    assert_eq!(consensus.consensus(), answer);
+    // north's own dual, (1, -1; 0, 1), is all that is added to its answer
+    let answer = array![[5.0, 0.0], [0.0, 2.0]];
+    let residuals = consensus.absorb(&[Some(answer), None]).unwrap();
+    assert_eq!(consensus.consensus(), array![[6.0, -1.0], [0.0, 3.0]]);
     assert!(residuals.complete);
+    consensus.resume_site(1);
+    assert_eq!(consensus.sites(), 2);
+    assert_eq!(consensus.consensus() - &consensus.centre(1).unwrap(), dual);
 }
 
 #[test]

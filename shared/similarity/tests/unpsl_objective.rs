@@ -251,6 +251,31 @@ fn every_way_of_solving_the_shifted_system_solves_it() {
     assert!(correlation.shifted_solver(0.7, 0.0).is_err());
 }
 
+#[test]
+fn a_correlation_that_is_never_formed_multiplies_as_its_entries_say() {
+    // 110 patients make three strips of T, 4,200 features many blocks
+    let x = patients_cheap(110, 4_200);
+    let correlation = Correlation::of_matrix(&x.view());
+    let used = [0, 255, 256, 1_700, 4_199];
+    let mut w: Array2<f64> = Array2::zeros((4_200, 2));
+    for (row, values) in used.iter().zip(normal(used.len(), 2, 11).rows()) {
+        w.row_mut(*row).assign(&values);
+    }
+    let image_of = |k: usize| {
+        let term = |l: usize| &w.row(l) * pearson(&x, k, l).powi(2);
+        used.iter()
+            .fold(Array1::zeros(2), |sum: Array1<f64>, l| sum + term(*l))
+    };
+    let mut image = Array2::zeros((4_200, 2));
+    correlation.multiply_into(&w.view(), &mut image);
+    for k in [0, 1, 255, 257, 3_000, 4_199] {
+        let difference = &image.row(k) - &image_of(k);
+        assert!(difference.iter().all(|d| d.abs() < 1e-13), "row {k}");
+    }
+    let wanted: f64 = used.iter().map(|k| w.row(*k).dot(&image_of(*k))).sum();
+    assert!((correlation.quadratic_form(&w.view()) / wanted - 1.0).abs() < 1e-12);
+}
+
 /// Patients with two groups of correlated features, made without a d x d product.
 fn patients_cheap(count: usize, features: usize) -> Array2<f64> {
     let shared = normal(count, 2, 8);
@@ -608,7 +633,7 @@ fn orthogonal(size: usize, index: u64) -> Array2<f64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_rotation_of_the_columns_changes_nothing_but_the_gradients_columns(index in 100..900_u64) {

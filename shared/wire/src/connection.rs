@@ -101,6 +101,23 @@ impl ConnectionError {
         }
     }
 
+    /// True where dialling again cannot help before a person has changed something.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Proxy { .. } | Self::Disconnected { .. } => false,
+            Self::Refused(failure) => {
+                [status::CODE_ROLE, status::CODE_VERSION, "KDR-REPLACED"].contains(&failure.code.as_str())
+            }
+            Self::Expired { .. }
+            | Self::ForeignAuthority { .. }
+            | Self::WrongHost { .. }
+            | Self::WrongRole { .. }
+            | Self::Tls { .. }
+            | Self::Protocol(_) => true,
+        }
+    }
+
     /// The error as a failure that can be told to the other side.
     #[must_use]
     pub fn to_failure(&self) -> Failure {

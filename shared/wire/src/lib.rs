@@ -45,3 +45,6 @@ pub use port::{ListenError, listen};
 pub use server::{Incoming, ServeError, SiteReceiver, SiteSender, Traffic, serve};
 pub use status::PROTOCOL_VERSION;
 pub use tls::{ClientTls, ServerTls, TlsError, database_tls};
+
+#[cfg(test)]
+mod message_tests;

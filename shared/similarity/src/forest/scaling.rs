@@ -46,7 +46,11 @@ pub enum ScalingStatus {
 ///
 /// # Errors
 /// [`LinearAlgebraError`] where LAPACK fails on the small matrix within.
-pub fn classical_scaling(nodes: &TerminalNodes, dimensions: usize, seed: Seed) -> Result<Scaling, LinearAlgebraError> {
+pub fn classical_scaling(
+    nodes: &TerminalNodes,
+    dimensions: usize,
+    seed: Seed,
+) -> Result<Scaling, LinearAlgebraError> {
     let patients = nodes.patients();
     let mut stream = seed.stream("scaling", 0);
     let mut start: Vec<f64> = (0..patients)
@@ -215,7 +219,13 @@ fn tridiagonal_eigenpairs(
     let found = symmetric_eigen(&matrix)?;
     Ok(EigenPairs {
         values: found.values.iter().rev().copied().collect(),
-        vectors: found.vectors.columns().into_iter().rev().map(|column| column.to_vec()).collect(),
+        vectors: found
+            .vectors
+            .columns()
+            .into_iter()
+            .rev()
+            .map(|column| column.to_vec())
+            .collect(),
     })
 }
 

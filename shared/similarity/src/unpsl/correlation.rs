@@ -8,7 +8,7 @@
 mod shifted;
 
 use ndarray::parallel::prelude::*;
-use ndarray::{Array1, Array2, ArrayView2, Axis, Zip};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, Axis, Zip, s};
 
 use crate::linear_algebra::{add_product, inner_product, product_into, transposed_product};
 pub use shifted::ShiftedSolver;
@@ -17,6 +17,10 @@ pub use shifted::ShiftedSolver;
 const DENSE_FEATURES_MAX: usize = 4096;
 /// A centred column is constant where its norm is this small beside its norm before centring.
 const CONSTANT_NORM_RATIO: f64 = 1e-7;
+/// Features of a block of Z: with a few hundred patients it stays in the second-level cache.
+const BLOCK_FEATURES: usize = 256;
+/// Rows of a symmetric n x n matrix that are handled together.
+const STRIP_ROWS: usize = 48;
 
 /// R o R of one site, or of all.
 #[derive(Clone)]
@@ -174,12 +178,18 @@ impl Correlation {
         match &self.form {
             Form::Dense(squared) => product_into(&squared.view(), metric, target),
             Form::Implicit(normalised) => {
-                for (weights, mut column) in metric.columns().into_iter().zip(target.columns_mut())
-                {
-                    let middle = weighted_products(normalised, weights);
-                    let spread = crate::linear_algebra::product(&middle.view(), &normalised.view());
-                    column.assign(&column_inner_products(normalised, &spread));
-                }
+                let middles = weighted_products(normalised, metric);
+                target
+                    .axis_chunks_iter_mut(Axis(0), BLOCK_FEATURES)
+                    .into_par_iter()
+                    .zip(normalised.axis_chunks_iter(Axis(1), BLOCK_FEATURES))
+                    .for_each(|(mut rows, block)| {
+                        let mut spread = Array2::zeros(block.raw_dim());
+                        for (middle, column) in middles.iter().zip(rows.columns_mut()) {
+                            spread_lower(middle, &block, &mut spread);
+                            column_inner_products(&block, &spread, column);
+                        }
+                    });
             }
         }
     }
@@ -197,11 +207,8 @@ impl Correlation {
                 inner_product(metric, &target.view())
             }
             Form::Implicit(normalised) => {
-                let square = |weights| {
-                    let middle = weighted_products(normalised, weights);
-                    inner_product(&middle.view(), &middle.view())
-                };
-                metric.columns().into_iter().map(square).sum()
+                let middles = weighted_products(normalised, metric);
+                middles.iter().map(square_of_lower).sum()
             }
         }
     }
@@ -235,36 +242,97 @@ fn normalise(patients: &ArrayView2<f64>) -> Array2<f64> {
     normalised
 }
 
-/// Features per partial product: a fixed number, so that the order of summation is fixed.
-const BLOCK_FEATURES: usize = 1024;
+/// Rows `begin..end` of a symmetric matrix, of which columns `..end` are held.
+struct Strip {
+    begin: usize,
+    end: usize,
+}
 
-/// T = Z diag(w) Z', n x n: partial products over blocks of features in parallel, added in order.
-fn weighted_products(normalised: &Array2<f64>, weights: ndarray::ArrayView1<f64>) -> Array2<f64> {
-    let count = normalised.nrows();
-    let blocks = normalised.axis_chunks_iter(Axis(1), BLOCK_FEATURES);
-    let parts: Vec<Array2<f64>> = blocks
-        .into_par_iter()
-        .zip(weights.axis_chunks_iter(Axis(0), BLOCK_FEATURES))
-        .map(|(block, weights)| {
-            let weighted = &block * &weights;
-            let mut part = Array2::zeros((count, count));
-            add_product(1.0, &weighted.view(), &block.t(), 0.0, &mut part.view_mut());
-            part
+/// The strips of an n x n matrix: they hold its lower triangle, and little more.
+fn strips(count: usize) -> impl Iterator<Item = Strip> {
+    let strip = move |begin| Strip {
+        begin,
+        end: (begin + STRIP_ROWS).min(count),
+    };
+    (0..count).step_by(STRIP_ROWS).map(strip)
+}
+
+/// spread <- T~ Z for a block of Z, where T~ is block lower triangular and z' T~ z = z' T z: what lies
+/// left of the diagonal blocks counts twice.
+fn spread_lower(middle: &Array2<f64>, block: &ArrayView2<f64>, spread: &mut Array2<f64>) {
+    for Strip { begin, end } in strips(middle.nrows()) {
+        let mut rows = spread.slice_mut(s![begin..end, ..]);
+        let diagonal = middle.slice(s![begin..end, begin..end]);
+        add_product(
+            1.0,
+            &diagonal,
+            &block.slice(s![begin..end, ..]),
+            0.0,
+            &mut rows,
+        );
+        if begin > 0 {
+            let left = middle.slice(s![begin..end, ..begin]);
+            add_product(2.0, &left, &block.slice(s![..begin, ..]), 1.0, &mut rows);
+        }
+    }
+}
+
+/// ||T||_F^2 of a symmetric matrix held in strips.
+fn square_of_lower(middle: &Array2<f64>) -> f64 {
+    let square = |part: ArrayView2<f64>| inner_product(&part, &part);
+    strips(middle.nrows())
+        .map(|Strip { begin, end }| {
+            let diagonal = square(middle.slice(s![begin..end, begin..end]));
+            diagonal + 2.0 * square(middle.slice(s![begin..end, ..begin]))
         })
-        .collect();
-    let mut sum = Array2::zeros((count, count));
-    parts.iter().for_each(|part| sum += part);
-    sum
+        .sum()
+}
+
+/// T_j = Z diag(w_j) Z', n x n, of every column w_j, in [`strips`]: columns in parallel, features in
+/// order.
+fn weighted_products(normalised: &Array2<f64>, metric: &ArrayView2<f64>) -> Vec<Array2<f64>> {
+    let count = normalised.nrows();
+    let middle = |weights: ArrayView1<f64>| {
+        let mut middle = Array2::zeros((count, count));
+        let mut weighted = Array2::zeros((count, BLOCK_FEATURES.min(weights.len())));
+        let blocks = normalised.axis_chunks_iter(Axis(1), BLOCK_FEATURES);
+        for (block, weights) in blocks.zip(weights.axis_chunks_iter(Axis(0), BLOCK_FEATURES)) {
+            let mut weighted = weighted.slice_mut(s![.., ..block.ncols()]);
+            let rows = weighted.rows_mut().into_iter().zip(block.rows());
+            rows.for_each(|(row, values)| {
+                Zip::from(row)
+                    .and(values)
+                    .and(&weights)
+                    .for_each(|to, z, w| *to = z * w);
+            });
+            add_product(
+                1.0,
+                &weighted.view(),
+                &block.t(),
+                1.0,
+                &mut middle.view_mut(),
+            );
+        }
+        middle
+    };
+    metric
+        .axis_iter(Axis(1))
+        .into_par_iter()
+        .map(middle)
+        .collect()
 }
 
 /// The inner product of every column of one matrix with the same column of another.
-fn column_inner_products(left: &Array2<f64>, right: &Array2<f64>) -> Array1<f64> {
-    let mut sums = Array1::zeros(left.ncols());
+fn column_inner_products(
+    left: &ArrayView2<f64>,
+    right: &Array2<f64>,
+    mut sums: ArrayViewMut1<f64>,
+) {
+    sums.fill(0.0);
     for (left, right) in left.rows().into_iter().zip(right.rows()) {
         Zip::from(&mut sums)
             .and(left)
             .and(right)
             .for_each(|sum, a, b| *sum += a * b);
     }
-    sums
 }

@@ -5,6 +5,9 @@ use rand_distr::{Distribution, StandardNormal};
 
 use crate::seed::Seed;
 
+/// The sum of the sites' first penalties under the mean loss.
+const PENALTY_OF_ALL_SITES: f64 = 0.045;
+
 /// Settings of the objective; equal at all sites.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
@@ -175,6 +178,18 @@ impl Settings {
         match self.threshold {
             Threshold::Fixed(_) => features,
             Threshold::Learned(_) => features + 1,
+        }
+    }
+
+    /// A first penalty rho for `sites` sites with `pairs` pairs in all: 0.045 over the sites under the
+    /// mean loss, times the pairs under the sum. It fits standardised patients and [`start`], and is
+    /// meant to be adapted.
+    #[must_use]
+    pub fn penalty_start(&self, sites: u64, pairs: u64) -> f64 {
+        let share = PENALTY_OF_ALL_SITES / sites.max(1) as f64;
+        match self.loss {
+            Loss::Mean => share,
+            Loss::Sum => share * pairs.max(1) as f64,
         }
     }
 

@@ -182,16 +182,20 @@ fn sweep_labelled_body(
     let mut positive = [[0.0; CHUNK]; 2];
     let mut factors = [[1.0; CHUNK]; 2];
     let mut derivatives = [[0.0; CHUNK]; 2];
+    let mut signs = [0.0; CHUNK];
     for (chunk, labels) in similarities.chunks_mut(CHUNK).zip(labels.chunks(CHUNK)) {
-        for (at, (similarity, label)) in chunk.iter_mut().zip(labels).enumerate() {
-            let sign = f64::from(*label);
+        for (sign, label) in signs.iter_mut().zip(labels) {
+            *sign = f64::from(*label);
+        }
+        for (at, similarity) in chunk.iter_mut().enumerate() {
+            let sign = signs[at];
             let z = sign * (*similarity - kinds.threshold);
             // an unlabelled pair has z = 0: its terms are taken out by the masks
             let e = exponential_of_minus(z.abs());
             let share = 1.0 / (1.0 + e);
             let below = if z < 0.0 { -z } else { 0.0 };
             let sigma = if z < 0.0 { share } else { e * share };
-            let (similar, dissimilar) = (*label > 0, *label < 0);
+            let (similar, dissimilar) = (sign > 0.0, sign < 0.0);
             positive[0][at] = if similar { below } else { 0.0 };
             positive[1][at] = if dissimilar { below } else { 0.0 };
             factors[0][at] = if similar { 1.0 + e } else { 1.0 };

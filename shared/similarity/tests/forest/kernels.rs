@@ -174,7 +174,11 @@ fn kernels_are_bit_equal_on_one_and_two_threads() {
     }
     let scaled = |threads| {
         on_threads(threads, || {
-            bits(classical_scaling(&case.nodes, 2, Seed(1)).unwrap().coordinates)
+            bits(
+                classical_scaling(&case.nodes, 2, Seed(1))
+                    .unwrap()
+                    .coordinates,
+            )
         })
     };
     assert_eq!(scaled(1), scaled(2));

@@ -139,9 +139,13 @@ fn draw(labels: &Labels, wanted: usize, seed: Seed) -> Vec<[u32; 2]> {
     let patients = labels.patients();
     let mut stream = seed.stream("pairs", 0);
     let mut pairs = Vec::with_capacity(patients * wanted.min(patients));
+    let draws_per_partner = match labels {
+        Labels::Classes(_) => 1, // every pair has a label
+        Labels::Pairs(_) => DRAWS_PER_PARTNER,
+    };
     for patient in 0..patients {
         let others = patients - 1;
-        let draws = wanted.saturating_mul(DRAWS_PER_PARTNER).min(others);
+        let draws = wanted.saturating_mul(draws_per_partner).min(others);
         let drawn = index::sample(&mut stream, others, draws);
         // indices skip the patient, so every draw is another patient
         let other = |at: usize| at + usize::from(at >= patient);

@@ -1,0 +1,43 @@
+# Each target does all its own set-up on a fresh machine that has Rust (rust-toolchain.toml).
+
+.PHONY: help demo test build release lint fuzz-smoke bench clean
+
+CARGO ?= cargo
+OUT ?= kindred-demo
+
+help:
+	@sed -n 's/^## //p' $(MAKEFILE_LIST)
+
+## make demo      four synthetic hospitals, a coordinator and mutual TLS on this machine
+demo: build
+	target/debug/kindred-coordinator simulate --out $(OUT)
+
+## make test      every test
+test:
+	deploy/setup/packages.sh test
+	$(CARGO) build --locked --workspace --all-targets
+	$(CARGO) test --locked --workspace
+
+## make build     both programs, in the profile that the tests use
+build:
+	deploy/setup/packages.sh build
+	$(CARGO) build --locked --bins
+
+## make release   both programs, for hospitals
+release:
+	deploy/setup/packages.sh build
+	$(CARGO) build --locked --release --bins
+
+## make lint      formatting, clippy and documentation, warnings denied
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
+
+## make bench     every benchmark; see README for the peers that they are measured against
+bench:
+	deploy/setup/packages.sh build
+	$(CARGO) bench --locked --workspace
+
+clean:
+	$(CARGO) clean

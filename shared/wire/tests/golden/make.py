@@ -1,0 +1,88 @@
+"""Writes the golden frames: the same messages as tests/messages, encoded by Google's protobuf.
+
+Made with Python 3.11, grpcio-tools and protobuf as `versions.txt` says:
+    python make.py        (from this folder)
+One line of hexadecimal digits a frame.
+"""
+import importlib, pathlib, subprocess, sys, tempfile
+from importlib.metadata import version
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parents[3] / "proto"
+out = tempfile.mkdtemp()
+subprocess.check_call([sys.executable, "-m", "grpc_tools.protoc", f"-I{ROOT}", f"--python_out={out}",
+                       *map(str, sorted(ROOT.glob("federation/v1/*.proto")))])
+sys.path.insert(0, out)
+m = importlib.import_module("federation.v1.matrix_pb2")
+f = importlib.import_module("federation.v1.federation_pb2")
+o = importlib.import_module("federation.v1.operations_pb2")
+
+run = "heart-disease-1"
+shape = lambda rows, columns: m.MatrixShape(rows=rows, columns=columns)
+chunk = lambda matrix, values: m.Part(matrix=m.MatrixChunk(matrix=matrix, values=values))
+numeric = m.ColumnMoments(numeric=m.NumericMoments(count=303, sum=-1.5, sum_squares=2.25, missing=7))
+categorical = m.ColumnMoments(categorical=m.CategoricalMoments(counts=[12, 0, 300], missing=1))
+columns = m.Part(columns=m.ColumnsChunk(columns=[numeric, categorical]))
+pairs = f.PairCounts(similar=20, dissimilar=10)
+totals = f.Totals(patients=600, pairs=pairs, sites=2)
+evaluation = m.EvaluationCounts(rule="distance", neighbours=5, confusion=m.Confusion(
+    rows=[m.ConfusionRow(counts=[40, 10]), m.ConfusionRow(counts=[11, 39])]))
+withheld = m.EvaluationCounts(rule="inner_product", neighbours=5)
+second = f.SecondMoments(patients=300, sums=shape(1, 2), products=shape(2, 2))
+second_parts = [chunk(0, [0.5, -0.5]), chunk(1, [1, 2, 3, 4])]
+failed = o.Ending(failed=o.Failed(code="KDR-SITES", text="too few sites: wanted 3"))
+
+
+def site(message, *parts):
+    return [f.ToSiteFrame(message=message), *(f.ToSiteFrame(part=part) for part in parts)]
+
+
+def ask(parts=(), **request):
+    return site(f.ToSite(ask=f.Ask(run=run, exchange=3, **request)), *parts)
+
+
+def reply(parts=(), **answer):
+    message = f.ToCoordinator(reply=f.Reply(run=run, exchange=3, answer=f.Answer(**answer)))
+    return [f.ToCoordinatorFrame(message=message), *(f.ToCoordinatorFrame(part=p) for p in parts)]
+
+
+rows = m.RowsChunk(
+    rounds=[m.RoundRow(round=1, primal_residual=0.5, dual_residual=0.25, penalty=1, seconds=0.125, sites_answered=2)],
+    sites=[m.SiteResult(name="north", patients=300, pairs=30, bytes_sent=1000, bytes_received=2000,
+                        rounds_missed=1, evaluation=[evaluation])],
+    features=[m.FeatureResult(name="cp=4", mean=0.5, scale=2, missing_share=0.0625)],
+    dropped=["fbs=1"], notes=["south missed a round"])
+golden = {
+    "begin": site(f.ToSite(begin=f.Begin(run=run, job='name = "heart-disease"\n', seed=2**63, operator="east-lab"))),
+    "describe": ask(describe=f.Describe()),
+    "moments": ask(moments=f.AskMoments()),
+    "prepare": ask([columns], prepare=f.Prepare(columns=2, totals=totals)),
+    "correlate": ask(second_parts, correlate=f.Correlate(second_moments=second)),
+    "round": ask([chunk(0, [1, 2, 3, 4, 5, 6]), chunk(1, [-1, -2, -3, -4, -5, -6])],
+                 round=f.Round(number=1, consensus=shape(3, 2), centre=shape(3, 2), penalty=1.5, tolerance=1e-6)),
+    "finish": ask([chunk(0, [0.1, 0.2])], finish=f.Finish(consensus=shape(1, 2))),
+    "end": site(f.ToSite(end=f.End(run=run, ending="converged"))),
+    "hello": [f.ToCoordinatorFrame(message=f.ToCoordinator(hello=f.Hello(version="0.1.0")))],
+    "described": reply(described=f.Description(patients=303, classes=[164, 139])),
+    "unfit": reply(unfit=f.Unfit(problems=[f.Problem(column="chol", found="mmol/l", wanted="mg/dl")])),
+    "refused": reply(refused=f.Refusal(rule="patients_min", text="too few")),
+    "failed": reply(failed=f.Failure(code="KDR-SITE", text="the disk is full")),
+    "own_moments": reply([columns], moments=f.Moments(columns=2, summary=f.Summary(patients=310, pairs=pairs))),
+    "prepared": reply(second_parts, prepared=f.Prepared(second_moments=second)),
+    "prepared_without": reply(prepared=f.Prepared()),
+    "correlated": reply(correlated=f.Correlated()),
+    "contribution": reply([chunk(0, [0.25, -0.25])],
+                          contribution=f.Contribution(matrix=shape(2, 1), objective=0.75, iterations=12)),
+    "finished": reply(finished=f.Finished(objective=0.5, evaluation=[evaluation, withheld])),
+    "progress": [o.Progress(run=run, phase="rounds", round=4, round_limit=100, objective=0.5, primal_residual=0.25,
+                            sites_connected=2, sites=3, waiting_for=["west"], deadline_seconds=30, ending=failed)],
+    "result": [o.ResultFrame(message=o.RunResult(
+        run=run, job="name", seed=1, version="0.1.0", ending=o.Ending(converged=o.Converged()), objective=0.5,
+        seconds=1.5, metric=shape(1, 2), rounds=1, sites=1, features=1, dropped=1, notes=1)),
+        o.ResultFrame(part=chunk(0, [0.1, 0.2])), o.ResultFrame(part=m.Part(rows=rows))],
+}
+for name, frames in golden.items():
+    lines = [frame.SerializeToString(deterministic=True).hex() for frame in frames]
+    (HERE / f"{name}.hex").write_text("\n".join(lines) + "\n")
+(HERE / "versions.txt").write_text(
+    f"python {sys.version.split()[0]}\n" + "".join(f"{p} {version(p)}\n" for p in ("grpcio-tools", "protobuf")))

@@ -1,0 +1,139 @@
+//! A coordinator's port on loopback, with its certificates.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test program uses its own part"
+)]
+
+use ndarray::Array2;
+use privacy::{Allowed, CohortFacts, Gate, JobFacts, Policy, Released, Rules};
+use protocol::message::{Answer, Contribution, ToCoordinator};
+use protocol::name::RunId;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use wire::certificates::{Role, Validity, init, issue};
+use wire::{
+    Address, ClientTls, CredentialFiles, Dial, Incoming, ServeError, ServerTls, listen, serve,
+};
+
+pub(crate) struct Port {
+    pub(crate) folder: TempDir,
+    pub(crate) address: SocketAddr,
+    pub(crate) incoming: mpsc::Receiver<Incoming>,
+    pub(crate) stop: oneshot::Sender<()>,
+    pub(crate) serving: JoinHandle<Result<(), ServeError>>,
+}
+
+pub(crate) fn authority(folder: &Path) {
+    init(folder, Validity::days(1)).unwrap();
+}
+
+pub(crate) fn party(folder: &Path, role: Role, name: &str) -> CredentialFiles {
+    issue(folder, &role, name, Validity::days(1)).unwrap()
+}
+
+pub(crate) fn coordinator(folder: &Path) -> CredentialFiles {
+    let hosts = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
+    party(folder, Role::Coordinator { hosts }, "main")
+}
+
+impl Port {
+    pub(crate) async fn open() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        authority(folder.path());
+        let files = coordinator(folder.path());
+        Self::open_with(folder, &files).await
+    }
+
+    pub(crate) async fn open_with(folder: TempDir, files: &CredentialFiles) -> Self {
+        let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = listener.local_addr().unwrap();
+        let tls = ServerTls::load(files).unwrap();
+        let (sender, incoming) = mpsc::channel(16);
+        let (stop, stopped) = oneshot::channel();
+        let serving = tokio::spawn(serve(listener, tls, sender, async move {
+            let _ = stopped.await;
+        }));
+        Self {
+            folder,
+            address,
+            incoming,
+            stop,
+            serving,
+        }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().to_owned()
+    }
+
+    pub(crate) fn dial(&self, role: Role, name: &str) -> Dial {
+        self.dial_with(&party(self.folder.path(), role, name))
+    }
+
+    pub(crate) fn dial_with(&self, files: &CredentialFiles) -> Dial {
+        Dial {
+            address: Address::new(&self.address.to_string()).unwrap(),
+            tls: ClientTls::load(files).unwrap(),
+            proxy: None,
+        }
+    }
+}
+
+/// The gate of a site that allows everything.
+pub(crate) fn gate() -> Gate {
+    let rules = Rules {
+        operators: Allowed::Everything,
+        methods: Allowed::Everything,
+        outcomes: Allowed::Everything,
+        features: Allowed::Everything,
+        second_moments: true,
+        rounds_per_cohort_max: 1_000_000,
+        ..Rules::default()
+    };
+    let job = JobFacts {
+        operator: "east".to_owned(),
+        method: "unpsl".to_owned(),
+        outcomes: vec!["num".to_owned()],
+        features: vec!["age".to_owned()],
+        second_moments: true,
+        round_limit: 1_000_000,
+    };
+    let cohort = CohortFacts {
+        patients: 100,
+        classes: vec![50, 50],
+        runs_before: 0,
+        rounds_before: 0,
+        rounds_of_run: 0,
+        difference: None,
+    };
+    Policy::new(rules)
+        .unwrap()
+        .admit(&job)
+        .unwrap()
+        .cohort(&cohort)
+        .unwrap()
+}
+
+pub(crate) fn contribution(
+    gate: &mut Gate,
+    matrix: Array2<f64>,
+) -> ToCoordinator<Released<Answer>> {
+    let contribution = Contribution {
+        matrix,
+        objective: 0.5,
+        iterations: 1,
+    };
+    ToCoordinator::Reply {
+        run: run(),
+        exchange: 1,
+        answer: gate.release(Answer::Contribution(contribution)).unwrap(),
+    }
+}
+
+pub(crate) fn run() -> RunId {
+    RunId::new("run-1").unwrap()
+}
