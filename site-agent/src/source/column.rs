@@ -78,8 +78,7 @@ impl Missing {
 
     /// True where `number`, as the source has it, means missing.
     pub(super) fn is_number(&self, number: f64) -> bool {
-        #[allow(clippy::float_cmp)] // both were read from text by the same reader
-        self.numbers.iter().any(|token| *token == number)
+        self.numbers.contains(&number)
     }
 
     /// True where `field` means missing, by its text or by its number.
