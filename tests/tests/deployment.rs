@@ -110,8 +110,8 @@ fn a_sample_site_takes_the_job_of_its_operator_and_lowers_no_rule() {
             "{name}: {:?}",
             policy.lowered()
         );
-        assert!(policy.admit(&job.facts("ada")).is_ok(), "{name}");
-        assert!(policy.admit(&job.facts("eve")).is_err(), "{name}");
+        assert!(policy.admit(&job.facts("researcher")).is_ok(), "{name}");
+        assert!(policy.admit(&job.facts("another")).is_err(), "{name}");
     }
 }
 
