@@ -193,7 +193,7 @@ impl fmt::Display for DataCheck {
         } = self;
         writeln!(
             formatter,
-            "{rows} rows: {patients} patients, {left_out} left out for they have no outcome"
+            "{rows} rows: {patients} patients, {left_out} left out for want of an outcome"
         )?;
         let width = |text: fn(&Line) -> usize, head: &str| {
             self.lines
