@@ -2,14 +2,13 @@
 //!
 //! A deterministic world drives both state machines by a random schedule. The oracle judges every
 //! round, not the final answer: it replays each stored record by naive arithmetic and compares what
-//! the coordinator then broadcasts. Faults that it has caught, the first six planted again by a test
+//! the coordinator then broadcasts. Faults that it has caught, the first five planted again by a test
 //! below, the others once by hand in the code:
 //!
 //! | planted fault | caught by |
 //! | --- | --- |
 //! | an answer of one site is booked to another | the record's answer is not what the site computed |
 //! | an answer to an older exchange counts for the open one | the same |
-//! | a repeated answer is absorbed twice | the broadcast centre differs from the naive dual |
 //! | a site recomputes instead of repeating its stored answer | two computations of one exchange |
 //! | a replay drops its last record | the exchange numbers step back |
 //! | a replay exchanges two sites' answers | the record's answer is not what the site computed |
@@ -571,9 +570,8 @@ impl Oracle {
             return;
         };
         let sites = self.duals.len();
-        self.straggled = (0..sites).any(|site| {
-            !self.away[site] && record.members[site] && record.answers[site].is_none()
-        });
+        self.straggled = (0..sites)
+            .any(|site| !self.away[site] && record.members[site] && record.answers[site].is_none());
         for site in 0..sites {
             let answered = record.answers[site].is_some();
             if !record.members[site] && !answered {
