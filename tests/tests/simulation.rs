@@ -17,6 +17,8 @@
 //! | a site that is away stays in the mean | the broadcast consensus differs from the naive mean |
 //! | convergence is declared in a round with a straggler | the ending does not follow the last record |
 
+#![allow(clippy::unwrap_used)] // functions that tests share
+
 use ndarray::Array2;
 use privacy::{Allowed, CohortFacts, Gate, Policy, Released, Rules};
 use protocol::coordinator::{self, Record, Run};
