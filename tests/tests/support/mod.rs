@@ -157,17 +157,33 @@ impl Home {
         names(&self.join("temp"))
     }
 
-    /// Command lines of live processes that name this folder, or run with it as temporary folder.
+    /// Command lines of live programs of ours that name this folder.
     pub(crate) fn processes(&self) -> Vec<String> {
+        self.programs().map(|(_, line)| line).collect()
+    }
+
+    /// Kills the programs of ours whose command lines name this folder and `part`; gives how many.
+    pub(crate) fn kill_process_with(&self, part: &str) -> usize {
+        let found: Vec<_> = self
+            .programs()
+            .filter(|(_, line)| line.contains(part))
+            .collect();
+        for (id, _) in &found {
+            send(Signal::Kill, *id);
+        }
+        found.len()
+    }
+
+    /// Numbers and command lines.
+    fn programs(&self) -> impl Iterator<Item = (u32, String)> {
         let own = self.path().to_string_lossy().into_owned();
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        entries
-            .filter_map(|entry| {
-                let line = fs::read(entry.path().join("cmdline")).ok()?;
-                let line = String::from_utf8_lossy(&line).replace('\0', " ");
-                (line.contains("kindred-") && line.contains(&own)).then_some(line)
-            })
-            .collect()
+        entries.filter_map(move |entry| {
+            let id = entry.file_name().to_str()?.parse().ok()?;
+            let line = fs::read(entry.path().join("cmdline")).ok()?;
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            (line.contains("kindred-") && line.contains(&own)).then_some((id, line))
+        })
     }
 }
 
@@ -249,18 +265,11 @@ impl Process {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        let name = match signal {
-            Signal::Interrupt => "INT",
-            Signal::Kill => "KILL",
-            Signal::Stop => "STOP",
-            Signal::Continue => "CONT",
-        };
-        let id = self.child.id();
-        let status = Command::new("sh")
-            .args(["-c", &format!("kill -{name} {id}")])
-            .status()
-            .expect("a shell");
-        assert!(status.success(), "{} was not there any more", self.name);
+        assert!(
+            send(signal, self.child.id()),
+            "{} was not there any more",
+            self.name
+        );
     }
 
     /// Kills it, and waits until it is gone.
@@ -307,6 +316,20 @@ impl Drop for Process {
             println!("log of {}:\n{}", self.name, self.log());
         }
     }
+}
+
+/// Sends a signal; false where there is no such process.
+fn send(signal: Signal, process: u32) -> bool {
+    let name = match signal {
+        Signal::Interrupt => "INT",
+        Signal::Kill => "KILL",
+        Signal::Stop => "STOP",
+        Signal::Continue => "CONT",
+    };
+    let status = Command::new("sh")
+        .args(["-c", &format!("kill -{name} {process}")])
+        .status();
+    status.expect("a shell").success()
 }
 
 /// Looks until `condition` gives something.
