@@ -128,8 +128,8 @@ fn all_problems_are_told_at_once_with_line_column_found_and_wanted() {
         ", line 5: found 4 fields, wanted 8, as the header has",
         ", line 6: found a missing value, wanted an identifier of every patient",
         ", line 4: found a patient of an earlier row, wanted each patient once",
-        ", column \"age\", line 2: found text of 4 characters, wanted a number years",
-        ", column \"age\", line 3: found a number with a decimal comma, wanted a number years",
+        ", column \"age\", line 2: found text of 4 characters, wanted a number in years",
+        ", column \"age\", line 3: found a number with a decimal comma, wanted a number in years",
         ", column \"chol\", lines 3, 4: found a number outside of the range, wanted 0 to 1000 mg/dl",
         ", column \"sex\", line 3: found text of 4 characters, not in the list, wanted one of \"F\", \"M\"",
         ", column \"born\", line 2: found a date as DD.MM.YYYY, wanted a date as YYYY-MM-DD",
@@ -185,7 +185,7 @@ fn a_file_that_is_no_such_table_is_told_in_one_sentence() {
     let broken = one(&broken);
     assert_eq!(
         broken,
-        ", column \"age\", line 6: found bytes that are no UTF-8, wanted a number years"
+        ", column \"age\", line 6: found bytes that are no UTF-8, wanted a number in years"
     );
     let one_class = GOOD.replace(",2,y", ",0,y").replace(",1,z", ",0,z");
     let found = one(one_class.as_bytes());

@@ -3,7 +3,7 @@
 //! The objective of `result.json` is computed again here, pair by pair, from the files that stay at
 //! the sites and the metric; the optimum is found again by another algorithm on the pooled patients.
 
-mod support;
+mod programs;
 
 use ndarray::{Array1, Array2, ArrayView1};
 use protocol::job::{Job, Method};
@@ -14,7 +14,7 @@ use similarity::unpsl::{
 };
 use std::fs;
 use std::path::Path;
-use support::{Home, Ran, coordinator, demo_job, names, real_data, result, workspace};
+use programs::{Home, Ran, coordinator, demo_job, names, real_data, result, workspace};
 
 /// What a simulation leaves.
 const RESULT_FILES: [&str; 6] = [
@@ -221,7 +221,7 @@ fn the_demonstration_converges_and_leaves_the_documented_files_and_nothing_else(
         assert_eq!(names(&out.join("sites").join(site)), SITE_FILES);
     }
 
-    let job = Job::parse(support::DEMO_JOB).unwrap();
+    let job = Job::parse(programs::DEMO_JOB).unwrap();
     let result = result(&out);
     for key in RESULT_KEYS {
         assert!(result.get(key).is_some(), "result.json has no {key}");
@@ -290,13 +290,13 @@ fn check_features(result: &Value, metric: &Array2<f64>, out: &Path) {
 fn equal_seeds_give_equal_bytes_on_any_number_of_threads_and_another_seed_others() {
     let home = Home::new();
     home.synthesise("north=130,south=90,east=70,west=60");
-    home.write("job.toml", support::DEMO_JOB);
+    home.write("job.toml", programs::DEMO_JOB);
     let run = |out: &str, seed: &str, threads: &str| {
         let mut command = home.command(&coordinator());
         command.args(["simulate", "job.toml", "--data", "data"]);
         command.args(["--out", out, "--seed", seed]);
         command.env("RAYON_NUM_THREADS", threads);
-        support::ran(&mut command).must_succeed();
+        programs::ran(&mut command).must_succeed();
         fs::read(home.join(out).join("metric.npy")).unwrap()
     };
     let one = run("one", "7", "1");

@@ -3,14 +3,14 @@
 //! The deployed form: a coordinator, four agents and an operator, each a process of its own with a
 //! certificate of its own. Processes are killed and stopped in the middle of rounds.
 
-mod support;
+mod programs;
 
 use protocol::name::RunId;
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use support::deployment::{Deployment, PATIENTS};
-use support::{Home, Signal, coordinator, demo_job, result, until};
+use programs::deployment::{Deployment, PATIENTS};
+use programs::{Home, Signal, coordinator, demo_job, result, until};
 
 /// A dead site is noticed within this.
 const NOTICED: Duration = Duration::from_secs(5);
@@ -56,7 +56,7 @@ fn an_agent_that_is_killed_in_a_round_and_started_again_rejoins_and_no_round_is_
     assert_eq!(result["status"], "converged");
     assert_eq!(missed(&result, "south"), 0);
     let verified = deployment.home.run(
-        &support::site_agent(),
+        &programs::site_agent(),
         &["journal", "verify", "--config", "south.toml"],
     );
     verified.must_succeed();
@@ -179,7 +179,7 @@ fn one_token_is_one_run_and_watching_leaves_the_run_alone_and_cancelling_ends_it
 }
 
 /// A simulation that has begun its rounds.
-fn simulation(home: &Home) -> support::Process {
+fn simulation(home: &Home) -> programs::Process {
     home.synthesise(PATIENTS);
     let job = many_rounds(4, "rejoin_seconds = 60").replace("1e-5", "1e-12");
     home.write("job.toml", &job);

@@ -11,6 +11,7 @@ pub mod lbfgs;
 pub mod linear_algebra;
 pub mod moments;
 pub mod prox;
+pub mod quantile;
 pub mod seed;
 pub mod standardise;
 pub mod synthetic;

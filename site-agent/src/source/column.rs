@@ -78,8 +78,7 @@ impl Missing {
 
     /// True where `number`, as the source has it, means missing.
     pub(super) fn is_number(&self, number: f64) -> bool {
-        #[allow(clippy::float_cmp)] // both were read from text by the same reader
-        self.numbers.iter().any(|token| *token == number)
+        self.numbers.contains(&number)
     }
 
     /// True where `field` means missing, by its text or by its number.
@@ -232,18 +231,18 @@ impl ColumnReader {
             },
             (Fault::Implausible, Kind::Number { range, .. }) => {
                 let (low, high) = range.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
-                format!("{low} to {high}{}", self.unit())
+                format!("{low} to {high}{}", self.unit(" "))
             }
             (_, Kind::Number { decimal, .. }) => match decimal {
-                DecimalMark::Point => format!("a number{}", self.unit()),
-                DecimalMark::Comma => format!("a number{} with a decimal comma", self.unit()),
+                DecimalMark::Point => format!("a number{}", self.unit(" in ")),
+                DecimalMark::Comma => format!("a number{} with a decimal comma", self.unit(" in ")),
             },
         }
     }
 
-    fn unit(&self) -> String {
+    fn unit(&self, before: &str) -> String {
         match &self.feature.kind {
-            FeatureKind::Numeric { unit, .. } if !unit.is_empty() => format!(" {unit}"),
+            FeatureKind::Numeric { unit, .. } if !unit.is_empty() => format!("{before}{unit}"),
             _ => String::new(),
         }
     }

@@ -26,6 +26,10 @@ pub(crate) trait Criterion: Clone + Send + Sync {
     fn no_values(&self) -> TerminalValues;
 }
 
+/// Gains closer than this relatively are equal, and the one found first stands. Without it the rounding
+/// of sums would choose among features that part a node alike, by which side comes first.
+pub(crate) const DISTINCT: f64 = 1.0 + 1e-10;
+
 /// A weight and a weight times a score.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WeightedScore {
@@ -114,7 +118,7 @@ impl Criterion for Variance<'_> {
     #[inline]
     fn exceeds(&self, best: f64) -> bool {
         let WeightedScore { weight, weighted } = self.left;
-        weighted * weighted * self.total > best * (weight * (self.total - weight))
+        weighted * weighted * self.total > best * DISTINCT * (weight * (self.total - weight))
     }
 
     fn gain(&self) -> f64 {
@@ -228,7 +232,7 @@ impl Criterion for Gini<'_> {
 
     #[inline]
     fn exceeds(&self, best: f64) -> bool {
-        self.gain() > best
+        self.gain() > best * DISTINCT
     }
 
     #[inline]

@@ -5,6 +5,7 @@
 //! the [`InBag`] counts of the patients it was grown on. [`Forest::apply`] gives the [`TerminalNodes`] from
 //! which everything else is computed.
 
+mod ancestors;
 mod coded;
 mod criterion;
 pub mod edges;

@@ -1,6 +1,6 @@
 //! Survival trees: the shared grid of event times, the log-rank statistic, Nelson-Aalen hazards.
 
-use crate::forest::criterion::{Criterion, WeightedScore};
+use crate::forest::criterion::{Criterion, DISTINCT, WeightedScore};
 use crate::forest::grow::Member;
 use crate::forest::settings::{EventTimes, GrowError};
 use crate::forest::tree::TerminalValues;
@@ -254,7 +254,7 @@ impl Criterion for LogRank<'_> {
     }
 
     fn exceeds(&self, best: f64) -> bool {
-        self.gain() > best
+        self.gain() > best * DISTINCT
     }
 
     /// Where the variance vanishes the two sides are never at risk together: no gain.

@@ -1,6 +1,9 @@
 //! Forests against hand-worked trees, other programs and their own definitions.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+
 mod bad_input;
+mod definitions;
 mod federated;
 mod format;
 mod kernels;

@@ -8,7 +8,7 @@ use similarity::forest::neighbours::{nearest, proximity_sums};
 use similarity::forest::outlier::outlier_measure;
 use similarity::forest::predict::Prediction;
 use similarity::forest::scaling::{ScalingStatus, classical_scaling};
-use similarity::forest::{FeaturesPerSplit, Settings, grow};
+use similarity::forest::{EventTimes, FeaturesPerSplit, Grown, Sampling, Settings, grow};
 use similarity::seed::Seed;
 
 use crate::sample::*;
@@ -108,7 +108,13 @@ fn out_of_bag_errors(cohort: &Cohort, settings: &Settings, repeats: u64) -> Vec<
 fn agree(found: &[f64], wanted: &Value, slack: f64) -> bool {
     let (found, wanted) = (spread(found), spread(&floats(wanted)));
     let error = (found.deviation.powi(2) + wanted.deviation.powi(2)).sqrt() / 20_f64.sqrt();
-    (found.mean - wanted.mean).abs() < 4.0 * error + slack
+    let same = (found.mean - wanted.mean).abs() < 4.0 * error + slack;
+    assert!(
+        same,
+        "found {}, wanted {}, standard error {error}",
+        found.mean, wanted.mean
+    );
+    same
 }
 
 #[test]
@@ -136,13 +142,14 @@ fn out_of_bag_errors_are_those_of_scikit_learn_and_ranger() {
         &sklearn["iris_error"],
         0.003
     ));
-    let follow_up = survival_cohort(survived);
-    let settings = Settings {
-        node_size: 15,
+    let follow_up = survival_cohort(survived, "fine_time");
+    let two = Settings {
+        event_times: EventTimes::Observed { at_most: 1000 },
         ..two
     };
+    // ranger asks its minimal node size of both children of a survival split: 1 means the same to both.
     assert!(agree(
-        &out_of_bag_errors(&follow_up, &settings, 20),
+        &out_of_bag_errors(&follow_up, &two, 20),
         &survived["ranger_error"],
         0.002
     ));
@@ -157,8 +164,8 @@ fn events(value: &Value) -> Vec<bool> {
         .collect()
 }
 
-fn survival_cohort(reference: &Value) -> Cohort {
-    let outcome = survival(&floats(&reference["time"]), &events(&reference["event"]));
+fn survival_cohort(reference: &Value, time: &str) -> Cohort {
+    let outcome = survival(&floats(&reference[time]), &events(&reference["event"]));
     cohort(columns(&reference["x"]), outcome)
 }
 
@@ -185,9 +192,26 @@ fn a_survival_split_has_the_log_rank_statistic_of_lifelines_and_r() {
 }
 
 #[test]
+fn a_survival_tree_parts_patients_as_scikit_survival() {
+    let reference = &reference()["survival"];
+    let cohort = survival_cohort(reference, "fine_time");
+    let settings = Settings {
+        terminal_min: 15,
+        depth_max: 3,
+        event_times: EventTimes::Observed { at_most: 1000 },
+        ..one_full_tree(cohort.outcome())
+    };
+    let nodes = grown(&cohort, &settings)
+        .forest
+        .apply(cohort.columns())
+        .unwrap();
+    assert_eq!(canonical(nodes.of_tree(0)), codes(&reference["nodes"]));
+}
+
+#[test]
 fn an_unsplit_survival_tree_predicts_the_nelson_aalen_hazard() {
     let reference = &reference()["survival"];
-    let cohort = survival_cohort(reference);
+    let cohort = survival_cohort(reference, "time");
     let settings = Settings {
         depth_max: 0,
         ..one_full_tree(cohort.outcome())
@@ -213,7 +237,7 @@ fn an_unsplit_survival_tree_predicts_the_nelson_aalen_hazard() {
 #[test]
 fn discordance_is_one_minus_the_concordance_of_lifelines() {
     let reference = &reference()["survival"];
-    let cohort = survival_cohort(reference);
+    let cohort = survival_cohort(reference, "time");
     let risk: Vec<f64> = floats(&reference["x"][0])
         .iter()
         .map(|risk| risk + 10.0)
@@ -290,10 +314,10 @@ fn neighbours_sums_outliers_and_scaling_agree_with_numpy_on_scikit_learns_termin
 #[test]
 fn survival_outcomes_are_weighed_in_full() {
     // A grid of all event times and one of a few agree in what they predict, roughly.
-    let cohort = survival_cohort(&reference()["survival"]);
+    let cohort = survival_cohort(&reference()["survival"], "fine_time");
     assert!(matches!(cohort.outcome(), Outcome::Survival { .. }));
     let error = |at_most| {
-        let event_times = similarity::forest::EventTimes::Observed { at_most };
+        let event_times = EventTimes::Observed { at_most };
         let settings = Settings {
             trees: 100,
             event_times,
@@ -303,4 +327,64 @@ fn survival_outcomes_are_weighed_in_full() {
         out_of_bag_errors(&cohort, &settings, 1)[0]
     };
     assert!((error(1000) - error(12)).abs() < 0.03);
+}
+/// In-bag counts must weigh like copies of the patients.
+#[test]
+fn a_bootstrapped_tree_is_the_tree_of_the_copied_patients() {
+    let reference = reference();
+    let survived = &reference["survival"];
+    let sklearn = &reference["out_of_bag"];
+    let all = [
+        survival_cohort(survived, "fine_time"),
+        survival_cohort(survived, "time"),
+        cohort(columns(&sklearn["x"]), numbers(&floats(&sklearn["y"]))),
+        cohort(
+            columns(&sklearn["iris"]),
+            classes(&codes(&sklearn["iris_class"]), 3),
+        ),
+    ];
+    for there in &all {
+        // Deeper down splits tie, and ties fall by the order in which features are drawn.
+        let settings = Settings {
+            sampling: Sampling::Bootstrap,
+            depth_max: 4,
+            node_size: 15,
+            event_times: EventTimes::Observed { at_most: 1000 },
+            ..one_full_tree(there.outcome())
+        };
+        let bootstrapped = grown(there, &settings);
+        let copies: Vec<usize> = bootstrapped
+            .in_bag
+            .of_tree(0)
+            .iter()
+            .enumerate()
+            .flat_map(|(patient, &count)| vec![patient; usize::from(count)])
+            .collect();
+        let copied = select(there, &copies);
+        let whole = grown(
+            &copied,
+            &Settings {
+                sampling: Sampling::Whole,
+                ..settings
+            },
+        );
+        let of_counts = bootstrapped.forest.apply(copied.columns()).unwrap();
+        let of_copies = whole.forest.apply(copied.columns()).unwrap();
+        assert_eq!(
+            canonical(of_counts.of_tree(0)),
+            canonical(of_copies.of_tree(0))
+        );
+        let predicted = |grown: &Grown| match grown.forest.predict(copied.columns()).unwrap() {
+            Prediction::Numeric(means) => means.to_vec(),
+            Prediction::Classes(shares) => shares.iter().copied().collect(),
+            Prediction::CumulativeHazard(hazard) => hazard.column(hazard.ncols() - 1).to_vec(),
+        };
+        let (found, wanted) = (predicted(&bootstrapped), predicted(&whole));
+        assert!(
+            found
+                .iter()
+                .zip(&wanted)
+                .all(|(found, wanted)| close(*found, *wanted))
+        );
+    }
 }

@@ -196,3 +196,33 @@ pub(crate) fn on_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Sen
         .unwrap()
         .install(work)
 }
+
+/// These patients, in this order, with repeats.
+pub(crate) fn select(cohort: &Cohort, patients: &[usize]) -> Cohort {
+    use ndarray::Axis;
+    let columns = cohort.columns().iter().map(|column| {
+        let values = match &column.values {
+            Values::Numeric(values) => Values::Numeric(values.select(Axis(0), patients)),
+            Values::Categorical { codes, levels } => Values::Categorical {
+                codes: codes.select(Axis(0), patients),
+                levels: levels.clone(),
+            },
+        };
+        Column {
+            name: column.name.clone(),
+            values,
+        }
+    });
+    let outcome = match cohort.outcome() {
+        Outcome::Numeric(values) => Outcome::Numeric(values.select(Axis(0), patients)),
+        Outcome::Classes { codes, levels } => Outcome::Classes {
+            codes: codes.select(Axis(0), patients),
+            levels: levels.clone(),
+        },
+        Outcome::Survival { time, event } => Outcome::Survival {
+            time: time.select(Axis(0), patients),
+            event: event.select(Axis(0), patients),
+        },
+    };
+    Cohort::new(columns.collect(), outcome).unwrap()
+}

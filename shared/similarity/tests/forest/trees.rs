@@ -1,6 +1,5 @@
 //! Trees worked by hand, and rules that hold for every tree.
 
-use ndarray::Axis;
 use similarity::cohort::{MISSING_LEVEL, Outcome};
 use similarity::forest::predict::Prediction;
 use similarity::forest::tree::{Node, Side, SplitRule, TerminalValues};
@@ -316,29 +315,7 @@ fn the_order_of_patients_does_not_change_a_tree_of_everybody() {
     for outcome in [&mixed.outcomes[0], &mixed.outcomes[1]] {
         let there = cohort(mixed.columns.clone(), outcome.clone());
         let back: Vec<usize> = (0..90).rev().collect();
-        let reversed = mixed.columns.iter().map(|column| {
-            use similarity::cohort::{Column, Values};
-            let values = match &column.values {
-                Values::Numeric(values) => Values::Numeric(values.select(Axis(0), &back)),
-                Values::Categorical { codes, levels } => Values::Categorical {
-                    codes: codes.select(Axis(0), &back),
-                    levels: levels.clone(),
-                },
-            };
-            Column {
-                name: column.name.clone(),
-                values,
-            }
-        });
-        let reversed_outcome = match outcome {
-            Outcome::Numeric(values) => Outcome::Numeric(values.select(Axis(0), &back)),
-            Outcome::Classes { codes, levels } => Outcome::Classes {
-                codes: codes.select(Axis(0), &back),
-                levels: levels.clone(),
-            },
-            Outcome::Survival { .. } => unreachable!(),
-        };
-        let again = cohort(reversed.collect(), reversed_outcome);
+        let again = select(&there, &back);
         let settings = Settings {
             depth_max: 3,
             ..one_full_tree(there.outcome())
@@ -352,7 +329,8 @@ fn the_order_of_patients_does_not_change_a_tree_of_everybody() {
             .apply(again.columns())
             .unwrap();
         let unreversed: Vec<u32> = second.of_tree(0).iter().rev().copied().collect();
-        assert_eq!(first.of_tree(0), unreversed);
+        // Two features may part a node alike with left and right exchanged: the partition is what counts.
+        assert_eq!(canonical(first.of_tree(0)), canonical(&unreversed));
     }
 }
 

@@ -1,4 +1,4 @@
-"""Expected numbers for the forest tests: scikit-learn, lifelines, NumPy, and R's survival and ranger.
+"""Expected numbers for the forest tests: scikit-learn, scikit-survival, lifelines, NumPy, and R's survival and ranger.
 
 Run: python forest.py > forest.json   (Rscript with survival, ranger and jsonlite must be on the path)
 """
@@ -11,21 +11,24 @@ import tempfile
 import lifelines
 import numpy as np
 import sklearn
+import sksurv
 from lifelines.statistics import logrank_test
 from lifelines.utils import concordance_index
 from sklearn.datasets import load_iris, load_wine
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sksurv.tree import SurvivalTree
+from sksurv.util import Surv
 
 R_SURVIVAL = """
 library(survival); library(ranger); library(jsonlite)
 d <- fromJSON("FILE")
 x <- as.data.frame(d$x); names(x) <- paste0("x", seq_along(x) - 1)
-x$time <- d$time; x$event <- as.integer(d$event)
+x$time <- d$fine_time; x$event <- as.integer(d$event)
 groups <- as.data.frame(d$groups)
-chisq <- sapply(groups, function(g) survdiff(Surv(time, event) ~ g, data = x)$chisq)
+chisq <- sapply(groups, function(g) survdiff(Surv(d$time, event) ~ g, data = x)$chisq)
 c_error <- sapply(1:20, function(s) ranger(Surv(time, event) ~ ., data = x, num.trees = 500, mtry = 2,
-    min.node.size = 15, seed = s, num.threads = 2)$prediction.error)
+    min.node.size = 1, seed = s, num.threads = 2)$prediction.error)
 cat(toJSON(list(chisq = unname(chisq), error = c_error, ranger = as.character(packageVersion("ranger")),
     survival = as.character(packageVersion("survival"))), digits = 15, auto_unbox = TRUE))
 """
@@ -51,10 +54,15 @@ def trees(rng):
         cases.append({"leaf": leaf, "nodes": canonical(tree.apply(x)), "predicted": tree.predict(x).tolist()})
     classes = []
     for count in (2, 4):
-        # The score sets the class, so that splits differ in gain.
-        score = x[:, 3] * 2 + x[:, 4] + 0.15 * rng.normal(size=150)
-        label = np.searchsorted(np.quantile(score, np.arange(1, count) / count), score)
-        tree = DecisionTreeClassifier(max_depth=3, min_samples_leaf=9, random_state=0).fit(x, label)
+        # scikit-learn breaks ties between splits at random: draw until no two partitions differ.
+        while True:
+            score = x[:, 3] * 2 + x[:, 4] + 0.15 * rng.normal(size=150)
+            label = np.searchsorted(np.quantile(score, np.arange(1, count) / count), score)
+            fits = [DecisionTreeClassifier(max_depth=3, min_samples_leaf=9, random_state=s).fit(x, label)
+                    for s in range(20)]
+            if len({tuple(canonical(tree.apply(x))) for tree in fits}) == 1:
+                break
+        tree = fits[0]
         classes.append({"classes": count, "label": label.tolist(), "nodes": canonical(tree.apply(x)),
                         "predicted": tree.predict_proba(x).tolist()})
     return {"x": x.T.tolist(), "y": y.tolist(), "regression": cases, "classification": classes}
@@ -75,26 +83,32 @@ def out_of_bag(rng):
 
 def survival(rng):
     n = 250
-    x = np.round(rng.normal(size=(n, 5)), 4)
+    x = np.round(rng.normal(size=(n, 5)), 4).astype(np.float32).astype(float)
     hazard = np.exp(0.9 * x[:, 0] - 0.6 * np.abs(x[:, 1]))
     event_time = rng.exponential(1 / hazard)
     censor = rng.exponential(2.0, n)
-    time = np.ceil(np.minimum(event_time, censor) * 20)
+    # Tied times for the statistics; nearly untied ones for ranger, whose concordance counts an event and a
+    # censoring at one time as discordant.
+    fine_time = np.round(np.minimum(event_time, censor) * 20, 6)
+    time = np.ceil(fine_time)
     event = event_time <= censor
     groups = [(x[:, 0] > 0.1).astype(int), (x[:, 3] > -0.7).astype(int), (x[:, 1] > 1.2).astype(int)]
     found = [logrank_test(time[g == 1], time[g == 0], event[g == 1], event[g == 0]).test_statistic for g in groups]
     fitter = lifelines.NelsonAalenFitter(nelson_aalen_smoothing=False).fit(time, event)
     times = np.unique(time[event])
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump({"x": x.T.tolist(), "time": time.tolist(), "event": event.tolist(),
-                   "groups": [g.tolist() for g in groups]}, file)
+        json.dump({"x": x.T.tolist(), "time": time.tolist(), "fine_time": fine_time.tolist(),
+                   "event": event.tolist(), "groups": [g.tolist() for g in groups]}, file)
         file.flush()
         script = R_SURVIVAL.replace("FILE", file.name)
         script = script.replace("as.data.frame(d$x)", "as.data.frame(t(d$x))")
         script = script.replace("as.data.frame(d$groups)", "as.data.frame(t(d$groups))")
         answer = subprocess.run(["Rscript", "-e", script], check=True, capture_output=True, text=True).stdout
     r = json.loads(answer)
-    return {"x": x.T.tolist(), "time": time.tolist(), "event": event.tolist(), "groups": [g.tolist() for g in groups],
+    part = SurvivalTree(max_depth=3, min_samples_leaf=15, random_state=0)
+    part.fit(x, Surv.from_arrays(event, fine_time))
+    return {"x": x.T.tolist(), "time": time.tolist(), "event": event.tolist(), "fine_time": fine_time.tolist(),
+            "nodes": canonical(part.apply(x.astype(np.float32))), "groups": [g.tolist() for g in groups],
             "log_rank_lifelines": found, "log_rank_r": r["chisq"], "ranger_error": r["error"],
             "ranger": r["ranger"], "r_survival": r["survival"], "times": times.tolist(),
             "hazard": fitter.cumulative_hazard_at_times(times).tolist(),
@@ -127,6 +141,6 @@ def proximities():
 
 rng = np.random.default_rng(20)
 json.dump({"versions": {"python": sys.version.split()[0], "numpy": np.__version__, "sklearn": sklearn.__version__,
-                        "lifelines": lifelines.__version__},
+                        "lifelines": lifelines.__version__, "scikit-survival": sksurv.__version__},
            "trees": trees(rng), "out_of_bag": out_of_bag(rng), "survival": survival(rng),
            "proximities": proximities()}, sys.stdout, allow_nan=False)

@@ -1,0 +1,30 @@
+//! Any bytes as a site's CSV file: a cohort or problems, never a panic.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use protocol::job::Job;
+use site_agent::config::SiteConfig;
+use site_agent::source::read_cohort;
+
+const SITE: &str = "site = 'north'\ncoordinator = 'localhost:7443'\nfolder = 'results'\n\
+[tls]\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'k.pem'\n\
+[source]\nkind = 'csv'\npath = 'patients.csv'\npatient = 'id'\n";
+
+const JOB: &str = "name = 'fuzz'\nmethod = 'unpsl'\nsites = ['north']\n\
+[outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n\
+[[features]]\nname = 'age'\nkind = 'numeric'\n\
+[[features]]\nname = 'sex'\nkind = 'categorical'\nlevels = ['F', 'M']\n\
+[[features]]\nname = 'born'\nkind = 'age'\nat = '2020-01-01'\n\
+[unpsl]\nrank = 1\n";
+
+fuzz_target!(|bytes: &[u8]| {
+    let folder = std::env::temp_dir().join(format!("kindred-fuzz-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    std::fs::write(folder.join("patients.csv"), bytes).expect("a temporary file");
+    let site = SiteConfig::parse(SITE, &folder).expect("a whole configuration");
+    let job = Job::parse(JOB).expect("a whole job");
+    if let Err(problems) = read_cohort(&site.source, &job, &mut |_| {}) {
+        assert!(!problems.problems().is_empty());
+    }
+});
