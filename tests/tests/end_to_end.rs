@@ -6,6 +6,7 @@
 mod programs;
 
 use ndarray::{Array1, Array2, ArrayView1};
+use programs::{Home, Ran, coordinator, demo_job, names, real_data, result, workspace};
 use protocol::job::{Job, Method};
 use serde_json::Value;
 use similarity::seed::Seed;
@@ -14,7 +15,6 @@ use similarity::unpsl::{
 };
 use std::fs;
 use std::path::Path;
-use programs::{Home, Ran, coordinator, demo_job, names, real_data, result, workspace};
 
 /// What a simulation leaves.
 const RESULT_FILES: [&str; 6] = [

@@ -5,12 +5,12 @@
 
 mod programs;
 
+use programs::deployment::{Deployment, PATIENTS};
+use programs::{Home, Signal, coordinator, demo_job, result, until};
 use protocol::name::RunId;
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use programs::deployment::{Deployment, PATIENTS};
-use programs::{Home, Signal, coordinator, demo_job, result, until};
 
 /// A dead site is noticed within this.
 const NOTICED: Duration = Duration::from_secs(5);
