@@ -262,6 +262,7 @@ fn no_frame_of_a_run_holds_a_value_of_any_patient() {
 #[test]
 fn what_a_site_sends_does_not_grow_with_its_patients() {
     let capture = capture(programs::DEMO_JOB);
+    let features = Job::parse(programs::DEMO_JOB).unwrap().features.len();
     let sent: Vec<&Vec<Answered>> = capture.sent.values().collect();
     for answers in &sent {
         assert_eq!(answers.len(), sent[0].len());
@@ -273,15 +274,10 @@ fn what_a_site_sends_does_not_grow_with_its_patients() {
         assert!(same.iter().all(|answered| answered.numbers == numbers));
         // Counts are written shorter where they are smaller; the largest site has 90 patients more.
         let spread = lengths.iter().max().unwrap() - lengths.iter().min().unwrap();
-        let allowed = 90 + 3 * programs_features();
+        let allowed = 90 + 3 * features;
         assert!(spread < allowed, "{}: {lengths:?}", same[0].kind);
         assert!(lengths[0] >= 8 * numbers, "{}: {lengths:?}", same[0].kind);
     }
-}
-
-/// Features of the demonstration.
-fn programs_features() -> usize {
-    Job::parse(programs::DEMO_JOB).unwrap().features.len()
 }
 
 #[test]

@@ -163,7 +163,8 @@ fn one_token_is_one_run_and_watching_leaves_the_run_alone_and_cancelling_ends_it
         .start("watching", &coordinator(), &arguments);
     watching.wait_for("sites connected");
     watching.signal(Signal::Interrupt);
-    watching.wait();
+    assert_eq!(watching.wait(), Some(0));
+    watching.wait_for("the run goes on");
     let before = watch.until_round(6).round;
     watch.until_round(before + 2);
 

@@ -6,7 +6,6 @@ use protocol::name::RunId;
 use protocol::progress::Progress;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::Path;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use wire::{Address, ClientTls, CredentialFiles, Dial, OperatorClient};
@@ -240,9 +239,4 @@ pub(crate) fn issue(home: &Home, arguments: &[&str]) {
     all.extend(arguments);
     all.extend(["--folder", "certificates"]);
     home.run(&coordinator(), &all).must_succeed();
-}
-
-/// Credentials of a party in a folder.
-pub(crate) fn credentials(folder: &Path, party: &str) -> CredentialFiles {
-    CredentialFiles::in_folder(&folder.join(party))
 }
