@@ -69,7 +69,7 @@ fn every_sample_policy_is_read_and_says_what_it_means() {
 
 #[test]
 fn every_problem_of_a_policy_is_told_at_once() {
-    let text = "operator = ['alice']\nmethods = 'unpsl'\npatients_min = 0\n\
+    let text = "operator = ['researcher']\nmethods = 'unpsl'\npatients_min = 0\n\
                 parameters_per_patient_max = -1\ncell_min = 'few'\n";
     let errors = policy::parse(text).unwrap_err().to_string();
     for wanted in [
