@@ -23,8 +23,8 @@ use privacy::{Allowed, CohortFacts, Gate, Policy, Released, Rules};
 use protocol::coordinator::{self, Record, Run};
 use protocol::job::{ConsensusMethod, Job};
 use protocol::message::{
-    Answer, ColumnMoments, Contribution, Description, Finished, PairCounts, Request, Round,
-    Summary, ToCoordinator, ToSite,
+    Answer, ColumnHistogram, ColumnMoments, Contribution, Description, Finished, PairCounts,
+    Request, Round, Summary, ToCoordinator, ToSite,
 };
 use protocol::name::{RunId, SiteName};
 use protocol::progress::Ending;
@@ -663,6 +663,14 @@ fn pretend(site: usize, request: &Request) -> Answer {
                 },
             }
         }
+        Request::Quantiles => Answer::Quantiles(
+            (0..FEATURES / 2)
+                .map(|_| ColumnHistogram {
+                    ends: vec![1000, 2000, 4096],
+                    counts: vec![20, 20, 20],
+                })
+                .collect(),
+        ),
         Request::Prepare { .. } => Answer::Prepared {
             second_moments: None,
         },
@@ -734,7 +742,16 @@ fn random_job(random: &mut impl Rng) -> String {
     let rounds = random.random_range(1..=60);
     let relaxation = [1.0, 1.3, 1.5, 1.8][random.random_range(0..4)];
     let tolerance = [1e-2, 1e-4, 1e-8][random.random_range(0..3)];
-    job(consensus, sites, sites_min, rounds, relaxation, tolerance)
+    let text = job(consensus, sites, sites_min, rounds, relaxation, tolerance);
+    if random.random_range(0..2) == 0 {
+        return text;
+    }
+    // Half of the features need quartiles, and so the run one more exchange.
+    (0..FEATURES / 2).fold(text, |text, feature| {
+        let plain = format!("name = \"x{feature}\"\nkind = \"numeric\"\n");
+        let robust = format!("{plain}range = [-4, 4]\nstandardise = \"robust\"\n");
+        text.replace(&plain, &robust)
+    })
 }
 
 fn job(
