@@ -100,11 +100,9 @@ impl Explanation {
 
 fn unpsl(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKind> {
     let sizes = sizes(job, settings);
-    let mut messages = vec![
-        description(&sizes),
-        moments(rules, job, &sizes),
-        prepared(settings, &sizes),
-    ];
+    let mut messages = vec![description(&sizes), moments(rules, job, &sizes)];
+    messages.extend(quantiles(rules, job));
+    messages.push(prepared(settings, &sizes));
     if settings.objective.correlation == CorrelationScope::Pooled {
         messages.push(MessageKind {
             kind: "correlated",
@@ -170,6 +168,35 @@ fn moments(rules: &Rules, job: &Job, sizes: &Sizes) -> MessageKind {
             ),
         },
     }
+}
+
+/// None where the job needs no quantile.
+fn quantiles(rules: &Rules, job: &Job) -> Option<MessageKind> {
+    let columns = job.gridded_columns();
+    if columns.is_empty() {
+        return None;
+    }
+    // An end and a count a group, and no more groups than cells.
+    let cells: u64 = columns.iter().map(|one| u64::from(one.grid.cells())).sum();
+    let features = columns.len();
+    let minimum = rules.cell_min.max(1);
+    Some(MessageKind {
+        kind: "quantiles",
+        purpose: "histograms, from which all sites take pooled medians and interquartile ranges",
+        shape: format!("{features} features, up to {cells} groups"),
+        bytes_formula: format!("2 x {NUMBER_BYTES} x {cells}"),
+        bytes: 2 * NUMBER_BYTES * cells,
+        times: 1,
+        rule: "patients_min, cell_min",
+        withheld: match minimum {
+            1 => "no: cell_min is 1".to_owned(),
+            _ => format!(
+                "yes: neighbouring groups are joined until each holds {minimum}; a histogram of \
+                 fewer than {} values is left out",
+                rules.patients_min.max(minimum)
+            ),
+        },
+    })
 }
 
 fn prepared(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {

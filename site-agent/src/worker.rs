@@ -9,14 +9,15 @@ use crate::results;
 use crate::source::{self, SiteCohort};
 use ndarray::{Array1, Array2};
 use privacy::{Gate, Released};
-use protocol::job::{Job, Method, UnpslSettings};
+use protocol::job::{GriddedColumn, Job, Method, UnpslSettings};
 use protocol::message::{
-    Answer, ColumnMoments, Contribution, Description, Failure, Finished, Problem, Refusal, Request,
-    Round, SecondMoments, Totals,
+    Answer, ColumnHistogram, ColumnMoments, Contribution, Description, Failure, Finished, Problem,
+    Quartiles, Refusal, Request, Round, SecondMoments, Totals,
 };
 use protocol::name::RunId;
 use protocol::time::Timestamp;
-use similarity::cohort::Outcome;
+use similarity::cohort::{BelowZero, Outcome, Values};
+use similarity::quantile::{Histogram, QuantileError};
 use similarity::seed::Seed;
 use similarity::standardise::Standardisation;
 use similarity::unpsl::{Correlation, CorrelationScope, Labels, SiteObjective, summarise};
@@ -149,7 +150,12 @@ impl Current {
         Ok(match request {
             Request::Describe => return self.describe(config, ledger),
             Request::Moments => self.moments(),
-            Request::Prepare { moments, totals } => self.prepare(&moments, totals),
+            Request::Quantiles => self.quantiles(),
+            Request::Prepare {
+                moments,
+                quartiles,
+                totals,
+            } => self.prepare(&moments, &quartiles, totals),
             Request::Correlate { second_moments } => self.correlate(&second_moments),
             Request::Round(round) => self.round(&round),
             Request::Finish { consensus } => self.finish(&consensus, config),
@@ -180,7 +186,7 @@ impl Current {
             Ok(admission) => admission,
             Err(refusal) => return Ok(Err(Stop::Refused(refusal.into()))),
         };
-        let cohort = match source::read_cohort(&config.source, job, &mut |progress| {
+        let mut cohort = match source::read_cohort(&config.source, job, &mut |progress| {
             tracing::info!(rows = progress.rows, "reading the cohort");
         }) {
             Ok(cohort) => cohort,
@@ -202,6 +208,10 @@ impl Current {
             Ok(gate) => gate,
             Err(refusal) => return Ok(Err(Stop::Refused(refusal.into()))),
         };
+        // After the fingerprint, which knows the cohort by its values as the source has them.
+        if let Err(error) = cohort.cohort.take_logarithms(&job.logarithms()) {
+            return Ok(Err(Stop::below_zero(error)));
+        }
         ledger.begin(&self.run, &fingerprint)?;
         let description = Description {
             patients,
@@ -223,15 +233,38 @@ impl Current {
         Ok(Answer::Moments { columns, summary })
     }
 
-    fn prepare(&mut self, moments: &[ColumnMoments], totals: Totals) -> Result<Answer, Stop> {
+    /// Histograms of the gridded columns; the gate joins their groups until none is small.
+    fn quantiles(&mut self) -> Result<Answer, Stop> {
+        let job = self.job()?;
+        let columns = self.admitted()?.cohort.cohort.columns();
+        let mut histograms = Vec::new();
+        for GriddedColumn { column, grid, .. } in job.gridded_columns() {
+            let Values::Numeric(values) = &columns[column].values else {
+                return Err(Stop::early());
+            };
+            histograms.push(match Histogram::of(values.view(), grid, 1) {
+                Ok(histogram) => ColumnHistogram {
+                    ends: histogram.groups().iter().map(|group| group.end).collect(),
+                    counts: histogram.groups().iter().map(|group| group.count).collect(),
+                },
+                Err(QuantileError::TooFew { .. }) => ColumnHistogram::default(),
+                Err(error) => return Err(Stop::numeric(error)),
+            });
+        }
+        Ok(Answer::Quantiles(histograms))
+    }
+
+    fn prepare(
+        &mut self,
+        moments: &[ColumnMoments],
+        quartiles: &[Quartiles],
+        totals: Totals,
+    ) -> Result<Answer, Stop> {
         let settings = self.unpsl()?;
-        let job = self
-            .job
-            .as_ref()
-            .map_err(|failure| Stop::Failed(failure.clone()))?;
+        let columns = self.job()?.standardised_columns();
         let admitted = self.admitted()?;
-        let standardisation = Standardisation::from_moments(&job.standardised_columns(), moments)
-            .map_err(Stop::numeric)?;
+        let standardisation =
+            Standardisation::from_moments(&columns, moments, quartiles).map_err(Stop::numeric)?;
         let matrix = standardisation
             .apply(&admitted.cohort.cohort)
             .map_err(Stop::numeric)?;
@@ -342,6 +375,12 @@ impl Current {
         }
     }
 
+    fn job(&self) -> Result<&Job, Stop> {
+        self.job
+            .as_ref()
+            .map_err(|failure| Stop::Failed(failure.clone()))
+    }
+
     fn admitted(&self) -> Result<&Admitted, Stop> {
         self.admitted.as_ref().ok_or_else(Stop::early)
     }
@@ -362,6 +401,15 @@ impl Stop {
             "KDR-STATE",
             "the site was started again and has lost this run; submit the job again".to_owned(),
         ))
+    }
+
+    fn below_zero(error: BelowZero) -> Self {
+        tracing::error!(patients = error.patients, "{error}");
+        Self::Unfit(vec![Problem {
+            column: error.column,
+            found: "a number below 0".to_owned(),
+            wanted: "0 or more, for its logarithm is taken".to_owned(),
+        }])
     }
 
     fn numeric(error: impl std::error::Error) -> Self {

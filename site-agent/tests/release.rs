@@ -370,6 +370,20 @@ fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
 }
 
 #[test]
+fn an_explanation_of_a_job_with_medians_tells_of_its_histograms() {
+    let robust = "kind = \"numeric\"\nrange = [0, 120]\nimpute = \"median\"\n";
+    let text = JOB.replacen("kind = \"numeric\"\n", robust, 1);
+    assert_ne!(text, JOB);
+    let job = Job::parse(&text).unwrap();
+    let explanation = Explanation::new(&sample("simulation.toml"), &job, "alice");
+    let kinds: Vec<&str> = explanation.messages.iter().map(|kind| kind.kind).collect();
+    assert_eq!(kinds[1..4], ["moments", "quantiles", "prepared"]);
+    let quantiles = &explanation.messages[2];
+    assert_eq!((quantiles.bytes, quantiles.times), (2 * 8 * 4096, 1));
+    assert!(quantiles.withheld.contains("joined"));
+}
+
+#[test]
 fn an_explanation_names_every_rule_that_refuses() {
     let text = JOB.replace(
         "round_limit = 50",

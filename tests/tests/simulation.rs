@@ -24,8 +24,8 @@ use privacy::{Allowed, CohortFacts, Gate, Policy, Released, Rules};
 use protocol::coordinator::{self, Record, Run};
 use protocol::job::{ConsensusMethod, Job};
 use protocol::message::{
-    Answer, ColumnMoments, Contribution, Description, Finished, PairCounts, Request, Round,
-    Summary, ToCoordinator, ToSite,
+    Answer, ColumnHistogram, ColumnMoments, Contribution, Description, Finished, PairCounts,
+    Request, Round, Summary, ToCoordinator, ToSite,
 };
 use protocol::name::{RunId, SiteName};
 use protocol::progress::Ending;
@@ -95,8 +95,10 @@ fn the_protocol_survives_loss_delay_repetition_reordering_and_restart() {
         };
         // Short deadlines make stragglers.
         let deadline = ["8", "20", "600"][random.random_range(0..3)];
-        let job = random_job(&mut random)
-            .replace("exchange_seconds = 600", &format!("exchange_seconds = {deadline}"));
+        let job = random_job(&mut random).replace(
+            "exchange_seconds = 600",
+            &format!("exchange_seconds = {deadline}"),
+        );
         let world = World::new(seed, faults, Planted::Nothing, job);
         let complaint = world.play();
         assert_eq!(complaint, None, "seed {seed}");
@@ -666,6 +668,14 @@ fn pretend(site: usize, request: &Request) -> Answer {
                 },
             }
         }
+        Request::Quantiles => Answer::Quantiles(
+            (0..FEATURES / 2)
+                .map(|_| ColumnHistogram {
+                    ends: vec![1000, 2000, 4096],
+                    counts: vec![20, 20, 20],
+                })
+                .collect(),
+        ),
         Request::Prepare { .. } => Answer::Prepared {
             second_moments: None,
         },
@@ -737,7 +747,16 @@ fn random_job(random: &mut impl Rng) -> String {
     let rounds = random.random_range(1..=60);
     let relaxation = [1.0, 1.3, 1.5, 1.8][random.random_range(0..4)];
     let tolerance = [1e-2, 1e-4, 1e-8][random.random_range(0..3)];
-    job(consensus, sites, sites_min, rounds, relaxation, tolerance)
+    let text = job(consensus, sites, sites_min, rounds, relaxation, tolerance);
+    if random.random_range(0..2) == 0 {
+        return text;
+    }
+    // Half of the features need quartiles, and so the run one more exchange.
+    (0..FEATURES / 2).fold(text, |text, feature| {
+        let plain = format!("name = \"x{feature}\"\nkind = \"numeric\"\n");
+        let robust = format!("{plain}range = [-4, 4]\nstandardise = \"robust\"\n");
+        text.replace(&plain, &robust)
+    })
 }
 
 fn job(

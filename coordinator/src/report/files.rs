@@ -46,6 +46,13 @@ struct SiteEntry<'r> {
     bytes_received: u64,
     rounds_missed: u32,
     evaluation: Vec<EvaluationEntry<'r>>,
+    missing: Vec<MissingEntry<'r>>,
+}
+
+#[derive(Serialize)]
+struct MissingEntry<'r> {
+    feature: &'r str,
+    share: f64,
 }
 
 #[derive(Serialize)]
@@ -146,6 +153,14 @@ fn site(site: &SiteResult) -> SiteEntry<'_> {
                 rule: &counts.rule,
                 neighbours: counts.neighbours,
                 confusion: counts.confusion.as_ref(),
+            })
+            .collect(),
+        missing: site
+            .missing
+            .iter()
+            .map(|missing| MissingEntry {
+                feature: &missing.feature,
+                share: missing.share,
             })
             .collect(),
     }

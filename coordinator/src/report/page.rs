@@ -5,6 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use protocol::job::Job;
 use protocol::progress::{Ending, RunResult};
 use protocol::scores::{self, Scores};
+use std::collections::{HashMap, HashSet};
 
 const STYLE: &str = "
 body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 900px; margin: 2em auto; padding: 0 1em; }
@@ -54,6 +55,7 @@ pub(super) fn html(result: &RunResult) -> Result<String, figures::FigureError> {
                      of W. A norm of 0 means that the feature was not selected.",
                 ))
                 (sites(result))
+                (missing(result))
                 (evaluation(result))
                 (figure(
                     "Objective by round",
@@ -125,6 +127,43 @@ fn sites(result: &RunResult) -> Markup {
             }
         }
     }
+}
+
+/// Features by sites; only features that some site misses values of.
+fn missing(result: &RunResult) -> Markup {
+    let mut features: Vec<&str> = Vec::new();
+    let mut seen: HashSet<&str> = HashSet::new();
+    let mut shares: HashMap<(&str, &str), f64> = HashMap::new();
+    for site in &result.sites {
+        for missing in &site.missing {
+            let feature = missing.feature.as_str();
+            if seen.insert(feature) {
+                features.push(feature);
+            }
+            shares.insert((site.name.as_str(), feature), missing.share);
+        }
+    }
+    html! {
+        @if !features.is_empty() {
+            h2 { "Missing values" }
+            p.note { "Percent of each site's patients without a value. Small counts are rounded." }
+            table {
+                tr { th { "feature" } @for site in &result.sites { th { (site.name) } } }
+                @for feature in features {
+                    tr {
+                        td { (feature) }
+                        @for site in &result.sites {
+                            td { (percent(shares.get(&(site.name.as_str(), feature)))) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn percent(share: Option<&f64>) -> String {
+    share.map_or("0".to_owned(), |share| format!("{:.1}", 100.0 * share))
 }
 
 fn evaluation(result: &RunResult) -> Markup {

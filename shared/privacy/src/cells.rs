@@ -55,6 +55,59 @@ pub(crate) fn withhold_sums(sums: &mut Sums, patients_min: u64, cell_min: u64) {
     }
 }
 
+/// Joins neighbouring groups of a histogram until each holds `cell_min` values; none is left of fewer
+/// than `present_min` values. A small count of missing values is rounded as in the sums, and the
+/// largest group takes up the difference.
+pub(crate) fn withhold_groups(
+    ends: &mut Vec<u32>,
+    counts: &mut Vec<u64>,
+    missing: u64,
+    present_min: u64,
+    cell_min: u64,
+) {
+    let present: u64 = counts.iter().sum();
+    if present < present_min.max(1) {
+        ends.clear();
+        counts.clear();
+        return;
+    }
+    let mut groups: Vec<(u32, u64)> = Vec::new();
+    let mut open = 0;
+    for (end, count) in ends.iter().zip(counts.iter()) {
+        open += count;
+        if open >= cell_min.max(1) {
+            groups.push((*end, open));
+            open = 0;
+        }
+    }
+    // What is left is too few for a group of its own.
+    if let (Some((end, count)), Some(reach)) = (groups.last_mut(), ends.last()) {
+        (*end, *count) = (*reach, *count + open);
+    }
+    if is_small(missing, cell_min) {
+        let mut cells = [present, missing];
+        adjust(&mut cells, cell_min);
+        move_largest(&mut groups, cells[0], present, cell_min);
+    }
+    (*ends, *counts) = groups.into_iter().unzip();
+}
+
+/// Brings the groups' total from `present` to `wanted` by the first of the largest groups, which is
+/// joined with a neighbour where it would become small.
+fn move_largest(groups: &mut Vec<(u32, u64)>, wanted: u64, present: u64, cell_min: u64) {
+    while let Some(largest) = (0..groups.len()).rev().max_by_key(|&index| groups[index].1) {
+        let count = groups[largest].1 + wanted;
+        if count >= present + cell_min || groups.len() == 1 {
+            groups[largest].1 = count.saturating_sub(present);
+            return;
+        }
+        // The group before ends where the next begins: without it, the next reaches down to it.
+        let lower = largest.min(groups.len() - 2);
+        let (_, joined) = groups.remove(lower);
+        groups[lower].1 += joined;
+    }
+}
+
 /// Rounds small cells to 0 or `minimum`. The sum of the cells stays, and is at least `minimum`.
 fn adjust(cells: &mut [u64], minimum: u64) {
     // The first of the largest cells.

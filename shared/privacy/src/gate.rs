@@ -23,6 +23,8 @@ pub enum Content<'message> {
         /// One a feature.
         columns: Vec<Column<'message>>,
     },
+    /// Histograms of features, each over the values present in the whole cohort.
+    Histograms(Vec<Histogram<'message>>),
     /// Second moments X'X (d x d) of the patients.
     SecondMoments,
     /// One round's local update of a model, fitted to the whole cohort.
@@ -63,6 +65,14 @@ pub enum Column<'message> {
     },
 }
 
+/// A histogram of one feature: group i reaches from where the one before ends up to `ends[i]`.
+pub struct Histogram<'message> {
+    /// Where each group ends, ascending.
+    pub ends: &'message mut Vec<u32>,
+    /// Values in each.
+    pub counts: &'message mut Vec<u64>,
+}
+
 /// An admitted job on an admitted cohort: the only maker of [`Released`] messages that carry
 /// anything of it.
 pub struct Gate {
@@ -95,6 +105,8 @@ impl Gate {
     /// count of the same feature taking up the difference, so that counts still add up to the
     /// cohort; sums over fewer than `patients_min` values are left out, as if all were missing.
     /// Withheld in an evaluation means that the whole table is left out.
+    /// Withheld in a histogram means that a group of fewer is joined with the next; its total follows
+    /// the moments, so that it does not tell how many values are missing.
     ///
     /// # Errors
     /// A [`Refusal`] that names the rule.
@@ -106,6 +118,11 @@ impl Gate {
                 self.same_cohort(patients, &[])?;
                 for column in columns {
                     self.withhold(column)?;
+                }
+            }
+            Content::Histograms(histograms) => {
+                for histogram in histograms {
+                    self.withhold_histogram(histogram)?;
                 }
             }
             Content::SecondMoments => self.second_moments()?,
@@ -179,6 +196,23 @@ impl Gate {
                 (*sum_squares, *missing) = (sums.sum_squares, sums.missing);
             }
         }
+        Ok(())
+    }
+
+    fn withhold_histogram(&self, histogram: Histogram<'_>) -> Result<(), Refusal> {
+        let rules = self.policy.rules();
+        let Histogram { ends, counts } = histogram;
+        let present = counts
+            .iter()
+            .try_fold(0_u64, |sum, count| sum.checked_add(*count));
+        let missing = present.and_then(|present| self.patients.checked_sub(present));
+        let ascend = ends.is_sorted_by(|before, end| before < end);
+        let (Some(missing), true) = (missing, ascend && ends.len() == counts.len()) else {
+            let text = "a histogram does not fit the admitted cohort";
+            return Err(Refusal::new("cell_min", text.to_owned()));
+        };
+        let present_min = rules.patients_min.max(rules.cell_min);
+        cells::withhold_groups(ends, counts, missing, present_min, rules.cell_min);
         Ok(())
     }
 

@@ -17,6 +17,6 @@ mod released;
 
 pub use admission::{Admission, CohortFacts, JobFacts, Refusal};
 pub use fingerprint::{Fingerprint, FingerprintError, FingerprintKey};
-pub use gate::{Column, Content, Gate};
+pub use gate::{Column, Content, Gate, Histogram};
 pub use policy::{Allowed, InvalidRule, Policy, Rules};
 pub use released::{Disclosure, Notice, Released};

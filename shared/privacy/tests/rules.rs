@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)] // functions that tests share
 
 use privacy::{
-    Allowed, CohortFacts, Column, Content, Disclosure, Fingerprint, FingerprintKey, Gate, JobFacts,
-    Notice, Policy, Refusal, Released, Rules,
+    Allowed, CohortFacts, Column, Content, Disclosure, Fingerprint, FingerprintKey, Gate,
+    Histogram, JobFacts, Notice, Policy, Refusal, Released, Rules,
 };
 use proptest::prelude::*;
 
@@ -24,6 +24,10 @@ enum Message {
         patients: u64,
         counts: Vec<u64>,
         missing: u64,
+    },
+    Histogram {
+        ends: Vec<u32>,
+        counts: Vec<u64>,
     },
     SecondMoments,
     Update,
@@ -71,6 +75,9 @@ impl Disclosure for Message {
                 patients: *patients,
                 columns: vec![Column::Categorical { counts, missing }],
             },
+            Self::Histogram { ends, counts } => {
+                Content::Histograms(vec![Histogram { ends, counts }])
+            }
             Self::SecondMoments => Content::SecondMoments,
             Self::Update => Content::LocalUpdate,
             Self::Tables(tables) => Content::Tables(tables.iter_mut().collect()),
@@ -651,5 +658,76 @@ proptest! {
             let filled = told.abs_diff(count) as f64;
             prop_assert!(moved <= 0.5 * filled / told as f64 + 1e-9, "moved by {}", moved);
         }
+    }
+}
+
+/// A histogram with one cell a count.
+fn histogram(counts: &[u64]) -> Message {
+    Message::Histogram {
+        ends: (1..).take(counts.len()).collect(),
+        counts: counts.to_vec(),
+    }
+}
+
+#[test]
+fn small_groups_of_a_histogram_are_joined_and_few_values_are_left_out() {
+    let told = |ends: &[u32], counts: &[u64]| Message::Histogram {
+        ends: ends.to_vec(),
+        counts: counts.to_vec(),
+    };
+    // The last three are too few for a group of their own.
+    let whole = released(40, histogram(&[4, 7, 12, 0, 14, 3]));
+    assert_eq!(whole, told(&[2, 3, 6], &[11, 12, 17]));
+    // 3 of 40 are missing: they count as present, as in the moments.
+    let few_missing = released(40, histogram(&[10, 10, 17]));
+    assert_eq!(few_missing, told(&[1, 2, 3], &[10, 10, 20]));
+    // 7 of 27 are missing: they count as 10, and the groups of 10 cannot give 3 and stay apart.
+    let more_missing = released(27, histogram(&[10, 10]));
+    assert_eq!(more_missing, told(&[2], &[17]));
+    assert_eq!(released(40, histogram(&[9])), told(&[], &[]));
+}
+
+#[test]
+fn a_histogram_that_is_not_of_the_cohort_is_refused() {
+    for message in [
+        histogram(&[30, 11]),
+        Message::Histogram {
+            ends: vec![2, 2],
+            counts: vec![20, 20],
+        },
+        Message::Histogram {
+            ends: vec![2],
+            counts: vec![20, 20],
+        },
+    ] {
+        assert!(gate(40).release(message).is_err());
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_released_histogram_tells_of_no_few_patients_and_agrees_with_the_moments(
+        counts in proptest::collection::vec(0..25_u64, 1..40), missing in 0..40_u64,
+    ) {
+        let present: u64 = counts.iter().sum();
+        let patients = present + missing;
+        // Both classes must be large enough for the cohort to be admitted.
+        prop_assume!(patients >= 30);
+        let cells = u32::try_from(counts.len()).unwrap();
+        let message = released(patients, histogram(&counts));
+        let Message::Histogram { ends, counts } = message else { panic!() };
+        // Not whole, so that the sums are of no two values.
+        let moments = Message::Numeric {
+            patients,
+            count: present,
+            sum: 0.3 * present as f64,
+            sum_squares: present as f64,
+            missing,
+        };
+        let Message::Numeric { count, .. } = released(patients, moments) else { panic!() };
+        prop_assert_eq!(counts.iter().sum::<u64>(), count);
+        prop_assert!(counts.iter().all(|count| *count >= 10));
+        prop_assert!(ends.is_sorted_by(|before, end| before < end));
+        prop_assert!(ends.last().is_none_or(|last| *last == cells));
     }
 }

@@ -18,6 +18,10 @@ pub const CLASSES_MAX: usize = 100;
 pub const EVALUATIONS_MAX: usize = 16;
 /// Rows of a metric: features, and a row for each level of a categorical one.
 pub const METRIC_ROWS_MAX: usize = 1 << 20;
+/// Features whose missing share a result tells of one site.
+pub const MISSING_SHARES_MAX: usize = 1_000;
+/// Groups of one histogram.
+pub const GROUPS_MAX: usize = LEVELS_MAX;
 /// Notes of a result.
 pub const NOTES_MAX: usize = 1_000;
 /// Entries of one matrix on the wire (512 MiB of f64).

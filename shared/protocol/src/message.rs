@@ -8,6 +8,7 @@ use crate::name::RunId;
 use ndarray::Array2;
 use privacy::{Column, Content, Disclosure, Notice};
 pub use similarity::moments::ColumnMoments;
+pub use similarity::quantile::Quartiles;
 pub use similarity::unpsl::{PairCounts, SecondMoments, Summary, Totals};
 
 /// From coordinator to site.
@@ -69,10 +70,14 @@ pub enum Request {
     Describe,
     /// Pooled moments: the site's own, before standardisation.
     Moments,
+    /// Histograms of the job's gridded columns, for their pooled quartiles.
+    Quantiles,
     /// Standardise with the pooled moments and make ready for rounds.
     Prepare {
         /// Pooled moments of every feature, in the job's order.
         moments: Vec<ColumnMoments>,
+        /// Pooled quartiles of every gridded column, in the job's order.
+        quartiles: Vec<Quartiles>,
         /// Sums over all sites, that weights are taken from.
         totals: Totals,
     },
@@ -125,6 +130,8 @@ pub enum Answer {
         /// Patients and pairs.
         summary: Summary,
     },
+    /// The site's histograms, one a gridded column, in the job's order.
+    Quantiles(Vec<ColumnHistogram>),
     /// Ready; with second moments of the standardised patients where correlation is pooled.
     Prepared {
         /// The site's own, or none.
@@ -136,6 +143,16 @@ pub enum Answer {
     Contribution(Contribution),
     /// The last word of the site.
     Finished(Finished),
+}
+
+/// Values of one column by groups of neighbouring cells of its grid; without groups where too few
+/// patients have a value.
+#[derive(Clone, Default, PartialEq)]
+pub struct ColumnHistogram {
+    /// The cell after the last of each group, ascending; the first group begins at cell 0.
+    pub ends: Vec<u32>,
+    /// Values in each group.
+    pub counts: Vec<u64>,
 }
 
 /// What a site contributes in a round.
@@ -217,6 +234,7 @@ impl Disclosure for Answer {
             Self::Refused(_) => "refusal",
             Self::Failed(_) => "failure",
             Self::Moments { .. } => "moments",
+            Self::Quantiles(_) => "quantiles",
             Self::Prepared { .. } => "prepared",
             Self::Correlated => "correlated",
             Self::Contribution(_) => "contribution",
@@ -231,6 +249,10 @@ impl Disclosure for Answer {
             Self::Unfit(problems) => format!("{} problems", problems.len()),
             Self::Refused(_) | Self::Failed(_) => "1 text".to_owned(),
             Self::Moments { columns, .. } => format!("{} features", columns.len()),
+            Self::Quantiles(histograms) => {
+                let groups: usize = histograms.iter().map(|one| one.counts.len()).sum();
+                format!("{} features, {groups} groups", histograms.len())
+            }
             Self::Prepared { second_moments } => second_moments
                 .as_ref()
                 .map_or("empty".to_owned(), |own| matrix(&own.products)),
@@ -256,6 +278,9 @@ impl Disclosure for Answer {
                 patients: summary.patients,
                 columns: columns.iter_mut().map(disclosed).collect(),
             },
+            Self::Quantiles(histograms) => {
+                Content::Histograms(histograms.iter_mut().map(histogram).collect())
+            }
             Self::Prepared { second_moments } => match second_moments {
                 Some(_) => Content::SecondMoments,
                 None => Content::Notice,
@@ -309,6 +334,24 @@ fn disclosed(moments: &mut ColumnMoments) -> Column<'_> {
             missing,
         },
         ColumnMoments::Categorical { counts, missing } => Column::Categorical { counts, missing },
+    }
+}
+
+/// A histogram as the release rules see it.
+fn histogram(histogram: &mut ColumnHistogram) -> privacy::Histogram<'_> {
+    privacy::Histogram {
+        ends: &mut histogram.ends,
+        counts: &mut histogram.counts,
+    }
+}
+
+impl std::fmt::Debug for ColumnHistogram {
+    /// Its size only: numbers of a site do not belong in a log.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("ColumnHistogram")
+            .field("groups", &self.counts.len())
+            .finish_non_exhaustive()
     }
 }
 

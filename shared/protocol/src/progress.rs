@@ -100,16 +100,28 @@ pub struct SiteResult {
     pub rounds_missed: u32,
     /// Its evaluation counts.
     pub evaluation: Vec<EvaluationCounts>,
+    /// Features with missing values here, by its released counts; at most
+    /// [`MISSING_SHARES_MAX`](crate::limits::MISSING_SHARES_MAX), those that miss most.
+    pub missing: Vec<MissingShare>,
+}
+
+/// How much of a feature a site misses.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MissingShare {
+    /// The feature.
+    pub feature: String,
+    /// Missing values over patients, above 0, at most 1.
+    pub share: f64,
 }
 
 /// One row of the metric W.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeatureResult {
-    /// The row's name: the feature, or feature=level.
+    /// The row's name: the feature, feature=level, or feature=missing.
     pub name: String,
-    /// Mean that standardisation subtracted.
+    /// Mean, or median where robust, that standardisation subtracted; of logarithms where they are taken.
     pub mean: f64,
-    /// Standard deviation that standardisation divided by.
+    /// Standard deviation, or interquartile range as one where robust, that it divided by.
     pub scale: f64,
     /// Share of patients, over all sites, whose value is missing.
     pub missing_share: f64,

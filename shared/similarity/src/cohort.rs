@@ -111,6 +111,33 @@ impl Cohort {
         Ok(Self { columns, outcome })
     }
 
+    /// Replaces every value x of the marked numeric columns by ln(1 + x); missing values stay so.
+    /// One mark a column.
+    ///
+    /// # Errors
+    /// [`BelowZero`] where one of them holds a number below 0; nothing is replaced then.
+    pub fn take_logarithms(&mut self, marked: &[bool]) -> Result<(), BelowZero> {
+        let columns = self.columns.iter().zip(marked);
+        for (column, _) in columns.filter(|(_, marked)| **marked) {
+            if let Values::Numeric(values) = &column.values {
+                let patients = values.iter().filter(|value| **value < 0.0).count();
+                if patients > 0 {
+                    return Err(BelowZero {
+                        column: column.name.clone(),
+                        patients,
+                    });
+                }
+            }
+        }
+        let columns = self.columns.iter_mut().zip(marked);
+        for (column, _) in columns.filter(|(_, marked)| **marked) {
+            if let Values::Numeric(values) = &mut column.values {
+                values.mapv_inplace(f64::ln_1p);
+            }
+        }
+        Ok(())
+    }
+
     /// Number of patients.
     #[must_use]
     pub fn patients(&self) -> usize {
@@ -140,6 +167,16 @@ pub struct LengthMismatch {
     pub found: usize,
     /// The outcome's length.
     pub wanted: usize,
+}
+
+/// A number below 0 has no logarithm. How many there are is for the people at the site only.
+#[derive(Debug, thiserror::Error)]
+#[error("column {column} holds numbers below 0; wanted 0 or more, for its logarithm is taken")]
+pub struct BelowZero {
+    /// The column's name.
+    pub column: String,
+    /// Patients with such a number.
+    pub patients: usize,
 }
 
 impl std::fmt::Debug for Cohort {

@@ -79,6 +79,18 @@ impl Grid {
         }
     }
 
+    /// Number of cells.
+    #[must_use]
+    pub fn cells(&self) -> u32 {
+        self.cells
+    }
+
+    /// Width of one cell: nothing finer is known of a quantile.
+    #[must_use]
+    pub fn cell_width(&self) -> f64 {
+        (self.high - self.low) / f64::from(self.cells)
+    }
+
     /// The value at the start of cell `index`; of index `cells`, the grid's end.
     fn edge(&self, index: f64) -> f64 {
         self.low + (self.high - self.low) * (index / f64::from(self.cells))

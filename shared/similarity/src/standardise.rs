@@ -1,16 +1,19 @@
 //! From typed columns to the standardised matrix X, by pooled moments.
 //!
-//! Missing values are imputed first (mean of a numeric column, most frequent level of a categorical
-//! one), and the imputed matrix is then scaled by the pooled mean and the pooled population standard
-//! deviation, so that the stacked matrices of all sites have mean 0 and variance 1 in every row of W.
+//! Missing values are imputed first (mean or median of a numeric column, most frequent level of a
+//! categorical one), and the imputed matrix is then scaled by the pooled mean and the pooled
+//! population standard deviation, so that the stacked matrices of all sites have mean 0 and variance 1
+//! in every row of W. A robust row takes the pooled median and interquartile range of the values
+//! present instead, which a few extreme values do not move.
 
+mod candidate;
+
+use candidate::{Candidate, candidates};
 use ndarray::{Array1, Array2};
 
 use crate::cohort::{Cohort, MISSING_LEVEL, Values};
 use crate::moments::ColumnMoments;
-
-/// A row is constant where its variance is this small beside its mean square: rounding alone.
-const CONSTANT_VARIANCE_RATIO: f64 = 1e-13;
+use crate::quantile::Quartiles;
 
 /// What a job says of one column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +22,49 @@ pub struct Feature {
     pub name: String,
     /// The column's kind.
     pub kind: FeatureKind,
+    /// What the job wants done with its values.
+    pub treatment: Treatment,
+}
+
+/// What is done with the values of a column.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Treatment {
+    /// What stands for a missing value.
+    pub impute: Impute,
+    /// What a numeric column is scaled by.
+    pub scale: Scale,
+}
+
+/// What stands for a missing value. A missing level is always the most frequent one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Impute {
+    /// The pooled mean.
+    #[default]
+    Mean,
+    /// The pooled median.
+    Median,
+    /// The pooled mean, and one more row that is 1 where the value is missing, else 0.
+    Indicator,
+}
+
+/// What a numeric column is scaled by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// Pooled mean and standard deviation.
+    #[default]
+    Moments,
+    /// Pooled median, and the interquartile range as a standard deviation ([`Quartiles::scale`]).
+    /// Where the lower quartile equals the upper one, the pooled standard deviation.
+    Robust,
+}
+
+impl Feature {
+    /// True where the standardisation needs the column's pooled quartiles.
+    #[must_use]
+    pub fn needs_quartiles(&self) -> bool {
+        self.kind == FeatureKind::Numeric
+            && (self.treatment.impute == Impute::Median || self.treatment.scale == Scale::Robust)
+    }
 }
 
 /// Kind of a column.
@@ -40,6 +86,8 @@ pub enum Transform {
     Identity,
     /// 1 where the patient has this level, else 0.
     Level(u32),
+    /// 1 where the value is missing, else 0.
+    Missing,
 }
 
 /// One row of the similarity metric W, which is one column of the standardised matrix X.
@@ -72,6 +120,14 @@ pub enum StandardiseError {
         /// Columns with moments.
         found: usize,
         /// Columns described.
+        wanted: usize,
+    },
+    /// Every feature that needs quartiles must have them.
+    #[error("found quartiles of {found} columns, wanted {wanted}")]
+    QuartilesMismatch {
+        /// Columns with quartiles.
+        found: usize,
+        /// Columns that need them.
         wanted: usize,
     },
     /// The moments or the values are of another kind, or have other levels, than the feature.
@@ -143,7 +199,7 @@ impl MatrixRow {
         })
     }
 
-    /// The row's name: the column's, or `column=level`.
+    /// The row's name: the column's, `column=level`, or `column=missing`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -175,16 +231,19 @@ impl MatrixRow {
 /// The numbers of a [`MatrixRow`], in the unit of the transformed value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scaling {
-    /// Pooled mean after imputation.
+    /// Pooled mean after imputation; of a robust row the pooled median.
     pub mean: f64,
-    /// Pooled population standard deviation after imputation; positive.
+    /// Pooled population standard deviation after imputation; of a robust row the pooled
+    /// interquartile range as a standard deviation. Positive.
     pub scale: f64,
     /// What stands for a missing value.
     pub imputed: f64,
 }
 
 impl Standardisation {
-    /// Builds the rows from the merged moments of all columns, in the features' order.
+    /// Builds the rows from the merged moments of all columns, in the features' order, and the
+    /// pooled quartiles of the features that need them ([`Feature::needs_quartiles`]), in the same
+    /// order.
     ///
     /// Constant rows (also a column without any value, and a level that nobody or everybody has) are
     /// dropped and named in [`Self::dropped`].
@@ -194,6 +253,7 @@ impl Standardisation {
     pub fn from_moments(
         features: &[Feature],
         moments: &[ColumnMoments],
+        quartiles: &[Quartiles],
     ) -> Result<Self, StandardiseError> {
         if features.len() != moments.len() {
             return Err(StandardiseError::ColumnsMismatch {
@@ -201,9 +261,21 @@ impl Standardisation {
                 wanted: features.len(),
             });
         }
+        let wanted = features.iter().filter(|one| one.needs_quartiles()).count();
+        if quartiles.len() != wanted {
+            return Err(StandardiseError::QuartilesMismatch {
+                found: quartiles.len(),
+                wanted,
+            });
+        }
+        let mut quartiles = quartiles.iter();
         let (mut rows, mut dropped) = (Vec::new(), Vec::new());
         for (column, (feature, moments)) in features.iter().zip(moments).enumerate() {
-            for candidate in candidates(feature, moments)? {
+            let own = match feature.needs_quartiles() {
+                true => quartiles.next(),
+                false => None,
+            };
+            for candidate in candidates(feature, moments, own)? {
                 let Candidate {
                     name,
                     transform,
@@ -288,104 +360,16 @@ impl Standardisation {
     }
 }
 
-/// A row before it is known to vary.
-struct Candidate {
-    name: String,
-    transform: Transform,
-    scaling: Scaling,
-    varies: bool,
-}
-
-fn candidates(
-    feature: &Feature,
-    moments: &ColumnMoments,
-) -> Result<Vec<Candidate>, StandardiseError> {
-    match (&feature.kind, moments) {
-        (
-            FeatureKind::Numeric,
-            &ColumnMoments::Numeric {
-                count,
-                sum,
-                sum_squares,
-                missing,
-            },
-        ) => {
-            if !(sum.is_finite() && sum_squares.is_finite()) {
-                return Err(StandardiseError::Unusable {
-                    row: feature.name.clone(),
-                    field: "sum",
-                });
-            }
-            Ok(vec![numeric_candidate(
-                &feature.name,
-                count,
-                sum,
-                sum_squares,
-                missing,
-            )])
-        }
-        (FeatureKind::Categorical { levels }, ColumnMoments::Categorical { counts, missing })
-            if levels.len() == counts.len() =>
-        {
-            Ok(level_candidates(&feature.name, levels, counts, *missing))
-        }
-        _ => Err(StandardiseError::KindMismatch {
-            column: feature.name.clone(),
-        }),
-    }
-}
-
-fn numeric_candidate(
-    name: &str,
-    count: u64,
-    sum: f64,
-    sum_squares: f64,
-    missing: u64,
-) -> Candidate {
-    let observed = count.max(1) as f64;
-    let mean = sum / observed;
-    let mean_square = sum_squares / observed;
-    let variance = mean_square - mean * mean;
-    // imputed values lie at the mean: they leave it where it is and shrink the variance
-    let share_observed = count as f64 / (count + missing).max(1) as f64;
-    Candidate {
-        name: name.to_owned(),
-        transform: Transform::Identity,
-        scaling: Scaling {
-            mean,
-            scale: (variance * share_observed).sqrt(),
-            imputed: mean,
-        },
-        varies: variance > CONSTANT_VARIANCE_RATIO * mean_square,
-    }
-}
-
-fn level_candidates(name: &str, levels: &[String], counts: &[u64], missing: u64) -> Vec<Candidate> {
-    let patients = (counts.iter().sum::<u64>() + missing).max(1) as f64;
-    // the first of equally frequent levels, so that every reader picks the same one
-    let mode = (0..counts.len()).rev().max_by_key(|&level| counts[level]);
-    let row = |(level, label): (usize, &String)| {
-        let imputed = if Some(level) == mode { 1.0 } else { 0.0 };
-        let mean = (counts[level] as f64 + imputed * missing as f64) / patients;
-        let variance = mean * (1.0 - mean);
-        Candidate {
-            name: format!("{name}={label}"),
-            transform: Transform::Level(level as u32),
-            scaling: Scaling {
-                mean,
-                scale: variance.sqrt(),
-                imputed,
-            },
-            varies: variance > 0.0,
-        }
-    };
-    levels.iter().enumerate().map(row).collect()
-}
-
 /// The transformed values of a column, NaN where missing; `None` where the kind does not fit.
 fn transformed(row: &MatrixRow, values: &Values) -> Option<Array1<f64>> {
     match (row.transform, values) {
         (Transform::Identity, Values::Numeric(values)) => Some(values.clone()),
+        (Transform::Missing, Values::Numeric(values)) => {
+            Some(values.mapv(|value| f64::from(u8::from(value.is_nan()))))
+        }
+        (Transform::Missing, Values::Categorical { codes, .. }) => {
+            Some(codes.mapv(|code| f64::from(u8::from(code == MISSING_LEVEL))))
+        }
         (Transform::Level(level), Values::Categorical { codes, levels })
             if (level as usize) < levels.len() =>
         {
@@ -411,14 +395,17 @@ mod tests {
             Feature {
                 name: "age".into(),
                 kind: FeatureKind::Numeric,
+                treatment: Treatment::default(),
             },
             Feature {
                 name: "same".into(),
                 kind: FeatureKind::Numeric,
+                treatment: Treatment::default(),
             },
             Feature {
                 name: "cp".into(),
                 kind: FeatureKind::Categorical { levels },
+                treatment: Treatment::default(),
             },
         ]
     }
@@ -453,7 +440,7 @@ mod tests {
         }
         (
             vec![north, south],
-            Standardisation::from_moments(&features(), &moments).unwrap(),
+            Standardisation::from_moments(&features(), &moments, &[]).unwrap(),
         )
     }
 
@@ -532,7 +519,7 @@ mod tests {
             sum_squares: 0.03,
             missing: 0,
         }];
-        let refused = Standardisation::from_moments(&features()[..1], &constant);
+        let refused = Standardisation::from_moments(&features()[..1], &constant, &[]);
         assert_eq!(refused, Err(StandardiseError::NothingVaries { dropped: 1 }));
     }
 }

@@ -9,7 +9,7 @@ use similarity::evaluate::{NeighbourRule, RightCounts, neighbours_within, vote};
 use similarity::moments::ColumnMoments;
 use similarity::prox::row_norms;
 use similarity::seed::Seed;
-use similarity::standardise::{Feature, FeatureKind, Standardisation};
+use similarity::standardise::{Feature, FeatureKind, Standardisation, Treatment};
 use similarity::synthetic::{CohortSettings, cohorts};
 use similarity::unpsl::{
     Labels, PooledLimits, Settings, SiteObjective, Threshold, Totals, minimise_pooled, objective,
@@ -28,6 +28,7 @@ fn features(cohort: &Cohort) -> Vec<Feature> {
         .map(|c| Feature {
             name: c.name.clone(),
             kind: kind(&c.values),
+            treatment: Treatment::default(),
         })
         .collect()
 }
@@ -42,7 +43,8 @@ fn standardise(sites: &[Cohort]) -> (Standardisation, Vec<Array2<f64>>) {
             mine.merge(&other).unwrap();
         }
     }
-    let standardisation = Standardisation::from_moments(&features(&sites[0]), &moments).unwrap();
+    let standardisation =
+        Standardisation::from_moments(&features(&sites[0]), &moments, &[]).unwrap();
     let matrices = sites
         .iter()
         .map(|site| standardisation.apply(site).unwrap())

@@ -13,7 +13,9 @@ use proptest::prelude::*;
 use prost::Message;
 use protocol::message::*;
 use protocol::name::RunId;
-use protocol::progress::{Ending, FeatureResult, Progress, RoundRow, RunResult, SiteResult};
+use protocol::progress::{
+    Ending, FeatureResult, MissingShare, Progress, RoundRow, RunResult, SiteResult,
+};
 use std::path::Path;
 
 fn run() -> RunId {
@@ -76,6 +78,12 @@ const PAIRS: PairCounts = PairCounts {
     dissimilar: 10,
 };
 
+const QUARTILES: Quartiles = Quartiles {
+    lower: 1.0,
+    median: 2.0,
+    upper: 4.0,
+};
+
 fn evaluation() -> EvaluationCounts {
     EvaluationCounts {
         rule: "distance".to_owned(),
@@ -117,9 +125,19 @@ fn to_site_samples() -> Vec<(&'static str, ToSite)> {
             "prepare",
             ask(Request::Prepare {
                 moments: columns(),
+                quartiles: Vec::new(),
                 totals,
             }),
         ),
+        (
+            "prepare_with_quartiles",
+            ask(Request::Prepare {
+                moments: columns(),
+                quartiles: vec![QUARTILES],
+                totals,
+            }),
+        ),
+        ("quantiles", ask(Request::Quantiles)),
         (
             "correlate",
             ask(Request::Correlate {
@@ -193,6 +211,16 @@ fn to_coordinator_samples() -> Vec<(&'static str, ToCoordinator<Answer>)> {
                     pairs: PAIRS,
                 },
             },
+        ),
+        (
+            "own_quantiles",
+            Answer::Quantiles(vec![
+                ColumnHistogram {
+                    ends: vec![300, 4096],
+                    counts: vec![290, 13],
+                },
+                ColumnHistogram::default(),
+            ]),
         ),
         (
             "prepared",
@@ -276,6 +304,10 @@ fn result_sample() -> RunResult {
             bytes_received: 2000,
             rounds_missed: 1,
             evaluation: vec![evaluation()],
+            missing: vec![MissingShare {
+                feature: "chol".to_owned(),
+                share: 0.25,
+            }],
         }],
         features: vec![FeatureResult {
             name: "cp=4".to_owned(),
@@ -389,15 +421,25 @@ fn requests() -> impl Strategy<Value = Request> {
             sites,
         }
     };
+    let quartiles = || proptest::collection::vec((number(), number(), number()), 0..9);
+    let quartile = |(lower, median, upper)| Quartiles {
+        lower,
+        median,
+        upper,
+    };
     prop_oneof![
         Just(Request::Describe),
         Just(Request::Moments),
-        (moments(), any::<(u64, u64, u64, u64)>()).prop_map(move |(moments, four)| {
-            Request::Prepare {
-                moments,
-                totals: totals(four),
+        Just(Request::Quantiles),
+        (moments(), quartiles(), any::<(u64, u64, u64, u64)>()).prop_map(
+            move |(moments, quartiles, four)| {
+                Request::Prepare {
+                    moments,
+                    quartiles: quartiles.into_iter().map(quartile).collect(),
+                    totals: totals(four),
+                }
             }
-        }),
+        ),
         (any::<u64>(), number(), 1..30_usize).prop_map(|(patients, one, d)| Request::Correlate {
             second_moments: SecondMoments {
                 patients,
@@ -432,6 +474,18 @@ proptest! {
     fn every_job_survives_the_way(job in ".{0,300}", seed in any::<u64>()) {
         let message = ToSite::Begin { run: run(), job, seed, operator: "east".to_owned() };
         prop_assert_eq!(decode_to_site(&site_frames(message.clone())).unwrap(), message);
+    }
+
+    #[test]
+    fn all_histograms_survive_the_way(
+        groups in proptest::collection::vec(proptest::collection::vec(any::<(u32, u64)>(), 0..40), 0..20),
+    ) {
+        let histogram = |groups: Vec<(u32, u64)>| {
+            let (ends, counts) = groups.into_iter().unzip();
+            ColumnHistogram { ends, counts }
+        };
+        let message = reply(Answer::Quantiles(groups.into_iter().map(histogram).collect()));
+        prop_assert!(decode_to_coordinator(&coordinator_frames(message.clone())).unwrap() == message);
     }
 
     #[test]

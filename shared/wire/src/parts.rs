@@ -12,7 +12,7 @@ use prost::Message;
 use protocol::limits::{
     FEATURES_MAX, MATRIX_ENTRIES_MAX, METRIC_ROWS_MAX, NOTES_MAX, ROUNDS_MAX, SITES_MAX,
 };
-use protocol::message::{ColumnMoments, SecondMoments};
+use protocol::message::{ColumnHistogram, ColumnMoments, SecondMoments};
 use std::iter::Peekable;
 use std::vec::IntoIter;
 
@@ -40,6 +40,7 @@ pub(crate) struct RowCounts {
 pub(crate) struct Declared {
     pub(crate) matrices: Vec<pb::MatrixShape>,
     pub(crate) columns: u32,
+    pub(crate) histograms: u32,
     pub(crate) rows: RowCounts,
 }
 
@@ -102,6 +103,7 @@ pub(crate) struct OutgoingParts {
     matrix_index: u32,
     entries_sent: usize,
     columns: Peekable<IntoIter<pb::ColumnMoments>>,
+    histograms: Peekable<IntoIter<pb::Histogram>>,
     rows: OutgoingRows,
 }
 
@@ -128,6 +130,25 @@ impl OutgoingParts {
         Self::new(Vec::new(), columns, pb::RowsChunk::default())
     }
 
+    pub(crate) fn histograms(histograms: Vec<ColumnHistogram>) -> Self {
+        let histograms: Vec<_> = histograms
+            .into_iter()
+            .map(values::histogram_to_proto)
+            .collect();
+        Self {
+            histograms: histograms.into_iter().peekable(),
+            ..Self::none()
+        }
+    }
+
+    /// The same with one matrix, if any, before the lists.
+    pub(crate) fn with_matrix(self, matrix: Option<Array2<f64>>) -> Self {
+        Self {
+            matrix: matrix.map(row_major),
+            ..self
+        }
+    }
+
     pub(crate) fn result(metric: Option<Array2<f64>>, rows: pb::RowsChunk) -> Self {
         Self::new(metric.into_iter().collect(), Vec::new(), rows)
     }
@@ -144,6 +165,7 @@ impl OutgoingParts {
             matrix_index: 0,
             entries_sent: 0,
             columns: columns.into_iter().peekable(),
+            histograms: Vec::new().into_iter().peekable(),
             rows: OutgoingRows {
                 rounds: rows.rounds.into_iter().peekable(),
                 sites: rows.sites.into_iter().peekable(),
@@ -183,6 +205,10 @@ impl Iterator for OutgoingParts {
         let columns = take(&mut self.columns, &mut bytes_left, Message::encoded_len);
         if !columns.is_empty() {
             return Some(Part::Columns(pb::ColumnsChunk { columns }));
+        }
+        let histograms = take(&mut self.histograms, &mut bytes_left, Message::encoded_len);
+        if !histograms.is_empty() {
+            return Some(Part::Histograms(pb::HistogramsChunk { histograms }));
         }
         let rows = pb::RowsChunk {
             rounds: take(&mut self.rows.rounds, &mut bytes_left, Message::encoded_len),
@@ -237,6 +263,8 @@ pub(crate) struct IncomingParts {
     matrices_complete: usize,
     columns: Vec<ColumnMoments>,
     columns_wanted: usize,
+    histograms: Vec<ColumnHistogram>,
+    histograms_wanted: usize,
     rows: pb::RowsChunk,
     rows_wanted: RowCounts,
 }
@@ -252,7 +280,9 @@ impl IncomingParts {
     /// Makes ready for what a message declared; allocates nothing yet.
     pub(crate) fn new(declared: Declared) -> Result<Self, WireError> {
         let columns = declared.columns as usize;
+        let histograms = declared.histograms as usize;
         let rows = declared.rows;
+        values::at_most("histograms", histograms, FEATURES_MAX)?;
         values::at_most("moments", columns, FEATURES_MAX)?;
         values::at_most("rounds", rows.rounds, ROUNDS_MAX as usize)?;
         values::at_most("sites", rows.sites, SITES_MAX)?;
@@ -265,6 +295,8 @@ impl IncomingParts {
             matrices_complete: 0,
             columns: Vec::new(),
             columns_wanted: columns,
+            histograms: Vec::new(),
+            histograms_wanted: histograms,
             rows: pb::RowsChunk::default(),
             rows_wanted: rows,
         })
@@ -274,6 +306,7 @@ impl IncomingParts {
         match part {
             Part::Matrix(chunk) => self.push_chunk(&chunk),
             Part::Columns(chunk) => self.push_columns(chunk),
+            Part::Histograms(chunk) => self.push_histograms(chunk),
             Part::Rows(chunk) => self.push_rows(chunk),
         }
     }
@@ -281,6 +314,7 @@ impl IncomingParts {
     pub(crate) fn is_complete(&self) -> bool {
         self.matrices_complete == self.matrices.len()
             && self.columns.len() == self.columns_wanted
+            && self.histograms.len() == self.histograms_wanted
             && row_counts(&self.rows) == self.rows_wanted
     }
 
@@ -308,6 +342,10 @@ impl IncomingParts {
 
     pub(crate) fn take_columns(&mut self) -> Vec<ColumnMoments> {
         std::mem::take(&mut self.columns)
+    }
+
+    pub(crate) fn take_histograms(&mut self) -> Vec<ColumnHistogram> {
+        std::mem::take(&mut self.histograms)
     }
 
     pub(crate) fn take_rows(&mut self) -> pb::RowsChunk {
@@ -341,6 +379,16 @@ impl IncomingParts {
         refuse_empty(chunk.columns.is_empty())?;
         for column in chunk.columns {
             self.columns.push(values::column(column)?);
+        }
+        Ok(())
+    }
+
+    fn push_histograms(&mut self, chunk: pb::HistogramsChunk) -> Result<(), WireError> {
+        let left = self.histograms_wanted - self.histograms.len();
+        values::at_most("a list of histograms", chunk.histograms.len(), left)?;
+        refuse_empty(chunk.histograms.is_empty())?;
+        for histogram in chunk.histograms {
+            self.histograms.push(values::histogram(histogram)?);
         }
         Ok(())
     }

@@ -8,8 +8,10 @@ use crate::values::{
     at_most, evaluations, evaluations_to_proto, finite, finite_if_any, present, run_id, sentence,
     shortened, text,
 };
-use protocol::limits::{JOB_LENGTH_MAX, NAME_LENGTH_MAX, SITES_MAX};
-use protocol::progress::{Ending, FeatureResult, Progress, RoundRow, RunResult, SiteResult};
+use protocol::limits::{JOB_LENGTH_MAX, MISSING_SHARES_MAX, NAME_LENGTH_MAX, SITES_MAX};
+use protocol::progress::{
+    Ending, FeatureResult, MissingShare, Progress, RoundRow, RunResult, SiteResult,
+};
 
 pub(crate) fn progress_to_proto(progress: Progress) -> pb::Progress {
     pb::Progress {
@@ -86,6 +88,7 @@ impl Header for pb::RunResult {
         Ok(Declared {
             matrices: self.metric.into_iter().collect(),
             columns: 0,
+            histograms: 0,
             rows: RowCounts {
                 rounds: self.rounds as usize,
                 sites: self.sites as usize,
@@ -195,10 +198,12 @@ fn site_to_proto(site: SiteResult) -> pb::SiteResult {
         bytes_received: site.bytes_received,
         rounds_missed: site.rounds_missed,
         evaluation: evaluations_to_proto(site.evaluation),
+        missing: site.missing.into_iter().map(missing_to_proto).collect(),
     }
 }
 
 fn site(site: pb::SiteResult) -> Result<SiteResult, WireError> {
+    at_most("missing shares", site.missing.len(), MISSING_SHARES_MAX)?;
     Ok(SiteResult {
         name: text("a site's name", site.name, NAME_LENGTH_MAX)?,
         patients: site.patients,
@@ -207,6 +212,25 @@ fn site(site: pb::SiteResult) -> Result<SiteResult, WireError> {
         bytes_received: site.bytes_received,
         rounds_missed: site.rounds_missed,
         evaluation: evaluations(site.evaluation)?,
+        missing: site
+            .missing
+            .into_iter()
+            .map(missing)
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+fn missing_to_proto(missing: MissingShare) -> pb::MissingShare {
+    pb::MissingShare {
+        feature: shortened(missing.feature),
+        share: missing.share,
+    }
+}
+
+fn missing(missing: pb::MissingShare) -> Result<MissingShare, WireError> {
+    Ok(MissingShare {
+        feature: sentence("a feature's name", missing.feature)?,
+        share: finite("the missing share of a site", missing.share)?,
     })
 }
 

@@ -102,6 +102,10 @@ impl Header for pb::Answer {
                 columns: moments.columns,
                 ..Declared::default()
             },
+            Answered::Quantiles(quantiles) => Declared {
+                histograms: quantiles.histograms,
+                ..Declared::default()
+            },
             Answered::Prepared(prepared) => match &prepared.second_moments {
                 Some(second_moments) => declared_second_moments(second_moments)?,
                 None => Declared::default(),
@@ -134,6 +138,7 @@ impl Header for pb::Answer {
                 columns: parts.take_columns(),
                 summary: summary(moments.summary)?,
             },
+            Answered::Quantiles(_) => Answer::Quantiles(parts.take_histograms()),
             Answered::Prepared(prepared) => Answer::Prepared {
                 second_moments: match prepared.second_moments {
                     Some(header) => Some(parts.take_second_moments(&header)?),
@@ -181,6 +186,11 @@ fn answer_to_proto(answer: Answer) -> (pb::Answer, OutgoingParts) {
                 columns: count,
                 summary,
             })
+        }
+        Answer::Quantiles(histograms) => {
+            let count = u32::try_from(histograms.len()).unwrap_or(u32::MAX);
+            parts = OutgoingParts::histograms(histograms);
+            Answered::Quantiles(pb::Quantiles { histograms: count })
         }
         Answer::Prepared {
             second_moments: None,

@@ -8,7 +8,10 @@ use crate::generated::to_site::Message;
 use crate::parts::{
     Declared, IncomingParts, OutgoingParts, declared_second_moments, second_moments_to_proto, shape,
 };
-use crate::values::{finite, present, run_id, sentence, shortened, text, totals, totals_to_proto};
+use crate::values::{
+    finite, present, quartiles, quartiles_to_matrix, run_id, sentence, shortened, text, totals,
+    totals_to_proto,
+};
 use protocol::limits::{JOB_LENGTH_MAX, NAME_LENGTH_MAX};
 use protocol::message::{Request, Round, ToSite};
 
@@ -69,10 +72,10 @@ impl Header for pb::ToSite {
             return Ok(Declared::default());
         };
         Ok(match present("request", ask.request.as_ref())? {
-            Asked::Describe(_) | Asked::Moments(_) => Declared::default(),
+            Asked::Describe(_) | Asked::Moments(_) | Asked::Quantiles(_) => Declared::default(),
             Asked::Prepare(prepare) => Declared {
                 columns: prepare.columns,
-                ..Declared::default()
+                ..Declared::matrices(prepare.quartiles)
             },
             Asked::Correlate(correlate) => {
                 let moments = present("second moments", correlate.second_moments.as_ref())?;
@@ -111,11 +114,22 @@ fn request_to_proto(request: Request) -> (Asked, OutgoingParts) {
     match request {
         Request::Describe => (Asked::Describe(pb::Describe {}), OutgoingParts::none()),
         Request::Moments => (Asked::Moments(pb::AskMoments {}), OutgoingParts::none()),
-        Request::Prepare { moments, totals } => {
+        Request::Quantiles => (Asked::Quantiles(pb::AskQuantiles {}), OutgoingParts::none()),
+        Request::Prepare {
+            moments,
+            quartiles,
+            totals,
+        } => {
             let columns = u32::try_from(moments.len()).unwrap_or(u32::MAX);
             let totals = Some(totals_to_proto(totals));
-            let prepare = pb::Prepare { columns, totals };
-            (Asked::Prepare(prepare), OutgoingParts::columns(moments))
+            let quartiles = quartiles_to_matrix(&quartiles);
+            let prepare = pb::Prepare {
+                columns,
+                totals,
+                quartiles: quartiles.as_ref().map(shape),
+            };
+            let parts = OutgoingParts::columns(moments).with_matrix(quartiles);
+            (Asked::Prepare(prepare), parts)
         }
         Request::Correlate { second_moments } => {
             let (header, parts) = second_moments_to_proto(second_moments);
@@ -150,8 +164,13 @@ fn request(asked: Asked, mut parts: IncomingParts) -> Result<Request, WireError>
     Ok(match asked {
         Asked::Describe(_) => Request::Describe,
         Asked::Moments(_) => Request::Moments,
+        Asked::Quantiles(_) => Request::Quantiles,
         Asked::Prepare(prepare) => Request::Prepare {
             moments: parts.take_columns(),
+            quartiles: match prepare.quartiles {
+                Some(_) => quartiles(&parts.take_matrix()?)?,
+                None => Vec::new(),
+            },
             totals: totals(prepare.totals)?,
         },
         Asked::Correlate(correlate) => {

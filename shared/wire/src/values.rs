@@ -2,8 +2,13 @@
 
 use crate::error::WireError;
 use crate::generated as pb;
-use protocol::limits::{CLASSES_MAX, EVALUATIONS_MAX, LEVELS_MAX, TEXT_LENGTH_MAX};
-use protocol::message::{ColumnMoments, EvaluationCounts, PairCounts, Summary, Totals};
+use ndarray::Array2;
+use protocol::limits::{
+    CLASSES_MAX, EVALUATIONS_MAX, FEATURES_MAX, GROUPS_MAX, LEVELS_MAX, TEXT_LENGTH_MAX,
+};
+use protocol::message::{
+    ColumnHistogram, ColumnMoments, EvaluationCounts, PairCounts, Quartiles, Summary, Totals,
+};
 use protocol::name::RunId;
 
 pub(crate) fn finite(field: &'static str, value: f64) -> Result<f64, WireError> {
@@ -160,6 +165,49 @@ pub(crate) fn column(column: pb::ColumnMoments) -> Result<ColumnMoments, WireErr
             }
         }
     })
+}
+
+pub(crate) fn histogram_to_proto(histogram: ColumnHistogram) -> pb::Histogram {
+    let ColumnHistogram { ends, counts } = histogram;
+    pb::Histogram { ends, counts }
+}
+
+pub(crate) fn histogram(histogram: pb::Histogram) -> Result<ColumnHistogram, WireError> {
+    let pb::Histogram { ends, counts } = histogram;
+    at_most("groups of a histogram", ends.len(), GROUPS_MAX)?;
+    if ends.len() != counts.len() {
+        return Err(WireError::Unexpected {
+            found: format!("{} counts of {} groups", counts.len(), ends.len()),
+            wanted: "one count a group".to_owned(),
+        });
+    }
+    Ok(ColumnHistogram { ends, counts })
+}
+
+/// Quartiles as a matrix of three columns; none where there are none.
+pub(crate) fn quartiles_to_matrix(quartiles: &[Quartiles]) -> Option<Array2<f64>> {
+    let entry = |(row, column): (usize, usize)| match column {
+        0 => quartiles[row].lower,
+        1 => quartiles[row].median,
+        _ => quartiles[row].upper,
+    };
+    (!quartiles.is_empty()).then(|| Array2::from_shape_fn((quartiles.len(), 3), entry))
+}
+
+pub(crate) fn quartiles(matrix: &Array2<f64>) -> Result<Vec<Quartiles>, WireError> {
+    at_most("quartiles", matrix.nrows(), FEATURES_MAX)?;
+    if matrix.ncols() != 3 {
+        return Err(WireError::Unexpected {
+            found: format!("quartiles of {} x {}", matrix.nrows(), matrix.ncols()),
+            wanted: "three numbers a column".to_owned(),
+        });
+    }
+    let one = |row: ndarray::ArrayView1<'_, f64>| Quartiles {
+        lower: row[0],
+        median: row[1],
+        upper: row[2],
+    };
+    Ok(matrix.rows().into_iter().map(one).collect())
 }
 
 pub(crate) fn evaluations_to_proto(

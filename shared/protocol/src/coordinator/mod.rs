@@ -6,6 +6,7 @@
 
 mod result;
 mod solver;
+mod standardising;
 mod unpsl;
 
 use crate::job::{Job, Method};

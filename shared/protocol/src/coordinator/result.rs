@@ -20,6 +20,7 @@ pub(super) fn of(run: &Run, version: &str) -> RunResult {
         evaluation: work.map_or(Vec::<EvaluationCounts>::new(), |work| {
             work.evaluation(index).to_vec()
         }),
+        missing: work.map_or(Vec::new(), |work| work.missing(index).to_vec()),
     };
     RunResult {
         run: run.id.clone(),

@@ -1,27 +1,31 @@
 //! What a run of distributed UnPSL asks, exchange by exchange.
 
 use super::solver::Solver;
+use super::standardising;
 use super::{Turn, count, failure};
-use crate::job::{FeatureKind, Job, UnpslSettings};
+use crate::job::{GriddedColumn, Job, UnpslSettings};
 use crate::message::{
-    Answer, Contribution, EvaluationCounts, Failure, Request, Round, SecondMoments, Summary, Totals,
+    Answer, Contribution, EvaluationCounts, Failure, Quartiles, Request, Round, SecondMoments,
+    Summary, Totals,
 };
-use crate::progress::{Ending, FeatureResult, Progress, RoundRow};
+use crate::progress::{Ending, FeatureResult, MissingShare, Progress, RoundRow};
 use ndarray::Array2;
 use similarity::moments::ColumnMoments;
 use similarity::standardise::{self, Standardisation};
 use similarity::unpsl::CorrelationScope;
 
-/// The exchanges that come before the rounds, and so hold what a returning site must hear again.
-const PREPARE: u32 = 3;
-const CORRELATE: u32 = 4;
+/// The exchange that asks for moments.
+const MOMENTS: u32 = 2;
 
 #[derive(Debug, Clone)]
 pub(super) struct UnpslWork {
     settings: UnpslSettings,
     seed: u64,
     columns: Vec<standardise::Feature>,
+    gridded: Vec<GriddedColumn>,
     step: Step,
+    pooled: Option<(Vec<ColumnMoments>, Totals)>,
+    missing: Vec<Vec<MissingShare>>,
     prepared: Option<Prepared>,
     second_moments: Option<SecondMoments>,
     summaries: Vec<Option<Summary>>,
@@ -35,6 +39,7 @@ pub(super) struct UnpslWork {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Moments,
+    Quantiles,
     Prepare,
     Correlate,
     Rounds,
@@ -44,11 +49,12 @@ enum Step {
 #[derive(Debug, Clone)]
 struct Prepared {
     moments: Vec<ColumnMoments>,
+    quartiles: Vec<Quartiles>,
     totals: Totals,
     standardisation: Standardisation,
 }
 
-type Answers = Vec<Option<Answer>>;
+pub(super) type Answers = Vec<Option<Answer>>;
 
 impl UnpslWork {
     pub(super) fn new(job: &Job, settings: UnpslSettings, seed: u64) -> Self {
@@ -56,7 +62,10 @@ impl UnpslWork {
             settings,
             seed,
             columns: job.standardised_columns(),
+            gridded: job.gridded_columns(),
             step: Step::Moments,
+            pooled: None,
+            missing: vec![Vec::new(); job.sites.len()],
             prepared: None,
             second_moments: None,
             summaries: vec![None; job.sites.len()],
@@ -70,7 +79,7 @@ impl UnpslWork {
 
     pub(super) fn phase(&self) -> &'static str {
         match self.step {
-            Step::Moments | Step::Prepare | Step::Correlate => "standardising",
+            Step::Moments | Step::Quantiles | Step::Prepare | Step::Correlate => "standardising",
             Step::Rounds => "rounds",
             Step::Finish => "finishing",
         }
@@ -87,6 +96,7 @@ impl UnpslWork {
     /// What the open exchange asks of one site.
     pub(super) fn request(&self, site: usize) -> Request {
         match (self.step, &self.solver) {
+            (Step::Quantiles, _) => Request::Quantiles,
             (Step::Prepare, _) => self.prepare(),
             (Step::Correlate, _) => self.correlate(),
             (Step::Rounds, Some(solver)) => Request::Round(Round {
@@ -108,10 +118,10 @@ impl UnpslWork {
     pub(super) fn context(&self) -> Vec<(u32, Request)> {
         let mut context = Vec::new();
         if matches!(self.step, Step::Correlate | Step::Rounds | Step::Finish) {
-            context.push((PREPARE, self.prepare()));
+            context.push((self.prepare_exchange(), self.prepare()));
         }
         if matches!(self.step, Step::Rounds | Step::Finish) && self.second_moments.is_some() {
-            context.push((CORRELATE, self.correlate()));
+            context.push((self.prepare_exchange() + 1, self.correlate()));
         }
         context
     }
@@ -126,6 +136,7 @@ impl UnpslWork {
     ) -> Result<Turn, Failure> {
         match self.step {
             Step::Moments => self.close_moments(answers, notes),
+            Step::Quantiles => self.close_quantiles(answers, notes),
             Step::Prepare => self.close_prepare(answers),
             Step::Correlate => self.start_rounds(),
             Step::Rounds => self.close_round(answers, members, seconds, notes),
@@ -158,6 +169,10 @@ impl UnpslWork {
         &self.evaluations[site]
     }
 
+    pub(super) fn missing(&self, site: usize) -> &[MissingShare] {
+        &self.missing[site]
+    }
+
     /// W of the last closed round.
     pub(super) fn metric(&self) -> Option<&Array2<f64>> {
         self.solver
@@ -187,10 +202,16 @@ impl UnpslWork {
             .unwrap_or_default()
     }
 
+    /// The exchange that prepares: after the moments, and the quantiles where the job needs any.
+    fn prepare_exchange(&self) -> u32 {
+        MOMENTS + 1 + u32::from(!self.gridded.is_empty())
+    }
+
     fn prepare(&self) -> Request {
         match &self.prepared {
             Some(prepared) => Request::Prepare {
                 moments: prepared.moments.clone(),
+                quartiles: prepared.quartiles.clone(),
                 totals: prepared.totals,
             },
             None => Request::Moments,
@@ -218,9 +239,10 @@ impl UnpslWork {
                 return Err(unexpected(&answer, "moments"));
             };
             self.summaries[site] = Some(summary);
+            self.missing[site] = standardising::missing_shares(&self.columns, &columns);
             match &mut pooled {
                 None => pooled = Some(columns),
-                Some(pooled) => merge(pooled, &columns)?,
+                Some(pooled) => standardising::merge(pooled, &columns)?,
             }
         }
         let moments = pooled.unwrap_or_default();
@@ -234,7 +256,33 @@ impl UnpslWork {
             );
             return Err(failure("KDR-PAIRS", text));
         }
-        let standardisation = Standardisation::from_moments(&self.columns, &moments)
+        self.pooled = Some((moments, totals));
+        if self.gridded.is_empty() {
+            return self.standardise(Vec::new(), notes);
+        }
+        self.step = Step::Quantiles;
+        Ok(Turn::Ask)
+    }
+
+    fn close_quantiles(
+        &mut self,
+        answers: Answers,
+        notes: &mut Vec<String>,
+    ) -> Result<Turn, Failure> {
+        let moments = self.pooled.as_ref().map_or(&[][..], |(moments, _)| moments);
+        let quartiles = standardising::quartiles(&self.gridded, moments, answers)?;
+        self.standardise(quartiles, notes)
+    }
+
+    fn standardise(
+        &mut self,
+        quartiles: Vec<Quartiles>,
+        notes: &mut Vec<String>,
+    ) -> Result<Turn, Failure> {
+        let Some((moments, totals)) = self.pooled.take() else {
+            return Err(failure("KDR-PROTOCOL", "there are no moments".to_owned()));
+        };
+        let standardisation = Standardisation::from_moments(&self.columns, &moments, &quartiles)
             .map_err(|error| failure("KDR-STANDARDISE", error.to_string()))?;
         self.settings
             .objective
@@ -251,6 +299,7 @@ impl UnpslWork {
         }
         self.prepared = Some(Prepared {
             moments,
+            quartiles,
             totals,
             standardisation,
         });
@@ -413,43 +462,9 @@ impl UnpslWork {
     }
 }
 
-fn merge(pooled: &mut [ColumnMoments], own: &[ColumnMoments]) -> Result<(), Failure> {
-    let mismatch = |text: String| failure("KDR-PROTOCOL", format!("moments: {text}"));
-    if pooled.len() != own.len() {
-        return Err(mismatch(format!(
-            "found {} columns, wanted {}",
-            own.len(),
-            pooled.len()
-        )));
-    }
-    for (pooled, own) in pooled.iter_mut().zip(own) {
-        pooled
-            .merge(own)
-            .map_err(|error| mismatch(error.to_string()))?;
-    }
-    Ok(())
-}
-
-fn unexpected(found: &Answer, wanted: &str) -> Failure {
+pub(super) fn unexpected(found: &Answer, wanted: &str) -> Failure {
     failure(
         "KDR-PROTOCOL",
         format!("a site answered {found:?}, wanted {wanted}"),
     )
-}
-
-impl Job {
-    /// The columns that the sites' cohorts have, as standardisation wants them.
-    #[must_use]
-    pub fn standardised_columns(&self) -> Vec<standardise::Feature> {
-        let column = |feature: &crate::job::Feature| standardise::Feature {
-            name: feature.name.clone(),
-            kind: match &feature.kind {
-                FeatureKind::Categorical { levels } => standardise::FeatureKind::Categorical {
-                    levels: levels.clone(),
-                },
-                _ => standardise::FeatureKind::Numeric,
-            },
-        };
-        self.features.iter().map(column).collect()
-    }
 }

@@ -1,6 +1,9 @@
 //! The job: what a researcher asks of the sites, as one TOML text that every party parses alike.
 
 mod read;
+mod treatment;
+
+pub use treatment::GriddedColumn;
 
 use crate::name::SiteName;
 use similarity::unpsl;

@@ -219,12 +219,47 @@ fn feature(section: &mut Section<'_, '_>) -> Option<Feature> {
             "\"mean\", which takes its mode",
         );
     }
+    treatment(section, &kind, impute);
     Some(Feature {
         name: name?,
         kind,
         missing,
         impute,
     })
+}
+
+/// What a treatment needs that the feature does not declare.
+fn treatment(section: &mut Section<'_, '_>, kind: &FeatureKind, impute: Impute) {
+    if let (Impute::Indicator, FeatureKind::Categorical { levels }) = (impute, kind)
+        && levels.iter().any(|level| level == "missing")
+    {
+        let found = "a level \"missing\" beside an indicator of the same name";
+        section.problem("levels", found, "another name of this level");
+    }
+    let FeatureKind::Numeric {
+        range,
+        transform,
+        standardise,
+        ..
+    } = kind
+    else {
+        return;
+    };
+    if let (Transform::Log, Some((low, high))) = (transform, range)
+        && *low < 0.0
+    {
+        let found = format!("[{low}, {high}] with a logarithm");
+        section.problem("range", &found, "0 or more");
+    } else if (impute == Impute::Median || *standardise == Standardise::Robust)
+        && kind.gridded(0).is_none()
+    {
+        let found = match range {
+            Some((low, high)) => format!("[{low}, {high}]"),
+            None => "none".to_owned(),
+        };
+        let wanted = "[lowest, highest], finite, on which the sites count values for its quantiles";
+        section.problem("range", &found, wanted);
+    }
 }
 
 fn numeric(section: &mut Section<'_, '_>) -> FeatureKind {

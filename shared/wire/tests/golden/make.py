@@ -23,6 +23,8 @@ chunk = lambda matrix, values: m.Part(matrix=m.MatrixChunk(matrix=matrix, values
 numeric = m.ColumnMoments(numeric=m.NumericMoments(count=303, sum=-1.5, sum_squares=2.25, missing=7))
 categorical = m.ColumnMoments(categorical=m.CategoricalMoments(counts=[12, 0, 300], missing=1))
 columns = m.Part(columns=m.ColumnsChunk(columns=[numeric, categorical]))
+histograms = m.Part(histograms=m.HistogramsChunk(histograms=[
+    m.Histogram(ends=[300, 4096], counts=[290, 13]), m.Histogram()]))
 pairs = f.PairCounts(similar=20, dissimilar=10)
 totals = f.Totals(patients=600, pairs=pairs, sites=2)
 evaluation = m.EvaluationCounts(rule="distance", neighbours=5, confusion=m.Confusion(
@@ -49,7 +51,8 @@ def reply(parts=(), **answer):
 rows = m.RowsChunk(
     rounds=[m.RoundRow(round=1, primal_residual=0.5, dual_residual=0.25, penalty=1, seconds=0.125, sites_answered=2)],
     sites=[m.SiteResult(name="north", patients=300, pairs=30, bytes_sent=1000, bytes_received=2000,
-                        rounds_missed=1, evaluation=[evaluation])],
+                        rounds_missed=1, evaluation=[evaluation],
+                        missing=[m.MissingShare(feature="chol", share=0.25)])],
     features=[m.FeatureResult(name="cp=4", mean=0.5, scale=2, missing_share=0.0625)],
     dropped=["fbs=1"], notes=["south missed a round"])
 golden = {
@@ -57,6 +60,9 @@ golden = {
     "describe": ask(describe=f.Describe()),
     "moments": ask(moments=f.AskMoments()),
     "prepare": ask([columns], prepare=f.Prepare(columns=2, totals=totals)),
+    "prepare_with_quartiles": ask([chunk(0, [1, 2, 4]), columns],
+                                  prepare=f.Prepare(columns=2, totals=totals, quartiles=shape(1, 3))),
+    "quantiles": ask(quantiles=f.AskQuantiles()),
     "correlate": ask(second_parts, correlate=f.Correlate(second_moments=second)),
     "round": ask([chunk(0, [1, 2, 3, 4, 5, 6]), chunk(1, [-1, -2, -3, -4, -5, -6])],
                  round=f.Round(number=1, consensus=shape(3, 2), centre=shape(3, 2), penalty=1.5, tolerance=1e-6)),
@@ -68,6 +74,7 @@ golden = {
     "refused": reply(refused=f.Refusal(rule="patients_min", text="too few")),
     "failed": reply(failed=f.Failure(code="KDR-SITE", text="the disk is full")),
     "own_moments": reply([columns], moments=f.Moments(columns=2, summary=f.Summary(patients=310, pairs=pairs))),
+    "own_quantiles": reply([histograms], quantiles=f.Quantiles(histograms=2)),
     "prepared": reply(second_parts, prepared=f.Prepared(second_moments=second)),
     "prepared_without": reply(prepared=f.Prepared()),
     "correlated": reply(correlated=f.Correlated()),
