@@ -148,6 +148,13 @@ fn numbers(answer: &Answer) -> (&'static str, usize) {
                 .as_ref()
                 .map_or(0, |own| own.products.len() + own.sums.len()),
         ),
+        Answer::Quantiles(histograms) => (
+            "quantiles",
+            histograms
+                .iter()
+                .map(|histogram| histogram.counts.len() + 1)
+                .sum(),
+        ),
         Answer::Correlated => ("correlated", 0),
         Answer::Contribution(own) => (
             "contribution",

@@ -15,6 +15,7 @@
 //! | a dual is not rescaled with the penalty | the broadcast centre differs from the naive dual |
 //! | a straggler's dual moves | the same |
 //! | a site that is away stays in the mean | the broadcast consensus differs from the naive mean |
+//! | the safeguard changes the penalty between a local update and its consensus | the same |
 //! | convergence is declared in a round with a straggler | the ending does not follow the last record |
 
 #![allow(clippy::unwrap_used)] // functions that tests share
@@ -86,7 +87,7 @@ struct Agent {
 
 #[test]
 fn the_protocol_survives_loss_delay_repetition_reordering_and_restart() {
-    for seed in 0..150 {
+    for seed in 0..120 {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let faults = Faults {
             repeat: random.random_range(0..20),

@@ -152,8 +152,6 @@ impl Solver {
         let fault = |error: String| failure("KDR-CONTRIBUTION", error);
         match self {
             Self::Plain(consensus) => {
-                let safeguarded =
-                    objective.is_some_and(|objective| consensus.observe_objective(objective));
                 let matrices: Vec<_> = contributions
                     .into_iter()
                     .map(|own| own.map(|own| own.matrix))
@@ -161,6 +159,9 @@ impl Solver {
                 let residuals = consensus
                     .absorb(&matrices)
                     .map_err(|error| fault(error.to_string()))?;
+                // Only now: the contributions belong to the penalty that they were solved with.
+                let safeguarded =
+                    objective.is_some_and(|objective| consensus.observe_objective(objective));
                 Ok(Shown {
                     residuals,
                     safeguarded,
