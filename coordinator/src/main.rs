@@ -50,7 +50,7 @@ async fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
     match command {
         Command::Simulate(arguments) => {
             let simulated = simulate::simulate(&arguments).await?;
-            Ok(say(&simulated.ending, simulated.folder.as_deref()))
+            Ok(say(Some(&simulated.ending), simulated.folder.as_deref()))
         }
         Command::Serve(arguments) => {
             serve::serve(&arguments).await?;
@@ -83,17 +83,17 @@ async fn run_job(job: Job) -> Result<Exit, Box<dyn Error>> {
                 return Ok(Exit::Done);
             }
             let ended = operator::watch(&arguments.config, &run, arguments.out.as_deref()).await?;
-            Ok(say(&ended.ending, ended.folder.as_deref()))
+            Ok(say(ended.ending.as_ref(), ended.folder.as_deref()))
         }
         Job::Watch(arguments) => {
             let run = RunId::new(&arguments.run)?;
             let ended = operator::watch(&arguments.config, &run, arguments.out.as_deref()).await?;
-            Ok(say(&ended.ending, ended.folder.as_deref()))
+            Ok(say(ended.ending.as_ref(), ended.folder.as_deref()))
         }
         Job::Result(arguments) => {
             let run = RunId::new(&arguments.run)?;
             let ended = operator::result(&arguments.config, &run, arguments.out.as_deref()).await?;
-            Ok(say(&ended.ending, ended.folder.as_deref()))
+            Ok(say(ended.ending.as_ref(), ended.folder.as_deref()))
         }
         Job::Cancel(arguments) => {
             operator::cancel(&arguments.config, &RunId::new(&arguments.run)?).await?;
@@ -127,7 +127,11 @@ fn party(arguments: &Issue) -> Result<(Role, &str), String> {
 }
 
 /// Tells how a run ended, and where its report lies.
-fn say(ending: &Ending, folder: Option<&Path>) -> Exit {
+fn say(ending: Option<&Ending>, folder: Option<&Path>) -> Exit {
+    let Some(ending) = ending else {
+        println!("no longer watching; the run goes on");
+        return Exit::Done;
+    };
     match ending {
         Ending::Converged => println!("converged"),
         Ending::RoundLimit => println!("stopped at the round limit"),

@@ -67,11 +67,11 @@ impl From<ConnectionError> for OperatorError {
     }
 }
 
-/// A run that was watched to its end.
+/// A run that was watched.
 #[derive(Debug)]
-pub struct Ended {
-    /// How.
-    pub ending: Ending,
+pub struct Watched {
+    /// How it ended; none where the operator stopped watching before.
+    pub ending: Option<Ending>,
     /// The folder of results; none where no round closed.
     pub folder: Option<PathBuf>,
 }
@@ -103,7 +103,11 @@ pub async fn submit(arguments: &cli::Submit) -> Result<RunId, OperatorError> {
 ///
 /// # Errors
 /// [`OperatorError`].
-pub async fn watch(config: &Path, run: &RunId, out: Option<&Path>) -> Result<Ended, OperatorError> {
+pub async fn watch(
+    config: &Path,
+    run: &RunId,
+    out: Option<&Path>,
+) -> Result<Watched, OperatorError> {
     let mut signals = StopSignals::listen().map_err(OperatorError::Signals)?;
     let client = connect(config).await?;
     let mut progress = client.watch(run).await?;
@@ -114,7 +118,7 @@ pub async fn watch(config: &Path, run: &RunId, out: Option<&Path>) -> Result<End
             () = signals.next() => {
                 watching.finish();
                 // The run goes on: watching it is not owning it.
-                return Ok(Ended { ending: Ending::Cancelled, folder: None });
+                return Ok(Watched { ending: None, folder: None });
             }
         };
         match shown? {
@@ -134,7 +138,7 @@ pub async fn result(
     config: &Path,
     run: &RunId,
     out: Option<&Path>,
-) -> Result<Ended, OperatorError> {
+) -> Result<Watched, OperatorError> {
     fetch(&connect(config).await?, run, out).await
 }
 
@@ -158,19 +162,19 @@ async fn fetch(
     client: &OperatorClient,
     run: &RunId,
     out: Option<&Path>,
-) -> Result<Ended, OperatorError> {
+) -> Result<Watched, OperatorError> {
     let result = client.result(run).await?;
     if result.rounds.is_empty() {
-        return Ok(Ended {
-            ending: result.ending,
+        return Ok(Watched {
+            ending: Some(result.ending),
             folder: None,
         });
     }
     let out = out.map_or_else(|| PathBuf::from(format!("kindred-{run}")), Path::to_owned);
     let folder = PendingFolder::begin(&out)?;
     report::write(&result, folder.path())?;
-    Ok(Ended {
-        ending: result.ending,
+    Ok(Watched {
+        ending: Some(result.ending),
         folder: Some(folder.finish()?),
     })
 }

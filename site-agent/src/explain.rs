@@ -1,7 +1,9 @@
 //! What a job would make this site send, before anyone agrees to it.
 
 use privacy::{Policy, Refusal, Rules};
-use protocol::job::{FeatureKind, Impute, Job, Method, OutcomeKind, UnpslSettings};
+use protocol::job::{
+    ConsensusMethod, FeatureKind, Impute, Job, Method, OutcomeKind, UnpslSettings,
+};
 use protocol::limits::{PROBLEMS_MAX, TEXT_LENGTH_MAX};
 use similarity::unpsl::CorrelationScope;
 use std::fmt;
@@ -234,13 +236,23 @@ fn prepared(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
 
 fn contribution(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
     let (rows, rank) = (sizes.rows, sizes.rank);
+    let (matrices, purpose) = match settings.consensus {
+        ConsensusMethod::Accelerated => (
+            2,
+            "the site's own metric W_p of a round, fitted to all its patients, the gradient of \
+             its objective at the common metric, and its objective",
+        ),
+        ConsensusMethod::Admm => (
+            1,
+            "the site's own metric W_p of a round, fitted to all its patients, and its objective",
+        ),
+    };
     MessageKind {
         kind: "contribution",
-        purpose: "the site's own metric W_p of a round, fitted to all its patients, and its \
-                  objective",
-        shape: format!("{rows} x {rank}, and 2 numbers"),
-        bytes_formula: format!("{NUMBER_BYTES} x ({rows} x {rank} + 2)"),
-        bytes: NUMBER_BYTES * (rows * rank + 2),
+        purpose,
+        shape: format!("{matrices} of {rows} x {rank}, and 2 numbers"),
+        bytes_formula: format!("{NUMBER_BYTES} x ({matrices} x {rows} x {rank} + 2)"),
+        bytes: NUMBER_BYTES * (matrices * rows * rank + 2),
         times: u64::from(settings.round_limit),
         rule: "rounds_per_cohort_max, patients_min",
         withheld: "no: it holds no count".to_owned(),

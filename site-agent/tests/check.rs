@@ -58,19 +58,3 @@ fn a_column_that_does_not_fit_is_told_below_the_table_as_a_run_would_tell_it() {
         "{text}"
     );
 }
-
-#[test]
-fn the_sample_configuration_is_whole() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/site/site.toml");
-    let config = SiteConfig::open(Path::new(path)).unwrap();
-    assert_eq!(config.site.as_str(), "north");
-    assert!(config.folder.ends_with("deploy/site/results"));
-    // The lines of the other source are whole too, once their marks are taken off.
-    let text = std::fs::read_to_string(path).unwrap();
-    let (before, after) = text.split_once("kind = \"csv\"").unwrap();
-    let (_, postgres) = after.split_once("# kind = \"postgres\"").unwrap();
-    let postgres = postgres.replace("\n# ", "\n");
-    let (postgres, _) = postgres.split_once("One table a column").unwrap();
-    let postgres = format!("{before}kind = \"postgres\"{postgres}");
-    SiteConfig::parse(&postgres, Path::new("")).unwrap();
-}

@@ -108,16 +108,20 @@ pub(super) fn norms(features: &[(String, f64)]) -> Result<String, FigureError> {
             )
             .map_err(fault)?;
         let label = |segment: &SegmentValue<usize>| match segment {
-            SegmentValue::CenterOf(place) => bars
-                .get(bars.len() - 1 - place.min(&(bars.len() - 1)))
-                .map(|bar| bar.0.clone()),
-            _ => None,
+            SegmentValue::CenterOf(place) => {
+                let bar = bars
+                    .len()
+                    .checked_sub(place + 1)
+                    .and_then(|place| bars.get(place));
+                bar.map(|bar| bar.0.clone()).unwrap_or_default()
+            }
+            _ => String::new(),
         };
         chart
             .configure_mesh()
             .disable_y_mesh()
             .y_labels(bars.len())
-            .y_label_formatter(&|segment| label(segment).unwrap_or_default())
+            .y_label_formatter(&label)
             .x_desc("norm of the feature's row of W")
             .label_style(("sans-serif", 13))
             .light_line_style(TRANSPARENT)
@@ -197,7 +201,7 @@ where
     if curves.len() > 1 {
         chart
             .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
+            .position(SeriesLabelPosition::LowerLeft)
             .background_style(WHITE.mix(0.9))
             .label_font(("sans-serif", 13))
             .draw()

@@ -5,6 +5,7 @@ use ndarray::Array2;
 use ndarray_npy::WriteNpyExt;
 use protocol::job::Job;
 use protocol::progress::{Ending, RunResult, SiteResult};
+use protocol::scores::{self, Scores};
 use serde::Serialize;
 use std::io;
 
@@ -24,6 +25,7 @@ struct ResultFile<'r> {
     seed: u64,
     version: &'r str,
     sites: Vec<SiteEntry<'r>>,
+    evaluation: Vec<ScoresEntry>,
     features: Vec<FeatureEntry<'r>>,
     dropped_features: &'r [String],
     notes: &'r [String],
@@ -61,6 +63,18 @@ struct EvaluationEntry<'r> {
 }
 
 #[derive(Serialize)]
+struct ScoresEntry {
+    rule: String,
+    neighbours: u32,
+    patients: u64,
+    sites: u32,
+    accuracy: Option<f64>,
+    recall: Option<f64>,
+    f1: Option<f64>,
+    f2: Option<f64>,
+}
+
+#[derive(Serialize)]
 struct FeatureEntry<'r> {
     name: &'r str,
     norm: f64,
@@ -88,6 +102,10 @@ pub(super) fn result_json(result: &RunResult) -> io::Result<Vec<u8>> {
         seed: result.seed,
         version: &result.version,
         sites: result.sites.iter().map(site).collect(),
+        evaluation: scores::pooled(result)
+            .into_iter()
+            .map(scores_entry)
+            .collect(),
         features: features(result),
         dropped_features: &result.dropped,
         notes: &result.notes,
@@ -95,6 +113,29 @@ pub(super) fn result_json(result: &RunResult) -> io::Result<Vec<u8>> {
     let mut text = serde_json::to_vec_pretty(&file)?;
     text.push(b'\n');
     Ok(text)
+}
+
+fn scores_entry(scores: Scores) -> ScoresEntry {
+    let Scores {
+        rule,
+        neighbours,
+        patients,
+        sites,
+        accuracy,
+        recall,
+        f1,
+        f2,
+    } = scores;
+    ScoresEntry {
+        rule,
+        neighbours,
+        patients,
+        sites,
+        accuracy,
+        recall,
+        f1,
+        f2,
+    }
 }
 
 fn site(site: &SiteResult) -> SiteEntry<'_> {

@@ -3,8 +3,8 @@
 use super::{figures, norms};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use protocol::job::Job;
-use protocol::message::EvaluationCounts;
 use protocol::progress::{Ending, RunResult};
+use protocol::scores::{self, Scores};
 use std::collections::{HashMap, HashSet};
 
 const STYLE: &str = "
@@ -167,46 +167,48 @@ fn percent(share: Option<&f64>) -> String {
 }
 
 fn evaluation(result: &RunResult) -> Markup {
-    let rules: Vec<&EvaluationCounts> = result
-        .sites
-        .iter()
-        .find(|site| !site.evaluation.is_empty())
-        .map_or(Vec::new(), |site| site.evaluation.iter().collect());
+    let pooled = scores::pooled(result);
+    let share = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{share:.3}"));
+    let row = |place: &str, scores: &Scores| {
+        html! {
+            tr {
+                td { (place) } td { (scores.rule.replace('_', " ")) } td { (scores.patients) }
+                td { (share(scores.accuracy)) } td { (share(scores.recall)) }
+                td { (share(scores.f1)) } td { (share(scores.f2)) }
+            }
+        }
+    };
     html! {
-        @if !rules.is_empty() {
+        @if result.sites.iter().any(|site| !site.evaluation.is_empty()) {
             h2 { "Nearest neighbours" }
             p.note {
                 "Each patient is compared with the other patients of the same site (leave one out) "
-                "and given the class of most of the nearest. Shares of patients classed right."
+                "and given the class of most of the "
+                (pooled.first().map_or(0, |scores| scores.neighbours))
+                " nearest. The metric was learned from these patients, so new patients will be "
+                "classed somewhat worse. A site whose release rules withhold a count is left out."
             }
             table {
-                tr { th { "site" } @for rule in &rules { th { (rule.rule.replace('_', " ")) ", k = " (rule.neighbours) } } }
+                tr {
+                    th { "site" } th { "rule" } th { "patients" } th { "accuracy" } th { "recall" }
+                    th { "F1" } th { "F2" }
+                }
                 @for site in &result.sites {
-                    tr {
-                        td { (site.name) }
-                        @for counts in &site.evaluation { td { (accuracy(counts.confusion.as_ref())) } }
+                    @for counts in &site.evaluation {
+                        @match scores::of_counts(counts) {
+                            Some(scores) => { (row(&site.name, &scores)) }
+                            None => {
+                                tr {
+                                    td { (site.name) } td { (counts.rule.replace('_', " ")) }
+                                    td colspan="5" { "withheld" }
+                                }
+                            }
+                        }
                     }
                 }
+                @for scores in &pooled { (row(&format!("{} sites together", scores.sites), scores)) }
             }
         }
-    }
-}
-
-#[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
-fn accuracy(confusion: Option<&Vec<Vec<u64>>>) -> String {
-    let Some(confusion) = confusion else {
-        return "withheld".to_owned();
-    };
-    let total: u64 = confusion.iter().flatten().sum();
-    let right: u64 = confusion
-        .iter()
-        .enumerate()
-        .filter_map(|(class, row)| row.get(class))
-        .sum();
-    if total == 0 {
-        "-".to_owned()
-    } else {
-        format!("{:.3}", right as f64 / total as f64)
     }
 }
 

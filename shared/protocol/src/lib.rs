@@ -11,5 +11,6 @@ pub mod limits;
 pub mod message;
 pub mod name;
 pub mod progress;
+pub mod scores;
 pub mod site;
 pub mod time;

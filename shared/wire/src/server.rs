@@ -9,7 +9,6 @@ use crate::generated as pb;
 use crate::generated::federation_server::{Federation, FederationServer};
 use crate::generated::operations_server::OperationsServer;
 use crate::identity::Identity;
-use crate::liveness::FaultSlot;
 use crate::operations::{Operator, OperatorCall};
 use crate::port::{Caller, callers};
 use crate::tls::ServerTls;
@@ -103,7 +102,8 @@ impl SiteSender {
 
 /// Messages from one site.
 pub struct SiteReceiver {
-    inbox: Inbox<pb::ToCoordinatorFrame>,
+    /// Boxed because it is large and moves about inside of [`Incoming`].
+    inbox: Box<Inbox<pb::ToCoordinatorFrame>>,
     outbox: OutboxSender<ToSite>,
 }
 
@@ -240,10 +240,10 @@ impl Federation for Attendance {
         let inbox = Inbox::new(
             request.into_inner(),
             Arc::clone(&counts),
-            fault.unwrap_or_else(FaultSlot::default),
+            fault.unwrap_or_default(),
         );
         let receiver = SiteReceiver {
-            inbox,
+            inbox: Box::new(inbox),
             outbox: outbox.clone(),
         };
         let sender = SiteSender { outbox, counts };

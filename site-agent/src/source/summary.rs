@@ -14,7 +14,7 @@ pub struct ColumnSummary {
 }
 
 /// What the values of a column are.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Content {
     /// Numbers, from the least to the greatest; none where all are missing.
     Numbers {
@@ -30,6 +30,17 @@ pub enum Content {
         /// Patients whose event was seen.
         events: usize,
     },
+}
+
+impl std::fmt::Debug for Content {
+    /// The kind only: the ends of a range are two patients' values, and a level may have one patient.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::Numbers { .. } => "Numbers",
+            Self::Levels(_) => "Levels",
+            Self::Survival { .. } => "Survival",
+        })
+    }
 }
 
 /// Every feature in the job's order, then the outcome, whose name is empty.

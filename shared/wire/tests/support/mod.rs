@@ -126,6 +126,7 @@ pub(crate) fn contribution(
         matrix,
         objective: 0.5,
         iterations: 1,
+        gradient: None,
     };
     ToCoordinator::Reply {
         run: run(),

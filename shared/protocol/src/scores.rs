@@ -1,0 +1,129 @@
+//! What released counts say of a model: accuracy, recall, F1 and F2, per site and pooled.
+
+use crate::message::EvaluationCounts;
+use crate::progress::RunResult;
+use similarity::evaluate::BinaryCounts;
+
+/// Shares of one neighbour rule, of one site or pooled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scores {
+    /// The rule.
+    pub rule: String,
+    /// Neighbours.
+    pub neighbours: u32,
+    /// Patients behind the shares.
+    pub patients: u64,
+    /// Sites behind the shares: those whose release rules let the counts go.
+    pub sites: u32,
+    /// Patients classed right, over all.
+    pub accuracy: Option<f64>,
+    /// Of the diseased, those found; none unless the outcome has two classes.
+    pub recall: Option<f64>,
+    /// F1 of disease.
+    pub f1: Option<f64>,
+    /// F2 of disease, in which recall weighs more.
+    pub f2: Option<f64>,
+}
+
+/// The scores of one table of counts; none where it was withheld.
+#[must_use]
+pub fn of_counts(counts: &EvaluationCounts) -> Option<Scores> {
+    Some(of_table(
+        &counts.rule,
+        counts.neighbours,
+        counts.confusion.as_ref()?,
+        1,
+    ))
+}
+
+/// The scores of every rule over all sites that released their counts.
+#[must_use]
+pub fn pooled(result: &RunResult) -> Vec<Scores> {
+    let mut pooled: Vec<(EvaluationCounts, u32)> = Vec::new();
+    for counts in result.sites.iter().flat_map(|site| &site.evaluation) {
+        let Some(own) = &counts.confusion else {
+            continue;
+        };
+        match pooled
+            .iter_mut()
+            .find(|(known, _)| known.rule == counts.rule)
+        {
+            None => pooled.push((counts.clone(), 1)),
+            Some((known, sites)) => {
+                if let Some(sum) = &mut known.confusion {
+                    add(sum, own);
+                    *sites += 1;
+                }
+            }
+        }
+    }
+    let scores = pooled.iter().filter_map(|(counts, sites)| {
+        Some(of_table(
+            &counts.rule,
+            counts.neighbours,
+            counts.confusion.as_ref()?,
+            *sites,
+        ))
+    });
+    scores.collect()
+}
+
+fn add(sum: &mut [Vec<u64>], own: &[Vec<u64>]) {
+    for (sum, own) in sum.iter_mut().flatten().zip(own.iter().flatten()) {
+        *sum += own;
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
+fn of_table(rule: &str, neighbours: u32, table: &[Vec<u64>], sites: u32) -> Scores {
+    let patients: u64 = table.iter().flatten().sum();
+    let right: u64 = table
+        .iter()
+        .enumerate()
+        .filter_map(|(class, row)| row.get(class))
+        .sum();
+    let binary = match table {
+        [negative, positive] => match (negative.as_slice(), positive.as_slice()) {
+            ([true_negative, false_positive], [false_negative, true_positive]) => {
+                Some(BinaryCounts {
+                    true_positive: *true_positive,
+                    false_positive: *false_positive,
+                    true_negative: *true_negative,
+                    false_negative: *false_negative,
+                })
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    Scores {
+        rule: rule.to_owned(),
+        neighbours,
+        patients,
+        sites,
+        accuracy: (patients > 0).then(|| right as f64 / patients as f64),
+        recall: binary.and_then(|counts| counts.recall()),
+        f1: binary.and_then(|counts| counts.f1()),
+        f2: binary.and_then(|counts| counts.f2()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Worked by hand: recall 3/4, precision 3/5, F1 = 2/3, F2 = 5 * 0.45 / (4 * 0.6 + 0.75).
+    #[test]
+    fn scores_of_a_two_by_two_table_are_those_worked_by_hand() {
+        let counts = EvaluationCounts {
+            rule: "distance".to_owned(),
+            neighbours: 5,
+            confusion: Some(vec![vec![4, 2], vec![1, 3]]),
+        };
+        let scores = of_counts(&counts).unwrap();
+        let near = |found: Option<f64>, wanted: f64| (found.unwrap() - wanted).abs() < 1e-12;
+        assert_eq!((scores.patients, scores.sites), (10, 1));
+        assert!(near(scores.accuracy, 0.7) && near(scores.recall, 0.75));
+        assert!(near(scores.f1, 2.0 / 3.0) && near(scores.f2, 2.25 / 3.15));
+    }
+}

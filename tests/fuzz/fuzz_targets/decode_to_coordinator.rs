@@ -1,0 +1,14 @@
+//! Any bytes as the frames of a message to the coordinator: a message or an error, never a panic.
+
+#![no_main]
+
+use bytes::Bytes;
+use libfuzzer_sys::fuzz_target;
+use wire::decode_to_coordinator;
+
+fuzz_target!(|frames: Vec<Vec<u8>>| {
+    let frames: Vec<Bytes> = frames.into_iter().map(Bytes::from).collect();
+    if let Err(error) = decode_to_coordinator(&frames) {
+        assert!(!error.to_string().is_empty());
+    }
+});

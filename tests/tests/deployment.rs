@@ -1,0 +1,285 @@
+//! Promise: what `deploy/` holds works as it lies there. Samples, jobs, policies, services and the
+//! commands of its page are read by the parsers that the programs use.
+
+mod support;
+
+use clap::Parser;
+use coordinator::config::{CoordinatorConfig, OperatorConfig};
+use privacy::Policy;
+use protocol::job::Job;
+use site_agent::config::{Password, Query, SiteConfig, SourceKind, policy};
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use support::{files, root, text};
+
+#[track_caller]
+fn read<T, E: Display>(path: &Path, result: Result<T, E>) -> T {
+    result.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn site(name: &str) -> SiteConfig {
+    let path = root().join("deploy/config").join(name);
+    read(&path, SiteConfig::open(&path))
+}
+
+#[test]
+fn every_file_of_deploy_is_read_by_the_parser_that_a_program_uses() {
+    let paths = files("deploy", &["toml"]);
+    assert!(paths.len() >= 9, "found only {paths:?}");
+    for path in paths {
+        let file = root().join(&path);
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        if path.starts_with("deploy/jobs") {
+            read(&path, Job::parse(&text(&path)));
+        } else if path.starts_with("deploy/policies") {
+            read(&path, policy::parse(&text(&path)));
+        } else if name.starts_with("site") {
+            read(&path, SiteConfig::open(&file));
+        } else if name.starts_with("coordinator") {
+            read(&path, CoordinatorConfig::open(&file));
+        } else if name.starts_with("operator") {
+            read(&path, OperatorConfig::open(&file));
+        } else {
+            panic!("{} is read by no test", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_samples_say_what_their_comments_say() {
+    let folder = root().join("deploy/config");
+    let path = folder.join("coordinator.toml");
+    let coordinator = read(&path, CoordinatorConfig::open(&path));
+    assert_eq!(coordinator.listen.port(), 7443);
+    assert_eq!(
+        coordinator.folder,
+        Path::new("/var/lib/kindred-coordinator")
+    );
+    assert_eq!(coordinator.tls.key, folder.join("certificates/key.pem"));
+    let path = folder.join("operator.toml");
+    let operator = read(&path, OperatorConfig::open(&path));
+    assert_eq!(operator.coordinator.to_string(), "coordinator.example:7443");
+
+    let north = site("site.toml");
+    assert_eq!(north.coordinator.to_string(), "coordinator.example:7443");
+    assert_eq!(north.tls.authority, folder.join("certificates/ca.pem"));
+    let SourceKind::Csv(csv) = &north.source.kind else {
+        panic!("found {:?}, wanted a CSV file", north.source.kind);
+    };
+    assert_eq!(
+        (csv.delimiter, &csv.path),
+        (b';', &folder.join("patients.csv"))
+    );
+    let chol = &north.source.columns["chol"];
+    assert_eq!(
+        (chol.column.as_deref(), chol.unit.as_deref()),
+        (Some("CHOLESTEROL"), Some("mmol/l"))
+    );
+
+    let south = site("site-postgres.toml");
+    let SourceKind::Postgres(postgres) = &south.source.kind else {
+        panic!("found {:?}, wanted PostgreSQL", south.source.kind);
+    };
+    assert_eq!(
+        (postgres.port, postgres.user.as_str()),
+        (5_432, "kindred_reader")
+    );
+    assert_eq!(
+        postgres.password,
+        Some(Password::File(folder.join("database-password")))
+    );
+    assert!(
+        matches!(&postgres.query, Query::Text(query) if query.starts_with("SELECT patient_id"))
+    );
+}
+
+#[test]
+fn a_sample_site_takes_the_job_of_its_operator_and_lowers_no_rule() {
+    let job = "name = 'lipids'\nmethod = 'unpsl'\nsites = ['north', 'south']\n\
+        [outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n\
+        [[features]]\nname = 'chol'\nkind = 'numeric'\nunit = 'mg/dl'\n\
+        [unpsl]\nrank = 1\n";
+    let job = Job::parse(job).expect("a whole job");
+    for name in ["site.toml", "site-postgres.toml"] {
+        let policy: Policy = site(name).policy;
+        assert!(
+            policy.lowered().is_empty(),
+            "{name}: {:?}",
+            policy.lowered()
+        );
+        assert!(policy.admit(&job.facts("researcher")).is_ok(), "{name}");
+        assert!(policy.admit(&job.facts("another")).is_err(), "{name}");
+    }
+}
+
+/// The command of a line, read by the command line of its program. None where it is of neither.
+fn command(line: &str) -> Option<Result<(), clap::Error>> {
+    let mut words = line.split_whitespace().peekable();
+    let program = Path::new(words.peek()?).file_name()?.to_str()?;
+    match program {
+        "kindred-coordinator" => Some(coordinator::cli::Cli::try_parse_from(words).map(drop)),
+        "kindred-site-agent" => Some(site_agent::cli::Cli::try_parse_from(words).map(drop)),
+        _ => None,
+    }
+}
+
+#[test]
+fn every_command_of_the_page_is_one_of_the_programs() {
+    let page = text("deploy/README.md");
+    let mut commands = 0;
+    for line in page
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with("kindred-"))
+    {
+        match command(line) {
+            Some(parsed) => parsed.unwrap_or_else(|error| panic!("{line}\n{error}")),
+            None => panic!("{line}: found neither program"),
+        }
+        commands += 1;
+    }
+    assert!(commands >= 10, "found only {commands} commands");
+    assert!(command("kindred-site-agent serve --confg site.toml").is_some_and(|one| one.is_err()));
+}
+
+#[test]
+fn the_page_names_every_sample_and_every_link_of_it_leads_somewhere() {
+    let page = text("deploy/README.md");
+    let mut links = Vec::new();
+    for (at, _) in page.match_indices("](") {
+        let link = page[at + 2..].split(')').next().unwrap_or_default();
+        assert!(root().join("deploy").join(link).is_file(), "{link}");
+        links.push(Path::new("deploy").join(link));
+    }
+    let folders = ["deploy/config", "deploy/jobs", "deploy/systemd"];
+    for path in folders
+        .iter()
+        .flat_map(|folder| files(folder, &["toml", "service"]))
+    {
+        assert!(
+            links.contains(&path),
+            "{} is on no line of the page",
+            path.display()
+        );
+    }
+}
+
+/// The values of a key of a service file, in order.
+fn values<'a>(unit: &'a str, key: &str) -> Vec<&'a str> {
+    unit.lines()
+        .filter_map(|line| line.split_once('='))
+        .filter(|(found, _)| *found == key)
+        .map(|(_, value)| value)
+        .collect()
+}
+
+#[test]
+fn each_service_starts_its_program_on_its_sample_and_may_write_to_its_folder_alone() {
+    let agent = site("site.toml");
+    let path = root().join("deploy/config/coordinator.toml");
+    let coordinator = read(&path, CoordinatorConfig::open(&path));
+    for (name, config, folder) in [
+        (
+            "kindred-coordinator",
+            "coordinator.toml",
+            coordinator.folder,
+        ),
+        ("kindred-site-agent", "site.toml", agent.folder),
+    ] {
+        let unit = text(Path::new("deploy/systemd").join(format!("{name}.service")));
+        let start = format!("/usr/bin/{name} serve --config /etc/kindred/{config}");
+        assert_eq!(values(&unit, "ExecStart"), [start.as_str()]);
+        assert!(
+            command(&start).is_some_and(|parsed| parsed.is_ok()),
+            "{start}"
+        );
+        let state = values(&unit, "StateDirectory");
+        assert_eq!(Path::new("/var/lib").join(state[0]), folder);
+        for (key, wanted) in [
+            ("User", name),
+            ("StateDirectoryMode", "0700"),
+            ("UMask", "0077"),
+            ("NoNewPrivileges", "yes"),
+            ("ProtectSystem", "strict"),
+            ("ProtectHome", "yes"),
+            ("PrivateTmp", "yes"),
+            ("CapabilityBoundingSet", ""),
+        ] {
+            assert_eq!(values(&unit, key), [wanted], "{name}: {key}");
+        }
+        assert!(values(&unit, "ReadWritePaths").is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn no_service_is_started_again_after_a_fault_that_only_people_can_mend() {
+    let never = |name: &str| {
+        let unit = text(Path::new("deploy/systemd").join(name));
+        values(&unit, "RestartPreventExitStatus").join(" ")
+    };
+    let usage = coordinator::exit::Exit::Usage as u8;
+    assert_eq!(never("kindred-coordinator.service"), usage.to_string());
+    let (usage, books) = (
+        site_agent::exit::Exit::Usage as u8,
+        site_agent::exit::Exit::Books as u8,
+    );
+    assert_eq!(
+        never("kindred-site-agent.service"),
+        format!("{usage} {books}")
+    );
+}
+
+#[test]
+fn the_containers_fit_the_toolchain_the_programs_and_the_samples() {
+    let dockerfile = text("deploy/compose/Dockerfile");
+    let toolchain = text("rust-toolchain.toml");
+    let channel = toolchain.split('"').nth(1).expect("a channel");
+    let stages: Vec<_> = dockerfile
+        .lines()
+        .filter_map(|line| line.strip_prefix("FROM "))
+        .collect();
+    assert_eq!(
+        stages,
+        [
+            format!("rust:{channel}-slim-bookworm AS build"),
+            "debian:bookworm-slim".to_owned()
+        ]
+    );
+    assert!(dockerfile.contains(&format!("ENV RUSTUP_TOOLCHAIN={channel}\n")));
+    assert!(dockerfile.contains(" libopenblas0 "));
+    let compose = text("deploy/compose/compose.yaml");
+    for (name, config) in [
+        ("kindred-coordinator", "coordinator.toml"),
+        ("kindred-site-agent", "site.toml"),
+    ] {
+        assert!(
+            dockerfile.contains(&format!("/source/target/release/{name} ")),
+            "{name}"
+        );
+        assert!(compose.contains(&format!(":/var/lib/{name}\n")), "{name}");
+        let line = compose
+            .lines()
+            .find_map(|line| line.trim().strip_prefix(&format!("command: [{name}, ")))
+            .expect("a command of the program");
+        let line = format!("{name} {}", line.trim_end_matches(']').replace(", ", " "));
+        assert!(
+            command(&line).is_some_and(|parsed| parsed.is_ok()),
+            "{line}"
+        );
+        assert!(line.ends_with(&format!("/etc/kindred/{config}")), "{line}");
+    }
+    let listen = site("site.toml").coordinator.to_string();
+    let port = listen.rsplit(':').next().unwrap_or_default();
+    assert!(
+        compose.contains(&format!("ports: [\"{port}:{port}\"]")),
+        "{port}"
+    );
+    let ignored: PathBuf = root().join("deploy/compose/Dockerfile.dockerignore");
+    assert!(
+        ignored.is_file(),
+        "the image would be sent the folder of builds"
+    );
+}

@@ -1,0 +1,113 @@
+//! Promise: the README documents every exit code of both programs, and no other.
+
+mod support;
+
+use coordinator::exit::Exit as Coordinator;
+use protocol::progress::Ending;
+use site_agent::exit::Exit as SiteAgent;
+use std::collections::BTreeSet;
+use support::root;
+
+const COORDINATOR: [Coordinator; 8] = [
+    Coordinator::Done,
+    Coordinator::Failed,
+    Coordinator::Usage,
+    Coordinator::Data,
+    Coordinator::Refused,
+    Coordinator::Connection,
+    Coordinator::Run,
+    Coordinator::Cancelled,
+];
+const SITE_AGENT: [SiteAgent; 7] = [
+    SiteAgent::Done,
+    SiteAgent::Failed,
+    SiteAgent::Usage,
+    SiteAgent::Data,
+    SiteAgent::Refused,
+    SiteAgent::Connection,
+    SiteAgent::Books,
+];
+
+/// Every code, of either program. A new variant does not compile until it is listed above.
+fn codes() -> BTreeSet<u8> {
+    let coordinator = COORDINATOR.map(|exit| match exit {
+        Coordinator::Done
+        | Coordinator::Failed
+        | Coordinator::Usage
+        | Coordinator::Data
+        | Coordinator::Refused
+        | Coordinator::Connection
+        | Coordinator::Run
+        | Coordinator::Cancelled => exit as u8,
+    });
+    let site_agent = SITE_AGENT.map(|exit| match exit {
+        SiteAgent::Done
+        | SiteAgent::Failed
+        | SiteAgent::Usage
+        | SiteAgent::Data
+        | SiteAgent::Refused
+        | SiteAgent::Connection
+        | SiteAgent::Books => exit as u8,
+    });
+    coordinator.into_iter().chain(site_agent).collect()
+}
+
+/// The codes of the table under a heading that names exit codes; none where there is no such heading.
+fn documented(page: &str) -> Option<BTreeSet<u8>> {
+    let heading = |line: &&str| line.starts_with('#') && line.to_lowercase().contains("exit code");
+    let mut lines = page.lines();
+    lines.find(heading)?;
+    let section = lines.take_while(|line| !line.starts_with('#'));
+    let cells = section.filter_map(|line| line.trim().strip_prefix('|')?.split('|').next());
+    Some(
+        cells
+            .filter_map(|cell| cell.trim().trim_matches('`').parse().ok())
+            .collect(),
+    )
+}
+
+#[test]
+fn the_readme_documents_every_exit_code_and_no_other() {
+    let page = std::fs::read_to_string(root().join("README.md")).unwrap_or_default();
+    match documented(&page) {
+        Some(found) => assert_eq!(found, codes()),
+        None => println!("skipped: README.md has no heading for exit codes"),
+    }
+}
+
+#[test]
+fn a_table_of_exit_codes_is_read() {
+    let page = "# Kindred\n| 9 | no |\n## Exit codes\n\n| code | meaning |\n| --- | --- |\n\
+                | 0 | done |\n| `130` | cancelled |\n\n## More\n| 8 | no |\n";
+    assert_eq!(documented(page), Some(BTreeSet::from([0, 130])));
+    assert_eq!(documented("# Kindred\n"), None);
+}
+
+#[test]
+fn one_number_means_one_thing_in_both_programs() {
+    for coordinator in COORDINATOR {
+        for site_agent in SITE_AGENT {
+            let same_number = coordinator as u8 == site_agent as u8;
+            let same_name = format!("{coordinator:?}") == format!("{site_agent:?}");
+            assert_eq!(same_number, same_name, "{coordinator:?}, {site_agent:?}");
+        }
+    }
+}
+
+#[test]
+fn how_a_run_ends_decides_the_code() {
+    let failed = |code: &str| Ending::Failed {
+        code: code.to_owned(),
+        text: String::new(),
+    };
+    for (ending, wanted) in [
+        (Ending::Converged, 0),
+        (Ending::RoundLimit, 0),
+        (Ending::Cancelled, 130),
+        (failed("KDR-COHORT"), 3),
+        (failed("KDR-POLICY"), 4),
+        (failed("KDR-SITES"), 6),
+    ] {
+        assert_eq!(Coordinator::of_ending(&ending) as u8, wanted, "{ending:?}");
+    }
+}
