@@ -42,7 +42,7 @@ pub struct Simulate {
     /// Seed of the run; the job's where absent
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Release rules of the simulated sites, the keys of [policy]; what it lowers is said openly
+    /// Release rules of the simulated sites: the keys of a site's policy; what it lowers is said openly
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// The site agent's program [default: beside this program]

@@ -49,6 +49,7 @@ impl Exit {
         match error.downcast_ref() {
             Some(SimulateError::Job { .. } | SimulateError::NoData { .. }) => return Self::Usage,
             Some(SimulateError::NoFile { .. }) => return Self::Data,
+            Some(SimulateError::Port(_)) => return Self::Connection,
             Some(_) => return Self::Failed,
             None => {}
         }

@@ -9,6 +9,7 @@ use coordinator::{operator, serve, simulate};
 use protocol::name::RunId;
 use protocol::progress::{Ending, Progress};
 use std::error::Error;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     let filter = EnvFilter::try_from_env("KINDRED_LOG").unwrap_or_else(|_| EnvFilter::new(level));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
     let runtime = match tokio::runtime::Runtime::new() {

@@ -171,6 +171,9 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
     let mut result = outcome?;
     result.notes.extend(lowered);
     if result.rounds.is_empty() {
+        for problem in agents::problems(home.path(), &files) {
+            eprintln!("{problem}");
+        }
         return Ok(Simulated {
             ending: result.ending,
             folder: None,

@@ -9,6 +9,7 @@ use site_agent::exit::Exit;
 use site_agent::explain::Explanation;
 use site_agent::{driver, journal, source, synthesise};
 use std::error::Error;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 use tokio::io::AsyncReadExt;
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
     let filter = EnvFilter::try_from_env("KINDRED_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
     match run(cli.command) {

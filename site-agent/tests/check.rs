@@ -2,10 +2,8 @@
 
 mod sources;
 
-use site_agent::config::SiteConfig;
 use site_agent::source::{check, read_cohort};
 use sources::{JOB, config, job};
-use std::path::Path;
 
 const ROWS: &str = "id,age,chol,sex,born,grade,smoker,num\n\
                     a1,63,233,M,1960-02-29,low,1,0\n\

@@ -1,5 +1,7 @@
 //! CSV files, good and bad, as a hospital writes them.
 
+#![allow(clippy::unwrap_used)] // functions that tests share
+
 mod sources;
 
 use protocol::job::Job;

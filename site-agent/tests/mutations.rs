@@ -79,7 +79,7 @@ fn no_broken_configuration_stops_a_parser() {
         [source]\nkind = 'postgres'\nhost = 'h'\ndatabase = 'd'\nuser = 'u'\nquery_file = 'q.sql'\n\
         parameters = { a = 'b' }\nca = 'ca.pem'\ndate_format = 'DD.MM.YYYY'\n\
         [columns.chol]\nunit = 'mg/dl'\nconvert = [{ to = 'mmol/l', factor = 0.02586 }]\n\
-        [columns.sex]\nlevels = { '1' = 'M' }\n[policy]\noperators = ['ada']\n";
+        [columns.sex]\nlevels = { '1' = 'M' }\n[policy]\noperators = ['researcher']\n";
     assert!(SiteConfig::parse(site, Path::new("")).is_ok());
     let mut random = ChaCha8Rng::seed_from_u64(2);
     let mut refused = 0;

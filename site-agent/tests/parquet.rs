@@ -1,5 +1,7 @@
 //! Parquet files.
 
+#![allow(clippy::unwrap_used)] // functions that tests share
+
 mod sources;
 
 use arrow::array::{

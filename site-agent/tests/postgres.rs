@@ -1,5 +1,7 @@
 //! Queries to a real PostgreSQL, in its good and its bad hours.
 
+#![allow(clippy::unwrap_used)] // functions that tests share
+
 #[path = "sources/cluster.rs"]
 mod cluster;
 mod sources;

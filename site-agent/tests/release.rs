@@ -52,7 +52,7 @@ fn run(name: &str) -> RunId {
 fn every_sample_policy_is_read_and_says_what_it_means() {
     assert_eq!(sample("site.toml"), Policy::default());
     assert_eq!(policy::parse("").unwrap(), Policy::default());
-    let job = Job::parse(JOB).unwrap().facts("alice");
+    let job = Job::parse(JOB).unwrap().facts("researcher");
     assert!(sample("site.toml").admit(&job).is_err());
     assert!(sample("simulation.toml").admit(&job).is_ok());
     assert!(sample("simulation.toml").lowered().is_empty());
@@ -69,7 +69,7 @@ fn every_sample_policy_is_read_and_says_what_it_means() {
 
 #[test]
 fn every_problem_of_a_policy_is_told_at_once() {
-    let text = "operator = ['alice']\nmethods = 'unpsl'\npatients_min = 0\n\
+    let text = "operator = ['researcher']\nmethods = 'unpsl'\npatients_min = 0\n\
                 parameters_per_patient_max = -1\ncell_min = 'few'\n";
     let errors = policy::parse(text).unwrap_err().to_string();
     for wanted in [
@@ -299,7 +299,7 @@ fn the_ledger_remembers_runs_rounds_and_patients_across_a_restart() {
 fn a_cohort_that_differs_by_one_patient_is_refused_whatever_the_job() {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = Ledger::open(folder.path()).unwrap();
-    let job = Job::parse(JOB).unwrap().facts("alice");
+    let job = Job::parse(JOB).unwrap().facts("researcher");
     let admission = sample("simulation.toml").admit(&job).unwrap();
     let all = ledger.fingerprint(ids(0..100));
     assert!(
@@ -343,24 +343,24 @@ fn a_touched_fingerprint_stops_the_agent_and_no_patient_is_kept_by_name() {
 #[test]
 fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
     let job = Job::parse(JOB).unwrap();
-    let explanation = Explanation::new(&sample("simulation.toml"), &job, "alice");
+    let explanation = Explanation::new(&sample("simulation.toml"), &job, "researcher");
     assert!(explanation.refusals.is_empty());
     let told: Vec<(&str, u64, u64)> = explanation
         .messages
         .iter()
         .map(|kind| (kind.kind, kind.bytes, kind.times))
         .collect();
-    // Rows: age, four levels of cp, cp missing. 6 x 3 numbers and 2 a round; moments: 4 + 5 + 3.
+    // Rows: age, four levels of cp, cp missing. Twice 6 x 3 numbers and 2 a round; moments: 4 + 5 + 3.
     let wanted = [
         ("description", 24, 1),
         ("moments", 96, 1),
         ("prepared", 0, 1),
-        ("contribution", 160, 50),
+        ("contribution", 304, 50),
         ("finished", 72, 1),
         ("refusal", 400_000, 1),
     ];
     assert_eq!(told, wanted);
-    assert_eq!(explanation.bytes(), 24 + 96 + 8_000 + 72);
+    assert_eq!(explanation.bytes(), 24 + 96 + 15_200 + 72);
     let text = explanation.to_string();
     assert!(text.contains("The policy admits it"), "{text}");
     assert!(
@@ -390,7 +390,7 @@ fn an_explanation_names_every_rule_that_refuses() {
         "round_limit = 5000\ncorrelation = 'pooled'",
     );
     let job = Job::parse(&text).unwrap();
-    let explanation = Explanation::new(&sample("site.toml"), &job, "alice").to_string();
+    let explanation = Explanation::new(&sample("site.toml"), &job, "researcher").to_string();
     for rule in [
         "operators",
         "methods",

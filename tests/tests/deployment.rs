@@ -126,22 +126,32 @@ fn command(line: &str) -> Option<Result<(), clap::Error>> {
     }
 }
 
-#[test]
-fn every_command_of_the_page_is_one_of_the_programs() {
-    let page = text("deploy/README.md");
-    let mut commands = 0;
-    for line in page
-        .lines()
-        .map(str::trim)
+/// The lines of a page that call one of the programs: continued lines joined, without comments and the
+/// folder of the program.
+fn commands(page: &str) -> Vec<String> {
+    let page = text(page).replace("\\\n", " ");
+    page.lines()
+        .map(|line| line.trim().trim_start_matches("target/debug/"))
         .filter(|line| line.starts_with("kindred-"))
-    {
-        match command(line) {
-            Some(parsed) => parsed.unwrap_or_else(|error| panic!("{line}\n{error}")),
-            None => panic!("{line}: found neither program"),
+        .map(|line| line.split(" #").next().unwrap_or_default().to_owned())
+        .collect()
+}
+
+#[test]
+fn every_command_of_the_pages_is_one_of_the_programs() {
+    for (page, at_least) in [("README.md", 12), ("deploy/README.md", 12)] {
+        let commands = commands(page);
+        assert!(
+            commands.len() >= at_least,
+            "{page}: found only {commands:#?}"
+        );
+        for line in commands {
+            match command(&line) {
+                Some(parsed) => parsed.unwrap_or_else(|error| panic!("{page}: {line}\n{error}")),
+                None => panic!("{page}: {line}: found neither program"),
+            }
         }
-        commands += 1;
     }
-    assert!(commands >= 10, "found only {commands} commands");
     assert!(command("kindred-site-agent serve --confg site.toml").is_some_and(|one| one.is_err()));
 }
 

@@ -51,6 +51,20 @@ pub enum AgentsError {
     },
 }
 
+/// What the agents logged as errors, such as the file, row and column that does not fit. The
+/// coordinator never hears of rows; who simulates is at every site, and may.
+pub(super) fn problems(home: &Path, files: &[(SiteName, PathBuf)]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (site, _) in files {
+        let log = std::fs::read_to_string(log_path(home, site)).unwrap_or_default();
+        for line in log.lines().filter(|line| line.contains(" ERROR ")) {
+            let text = line.split_once(": ").map_or(line, |(_, text)| text);
+            problems.push(format!("{site}: {text}"));
+        }
+    }
+    problems
+}
+
 /// Where the agents are and what they are told.
 pub(super) struct Agents {
     pub(super) program: PathBuf,

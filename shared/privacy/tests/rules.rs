@@ -93,7 +93,7 @@ impl Disclosure for Message {
 
 fn open_lists() -> Rules {
     Rules {
-        operators: Allowed::listed(["alice"]),
+        operators: Allowed::listed(["researcher"]),
         methods: Allowed::listed(["unpsl"]),
         outcomes: Allowed::listed(["disease"]),
         features: Allowed::listed(["age", "chol"]),
@@ -103,7 +103,7 @@ fn open_lists() -> Rules {
 
 fn job() -> JobFacts {
     JobFacts {
-        operator: "alice".to_owned(),
+        operator: "researcher".to_owned(),
         method: "unpsl".to_owned(),
         outcomes: vec!["disease".to_owned()],
         features: vec!["age".to_owned(), "chol".to_owned()],
@@ -152,7 +152,7 @@ fn a_policy_without_a_word_refuses_by_each_of_its_four_lists() {
     assert!(
         refusal
             .text
-            .contains("the operator \"alice\", the site allows none"),
+            .contains("the operator \"researcher\", the site allows none"),
         "{refusal}"
     );
 }
@@ -161,7 +161,7 @@ fn a_policy_without_a_word_refuses_by_each_of_its_four_lists() {
 fn each_list_that_is_unset_refuses_alone_and_by_its_name() {
     type Unset = fn(&mut Rules);
     let table: [(&str, &str, Unset); 4] = [
-        ("operators", "\"alice\"", |rules| {
+        ("operators", "\"researcher\"", |rules| {
             rules.operators = Allowed::nothing()
         }),
         ("methods", "\"unpsl\"", |rules| {

@@ -1,5 +1,7 @@
 //! Pooled quartiles against NumPy's of the stacked values (reference/quantile.json).
 
+#![allow(clippy::unwrap_used)] // functions that tests share
+
 use ndarray::Array1;
 use serde_json::Value;
 use similarity::quantile::{Grid, Group, Histogram, QuantileError, Quartiles, pooled_quartiles};

@@ -688,7 +688,7 @@ fn an_unknown_message_is_refused() {
     // Field 15, length-delimited and empty: a oneof that this version does not know.
     let unknown = Bytes::from_static(&[0x7a, 0x00]);
     assert!(matches!(
-        decode_to_site(&[unknown.clone()]),
+        decode_to_site(std::slice::from_ref(&unknown)),
         Err(WireError::Missing { .. })
     ));
     assert!(matches!(
@@ -698,7 +698,7 @@ fn an_unknown_message_is_refused() {
     // A known frame with an unknown message in it.
     let inner = Bytes::from_static(&[0x0a, 0x02, 0x7a, 0x00]);
     assert!(matches!(
-        decode_to_site(&[inner.clone()]),
+        decode_to_site(std::slice::from_ref(&inner)),
         Err(WireError::Missing { .. })
     ));
     assert!(matches!(

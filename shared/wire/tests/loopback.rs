@@ -1,5 +1,7 @@
 //! Real sockets, real TLS: who may come in, who may not, and what they are told.
 
+#![allow(clippy::unwrap_used)] // functions that tests share
+
 mod support;
 
 use ndarray::Array2;

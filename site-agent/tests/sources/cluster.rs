@@ -1,5 +1,7 @@
 //! A PostgreSQL of the test's own: a new cluster in a temporary folder, on loopback.
 
+#![allow(clippy::unwrap_used)] // functions that tests share
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;

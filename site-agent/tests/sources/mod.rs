@@ -1,5 +1,6 @@
 //! What the tests of all sources share.
 
+#![allow(clippy::unwrap_used)] // functions that tests share
 #![allow(dead_code)] // every test file takes what it needs
 
 use protocol::job::Job;

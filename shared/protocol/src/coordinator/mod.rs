@@ -484,7 +484,10 @@ impl Run {
     fn close(&mut self, record: Record) -> Turn {
         self.last = record.at;
         let failed = self.failures(&record.answers);
-        let rounds = matches!(&self.work, Work::Unpsl(work) if work.in_rounds());
+        let (rounds, took_part) = match &self.work {
+            Work::Agreeing => (false, false),
+            Work::Unpsl(work) => (work.in_rounds(), work.in_rounds() || work.finishing()),
+        };
         for (index, site) in self.sites.iter_mut().enumerate() {
             let answer = record.answers.get(index).and_then(Option::as_ref);
             let member = record.members.get(index).copied().unwrap_or(false);
@@ -495,9 +498,9 @@ impl Run {
             site.standing = match site.standing {
                 Standing::Absent => Standing::Absent,
                 // Silent before the rounds, a site has given no moments: it is out.
-                Standing::Member if silent && !rounds => Standing::Absent,
+                Standing::Member if silent && !took_part => Standing::Absent,
                 _ if member => Standing::Member,
-                _ if rounds => Standing::Away,
+                _ if took_part => Standing::Away,
                 _ => Standing::Absent,
             };
             if let Some(Answer::Described(description)) = answer {

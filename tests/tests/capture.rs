@@ -1,0 +1,300 @@
+//! Promise: what a site sends in a run contains no row of its patients.
+//!
+//! By its types a site can send no row: the match in `numbers` lists every answer there is, and what
+//! numbers it carries; a new kind of answer does not compile until it is judged here. By its bytes:
+//! a whole run of real workers on real files, whose every frame is searched for every value.
+
+mod programs;
+
+use ndarray::Array2;
+use programs::Home;
+use programs::deployment::{SITES, site_config};
+use protocol::coordinator::{Action, Event, Run};
+use protocol::job::Job;
+use protocol::message::{Answer, Contribution, Request, ToCoordinator, ToSite};
+use protocol::name::{RunId, SiteName};
+use protocol::progress::Ending;
+use protocol::time::Timestamp;
+use site_agent::config::SiteConfig;
+use site_agent::worker::Worker;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Unequal, so that a message that grows with the patients would show.
+const PATIENTS: [usize; 4] = [150, 110, 80, 60];
+
+/// All that left the sites, and what they had.
+struct Capture {
+    ending: Ending,
+    /// Frames by site, in the order in which they left.
+    sent: BTreeMap<String, Vec<Answered>>,
+    home: Home,
+}
+
+struct Answered {
+    kind: &'static str,
+    /// Numbers that the type of the answer carries.
+    numbers: usize,
+    bytes: Vec<u8>,
+}
+
+/// Plays a whole run: the coordinator's state machine asks, real workers answer, and every answer
+/// travels as the frames that the wire makes of it.
+fn capture(job: &str) -> Capture {
+    let home = Home::new();
+    let sites: Vec<String> = SITES
+        .iter()
+        .zip(PATIENTS)
+        .map(|(site, patients)| format!("{site}={patients}"))
+        .collect();
+    home.synthesise(&sites.join(","));
+    let now = Timestamp(1_000);
+    let mut workers: BTreeMap<SiteName, Worker> = BTreeMap::new();
+    for site in SITES {
+        let text = site_config(site, 1, site) + "second_moments = true\n";
+        let config = SiteConfig::parse(&text, home.path()).unwrap();
+        std::fs::create_dir_all(&config.folder).unwrap();
+        workers.insert(config.site.clone(), Worker::open(config, now).unwrap());
+    }
+    let id = RunId::new("0123456789ab").unwrap();
+    let mut run = Run::new(
+        id.clone(),
+        Job::parse(job).unwrap(),
+        5,
+        "researcher".to_owned(),
+        now,
+    );
+    let mut sent: BTreeMap<String, Vec<Answered>> = BTreeMap::new();
+    let mut events: Vec<Event> = workers.keys().cloned().map(Event::Connected).collect();
+    while run.ending().is_none() {
+        assert!(!events.is_empty(), "the run stands still");
+        let (next, actions) = run.step(now, events.remove(0));
+        run = next;
+        for action in actions {
+            let Action::Send { site, message } = action else {
+                continue;
+            };
+            let worker = workers.get_mut(&site).unwrap();
+            match message {
+                ToSite::Begin {
+                    run,
+                    job,
+                    seed,
+                    operator,
+                } => worker.begin(run, &job, seed, operator),
+                ToSite::Ask {
+                    run,
+                    exchange,
+                    request,
+                } => {
+                    let (answered, event) = answer(worker, &site, (&run, exchange), request, now);
+                    sent.entry(site.to_string()).or_default().push(answered);
+                    events.push(event);
+                }
+                ToSite::End { .. } => {}
+            }
+        }
+    }
+    Capture {
+        ending: run.ending().unwrap().clone(),
+        sent,
+        home,
+    }
+}
+
+fn answer(
+    worker: &mut Worker,
+    site: &SiteName,
+    (run, exchange): (&RunId, u32),
+    request: Request,
+    now: Timestamp,
+) -> (Answered, Event) {
+    let released = worker.answer(run, exchange, request, now).unwrap().unwrap();
+    let (kind, numbers) = numbers(released.value());
+    let frames = wire::encode_to_coordinator(ToCoordinator::Reply {
+        run: run.clone(),
+        exchange,
+        answer: released,
+    });
+    let bytes = frames.iter().flat_map(|frame| frame.to_vec()).collect();
+    let ToCoordinator::Reply { answer, .. } = wire::decode_to_coordinator(&frames).unwrap() else {
+        panic!("a reply is a reply");
+    };
+    let event = Event::Answered {
+        site: site.clone(),
+        exchange,
+        answer,
+    };
+    let answered = Answered {
+        kind,
+        numbers,
+        bytes,
+    };
+    (answered, event)
+}
+
+/// Every kind of answer, and how many real numbers it carries. None has a place for a row.
+fn numbers(answer: &Answer) -> (&'static str, usize) {
+    match answer {
+        Answer::Described(_) => ("description", 0),
+        Answer::Unfit(_) => ("problems", 0),
+        Answer::Refused(_) => ("refusal", 0),
+        Answer::Failed(_) => ("failure", 0),
+        Answer::Moments { columns, .. } => ("moments", 3 * columns.len()),
+        Answer::Prepared { second_moments } => (
+            "prepared",
+            second_moments
+                .as_ref()
+                .map_or(0, |own| own.products.len() + own.sums.len()),
+        ),
+        Answer::Correlated => ("correlated", 0),
+        Answer::Contribution(own) => (
+            "contribution",
+            own.matrix.len() + own.gradient.as_ref().map_or(0, Array2::len) + 1,
+        ),
+        Answer::Finished(_) => ("finished", 1),
+    }
+}
+
+/// Texts and numbers that must not leave, with where they lie.
+#[derive(Default)]
+struct Secrets(HashMap<usize, HashMap<Vec<u8>, String>>);
+
+impl Secrets {
+    fn add(&mut self, bytes: Vec<u8>, place: &str) {
+        let known = self.0.entry(bytes.len()).or_default();
+        known.entry(bytes).or_insert_with(|| place.to_owned());
+    }
+
+    /// A number in the forms in which a program may write it.
+    fn add_number(&mut self, value: f64, place: &str) {
+        self.add(value.to_le_bytes().to_vec(), place);
+        self.add(value.to_be_bytes().to_vec(), place);
+        let text = value.to_string();
+        if text.len() >= 5 {
+            self.add(text.into_bytes(), place);
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.0.values().map(HashMap::len).sum()
+    }
+
+    /// The places of those that `bytes` contain.
+    fn found_in(&self, bytes: &[u8]) -> Vec<&str> {
+        let mut found = Vec::new();
+        for (length, known) in &self.0 {
+            let windows = bytes.windows(*length);
+            found.extend(windows.filter_map(|window| known.get(window).map(String::as_str)));
+        }
+        found
+    }
+}
+
+/// Every cell of the sites' files but the words of the job itself, and every standardised value
+/// that the solver saw.
+fn secrets(capture: &Capture, job: &Job) -> Secrets {
+    let agreed: HashSet<&str> = ["low", "middle", "high", "positive", "negative", ""].into();
+    let mut secrets = Secrets::default();
+    for site in SITES {
+        let path = capture.home.join("data").join(format!("{site}.csv"));
+        let mut table = csv::Reader::from_path(path).unwrap();
+        for (row, record) in table.records().enumerate() {
+            for (column, cell) in record.unwrap().iter().enumerate() {
+                let place = format!("{site}, row {row}, column {column}");
+                if agreed.contains(cell) {
+                    continue;
+                }
+                secrets.add(cell.as_bytes().to_vec(), &place);
+                if let Ok(value) = cell.parse::<f64>() {
+                    assert!(
+                        value != 0.0 && value.fract() != 0.0 || cell.len() > 3,
+                        "{cell}"
+                    );
+                    secrets.add_number(value, &place);
+                }
+            }
+        }
+        let folder = capture
+            .home
+            .join("sites")
+            .join(site)
+            .join("runs/0123456789ab");
+        let matrix: Array2<f64> = ndarray_npy::read_npy(folder.join("matrix.npy")).unwrap();
+        // The rows of a category hold two values each, which follow from the pooled shares.
+        let numeric = job.features.len() - 1;
+        for ((row, column), value) in matrix.indexed_iter() {
+            if column < numeric && *value != 0.0 {
+                let place = format!("{site}, standardised row {row}, column {column}");
+                secrets.add(value.to_le_bytes().to_vec(), &place);
+            }
+        }
+    }
+    secrets
+}
+
+#[test]
+fn no_frame_of_a_run_holds_a_value_of_any_patient() {
+    for text in [
+        programs::DEMO_JOB.to_owned(),
+        programs::demo_job(&["correlation = \"pooled\""], ""),
+    ] {
+        let job = Job::parse(&text).unwrap();
+        let capture = capture(&text);
+        assert_eq!(capture.ending, Ending::Converged);
+        let secrets = secrets(&capture, &job);
+        assert!(secrets.count() > 20_000, "{}", secrets.count());
+        let mut bytes = 0;
+        for (site, answers) in &capture.sent {
+            for answered in answers {
+                let found = secrets.found_in(&answered.bytes);
+                assert!(
+                    found.is_empty(),
+                    "a {} of {site} holds the value of {found:?}",
+                    answered.kind
+                );
+                bytes += answered.bytes.len();
+            }
+        }
+        println!("{} values in {bytes} bytes: none", secrets.count());
+    }
+}
+
+#[test]
+fn what_a_site_sends_does_not_grow_with_its_patients() {
+    let capture = capture(programs::DEMO_JOB);
+    let features = Job::parse(programs::DEMO_JOB).unwrap().features.len();
+    let sent: Vec<&Vec<Answered>> = capture.sent.values().collect();
+    for answers in &sent {
+        assert_eq!(answers.len(), sent[0].len());
+    }
+    for place in 0..sent[0].len() {
+        let same: Vec<&Answered> = sent.iter().map(|answers| &answers[place]).collect();
+        let lengths: Vec<usize> = same.iter().map(|answered| answered.bytes.len()).collect();
+        let numbers = same[0].numbers;
+        assert!(same.iter().all(|answered| answered.numbers == numbers));
+        // Counts are written shorter where they are smaller; the largest site has 90 patients more.
+        let spread = lengths.iter().max().unwrap() - lengths.iter().min().unwrap();
+        let allowed = 90 + 3 * features;
+        assert!(spread < allowed, "{}: {lengths:?}", same[0].kind);
+        assert!(lengths[0] >= 8 * numbers, "{}: {lengths:?}", same[0].kind);
+    }
+}
+
+#[test]
+fn a_value_that_leaves_is_found() {
+    let mut secrets = Secrets::default();
+    secrets.add_number(20.4019, "north, row 1");
+    secrets.add(b"north-0001".to_vec(), "north, name 1");
+    let contribution = |value| {
+        wire::encode_answer(&Answer::Contribution(Contribution {
+            matrix: Array2::from_elem((3, 2), value),
+            objective: 0.5,
+            iterations: 1,
+            gradient: None,
+        }))
+    };
+    assert!(!secrets.found_in(&contribution(20.4019)).is_empty());
+    assert!(secrets.found_in(&contribution(20.4018)).is_empty());
+    assert!(!secrets.found_in(b"row of north-0001").is_empty());
+    assert!(!secrets.found_in(b"the value 20.4019.").is_empty());
+}

@@ -1,0 +1,354 @@
+//! Promise: one command runs a whole federation, and what it leaves can be checked by anyone.
+//!
+//! The objective of `result.json` is computed again here, pair by pair, from the files that stay at
+//! the sites and the metric; the optimum is found again by another algorithm on the pooled patients.
+
+mod programs;
+
+use ndarray::{Array1, Array2, ArrayView1};
+use programs::{Home, Ran, coordinator, demo_job, names, real_data, result, workspace};
+use protocol::job::{Job, Method};
+use serde_json::Value;
+use similarity::seed::Seed;
+use similarity::unpsl::{
+    self, Labels, PooledLimits, Settings, SiteObjective, Totals, minimise_pooled, summarise,
+};
+use std::fs;
+use std::path::Path;
+
+/// What a simulation leaves.
+const RESULT_FILES: [&str; 6] = [
+    "features.csv",
+    "metric.npy",
+    "report.html",
+    "result.json",
+    "rounds.csv",
+    "sites",
+];
+/// What stays at a site.
+const SITE_FILES: [&str; 5] = [
+    "columns.csv",
+    "journal.jsonl",
+    "matrix.npy",
+    "neighbours.csv",
+    "outcome.csv",
+];
+/// The keys of `result.json` that others build on.
+const RESULT_KEYS: [&str; 12] = [
+    "run",
+    "job",
+    "method",
+    "status",
+    "rounds",
+    "objective",
+    "primal_residual",
+    "dual_residual",
+    "seconds",
+    "seed",
+    "version",
+    "sites",
+];
+
+/// A site as it sees itself: n x d standardised patients, and the class of each.
+struct Site {
+    matrix: Array2<f64>,
+    classes: Vec<u32>,
+}
+
+fn simulate(home: &Home, arguments: &[&str]) -> Ran {
+    let mut all = vec!["simulate", "--out", "out"];
+    all.extend(arguments);
+    home.run(&coordinator(), &all)
+}
+
+fn npy(path: &Path) -> Array2<f64> {
+    ndarray_npy::read_npy(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The sites of a folder of results, in the job's order.
+fn sites(out: &Path, job: &Job) -> Vec<Site> {
+    let read = |name: &protocol::name::SiteName| {
+        let folder = out.join("sites").join(name.as_str());
+        let table = fs::read_to_string(folder.join("outcome.csv")).unwrap();
+        let code = |line: &str| line.split(',').next().unwrap().parse().unwrap();
+        Site {
+            matrix: npy(&folder.join("matrix.npy")),
+            classes: table.lines().skip(1).map(code).collect(),
+        }
+    };
+    job.sites.iter().map(read).collect()
+}
+
+/// (4.19) under the mean loss and the sites' own correlations, by its definition: every pair of
+/// patients of a site, every pair of features, every row of W.
+fn naive_objective(sites: &[Site], metric: &Array2<f64>, settings: &Settings) -> f64 {
+    let pairs_of = |site: &Site| (site.classes.len() * (site.classes.len() - 1) / 2) as f64;
+    let pairs: f64 = sites.iter().map(pairs_of).sum();
+    let mut objective = 0.0;
+    for site in sites {
+        let projected = site.matrix.dot(metric);
+        let mut loss = 0.0;
+        for i in 0..site.classes.len() {
+            for j in 0..i {
+                let label = if site.classes[i] == site.classes[j] {
+                    1.0
+                } else {
+                    -1.0
+                };
+                let similarity = projected.row(i).dot(&projected.row(j));
+                loss += f64::ln_1p(f64::exp(-label * (similarity - 1.0)));
+            }
+        }
+        let mut correlated = 0.0;
+        for k in 0..metric.nrows() {
+            for l in 0..metric.nrows() {
+                let r = pearson(&site.matrix.column(k), &site.matrix.column(l));
+                correlated += r * r * metric.row(k).dot(&metric.row(l));
+            }
+        }
+        objective += loss / pairs;
+        objective += pairs_of(site) / pairs * settings.lambda_correlation * correlated;
+    }
+    let norm = |row: ArrayView1<f64>| row.dot(&row).sqrt();
+    objective + settings.lambda_sparsity * metric.rows().into_iter().map(norm).sum::<f64>()
+}
+
+/// Pearson's correlation; 0 where a feature is constant at the site.
+fn pearson(one: &ArrayView1<f64>, other: &ArrayView1<f64>) -> f64 {
+    let centred = |x: &ArrayView1<f64>| x - x.mean().unwrap();
+    let (one, other) = (centred(one), centred(other));
+    let scale = one.dot(&one).sqrt() * other.dot(&other).sqrt();
+    if scale > 1e-9 {
+        one.dot(&other) / scale
+    } else {
+        0.0
+    }
+}
+
+/// The best of several descents on the pooled patients, from other starts than the federation's.
+fn pooled_optimum(sites: &[Site], settings: &Settings) -> unpsl::PooledSolution {
+    let labels: Vec<Labels> = sites
+        .iter()
+        .map(|site| Labels::Classes(Array1::from_vec(site.classes.clone())))
+        .collect();
+    let seed = Seed(20);
+    let summaries: Vec<_> = labels
+        .iter()
+        .map(|labels| summarise(labels, settings.pairs, seed))
+        .collect();
+    let totals = Totals::of(&summaries);
+    let objectives: Vec<SiteObjective> = sites
+        .iter()
+        .zip(&labels)
+        .map(|(site, labels)| {
+            SiteObjective::new(&site.matrix.view(), labels, settings, &totals, seed).unwrap()
+        })
+        .collect();
+    let limits = PooledLimits {
+        tolerance: 1e-8,
+        iterations: 4_000,
+    };
+    let descend = |index| {
+        let start = unpsl::start(settings, sites[0].matrix.ncols(), seed, index);
+        minimise_pooled(&objectives, start, limits).unwrap()
+    };
+    (0..3)
+        .map(descend)
+        .min_by(|one, other| one.objective.total_cmp(&other.objective))
+        .unwrap()
+}
+
+fn relative(found: f64, wanted: f64) -> f64 {
+    (found - wanted).abs() / wanted.abs()
+}
+
+fn norm(matrix: &Array2<f64>) -> f64 {
+    matrix.iter().map(|x| x * x).sum::<f64>().sqrt()
+}
+
+fn settings(job: &Job) -> Settings {
+    let Method::Unpsl(settings) = &job.method;
+    settings.objective
+}
+
+/// The objective of `result.json` is that of the files, and lies at the pooled optimum.
+fn check_against_pooled(out: &Path, job: &Job, metric_error_max: Option<f64>) {
+    let (sites, metric) = (sites(out, job), npy(&out.join("metric.npy")));
+    let reported = result(out)["objective"].as_f64().unwrap();
+    let computed = naive_objective(&sites, &metric, &settings(job));
+    assert!(
+        relative(reported, computed) <= 1e-9,
+        "result.json says {reported}, its files say {computed}"
+    );
+    let pooled = pooled_optimum(&sites, &settings(job));
+    let error = relative(reported, pooled.objective);
+    println!(
+        "objective {reported}, pooled {} (relative {error:.1e})",
+        pooled.objective
+    );
+    assert!(
+        error <= 1e-3,
+        "federated {reported}, pooled {}",
+        pooled.objective
+    );
+    let (own, wanted) = (
+        metric.dot(&metric.t()),
+        pooled.matrix.dot(&pooled.matrix.t()),
+    );
+    let error = norm(&(&own - &wanted)) / norm(&wanted);
+    println!("relative error of M: {error:.1e}");
+    if let Some(wanted) = metric_error_max {
+        assert!(error <= wanted, "M differs by {error}, wanted {wanted}");
+    }
+}
+
+#[test]
+fn the_demonstration_converges_and_leaves_the_documented_files_and_nothing_else() {
+    let home = Home::new();
+    let ran = simulate(&home, &[]).must_succeed();
+    assert!(ran.stdout.contains("converged"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("report.html"), "{}", ran.stdout);
+    assert_eq!(home.left(), ["out"]);
+    assert_eq!(home.left_in_temp(), [] as [&str; 0]);
+    assert_eq!(home.processes(), [] as [&str; 0]);
+    let out = home.join("out");
+    assert_eq!(names(&out), RESULT_FILES);
+    assert_eq!(
+        names(&out.join("sites")),
+        ["east", "north", "south", "west"]
+    );
+    for site in names(&out.join("sites")) {
+        assert_eq!(names(&out.join("sites").join(site)), SITE_FILES);
+    }
+
+    let job = Job::parse(programs::DEMO_JOB).unwrap();
+    let result = result(&out);
+    for key in RESULT_KEYS {
+        assert!(result.get(key).is_some(), "result.json has no {key}");
+    }
+    assert_eq!(result["status"], "converged");
+    assert_eq!(result["job"], "demo");
+    let metric = npy(&out.join("metric.npy"));
+    check_sites(&result, &job, &sites(&out, &job));
+    check_features(&result, &metric, &out);
+    let rounds = fs::read_to_string(out.join("rounds.csv")).unwrap();
+    let mut rounds = rounds.lines();
+    assert_eq!(
+        rounds.next().unwrap(),
+        "round,objective,primal_residual,dual_residual,penalty,seconds,sites_answered"
+    );
+    assert_eq!(rounds.count() as u64, result["rounds"].as_u64().unwrap());
+    let report = fs::read_to_string(out.join("report.html")).unwrap();
+    for elsewhere in ["src=\"http", "href=\"http", "<script", "@import", "url("] {
+        assert!(
+            !report.contains(elsewhere),
+            "the report needs {elsewhere:?}"
+        );
+    }
+    check_against_pooled(&out, &job, None);
+}
+
+fn check_sites(result: &Value, job: &Job, sites: &[Site]) {
+    let entries = result["sites"].as_array().unwrap();
+    assert_eq!(entries.len(), sites.len());
+    for ((entry, name), site) in entries.iter().zip(&job.sites).zip(sites) {
+        let patients = site.classes.len();
+        assert_eq!(entry["name"], name.as_str());
+        assert_eq!(entry["patients"], patients);
+        assert_eq!(entry["pairs"], patients * (patients - 1) / 2);
+        assert_eq!(entry["rounds_missed"], 0);
+        assert!(entry["bytes_sent"].as_u64().unwrap() > 0);
+        assert!(entry["bytes_received"].as_u64().unwrap() > 0);
+    }
+}
+
+/// Row k of W is the feature that `result.json` and `features.csv` have in place k.
+fn check_features(result: &Value, metric: &Array2<f64>, out: &Path) {
+    let features = result["features"].as_array().unwrap();
+    let table = fs::read_to_string(out.join("features.csv")).unwrap();
+    assert_eq!(features.len(), metric.nrows());
+    assert_eq!(table.lines().count(), 1 + metric.nrows());
+    for ((entry, row), line) in features
+        .iter()
+        .zip(metric.rows())
+        .zip(table.lines().skip(1))
+    {
+        let norm = row.dot(&row).sqrt();
+        assert!((entry["norm"].as_f64().unwrap() - norm).abs() <= 1e-12);
+        assert_eq!(entry["selected"], norm > 0.0);
+        assert_eq!(line.split(',').nth(1).unwrap(), entry["name"]);
+    }
+    let names: Vec<&str> = features
+        .iter()
+        .map(|entry| entry["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names[0], "first_1");
+    assert!(names.contains(&"grade=low"), "{names:?}");
+}
+
+#[test]
+fn equal_seeds_give_equal_bytes_on_any_number_of_threads_and_another_seed_others() {
+    let home = Home::new();
+    home.synthesise("north=130,south=90,east=70,west=60");
+    home.write("job.toml", programs::DEMO_JOB);
+    let run = |out: &str, seed: &str, threads: &str| {
+        let mut command = home.command(&coordinator());
+        command.args(["simulate", "job.toml", "--data", "data"]);
+        command.args(["--out", out, "--seed", seed]);
+        command.env("RAYON_NUM_THREADS", threads);
+        programs::ran(&mut command).must_succeed();
+        fs::read(home.join(out).join("metric.npy")).unwrap()
+    };
+    let one = run("one", "7", "1");
+    assert!(one == run("two", "7", "2"), "two threads, other bytes");
+    assert!(one == run("again", "7", "2"), "the same seed, other bytes");
+    assert!(one != run("other", "8", "2"), "the seed does not matter");
+}
+
+#[test]
+fn the_federation_finds_the_metric_of_the_pooled_patients() {
+    let home = Home::new();
+    home.synthesise("north=130,south=90,east=70,west=60");
+    let text = demo_job(&["tolerance_relative = 1e-6", "round_limit = 500"], "");
+    home.write("job.toml", &text);
+    simulate(&home, &["job.toml", "--data", "data"]).must_succeed();
+    let out = home.join("out");
+    assert_eq!(result(&out)["status"], "converged");
+    check_against_pooled(&out, &Job::parse(&text).unwrap(), Some(1e-3));
+}
+
+#[test]
+fn four_real_hospitals_converge_under_the_policy_that_admits_the_smallest() {
+    let Some(data) = real_data("heart_disease") else {
+        return;
+    };
+    let home = Home::new();
+    let job = workspace().join("deploy/jobs/heart-disease.toml");
+    let policy = workspace().join("deploy/policies/heart-disease.toml");
+    let [job_path, policy, data] =
+        [&job, &policy, &data].map(|path| path.to_string_lossy().into_owned());
+    let ran = simulate(&home, &[&job_path, "--data", &data, "--policy", &policy]).must_succeed();
+    assert!(
+        ran.stderr.contains("class_patients_min"),
+        "a rule was lowered without a word:\n{}",
+        ran.stderr
+    );
+    let out = home.join("out");
+    assert_eq!(result(&out)["status"], "converged");
+    let job = Job::parse(&fs::read_to_string(&job).unwrap()).unwrap();
+    check_against_pooled(&out, &job, None);
+}
+
+#[test]
+fn four_real_hospitals_are_refused_under_the_default_policy() {
+    let Some(data) = real_data("heart_disease") else {
+        return;
+    };
+    let home = Home::new();
+    let job = workspace().join("deploy/jobs/heart-disease.toml");
+    let [job, data] = [&job, &data].map(|path| path.to_string_lossy().into_owned());
+    simulate(&home, &[&job, "--data", &data])
+        .must_fail(4, &["KDR-POLICY", "class_patients_min", "switzerland"]);
+    assert_eq!(home.left(), [] as [&str; 0]);
+    assert_eq!(home.left_in_temp(), [] as [&str; 0]);
+}

@@ -1,0 +1,242 @@
+//! The deployed form on one machine: a coordinator, site agents and an operator, each with a
+//! certificate that the command line issued.
+
+use super::{Home, PATIENCE, Process, Ran, coordinator, site_agent, until};
+use protocol::name::RunId;
+use protocol::progress::Progress;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, TcpListener};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use wire::{Address, ClientTls, CredentialFiles, Dial, OperatorClient};
+
+/// The sites of the demonstration.
+pub(crate) const SITES: [&str; 4] = ["north", "south", "east", "west"];
+/// Their patients: few, so that a round takes milliseconds.
+pub(crate) const PATIENTS: &str = "north=130,south=90,east=70,west=60";
+/// What the test itself submits and watches with.
+const OPERATOR: &str = "researcher";
+
+/// A coordinator, agents, and an operator.
+pub(crate) struct Deployment {
+    pub(crate) home: Home,
+    port: u16,
+    coordinator: Option<Process>,
+    agents: BTreeMap<&'static str, Process>,
+}
+
+impl Deployment {
+    /// Certificates, configurations and patients; nothing runs yet.
+    pub(crate) fn prepare() -> Self {
+        let home = Home::new();
+        home.synthesise(PATIENTS);
+        let port = free_port();
+        issue(&home, &["init"]);
+        issue(
+            &home,
+            &[
+                "issue",
+                "--coordinator",
+                "centre",
+                "--hosts",
+                "127.0.0.1,localhost",
+            ],
+        );
+        issue(&home, &["issue", "--operator", OPERATOR]);
+        let tls = tls_of("coordinator-centre");
+        home.write(
+            "coordinator.toml",
+            &format!("listen = \"127.0.0.1:{port}\"\nfolder = \"coordinator\"\n\n{tls}"),
+        );
+        let tls = tls_of(&format!("operator-{OPERATOR}"));
+        home.write(
+            "operator.toml",
+            &format!("coordinator = \"127.0.0.1:{port}\"\n\n{tls}"),
+        );
+        for site in SITES {
+            issue(&home, &["issue", "--site", site]);
+            home.write(
+                &format!("{site}.toml"),
+                &site_config(site, port, &format!("site-{site}")),
+            );
+        }
+        Self {
+            home,
+            port,
+            coordinator: None,
+            agents: BTreeMap::new(),
+        }
+    }
+
+    /// A deployment whose coordinator and agents all run.
+    pub(crate) fn start() -> Self {
+        let mut deployment = Self::prepare();
+        deployment.start_coordinator();
+        for site in SITES {
+            deployment.start_agent(site);
+        }
+        deployment
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(crate) fn start_coordinator(&mut self) {
+        let arguments = ["serve", "--config", "coordinator.toml"];
+        let before = self.coordinator_log().matches(WAITS).count();
+        let mut process = self.home.start("coordinator", &coordinator(), &arguments);
+        until("the coordinator to listen", PATIENCE, || {
+            assert!(process.ended().is_none(), "{}", process.log());
+            (process.log().matches(WAITS).count() > before).then_some(())
+        });
+        self.coordinator = Some(process);
+    }
+
+    pub(crate) fn start_agent(&mut self, site: &'static str) {
+        let config = format!("{site}.toml");
+        let process = self
+            .home
+            .start(site, &site_agent(), &["serve", "--config", &config]);
+        self.agents.insert(site, process);
+    }
+
+    pub(crate) fn kill_coordinator(&mut self) {
+        self.coordinator.take().expect("it runs").kill();
+    }
+
+    pub(crate) fn kill_agent(&mut self, site: &str) {
+        self.agents.remove(site).expect("it runs").kill();
+    }
+
+    pub(crate) fn agent(&mut self, site: &str) -> &mut Process {
+        self.agents.get_mut(site).expect("it runs")
+    }
+
+    pub(crate) fn coordinator_log(&self) -> String {
+        std::fs::read_to_string(self.home.join("coordinator.log")).unwrap_or_default()
+    }
+
+    /// `kindred-coordinator job ... --config operator.toml`.
+    pub(crate) fn job(&self, arguments: &[&str]) -> Ran {
+        let mut all = vec!["job"];
+        all.extend(arguments);
+        all.extend(["--config", "operator.toml"]);
+        self.home.run(&coordinator(), &all)
+    }
+
+    /// Submits a job by the command line; gives the run.
+    pub(crate) fn submit(&self, job: &str, more: &[&str]) -> RunId {
+        self.home.write("job.toml", job);
+        let mut arguments = vec!["submit", "job.toml"];
+        arguments.extend(more);
+        let ran = self.job(&arguments).must_succeed();
+        RunId::new(ran.stdout.trim()).expect("a run's id")
+    }
+
+    /// Watches `run` as an operator does.
+    pub(crate) fn watch(&self, run: &RunId) -> Watch {
+        let folder = self
+            .home
+            .join("certificates")
+            .join(format!("operator-{OPERATOR}"));
+        let dial = Dial {
+            address: Address::new(&format!("127.0.0.1:{}", self.port)).expect("an address"),
+            tls: ClientTls::load(&CredentialFiles::in_folder(&folder)).expect("certificates"),
+            proxy: None,
+        };
+        let runtime = Runtime::new().expect("a runtime");
+        let progress = runtime
+            .block_on(async { OperatorClient::connect(&dial).await?.watch(run).await })
+            .expect("the run can be watched");
+        Watch { runtime, progress }
+    }
+}
+
+/// What the coordinator says once it listens.
+const WAITS: &str = "the coordinator waits for sites and operators";
+
+/// The progress of a run.
+pub(crate) struct Watch {
+    runtime: Runtime,
+    progress: wire::ProgressReceiver,
+}
+
+impl Watch {
+    /// Waits for a state that `wanted` accepts.
+    #[track_caller]
+    pub(crate) fn until(&mut self, what: &str, wanted: impl Fn(&Progress) -> bool) -> Progress {
+        self.within(PATIENCE, what, wanted)
+    }
+
+    /// As `until`, for no longer than `patience`.
+    #[track_caller]
+    pub(crate) fn within(
+        &mut self,
+        patience: Duration,
+        what: &str,
+        wanted: impl Fn(&Progress) -> bool,
+    ) -> Progress {
+        let mut last = None;
+        let found = self.runtime.block_on(async {
+            tokio::time::timeout(patience, async {
+                while let Some(progress) = self.progress.next().await.expect("progress") {
+                    if wanted(&progress) {
+                        return Some(progress);
+                    }
+                    last = Some(progress);
+                }
+                None
+            })
+            .await
+        });
+        match found {
+            Ok(Some(progress)) => progress,
+            Ok(None) => panic!("the run ended before {what}: {last:?}"),
+            Err(_) => panic!("waited in vain for {what}: {last:?}"),
+        }
+    }
+
+    /// Waits until `round` rounds are closed.
+    #[track_caller]
+    pub(crate) fn until_round(&mut self, round: u32) -> Progress {
+        let what = format!("round {round}");
+        self.until(&what, |progress| {
+            progress.round >= round && progress.ending.is_none()
+        })
+    }
+}
+
+/// A port that was free a moment ago.
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    listener.local_addr().expect("its address").port()
+}
+
+/// `[tls]` with the credentials of `party` in the folder `certificates`.
+pub(crate) fn tls_of(party: &str) -> String {
+    format!(
+        "[tls]\nca = \"certificates/{party}/ca.pem\"\n\
+         certificate = \"certificates/{party}/certificate.pem\"\n\
+         key = \"certificates/{party}/key.pem\"\n"
+    )
+}
+
+/// A site's configuration, with the credentials of `party`; everything may be asked.
+pub(crate) fn site_config(site: &str, port: u16, party: &str) -> String {
+    format!(
+        "site = \"{site}\"\ncoordinator = \"127.0.0.1:{port}\"\nfolder = \"sites/{site}\"\n\n{}\n\
+         [source]\nkind = \"csv\"\npath = \"data/{site}.csv\"\npatient = \"patient\"\n\n\
+         [policy]\noperators = [\"*\"]\nmethods = [\"unpsl\"]\noutcomes = [\"*\"]\n\
+         features = [\"*\"]\n",
+        tls_of(party)
+    )
+}
+
+/// `kindred-coordinator certificates ... --folder certificates`.
+pub(crate) fn issue(home: &Home, arguments: &[&str]) {
+    let mut all = vec!["certificates"];
+    all.extend(arguments);
+    all.extend(["--folder", "certificates"]);
+    home.run(&coordinator(), &all).must_succeed();
+}

@@ -1,0 +1,373 @@
+//! What the tests of the programs share: where they are, and processes that never outlive a test.
+
+#![allow(dead_code)] // every test file uses a part of it
+
+pub(crate) mod deployment;
+
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// The job on synthetic patients.
+pub(crate) const DEMO_JOB: &str = include_str!("../../../deploy/jobs/demo.toml");
+/// No wait of a test is longer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks at a condition.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// The coordinator's program.
+pub(crate) fn coordinator() -> PathBuf {
+    program("kindred-coordinator")
+}
+
+/// The site agent's program.
+pub(crate) fn site_agent() -> PathBuf {
+    program("kindred-site-agent")
+}
+
+/// A program of this workspace: this test lies in `target/<profile>/deps`, the programs above it.
+fn program(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("a test knows where it is");
+    let folder = test
+        .ancestors()
+        .nth(2)
+        .expect("a test lies in target/<profile>/deps");
+    let path = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    assert!(
+        path.is_file(),
+        "found no {}; `cargo build --workspace --all-targets` makes it",
+        path.display()
+    );
+    path
+}
+
+/// The workspace's root.
+pub(crate) fn workspace() -> &'static Path {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().expect("tests/ lies in the workspace")
+}
+
+/// A folder of the real data: `KINDRED_DATA`, or `../shared/data` beside the workspace. Where it is
+/// absent, says so and gives none.
+pub(crate) fn real_data(folder: &str) -> Option<PathBuf> {
+    let data = std::env::var_os("KINDRED_DATA")
+        .map_or_else(|| workspace().join("../shared/data"), PathBuf::from);
+    let path = data.join(folder);
+    if path.is_dir() {
+        return Some(path);
+    }
+    println!(
+        "skipped: found no {}; name it by KINDRED_DATA",
+        data.display()
+    );
+    None
+}
+
+/// A test's own folder; `temp` in it is the temporary folder of every program that it starts.
+pub(crate) struct Home(tempfile::TempDir);
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::Builder::new()
+            .prefix("test-of-kindred-")
+            .tempdir()
+            .expect("a temporary folder");
+        fs::create_dir(folder.path().join("temp")).expect("a folder in it");
+        Self(folder)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.join(name);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).expect("a folder for a file");
+        }
+        fs::write(&path, text).expect("a file");
+        path
+    }
+
+    /// A command whose relative paths and temporary files are in this folder.
+    pub(crate) fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.path())
+            .env("TMPDIR", self.join("temp"))
+            .env_remove("KINDRED_LOG")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run(&self, program: &Path, arguments: &[&str]) -> Ran {
+        let mut command = self.command(program);
+        ran(command.args(arguments))
+    }
+
+    /// Starts a command whose standard error goes to the file `name`.log.
+    pub(crate) fn start(&self, name: &str, program: &Path, arguments: &[&str]) -> Process {
+        let log = self.join(&format!("{name}.log"));
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(&log)
+            .expect("a log file");
+        let child = self
+            .command(program)
+            .args(arguments)
+            .stdout(file.try_clone().expect("a second handle of the log"))
+            .stderr(file)
+            .spawn()
+            .expect("the program starts");
+        Process {
+            child,
+            log,
+            name: name.to_owned(),
+        }
+    }
+
+    /// Writes synthetic patients into the folder `data`.
+    pub(crate) fn synthesise(&self, sites: &str) {
+        self.run(
+            &site_agent(),
+            &["synthesise", "--sites", sites, "--out", "data"],
+        )
+        .must_succeed();
+    }
+
+    /// Everything directly in this folder, sorted, without the temporary folder.
+    pub(crate) fn left(&self) -> Vec<String> {
+        names(self.path())
+            .into_iter()
+            .filter(|name| name != "temp")
+            .collect()
+    }
+
+    /// What the programs left in their temporary folder.
+    pub(crate) fn left_in_temp(&self) -> Vec<String> {
+        names(&self.join("temp"))
+    }
+
+    /// Command lines of live programs of ours that name this folder.
+    pub(crate) fn processes(&self) -> Vec<String> {
+        self.programs().map(|(_, line)| line).collect()
+    }
+
+    /// Kills the programs of ours whose command lines name this folder and `part`; gives how many.
+    pub(crate) fn kill_process_with(&self, part: &str) -> usize {
+        let found: Vec<_> = self
+            .programs()
+            .filter(|(_, line)| line.contains(part))
+            .collect();
+        for (id, _) in &found {
+            send(Signal::Kill, *id);
+        }
+        found.len()
+    }
+
+    /// Numbers and command lines.
+    fn programs(&self) -> impl Iterator<Item = (u32, String)> {
+        let own = self.path().to_string_lossy().into_owned();
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        entries.filter_map(move |entry| {
+            let id = entry.file_name().to_str()?.parse().ok()?;
+            let line = fs::read(entry.path().join("cmdline")).ok()?;
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            (line.contains("kindred-") && line.contains(&own)).then_some((id, line))
+        })
+    }
+}
+
+/// Sorted names in a folder.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+        .map(|entry| {
+            let entry = entry.expect("an entry of a folder");
+            entry.file_name().to_string_lossy().into_owned()
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+/// A program that ran to its end.
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    #[track_caller]
+    pub(crate) fn must_succeed(self) -> Self {
+        assert_eq!(self.code, Some(0), "{}{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Ended with `code`, and its standard error holds every one of `wanted`.
+    #[track_caller]
+    pub(crate) fn must_fail(self, code: i32, wanted: &[&str]) -> Self {
+        assert_eq!(self.code, Some(code), "{}{}", self.stdout, self.stderr);
+        for text in wanted {
+            assert!(
+                self.stderr.contains(text),
+                "wanted {text:?} in:\n{}",
+                self.stderr
+            );
+        }
+        self
+    }
+}
+
+/// Runs a command to its end.
+pub(crate) fn ran(command: &mut Command) -> Ran {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().expect("the program starts");
+    Ran {
+        code: status.code(),
+        stdout: String::from_utf8_lossy(&stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&stderr).into_owned(),
+    }
+}
+
+/// A signal, by its name in POSIX.
+#[derive(Clone, Copy)]
+pub(crate) enum Signal {
+    Interrupt,
+    Kill,
+    Stop,
+    Continue,
+}
+
+/// A program that runs, and is killed when the test lets go of it.
+pub(crate) struct Process {
+    child: Child,
+    log: PathBuf,
+    name: String,
+}
+
+impl Process {
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        assert!(
+            send(signal, self.child.id()),
+            "{} was not there any more",
+            self.name
+        );
+    }
+
+    /// Kills it, and waits until it is gone.
+    pub(crate) fn kill(mut self) {
+        self.signal(Signal::Kill);
+        self.child.wait().expect("a killed process ends");
+    }
+
+    /// True once it has ended.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("a child can be asked")
+    }
+
+    /// Waits until it ends; gives its exit code.
+    #[track_caller]
+    pub(crate) fn wait(&mut self) -> Option<i32> {
+        let what = format!("{} to end", self.name);
+        let status = until(&what, PATIENCE, || self.ended());
+        status.code()
+    }
+
+    /// Waits until its log holds `text`.
+    #[track_caller]
+    pub(crate) fn wait_for(&mut self, text: &str) {
+        let what = format!("{text:?} in the log of {}", self.name);
+        until(&what, PATIENCE, || {
+            let found = self.log().contains(text);
+            assert!(
+                found || self.ended().is_none(),
+                "{} ended:\n{}",
+                self.name,
+                self.log()
+            );
+            found.then_some(())
+        });
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            println!("log of {}:\n{}", self.name, self.log());
+        }
+    }
+}
+
+/// Sends a signal; false where there is no such process.
+fn send(signal: Signal, process: u32) -> bool {
+    let name = match signal {
+        Signal::Interrupt => "INT",
+        Signal::Kill => "KILL",
+        Signal::Stop => "STOP",
+        Signal::Continue => "CONT",
+    };
+    let status = Command::new("sh")
+        .args(["-c", &format!("kill -{name} {process}")])
+        .status();
+    status.expect("a shell").success()
+}
+
+/// Looks until `condition` gives something.
+#[track_caller]
+pub(crate) fn until<T>(
+    what: &str,
+    patience: Duration,
+    mut condition: impl FnMut() -> Option<T>,
+) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = condition() {
+            return found;
+        }
+        assert!(began.elapsed() < patience, "waited in vain for {what}");
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// The demonstration's job with other keys of [unpsl], and more tables after it.
+pub(crate) fn demo_job(unpsl: &[&str], tables: &str) -> String {
+    let key = |line: &str| line.split('=').next().unwrap_or_default().trim().to_owned();
+    let replaced: Vec<String> = unpsl.iter().map(|line| key(line)).collect();
+    let mut text = String::new();
+    for line in DEMO_JOB.lines() {
+        if !replaced.contains(&key(line)) {
+            let _ = writeln!(text, "{line}");
+        }
+    }
+    for line in unpsl {
+        let _ = writeln!(text, "{line}");
+    }
+    text + tables
+}
+
+/// `result.json` of a folder of results.
+pub(crate) fn result(folder: &Path) -> Value {
+    let path = folder.join("result.json");
+    let text = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_slice(&text).expect("result.json is JSON")
+}

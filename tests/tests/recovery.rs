@@ -1,0 +1,239 @@
+//! Promise: whoever is lost, a run goes on, or says within the stated deadline why it cannot.
+//!
+//! The deployed form: a coordinator, four agents and an operator, each a process of its own with a
+//! certificate of its own. Processes are killed and stopped in the middle of rounds.
+
+mod programs;
+
+use programs::deployment::{Deployment, PATIENTS};
+use programs::{Home, Signal, coordinator, demo_job, result, until};
+use protocol::name::RunId;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// A dead site is noticed within this.
+const NOTICED: Duration = Duration::from_secs(5);
+
+/// Hundreds of rounds, of milliseconds each: time enough to kill somebody in the middle.
+fn many_rounds(sites_min: usize, deadlines: &str) -> String {
+    let unpsl = [
+        "consensus = \"admm\"",
+        "tolerance_relative = 1e-5",
+        "round_limit = 1800",
+    ];
+    demo_job(&unpsl, &format!("\n[deadlines]\n{deadlines}\n"))
+        .replace("sites_min = 3", &format!("sites_min = {sites_min}"))
+}
+
+/// Waits for the end of a run by the command line, and fetches what it leaves.
+#[track_caller]
+fn results(deployment: &Deployment, run: &RunId, code: i32) -> PathBuf {
+    let ran = deployment.job(&["watch", run.as_str(), "--out", "results"]);
+    assert_eq!(ran.code, Some(code), "{}{}", ran.stdout, ran.stderr);
+    deployment.home.join("results")
+}
+
+fn missed(result: &serde_json::Value, site: &str) -> u64 {
+    let sites = result["sites"].as_array().unwrap();
+    let entry = sites.iter().find(|entry| entry["name"] == site).unwrap();
+    entry["rounds_missed"].as_u64().unwrap()
+}
+
+#[test]
+fn an_agent_that_is_killed_in_a_round_and_started_again_rejoins_and_no_round_is_lost() {
+    let mut deployment = Deployment::start();
+    let run = deployment.submit(&many_rounds(4, "rejoin_seconds = 60"), &[]);
+    let mut watch = deployment.watch(&run);
+    watch.until_round(5);
+    deployment.kill_agent("south");
+    let lost = watch.until("the loss is seen", |progress| progress.sites_connected == 3);
+    deployment.start_agent("south");
+    watch.until("rounds after the return", |progress| {
+        progress.sites_connected == 4 && progress.round > lost.round + 1
+    });
+    let result = result(&results(&deployment, &run, 0));
+    assert_eq!(result["status"], "converged");
+    assert_eq!(missed(&result, "south"), 0);
+    let verified = deployment.home.run(
+        &programs::site_agent(),
+        &["journal", "verify", "--config", "south.toml"],
+    );
+    verified.must_succeed();
+}
+
+#[test]
+fn without_an_agent_that_is_killed_for_good_the_run_goes_on_and_says_what_it_missed() {
+    let mut deployment = Deployment::start();
+    let run = deployment.submit(&many_rounds(3, "rejoin_seconds = 1"), &[]);
+    let mut watch = deployment.watch(&run);
+    watch.until_round(5);
+    deployment.kill_agent("west");
+    let result = result(&results(&deployment, &run, 0));
+    assert_eq!(result["status"], "converged");
+    assert!(missed(&result, "west") > 1, "{}", result["sites"]);
+    assert_eq!(missed(&result, "north"), 0);
+    let notes = result["notes"].to_string();
+    assert!(notes.contains("west missed"), "{notes}");
+}
+
+#[test]
+fn below_sites_min_the_run_fails_within_the_deadline_and_names_the_site() {
+    let mut deployment = Deployment::start();
+    let run = deployment.submit(&many_rounds(4, "rejoin_seconds = 2"), &[]);
+    let mut watch = deployment.watch(&run);
+    watch.until_round(5);
+    let killed = Instant::now();
+    deployment.kill_agent("east");
+    watch.until("the run fails", |progress| progress.ending.is_some());
+    let seconds = killed.elapsed().as_secs_f64();
+    assert!(
+        (1.5..10.0).contains(&seconds),
+        "failed after {seconds} s, wanted 2"
+    );
+    let ran = deployment.job(&["result", run.as_str(), "--out", "results"]);
+    ran.must_fail(6, &["KDR-SITES", "east", "3 of 4 sites", "sites_min"]);
+    let result = result(&deployment.home.join("results"));
+    assert_eq!(result["status"], "failed");
+}
+
+#[test]
+fn a_coordinator_that_is_killed_in_a_round_goes_on_to_the_same_bytes() {
+    let job = many_rounds(4, "rejoin_seconds = 60");
+    let undisturbed = Home::new();
+    undisturbed.synthesise(PATIENTS);
+    undisturbed.write("job.toml", &job);
+    let arguments = [
+        "simulate", "job.toml", "--data", "data", "--seed", "3", "--out", "out",
+    ];
+    undisturbed.run(&coordinator(), &arguments).must_succeed();
+
+    let mut deployment = Deployment::start();
+    let run = deployment.submit(&job, &["--seed", "3"]);
+    for round in [5, 60] {
+        deployment.watch(&run).until_round(round);
+        deployment.kill_coordinator();
+        deployment.start_coordinator();
+    }
+    let found = results(&deployment, &run, 0);
+    let wanted = undisturbed.join("out");
+    for name in ["metric.npy", "features.csv"] {
+        let [found, wanted] = [&found, &wanted].map(|folder| fs::read(folder.join(name)).unwrap());
+        assert!(found == wanted, "other bytes of {name} after a restart");
+    }
+    let (found, wanted) = (result(&found), result(&wanted));
+    for key in ["rounds", "objective", "primal_residual", "dual_residual"] {
+        assert_eq!(found[key], wanted[key], "{key}");
+    }
+}
+
+#[test]
+fn a_site_that_falls_silent_is_noticed_in_five_seconds_and_taken_back_when_it_wakes() {
+    let mut deployment = Deployment::start();
+    let run = deployment.submit(&many_rounds(4, "rejoin_seconds = 60"), &[]);
+    let mut watch = deployment.watch(&run);
+    watch.until_round(5);
+    let stopped = Instant::now();
+    deployment.agent("north").signal(Signal::Stop);
+    watch.within(NOTICED, "the silence is noticed", |progress| {
+        progress.sites_connected == 3
+    });
+    println!("noticed after {:.1} s", stopped.elapsed().as_secs_f64());
+    deployment.agent("north").signal(Signal::Continue);
+    let result = result(&results(&deployment, &run, 0));
+    assert_eq!(result["status"], "converged");
+    assert_eq!(missed(&result, "north"), 0);
+}
+
+#[test]
+fn one_token_is_one_run_and_watching_leaves_the_run_alone_and_cancelling_ends_it() {
+    let deployment = Deployment::start();
+    let job = many_rounds(4, "rejoin_seconds = 60");
+    let run = deployment.submit(&job, &["--token", "monday"]);
+    assert_eq!(run, deployment.submit(&job, &["--token", "monday"]));
+    deployment
+        .job(&["submit", "job.toml", "--token", "monday", "--seed", "2"])
+        .must_fail(5, &["KDR-TOKEN", "token"]);
+
+    let mut watch = deployment.watch(&run);
+    watch.until_round(5);
+    let arguments = ["job", "watch", run.as_str(), "--config", "operator.toml"];
+    let mut watching = deployment
+        .home
+        .start("watching", &coordinator(), &arguments);
+    watching.wait_for("sites connected");
+    watching.signal(Signal::Interrupt);
+    assert_eq!(watching.wait(), Some(0));
+    watching.wait_for("the run goes on");
+    let before = watch.until_round(6).round;
+    watch.until_round(before + 2);
+
+    deployment.job(&["cancel", run.as_str()]).must_succeed();
+    let result = result(&results(&deployment, &run, 130));
+    assert_eq!(result["status"], "cancelled");
+    let list = deployment.job(&["list"]).must_succeed().stdout;
+    assert_eq!(list.lines().count(), 1, "{list}");
+    assert!(list.contains("cancelled"), "{list}");
+    deployment
+        .job(&["cancel", "0123456789ab"])
+        .must_fail(5, &["KDR-RUN", "0123456789ab"]);
+}
+
+/// A simulation that has begun its rounds.
+fn simulation(home: &Home) -> programs::Process {
+    home.synthesise(PATIENTS);
+    let job = many_rounds(4, "rejoin_seconds = 60").replace("1e-5", "1e-12");
+    home.write("job.toml", &job);
+    let arguments = ["simulate", "job.toml", "--data", "data", "--out", "out"];
+    let mut simulation = home.start("simulation", &coordinator(), &arguments);
+    simulation.wait_for("rounds:");
+    assert_eq!(home.processes().len(), 4, "{:?}", home.processes());
+    simulation
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_interrupted_simulation_leaves_no_process_and_nothing_half_written() {
+    let home = Home::new();
+    let mut simulation = simulation(&home);
+    simulation.signal(Signal::Interrupt);
+    assert_eq!(simulation.wait(), Some(130), "{}", simulation.log());
+    assert_eq!(home.processes(), [] as [&str; 0]);
+    assert_eq!(home.left_in_temp(), [] as [&str; 0]);
+    let mut left = home.left();
+    left.retain(|name| name != "out");
+    assert_eq!(left, ["data", "job.toml", "simulation.log"]);
+    if home.join("out").exists() {
+        assert_eq!(result(&home.join("out"))["status"], "cancelled");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_agents_of_a_simulation_that_is_killed_end_by_themselves() {
+    let home = Home::new();
+    let simulation = simulation(&home);
+    simulation.kill();
+    until("all agents to end", Duration::from_secs(10), || {
+        home.processes().is_empty().then_some(())
+    });
+    assert!(!home.join("out").exists());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_simulation_goes_on_without_an_agent_that_is_killed() {
+    let home = Home::new();
+    home.synthesise(PATIENTS);
+    home.write("job.toml", &many_rounds(3, "rejoin_seconds = 1"));
+    let arguments = ["simulate", "job.toml", "--data", "data", "--out", "out"];
+    let mut simulation = home.start("simulation", &coordinator(), &arguments);
+    simulation.wait_for("rounds:");
+    let killed = home.kill_process_with("/sites/east/");
+    assert_eq!(killed, 1);
+    assert_eq!(simulation.wait(), Some(0), "{}", simulation.log());
+    let result = result(&home.join("out"));
+    assert_eq!(result["status"], "converged");
+    assert!(missed(&result, "east") > 1, "{}", result["sites"]);
+    assert_eq!(home.processes(), [] as [&str; 0]);
+}
