@@ -4,6 +4,8 @@
 //! numbers it carries; a new kind of answer does not compile until it is judged here. By its bytes:
 //! a whole run of real workers on real files, whose every frame is searched for every value.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
+
 mod programs;
 
 use ndarray::Array2;

@@ -1,5 +1,7 @@
 //! Promise: wrong input ends with a clear error and a documented exit code, and leaves nothing.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
+
 mod programs;
 
 use programs::deployment::{Deployment, free_port, issue, site_config, tls_of};

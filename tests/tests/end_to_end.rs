@@ -3,6 +3,8 @@
 //! The objective of `result.json` is computed again here, pair by pair, from the files that stay at
 //! the sites and the metric; the optimum is found again by another algorithm on the pooled patients.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
+
 mod programs;
 
 use ndarray::{Array1, Array2, ArrayView1};
@@ -245,7 +247,7 @@ fn the_demonstration_converges_and_leaves_the_documented_files_and_nothing_else(
             "the report needs {elsewhere:?}"
         );
     }
-    check_against_pooled(&out, &job, None);
+    check_against_pooled(&out, &job, Some(1e-3));
 }
 
 fn check_sites(result: &Value, job: &Job, sites: &[Site]) {

@@ -3,6 +3,8 @@
 //! The deployed form: a coordinator, four agents and an operator, each a process of its own with a
 //! certificate of its own. Processes are killed and stopped in the middle of rounds.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
+
 mod programs;
 
 use programs::deployment::{Deployment, PATIENTS};
