@@ -6,8 +6,8 @@ use ndarray::{Array2, array};
 use privacy::{CohortFacts, Fingerprint, FingerprintKey, Released};
 use protocol::job::Job;
 use protocol::message::{
-    Answer, ColumnMoments, Contribution, Description, EvaluationCounts, Finished, PairCounts,
-    SecondMoments, Summary, ToCoordinator,
+    Answer, ColumnHistogram, ColumnMoments, Contribution, Description, EvaluationCounts, Finished,
+    PairCounts, SecondMoments, Summary, ToCoordinator,
 };
 use protocol::name::RunId;
 use similarity::cohort::{Cohort, Column, Outcome, Values};
@@ -118,6 +118,13 @@ fn answers() -> Vec<(&'static str, Answer)> {
                     pairs,
                 },
             },
+        ),
+        (
+            "quantiles",
+            Answer::Quantiles(vec![ColumnHistogram {
+                ends: vec![4_096],
+                counts: vec![count],
+            }]),
         ),
         (
             "prepared",

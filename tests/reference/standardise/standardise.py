@@ -77,7 +77,7 @@ def quartiles(values):
 
 
 rows, known = {}, {}
-row("age", numbers("age"), numpy.nan)
+row("age", numbers("age"), numbers("age").mean())
 crp = numbers("crp", logarithm=True)
 row("crp", crp, numpy.nanmean(crp))
 for name, logarithm, impute_median, robust in [
