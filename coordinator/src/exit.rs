@@ -1,11 +1,18 @@
 //! Exit codes, as README.md documents them.
 
 use crate::operator::OperatorError;
+use crate::report::FolderError;
 use crate::serve::ServeError;
-use crate::simulate::SimulateError;
+use crate::simulate::{AgentsError, SimulateError};
+use protocol::name::NameError;
 use protocol::progress::Ending;
 use std::error::Error;
 use std::process::ExitCode;
+
+/// A command line that clap lets pass and that still cannot be meant.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
 
 /// How the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +54,19 @@ impl Exit {
     #[must_use]
     pub fn of(error: &(dyn Error + 'static)) -> Self {
         match error.downcast_ref() {
-            Some(SimulateError::Job { .. } | SimulateError::NoData { .. }) => return Self::Usage,
+            Some(
+                SimulateError::Job { .. }
+                | SimulateError::NoData { .. }
+                | SimulateError::Folder(FolderError::Occupied { .. }),
+            ) => return Self::Usage,
+            // An agent has the same codes, and has said why.
+            Some(SimulateError::Agents(AgentsError::Ended { status, .. })) => {
+                return match status.code() {
+                    Some(2) => Self::Usage,
+                    Some(5) => Self::Connection,
+                    _ => Self::Failed,
+                };
+            }
             Some(SimulateError::NoFile { .. }) => return Self::Data,
             Some(SimulateError::Port(_)) => return Self::Connection,
             Some(_) => return Self::Failed,
@@ -55,9 +74,12 @@ impl Exit {
         }
         match error.downcast_ref() {
             Some(OperatorError::Connection { .. }) => return Self::Connection,
-            Some(OperatorError::Tls(_) | OperatorError::Job { .. } | OperatorError::Config(_)) => {
-                return Self::Usage;
-            }
+            Some(
+                OperatorError::Tls(_)
+                | OperatorError::Job { .. }
+                | OperatorError::Config(_)
+                | OperatorError::Folder(FolderError::Occupied { .. }),
+            ) => return Self::Usage,
             Some(_) => return Self::Failed,
             None => {}
         }
@@ -66,6 +88,7 @@ impl Exit {
             Some(ServeError::Listen(_)) => Self::Connection,
             Some(_) => Self::Failed,
             None if error.is::<wire::certificates::CertificateError>() => Self::Usage,
+            None if error.is::<UsageError>() || error.is::<NameError>() => Self::Usage,
             None => Self::Failed,
         }
     }

@@ -4,7 +4,7 @@
 
 use clap::Parser;
 use coordinator::cli::{Certificates, Cli, Command, Issue, Job};
-use coordinator::exit::Exit;
+use coordinator::exit::{Exit, UsageError};
 use coordinator::{operator, serve, simulate};
 use protocol::name::RunId;
 use protocol::progress::{Ending, Progress};
@@ -110,21 +110,23 @@ async fn run_job(job: Job) -> Result<Exit, Box<dyn Error>> {
     }
 }
 
-fn party(arguments: &Issue) -> Result<(Role, &str), String> {
+fn party(arguments: &Issue) -> Result<(Role, &str), UsageError> {
     let party = &arguments.party;
     match (&party.site, &party.operator, &party.coordinator) {
         (Some(name), _, _) => Ok((Role::Site, name)),
         (_, Some(name), _) => Ok((Role::Operator, name)),
-        (_, _, Some(name)) if arguments.hosts.is_empty() => Err(format!(
+        (_, _, Some(name)) if arguments.hosts.is_empty() => Err(UsageError(format!(
             "found no --hosts for {name}, wanted the names by which it is reached"
-        )),
+        ))),
         (_, _, Some(name)) => Ok((
             Role::Coordinator {
                 hosts: arguments.hosts.clone(),
             },
             name,
         )),
-        _ => Err("found no party, wanted --site, --operator or --coordinator".to_owned()),
+        _ => Err(UsageError(
+            "found no party, wanted --site, --operator or --coordinator".to_owned(),
+        )),
     }
 }
 

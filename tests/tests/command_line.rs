@@ -12,7 +12,6 @@ use std::time::{Duration, Instant, SystemTime};
 use wire::certificates::{self, Role, Validity};
 
 /// Exit codes, as the README has them.
-const FAILED: i32 = 1;
 const USAGE: i32 = 2;
 const DATA: i32 = 3;
 const CONNECTION: i32 = 5;
@@ -196,7 +195,7 @@ fn an_output_folder_with_other_files_stays_as_it_is() {
     let home = Home::new();
     home.write("out/thesis.txt", "mine");
     home.run(&coordinator(), &["simulate", "--out", "out"])
-        .must_fail(FAILED, &["out", "no result of a run"]);
+        .must_fail(USAGE, &["out", "no result of a run"]);
     assert_eq!(home.left(), ["out"]);
     assert_eq!(names(&home.join("out")), ["thesis.txt"]);
     assert_eq!(home.left_in_temp(), [] as [&str; 0]);

@@ -336,7 +336,7 @@ fn unpsl(section: &mut Section<'_, '_>) -> UnpslSettings {
             .then(|| section.number("penalty", 1.0, POSITIVE, |x| x > 0.0)),
         relaxation: section.number("relaxation", 1.5, "1 to 1.9", |x| (1.0..=1.9).contains(&x)),
         tolerance_absolute: section.number("tolerance_absolute", 1e-6, POSITIVE, |x| x > 0.0),
-        tolerance_relative: section.number("tolerance_relative", 1e-4, POSITIVE, |x| x > 0.0),
+        tolerance_relative: section.number("tolerance_relative", 1e-5, POSITIVE, |x| x > 0.0),
     }
 }
 
