@@ -46,6 +46,22 @@ fn job(text: &str, root: &mut Section<'_, '_>) -> Option<Job> {
     let outcome = root.required_table("outcome", outcome);
     let features = features(root, outcome.as_ref());
     let method = method(root);
+    if let (Some(Method::Unpsl(_)), Some(outcome)) = (&method, &outcome)
+        && matches!(
+            outcome.kind,
+            OutcomeKind::Numeric | OutcomeKind::Survival { .. }
+        )
+    {
+        let found = format!(
+            "\"unpsl\" with the outcome {:?}, which has no classes",
+            outcome.column
+        );
+        root.problem(
+            "method",
+            &found,
+            "an outcome of kind \"binary\" or \"categorical\"",
+        );
+    }
     let deadlines = root.table("deadlines", |section| Some(deadlines(section)));
     Some(Job {
         text: text.to_owned(),
