@@ -56,6 +56,7 @@ impl Exit {
         match error.downcast_ref() {
             Some(
                 SimulateError::Job { .. }
+                | SimulateError::Unreadable { .. }
                 | SimulateError::NoData { .. }
                 | SimulateError::Folder(FolderError::Occupied { .. }),
             ) => return Self::Usage,

@@ -41,6 +41,15 @@ pub enum SimulateError {
         #[source]
         source: io::Error,
     },
+    /// A file that was named cannot be read.
+    #[error("{} could not be read", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// The job has problems.
     #[error("{name}:\n{problems}")]
     Job {
@@ -190,7 +199,7 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
 
 fn plan(arguments: &Simulate) -> Result<Plan, SimulateError> {
     let read = |path: &Path| {
-        std::fs::read_to_string(path).map_err(|source| SimulateError::File {
+        std::fs::read_to_string(path).map_err(|source| SimulateError::Unreadable {
             path: path.to_owned(),
             source,
         })

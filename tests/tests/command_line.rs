@@ -191,6 +191,14 @@ fn a_port_in_use_is_named_by_a_simulation_and_by_a_coordinator() {
 }
 
 #[test]
+fn a_job_file_that_is_not_there_is_named() {
+    let home = Home::new();
+    home.run(&coordinator(), &["simulate", "absent.toml"])
+        .must_fail(USAGE, &["absent.toml could not be read"]);
+    assert_eq!(home.left(), [] as [&str; 0]);
+}
+
+#[test]
 fn an_output_folder_with_other_files_stays_as_it_is() {
     let home = Home::new();
     home.write("out/thesis.txt", "mine");
