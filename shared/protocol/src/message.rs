@@ -4,7 +4,13 @@
 //! each answers once. An exchange is computed once by a site; asked again, the site repeats its
 //! stored answer. A patient row has no type here.
 
+mod forest;
+
 use crate::name::RunId;
+pub use forest::{
+    ErrorMeasure, ErrorSums, FeatureImportance, Growing, Judged, Judging, NodeKind, NodeRule,
+    NodeTable, RuleErrors, Side, TerminalTable, TreeTable, Trees,
+};
 use ndarray::Array2;
 use privacy::{Column, Content, Disclosure, Notice};
 pub use similarity::moments::ColumnMoments;
@@ -70,7 +76,7 @@ pub enum Request {
     Describe,
     /// Pooled moments: the site's own, before standardisation.
     Moments,
-    /// Histograms of the job's gridded columns, for their pooled quartiles.
+    /// Histograms of the job's gridded columns, for pooled quartiles or cut points.
     Quantiles,
     /// Standardise with the pooled moments and make ready for rounds.
     Prepare {
@@ -93,6 +99,12 @@ pub enum Request {
         /// The consensus W, d x m.
         consensus: Array2<f64>,
     },
+    /// Grow a forest of the site's own, keep it, judge it, write local results.
+    GrowOwn,
+    /// Grow the site's share of the common forest.
+    Grow(Growing),
+    /// Judge the common forest, write local results.
+    Judge(Judging),
 }
 
 /// One local update (4.21): argmin f_p(V) + penalty/2 ||V - centre||^2, started at `consensus`.
@@ -143,6 +155,10 @@ pub enum Answer {
     Contribution(Contribution),
     /// The last word of the site.
     Finished(Finished),
+    /// The site's share of the common forest.
+    Grown(Trees),
+    /// How well a forest predicts the site's patients: its last word.
+    Judged(Judged),
 }
 
 /// Values of one column by groups of neighbouring cells of its grid; without groups where too few
@@ -180,9 +196,9 @@ pub struct Finished {
 /// Counts of right and wrong predictions by one neighbour rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluationCounts {
-    /// The rule: `distance` or `inner_product`.
+    /// The rule: `distance` or `inner_product`; `forest`, or the proximity of a forest.
     pub rule: String,
-    /// Neighbours.
+    /// Neighbours; 0 for a forest's own prediction.
     pub neighbours: u32,
     /// `counts[i][j]`: patients of class i predicted as class j; none where withheld.
     pub confusion: Option<Vec<Vec<u64>>>,
@@ -239,6 +255,8 @@ impl Disclosure for Answer {
             Self::Correlated => "correlated",
             Self::Contribution(_) => "contribution",
             Self::Finished(_) => "finished",
+            Self::Grown(_) => "trees",
+            Self::Judged(_) => "judgement",
         }
     }
 
@@ -262,6 +280,13 @@ impl Disclosure for Answer {
             }
             Self::Contribution(contribution) => matrix(&contribution.matrix),
             Self::Finished(finished) => format!("1 + {} tables", finished.evaluation.len()),
+            Self::Grown(trees) => format!("{} trees, {} nodes", trees.trees.len(), trees.nodes()),
+            Self::Judged(judged) => format!(
+                "{} errors, {} tables, {} importances",
+                judged.errors.len(),
+                judged.evaluation.len(),
+                judged.importance.len()
+            ),
         }
     }
 
@@ -290,6 +315,8 @@ impl Disclosure for Answer {
                 let tables = finished.evaluation.iter_mut();
                 Content::Tables(tables.map(|counts| &mut counts.confusion).collect())
             }
+            Self::Grown(trees) => trees.content(),
+            Self::Judged(judged) => judged.content(),
         }
     }
 }

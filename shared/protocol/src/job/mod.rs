@@ -1,8 +1,10 @@
 //! The job: what a researcher asks of the sites, as one TOML text that every party parses alike.
 
+mod forest;
 mod read;
 mod treatment;
 
+pub use forest::{CUTS, ClassWeighting, EVENT_TIMES, ForestScope, ForestSettings, Proximity};
 pub use treatment::GriddedColumn;
 
 use crate::name::SiteName;
@@ -37,6 +39,8 @@ pub struct Job {
 pub enum Method {
     /// Distributed UnPSL.
     Unpsl(UnpslSettings),
+    /// Forests, at the sites or one of all.
+    Forest(ForestSettings),
 }
 
 /// The outcome's column and coding.
@@ -71,6 +75,8 @@ pub enum OutcomeKind {
         event: String,
         /// Values that mean that the event was seen; all others are censored.
         event_values: Vec<String>,
+        /// The last time that a federated forest tells apart: later events count as censored.
+        horizon: Option<f64>,
     },
 }
 
