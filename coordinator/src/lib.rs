@@ -5,7 +5,6 @@ pub mod config;
 pub mod driver;
 pub mod exit;
 pub mod operator;
-pub mod report;
 pub mod serve;
 pub mod signals;
 pub mod simulate;

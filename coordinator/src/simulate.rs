@@ -4,7 +4,6 @@ mod agents;
 
 use crate::cli::Simulate;
 use crate::driver;
-use crate::report::{self, FolderError, PendingFolder, ReportError};
 use crate::signals::StopSignals;
 use crate::store::{Store, StoreError};
 use crate::watching::Watching;
@@ -15,6 +14,7 @@ use protocol::job::Job;
 use protocol::message::Failure;
 use protocol::name::{NameError, OperatorName, SiteName};
 use protocol::progress::{Ending, RunResult};
+use report::{FolderError, PendingFolder, ReportError};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
