@@ -9,4 +9,3 @@ pub mod serve;
 pub mod signals;
 pub mod simulate;
 pub mod store;
-pub mod watching;
