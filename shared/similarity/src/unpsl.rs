@@ -23,6 +23,7 @@ mod labels;
 mod local;
 mod pair_loss;
 mod pooled;
+pub mod selection;
 mod settings;
 mod site;
 mod sweep;
