@@ -25,6 +25,8 @@ pub struct LocalResults<'r> {
     pub metric: &'r Array2<f64>,
     /// Neighbours a patient.
     pub neighbours: u32,
+    /// What makes a neighbour.
+    pub rule: NeighbourRule,
 }
 
 /// A local file could not be written.
@@ -112,7 +114,7 @@ fn neighbours(results: &LocalResults<'_>, rule: NeighbourRule) -> Option<Neighbo
     neighbours_within(&projected.view(), rule, results.neighbours as usize).ok()
 }
 
-/// Each patient's nearest by the learned distance, nearest first.
+/// Each patient's nearest, nearest first: by the learned distance, or by the inner product s.
 fn neighbours_csv(results: &LocalResults<'_>) -> io::Result<Vec<u8>> {
     let name = |row: usize| {
         if results.patients.is_empty() {
@@ -122,8 +124,12 @@ fn neighbours_csv(results: &LocalResults<'_>) -> io::Result<Vec<u8>> {
         }
     };
     let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["patient", "rank", "neighbour", "distance"])?;
-    for (patient, found) in neighbours(results, NeighbourRule::Distance)
+    let measure = match results.rule {
+        NeighbourRule::Distance => "distance",
+        NeighbourRule::InnerProduct => "inner_product",
+    };
+    table.write_record(["patient", "rank", "neighbour", measure])?;
+    for (patient, found) in neighbours(results, results.rule)
         .unwrap_or_default()
         .iter()
         .enumerate()
@@ -133,7 +139,11 @@ fn neighbours_csv(results: &LocalResults<'_>) -> io::Result<Vec<u8>> {
                 name(patient),
                 (rank + 1).to_string(),
                 name(neighbour.row),
-                neighbour.score.max(0.0).sqrt().to_string(),
+                match results.rule {
+                    NeighbourRule::Distance => neighbour.score.max(0.0).sqrt(),
+                    NeighbourRule::InnerProduct => neighbour.score,
+                }
+                .to_string(),
             ])?;
         }
     }

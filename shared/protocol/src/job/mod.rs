@@ -8,6 +8,7 @@ pub use forest::{CUTS, ClassWeighting, EVENT_TIMES, ForestScope, ForestSettings,
 pub use treatment::GriddedColumn;
 
 use crate::name::SiteName;
+use similarity::evaluate::NeighbourRule;
 use similarity::unpsl;
 use std::time::Duration;
 
@@ -32,6 +33,18 @@ pub struct Job {
     pub method: Method,
     /// Every wait of the run.
     pub deadlines: Deadlines,
+}
+
+impl Job {
+    /// The job on one cohort, whichever sites it names.
+    #[must_use]
+    pub fn alone(self, site: SiteName) -> Self {
+        Self {
+            sites: vec![site],
+            sites_min: 1,
+            ..self
+        }
+    }
 }
 
 /// How patients are compared.
@@ -167,8 +180,12 @@ pub enum Impute {
 pub struct UnpslSettings {
     /// The objective (4.19).
     pub objective: unpsl::Settings,
+    /// Starts, of which the run with the lowest objective is kept.
+    pub starts: u32,
     /// Neighbours of the k-NN evaluation.
     pub neighbours: u32,
+    /// What makes a patient's local list of neighbours; both rules are evaluated.
+    pub neighbour_rule: NeighbourRule,
     /// Rounds at most.
     pub round_limit: u32,
     /// How the coordinator finds the consensus.

@@ -7,6 +7,7 @@ use super::{
 use crate::document::{self, DocumentErrors, Section};
 use crate::limits::{FEATURES_MAX, JOB_LENGTH_MAX, ROUNDS_MAX, SITES_MAX};
 use crate::name::SiteName;
+use similarity::evaluate::NeighbourRule;
 use similarity::unpsl::{
     CorrelationScope, Loss, PairWeights, Pairs, Settings, SiteWeights, Threshold,
 };
@@ -348,8 +349,16 @@ fn unpsl(section: &mut Section<'_, '_>) -> UnpslSettings {
         ("accelerated", ConsensusMethod::Accelerated),
         ("admm", ConsensusMethod::Admm),
     ];
+    let rules = [
+        ("distance", NeighbourRule::Distance),
+        ("inner_product", NeighbourRule::InnerProduct),
+    ];
     UnpslSettings {
         objective: objective(section),
+        starts: narrow(section.count("starts", 1, 1..=100)),
+        neighbour_rule: section
+            .choice("neighbour_rule", &rules)
+            .unwrap_or(NeighbourRule::Distance),
         neighbours: narrow(section.count("neighbours", 5, 1..=1_000)),
         round_limit: narrow(section.count("round_limit", 100, 1..=u64::from(ROUNDS_MAX))),
         consensus: section

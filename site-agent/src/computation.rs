@@ -1,0 +1,353 @@
+//! What a site computes of its cohort, exchange by exchange. It knows no policy and no network:
+//! whoever holds it decides whether an answer may leave.
+
+use crate::results;
+use crate::source::SiteCohort;
+use ndarray::{Array1, Array2};
+use protocol::job::{GriddedColumn, Job, Method, UnpslSettings};
+use protocol::message::{
+    Answer, ColumnHistogram, ColumnMoments, Contribution, Description, Failure, Finished, Problem,
+    Quartiles, Refusal, Request, Round, SecondMoments, Totals,
+};
+use similarity::cohort::{BelowZero, Outcome, Values};
+use similarity::quantile::{Histogram, QuantileError};
+use similarity::seed::Seed;
+use similarity::standardise::Standardisation;
+use similarity::unpsl::{
+    self, Correlation, CorrelationScope, Labels, LocalLimits, LocalRound, LocalRun, SiteObjective,
+    summarise,
+};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Steps of the local solver in one round at most.
+const ITERATIONS_MAX: usize = 200;
+
+/// One job on one cohort.
+pub struct Computation {
+    job: Job,
+    seed: Seed,
+    cohort: SiteCohort,
+    classes: Vec<u64>,
+    /// Where patient-level results go.
+    folder: PathBuf,
+    prepared: Option<Prepared>,
+    objective: Option<SiteObjective>,
+}
+
+/// The cohort as the solver sees it.
+struct Prepared {
+    matrix: Array2<f64>,
+    standardisation: Standardisation,
+    labels: Labels,
+    totals: Totals,
+    pooled: Option<Arc<Correlation>>,
+}
+
+/// What Algorithm 1 found from the best of several starts.
+pub struct BestStart {
+    /// The start, from 0.
+    pub start: u32,
+    /// What came of it.
+    pub run: LocalRun,
+}
+
+/// Why there is no answer of the cohort.
+#[derive(Debug, Clone)]
+pub enum Stop {
+    /// The cohort does not fit the job.
+    Unfit(Vec<Problem>),
+    /// The policy refuses.
+    Refused(Refusal),
+    /// Something broke.
+    Failed(Failure),
+}
+
+impl Computation {
+    /// Makes ready to answer for `cohort`; patient-level results go into `folder`.
+    ///
+    /// # Errors
+    /// [`Stop::Unfit`] where a value has no logarithm that the job takes.
+    pub fn new(
+        job: Job,
+        seed: Seed,
+        mut cohort: SiteCohort,
+        folder: PathBuf,
+    ) -> Result<Self, Stop> {
+        cohort
+            .cohort
+            .take_logarithms(&job.logarithms())
+            .map_err(Stop::below_zero)?;
+        Ok(Self {
+            classes: class_counts(cohort.cohort.outcome()),
+            job,
+            seed,
+            cohort,
+            folder,
+            prepared: None,
+            objective: None,
+        })
+    }
+
+    /// Answers one exchange.
+    ///
+    /// # Errors
+    /// [`Stop`]: why there is no answer.
+    pub fn answer(&mut self, request: Request) -> Result<Answer, Stop> {
+        match request {
+            Request::Describe => Ok(Answer::Described(Description {
+                patients: self.cohort.cohort.patients() as u64,
+                classes: self.classes.clone(),
+            })),
+            Request::Moments => self.moments(),
+            Request::Quantiles => self.quantiles(),
+            Request::Prepare {
+                moments,
+                quartiles,
+                totals,
+            } => self.prepare(&moments, &quartiles, totals),
+            Request::Correlate { second_moments } => self.correlate(&second_moments),
+            Request::Round(round) => self.round(&round),
+            Request::Finish { consensus } => self.finish(&consensus),
+        }
+    }
+
+    /// UnPSL by Algorithm 1 on this cohort alone, once it is prepared: the best of the job's starts.
+    /// `observe` sees every round as it closes, with the number of its start.
+    ///
+    /// # Errors
+    /// [`Stop::Failed`].
+    pub fn learn(&mut self, observe: &mut dyn FnMut(u32, &LocalRound)) -> Result<BestStart, Stop> {
+        let settings = self.unpsl();
+        let seed = self.seed;
+        let objective = self.objective()?;
+        let pairs = objective.summary().pairs.total();
+        let penalty = settings
+            .penalty
+            .unwrap_or_else(|| settings.objective.penalty_start(1, pairs));
+        let limits = LocalLimits {
+            tolerance_absolute: settings.tolerance_absolute,
+            tolerance_relative: settings.tolerance_relative,
+            rounds: settings.round_limit as usize,
+            ..LocalLimits::new(penalty)
+        };
+        let mut best: Option<BestStart> = None;
+        for start in 0..settings.starts {
+            let index = u64::from(start);
+            let from = unpsl::start(&settings.objective, objective.features(), seed, index);
+            let run = unpsl::learn_observed(objective, from, &limits, &mut |round| {
+                observe(start, round);
+            })
+            .map_err(Stop::numeric)?;
+            if best
+                .as_ref()
+                .is_none_or(|best| run.objective < best.run.objective)
+            {
+                best = Some(BestStart { start, run });
+            }
+        }
+        best.ok_or_else(Stop::early)
+    }
+
+    fn moments(&mut self) -> Result<Answer, Stop> {
+        let settings = self.unpsl();
+        let columns = ColumnMoments::of_cohort(&self.cohort.cohort).map_err(Stop::numeric)?;
+        let summary = summarise(&self.labels()?, settings.objective.pairs, self.seed);
+        Ok(Answer::Moments { columns, summary })
+    }
+
+    /// Histograms of the gridded columns; the gate joins their groups until none is small.
+    fn quantiles(&mut self) -> Result<Answer, Stop> {
+        let job = &self.job;
+        let columns = self.cohort.cohort.columns();
+        let mut histograms = Vec::new();
+        for GriddedColumn { column, grid, .. } in job.gridded_columns() {
+            let Values::Numeric(values) = &columns[column].values else {
+                return Err(Stop::early());
+            };
+            histograms.push(match Histogram::of(values.view(), grid, 1) {
+                Ok(histogram) => ColumnHistogram {
+                    ends: histogram.groups().iter().map(|group| group.end).collect(),
+                    counts: histogram.groups().iter().map(|group| group.count).collect(),
+                },
+                Err(QuantileError::TooFew { .. }) => ColumnHistogram::default(),
+                Err(error) => return Err(Stop::numeric(error)),
+            });
+        }
+        Ok(Answer::Quantiles(histograms))
+    }
+
+    fn prepare(
+        &mut self,
+        moments: &[ColumnMoments],
+        quartiles: &[Quartiles],
+        totals: Totals,
+    ) -> Result<Answer, Stop> {
+        let settings = self.unpsl();
+        let columns = self.job.standardised_columns();
+        let standardisation =
+            Standardisation::from_moments(&columns, moments, quartiles).map_err(Stop::numeric)?;
+        let matrix = standardisation
+            .apply(&self.cohort.cohort)
+            .map_err(Stop::numeric)?;
+        let second_moments = (settings.objective.correlation == CorrelationScope::Pooled)
+            .then(|| SecondMoments::of_matrix(&matrix.view()));
+        let labels = self.labels()?;
+        self.prepared = Some(Prepared {
+            matrix,
+            standardisation,
+            labels,
+            totals,
+            pooled: None,
+        });
+        self.objective = None;
+        Ok(Answer::Prepared { second_moments })
+    }
+
+    fn correlate(&mut self, second_moments: &SecondMoments) -> Result<Answer, Stop> {
+        let Some(prepared) = &mut self.prepared else {
+            return Err(Stop::early());
+        };
+        let pooled = Correlation::of_second_moments(second_moments).map_err(Stop::numeric)?;
+        prepared.pooled = Some(Arc::new(pooled));
+        self.objective = None;
+        Ok(Answer::Correlated)
+    }
+
+    fn round(&mut self, round: &Round) -> Result<Answer, Stop> {
+        let objective = self.objective()?;
+        let solution = objective
+            .solve(
+                &round.consensus,
+                &round.centre,
+                round.penalty,
+                round.tolerance,
+                ITERATIONS_MAX,
+            )
+            .map_err(Stop::numeric)?;
+        Ok(Answer::Contribution(Contribution {
+            matrix: solution.matrix,
+            objective: solution.objective_at_consensus,
+            iterations: u32::try_from(solution.iterations).unwrap_or(u32::MAX),
+            gradient: round.gradient.then_some(solution.gradient_at_consensus),
+        }))
+    }
+
+    fn finish(&mut self, consensus: &Array2<f64>) -> Result<Answer, Stop> {
+        let settings = self.unpsl();
+        let value = self.objective()?.value(consensus).map_err(Stop::numeric)?;
+        let Some(prepared) = &self.prepared else {
+            return Err(Stop::early());
+        };
+        let local = results::LocalResults {
+            matrix: &prepared.matrix,
+            standardisation: &prepared.standardisation,
+            outcome: self.cohort.cohort.outcome(),
+            patients: &self.cohort.patients,
+            metric: consensus,
+            neighbours: settings.neighbours,
+            rule: settings.neighbour_rule,
+        };
+        results::write(&local, &self.folder)
+            .map_err(|error| Stop::failed("KDR-RESULTS", error.to_string()))?;
+        let evaluation = results::evaluate(&local, self.classes.len());
+        Ok(Answer::Finished(Finished {
+            objective: value,
+            evaluation,
+        }))
+    }
+
+    /// The site's part of the objective, made once a preparation.
+    fn objective(&mut self) -> Result<&SiteObjective, Stop> {
+        let settings = self.unpsl().objective;
+        let Some(prepared) = &self.prepared else {
+            return Err(Stop::early());
+        };
+        if self.objective.is_none() {
+            let patients = prepared.matrix.view();
+            let Prepared {
+                labels,
+                totals,
+                pooled,
+                ..
+            } = prepared;
+            let made = match pooled {
+                Some(pooled) => SiteObjective::with_pooled_correlation(
+                    &patients,
+                    labels,
+                    &settings,
+                    totals,
+                    self.seed,
+                    Arc::clone(pooled),
+                ),
+                None => SiteObjective::new(&patients, labels, &settings, totals, self.seed),
+            };
+            self.objective = Some(made.map_err(Stop::numeric)?);
+        }
+        self.objective.as_ref().ok_or_else(Stop::early)
+    }
+
+    fn unpsl(&self) -> UnpslSettings {
+        let Method::Unpsl(settings) = &self.job.method;
+        settings.clone()
+    }
+
+    fn labels(&self) -> Result<Labels, Stop> {
+        match self.cohort.cohort.outcome() {
+            Outcome::Classes { codes, .. } => Ok(Labels::Classes(codes.clone())),
+            Outcome::Numeric(_) | Outcome::Survival { .. } => Err(Stop::failed(
+                "KDR-OUTCOME",
+                "this method wants a binary or categorical outcome".to_owned(),
+            )),
+        }
+    }
+}
+
+impl Stop {
+    /// A failure of a code and a sentence.
+    #[must_use]
+    pub fn failed(code: &str, text: String) -> Self {
+        Self::Failed(Failure {
+            code: code.to_owned(),
+            text,
+        })
+    }
+
+    /// A request came before the one that it builds on: the site was started again.
+    #[must_use]
+    pub fn early() -> Self {
+        Self::failed(
+            "KDR-STATE",
+            "the site was started again and has lost this run; submit the job again".to_owned(),
+        )
+    }
+
+    fn below_zero(error: BelowZero) -> Self {
+        tracing::error!(patients = error.patients, "{error}");
+        Self::Unfit(vec![Problem {
+            column: error.column,
+            found: "a number below 0".to_owned(),
+            wanted: "0 or more, for its logarithm is taken".to_owned(),
+        }])
+    }
+
+    fn numeric(error: impl std::error::Error) -> Self {
+        Self::failed("KDR-UNPSL", error.to_string())
+    }
+}
+
+/// Patients of each class; for survival, censored and events.
+pub(crate) fn class_counts(outcome: &Outcome) -> Vec<u64> {
+    let count = |codes: &Array1<u32>, classes: usize| {
+        let mut counts = vec![0; classes];
+        for code in codes {
+            counts[*code as usize] += 1;
+        }
+        counts
+    };
+    match outcome {
+        Outcome::Classes { codes, levels } => count(codes, levels.len()),
+        Outcome::Numeric(_) => Vec::new(),
+        Outcome::Survival { event, .. } => count(&event.mapv(u32::from), 2),
+    }
+}
