@@ -1,16 +1,17 @@
 //! What a site computes of its cohort, exchange by exchange. It knows no policy and no network:
 //! whoever holds it decides whether an answer may leave.
 
+use crate::forest::{Forests, Share, TreeRelease};
 use crate::results;
 use crate::source::SiteCohort;
-use ndarray::{Array1, Array2};
+use ndarray::{Array1, Array2, ArrayView1};
 use protocol::job::{GriddedColumn, Job, Method, UnpslSettings};
 use protocol::message::{
     Answer, ColumnHistogram, ColumnMoments, Contribution, Description, Failure, Finished, Problem,
     Quartiles, Refusal, Request, Round, SecondMoments, Totals,
 };
 use similarity::cohort::{BelowZero, Outcome, Values};
-use similarity::quantile::{Histogram, QuantileError};
+use similarity::quantile::{Grid, Histogram, QuantileError};
 use similarity::seed::Seed;
 use similarity::standardise::Standardisation;
 use similarity::unpsl::{
@@ -33,6 +34,8 @@ pub struct Computation {
     folder: PathBuf,
     prepared: Option<Prepared>,
     objective: Option<SiteObjective>,
+    release: TreeRelease,
+    share: Option<Share>,
 }
 
 /// The cohort as the solver sees it.
@@ -64,7 +67,8 @@ pub enum Stop {
 }
 
 impl Computation {
-    /// Makes ready to answer for `cohort`; patient-level results go into `folder`.
+    /// Makes ready to answer for `cohort`; patient-level results go into `folder`. Trees of a common
+    /// forest grow as `release` says.
     ///
     /// # Errors
     /// [`Stop::Unfit`] where a value has no logarithm that the job takes.
@@ -73,6 +77,7 @@ impl Computation {
         seed: Seed,
         mut cohort: SiteCohort,
         folder: PathBuf,
+        release: TreeRelease,
     ) -> Result<Self, Stop> {
         cohort
             .cohort
@@ -86,6 +91,8 @@ impl Computation {
             folder,
             prepared: None,
             objective: None,
+            release,
+            share: None,
         })
     }
 
@@ -109,6 +116,15 @@ impl Computation {
             Request::Correlate { second_moments } => self.correlate(&second_moments),
             Request::Round(round) => self.round(&round),
             Request::Finish { consensus } => self.finish(&consensus),
+            Request::GrowOwn => self.forests()?.grow_own(),
+            Request::Grow(growing) => {
+                let share = self.forests()?.grow(growing, self.release)?;
+                Ok(self.share.insert(share).answer())
+            }
+            Request::Judge(judging) => {
+                let share = self.share.as_ref().ok_or_else(Stop::early)?;
+                self.forests()?.judge(share, &judging)
+            }
         }
     }
 
@@ -118,7 +134,7 @@ impl Computation {
     /// # Errors
     /// [`Stop::Failed`].
     pub fn learn(&mut self, observe: &mut dyn FnMut(u32, &LocalRound)) -> Result<BestStart, Stop> {
-        let settings = self.unpsl();
+        let settings = self.unpsl()?;
         let seed = self.seed;
         let objective = self.objective()?;
         let pairs = objective.summary().pairs.total();
@@ -150,7 +166,7 @@ impl Computation {
     }
 
     fn moments(&mut self) -> Result<Answer, Stop> {
-        let settings = self.unpsl();
+        let settings = self.unpsl()?;
         let columns = ColumnMoments::of_cohort(&self.cohort.cohort).map_err(Stop::numeric)?;
         let summary = summarise(&self.labels()?, settings.objective.pairs, self.seed);
         Ok(Answer::Moments { columns, summary })
@@ -165,14 +181,21 @@ impl Computation {
             let Values::Numeric(values) = &columns[column].values else {
                 return Err(Stop::early());
             };
-            histograms.push(match Histogram::of(values.view(), grid, 1) {
-                Ok(histogram) => ColumnHistogram {
-                    ends: histogram.groups().iter().map(|group| group.end).collect(),
-                    counts: histogram.groups().iter().map(|group| group.count).collect(),
-                },
-                Err(QuantileError::TooFew { .. }) => ColumnHistogram::default(),
-                Err(error) => return Err(Stop::numeric(error)),
-            });
+            histograms.push(counted(values.view(), grid)?);
+        }
+        if let (Some(grid), Outcome::Survival { time, event }) =
+            (job.event_grid(), self.cohort.cohort.outcome())
+        {
+            // Who has no event in time misses it: the rule for missing values is that for the censored.
+            let horizon = grid.border(grid.cells());
+            let seen = time.iter().zip(event);
+            let times: Array1<f64> = seen
+                .map(|(time, event)| match *event && *time <= horizon {
+                    true => *time,
+                    false => f64::NAN,
+                })
+                .collect();
+            histograms.push(counted(times.view(), grid)?);
         }
         Ok(Answer::Quantiles(histograms))
     }
@@ -183,7 +206,7 @@ impl Computation {
         quartiles: &[Quartiles],
         totals: Totals,
     ) -> Result<Answer, Stop> {
-        let settings = self.unpsl();
+        let settings = self.unpsl()?;
         let columns = self.job.standardised_columns();
         let standardisation =
             Standardisation::from_moments(&columns, moments, quartiles).map_err(Stop::numeric)?;
@@ -234,7 +257,7 @@ impl Computation {
     }
 
     fn finish(&mut self, consensus: &Array2<f64>) -> Result<Answer, Stop> {
-        let settings = self.unpsl();
+        let settings = self.unpsl()?;
         let value = self.objective()?.value(consensus).map_err(Stop::numeric)?;
         let Some(prepared) = &self.prepared else {
             return Err(Stop::early());
@@ -259,7 +282,7 @@ impl Computation {
 
     /// The site's part of the objective, made once a preparation.
     fn objective(&mut self) -> Result<&SiteObjective, Stop> {
-        let settings = self.unpsl().objective;
+        let settings = self.unpsl()?.objective;
         let Some(prepared) = &self.prepared else {
             return Err(Stop::early());
         };
@@ -287,9 +310,24 @@ impl Computation {
         self.objective.as_ref().ok_or_else(Stop::early)
     }
 
-    fn unpsl(&self) -> UnpslSettings {
-        let Method::Unpsl(settings) = &self.job.method;
-        settings.clone()
+    fn unpsl(&self) -> Result<UnpslSettings, Stop> {
+        match &self.job.method {
+            Method::Unpsl(settings) => Ok(settings.clone()),
+            Method::Forest(_) => Err(Stop::other_method()),
+        }
+    }
+
+    fn forests(&self) -> Result<Forests<'_>, Stop> {
+        match &self.job.method {
+            Method::Forest(settings) => Ok(Forests {
+                job: &self.job,
+                settings,
+                seed: self.seed,
+                cohort: &self.cohort,
+                folder: &self.folder,
+            }),
+            Method::Unpsl(_) => Err(Stop::other_method()),
+        }
     }
 
     fn labels(&self) -> Result<Labels, Stop> {
@@ -322,6 +360,11 @@ impl Stop {
         )
     }
 
+    fn other_method() -> Self {
+        let text = "the coordinator asked for what the job's method does not do";
+        Self::failed("KDR-PROTOCOL", text.to_owned())
+    }
+
     fn below_zero(error: BelowZero) -> Self {
         tracing::error!(patients = error.patients, "{error}");
         Self::Unfit(vec![Problem {
@@ -333,6 +376,17 @@ impl Stop {
 
     fn numeric(error: impl std::error::Error) -> Self {
         Self::failed("KDR-UNPSL", error.to_string())
+    }
+}
+
+fn counted(values: ArrayView1<'_, f64>, grid: Grid) -> Result<ColumnHistogram, Stop> {
+    match Histogram::of(values, grid, 1) {
+        Ok(histogram) => Ok(ColumnHistogram {
+            ends: histogram.groups().iter().map(|group| group.end).collect(),
+            counts: histogram.groups().iter().map(|group| group.count).collect(),
+        }),
+        Err(QuantileError::TooFew { .. }) => Ok(ColumnHistogram::default()),
+        Err(error) => Err(Stop::numeric(error)),
     }
 }
 

@@ -161,6 +161,11 @@ fn numbers(answer: &Answer) -> (&'static str, usize) {
             own.matrix.len() + own.gradient.as_ref().map_or(0, Array2::len) + 1,
         ),
         Answer::Finished(_) => ("finished", 1),
+        Answer::Grown(trees) => ("trees", 3 * trees.nodes()),
+        Answer::Judged(judged) => (
+            "judgement",
+            judged.errors.len() + 2 * judged.importance.len(),
+        ),
     }
 }
 

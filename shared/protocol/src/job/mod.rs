@@ -36,12 +36,19 @@ pub struct Job {
 }
 
 impl Job {
-    /// The job on one cohort, whichever sites it names.
+    /// The job on one cohort, whichever sites it names; its forest is local.
     #[must_use]
     pub fn alone(self, site: SiteName) -> Self {
         Self {
             sites: vec![site],
             sites_min: 1,
+            method: match self.method {
+                Method::Forest(settings) => Method::Forest(ForestSettings {
+                    scope: ForestScope::Local,
+                    ..settings
+                }),
+                Method::Unpsl(settings) => Method::Unpsl(settings),
+            },
             ..self
         }
     }

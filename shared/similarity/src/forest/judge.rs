@@ -69,6 +69,12 @@ impl Predicted {
         Self(nearest.iter().map(of_one).collect())
     }
 
+    /// One number a patient.
+    #[must_use]
+    pub fn values(&self) -> &[f64] {
+        &self.0
+    }
+
     /// The errors against what happened; `outcome` is of as many patients.
     #[must_use]
     pub fn errors(&self, outcome: &Outcome) -> ErrorSums {

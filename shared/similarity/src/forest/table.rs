@@ -11,7 +11,7 @@ use crate::forest::{Forest, Grown, Side, Tree};
 
 /// One tree, checked: every node but the root is the child of one earlier node, the distinct in-bag
 /// patients of two children add up to their parent's, and every number is finite.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct TreeTable {
     nodes: Vec<NodeTable>,
 }
@@ -122,6 +122,16 @@ impl TreeTable {
                 NodeKind::Terminal(table) => Some((node.patients, table)),
                 NodeKind::Split { .. } => None,
             })
+    }
+}
+
+impl std::fmt::Debug for TreeTable {
+    /// Its size only: counts of a site do not belong in a log.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("TreeTable")
+            .field("nodes", &self.nodes.len())
+            .finish_non_exhaustive()
     }
 }
 
