@@ -25,7 +25,7 @@ const SITE_AGENT: [SiteAgent; 8] = [
     SiteAgent::Data,
     SiteAgent::Refused,
     SiteAgent::Connection,
-    SiteAgent::RunFailed,
+    SiteAgent::Run,
     SiteAgent::Books,
 ];
 
@@ -48,7 +48,7 @@ fn codes() -> BTreeSet<u8> {
         | SiteAgent::Data
         | SiteAgent::Refused
         | SiteAgent::Connection
-        | SiteAgent::RunFailed
+        | SiteAgent::Run
         | SiteAgent::Books => exit as u8,
     });
     coordinator.into_iter().chain(site_agent).collect()
