@@ -170,7 +170,7 @@ fn candidates(section: &mut Section<'_, '_>) -> SelectionSettings {
             || !values.is_sorted_by(|a, b| a < b)
         {
             let wanted = "a number of 0 or more, such numbers ascending, or \"auto\"";
-            section.problem("lambda_sparsity", &format!("{values:?}"), wanted);
+            section.problem("lambda_sparsity", &listed(&values), wanted);
         }
         values
     };
@@ -193,11 +193,15 @@ fn counts(section: &mut Section<'_, '_>, key: &'static str, default: u64, most: 
         let wanted = format!(
             "a whole number from 1 to {most}, or up to {CANDIDATES_MAX} of them, each once"
         );
-        let found: Vec<String> = counts.iter().map(u64::to_string).collect();
-        section.problem(key, &found.join(", "), &wanted);
+        section.problem(key, &listed(&counts), &wanted);
         return vec![default];
     }
     counts
+}
+
+fn listed<T: ToString>(values: &[T]) -> String {
+    let texts: Vec<String> = values.iter().map(T::to_string).collect();
+    texts.join(", ")
 }
 
 fn objective(section: &mut Section<'_, '_>, candidates: &SelectionSettings) -> Settings {
