@@ -4,25 +4,30 @@
 use crate::forest::{Forests, Share, TreeRelease};
 use crate::results;
 use crate::source::SiteCohort;
-use ndarray::{Array1, Array2, ArrayView1};
+use ndarray::{Array1, Array2, ArrayView1, Axis, s};
 use protocol::job::{GriddedColumn, Job, Method, UnpslSettings};
 use protocol::message::{
     Answer, ColumnHistogram, ColumnMoments, Contribution, Description, Failure, Finished, Problem,
     Quartiles, Refusal, Request, Round, SecondMoments, Totals,
 };
 use similarity::cohort::{BelowZero, Outcome, Values};
+use similarity::evaluate::RightCounts;
 use similarity::quantile::{Grid, Histogram, QuantileError};
 use similarity::seed::Seed;
 use similarity::standardise::Standardisation;
+use similarity::unpsl::selection::{Classified, Folds, held_out_counts};
 use similarity::unpsl::{
-    self, Correlation, CorrelationScope, Labels, LocalLimits, LocalRound, LocalRun, SiteObjective,
-    summarise,
+    self, Correlation, CorrelationScope, Labels, LocalLimits, LocalRound, LocalRun, Settings,
+    SiteObjective, summarise,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Steps of the local solver in one round at most.
 const ITERATIONS_MAX: usize = 200;
+
+/// Rounds of Algorithm 1 for every round that the job allows: these cross no network.
+const ROUNDS_A_ROUND: usize = 10;
 
 /// One job on one cohort.
 pub struct Computation {
@@ -33,9 +38,17 @@ pub struct Computation {
     /// Where patient-level results go.
     folder: PathBuf,
     prepared: Option<Prepared>,
-    objective: Option<SiteObjective>,
+    objective: Option<(Part, SiteObjective)>,
     release: TreeRelease,
     share: Option<Share>,
+}
+
+/// What an objective is made of: the patients that take part, and the columns of W.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Part {
+    /// The fold that is left out.
+    fold: Option<u32>,
+    rank: usize,
 }
 
 /// The cohort as the solver sees it.
@@ -115,7 +128,11 @@ impl Computation {
             } => self.prepare(&moments, &quartiles, totals),
             Request::Correlate { second_moments } => self.correlate(&second_moments),
             Request::Round(round) => self.round(&round),
-            Request::Finish { consensus } => self.finish(&consensus),
+            Request::Validate { models, neighbours } => self.validate(&models, &neighbours),
+            Request::Finish {
+                consensus,
+                neighbours,
+            } => self.finish(&consensus, neighbours),
             Request::GrowOwn => self.forests()?.grow_own(),
             Request::Grow(growing) => {
                 let share = self.forests()?.grow(growing, self.release)?;
@@ -128,15 +145,22 @@ impl Computation {
         }
     }
 
-    /// UnPSL by Algorithm 1 on this cohort alone, once it is prepared: the best of the job's starts.
-    /// `observe` sees every round as it closes, with the number of its start.
+    /// UnPSL by Algorithm 1 on this cohort alone, once it is prepared: the best of the starts.
+    /// `settings` are the job's, with what was chosen; `observe` sees every round as it closes, with the
+    /// number of its start.
     ///
     /// # Errors
     /// [`Stop::Failed`].
-    pub fn learn(&mut self, observe: &mut dyn FnMut(u32, &LocalRound)) -> Result<BestStart, Stop> {
-        let settings = self.unpsl()?;
+    pub fn learn(
+        &self,
+        settings: &UnpslSettings,
+        observe: &mut dyn FnMut(u32, &LocalRound),
+    ) -> Result<BestStart, Stop> {
         let seed = self.seed;
-        let objective = self.objective()?;
+        let Some(prepared) = &self.prepared else {
+            return Err(Stop::early());
+        };
+        let objective = prepared.objective(&settings.objective, seed)?;
         let pairs = objective.summary().pairs.total();
         let penalty = settings
             .penalty
@@ -144,14 +168,14 @@ impl Computation {
         let limits = LocalLimits {
             tolerance_absolute: settings.tolerance_absolute,
             tolerance_relative: settings.tolerance_relative,
-            rounds: settings.round_limit as usize,
+            rounds: ROUNDS_A_ROUND * settings.round_limit as usize,
             ..LocalLimits::new(penalty)
         };
         let mut best: Option<BestStart> = None;
         for start in 0..settings.starts {
             let index = u64::from(start);
             let from = unpsl::start(&settings.objective, objective.features(), seed, index);
-            let run = unpsl::learn_observed(objective, from, &limits, &mut |round| {
+            let run = unpsl::learn_observed(&objective, from, &limits, &mut |round| {
                 observe(start, round);
             })
             .map_err(Stop::numeric)?;
@@ -238,7 +262,11 @@ impl Computation {
     }
 
     fn round(&mut self, round: &Round) -> Result<Answer, Stop> {
-        let objective = self.objective()?;
+        let part = Part {
+            fold: round.fold,
+            rank: round.consensus.ncols(),
+        };
+        let objective = self.objective(part)?;
         let solution = objective
             .solve(
                 &round.consensus,
@@ -256,9 +284,59 @@ impl Computation {
         }))
     }
 
-    fn finish(&mut self, consensus: &Array2<f64>) -> Result<Answer, Stop> {
+    /// Leave one fold out: how often its patients are classified right, summed over the folds.
+    fn validate(&mut self, models: &[Array2<f64>], neighbours: &[u32]) -> Result<Answer, Stop> {
+        let folds = self.folds()?;
+        let rule = self.unpsl()?.neighbour_rule;
+        let Some(prepared) = &self.prepared else {
+            return Err(Stop::early());
+        };
+        if models.len() != folds.count() {
+            return Err(Stop::early());
+        }
+        let classes = self.classes_of()?;
+        let wanted: Vec<usize> = neighbours.iter().map(|count| *count as usize).collect();
+        let mut sums = vec![RightCounts::default(); wanted.len()];
+        for (fold, model) in models.iter().enumerate() {
+            let split = folds.split(fold);
+            let part = |rows: &[usize]| {
+                let patients = prepared.matrix.select(Axis(0), rows);
+                (patients, classes.select(Axis(0), rows))
+            };
+            let (training, held_out) = (part(&split.training), part(&split.held_out));
+            let metric = model.slice(s![..prepared.matrix.ncols(), ..]);
+            let counts = held_out_counts(
+                &metric,
+                &Classified {
+                    patients: training.0.view(),
+                    classes: &training.1,
+                },
+                &Classified {
+                    patients: held_out.0.view(),
+                    classes: &held_out.1,
+                },
+                rule,
+                &wanted,
+            )
+            .map_err(Stop::numeric)?;
+            for (sum, own) in sums.iter_mut().zip(&counts) {
+                sum.merge(own);
+            }
+        }
+        let table = |sum: RightCounts| Some(vec![vec![sum.right, sum.wrong]]);
+        Ok(Answer::Validated(sums.into_iter().map(table).collect()))
+    }
+
+    fn finish(&mut self, consensus: &Array2<f64>, neighbours: u32) -> Result<Answer, Stop> {
         let settings = self.unpsl()?;
-        let value = self.objective()?.value(consensus).map_err(Stop::numeric)?;
+        let part = Part {
+            fold: None,
+            rank: consensus.ncols(),
+        };
+        let value = self
+            .objective(part)?
+            .value(consensus)
+            .map_err(Stop::numeric)?;
         let Some(prepared) = &self.prepared else {
             return Err(Stop::early());
         };
@@ -268,7 +346,7 @@ impl Computation {
             outcome: self.cohort.cohort.outcome(),
             patients: &self.cohort.patients,
             metric: consensus,
-            neighbours: settings.neighbours,
+            neighbours,
             rule: settings.neighbour_rule,
         };
         results::write(&local, &self.folder)
@@ -280,34 +358,50 @@ impl Computation {
         }))
     }
 
-    /// The site's part of the objective, made once a preparation.
-    fn objective(&mut self) -> Result<&SiteObjective, Stop> {
-        let settings = self.unpsl()?.objective;
+    /// The site's part of the objective, made once a preparation and again for another part.
+    fn objective(&mut self, part: Part) -> Result<&SiteObjective, Stop> {
+        if self
+            .objective
+            .as_ref()
+            .is_none_or(|(made, _)| *made != part)
+        {
+            self.objective = None;
+            self.objective = Some((part, self.make_objective(part)?));
+        }
+        let made = self.objective.as_ref().map(|(_, objective)| objective);
+        made.ok_or_else(Stop::early)
+    }
+
+    fn make_objective(&self, part: Part) -> Result<SiteObjective, Stop> {
         let Some(prepared) = &self.prepared else {
             return Err(Stop::early());
         };
-        if self.objective.is_none() {
-            let patients = prepared.matrix.view();
-            let Prepared {
-                labels,
-                totals,
-                pooled,
-                ..
-            } = prepared;
-            let made = match pooled {
-                Some(pooled) => SiteObjective::with_pooled_correlation(
-                    &patients,
-                    labels,
-                    &settings,
-                    totals,
-                    self.seed,
-                    Arc::clone(pooled),
-                ),
-                None => SiteObjective::new(&patients, labels, &settings, totals, self.seed),
-            };
-            self.objective = Some(made.map_err(Stop::numeric)?);
-        }
-        self.objective.as_ref().ok_or_else(Stop::early)
+        let mut settings = self.unpsl()?.objective;
+        settings.rank = part.rank;
+        let Some(fold) = part.fold else {
+            return prepared.objective(&settings, self.seed);
+        };
+        let rows = self.folds()?.split(fold as usize).training;
+        let labels = Labels::Classes(self.classes_of()?.select(Axis(0), &rows));
+        let summary = |labels: &Labels| summarise(labels, settings.pairs, self.seed);
+        let totals = prepared
+            .totals
+            .for_part(&summary(&prepared.labels), &summary(&labels));
+        let training = Prepared {
+            matrix: prepared.matrix.select(Axis(0), &rows),
+            standardisation: prepared.standardisation.clone(),
+            labels,
+            totals,
+            pooled: prepared.pooled.clone(),
+        };
+        training.objective(&settings, self.seed)
+    }
+
+    /// The folds of the job's cross-validation.
+    fn folds(&self) -> Result<Folds, Stop> {
+        let selection = self.unpsl()?.selection.ok_or_else(Stop::early)?;
+        Folds::stratified(self.classes_of()?, selection.folds as usize, self.seed)
+            .map_err(|error| Stop::failed("KDR-FOLDS", error.to_string()))
     }
 
     fn unpsl(&self) -> Result<UnpslSettings, Stop> {
@@ -331,13 +425,39 @@ impl Computation {
     }
 
     fn labels(&self) -> Result<Labels, Stop> {
+        Ok(Labels::Classes(self.classes_of()?.clone()))
+    }
+
+    /// The class of each patient.
+    fn classes_of(&self) -> Result<&Array1<u32>, Stop> {
         match self.cohort.cohort.outcome() {
-            Outcome::Classes { codes, .. } => Ok(Labels::Classes(codes.clone())),
+            Outcome::Classes { codes, .. } => Ok(codes),
             Outcome::Numeric(_) | Outcome::Survival { .. } => Err(Stop::failed(
                 "KDR-OUTCOME",
                 "this method wants a binary or categorical outcome".to_owned(),
             )),
         }
+    }
+}
+
+impl Prepared {
+    fn objective(&self, settings: &Settings, seed: Seed) -> Result<SiteObjective, Stop> {
+        let patients = self.matrix.view();
+        let made = match &self.pooled {
+            Some(pooled) => {
+                let pooled = Arc::clone(pooled);
+                SiteObjective::with_pooled_correlation(
+                    &patients,
+                    &self.labels,
+                    settings,
+                    &self.totals,
+                    seed,
+                    pooled,
+                )
+            }
+            None => SiteObjective::new(&patients, &self.labels, settings, &self.totals, seed),
+        };
+        made.map_err(Stop::numeric)
     }
 }
 

@@ -23,7 +23,7 @@ pub enum Exit {
     /// The other side cannot be reached or does not accept the certificate.
     Connection = 5,
     /// A local run failed.
-    RunFailed = 6,
+    Run = 6,
     /// The journal or the ledger is not what was written.
     Books = 7,
 }

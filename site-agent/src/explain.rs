@@ -4,7 +4,8 @@ mod forest;
 
 use privacy::{Policy, Refusal, Rules};
 use protocol::job::{
-    ConsensusMethod, FeatureKind, Impute, Job, Method, OutcomeKind, UnpslSettings,
+    ConsensusMethod, FeatureKind, Impute, Job, Method, OutcomeKind, SelectionSettings,
+    UnpslSettings,
 };
 use protocol::limits::{PROBLEMS_MAX, TEXT_LENGTH_MAX};
 use similarity::unpsl::CorrelationScope;
@@ -123,6 +124,12 @@ fn unpsl(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKind>
         });
     }
     messages.push(contribution(settings, &sizes));
+    messages.extend(
+        settings
+            .selection
+            .as_ref()
+            .map(|selection| validation(rules, selection)),
+    );
     messages.push(finished(rules, &sizes));
     messages.push(refusal());
     messages
@@ -281,9 +288,29 @@ fn contribution(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
         shape: format!("{matrices} of {rows} x {rank}, and 2 numbers"),
         bytes_formula: format!("{NUMBER_BYTES} x ({matrices} x {rows} x {rank} + 2)"),
         bytes: NUMBER_BYTES * (matrices * rows * rank + 2),
-        times: u64::from(settings.round_limit),
+        times: settings.rounds(),
         rule: "rounds_per_cohort_max, patients_min",
         withheld: "no: it holds no count".to_owned(),
+    }
+}
+
+fn validation(rules: &Rules, selection: &SelectionSettings) -> MessageKind {
+    let tables = selection.neighbours.len() as u64;
+    MessageKind {
+        kind: "validation",
+        purpose: "how many held-out patients of all folds were classified right and wrong",
+        shape: format!("{tables} tables of 1 x 2"),
+        bytes_formula: format!("2 x {NUMBER_BYTES} x {tables}"),
+        bytes: 2 * NUMBER_BYTES * tables,
+        times: selection.metrics(),
+        rule: "cell_min",
+        withheld: match rules.cell_min {
+            1 => "no: cell_min is 1".to_owned(),
+            minimum => format!(
+                "yes: a table with a cell of 1 to {} is left out",
+                minimum - 1
+            ),
+        },
     }
 }
 

@@ -12,7 +12,7 @@ use crate::source::{self, CohortProblems};
 use protocol::coordinator::{Action, Event, Run};
 use protocol::document::DocumentErrors;
 use protocol::job::Job;
-use protocol::message::{Answer, Failure, Request, ToSite};
+use protocol::message::{Answer, Failure, Request, Round, ToSite};
 use protocol::name::{NameError, RunId, SiteName};
 use protocol::progress::{Ending, RoundRow, RunResult};
 use report::{FolderError, PendingFolder, ReportError, Watching};
@@ -183,7 +183,7 @@ impl Conversation {
                             },
                         ..
                     } => match request {
-                        Request::Round(_) => learned = Some(self.learn()),
+                        Request::Round(Round { fold: None, .. }) => learned = Some(self.learn()),
                         request => {
                             let answer = self.computation.answer(request).unwrap_or_else(told);
                             next = Some(Event::Answered {
@@ -209,7 +209,10 @@ impl Conversation {
         let (computation, watching) = (&mut self.computation, &mut self.watching);
         let mut progress = self.run.progress(now());
         let mut closed: Vec<(u32, f64)> = Vec::new();
-        let learned = computation.learn(&mut |start, round| {
+        let Some(settings) = self.run.unpsl_settings() else {
+            return result;
+        };
+        let learned = computation.learn(settings, &mut |start, round| {
             progress.round += 1;
             progress.objective = Some(round.objective);
             progress.primal_residual = Some(round.primal_residual);
@@ -222,8 +225,11 @@ impl Conversation {
             Err(stop) => return failed(result, stop),
         };
         let BestStart { start, run } = learned;
-        let consensus = run.matrix.clone();
-        match computation.answer(Request::Finish { consensus }) {
+        let finish = Request::Finish {
+            consensus: run.matrix.clone(),
+            neighbours: settings.neighbours,
+        };
+        match computation.answer(finish) {
             Ok(Answer::Finished(finished)) => {
                 for site in &mut result.sites {
                     site.evaluation.clone_from(&finished.evaluation);

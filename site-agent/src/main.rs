@@ -46,7 +46,7 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
             let ran = local::run(&arguments)?;
             if let Ending::Failed { code, text } = &ran.ending {
                 eprintln!("error: {code}: {text}");
-                return Ok(Exit::RunFailed);
+                return Ok(Exit::Run);
             }
             if let Some(folder) = ran.folder {
                 println!("{}", folder.join("report.html").display());

@@ -76,6 +76,7 @@ fn job() -> JobFacts {
         second_moments: false,
         forests: true,
         round_limit: 1,
+        folds: 1,
     }
 }
 

@@ -106,6 +106,7 @@ fn job() -> JobFacts {
         second_moments: false,
         forests: false,
         round_limit: 100,
+        folds: 1,
     }
 }
 

@@ -8,16 +8,20 @@ impl Job {
     /// The facts of this job, submitted by `operator`, that a site's policy judges.
     #[must_use]
     pub fn facts(&self, operator: &str) -> JobFacts {
-        let (second_moments, forests, round_limit) = match &self.method {
+        let (second_moments, forests, round_limit, folds) = match &self.method {
             Method::Unpsl(settings) => (
                 settings.objective.correlation == CorrelationScope::Pooled,
                 false,
-                settings.round_limit,
+                settings.rounds(),
+                settings
+                    .selection
+                    .as_ref()
+                    .map_or(1, |selection| u64::from(selection.folds)),
             ),
             // Trees that leave are a round; a forest that stays asks for none.
             Method::Forest(settings) => {
                 let federated = settings.scope == ForestScope::Federated;
-                (false, federated, u32::from(federated))
+                (false, federated, u64::from(federated), 1)
             }
         };
         let mut outcomes = vec![self.outcome.column.clone()];
@@ -35,7 +39,8 @@ impl Job {
                 .collect(),
             second_moments,
             forests,
-            round_limit: u64::from(round_limit),
+            round_limit,
+            folds,
         }
     }
 }

@@ -26,6 +26,10 @@ pub const EVENT_TIMES_MAX: usize = 1_000;
 pub const CUTS_MAX: usize = 1_000;
 /// Neighbour rules that a site evaluates.
 pub const EVALUATIONS_MAX: usize = 16;
+/// Folds of a cross-validation.
+pub const FOLDS_MAX: usize = 20;
+/// Values of one setting to choose from.
+pub const CANDIDATES_MAX: usize = 20;
 /// Rows of a metric: features, and a row for each level of a categorical one.
 pub const METRIC_ROWS_MAX: usize = 1 << 20;
 /// Features whose missing share a result tells of one site.

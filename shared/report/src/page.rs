@@ -3,7 +3,7 @@
 use super::{figures, forest, norms};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use protocol::job::Job;
-use protocol::progress::{Ending, RunResult};
+use protocol::progress::{Ending, RunResult, SelectionRow};
 use protocol::scores::{self, Scores};
 use std::collections::{HashMap, HashSet};
 
@@ -69,6 +69,7 @@ pub(super) fn html(result: &RunResult) -> Result<String, figures::FigureError> {
                 (missing(result))
                 (forest::errors(result))
                 (evaluation(result, of_forest.is_some()))
+                (selection(result))
                 (figure(
                     "Objective by round",
                     figures::objective(&result.rounds)?,
@@ -234,6 +235,48 @@ fn evaluation(result: &RunResult, of_forest: bool) -> Markup {
             }
         }
     }
+}
+
+/// The best candidate of every lambda_1 and rank, over the numbers of neighbours.
+fn selection(result: &RunResult) -> Markup {
+    let mut best: Vec<&SelectionRow> = Vec::new();
+    for row in &result.selection {
+        let same = |known: &&mut &SelectionRow| {
+            known.rank == row.rank && known.lambda_sparsity == row.lambda_sparsity
+        };
+        match best.iter_mut().find(same) {
+            Some(known) if row.chosen || (!known.chosen && row.right > known.right) => *known = row,
+            Some(_) => {}
+            None => best.push(row),
+        }
+    }
+    html! {
+        @if !best.is_empty() {
+            h2 { "Chosen by cross-validation" }
+            p.note {
+                "Held-out patients of every site, classified by their nearest among the other folds' "
+                "patients; for each strength of sparsity and rank the best number of neighbours. "
+                "Patients of a fold helped neither to learn nor to choose for it, so these shares are "
+                "nearer to what new patients will see than the table above."
+            }
+            table {
+                tr { th { "lambda_1" } th { "rank" } th { "neighbours" } th { "accuracy" } th { "" } }
+                @for row in best {
+                    tr {
+                        td { (format!("{:.3e}", row.lambda_sparsity)) } td { (row.rank) }
+                        td { (row.neighbours) }
+                        td { (format!("{:.3}", share(row.right, row.wrong))) }
+                        td { @if row.chosen { "chosen" } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
+fn share(right: u64, wrong: u64) -> f64 {
+    right as f64 / (right + wrong).max(1) as f64
 }
 
 #[allow(clippy::cast_precision_loss)] // a display figure

@@ -10,10 +10,10 @@ use crate::parts::{
 };
 use crate::trees::{class_weights, declared_nodes, event_times, trees, trees_to_proto};
 use crate::values::{
-    finite, in_range, present, quartiles, quartiles_to_matrix, run_id, sentence, shortened, text,
-    totals, totals_to_proto,
+    at_most, finite, in_range, present, quartiles, quartiles_to_matrix, run_id, sentence,
+    shortened, text, totals, totals_to_proto,
 };
-use protocol::limits::{JOB_LENGTH_MAX, NAME_LENGTH_MAX, TREES_MAX};
+use protocol::limits::{CANDIDATES_MAX, FOLDS_MAX, JOB_LENGTH_MAX, NAME_LENGTH_MAX, TREES_MAX};
 use protocol::message::{Growing, Judging, Request, Round, ToSite};
 use std::sync::Arc;
 
@@ -97,6 +97,10 @@ impl Header for pb::ToSite {
                 present("consensus", round.consensus)?,
                 present("centre", round.centre)?,
             ]),
+            Asked::Validate(validate) => {
+                at_most("folds", validate.models.len(), FOLDS_MAX)?;
+                Declared::matrices(validate.models.iter().copied())
+            }
             Asked::Finish(finish) => Declared::matrices([present("consensus", finish.consensus)?]),
         })
     }
@@ -156,13 +160,25 @@ fn request_to_proto(request: Request) -> (Asked, OutgoingParts) {
                 penalty: round.penalty,
                 tolerance: round.tolerance,
                 gradient: round.gradient,
+                fold: round.fold,
             };
             let parts = OutgoingParts::matrices(vec![round.consensus, round.centre]);
             (Asked::Round(asked), parts)
         }
-        Request::Finish { consensus } => {
+        Request::Validate { models, neighbours } => {
+            let validate = pb::Validate {
+                models: models.iter().map(shape).collect(),
+                neighbours,
+            };
+            (Asked::Validate(validate), OutgoingParts::matrices(models))
+        }
+        Request::Finish {
+            consensus,
+            neighbours,
+        } => {
             let finish = pb::Finish {
                 consensus: Some(shape(&consensus)),
+                neighbours,
             };
             (
                 Asked::Finish(finish),
@@ -214,9 +230,23 @@ fn request(asked: Asked, mut parts: IncomingParts) -> Result<Request, WireError>
             penalty: finite("the penalty", round.penalty)?,
             tolerance: finite("the tolerance", round.tolerance)?,
             gradient: round.gradient,
+            fold: round.fold,
         }),
-        Asked::Finish(_) => Request::Finish {
+        Asked::Validate(validate) => {
+            at_most(
+                "numbers of neighbours",
+                validate.neighbours.len(),
+                CANDIDATES_MAX,
+            )?;
+            let models = validate.models.iter().map(|_| parts.take_matrix());
+            Request::Validate {
+                models: models.collect::<Result<_, _>>()?,
+                neighbours: validate.neighbours,
+            }
+        }
+        Asked::Finish(finish) => Request::Finish {
             consensus: parts.take_matrix()?,
+            neighbours: finish.neighbours,
         },
         Asked::GrowOwn(_) => Request::GrowOwn,
         Asked::Grow(grow) => Request::Grow(Growing {

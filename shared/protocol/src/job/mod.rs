@@ -3,13 +3,13 @@
 mod forest;
 mod read;
 mod treatment;
+mod unpsl;
 
 pub use forest::{CUTS, ClassWeighting, EVENT_TIMES, ForestScope, ForestSettings, Proximity};
 pub use treatment::GriddedColumn;
+pub use unpsl::{ConsensusMethod, SelectionSettings, UnpslSettings};
 
 use crate::name::SiteName;
-use similarity::evaluate::NeighbourRule;
-use similarity::unpsl;
 use std::time::Duration;
 
 /// A job, parsed. Its text travels; its types do not.
@@ -180,41 +180,6 @@ pub enum Impute {
     Indicator,
     /// A missing value is a problem of the cohort.
     Refuse,
-}
-
-/// Settings of distributed UnPSL.
-#[derive(Debug, Clone, PartialEq)]
-pub struct UnpslSettings {
-    /// The objective (4.19).
-    pub objective: unpsl::Settings,
-    /// Starts, of which the run with the lowest objective is kept.
-    pub starts: u32,
-    /// Neighbours of the k-NN evaluation.
-    pub neighbours: u32,
-    /// What makes a patient's local list of neighbours; both rules are evaluated.
-    pub neighbour_rule: NeighbourRule,
-    /// Rounds at most.
-    pub round_limit: u32,
-    /// How the coordinator finds the consensus.
-    pub consensus: ConsensusMethod,
-    /// The penalty rho of the first round, which adapts; chosen from the objective where absent.
-    pub penalty: Option<f64>,
-    /// Over-relaxation of plain ADMM, 1 to 1.9.
-    pub relaxation: f64,
-    /// Absolute tolerance of both residuals, per root of entries.
-    pub tolerance_absolute: f64,
-    /// Tolerance of both residuals relative to the variables' norms.
-    pub tolerance_relative: f64,
-}
-
-/// How the coordinator finds the consensus.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConsensusMethod {
-    /// Consensus ADMM whose consensus step and duals use the sites' curvature: few rounds, and one
-    /// more d x m matrix, the gradient at the consensus, from each site in each.
-    Accelerated,
-    /// (4.22) and (4.23) with over-relaxation and a penalty that adapts.
-    Admm,
 }
 
 /// Every wait of a run.
