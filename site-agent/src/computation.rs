@@ -323,6 +323,9 @@ impl Computation {
             outcome: self.cohort.cohort.outcome(),
             patients: &self.cohort.patients,
             metric: consensus,
+            threshold: settings
+                .objective
+                .threshold_at(consensus, prepared.matrix.ncols()),
             neighbours,
             rule: settings.neighbour_rule,
         };

@@ -356,7 +356,7 @@ fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
         ("moments", 96, 1),
         ("prepared", 0, 1),
         ("contribution", 304, 50),
-        ("finished", 72, 1),
+        ("finished", 104, 1),
         ("refusal", 400_000, 1),
     ];
     assert_eq!(told, wanted);

@@ -191,14 +191,15 @@ pub struct Finished {
     pub evaluation: Vec<EvaluationCounts>,
 }
 
-/// Counts of right and wrong predictions by one neighbour rule.
+/// Counts of right and wrong predictions by one rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluationCounts {
-    /// The rule: `distance` or `inner_product`.
+    /// The rule: `distance` or `inner_product` of nearest neighbours, or `pairs`.
     pub rule: String,
-    /// Neighbours.
+    /// Neighbours; 0 for pairs.
     pub neighbours: u32,
-    /// `counts[i][j]`: patients of class i predicted as class j; none where withheld.
+    /// `counts[i][j]`: patients of class i predicted as class j, of pairs 0 dissimilar and 1 similar;
+    /// none where withheld.
     pub confusion: Option<Vec<Vec<u64>>>,
 }
 

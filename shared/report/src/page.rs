@@ -181,17 +181,18 @@ fn evaluation(result: &RunResult) -> Markup {
     };
     html! {
         @if result.sites.iter().any(|site| !site.evaluation.is_empty()) {
-            h2 { "Nearest neighbours" }
+            h2 { "Evaluation" }
             p.note {
                 "Each patient is compared with the other patients of the same site (leave one out) "
                 "and given the class of most of the "
                 (pooled.first().map_or(0, |scores| scores.neighbours))
-                " nearest. The metric was learned from these patients, so new patients will be "
+                " nearest. The last rule asks of every two patients of a site whether the metric says that "
+                "they are alike (s >= b), and counts pairs. The metric was learned from these patients, so new patients will be "
                 "classed somewhat worse. A site whose release rules withhold a count is left out."
             }
             table {
                 tr {
-                    th { "site" } th { "rule" } th { "patients" } th { "accuracy" } th { "recall" }
+                    th { "site" } th { "rule" } th { "counted" } th { "accuracy" } th { "recall" }
                     th { "F1" } th { "F2" }
                 }
                 @for site in &result.sites {
