@@ -360,7 +360,7 @@ fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
         ("refusal", 400_000, 1),
     ];
     assert_eq!(told, wanted);
-    assert_eq!(explanation.bytes(), 24 + 96 + 15_200 + 72);
+    assert_eq!(explanation.bytes(), 24 + 96 + 15_200 + 104);
     let text = explanation.to_string();
     assert!(text.contains("The policy admits it"), "{text}");
     assert!(

@@ -86,7 +86,7 @@ fn summary(result: &RunResult) -> Markup {
         p {
             span class={ "status " (status) } { (status.replace('_', " ")) }
             " after " (result.rounds.len()) " rounds and " (format!("{:.1}", result.seconds))
-            " seconds; " (patients) " patients at " (result.sites.len()) " sites; "
+            " seconds; " (patients) " patients at " (sites_in_words(result.sites.len())) "; "
             (selected) " of " (result.features.len()) " features selected; objective "
             (number(result.objective)) "."
         }
@@ -208,7 +208,11 @@ fn evaluation(result: &RunResult) -> Markup {
                         }
                     }
                 }
-                @for scores in &pooled { (row(&format!("{} sites together", scores.sites), scores)) }
+                @if result.sites.len() > 1 {
+                    @for scores in &pooled {
+                        (row(&format!("{} together", sites_in_words(scores.sites as usize)), scores))
+                    }
+                }
             }
         }
     }
@@ -232,9 +236,9 @@ fn selection(result: &RunResult) -> Markup {
             h2 { "Chosen by cross-validation" }
             p.note {
                 "Held-out patients of every site, classified by their nearest among the other folds' "
-                "patients; for each strength of sparsity and rank the best number of neighbours. "
-                "Patients of a fold helped neither to learn nor to choose for it, so these shares are "
-                "nearer to what new patients will see than the table above."
+                "patients; for each strength of sparsity and rank the best number of neighbours. No "
+                "patient helped to learn the metric that classed them here; that the best share was "
+                "chosen makes it a little too good."
             }
             table {
                 tr { th { "lambda_1" } th { "rank" } th { "neighbours" } th { "accuracy" } th { "" } }
@@ -254,6 +258,13 @@ fn selection(result: &RunResult) -> Markup {
 #[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
 fn share(right: u64, wrong: u64) -> f64 {
     right as f64 / (right + wrong).max(1) as f64
+}
+
+fn sites_in_words(sites: usize) -> String {
+    match sites {
+        1 => "1 site".to_owned(),
+        sites => format!("{sites} sites"),
+    }
 }
 
 #[allow(clippy::cast_precision_loss)] // a display figure
