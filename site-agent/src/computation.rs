@@ -27,7 +27,7 @@ use std::sync::Arc;
 const ITERATIONS_MAX: usize = 200;
 
 /// Rounds of Algorithm 1 for every round that the job allows: these cross no network.
-const ROUNDS_A_ROUND: usize = 10;
+pub const ROUNDS_A_ROUND: u32 = 10;
 
 /// One job on one cohort.
 pub struct Computation {
@@ -168,7 +168,7 @@ impl Computation {
         let limits = LocalLimits {
             tolerance_absolute: settings.tolerance_absolute,
             tolerance_relative: settings.tolerance_relative,
-            rounds: ROUNDS_A_ROUND * settings.round_limit as usize,
+            rounds: (ROUNDS_A_ROUND * settings.round_limit) as usize,
             ..LocalLimits::new(penalty)
         };
         let mut best: Option<BestStart> = None;
@@ -346,6 +346,9 @@ impl Computation {
             outcome: self.cohort.cohort.outcome(),
             patients: &self.cohort.patients,
             metric: consensus,
+            threshold: settings
+                .objective
+                .threshold_at(consensus, prepared.matrix.ncols()),
             neighbours,
             rule: settings.neighbour_rule,
         };

@@ -316,17 +316,24 @@ fn validation(rules: &Rules, selection: &SelectionSettings) -> MessageKind {
 
 fn finished(rules: &Rules, sizes: &Sizes) -> MessageKind {
     let cells = sizes.classes * sizes.classes;
-    let tables = if cells == 0 { 0 } else { NEIGHBOUR_RULES };
+    let (tables, pair_cells) = if cells == 0 {
+        (0, 0)
+    } else {
+        (NEIGHBOUR_RULES, 4)
+    };
     MessageKind {
         kind: "finished",
         purpose: "the objective at the end, and right and wrong predictions of the site's \
                   patients",
         shape: match tables {
             0 => "1 number".to_owned(),
-            _ => format!("1 number and {tables} tables of {0} x {0}", sizes.classes),
+            _ => format!(
+                "1 number, {tables} tables of {0} x {0} and 1 of pairs, 2 x 2",
+                sizes.classes
+            ),
         },
-        bytes_formula: format!("{NUMBER_BYTES} x (1 + {tables} x {cells})"),
-        bytes: NUMBER_BYTES * (1 + tables * cells),
+        bytes_formula: format!("{NUMBER_BYTES} x (1 + {tables} x {cells} + {pair_cells})"),
+        bytes: NUMBER_BYTES * (1 + tables * cells + pair_cells),
         times: 1,
         rule: "cell_min",
         withheld: match (tables, rules.cell_min) {

@@ -207,14 +207,16 @@ pub struct Finished {
     pub evaluation: Vec<EvaluationCounts>,
 }
 
-/// Counts of right and wrong predictions by one neighbour rule.
+/// Counts of right and wrong predictions by one rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluationCounts {
-    /// The rule: `distance` or `inner_product`; `forest`, or the proximity of a forest.
+    /// The rule: `distance` or `inner_product` of nearest neighbours, or `pairs`; `forest`, or the
+    /// proximity of a forest.
     pub rule: String,
-    /// Neighbours; 0 for a forest's own prediction.
+    /// Neighbours; 0 for pairs and for a forest's own prediction.
     pub neighbours: u32,
-    /// `counts[i][j]`: patients of class i predicted as class j; none where withheld.
+    /// `counts[i][j]`: patients of class i predicted as class j, of pairs 0 dissimilar and 1 similar;
+    /// none where withheld.
     pub confusion: Option<Vec<Vec<u64>>>,
 }
 

@@ -98,7 +98,7 @@ fn summary(result: &RunResult) -> Markup {
         p {
             span class={ "status " (status) } { (status.replace('_', " ")) }
             " after " (result.rounds.len()) " rounds and " (format!("{:.1}", result.seconds))
-            " seconds; " (patients) " patients at " (result.sites.len()) " sites; "
+            " seconds; " (patients) " patients at " (sites_in_words(result.sites.len())) "; "
             (selected) " of " (result.features.len()) " features selected; objective "
             (number(result.objective)) "."
         }
@@ -205,17 +205,18 @@ fn evaluation(result: &RunResult, of_forest: bool) -> Markup {
     };
     html! {
         @if result.sites.iter().any(|site| !site.evaluation.is_empty()) {
-            @if of_forest { h2 { "Classes" } } @else { h2 { "Nearest neighbours" } }
+            @if of_forest { h2 { "Classes" } } @else { h2 { "Evaluation" } }
             @if !of_forest { p.note {
                 "Each patient is compared with the other patients of the same site (leave one out) "
                 "and given the class of most of the "
                 (pooled.first().map_or(0, |scores| scores.neighbours))
-                " nearest. The metric was learned from these patients, so new patients will be "
+                " nearest. The last rule asks of every two patients of a site whether the metric says that "
+                "they are alike (s >= b), and counts pairs. The metric was learned from these patients, so new patients will be "
                 "classed somewhat worse. A site whose release rules withhold a count is left out."
             } }
             table {
                 tr {
-                    th { "site" } th { "rule" } th { "patients" } th { "accuracy" } th { "recall" }
+                    th { "site" } th { "rule" } th { "counted" } th { "accuracy" } th { "recall" }
                     th { "F1" } th { "F2" }
                 }
                 @for site in &result.sites {
@@ -231,7 +232,11 @@ fn evaluation(result: &RunResult, of_forest: bool) -> Markup {
                         }
                     }
                 }
-                @for scores in &pooled { (row(&format!("{} sites together", scores.sites), scores)) }
+                @if result.sites.len() > 1 {
+                    @for scores in &pooled {
+                        (row(&format!("{} together", sites_in_words(scores.sites as usize)), scores))
+                    }
+                }
             }
         }
     }
@@ -255,9 +260,9 @@ fn selection(result: &RunResult) -> Markup {
             h2 { "Chosen by cross-validation" }
             p.note {
                 "Held-out patients of every site, classified by their nearest among the other folds' "
-                "patients; for each strength of sparsity and rank the best number of neighbours. "
-                "Patients of a fold helped neither to learn nor to choose for it, so these shares are "
-                "nearer to what new patients will see than the table above."
+                "patients; for each strength of sparsity and rank the best number of neighbours. No "
+                "patient helped to learn the metric that classed them here; that the best share was "
+                "chosen makes it a little too good."
             }
             table {
                 tr { th { "lambda_1" } th { "rank" } th { "neighbours" } th { "accuracy" } th { "" } }
@@ -277,6 +282,13 @@ fn selection(result: &RunResult) -> Markup {
 #[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
 fn share(right: u64, wrong: u64) -> f64 {
     right as f64 / (right + wrong).max(1) as f64
+}
+
+fn sites_in_words(sites: usize) -> String {
+    match sites {
+        1 => "1 site".to_owned(),
+        sites => format!("{sites} sites"),
+    }
 }
 
 #[allow(clippy::cast_precision_loss)] // a display figure

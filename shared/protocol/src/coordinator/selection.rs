@@ -47,6 +47,8 @@ pub(super) struct Wanted {
     pub(super) rank: usize,
     pub(super) lambda_sparsity: f64,
     pub(super) fold: u32,
+    /// About how many of all pairs are among the patients of the other folds.
+    pub(super) share_of_pairs: f64,
     /// The solution before it on the path.
     pub(super) start: Option<Array2<f64>>,
 }
@@ -83,6 +85,7 @@ impl Selection {
             rank,
             lambda_sparsity: self.lambdas[self.next.lambda],
             fold: super::count(self.next.fold),
+            share_of_pairs: (1.0 - 1.0 / f64::from(self.settings.folds)).powi(2),
             start: before.and_then(|before| path[before].last().cloned()),
         })
     }

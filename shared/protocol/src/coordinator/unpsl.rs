@@ -13,8 +13,8 @@ use ndarray::Array2;
 use similarity::moments::ColumnMoments;
 use similarity::seed::Seed;
 use similarity::standardise::{self, Standardisation};
-use similarity::unpsl::CorrelationScope;
 use similarity::unpsl::selection::Candidate;
+use similarity::unpsl::{CorrelationScope, Loss};
 
 /// The exchange that asks for moments.
 const MOMENTS: u32 = 2;
@@ -461,7 +461,11 @@ impl UnpslWork {
         };
         let mut settings = self.settings.clone();
         settings.objective.rank = wanted.rank;
-        settings.objective.lambda_sparsity = wanted.lambda_sparsity;
+        settings.objective.lambda_sparsity = match settings.objective.loss {
+            Loss::Mean => wanted.lambda_sparsity,
+            // The sum goes over fewer pairs: those among the patients of all folds but one.
+            Loss::Sum => wanted.lambda_sparsity * wanted.share_of_pairs,
+        };
         settings.round_limit = SelectionSettings::ROUNDS_MAX;
         settings.tolerance_relative = SelectionSettings::TOLERANCE.max(settings.tolerance_relative);
         let start = match wanted.start {
