@@ -320,7 +320,7 @@ fn numbers_and_survival_times_have_forests_too() {
 }
 
 #[test]
-fn trees_do_not_leave_a_site_that_does_not_say_so_and_explain_shows_what_would() {
+fn trees_do_not_leave_a_site_that_does_not_say_so() {
     let home = with_patients("class");
     let text = job(CLASS, "scope = \"federated\"");
     let closed = OPEN.replace("forests = true", "");
