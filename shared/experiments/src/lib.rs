@@ -1,0 +1,20 @@
+//! The experiments of the UnPSL paper (Huai et al. 2018, section 5), one command a table or figure.
+//!
+//! No part of the two programs: it reads public data sets from one folder, learns in one process, and
+//! writes tables and figures.
+
+pub mod baselines;
+mod error;
+mod methods;
+mod output;
+mod paper;
+mod preparation;
+mod progress;
+mod scores;
+mod sources;
+mod table_1;
+mod task;
+
+pub use error::ExperimentError;
+pub use output::{Sheet, write_files};
+pub use table_1::{DataSet, Table1Settings, table_1};
