@@ -13,8 +13,10 @@ mod progress;
 mod scores;
 mod sources;
 mod table_1;
+mod table_2;
 mod task;
 
 pub use error::ExperimentError;
 pub use output::{Sheet, write_files};
 pub use table_1::{DataSet, Table1Settings, table_1};
+pub use table_2::{Table2Settings, table_2};

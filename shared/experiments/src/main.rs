@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use kindred_experiments::{DataSet, ExperimentError, Sheet, Table1Settings, table_1, write_files};
+use kindred_experiments::{
+    DataSet, ExperimentError, Sheet, Table1Settings, Table2Settings, table_1, table_2, write_files,
+};
 use similarity::seed::Seed;
 
 /// The experiments of the UnPSL paper (Huai et al. 2018), in one process on public data.
@@ -36,6 +38,21 @@ enum Command {
         /// Leave out the first so many colon samples only.
         #[arg(long, value_name = "SAMPLES", value_parser = positive)]
         left_out: Option<usize>,
+        #[command(flatten)]
+        random: Random,
+    },
+    /// Pairs of synthetic patients, similar or not, by UnPSL and baselines.
+    #[command(name = "table-2")]
+    Table2 {
+        /// Write table-2.md and table-2.csv here, too.
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+        /// One d alone: 20, 40 or 60 in the paper.
+        #[arg(long, value_name = "D", value_parser = positive)]
+        only: Option<usize>,
+        /// Data sets of each d.
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+        repeats: u64,
         #[command(flatten)]
         random: Random,
     },
@@ -104,6 +121,20 @@ fn run(command: Command) -> Result<(), ExperimentError> {
                 "table-1",
                 out.as_deref(),
             )
+        }
+        Command::Table2 {
+            out,
+            only,
+            repeats,
+            random,
+        } => {
+            let usual = Table2Settings::default();
+            let settings = Table2Settings {
+                base_features: only.map_or(usual.base_features, |only| vec![only]),
+                repeats,
+                seed: Seed(random.seed),
+            };
+            show(&table_2(&settings)?, "table-2", out.as_deref())
         }
     }
 }

@@ -79,14 +79,10 @@ impl Method {
                 Ok(Array2::eye(x.ncols()))
             })?]),
             Self::Gmml => {
-                let grid: Vec<GmmlSettings> = [0.1, 0.3, 0.5, 0.7, 0.9]
-                    .into_iter()
-                    .flat_map(|step| [1e-3, 1e-1].map(|ridge| GmmlSettings { step, ridge }))
-                    .collect();
                 let fit = |x: &ArrayView2<f64>, labels: &Labels, settings: &GmmlSettings| {
                     Ok(gmml(x, labels, *settings)?)
                 };
-                Ok(vec![learned(task, seed, &grid, fit)?])
+                Ok(vec![learned(task, seed, &GmmlSettings::grid(), fit)?])
             }
             Self::Itml => {
                 let fit = |x: &ArrayView2<f64>, labels: &Labels, slack: &f64| {
@@ -94,7 +90,7 @@ impl Method {
                     let slack = *slack;
                     Ok(itml(x, labels, ItmlSettings { slack, bounds }, seed)?)
                 };
-                Ok(vec![learned(task, seed, &[0.01, 0.1, 1.0, 10.0], fit)?])
+                Ok(vec![learned(task, seed, &ItmlSettings::SLACKS, fit)?])
             }
             Self::Lmnn => Ok(vec![learned(task, seed, &[()], |x, labels, ()| {
                 Ok(lmnn(x, labels))

@@ -9,7 +9,7 @@ use similarity::unpsl::selection::{Classified, Folds, SelectionError};
 use crate::preparation::{Standardiser, logarithm_by_array, threshold, varying};
 use crate::sources::Patients;
 
-/// Folds of every choice inside the training patients.
+/// Folds of every choice inside the training patients, fewer where a class has fewer subjects.
 pub(crate) const FOLDS: usize = 5;
 /// Training rows of a random split of Parkinson's, as in the paper.
 pub(crate) const PARKINSONS_TRAINING: usize = 98;
@@ -46,7 +46,10 @@ impl Task {
         for (group, class) in group_of.iter().zip(&self.classes) {
             classes[*group] = *class;
         }
-        Ok(Folds::stratified(&classes, FOLDS, seed)?.of_members(&group_of))
+        let positive = classes.iter().filter(|class| **class == 1).count();
+        let smallest = positive.min(classes.len() - positive);
+        let count = FOLDS.min(smallest);
+        Ok(Folds::stratified(&classes, count, seed)?.of_members(&group_of))
     }
 
     /// The same patients in the row space of the training ones, n x rank. Distances between two training

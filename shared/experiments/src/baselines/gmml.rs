@@ -19,6 +19,17 @@ pub struct GmmlSettings {
     pub ridge: f64,
 }
 
+impl GmmlSettings {
+    /// The settings to choose from.
+    pub(crate) fn grid() -> Vec<Self> {
+        let ridges = |step| [1e-3, 1e-1].map(|ridge| Self { step, ridge });
+        [0.1, 0.3, 0.5, 0.7, 0.9]
+            .into_iter()
+            .flat_map(ridges)
+            .collect()
+    }
+}
+
 /// W, d x d.
 ///
 /// # Errors

@@ -25,6 +25,11 @@ pub struct ItmlSettings {
     pub bounds: PairBounds,
 }
 
+impl ItmlSettings {
+    /// The values of gamma to choose from.
+    pub(crate) const SLACKS: [f64; 4] = [0.01, 0.1, 1.0, 10.0];
+}
+
 /// Squared distances that similar pairs are to be below, and dissimilar ones above.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairBounds {

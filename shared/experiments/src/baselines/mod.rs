@@ -39,7 +39,7 @@ fn factor(matrix: &Array2<f64>) -> Result<Array2<f64>, LinearAlgebraError> {
 }
 
 /// Squared Euclidean distances of all pairs, n x n.
-fn squared_distances(patients: &ArrayView2<f64>) -> Array2<f64> {
+pub(crate) fn squared_distances(patients: &ArrayView2<f64>) -> Array2<f64> {
     let mut distances = product(patients, &patients.t()) * -2.0;
     let squares = patients.map_axis(Axis(1), |row| row.dot(&row));
     distances += &squares;
