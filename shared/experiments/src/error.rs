@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use similarity::admm::{AcceleratedError, ConsensusError};
 use similarity::evaluate::EvaluateError;
 use similarity::linear_algebra::LinearAlgebraError;
 use similarity::unpsl::selection::SelectionError;
@@ -70,6 +71,12 @@ pub enum ExperimentError {
     /// Algorithm 1 cannot run.
     #[error("Algorithm 1 cannot run")]
     Local(#[from] LocalError),
+    /// A federation cannot go on.
+    #[error("the consensus cannot go on")]
+    Consensus(#[from] ConsensusError),
+    /// An accelerated federation cannot go on.
+    #[error("the accelerated consensus cannot go on")]
+    Accelerated(#[from] AcceleratedError),
     /// Nobody can be classified.
     #[error("patients cannot be classified")]
     Evaluate(#[from] EvaluateError),

@@ -4,7 +4,9 @@
 //! writes tables and figures.
 
 pub mod baselines;
+mod drawing;
 mod error;
+mod figures;
 mod methods;
 mod output;
 mod paper;
@@ -17,6 +19,7 @@ mod table_2;
 mod task;
 
 pub use error::ExperimentError;
+pub use figures::{Figure, figure_2, figure_3};
 pub use output::{Sheet, write_files};
 pub use table_1::{DataSet, Table1Settings, table_1};
 pub use table_2::{Table2Settings, table_2};

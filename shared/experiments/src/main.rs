@@ -7,7 +7,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kindred_experiments::{
-    DataSet, ExperimentError, Sheet, Table1Settings, Table2Settings, table_1, table_2, write_files,
+    DataSet, ExperimentError, Figure, Sheet, Table1Settings, Table2Settings, figure_2, figure_3,
+    table_1, table_2, write_files,
 };
 use similarity::seed::Seed;
 
@@ -56,6 +57,23 @@ enum Command {
         #[command(flatten)]
         random: Random,
     },
+    /// Primal residual of Algorithm 1 on Parkinson's: figure-2.svg and figure-2.csv.
+    #[command(name = "figure-2")]
+    Figure2(FigureArguments),
+    /// Distance of federated runs to the pooled one: figure-3.svg and figure-3.csv.
+    #[command(name = "figure-3")]
+    Figure3(FigureArguments),
+}
+
+#[derive(Args)]
+struct FigureArguments {
+    #[command(flatten)]
+    data: Data,
+    /// Write the figure and its numbers here.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    #[command(flatten)]
+    random: Random,
 }
 
 #[derive(Args)]
@@ -136,6 +154,14 @@ fn run(command: Command) -> Result<(), ExperimentError> {
             };
             show(&table_2(&settings)?, "table-2", out.as_deref())
         }
+        Command::Figure2(given) => {
+            let figure = figure_2(&given.data.folder, Seed(given.random.seed))?;
+            write_figure(&figure, "figure-2", &given.out)
+        }
+        Command::Figure3(given) => {
+            let figure = figure_3(&given.data.folder, Seed(given.random.seed))?;
+            write_figure(&figure, "figure-3", &given.out)
+        }
     }
 }
 
@@ -147,6 +173,14 @@ impl From<Only> for DataSet {
             Only::Leukaemia => Self::Leukaemia,
         }
     }
+}
+
+fn write_figure(figure: &Figure, name: &str, folder: &Path) -> Result<(), ExperimentError> {
+    let csv = Sheet::csv(std::slice::from_ref(&figure.numbers));
+    let (drawing, table) = (format!("{name}.svg"), format!("{name}.csv"));
+    write_files(folder, &[(&drawing, &figure.svg), (&table, &csv)])?;
+    eprintln!("wrote {}", folder.join(drawing).display());
+    Ok(())
 }
 
 /// Markdown on standard output, and both files where a folder is named.
