@@ -61,14 +61,17 @@ fn draw_panel(
     if high == 0.0 {
         return Err(ExperimentError::Figure("found no value above 0".to_owned()));
     }
+    // room for the legend above the curves
+    let top = high * (high / low).powf(0.3).max(1.5);
     let last = panel.curves.iter().map(|curve| curve.values.len()).max();
     let last = last.unwrap_or(0).max(2) as f64;
     let mut chart = ChartBuilder::on(area)
         .margin(14)
+        .margin_right(24)
         .caption(&panel.title, (FONT, 17))
         .x_label_area_size(42)
         .y_label_area_size(72)
-        .build_cartesian_2d(0.0..last, (low * 0.7..high * 1.5).log_scale())
+        .build_cartesian_2d(0.0..last, (low * 0.7..top).log_scale())
         .map_err(fault)?;
     chart
         .configure_mesh()

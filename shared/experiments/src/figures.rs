@@ -31,6 +31,9 @@ const ROUNDS: usize = 40;
 const SITES: usize = 3;
 const PATIENTS: usize = 600;
 const BASE_FEATURES: usize = 10;
+/// lambda_1 of Parkinson's in Figure 3. Some of its features are multiples of each other: under the default
+/// 0.003 the objective hardly tells apart metrics that are far apart.
+const PARKINSONS_LAMBDA: f64 = 0.02;
 /// L-BFGS of a local update.
 const LOCAL_TOLERANCE: f64 = 1e-6;
 const LOCAL_STEPS: usize = 50;
@@ -96,13 +99,24 @@ fn residuals(task: &Task, seed: Seed, trial: u64) -> Result<Vec<f64>, Experiment
 /// # Errors
 /// [`ExperimentError`].
 pub fn figure_3(folder: &Path, seed: Seed) -> Result<Figure, ExperimentError> {
+    let usual = Settings::default();
+    let sparser = Settings {
+        lambda_sparsity: PARKINSONS_LAMBDA,
+        ..usual
+    };
     let federations = [
-        ("Parkinson's", parkinsons_sites(folder, seed)?),
-        ("Synthetic, n = 600, d = 10", synthetic_sites(seed)),
+        (
+            "Parkinson's, three sites of 65",
+            Federation::new(&parkinsons_sites(folder, seed)?, sparser, seed)?,
+        ),
+        (
+            "Synthetic, n = 600, d = 10, three sites of 200",
+            Federation::new(&synthetic_sites(seed), usual, seed)?,
+        ),
     ];
     let progress = Progress::begin("Figure 3", federations.len());
-    let panel = |(title, parts): &(&str, Vec<Part>)| {
-        let curves = Federation::new(parts, seed)?.curves(seed)?;
+    let panel = |(title, federation): &(&str, Federation)| {
+        let curves = federation.curves(seed)?;
         progress.step();
         Ok(Panel {
             title: (*title).to_owned(),
@@ -193,8 +207,7 @@ struct Federation {
 }
 
 impl Federation {
-    fn new(parts: &[Part], seed: Seed) -> Result<Self, ExperimentError> {
-        let settings = Settings::default();
+    fn new(parts: &[Part], settings: Settings, seed: Seed) -> Result<Self, ExperimentError> {
         let summary = |part: &Part| summarise(&part.labels, settings.pairs, seed);
         let summaries: Vec<Summary> = parts.iter().map(summary).collect();
         let totals = Totals::of(&summaries);
@@ -220,7 +233,7 @@ impl Federation {
         let features = self.second_moments.nrows();
         let first = start(&self.settings, features, seed, 0);
         let limits = PooledLimits {
-            tolerance: 1e-10,
+            tolerance: 1e-9,
             iterations: 20_000,
         };
         let wanted = minimise_pooled(&self.sites, first.clone(), limits)?.matrix;
@@ -316,10 +329,8 @@ mod tests {
     #[test]
     fn federated_runs_approach_the_pooled_metric() {
         let parts = synthetic_sites(Seed(1));
-        let curves = Federation::new(&parts, Seed(1))
-            .unwrap()
-            .curves(Seed(1))
-            .unwrap();
+        let federation = Federation::new(&parts, Settings::default(), Seed(1)).unwrap();
+        let curves = federation.curves(Seed(1)).unwrap();
         for curve in &curves {
             assert_eq!(curve.values.len(), ROUNDS);
             let (first, last) = (curve.values[0], curve.values[ROUNDS - 1]);

@@ -4,6 +4,8 @@
 mod gmml;
 mod itml;
 mod lmnn;
+#[cfg(test)]
+mod tests;
 
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 use similarity::linear_algebra::{
