@@ -32,6 +32,7 @@ pub use correlation::{Correlation, SecondMoments, SecondMomentsError, ShiftedSol
 pub use labels::{Labels, LabelsError, PairCounts};
 pub use local::{
     LocalError, LocalLimits, LocalRound, LocalRun, LocalStatus, learn, learn_from_starts,
+    learn_observed,
 };
 pub use pair_loss::{PairLoss, PairWeightValues};
 pub use pooled::{PooledLimits, PooledSolution, minimise_pooled, objective};
