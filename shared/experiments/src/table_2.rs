@@ -128,6 +128,9 @@ fn sheet(base: usize, settings: &Table2Settings) -> Result<Sheet, ExperimentErro
                 "UnPSL: square W, b = 1. Hyperparameters by the pairs of {CHOOSING} of the training \
                  patients; of the other methods the threshold, too."
             ),
+            "LMNN presumes classes: here its target neighbours are the nearest similar patients, who may be \
+             dissimilar among themselves."
+                .to_owned(),
         ],
         header: header.collect(),
         rows,

@@ -5,7 +5,7 @@ mod gmml;
 mod itml;
 mod lmnn;
 #[cfg(test)]
-mod tests;
+mod metric_tests;
 
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 use similarity::linear_algebra::{
