@@ -445,7 +445,7 @@ impl UnpslWork {
 
     /// Inexact early, tighter later: a tenth of the smaller relative residual of the last round.
     fn local_tolerance(&self) -> f64 {
-        const LOOSEST: f64 = 1e-3;
+        const LOOSEST: f64 = 1e-4;
         const TIGHTEST: f64 = 1e-9;
         let Some((row, solver)) = self.rows.last().zip(self.solver.as_ref()) else {
             return LOOSEST;
