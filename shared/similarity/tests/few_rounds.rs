@@ -83,6 +83,17 @@ fn it_converges_to_the_pooled_minimum_within_tight_tolerances() {
     assert!(run.gaps.last().unwrap().abs() < 1e-7, "gaps {:?}", run.gaps);
 }
 
+#[test]
+fn plain_admm_that_wanders_under_too_small_a_penalty_is_noticed_and_the_penalty_raised() {
+    let federation = Federation::new(&synthetic_parts(5), 8);
+    let mut settings = ConsensusSettings::new(3e-3, 30, 0.03 * SYNTHETIC);
+    settings.penalty.adaptive_rounds = 1;
+    let run = federation.plain(federation.start(0), settings, 40, GAP);
+    assert!(run.safeguarded > 0, "gaps {:?}", run.gaps);
+    let rises = |gaps: &[f64]| gaps.windows(2).filter(|two| two[1] > two[0]).count();
+    assert!(rises(&run.gaps) > 1, "gaps {:?}", run.gaps);
+}
+
 fn settings(pair_weights: Vec<f64>) -> AcceleratedSettings {
     AcceleratedSettings {
         lambda_sparsity: 0.0,
