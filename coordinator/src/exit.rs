@@ -1,11 +1,11 @@
 //! Exit codes, as README.md documents them.
 
 use crate::operator::OperatorError;
-use crate::report::FolderError;
 use crate::serve::ServeError;
 use crate::simulate::{AgentsError, SimulateError};
 use protocol::name::NameError;
 use protocol::progress::Ending;
+use report::FolderError;
 use std::error::Error;
 use std::process::ExitCode;
 

@@ -2,13 +2,13 @@
 
 use crate::cli;
 use crate::config::{ConfigError, OperatorConfig};
-use crate::report::{self, FolderError, PendingFolder, ReportError};
 use crate::signals::StopSignals;
-use crate::watching::Watching;
 use protocol::document::DocumentErrors;
 use protocol::job::Job;
 use protocol::name::{NameError, RunId};
 use protocol::progress::{Ending, Progress};
+use report::Watching;
+use report::{FolderError, PendingFolder, ReportError};
 use sha2::{Digest, Sha256};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -17,6 +17,8 @@ pub struct Cli {
 pub enum Command {
     /// Join the coordinator and take part in the runs that the policy allows
     Serve(Serve),
+    /// Run a job on one cohort, without a coordinator; nothing leaves
+    Local(Local),
     /// Look at the site's data
     #[command(subcommand)]
     Data(Data),
@@ -39,6 +41,30 @@ pub struct Serve {
     /// Stop when standard input closes, so that no agent outlives the program that started it
     #[arg(long)]
     pub until_stdin_closes: bool,
+}
+
+/// `local`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("source").required(true))]
+pub struct Local {
+    /// The job; the sites that it names are not asked
+    #[arg(value_name = "JOB.toml")]
+    pub job: PathBuf,
+    /// The patients: CSV (also .gz) or Parquet, with the job's own column names and codes
+    #[arg(long, value_name = "FILE", group = "source")]
+    pub data: Option<PathBuf>,
+    /// A site's configuration, for its source and its column names and codes
+    #[arg(long, value_name = "FILE", group = "source")]
+    pub config: Option<PathBuf>,
+    /// Column of the patients' identifiers in FILE; where absent, results name rows
+    #[arg(long, value_name = "COLUMN", conflicts_with = "config")]
+    pub patient: Option<String>,
+    /// Folder of the results
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Seed; the job's own where absent
+    #[arg(long)]
+    pub seed: Option<u64>,
 }
 
 /// `data`.

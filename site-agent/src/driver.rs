@@ -217,7 +217,8 @@ fn start_worker(
     (orders, computed)
 }
 
-fn now() -> Timestamp {
+/// The wall clock.
+pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();

@@ -2,6 +2,8 @@
 
 use crate::chain::ChainError;
 use crate::driver::AgentError;
+use crate::local::LocalError;
+use report::FolderError;
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -20,6 +22,8 @@ pub enum Exit {
     Refused = 4,
     /// The other side cannot be reached or does not accept the certificate.
     Connection = 5,
+    /// A local run failed.
+    Run = 6,
     /// The journal or the ledger is not what was written.
     Books = 7,
 }
@@ -30,6 +34,12 @@ impl Exit {
     pub fn of(error: &(dyn Error + 'static)) -> Self {
         if error.is::<ChainError>() || matches!(error.downcast_ref(), Some(AgentError::Books(_))) {
             Self::Books
+        } else if let Some(LocalError::Data(_) | LocalError::Unfit { .. }) = error.downcast_ref() {
+            Self::Data
+        } else if let Some(LocalError::Report(_) | LocalError::Folder(FolderError::Write { .. })) =
+            error.downcast_ref()
+        {
+            Self::Failed
         } else if error.is::<AgentError>() {
             Self::Connection
         } else if error.is::<std::io::Error>() {

@@ -2,7 +2,8 @@
 
 use privacy::{Policy, Refusal, Rules};
 use protocol::job::{
-    ConsensusMethod, FeatureKind, Impute, Job, Method, OutcomeKind, UnpslSettings,
+    ConsensusMethod, FeatureKind, Impute, Job, Method, OutcomeKind, SelectionSettings,
+    UnpslSettings,
 };
 use protocol::limits::{PROBLEMS_MAX, TEXT_LENGTH_MAX};
 use similarity::unpsl::CorrelationScope;
@@ -116,6 +117,12 @@ fn unpsl(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKind>
         });
     }
     messages.push(contribution(settings, &sizes));
+    messages.extend(
+        settings
+            .selection
+            .as_ref()
+            .map(|selection| validation(rules, selection)),
+    );
     messages.push(finished(rules, &sizes));
     messages.push(MessageKind {
         kind: "refusal",
@@ -236,6 +243,8 @@ fn prepared(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
 
 fn contribution(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
     let (rows, rank) = (sizes.rows, sizes.rank);
+    let selection = settings.selection.as_ref();
+    let validations = selection.map_or(0, SelectionSettings::metrics);
     let (matrices, purpose) = match settings.consensus {
         ConsensusMethod::Accelerated => (
             2,
@@ -253,25 +262,52 @@ fn contribution(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
         shape: format!("{matrices} of {rows} x {rank}, and 2 numbers"),
         bytes_formula: format!("{NUMBER_BYTES} x ({matrices} x {rows} x {rank} + 2)"),
         bytes: NUMBER_BYTES * (matrices * rows * rank + 2),
-        times: u64::from(settings.round_limit),
+        times: settings.rounds() - validations,
         rule: "rounds_per_cohort_max, patients_min",
         withheld: "no: it holds no count".to_owned(),
     }
 }
 
+fn validation(rules: &Rules, selection: &SelectionSettings) -> MessageKind {
+    let tables = selection.neighbours.len() as u64;
+    MessageKind {
+        kind: "validation",
+        purpose: "how many held-out patients of all folds were classified right and wrong",
+        shape: format!("{tables} tables of 1 x 2"),
+        bytes_formula: format!("2 x {NUMBER_BYTES} x {tables}"),
+        bytes: 2 * NUMBER_BYTES * tables,
+        times: selection.metrics(),
+        rule: "cell_min, rounds_per_cohort_max",
+        withheld: match rules.cell_min {
+            1 => "no: cell_min is 1".to_owned(),
+            minimum => format!(
+                "yes: a table with a cell of 1 to {} is left out",
+                minimum - 1
+            ),
+        },
+    }
+}
+
 fn finished(rules: &Rules, sizes: &Sizes) -> MessageKind {
     let cells = sizes.classes * sizes.classes;
-    let tables = if cells == 0 { 0 } else { NEIGHBOUR_RULES };
+    let (tables, pair_cells) = if cells == 0 {
+        (0, 0)
+    } else {
+        (NEIGHBOUR_RULES, 4)
+    };
     MessageKind {
         kind: "finished",
         purpose: "the objective at the end, and right and wrong predictions of the site's \
                   patients",
         shape: match tables {
             0 => "1 number".to_owned(),
-            _ => format!("1 number and {tables} tables of {0} x {0}", sizes.classes),
+            _ => format!(
+                "1 number, {tables} tables of {0} x {0} and 1 of pairs, 2 x 2",
+                sizes.classes
+            ),
         },
-        bytes_formula: format!("{NUMBER_BYTES} x (1 + {tables} x {cells})"),
-        bytes: NUMBER_BYTES * (1 + tables * cells),
+        bytes_formula: format!("{NUMBER_BYTES} x (1 + {tables} x {cells} + {pair_cells})"),
+        bytes: NUMBER_BYTES * (1 + tables * cells + pair_cells),
         times: 1,
         rule: "cell_min",
         withheld: match (tables, rules.cell_min) {

@@ -2,12 +2,14 @@
 
 pub mod chain;
 pub mod cli;
+pub mod computation;
 pub mod config;
 pub mod driver;
 pub mod exit;
 pub mod explain;
 pub mod journal;
 pub mod ledger;
+pub mod local;
 pub mod results;
 pub mod source;
 pub mod synthesise;

@@ -3,11 +3,12 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)] // a command line speaks by them
 
 use clap::Parser;
+use protocol::progress::Ending;
 use site_agent::cli::{Cli, Command, Data, Journal, Policy, Serve};
 use site_agent::config::SiteConfig;
 use site_agent::exit::Exit;
 use site_agent::explain::Explanation;
-use site_agent::{driver, journal, source, synthesise};
+use site_agent::{driver, journal, local, source, synthesise};
 use std::error::Error;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -41,6 +42,17 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
     match command {
         Command::Serve(arguments) => serve(&arguments),
+        Command::Local(arguments) => {
+            let ran = local::run(&arguments)?;
+            if let Ending::Failed { code, text } = &ran.ending {
+                eprintln!("error: {code}: {text}");
+                return Ok(Exit::Run);
+            }
+            if let Some(folder) = ran.folder {
+                println!("{}", folder.join("report.html").display());
+            }
+            Ok(Exit::Done)
+        }
         Command::Data(Data::Check(arguments)) => {
             let config = SiteConfig::open(&arguments.config)?;
             let check = source::check(&config.source, &job(&arguments.job)?);

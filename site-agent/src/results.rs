@@ -4,9 +4,11 @@ use crate::source::Patients;
 use ndarray::{Array1, Array2};
 use ndarray_npy::WriteNpyExt;
 use protocol::message::EvaluationCounts;
+use protocol::scores::PAIRS_RULE;
 use similarity::cohort::Outcome;
-use similarity::evaluate::{NeighbourRule, neighbours_within, vote};
+use similarity::evaluate::{NeighbourRule, count_pairs, neighbours_within, vote};
 use similarity::standardise::Standardisation;
+use similarity::unpsl::Labels;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,8 +25,12 @@ pub struct LocalResults<'r> {
     pub patients: &'r Patients,
     /// The run's W, d x m (with one more row where the threshold is learned).
     pub metric: &'r Array2<f64>,
+    /// The threshold b of the run.
+    pub threshold: f64,
     /// Neighbours a patient.
     pub neighbours: u32,
+    /// What makes a neighbour.
+    pub rule: NeighbourRule,
 }
 
 /// A local file could not be written.
@@ -72,7 +78,8 @@ pub fn write(results: &LocalResults<'_>, folder: &Path) -> Result<(), ResultsErr
 }
 
 /// Leave-one-out k-NN within the site, by both neighbour rules: patients of class i that were
-/// predicted as class j. Empty where the outcome has no classes or there are too few patients.
+/// predicted as class j. With them the site's pairs: dissimilar and similar ones by whether s >= b says
+/// that they are alike. Empty where the outcome has no classes or there are too few patients.
 #[must_use]
 pub fn evaluate(results: &LocalResults<'_>, classes: usize) -> Vec<EvaluationCounts> {
     let Outcome::Classes { codes, .. } = results.outcome else {
@@ -91,7 +98,21 @@ pub fn evaluate(results: &LocalResults<'_>, classes: usize) -> Vec<EvaluationCou
             confusion: Some(confusion(codes, &predicted, classes)),
         })
     };
-    rules.into_iter().filter_map(judge).collect()
+    let judged = rules.into_iter().filter_map(judge);
+    judged.chain(pairs(results, codes)).collect()
+}
+
+fn pairs(results: &LocalResults<'_>, codes: &Array1<u32>) -> Option<EvaluationCounts> {
+    let labels = Labels::Classes(codes.clone());
+    let counts = count_pairs(&projected(results).view(), &labels, results.threshold).ok()?;
+    Some(EvaluationCounts {
+        rule: PAIRS_RULE.to_owned(),
+        neighbours: 0,
+        confusion: Some(vec![
+            vec![counts.true_negative, counts.false_positive],
+            vec![counts.false_negative, counts.true_positive],
+        ]),
+    })
 }
 
 fn confusion(actual: &Array1<u32>, predicted: &Array1<u32>, classes: usize) -> Vec<Vec<u64>> {
@@ -105,14 +126,18 @@ fn confusion(actual: &Array1<u32>, predicted: &Array1<u32>, classes: usize) -> V
 type Neighbours = Vec<Vec<similarity::evaluate::Neighbour>>;
 
 fn neighbours(results: &LocalResults<'_>, rule: NeighbourRule) -> Option<Neighbours> {
-    let features = results.matrix.ncols();
-    let projected = results
-        .matrix
-        .dot(&results.metric.slice(ndarray::s![..features, ..]));
+    let projected = projected(results);
     neighbours_within(&projected.view(), rule, results.neighbours as usize).ok()
 }
 
-/// Each patient's nearest by the learned distance, nearest first.
+/// X W, n x m.
+fn projected(results: &LocalResults<'_>) -> Array2<f64> {
+    let features = results.matrix.ncols();
+    let metric = results.metric.slice(ndarray::s![..features, ..]);
+    results.matrix.dot(&metric)
+}
+
+/// Each patient's nearest, nearest first: by the learned distance, or by the inner product s.
 fn neighbours_csv(results: &LocalResults<'_>) -> io::Result<Vec<u8>> {
     let name = |row: usize| {
         if results.patients.is_empty() {
@@ -122,8 +147,12 @@ fn neighbours_csv(results: &LocalResults<'_>) -> io::Result<Vec<u8>> {
         }
     };
     let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["patient", "rank", "neighbour", "distance"])?;
-    for (patient, found) in neighbours(results, NeighbourRule::Distance)
+    let measure = match results.rule {
+        NeighbourRule::Distance => "distance",
+        NeighbourRule::InnerProduct => "inner_product",
+    };
+    table.write_record(["patient", "rank", "neighbour", measure])?;
+    for (patient, found) in neighbours(results, results.rule)
         .unwrap_or_default()
         .iter()
         .enumerate()
@@ -133,7 +162,11 @@ fn neighbours_csv(results: &LocalResults<'_>) -> io::Result<Vec<u8>> {
                 name(patient),
                 (rank + 1).to_string(),
                 name(neighbour.row),
-                neighbour.score.max(0.0).sqrt().to_string(),
+                match results.rule {
+                    NeighbourRule::Distance => neighbour.score.max(0.0).sqrt(),
+                    NeighbourRule::InnerProduct => neighbour.score,
+                }
+                .to_string(),
             ])?;
         }
     }

@@ -356,11 +356,11 @@ fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
         ("moments", 96, 1),
         ("prepared", 0, 1),
         ("contribution", 304, 50),
-        ("finished", 72, 1),
+        ("finished", 104, 1),
         ("refusal", 400_000, 1),
     ];
     assert_eq!(told, wanted);
-    assert_eq!(explanation.bytes(), 24 + 96 + 15_200 + 72);
+    assert_eq!(explanation.bytes(), 24 + 96 + 15_200 + 104);
     let text = explanation.to_string();
     assert!(text.contains("The policy admits it"), "{text}");
     assert!(

@@ -11,13 +11,17 @@ use std::sync::OnceLock;
 use support::{files, root, text};
 
 /// Our crates and what of ours each of them depends on.
-const EDGES: [(&str, &[&str]); 7] = [
-    ("coordinator", &["protocol", "wire"]),
+const EDGES: [(&str, &[&str]); 8] = [
+    ("coordinator", &["protocol", "report", "wire"]),
     ("kindred-tests", &[]),
     ("privacy", &[]),
     ("protocol", &["privacy", "similarity"]),
+    ("report", &["protocol"]),
     ("similarity", &[]),
-    ("site-agent", &["privacy", "protocol", "similarity", "wire"]),
+    (
+        "site-agent",
+        &["privacy", "protocol", "report", "similarity", "wire"],
+    ),
     ("wire", &["privacy", "protocol"]),
 ];
 /// What only `wire` depends on.

@@ -160,6 +160,7 @@ fn numbers(answer: &Answer) -> (&'static str, usize) {
             "contribution",
             own.matrix.len() + own.gradient.as_ref().map_or(0, Array2::len) + 1,
         ),
+        Answer::Validated(_) => ("validation", 0),
         Answer::Finished(_) => ("finished", 1),
     }
 }

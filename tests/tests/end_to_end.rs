@@ -231,7 +231,7 @@ fn the_demonstration_converges_and_leaves_the_documented_files_and_nothing_else(
     assert_eq!(result["status"], "converged");
     assert_eq!(result["job"], "demo");
     let metric = npy(&out.join("metric.npy"));
-    check_sites(&result, &job, &sites(&out, &job));
+    check_sites(&result, &job, &sites(&out, &job), &metric);
     check_features(&result, &metric, &out);
     let rounds = fs::read_to_string(out.join("rounds.csv")).unwrap();
     let mut rounds = rounds.lines();
@@ -250,7 +250,21 @@ fn the_demonstration_converges_and_leaves_the_documented_files_and_nothing_else(
     check_against_pooled(&out, &job, Some(1e-3));
 }
 
-fn check_sites(result: &Value, job: &Job, sites: &[Site]) {
+/// Of dissimilar, then of similar pairs: those that s >= 1 calls dissimilar, and similar.
+fn pair_table(site: &Site, metric: &Array2<f64>) -> Value {
+    let projected = site.matrix.dot(metric);
+    let mut table = [[0_u64; 2]; 2];
+    for i in 0..site.classes.len() {
+        for j in 0..i {
+            let similar = usize::from(site.classes[i] == site.classes[j]);
+            let called = usize::from(projected.row(i).dot(&projected.row(j)) >= 1.0);
+            table[similar][called] += 1;
+        }
+    }
+    serde_json::json!(table)
+}
+
+fn check_sites(result: &Value, job: &Job, sites: &[Site], metric: &Array2<f64>) {
     let entries = result["sites"].as_array().unwrap();
     assert_eq!(entries.len(), sites.len());
     for ((entry, name), site) in entries.iter().zip(&job.sites).zip(sites) {
@@ -258,6 +272,9 @@ fn check_sites(result: &Value, job: &Job, sites: &[Site]) {
         assert_eq!(entry["name"], name.as_str());
         assert_eq!(entry["patients"], patients);
         assert_eq!(entry["pairs"], patients * (patients - 1) / 2);
+        let counted = entry["evaluation"].as_array().unwrap();
+        let pairs = counted.iter().find(|one| one["rule"] == "pairs").unwrap();
+        assert_eq!(pairs["confusion"], pair_table(site, metric), "{name}");
         assert_eq!(entry["rounds_missed"], 0);
         assert!(entry["bytes_sent"].as_u64().unwrap() > 0);
         assert!(entry["bytes_received"].as_u64().unwrap() > 0);

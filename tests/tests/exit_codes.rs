@@ -18,13 +18,14 @@ const COORDINATOR: [Coordinator; 8] = [
     Coordinator::Run,
     Coordinator::Cancelled,
 ];
-const SITE_AGENT: [SiteAgent; 7] = [
+const SITE_AGENT: [SiteAgent; 8] = [
     SiteAgent::Done,
     SiteAgent::Failed,
     SiteAgent::Usage,
     SiteAgent::Data,
     SiteAgent::Refused,
     SiteAgent::Connection,
+    SiteAgent::Run,
     SiteAgent::Books,
 ];
 
@@ -47,6 +48,7 @@ fn codes() -> BTreeSet<u8> {
         | SiteAgent::Data
         | SiteAgent::Refused
         | SiteAgent::Connection
+        | SiteAgent::Run
         | SiteAgent::Books => exit as u8,
     });
     coordinator.into_iter().chain(site_agent).collect()

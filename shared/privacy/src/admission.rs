@@ -18,6 +18,8 @@ pub struct JobFacts {
     pub second_moments: bool,
     /// Rounds of the run at most.
     pub round_limit: u64,
+    /// Folds of a cross-validation, whose rounds each leave one out; 1 where there is none.
+    pub folds: u64,
 }
 
 /// What a site knows of a cohort that it has read, and of earlier runs on it.
@@ -53,6 +55,7 @@ pub struct Refusal {
 pub struct Admission {
     policy: Policy,
     round_limit: u64,
+    folds: u64,
     second_moments: bool,
 }
 
@@ -83,6 +86,7 @@ pub(crate) fn admit(policy: &Policy, job: &JobFacts) -> Result<Admission, Refusa
         None => Ok(Admission {
             policy: policy.clone(),
             round_limit: job.round_limit,
+            folds: job.folds.max(1),
             second_moments: job.second_moments,
         }),
     }
@@ -144,6 +148,7 @@ impl Admission {
     /// than the cohort's numbers: minima, never the counts that fell below them.
     pub fn cohort(&self, cohort: &CohortFacts) -> Result<Gate, Refusal> {
         let mut refusals = self.too_few(cohort);
+        refusals.extend(self.too_small_folds(cohort));
         refusals.extend(self.too_often(cohort));
         match Refusal::all(&refusals) {
             Some(refusal) => Err(refusal),
@@ -180,6 +185,41 @@ impl Admission {
             let text = format!(
                 "{small} of the {} outcome classes have fewer than the {minimum} patients required",
                 cohort.classes.len()
+            );
+            refusals.push(Refusal::new("class_patients_min", text));
+        }
+        refusals
+    }
+
+    /// What leaves of a cross-validation is fitted to the cohort without one fold: that part is judged as
+    /// a cohort of its own, which differs from the whole by the fold.
+    fn too_small_folds(&self, cohort: &CohortFacts) -> Vec<Refusal> {
+        if self.folds == 1 {
+            return Vec::new();
+        }
+        let (rules, folds) = (self.policy.rules(), self.folds);
+        let without_largest_fold = |patients: u64| patients - patients.div_ceil(folds);
+        let mut refusals = Vec::new();
+        let minimum = rules.cohort_difference_min;
+        if cohort.patients / folds < minimum {
+            let text =
+                format!("one of {folds} folds of the cohort has fewer than {minimum} patients");
+            refusals.push(Refusal::new("cohort_difference_min", text));
+        }
+        let minimum = rules.patients_min.max(rules.cell_min);
+        if without_largest_fold(cohort.patients) < minimum {
+            let text =
+                format!("the cohort without a fold has fewer than the {minimum} patients required");
+            refusals.push(Refusal::new("patients_min", text));
+        }
+        let minimum = rules.class_patients_min;
+        if cohort
+            .classes
+            .iter()
+            .any(|class| without_largest_fold(*class) < minimum)
+        {
+            let text = format!(
+                "an outcome class without a fold has fewer than the {minimum} patients required"
             );
             refusals.push(Refusal::new("class_patients_min", text));
         }

@@ -109,6 +109,7 @@ fn job() -> JobFacts {
         features: vec!["age".to_owned(), "chol".to_owned()],
         second_moments: false,
         round_limit: 100,
+        folds: 1,
     }
 }
 

@@ -23,7 +23,11 @@ impl Job {
                 .map(|feature| feature.name.clone())
                 .collect(),
             second_moments: settings.objective.correlation == CorrelationScope::Pooled,
-            round_limit: u64::from(settings.round_limit),
+            round_limit: settings.rounds(),
+            folds: settings
+                .selection
+                .as_ref()
+                .map_or(1, |selection| u64::from(selection.folds)),
         }
     }
 }

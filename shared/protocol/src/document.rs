@@ -1,6 +1,10 @@
 //! Reads a TOML document whole: every problem is found before any is reported, each with its line,
 //! and an unknown key names the nearest known one.
 
+mod value;
+
+pub use value::{FromValue, OneOrMore};
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,15 +35,6 @@ pub struct Section<'document, 'reading> {
 
 /// Problems found so far: byte offset and text.
 type Problems = RefCell<Vec<(usize, String)>>;
-
-/// A type that a value of the document can become.
-pub trait FromValue: Sized {
-    /// What the reader wants, in words.
-    const WANTED: &'static str;
-
-    /// The value, where it is of this type.
-    fn from_value(value: &Value<'_>) -> Option<Self>;
-}
 
 /// Reads `text` by `parse`. `parse` may return `None` only after it has reported a problem.
 ///
@@ -371,53 +366,6 @@ impl fmt::Display for DocumentErrors {
 }
 
 impl std::error::Error for DocumentErrors {}
-
-impl FromValue for String {
-    const WANTED: &'static str = "a string";
-    fn from_value(value: &Value<'_>) -> Option<Self> {
-        value.as_str().map(str::to_owned)
-    }
-}
-
-impl FromValue for bool {
-    const WANTED: &'static str = "true or false";
-    fn from_value(value: &Value<'_>) -> Option<Self> {
-        value.as_bool()
-    }
-}
-
-impl FromValue for u64 {
-    const WANTED: &'static str = "a whole number of 0 or more";
-    fn from_value(value: &Value<'_>) -> Option<Self> {
-        value
-            .as_integer()
-            .and_then(|number| Self::try_from(number).ok())
-    }
-}
-
-impl FromValue for f64 {
-    const WANTED: &'static str = "a number";
-    #[allow(clippy::cast_precision_loss)] // whole numbers of a configuration are small
-    fn from_value(value: &Value<'_>) -> Option<Self> {
-        value
-            .as_float()
-            .or_else(|| value.as_integer().map(|number| number as f64))
-    }
-}
-
-impl FromValue for Vec<String> {
-    const WANTED: &'static str = "a list of strings";
-    fn from_value(value: &Value<'_>) -> Option<Self> {
-        value.as_array()?.iter().map(String::from_value).collect()
-    }
-}
-
-impl FromValue for Vec<f64> {
-    const WANTED: &'static str = "a list of numbers";
-    fn from_value(value: &Value<'_>) -> Option<Self> {
-        value.as_array()?.iter().map(f64::from_value).collect()
-    }
-}
 
 /// The known name nearest to `found`, where one is near enough to be meant.
 #[must_use]

@@ -16,6 +16,10 @@ pub const LEVELS_MAX: usize = 50_000;
 pub const CLASSES_MAX: usize = 100;
 /// Neighbour rules that a site evaluates.
 pub const EVALUATIONS_MAX: usize = 16;
+/// Folds of a cross-validation.
+pub const FOLDS_MAX: usize = 20;
+/// Values of one setting to choose from.
+pub const CANDIDATES_MAX: usize = 20;
 /// Rows of a metric: features, and a row for each level of a categorical one.
 pub const METRIC_ROWS_MAX: usize = 1 << 20;
 /// Features whose missing share a result tells of one site.

@@ -88,11 +88,34 @@ pub enum Request {
     },
     /// One local update (4.21).
     Round(Round),
+    /// Classify the patients of each fold by their nearest among the other folds' patients.
+    Validate {
+        /// Number of the round, from 1: it counts as one.
+        number: u32,
+        /// W of one candidate, d x m, one a fold that was left out when it was fitted.
+        models: Vec<Array2<f64>>,
+        /// Numbers of neighbours.
+        neighbours: Vec<u32>,
+    },
     /// The run's model: evaluate it, write local results.
     Finish {
         /// The consensus W, d x m.
         consensus: Array2<f64>,
+        /// Neighbours of the k-NN evaluation.
+        neighbours: u32,
     },
+}
+
+impl Request {
+    /// The number of the round that the request counts as; none for what every run asks once.
+    #[must_use]
+    pub fn round(&self) -> Option<u32> {
+        match self {
+            Self::Round(round) => Some(round.number),
+            Self::Validate { number, .. } => Some(*number),
+            _ => None,
+        }
+    }
 }
 
 /// One local update (4.21): argmin f_p(V) + penalty/2 ||V - centre||^2, started at `consensus`.
@@ -110,6 +133,8 @@ pub struct Round {
     pub tolerance: f64,
     /// Whether the contribution is to carry the gradient at the consensus.
     pub gradient: bool,
+    /// The fold of the cross-validation that is left out, from 0; none where all patients take part.
+    pub fold: Option<u32>,
 }
 
 /// What a site answers.
@@ -141,6 +166,9 @@ pub enum Answer {
     Correlated,
     /// A local update.
     Contribution(Contribution),
+    /// Held-out patients over all folds, one table a number of neighbours: 1 x 2, right and wrong;
+    /// none where withheld.
+    Validated(Vec<Option<Vec<Vec<u64>>>>),
     /// The last word of the site.
     Finished(Finished),
 }
@@ -177,14 +205,15 @@ pub struct Finished {
     pub evaluation: Vec<EvaluationCounts>,
 }
 
-/// Counts of right and wrong predictions by one neighbour rule.
+/// Counts of right and wrong predictions by one rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluationCounts {
-    /// The rule: `distance` or `inner_product`.
+    /// The rule: `distance` or `inner_product` of nearest neighbours, or `pairs`.
     pub rule: String,
-    /// Neighbours.
+    /// Neighbours; 0 for pairs.
     pub neighbours: u32,
-    /// `counts[i][j]`: patients of class i predicted as class j; none where withheld.
+    /// `counts[i][j]`: patients of class i predicted as class j, of pairs 0 dissimilar and 1 similar;
+    /// none where withheld.
     pub confusion: Option<Vec<Vec<u64>>>,
 }
 
@@ -238,6 +267,7 @@ impl Disclosure for Answer {
             Self::Prepared { .. } => "prepared",
             Self::Correlated => "correlated",
             Self::Contribution(_) => "contribution",
+            Self::Validated(_) => "validation",
             Self::Finished(_) => "finished",
         }
     }
@@ -261,6 +291,7 @@ impl Disclosure for Answer {
                 format!("2 x {}", matrix(&contribution.matrix))
             }
             Self::Contribution(contribution) => matrix(&contribution.matrix),
+            Self::Validated(tables) => format!("{} tables of 1 x 2", tables.len()),
             Self::Finished(finished) => format!("1 + {} tables", finished.evaluation.len()),
         }
     }
@@ -286,6 +317,7 @@ impl Disclosure for Answer {
                 None => Content::Notice,
             },
             Self::Contribution(_) => Content::LocalUpdate,
+            Self::Validated(tables) => Content::Validation(tables.iter_mut().collect()),
             Self::Finished(finished) => {
                 let tables = finished.evaluation.iter_mut();
                 Content::Tables(tables.map(|counts| &mut counts.confusion).collect())

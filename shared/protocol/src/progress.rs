@@ -83,6 +83,23 @@ pub struct RoundRow {
     pub sites_answered: u32,
 }
 
+/// One candidate of the cross-validation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SelectionRow {
+    /// lambda_1.
+    pub lambda_sparsity: f64,
+    /// Rank m.
+    pub rank: u32,
+    /// Neighbours.
+    pub neighbours: u32,
+    /// Held-out patients who were classified right, over the sites that released their counts.
+    pub right: u64,
+    /// Those who were classified wrong.
+    pub wrong: u64,
+    /// Whether the run went on with it.
+    pub chosen: bool,
+}
+
 /// One site in the result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SiteResult {
@@ -148,6 +165,8 @@ pub struct RunResult {
     pub seconds: f64,
     /// One a site of the job.
     pub sites: Vec<SiteResult>,
+    /// Candidates of the cross-validation; empty where nothing was chosen.
+    pub selection: Vec<SelectionRow>,
     /// One a row of the metric.
     pub features: Vec<FeatureResult>,
     /// Constant rows that standardisation dropped.

@@ -4,14 +4,17 @@ use crate::message::EvaluationCounts;
 use crate::progress::RunResult;
 use similarity::evaluate::BinaryCounts;
 
-/// Shares of one neighbour rule, of one site or pooled.
+/// The rule of an evaluation that counts pairs of patients: similar is the positive class.
+pub const PAIRS_RULE: &str = "pairs";
+
+/// Shares of one rule, of one site or pooled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scores {
     /// The rule.
     pub rule: String,
     /// Neighbours.
     pub neighbours: u32,
-    /// Patients behind the shares.
+    /// Patients, or pairs of them, behind the shares.
     pub patients: u64,
     /// Sites behind the shares: those whose release rules let the counts go.
     pub sites: u32,

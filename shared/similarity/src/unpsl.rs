@@ -23,6 +23,7 @@ mod labels;
 mod local;
 mod pair_loss;
 mod pooled;
+pub mod selection;
 mod settings;
 mod site;
 mod sweep;
@@ -31,6 +32,7 @@ pub use correlation::{Correlation, SecondMoments, SecondMomentsError, ShiftedSol
 pub use labels::{Labels, LabelsError, PairCounts};
 pub use local::{
     LocalError, LocalLimits, LocalRound, LocalRun, LocalStatus, learn, learn_from_starts,
+    learn_observed,
 };
 pub use pair_loss::{PairLoss, PairWeightValues};
 pub use pooled::{PooledLimits, PooledSolution, minimise_pooled, objective};

@@ -32,7 +32,7 @@ async fn main() {
             let (sender, mut receiver) = attend(&dial, "bench").await.unwrap();
             let mut gate = gate();
             while let Ok(ToSite::Ask {
-                request: Request::Finish { consensus },
+                request: Request::Finish { consensus, .. },
                 ..
             }) = receiver.next().await
             {
@@ -93,6 +93,7 @@ async fn round(
     for site in sites {
         let request = Request::Finish {
             consensus: matrix.clone(),
+            neighbours: 5,
         };
         site.send(ToSite::Ask {
             run: run(),

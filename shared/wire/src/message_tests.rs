@@ -14,7 +14,7 @@ use prost::Message;
 use protocol::message::*;
 use protocol::name::RunId;
 use protocol::progress::{
-    Ending, FeatureResult, MissingShare, Progress, RoundRow, RunResult, SiteResult,
+    Ending, FeatureResult, MissingShare, Progress, RoundRow, RunResult, SelectionRow, SiteResult,
 };
 use std::path::Path;
 
@@ -101,6 +101,16 @@ fn to_site_samples() -> Vec<(&'static str, ToSite)> {
         penalty: 1.5,
         tolerance: 1e-6,
         gradient: false,
+        fold: None,
+    };
+    let fold = Round {
+        number: 9,
+        consensus: array![[1.0]],
+        centre: array![[-1.0]],
+        penalty: 1.5,
+        tolerance: 1e-3,
+        gradient: true,
+        fold: Some(0),
     };
     let job = "name = \"heart-disease\"\n".to_owned();
     let operator = "east-lab".to_owned();
@@ -145,10 +155,20 @@ fn to_site_samples() -> Vec<(&'static str, ToSite)> {
             }),
         ),
         ("round", ask(Request::Round(round))),
+        ("fold", ask(Request::Round(fold))),
+        (
+            "validate",
+            ask(Request::Validate {
+                number: 10,
+                models: vec![array![[0.5], [-0.5]], array![[0.25], [-0.25]]],
+                neighbours: vec![1, 5],
+            }),
+        ),
         (
             "finish",
             ask(Request::Finish {
                 consensus: array![[0.1, 0.2]],
+                neighbours: 5,
             }),
         ),
         (
@@ -237,6 +257,10 @@ fn to_coordinator_samples() -> Vec<(&'static str, ToCoordinator<Answer>)> {
         ("correlated", Answer::Correlated),
         ("contribution", Answer::Contribution(contribution)),
         (
+            "validated",
+            Answer::Validated(vec![Some(vec![vec![250, 50]]), None]),
+        ),
+        (
             "finished",
             Answer::Finished(Finished {
                 objective: 0.5,
@@ -308,6 +332,14 @@ fn result_sample() -> RunResult {
                 feature: "chol".to_owned(),
                 share: 0.25,
             }],
+        }],
+        selection: vec![SelectionRow {
+            lambda_sparsity: 0.01,
+            rank: 4,
+            neighbours: 5,
+            right: 250,
+            wrong: 50,
+            chosen: true,
         }],
         features: vec![FeatureResult {
             name: "cp=4".to_owned(),
@@ -455,9 +487,22 @@ fn requests() -> impl Strategy<Value = Request> {
                 penalty,
                 tolerance,
                 gradient: number % 2 == 1,
+                fold: number.is_multiple_of(3).then_some(number),
             })
         ),
-        matrix().prop_map(|consensus| Request::Finish { consensus }),
+        (
+            proptest::collection::vec(matrix(), 0..4),
+            proptest::collection::vec(any::<u32>(), 0..4)
+        )
+            .prop_map(|(models, neighbours)| Request::Validate {
+                number: 1,
+                models,
+                neighbours
+            }),
+        (matrix(), any::<u32>()).prop_map(|(consensus, neighbours)| Request::Finish {
+            consensus,
+            neighbours
+        }),
     ]
 }
 
@@ -515,7 +560,10 @@ proptest! {
 #[test]
 fn a_large_matrix_and_a_hundred_thousand_features_stay_within_frames_of_a_mebibyte() {
     let consensus = Array2::from_shape_fn((1_000, 1_000), |(i, j)| (i * 1_000 + j) as f64);
-    let message = ask(Request::Finish { consensus });
+    let message = ask(Request::Finish {
+        consensus,
+        neighbours: 5,
+    });
     let frames = site_frames(message.clone());
     assert!(frames.iter().all(|frame| frame.len() <= 1 << 20));
     assert!(decode_to_site(&frames).unwrap() == message);
@@ -553,6 +601,7 @@ fn truncated_frames_and_missing_ones_are_refused() {
 fn finish(shape: pb::MatrixShape, chunks: &[MatrixChunk]) -> Result<ToSite, WireError> {
     let finish = pb::Finish {
         consensus: Some(shape),
+        neighbours: 5,
     };
     let request = Some(pb::ask::Request::Finish(finish));
     let ask = pb::Ask {

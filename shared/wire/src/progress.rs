@@ -8,9 +8,11 @@ use crate::values::{
     at_most, evaluations, evaluations_to_proto, finite, finite_if_any, present, run_id, sentence,
     shortened, text,
 };
-use protocol::limits::{JOB_LENGTH_MAX, MISSING_SHARES_MAX, NAME_LENGTH_MAX, SITES_MAX};
+use protocol::limits::{
+    CANDIDATES_MAX, JOB_LENGTH_MAX, MISSING_SHARES_MAX, NAME_LENGTH_MAX, SITES_MAX,
+};
 use protocol::progress::{
-    Ending, FeatureResult, MissingShare, Progress, RoundRow, RunResult, SiteResult,
+    Ending, FeatureResult, MissingShare, Progress, RoundRow, RunResult, SelectionRow, SiteResult,
 };
 
 pub(crate) fn progress_to_proto(progress: Progress) -> pb::Progress {
@@ -70,6 +72,7 @@ pub(crate) fn result_frames(result: RunResult) -> Frames<pb::ResultFrame> {
         features: count(result.features.len()),
         dropped: count(result.dropped.len()),
         notes: count(result.notes.len()),
+        selection: result.selection.iter().map(selection_to_proto).collect(),
     };
     let rows = pb::RowsChunk {
         rounds: result.rounds.into_iter().map(round_to_proto).collect(),
@@ -117,6 +120,11 @@ impl Header for pb::RunResult {
             objective: finite_if_any("the objective", self.objective)?,
             seconds: finite("the duration", self.seconds)?,
             sites: rows.sites.into_iter().map(site).collect::<Result<_, _>>()?,
+            selection: {
+                at_most("candidates", self.selection.len(), CANDIDATES_MAX.pow(3))?;
+                let rows = self.selection.into_iter().map(selection);
+                rows.collect::<Result<_, _>>()?
+            },
             features: rows
                 .features
                 .into_iter()
@@ -186,6 +194,28 @@ fn round(row: pb::RoundRow) -> Result<RoundRow, WireError> {
         penalty: finite("the penalty of a round", row.penalty)?,
         seconds: finite("the time of a round", row.seconds)?,
         sites_answered: row.sites_answered,
+    })
+}
+
+fn selection_to_proto(row: &SelectionRow) -> pb::SelectionRow {
+    pb::SelectionRow {
+        lambda_sparsity: row.lambda_sparsity,
+        rank: row.rank,
+        neighbours: row.neighbours,
+        right: row.right,
+        wrong: row.wrong,
+        chosen: row.chosen,
+    }
+}
+
+fn selection(row: pb::SelectionRow) -> Result<SelectionRow, WireError> {
+    Ok(SelectionRow {
+        lambda_sparsity: finite("lambda_1 of a candidate", row.lambda_sparsity)?,
+        rank: row.rank,
+        neighbours: row.neighbours,
+        right: row.right,
+        wrong: row.wrong,
+        chosen: row.chosen,
     })
 }
 

@@ -13,7 +13,7 @@ use crate::values::{
     summary, summary_to_proto, text,
 };
 use privacy::Released;
-use protocol::limits::{CLASSES_MAX, NAME_LENGTH_MAX, PROBLEMS_MAX};
+use protocol::limits::{CANDIDATES_MAX, CLASSES_MAX, NAME_LENGTH_MAX, PROBLEMS_MAX};
 use protocol::message::{
     Answer, Contribution, Description, Failure, Finished, Problem, Refusal, ToCoordinator,
 };
@@ -155,6 +155,7 @@ impl Header for pb::Answer {
                     None => None,
                 },
             }),
+            Answered::Validated(validated) => Answer::Validated(validation(validated)?),
             Answered::Finished(finished) => Answer::Finished(Finished {
                 objective: finite("an objective", finished.objective)?,
                 evaluation: evaluations(finished.evaluation)?,
@@ -223,6 +224,7 @@ fn answer_to_proto(answer: Answer) -> (pb::Answer, OutgoingParts) {
                 gradient: declared_gradient,
             })
         }
+        Answer::Validated(tables) => Answered::Validated(validation_to_proto(tables)),
         Answer::Finished(Finished {
             objective,
             evaluation,
@@ -240,6 +242,32 @@ fn answer_to_proto(answer: Answer) -> (pb::Answer, OutgoingParts) {
         },
         parts,
     )
+}
+
+/// A table that is no 1 x 2 is none: the site's own code makes no other.
+fn validation_to_proto(tables: Vec<Option<Vec<Vec<u64>>>>) -> pb::Validated {
+    let counts = |table: &Vec<Vec<u64>>| match table.first().map(Vec::as_slice) {
+        Some([right, wrong]) => Some(pb::RightCounts {
+            right: *right,
+            wrong: *wrong,
+        }),
+        _ => None,
+    };
+    let one = |table: Option<Vec<Vec<u64>>>| pb::ValidationCounts {
+        counts: table.as_ref().and_then(counts),
+    };
+    pb::Validated {
+        counts: tables.into_iter().map(one).collect(),
+    }
+}
+
+fn validation(validated: pb::Validated) -> Result<Vec<Option<Vec<Vec<u64>>>>, WireError> {
+    at_most("validation counts", validated.counts.len(), CANDIDATES_MAX)?;
+    let one = |one: pb::ValidationCounts| {
+        let counts = one.counts?;
+        Some(vec![vec![counts.right, counts.wrong]])
+    };
+    Ok(validated.counts.into_iter().map(one).collect())
 }
 
 fn problems_to_proto(problems: Vec<Problem>) -> pb::Unfit {

@@ -9,10 +9,10 @@ use crate::parts::{
     Declared, IncomingParts, OutgoingParts, declared_second_moments, second_moments_to_proto, shape,
 };
 use crate::values::{
-    finite, present, quartiles, quartiles_to_matrix, run_id, sentence, shortened, text, totals,
-    totals_to_proto,
+    at_most, finite, present, quartiles, quartiles_to_matrix, run_id, sentence, shortened, text,
+    totals, totals_to_proto,
 };
-use protocol::limits::{JOB_LENGTH_MAX, NAME_LENGTH_MAX};
+use protocol::limits::{CANDIDATES_MAX, FOLDS_MAX, JOB_LENGTH_MAX, NAME_LENGTH_MAX};
 use protocol::message::{Request, Round, ToSite};
 
 /// Cuts a message into frames.
@@ -85,6 +85,10 @@ impl Header for pb::ToSite {
                 present("consensus", round.consensus)?,
                 present("centre", round.centre)?,
             ]),
+            Asked::Validate(validate) => {
+                at_most("folds", validate.models.len(), FOLDS_MAX)?;
+                Declared::matrices(validate.models.iter().copied())
+            }
             Asked::Finish(finish) => Declared::matrices([present("consensus", finish.consensus)?]),
         })
     }
@@ -144,13 +148,30 @@ fn request_to_proto(request: Request) -> (Asked, OutgoingParts) {
                 penalty: round.penalty,
                 tolerance: round.tolerance,
                 gradient: round.gradient,
+                fold: round.fold,
             };
             let parts = OutgoingParts::matrices(vec![round.consensus, round.centre]);
             (Asked::Round(asked), parts)
         }
-        Request::Finish { consensus } => {
+        Request::Validate {
+            number,
+            models,
+            neighbours,
+        } => {
+            let validate = pb::Validate {
+                number,
+                models: models.iter().map(shape).collect(),
+                neighbours,
+            };
+            (Asked::Validate(validate), OutgoingParts::matrices(models))
+        }
+        Request::Finish {
+            consensus,
+            neighbours,
+        } => {
             let finish = pb::Finish {
                 consensus: Some(shape(&consensus)),
+                neighbours,
             };
             (
                 Asked::Finish(finish),
@@ -185,9 +206,24 @@ fn request(asked: Asked, mut parts: IncomingParts) -> Result<Request, WireError>
             penalty: finite("the penalty", round.penalty)?,
             tolerance: finite("the tolerance", round.tolerance)?,
             gradient: round.gradient,
+            fold: round.fold,
         }),
-        Asked::Finish(_) => Request::Finish {
+        Asked::Validate(validate) => {
+            at_most(
+                "numbers of neighbours",
+                validate.neighbours.len(),
+                CANDIDATES_MAX,
+            )?;
+            let models = validate.models.iter().map(|_| parts.take_matrix());
+            Request::Validate {
+                number: validate.number,
+                models: models.collect::<Result<_, _>>()?,
+                neighbours: validate.neighbours,
+            }
+        }
+        Asked::Finish(finish) => Request::Finish {
             consensus: parts.take_matrix()?,
+            neighbours: finish.neighbours,
         },
     })
 }

@@ -50,6 +50,7 @@ async fn a_site_attends_and_matrices_go_both_ways() {
     let matrix = Array2::from_shape_fn((700, 300), |(i, j)| i as f64 - 0.5 * j as f64);
     let request = Request::Finish {
         consensus: matrix.clone(),
+        neighbours: 5,
     };
     let ask = ToSite::Ask {
         run: run(),
@@ -397,7 +398,10 @@ async fn a_frozen_peer_is_noticed_by_both_sides_in_under_five_seconds() {
         .send(ToSite::Ask {
             run: run(),
             exchange: 1,
-            request: Request::Finish { consensus },
+            request: Request::Finish {
+                consensus,
+                neighbours: 5,
+            },
         })
         .unwrap();
     let (at_coordinator, at_site) = tokio::join!(
@@ -426,7 +430,10 @@ async fn a_site_that_takes_nothing_is_dropped_once_its_queue_is_full() {
     let ask = ToSite::Ask {
         run: run(),
         exchange: 1,
-        request: Request::Finish { consensus },
+        request: Request::Finish {
+            consensus,
+            neighbours: 5,
+        },
     };
     // On one thread nothing is sent between two calls that do not wait.
     let sent = (0..100)

@@ -137,6 +137,30 @@ impl Default for DateFormat {
     }
 }
 
+impl SourceConfig {
+    /// A file whose columns are named and coded as the job has them: Parquet by its ending, else CSV.
+    #[must_use]
+    pub fn of_file(path: &Path, patient: Option<String>) -> Self {
+        let path = path.to_owned();
+        let kind = if path.extension().is_some_and(|ending| ending == "parquet") {
+            SourceKind::Parquet(ParquetSource { path })
+        } else {
+            SourceKind::Csv(CsvSource {
+                path,
+                delimiter: b',',
+            })
+        };
+        Self {
+            kind,
+            patient,
+            decimal: DecimalMark::Point,
+            date_format: DateFormat::default(),
+            missing: Vec::new(),
+            columns: BTreeMap::new(),
+        }
+    }
+}
+
 /// Reads the tables `source` and `columns`.
 pub(super) fn read(root: &mut Section<'_, '_>, folder: &Path) -> Option<SourceConfig> {
     let columns = columns::read(root);

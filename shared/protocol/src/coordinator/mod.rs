@@ -5,12 +5,14 @@
 //! closed exchange: replaying the records gives the same run, bit for bit.
 
 mod closing;
+mod fit;
 mod result;
+mod selection;
 mod solver;
 mod standardising;
 mod unpsl;
 
-use crate::job::Job;
+use crate::job::{Job, UnpslSettings};
 use crate::message::{Answer, Failure, Request, ToSite};
 use crate::name::{RunId, SiteName};
 use crate::progress::{Ending, Progress, RunResult};
@@ -293,6 +295,15 @@ impl Run {
             work.describe(&mut progress);
         }
         progress
+    }
+
+    /// The settings of UnPSL with what cross-validation has chosen, once the sites are prepared.
+    #[must_use]
+    pub fn unpsl_settings(&self) -> Option<&UnpslSettings> {
+        match &self.work {
+            Work::Unpsl(work) => Some(work.settings()),
+            Work::Agreeing => None,
+        }
     }
 
     /// All that the run leaves; whole once it has ended.

@@ -32,6 +32,7 @@ pub(super) fn of(run: &Run, version: &str) -> RunResult {
         objective: work.and_then(|work| work.objective()),
         seconds: run.last.since(run.began).as_secs_f64(),
         sites: run.sites.iter().enumerate().map(site).collect(),
+        selection: work.map_or(Vec::new(), |work| work.selection().to_vec()),
         features: work.map_or(Vec::new(), |work| work.features()),
         dropped: work.map_or(Vec::new(), |work| work.dropped()),
         metric: work.and_then(|work| work.metric().cloned()),

@@ -8,7 +8,6 @@ use similarity::admm::{
     self, AcceleratedConsensus, AcceleratedSettings, Consensus, ConsensusSettings, PenaltySettings,
     Residuals,
 };
-use similarity::seed::Seed;
 use similarity::unpsl::{Loss, SiteWeights, Totals};
 
 /// Rounds in which the penalty of plain ADMM follows the residuals.
@@ -30,15 +29,14 @@ pub(super) struct Shown {
 }
 
 impl Solver {
-    /// Starts all sites at the common start; `summaries` has one place a site.
+    /// Starts all sites at `start`, d x m; `summaries` has one place a site.
     pub(super) fn start(
         settings: &UnpslSettings,
-        features: usize,
-        seed: u64,
+        start: Array2<f64>,
         summaries: &[Option<Summary>],
         second_moments: Option<&SecondMoments>,
     ) -> Result<Self, Failure> {
-        let start = similarity::unpsl::start(&settings.objective, features, Seed(seed), 0);
+        let features = settings.objective.features(&start);
         let fault = |error: String| failure("KDR-UNPSL", error);
         let known: Vec<Summary> = summaries.iter().flatten().copied().collect();
         let totals = Totals::of(&known);

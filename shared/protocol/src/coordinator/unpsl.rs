@@ -1,18 +1,20 @@
 //! What a run of distributed UnPSL asks, exchange by exchange.
 
-use super::solver::Solver;
+use super::fit::{Course, Fit, Surroundings};
+use super::selection::Selection;
 use super::standardising;
 use super::{Turn, count, failure};
-use crate::job::{GriddedColumn, Job, UnpslSettings};
+use crate::job::{GriddedColumn, Job, SelectionSettings, UnpslSettings};
 use crate::message::{
-    Answer, Contribution, EvaluationCounts, Failure, Quartiles, Request, Round, SecondMoments,
-    Summary, Totals,
+    Answer, EvaluationCounts, Failure, Quartiles, Request, SecondMoments, Summary, Totals,
 };
-use crate::progress::{Ending, FeatureResult, MissingShare, Progress, RoundRow};
+use crate::progress::{Ending, FeatureResult, MissingShare, Progress, RoundRow, SelectionRow};
 use ndarray::Array2;
 use similarity::moments::ColumnMoments;
+use similarity::seed::Seed;
 use similarity::standardise::{self, Standardisation};
-use similarity::unpsl::CorrelationScope;
+use similarity::unpsl::selection::Candidate;
+use similarity::unpsl::{CorrelationScope, Loss};
 
 /// The exchange that asks for moments.
 const MOMENTS: u32 = 2;
@@ -29,10 +31,24 @@ pub(super) struct UnpslWork {
     prepared: Option<Prepared>,
     second_moments: Option<SecondMoments>,
     summaries: Vec<Option<Summary>>,
-    solver: Option<Solver>,
-    rows: Vec<RoundRow>,
+    names: Vec<String>,
+    /// Rounds that have closed, those of the choice and of every start included.
+    rounds: u32,
+    /// The choice under way.
+    choosing: Option<Selection>,
+    selection: Vec<SelectionRow>,
+    /// The start under way, from 0.
+    start: u32,
+    fit: Option<Fit>,
+    best: Option<Best>,
     objective: Option<f64>,
     evaluations: Vec<Vec<EvaluationCounts>>,
+}
+
+/// The best of the starts that are over.
+#[derive(Debug, Clone)]
+struct Best {
+    fit: Fit,
     ending: Ending,
 }
 
@@ -43,6 +59,7 @@ enum Step {
     Prepare,
     Correlate,
     Rounds,
+    Validate,
     Finish,
 }
 
@@ -69,24 +86,34 @@ impl UnpslWork {
             prepared: None,
             second_moments: None,
             summaries: vec![None; job.sites.len()],
-            solver: None,
-            rows: Vec::new(),
+            names: job.sites.iter().map(ToString::to_string).collect(),
+            rounds: 0,
+            choosing: None,
+            selection: Vec::new(),
+            start: 0,
+            fit: None,
+            best: None,
             objective: None,
             evaluations: vec![Vec::new(); job.sites.len()],
-            ending: Ending::RoundLimit,
         }
     }
 
     pub(super) fn phase(&self) -> &'static str {
         match self.step {
             Step::Moments | Step::Quantiles | Step::Prepare | Step::Correlate => "standardising",
-            Step::Rounds => "rounds",
+            Step::Rounds | Step::Validate if self.choosing.is_some() => "choosing",
+            Step::Rounds | Step::Validate => "rounds",
             Step::Finish => "finishing",
         }
     }
 
+    /// The settings, with what was chosen.
+    pub(super) fn settings(&self) -> &UnpslSettings {
+        &self.settings
+    }
+
     pub(super) fn in_rounds(&self) -> bool {
-        self.step == Step::Rounds
+        matches!(self.step, Step::Rounds | Step::Validate)
     }
 
     pub(super) fn finishing(&self) -> bool {
@@ -95,32 +122,35 @@ impl UnpslWork {
 
     /// What the open exchange asks of one site.
     pub(super) fn request(&self, site: usize) -> Request {
-        match (self.step, &self.solver) {
-            (Step::Quantiles, _) => Request::Quantiles,
-            (Step::Prepare, _) => self.prepare(),
-            (Step::Correlate, _) => self.correlate(),
-            (Step::Rounds, Some(solver)) => Request::Round(Round {
-                number: count(self.rows.len()) + 1,
-                consensus: solver.consensus().clone(),
-                centre: solver.centre(site),
-                penalty: solver.penalty(),
-                tolerance: self.local_tolerance(),
-                gradient: solver.wants_gradient(),
+        match self.step {
+            Step::Moments => Some(Request::Moments),
+            Step::Quantiles => Some(Request::Quantiles),
+            Step::Prepare => Some(self.prepare()),
+            Step::Correlate => Some(self.correlate()),
+            Step::Rounds => self
+                .fit
+                .as_ref()
+                .map(|fit| Request::Round(fit.round(site, self.rounds + 1))),
+            Step::Validate => self
+                .choosing
+                .as_ref()
+                .and_then(|selection| selection.validation(self.rounds + 1)),
+            Step::Finish => self.metric().map(|metric| Request::Finish {
+                consensus: metric.clone(),
+                neighbours: self.settings.neighbours,
             }),
-            (Step::Finish, Some(solver)) => Request::Finish {
-                consensus: solver.metric().clone(),
-            },
-            _ => Request::Moments,
         }
+        .unwrap_or(Request::Moments)
     }
 
     /// What a site that came back must hear again, so that it needs to remember nothing.
     pub(super) fn context(&self) -> Vec<(u32, Request)> {
         let mut context = Vec::new();
-        if matches!(self.step, Step::Correlate | Step::Rounds | Step::Finish) {
+        let in_rounds = matches!(self.step, Step::Rounds | Step::Validate | Step::Finish);
+        if in_rounds || self.step == Step::Correlate {
             context.push((self.prepare_exchange(), self.prepare()));
         }
-        if matches!(self.step, Step::Rounds | Step::Finish) && self.second_moments.is_some() {
+        if in_rounds && self.second_moments.is_some() {
             context.push((self.prepare_exchange() + 1, self.correlate()));
         }
         context
@@ -137,24 +167,49 @@ impl UnpslWork {
         match self.step {
             Step::Moments => self.close_moments(answers, notes),
             Step::Quantiles => self.close_quantiles(answers, notes),
-            Step::Prepare => self.close_prepare(answers),
-            Step::Correlate => self.start_rounds(),
-            Step::Rounds => self.close_round(answers, members, seconds, notes),
+            Step::Prepare => self.close_prepare(answers, notes),
+            Step::Correlate => self.start_rounds(notes),
+            Step::Rounds => {
+                let around = Surroundings {
+                    members,
+                    seconds,
+                    notes,
+                };
+                self.close_round(answers, around)
+            }
+            Step::Validate => self.close_validation(answers, notes),
             Step::Finish => Ok(self.close_finish(answers, notes)),
         }
     }
 
-    /// The run's progress as far as rounds tell it.
+    /// The run's progress as far as rounds tell it; while choosing, fits count as rounds.
     pub(super) fn describe(&self, progress: &mut Progress) {
-        progress.round = count(self.rows.len());
+        if let Some(selection) = &self.choosing {
+            let (done, all) = selection.fits();
+            progress.round = count(done);
+            progress.round_limit = count(all);
+            return;
+        }
+        let rows = self.rows();
+        progress.round = count(rows.len());
         progress.round_limit = self.settings.round_limit;
-        progress.objective = self.rows.iter().rev().find_map(|row| row.objective);
-        progress.primal_residual = self.rows.last().map(|row| row.primal_residual);
-        progress.dual_residual = self.rows.last().map(|row| row.dual_residual);
+        progress.objective = rows.iter().rev().find_map(|row| row.objective);
+        progress.primal_residual = rows.last().map(|row| row.primal_residual);
+        progress.dual_residual = rows.last().map(|row| row.dual_residual);
     }
 
+    /// Rounds of the start under way or, where it is over, of the best.
     pub(super) fn rows(&self) -> &[RoundRow] {
-        &self.rows
+        self.shown().map_or(&[], Fit::rows)
+    }
+
+    pub(super) fn selection(&self) -> &[SelectionRow] {
+        &self.selection
+    }
+
+    fn shown(&self) -> Option<&Fit> {
+        let under_way = self.fit.as_ref().filter(|_| self.choosing.is_none());
+        under_way.or(self.best.as_ref().map(|best| &best.fit))
     }
 
     pub(super) fn objective(&self) -> Option<f64> {
@@ -173,12 +228,10 @@ impl UnpslWork {
         &self.missing[site]
     }
 
-    /// W of the last closed round.
+    /// W of the last closed round or, where all starts are over, of the best.
     pub(super) fn metric(&self) -> Option<&Array2<f64>> {
-        self.solver
-            .as_ref()
-            .filter(|_| !self.rows.is_empty())
-            .map(Solver::metric)
+        let fit = self.shown().filter(|fit| !fit.rows().is_empty());
+        fit.map(|fit| fit.solver().metric())
     }
 
     pub(super) fn features(&self) -> Vec<FeatureResult> {
@@ -284,15 +337,7 @@ impl UnpslWork {
         };
         let standardisation = Standardisation::from_moments(&self.columns, &moments, &quartiles)
             .map_err(|error| failure("KDR-STANDARDISE", error.to_string()))?;
-        self.settings
-            .objective
-            .check(standardisation.rows().len())
-            .map_err(|error| {
-                failure(
-                    "KDR-SETTINGS",
-                    format!("[unpsl] {error} after standardisation"),
-                )
-            })?;
+        self.check_ranks(standardisation.rows().len())?;
         if !standardisation.dropped().is_empty() {
             let names = standardisation.dropped().join(", ");
             notes.push(format!("Constant over all sites, so left out: {names}."));
@@ -307,9 +352,29 @@ impl UnpslWork {
         Ok(Turn::Ask)
     }
 
-    fn close_prepare(&mut self, answers: Answers) -> Result<Turn, Failure> {
+    fn check_ranks(&self, rows: usize) -> Result<(), Failure> {
+        let ranks = match &self.settings.selection {
+            Some(selection) => selection.rank.clone(),
+            None => vec![self.settings.objective.rank],
+        };
+        for rank in ranks {
+            let mut objective = self.settings.objective;
+            objective.rank = rank;
+            objective.check(rows).map_err(|error| {
+                let text = format!("[unpsl] {error} after standardisation");
+                failure("KDR-SETTINGS", text)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn close_prepare(
+        &mut self,
+        answers: Answers,
+        notes: &mut Vec<String>,
+    ) -> Result<Turn, Failure> {
         if self.settings.objective.correlation == CorrelationScope::Site {
-            return self.start_rounds();
+            return self.start_rounds(notes);
         }
         let mut sum: Option<SecondMoments> = None;
         for answer in answers.into_iter().flatten() {
@@ -332,89 +397,164 @@ impl UnpslWork {
         Ok(Turn::Ask)
     }
 
-    fn start_rounds(&mut self) -> Result<Turn, Failure> {
+    fn start_rounds(&mut self, notes: &mut Vec<String>) -> Result<Turn, Failure> {
+        let pairs = self
+            .prepared
+            .as_ref()
+            .map_or(0, |known| known.totals.pairs.total());
+        self.choosing = Selection::new(&self.settings, pairs);
+        if self.choosing.is_some() {
+            self.step = Step::Rounds;
+            self.next_fit_of_choice(notes)?;
+        } else {
+            self.fit_all_patients()?;
+        }
+        Ok(Turn::Ask)
+    }
+
+    fn close_round(&mut self, answers: Answers, around: Surroundings<'_>) -> Result<Turn, Failure> {
+        let Some(fit) = &mut self.fit else {
+            let text = "a round closed before it began";
+            return Err(failure("KDR-PROTOCOL", text.to_owned()));
+        };
+        self.rounds += 1;
+        let Surroundings {
+            members,
+            seconds,
+            notes,
+        } = around;
+        let around = Surroundings {
+            members,
+            seconds,
+            notes: &mut *notes,
+        };
+        if let Course::Over(ending) = fit.close(answers, around)? {
+            self.end_fit(ending, notes)?;
+        }
+        Ok(Turn::Ask)
+    }
+
+    /// Keeps what a fit gave, and starts the next where there is one.
+    fn end_fit(&mut self, ending: Ending, notes: &mut Vec<String>) -> Result<(), Failure> {
+        let Some(fit) = self.fit.take() else {
+            return Ok(());
+        };
+        if let Some(selection) = &mut self.choosing {
+            selection.keep(fit.solver().metric().clone());
+            return self.next_fit_of_choice(notes);
+        }
+        let better = match &self.best {
+            Some(best) => fit.objective() < best.fit.objective(),
+            None => true,
+        };
+        if better {
+            self.best = Some(Best { fit, ending });
+        }
+        self.start += 1;
+        if self.start < self.settings.starts {
+            return self.fit_all_patients();
+        }
+        self.step = Step::Finish;
+        Ok(())
+    }
+
+    fn next_fit_of_choice(&mut self, notes: &mut Vec<String>) -> Result<(), Failure> {
+        let Some(wanted) = self.choosing.as_ref().and_then(Selection::wanted) else {
+            return self.judge_or_choose(notes);
+        };
+        let mut settings = self.settings.clone();
+        settings.objective.rank = wanted.rank;
+        settings.objective.lambda_sparsity = match settings.objective.loss {
+            Loss::Mean => wanted.lambda_sparsity,
+            // The sum goes over fewer pairs: those among the patients of all folds but one.
+            Loss::Sum => wanted.lambda_sparsity * wanted.share_of_pairs,
+        };
+        settings.round_limit = SelectionSettings::ROUNDS_MAX;
+        settings.tolerance_relative = SelectionSettings::TOLERANCE.max(settings.tolerance_relative);
+        let start = match wanted.start {
+            Some(start) => start,
+            None => self.common_start(&settings),
+        };
+        self.fit = Some(self.fit(&settings, start, Some(wanted.fold))?);
+        Ok(())
+    }
+
+    /// All fits of the choice are over: the sites judge them, or the choice is made.
+    fn judge_or_choose(&mut self, notes: &mut Vec<String>) -> Result<(), Failure> {
+        let Some(selection) = &self.choosing else {
+            return Ok(());
+        };
+        if selection.is_to_be_judged() {
+            self.step = Step::Validate;
+            return Ok(());
+        }
+        let chosen = selection.choose()?;
+        let Candidate {
+            lambda_sparsity,
+            rank,
+            neighbours,
+        } = chosen.candidate;
+        self.settings.objective.lambda_sparsity = lambda_sparsity;
+        self.settings.objective.rank = rank;
+        self.settings.neighbours = count(neighbours);
+        notes.push(format!(
+            "Chosen by cross-validation: lambda_sparsity {lambda_sparsity:.3e}, rank {rank}, \
+             {neighbours} neighbours."
+        ));
+        if !chosen.left_out.is_empty() {
+            let names: Vec<&str> = chosen
+                .left_out
+                .iter()
+                .map(|site| self.names[*site].as_str())
+                .collect();
+            notes.push(format!(
+                "Without a voice in that choice, for a count was withheld or not given: {}.",
+                names.join(", ")
+            ));
+        }
+        self.selection = chosen.rows;
+        self.choosing = None;
+        self.fit_all_patients()
+    }
+
+    fn close_validation(
+        &mut self,
+        answers: Answers,
+        notes: &mut Vec<String>,
+    ) -> Result<Turn, Failure> {
+        self.rounds += 1;
+        if let Some(selection) = &mut self.choosing {
+            selection.count(answers)?;
+        }
+        self.judge_or_choose(notes)?;
+        Ok(Turn::Ask)
+    }
+
+    fn common_start(&self, settings: &UnpslSettings) -> Array2<f64> {
         let rows = self
             .prepared
             .as_ref()
             .map_or(0, |known| known.standardisation.rows().len());
-        let solver = Solver::start(
-            &self.settings,
-            rows,
-            self.seed,
-            &self.summaries,
-            self.second_moments.as_ref(),
-        )?;
-        self.solver = Some(solver);
+        let (seed, start) = (Seed(self.seed), u64::from(self.start));
+        similarity::unpsl::start(&settings.objective, rows, seed, start)
+    }
+
+    fn fit(
+        &self,
+        settings: &UnpslSettings,
+        start: Array2<f64>,
+        fold: Option<u32>,
+    ) -> Result<Fit, Failure> {
+        let second_moments = self.second_moments.as_ref();
+        Fit::start(settings, start, fold, &self.summaries, second_moments)
+    }
+
+    fn fit_all_patients(&mut self) -> Result<(), Failure> {
+        let start = self.common_start(&self.settings);
+        self.fit = Some(self.fit(&self.settings, start, None)?);
         self.step = Step::Rounds;
-        Ok(Turn::Ask)
+        Ok(())
     }
-
-    fn close_round(
-        &mut self,
-        answers: Answers,
-        members: &[bool],
-        seconds: f64,
-        notes: &mut Vec<String>,
-    ) -> Result<Turn, Failure> {
-        let Some(solver) = &mut self.solver else {
-            return Err(failure(
-                "KDR-PROTOCOL",
-                "a round closed before it began".to_owned(),
-            ));
-        };
-        let penalty = solver.penalty();
-        let mut contributions = Vec::with_capacity(answers.len());
-        for (site, answer) in answers.into_iter().enumerate() {
-            contributions.push(match answer {
-                Some(Answer::Contribution(contribution)) => Some(contribution),
-                Some(other) => return Err(unexpected(&other, "a contribution")),
-                None => None,
-            });
-            // A site that is away leaves the consensus with what it left, and comes back with it.
-            if contributions[site].is_none() && !members[site] {
-                solver.suspend_site(site);
-            }
-        }
-        let judged = |(site, own): (usize, &Option<Contribution>)| match own {
-            Some(own) => Some(own.objective),
-            None => (!solver.takes_part(site)).then_some(0.0),
-        };
-        let terms: Option<f64> = contributions.iter().enumerate().map(judged).sum();
-        let objective = terms.map(|sum| sum + solver.sparsity_term(&solver.consensus().view()));
-        let answered = count(contributions.iter().flatten().count());
-        let shown = solver.absorb(contributions, objective)?;
-        let residuals = shown.residuals;
-        for site in (0..members.len()).filter(|site| members[*site]) {
-            solver.resume_site(site);
-        }
-        if let (Some(row), Some(objective)) = (self.rows.last_mut(), objective) {
-            row.objective = Some(objective);
-        }
-        if shown.safeguarded {
-            notes.push(format!(
-                "The objective rose in round {}; the safeguard acted, and the penalty is {:.3e}.",
-                self.rows.len() + 1,
-                solver.penalty()
-            ));
-        }
-        self.rows.push(RoundRow {
-            round: count(self.rows.len()) + 1,
-            objective: None,
-            primal_residual: residuals.primal,
-            dual_residual: residuals.dual,
-            penalty,
-            seconds,
-            sites_answered: answered,
-        });
-        if residuals.converged() {
-            self.ending = Ending::Converged;
-            self.step = Step::Finish;
-        } else if count(self.rows.len()) >= self.settings.round_limit {
-            self.step = Step::Finish;
-        }
-        Ok(Turn::Ask)
-    }
-
     fn close_finish(&mut self, answers: Answers, notes: &mut Vec<String>) -> Turn {
         let mut sum = 0.0;
         let mut judged = 0;
@@ -425,14 +565,14 @@ impl UnpslWork {
                 self.evaluations[site] = finished.evaluation;
             }
         }
-        if let Some(solver) = &self.solver
-            && judged > 0
-        {
+        let Some(best) = &mut self.best else {
+            return Turn::End(Ending::RoundLimit);
+        };
+        if judged > 0 {
+            let solver = best.fit.solver();
             let objective = sum + solver.sparsity_term(&solver.metric().view());
             self.objective = Some(objective);
-            if let Some(row) = self.rows.last_mut() {
-                row.objective = Some(objective);
-            }
+            best.fit.judge_last(objective);
         }
         if judged < self.summaries.len() {
             notes.push(format!(
@@ -440,25 +580,13 @@ impl UnpslWork {
                 self.summaries.len()
             ));
         }
-        Turn::End(self.ending.clone())
-    }
-
-    /// Inexact early, tighter later: a tenth of the smaller relative residual of the last round.
-    fn local_tolerance(&self) -> f64 {
-        const LOOSEST: f64 = 1e-4;
-        const TIGHTEST: f64 = 1e-9;
-        let Some((row, solver)) = self.rows.last().zip(self.solver.as_ref()) else {
-            return LOOSEST;
-        };
-        let scale = solver
-            .consensus()
-            .iter()
-            .map(|x| x * x)
-            .sum::<f64>()
-            .sqrt()
-            .max(1e-12);
-        let relative = row.primal_residual.min(row.dual_residual / row.penalty) / scale;
-        (0.1 * relative).clamp(TIGHTEST, LOOSEST)
+        if self.settings.starts > 1 {
+            notes.push(format!(
+                "The lowest objective of {} starts was kept.",
+                self.settings.starts
+            ));
+        }
+        Turn::End(best.ending.clone())
     }
 }
 

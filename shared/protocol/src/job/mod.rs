@@ -2,11 +2,12 @@
 
 mod read;
 mod treatment;
+mod unpsl;
 
 pub use treatment::GriddedColumn;
+pub use unpsl::{ConsensusMethod, SelectionSettings, UnpslSettings};
 
 use crate::name::SiteName;
-use similarity::unpsl;
 use std::time::Duration;
 
 /// A job, parsed. Its text travels; its types do not.
@@ -30,6 +31,18 @@ pub struct Job {
     pub method: Method,
     /// Every wait of the run.
     pub deadlines: Deadlines,
+}
+
+impl Job {
+    /// The job on one cohort, whichever sites it names.
+    #[must_use]
+    pub fn alone(self, site: SiteName) -> Self {
+        Self {
+            sites: vec![site],
+            sites_min: 1,
+            ..self
+        }
+    }
 }
 
 /// How patients are compared.
@@ -154,37 +167,6 @@ pub enum Impute {
     Indicator,
     /// A missing value is a problem of the cohort.
     Refuse,
-}
-
-/// Settings of distributed UnPSL.
-#[derive(Debug, Clone, PartialEq)]
-pub struct UnpslSettings {
-    /// The objective (4.19).
-    pub objective: unpsl::Settings,
-    /// Neighbours of the k-NN evaluation.
-    pub neighbours: u32,
-    /// Rounds at most.
-    pub round_limit: u32,
-    /// How the coordinator finds the consensus.
-    pub consensus: ConsensusMethod,
-    /// The penalty rho of the first round, which adapts; chosen from the objective where absent.
-    pub penalty: Option<f64>,
-    /// Over-relaxation of plain ADMM, 1 to 1.9.
-    pub relaxation: f64,
-    /// Absolute tolerance of both residuals, per root of entries.
-    pub tolerance_absolute: f64,
-    /// Tolerance of both residuals relative to the variables' norms.
-    pub tolerance_relative: f64,
-}
-
-/// How the coordinator finds the consensus.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConsensusMethod {
-    /// Consensus ADMM whose consensus step and duals use the sites' curvature: few rounds, and one
-    /// more d x m matrix, the gradient at the consensus, from each site in each.
-    Accelerated,
-    /// (4.22) and (4.23) with over-relaxation and a penalty that adapts.
-    Admm,
 }
 
 /// Every wait of a run.

@@ -1,15 +1,12 @@
 //! From TOML to [`Job`].
 
 use super::{
-    ConsensusMethod, Deadlines, Feature, FeatureKind, Impute, Job, Method, OutcomeKind,
-    OutcomeSpecification, Standardise, Transform, UnpslSettings,
+    Deadlines, Feature, FeatureKind, Impute, Job, Method, OutcomeKind, OutcomeSpecification,
+    Standardise, Transform, UnpslSettings,
 };
 use crate::document::{self, DocumentErrors, Section};
-use crate::limits::{FEATURES_MAX, JOB_LENGTH_MAX, ROUNDS_MAX, SITES_MAX};
+use crate::limits::{FEATURES_MAX, JOB_LENGTH_MAX, SITES_MAX};
 use crate::name::SiteName;
-use similarity::unpsl::{
-    CorrelationScope, Loss, PairWeights, Pairs, Settings, SiteWeights, Threshold,
-};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -329,93 +326,9 @@ fn method(root: &mut Section<'_, '_>) -> Option<Method> {
     }
     match root.choice("method", &[("unpsl", Name::Unpsl)])? {
         Name::Unpsl => root
-            .required_table("unpsl", |section| Some(unpsl(section)))
+            .required_table("unpsl", |section| Some(UnpslSettings::read(section)))
             .map(Method::Unpsl),
     }
-}
-
-fn unpsl(section: &mut Section<'_, '_>) -> UnpslSettings {
-    const POSITIVE: &str = "a number above 0";
-    let methods = [
-        ("accelerated", ConsensusMethod::Accelerated),
-        ("admm", ConsensusMethod::Admm),
-    ];
-    UnpslSettings {
-        objective: objective(section),
-        neighbours: narrow(section.count("neighbours", 5, 1..=1_000)),
-        round_limit: narrow(section.count("round_limit", 100, 1..=u64::from(ROUNDS_MAX))),
-        consensus: section
-            .choice("consensus", &methods)
-            .unwrap_or(ConsensusMethod::Accelerated),
-        penalty: section
-            .has("penalty")
-            .then(|| section.number("penalty", 1.0, POSITIVE, |x| x > 0.0)),
-        relaxation: section.number("relaxation", 1.5, "1 to 1.9", |x| (1.0..=1.9).contains(&x)),
-        tolerance_absolute: section.number("tolerance_absolute", 1e-6, POSITIVE, |x| x > 0.0),
-        tolerance_relative: section.number("tolerance_relative", 1e-5, POSITIVE, |x| x > 0.0),
-    }
-}
-
-fn objective(section: &mut Section<'_, '_>) -> Settings {
-    const NOT_NEGATIVE: &str = "a number of 0 or more";
-    let default = Settings::default();
-    let losses = [("mean", Loss::Mean), ("sum", Loss::Sum)];
-    let scopes = [
-        ("site", CorrelationScope::Site),
-        ("pooled", CorrelationScope::Pooled),
-    ];
-    let pair_weights = [
-        ("equal", PairWeights::Equal),
-        ("balanced", PairWeights::Balanced),
-    ];
-    let site_weights = [
-        ("pairs", SiteWeights::Pairs),
-        ("patients", SiteWeights::Patients),
-        ("equal", SiteWeights::Equal),
-    ];
-    let mut lambda =
-        |key, default| section.number(key, default, NOT_NEGATIVE, |lambda| lambda >= 0.0);
-    let lambda_sparsity = lambda("lambda_sparsity", default.lambda_sparsity);
-    let lambda_correlation = lambda("lambda_correlation", default.lambda_correlation);
-    Settings {
-        rank: narrow(section.count("rank", default.rank as u64, 1..=10_000)),
-        lambda_sparsity,
-        lambda_correlation,
-        threshold: threshold(section),
-        loss: section.choice("loss", &losses).unwrap_or(default.loss),
-        site_weights: section
-            .choice("site_weights", &site_weights)
-            .unwrap_or(default.site_weights),
-        correlation: section
-            .choice("correlation", &scopes)
-            .unwrap_or(default.correlation),
-        pairs: pairs(section),
-        pair_weights: section
-            .choice("pair_weights", &pair_weights)
-            .unwrap_or(default.pair_weights),
-    }
-}
-
-/// `threshold` is a number, or the word "learned", which starts it at the paper's 1.
-fn threshold(section: &mut Section<'_, '_>) -> Threshold {
-    const PAPER: f64 = 1.0;
-    if section.has_word("threshold") {
-        let learned = [("learned", Threshold::Learned(PAPER))];
-        return section
-            .choice("threshold", &learned)
-            .unwrap_or(Threshold::Fixed(PAPER));
-    }
-    Threshold::Fixed(section.number("threshold", PAPER, "a number or \"learned\"", |_| true))
-}
-
-/// `pairs` is the word "all", or a number of partners a patient.
-fn pairs(section: &mut Section<'_, '_>) -> Pairs {
-    if !section.has("pairs") || section.has_word("pairs") {
-        return section
-            .choice("pairs", &[("all", Pairs::All)])
-            .unwrap_or(Pairs::All);
-    }
-    Pairs::PerPatient(narrow(section.count("pairs", 1, 1..=1_000_000)))
 }
 
 fn deadlines(section: &mut Section<'_, '_>) -> Deadlines {
@@ -442,6 +355,6 @@ impl Default for Deadlines {
 }
 
 /// A count whose range was checked to fit.
-fn narrow<T: TryFrom<u64> + Default>(count: u64) -> T {
+pub(super) fn narrow<T: TryFrom<u64> + Default>(count: u64) -> T {
     T::try_from(count).unwrap_or_default()
 }

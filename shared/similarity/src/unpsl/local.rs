@@ -135,6 +135,19 @@ pub fn learn(
     start: Array2<f64>,
     limits: &LocalLimits,
 ) -> Result<LocalRun, LocalError> {
+    learn_observed(site, start, limits, &mut |_| ())
+}
+
+/// [`learn`], with every round shown to `observe` as it closes.
+///
+/// # Errors
+/// [`LocalError`].
+pub fn learn_observed(
+    site: &SiteObjective,
+    start: Array2<f64>,
+    limits: &LocalLimits,
+    observe: &mut dyn FnMut(&LocalRound),
+) -> Result<LocalRun, LocalError> {
     let sites = std::slice::from_ref(site);
     objective(sites, &start)?;
     let mut state = State::new(start);
@@ -151,12 +164,14 @@ pub fn learn(
         };
         let residuals = state.round(site, &solver, penalty, tolerances);
         let value = objective(sites, &state.v)?;
-        rounds.push(LocalRound {
+        let round = LocalRound {
             objective: value,
             primal_residual: residuals.primal,
             dual_residual: residuals.dual,
             penalty,
-        });
+        };
+        observe(&round);
+        rounds.push(round);
         let absolute = (2.0 * state.z.len() as f64).sqrt() * limits.tolerance_absolute;
         if residuals.primal <= absolute + limits.tolerance_relative * residuals.matrices
             && residuals.dual <= absolute + limits.tolerance_relative * residuals.duals

@@ -181,6 +181,15 @@ impl Settings {
         }
     }
 
+    /// Features of a matrix of the travelling shape.
+    #[must_use]
+    pub fn features(&self, matrix: &Array2<f64>) -> usize {
+        match self.threshold {
+            Threshold::Fixed(_) => matrix.nrows(),
+            Threshold::Learned(_) => matrix.nrows().saturating_sub(1),
+        }
+    }
+
     /// A first penalty rho for `sites` sites with `pairs` pairs in all: 0.045 over the sites under the
     /// mean loss, times the pairs under the sum. It fits standardised patients and [`start`], and is
     /// meant to be adapted.

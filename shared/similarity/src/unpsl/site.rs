@@ -130,6 +130,38 @@ impl Totals {
     }
 }
 
+impl Totals {
+    /// The totals under which a `part` of a site's patients weighs as much as the `whole` site does under
+    /// these: each count is scaled by the site's share of it, so that lambda_1 means the same for both.
+    #[must_use]
+    #[allow(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss
+    )]
+    pub fn for_part(&self, whole: &Summary, part: &Summary) -> Self {
+        let scaled = |total: u64, whole: u64, part: u64| {
+            if whole == 0 {
+                return total;
+            }
+            // Not below the part itself, which rounding could do.
+            let scaled = total as f64 * part as f64 / whole as f64;
+            (scaled.round() as u64).max(part)
+        };
+        let pairs = |kind: fn(&PairCounts) -> u64| {
+            scaled(kind(&self.pairs), kind(&whole.pairs), kind(&part.pairs))
+        };
+        Self {
+            patients: scaled(self.patients, whole.patients, part.patients),
+            pairs: PairCounts {
+                similar: pairs(|pairs| pairs.similar),
+                dissimilar: pairs(|pairs| pairs.dissimilar),
+            },
+            sites: self.sites,
+        }
+    }
+}
+
 /// Counts the patients and the pairs that enter the loss; drawn pairs follow from the seed.
 #[must_use]
 pub fn summarise(labels: &Labels, pairs: Pairs, seed: Seed) -> Summary {

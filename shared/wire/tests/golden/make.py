@@ -66,7 +66,11 @@ golden = {
     "correlate": ask(second_parts, correlate=f.Correlate(second_moments=second)),
     "round": ask([chunk(0, [1, 2, 3, 4, 5, 6]), chunk(1, [-1, -2, -3, -4, -5, -6])],
                  round=f.Round(number=1, consensus=shape(3, 2), centre=shape(3, 2), penalty=1.5, tolerance=1e-6)),
-    "finish": ask([chunk(0, [0.1, 0.2])], finish=f.Finish(consensus=shape(1, 2))),
+    "fold": ask([chunk(0, [1]), chunk(1, [-1])], round=f.Round(
+        number=9, consensus=shape(1, 1), centre=shape(1, 1), penalty=1.5, tolerance=1e-3, gradient=True, fold=0)),
+    "validate": ask([chunk(0, [0.5, -0.5]), chunk(1, [0.25, -0.25])],
+                    validate=f.Validate(models=[shape(2, 1), shape(2, 1)], neighbours=[1, 5], number=10)),
+    "finish": ask([chunk(0, [0.1, 0.2])], finish=f.Finish(consensus=shape(1, 2), neighbours=5)),
     "end": site(f.ToSite(end=f.End(run=run, ending="converged"))),
     "hello": [f.ToCoordinatorFrame(message=f.ToCoordinator(hello=f.Hello(version="0.1.0")))],
     "described": reply(described=f.Description(patients=303, classes=[164, 139])),
@@ -80,12 +84,15 @@ golden = {
     "correlated": reply(correlated=f.Correlated()),
     "contribution": reply([chunk(0, [0.25, -0.25])],
                           contribution=f.Contribution(matrix=shape(2, 1), objective=0.75, iterations=12)),
+    "validated": reply(validated=f.Validated(counts=[
+        f.ValidationCounts(counts=f.RightCounts(right=250, wrong=50)), f.ValidationCounts()])),
     "finished": reply(finished=f.Finished(objective=0.5, evaluation=[evaluation, withheld])),
     "progress": [o.Progress(run=run, phase="rounds", round=4, round_limit=100, objective=0.5, primal_residual=0.25,
                             sites_connected=2, sites=3, waiting_for=["west"], deadline_seconds=30, ending=failed)],
     "result": [o.ResultFrame(message=o.RunResult(
         run=run, job="name", seed=1, version="0.1.0", ending=o.Ending(converged=o.Converged()), objective=0.5,
-        seconds=1.5, metric=shape(1, 2), rounds=1, sites=1, features=1, dropped=1, notes=1)),
+        seconds=1.5, metric=shape(1, 2), rounds=1, sites=1, features=1, dropped=1, notes=1,
+        selection=[o.SelectionRow(lambda_sparsity=0.01, rank=4, neighbours=5, right=250, wrong=50, chosen=True)])),
         o.ResultFrame(part=chunk(0, [0.1, 0.2])), o.ResultFrame(part=m.Part(rows=rows))],
 }
 for name, frames in golden.items():

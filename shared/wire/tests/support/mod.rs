@@ -101,6 +101,7 @@ pub(crate) fn gate() -> Gate {
         features: vec!["age".to_owned()],
         second_moments: true,
         round_limit: 1_000_000,
+        folds: 1,
     };
     let cohort = CohortFacts {
         patients: 100,

@@ -4,7 +4,7 @@ use super::norms;
 use ndarray::Array2;
 use ndarray_npy::WriteNpyExt;
 use protocol::job::Job;
-use protocol::progress::{Ending, RunResult, SiteResult};
+use protocol::progress::{Ending, RunResult, SelectionRow, SiteResult};
 use protocol::scores::{self, Scores};
 use serde::Serialize;
 use std::io;
@@ -26,6 +26,8 @@ struct ResultFile<'r> {
     version: &'r str,
     sites: Vec<SiteEntry<'r>>,
     evaluation: Vec<ScoresEntry>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    selection: Vec<SelectionEntry>,
     features: Vec<FeatureEntry<'r>>,
     dropped_features: &'r [String],
     notes: &'r [String],
@@ -75,6 +77,16 @@ struct ScoresEntry {
 }
 
 #[derive(Serialize)]
+struct SelectionEntry {
+    lambda_sparsity: f64,
+    rank: u32,
+    neighbours: u32,
+    right: u64,
+    wrong: u64,
+    chosen: bool,
+}
+
+#[derive(Serialize)]
 struct FeatureEntry<'r> {
     name: &'r str,
     norm: f64,
@@ -106,6 +118,7 @@ pub(super) fn result_json(result: &RunResult) -> io::Result<Vec<u8>> {
             .into_iter()
             .map(scores_entry)
             .collect(),
+        selection: result.selection.iter().map(selection_entry).collect(),
         features: features(result),
         dropped_features: &result.dropped,
         notes: &result.notes,
@@ -135,6 +148,25 @@ fn scores_entry(scores: Scores) -> ScoresEntry {
         recall,
         f1,
         f2,
+    }
+}
+
+fn selection_entry(row: &SelectionRow) -> SelectionEntry {
+    let SelectionRow {
+        lambda_sparsity,
+        rank,
+        neighbours,
+        right,
+        wrong,
+        chosen,
+    } = *row;
+    SelectionEntry {
+        lambda_sparsity,
+        rank,
+        neighbours,
+        right,
+        wrong,
+        chosen,
     }
 }
 

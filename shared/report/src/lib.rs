@@ -1,11 +1,14 @@
-//! What a run leaves: machine-readable files, and one page that a clinician can read.
+//! What people see of a run: a moving line while it goes, then machine-readable files and one page
+//! that a clinician can read.
 
 mod figures;
 mod files;
 mod folder;
 mod page;
+mod watching;
 
 pub use folder::{FolderError, PendingFolder};
+pub use watching::Watching;
 
 use protocol::progress::RunResult;
 use std::io;

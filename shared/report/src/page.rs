@@ -3,7 +3,7 @@
 use super::{figures, norms};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use protocol::job::Job;
-use protocol::progress::{Ending, RunResult};
+use protocol::progress::{Ending, RunResult, SelectionRow};
 use protocol::scores::{self, Scores};
 use std::collections::{HashMap, HashSet};
 
@@ -57,6 +57,7 @@ pub(super) fn html(result: &RunResult) -> Result<String, figures::FigureError> {
                 (sites(result))
                 (missing(result))
                 (evaluation(result))
+                (selection(result))
                 (figure(
                     "Objective by round",
                     figures::objective(&result.rounds)?,
@@ -85,7 +86,7 @@ fn summary(result: &RunResult) -> Markup {
         p {
             span class={ "status " (status) } { (status.replace('_', " ")) }
             " after " (result.rounds.len()) " rounds and " (format!("{:.1}", result.seconds))
-            " seconds; " (patients) " patients at " (result.sites.len()) " sites; "
+            " seconds; " (patients) " patients at " (sites_in_words(result.sites.len())) "; "
             (selected) " of " (result.features.len()) " features selected; objective "
             (number(result.objective)) "."
         }
@@ -180,17 +181,18 @@ fn evaluation(result: &RunResult) -> Markup {
     };
     html! {
         @if result.sites.iter().any(|site| !site.evaluation.is_empty()) {
-            h2 { "Nearest neighbours" }
+            h2 { "Evaluation" }
             p.note {
                 "Each patient is compared with the other patients of the same site (leave one out) "
                 "and given the class of most of the "
                 (pooled.first().map_or(0, |scores| scores.neighbours))
-                " nearest. The metric was learned from these patients, so new patients will be "
+                " nearest. The last rule asks of every two patients of a site whether the metric says that "
+                "they are alike (s >= b), and counts pairs. The metric was learned from these patients, so new patients will be "
                 "classed somewhat worse. A site whose release rules withhold a count is left out."
             }
             table {
                 tr {
-                    th { "site" } th { "rule" } th { "patients" } th { "accuracy" } th { "recall" }
+                    th { "site" } th { "rule" } th { "counted" } th { "accuracy" } th { "recall" }
                     th { "F1" } th { "F2" }
                 }
                 @for site in &result.sites {
@@ -206,9 +208,62 @@ fn evaluation(result: &RunResult) -> Markup {
                         }
                     }
                 }
-                @for scores in &pooled { (row(&format!("{} sites together", scores.sites), scores)) }
+                @if result.sites.len() > 1 {
+                    @for scores in &pooled {
+                        (row(&format!("{} together", sites_in_words(scores.sites as usize)), scores))
+                    }
+                }
             }
         }
+    }
+}
+
+/// The best candidate of every lambda_1 and rank, over the numbers of neighbours.
+fn selection(result: &RunResult) -> Markup {
+    let mut best: Vec<&SelectionRow> = Vec::new();
+    for row in &result.selection {
+        let same = |known: &&mut &SelectionRow| {
+            known.rank == row.rank && known.lambda_sparsity == row.lambda_sparsity
+        };
+        match best.iter_mut().find(same) {
+            Some(known) if row.chosen || (!known.chosen && row.right > known.right) => *known = row,
+            Some(_) => {}
+            None => best.push(row),
+        }
+    }
+    html! {
+        @if !best.is_empty() {
+            h2 { "Chosen by cross-validation" }
+            p.note {
+                "Held-out patients of every site, classified by their nearest among the other folds' "
+                "patients; for each strength of sparsity and rank the best number of neighbours. No "
+                "patient helped to learn the metric that classed them here; that the best share was "
+                "chosen makes it a little too good."
+            }
+            table {
+                tr { th { "lambda_1" } th { "rank" } th { "neighbours" } th { "accuracy" } th { "" } }
+                @for row in best {
+                    tr {
+                        td { (format!("{:.3e}", row.lambda_sparsity)) } td { (row.rank) }
+                        td { (row.neighbours) }
+                        td { (format!("{:.3}", share(row.right, row.wrong))) }
+                        td { @if row.chosen { "chosen" } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
+fn share(right: u64, wrong: u64) -> f64 {
+    right as f64 / (right + wrong).max(1) as f64
+}
+
+fn sites_in_words(sites: usize) -> String {
+    match sites {
+        1 => "1 site".to_owned(),
+        sites => format!("{sites} sites"),
     }
 }
 
