@@ -3,7 +3,9 @@
 //! Along D = M_j - M the gradient A_p of phi_p moves by about v_p h S D S (see `curvature`), so an
 //! observation (W_j, G_j) of site p is d x m equations
 //!
-//!     G_j / (2 v_p) = (A_p / v_p) W_j + T (M_j - M) T W_j,    T = sqrt(h) S.
+//! ```text
+//! G_j / (2 v_p) = (A_p / v_p) W_j + T (M_j - M) T W_j,    T = sqrt(h) S.
+//! ```
 //!
 //! T = L L' is fitted to those of all sites at once by least squares; A_p follows from T in closed form
 //! (variable projection, Golub and Pereyra 1973). T starts small: a direction that no observation has
