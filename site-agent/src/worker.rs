@@ -94,11 +94,8 @@ impl Worker {
         let Some(current) = self.current.as_mut().filter(|current| current.run == *run) else {
             return Ok(None);
         };
-        match &request {
-            Request::Round(round) => self.ledger.round(run, round.number)?,
-            // Trees are the one round of their run.
-            Request::Grow(_) => self.ledger.round(run, 1)?,
-            _ => {}
+        if let Some(number) = request.round() {
+            self.ledger.round(run, number)?;
         }
         let admitted = match request {
             Request::Describe => current.admit(&self.config, &mut self.ledger)?,

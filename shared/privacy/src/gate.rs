@@ -32,6 +32,9 @@ pub enum Content<'message> {
     LocalUpdate,
     /// Tables of patients by right and predicted class; a rule sets to none what it withholds.
     Tables(Vec<&'message mut Option<Vec<Vec<u64>>>>),
+    /// Tables of held-out patients by right and wrong, which count as a round: without a limit a model
+    /// made for the purpose could be asked about again and again.
+    Validation(Vec<&'message mut Option<Vec<Vec<u64>>>>),
     /// A regression with so many free parameters.
     Regression {
         /// Its free parameters.
@@ -144,6 +147,10 @@ impl Gate {
             Content::SecondMoments => self.second_moments()?,
             Content::LocalUpdate => self.round()?,
             Content::Tables(tables) => self.withhold_tables(tables),
+            Content::Validation(tables) => {
+                self.round()?;
+                self.withhold_tables(tables);
+            }
             Content::Regression { parameters } => self.regression(parameters)?,
             Content::Trees(nodes) => {
                 self.trees()?;

@@ -11,7 +11,8 @@ use similarity::prox::row_norms;
 use similarity::seed::Seed;
 use similarity::unpsl::selection::{
     Candidate, CandidateCounts, Candidates, Classified, Folds, Search, SelectionError, best,
-    cross_validate, feature_strengths, fit_path, held_out_counts, lambda_max, lambda_path,
+    cross_validate, cross_validate_rules, feature_strengths, fit_path, held_out_counts, lambda_max,
+    lambda_path,
 };
 use similarity::unpsl::{Labels, PooledLimits, Settings, SiteObjective, Totals, summarise};
 
@@ -103,6 +104,19 @@ proptest! {
         prop_assert!(tied.iter().all(|one| one.candidate.neighbours <= chosen.neighbours));
         counts.rotate_left(turn);
         prop_assert_eq!(best(&counts), Some(chosen));
+    }
+}
+
+#[test]
+fn rows_of_one_group_are_held_out_together() {
+    let groups = Folds::stratified(&array![0, 1, 0, 1, 0, 1], 3, Seed(4)).unwrap();
+    let group_of = [0, 0, 1, 2, 2, 3, 4, 5, 5, 5];
+    let rows = groups.of_members(&group_of);
+    assert_eq!(rows.count(), 3);
+    for fold in 0..3 {
+        let held_out = groups.split(fold).held_out;
+        let wanted = (0..10).filter(|row| held_out.contains(&group_of[*row]));
+        assert_eq!(rows.split(fold).held_out, wanted.collect::<Vec<_>>());
     }
 }
 
@@ -267,6 +281,9 @@ fn cross_validation_adds_the_folds_up_and_is_the_same_on_any_number_of_threads()
     };
     let counts = run(1);
     assert_eq!(counts, run(2));
+    let rules = [NeighbourRule::InnerProduct, NeighbourRule::Distance];
+    let both = cross_validate_rules(&all, &folds, &candidates, &search(), &rules).unwrap();
+    assert!(both[1] == counts && both[0] != counts);
     let tried: Vec<Candidate> = counts.iter().map(|one| one.candidate).collect();
     assert_eq!(tried, candidates.all().collect::<Vec<_>>());
     // by hand: rank 3 is the second half of the candidates

@@ -123,10 +123,16 @@ impl Selection {
         (done, self.settings.rank.len() * folds * lambdas)
     }
 
+    /// Whether a metric is left for the sites to judge.
+    pub(super) fn is_to_be_judged(&self) -> bool {
+        self.counted.len() < self.whole.len()
+    }
+
     /// What the sites are to judge next; none once all metrics are judged.
-    pub(super) fn validation(&self) -> Option<Request> {
+    pub(super) fn validation(&self, number: u32) -> Option<Request> {
         let metric = self.whole.get(self.counted.len())?;
         Some(Request::Validate {
+            number,
             models: self.models[metric.rank][metric.lambda].clone(),
             neighbours: self.settings.neighbours.clone(),
         })

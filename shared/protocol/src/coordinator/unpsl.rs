@@ -131,7 +131,10 @@ impl UnpslWork {
                 .fit
                 .as_ref()
                 .map(|fit| Request::Round(fit.round(site, self.rounds + 1))),
-            Step::Validate => self.choosing.as_ref().and_then(Selection::validation),
+            Step::Validate => self
+                .choosing
+                .as_ref()
+                .and_then(|selection| selection.validation(self.rounds + 1)),
             Step::Finish => self.metric().map(|metric| Request::Finish {
                 consensus: metric.clone(),
                 neighbours: self.settings.neighbours,
@@ -481,7 +484,7 @@ impl UnpslWork {
         let Some(selection) = &self.choosing else {
             return Ok(());
         };
-        if selection.validation().is_some() {
+        if selection.is_to_be_judged() {
             self.step = Step::Validate;
             return Ok(());
         }
@@ -519,6 +522,7 @@ impl UnpslWork {
         answers: Answers,
         notes: &mut Vec<String>,
     ) -> Result<Turn, Failure> {
+        self.rounds += 1;
         if let Some(selection) = &mut self.choosing {
             selection.count(answers)?;
         }

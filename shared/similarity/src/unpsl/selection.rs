@@ -182,6 +182,19 @@ impl Folds {
         Ok(Self { fold_of, count })
     }
 
+    /// Folds of rows from these folds of groups: every row goes where its group is, so that rows of one
+    /// group are never on both sides. `group_of` holds a group, an index into these folds, for each row.
+    ///
+    /// # Panics
+    /// Where a group is none of these folds'.
+    #[must_use]
+    pub fn of_members(&self, group_of: &[usize]) -> Self {
+        Self {
+            fold_of: group_of.iter().map(|group| self.fold_of[*group]).collect(),
+            count: self.count,
+        }
+    }
+
     /// Number of folds.
     #[must_use]
     pub fn count(&self) -> usize {
@@ -337,25 +350,45 @@ pub fn cross_validate(
     candidates: &Candidates,
     search: &Search,
 ) -> Result<Vec<CandidateCounts>, SelectionError> {
+    let mut counts = cross_validate_rules(patients, folds, candidates, search, &[search.rule])?;
+    Ok(counts.pop().unwrap_or_default())
+}
+
+/// [`cross_validate`] under several rules of nearness, in their order: the metrics are the same, so they
+/// are fitted once. The rule of `search` is not read.
+///
+/// # Errors
+/// [`SelectionError`].
+pub fn cross_validate_rules(
+    patients: &Classified,
+    folds: &Folds,
+    candidates: &Candidates,
+    search: &Search,
+    rules: &[NeighbourRule],
+) -> Result<Vec<Vec<CandidateCounts>>, SelectionError> {
     let (found, wanted) = (patients.classes.len(), patients.patients.nrows());
     if found != wanted || folds.fold_of.len() != wanted {
         let found = found.min(folds.fold_of.len());
         return Err(SelectionError::Classes { found, wanted });
     }
-    let each: Result<Vec<Vec<RightCounts>>, SelectionError> = (0..folds.count())
+    let each: Result<Vec<Vec<Vec<RightCounts>>>, SelectionError> = (0..folds.count())
         .into_par_iter()
-        .map(|fold| count_fold(patients, &folds.split(fold), candidates, search))
+        .map(|fold| count_fold(patients, &folds.split(fold), candidates, search, rules))
         .collect();
-    let mut sums = vec![RightCounts::default(); candidates.all().count()];
-    for counts in each? {
-        for (sum, more) in sums.iter_mut().zip(&counts) {
-            sum.merge(more);
+    let mut sums = vec![vec![RightCounts::default(); candidates.all().count()]; rules.len()];
+    for fold in each? {
+        for (sums, counts) in sums.iter_mut().zip(&fold) {
+            let places = sums.iter_mut().zip(counts);
+            places.for_each(|(sum, more)| sum.merge(more));
         }
     }
-    let joined = candidates.all().zip(sums);
-    Ok(joined
-        .map(|(candidate, counts)| CandidateCounts { candidate, counts })
-        .collect())
+    let joined = |counts: Vec<RightCounts>| {
+        let pairs = candidates.all().zip(counts);
+        pairs
+            .map(|(candidate, counts)| CandidateCounts { candidate, counts })
+            .collect()
+    };
+    Ok(sums.into_iter().map(joined).collect())
 }
 
 fn count_fold(
@@ -363,7 +396,8 @@ fn count_fold(
     split: &Split,
     candidates: &Candidates,
     search: &Search,
-) -> Result<Vec<RightCounts>, SelectionError> {
+    rules: &[NeighbourRule],
+) -> Result<Vec<Vec<RightCounts>>, SelectionError> {
     let part = |rows: &[usize]| {
         (
             patients.patients.select(Axis(0), rows),
@@ -380,19 +414,17 @@ fn count_fold(
         patients: held_out.view(),
         classes: &truth,
     };
-    let mut counts = Vec::new();
     let labels = Labels::Classes(classes.clone());
     let (lambdas, ranks) = (candidates.lambda_sparsity(), candidates.rank());
+    let mut counts = vec![Vec::new(); rules.len()];
     for metric in fit_paths(&training.patients, &labels, lambdas, ranks, search)? {
         let metric = metric.slice(s![..training.patients.ncols(), ..]);
         let wanted = candidates.neighbours();
-        counts.extend(held_out_counts(
-            &metric,
-            &training,
-            &held_out,
-            search.rule,
-            wanted,
-        )?);
+        for (counts, rule) in counts.iter_mut().zip(rules) {
+            counts.extend(held_out_counts(
+                &metric, &training, &held_out, *rule, wanted,
+            )?);
+        }
     }
     Ok(counts)
 }

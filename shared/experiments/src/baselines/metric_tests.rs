@@ -1,0 +1,105 @@
+//! Baselines against metric-learn and their formulas in NumPy: `tests/reference/baselines/metrics.py`.
+
+use ndarray::{Array1, Array2};
+use serde_json::Value;
+use similarity::seed::Seed;
+use similarity::unpsl::Labels;
+
+use super::itml::{Pair, project};
+use super::*;
+
+fn reference() -> Value {
+    let text = include_str!("../../../../tests/reference/baselines/metrics.json");
+    serde_json::from_str(text).unwrap()
+}
+
+fn numbers(value: &Value) -> Vec<f64> {
+    let list = value.as_array().unwrap().iter();
+    list.map(|number| number.as_f64().unwrap()).collect()
+}
+
+fn matrix(value: &Value) -> Array2<f64> {
+    let rows: Vec<Vec<f64>> = value.as_array().unwrap().iter().map(numbers).collect();
+    Array2::from_shape_vec((rows.len(), rows[0].len()), rows.concat()).unwrap()
+}
+
+fn labels(reference: &Value) -> Labels {
+    let codes = numbers(&reference["codes"]).into_iter();
+    Labels::Classes(codes.map(|code| code as u32).collect::<Array1<u32>>())
+}
+
+/// The largest difference of two matrices, relative to the largest entry.
+fn apart(found: &Array2<f64>, wanted: &Array2<f64>) -> f64 {
+    let largest = |m: &Array2<f64>| m.iter().fold(0.0, |top: f64, v| top.max(v.abs()));
+    largest(&(found - wanted)) / largest(wanted)
+}
+
+#[test]
+fn gmml_is_the_geodesic_of_its_formula() {
+    let reference = reference();
+    let patients = matrix(&reference["patients"]);
+    for case in reference["gmml"].as_array().unwrap() {
+        let settings = GmmlSettings {
+            step: case["step"].as_f64().unwrap(),
+            ridge: reference["ridge"].as_f64().unwrap(),
+        };
+        let w = gmml(&patients.view(), &labels(&reference), settings).unwrap();
+        let off = apart(&w.dot(&w.t()), &matrix(&case["metric"]));
+        assert!(off < 1e-10, "{off:e}");
+    }
+}
+
+#[test]
+fn itml_is_that_of_metric_learn() {
+    let reference = reference();
+    let patients = matrix(&reference["patients"]);
+    let signs = numbers(&reference["pair_labels"]);
+    let rows = reference["pairs"].as_array().unwrap().iter().map(numbers);
+    let pairs: Vec<Pair> = rows
+        .zip(signs)
+        .map(|(rows, sign)| Pair {
+            rows: [rows[0] as usize, rows[1] as usize],
+            sign,
+        })
+        .collect();
+    let bounds = numbers(&reference["bounds"]);
+    for case in reference["itml"].as_array().unwrap() {
+        let settings = ItmlSettings {
+            slack: case["gamma"].as_f64().unwrap(),
+            bounds: PairBounds {
+                similar: bounds[0],
+                dissimilar: bounds[1],
+            },
+        };
+        let found = project(&patients.view(), &pairs, settings);
+        let wanted = matrix(&case["metric"]);
+        assert!(apart(&found, &Array2::eye(4)) > 0.05, "it has moved");
+        let off = apart(&found, &wanted);
+        assert!(off < 1e-10, "{off:e}");
+    }
+    // drawn pairs: the same from one seed
+    let settings = ItmlSettings {
+        slack: 1.0,
+        bounds: distance_percentiles(&patients.view()),
+    };
+    let drawn = |seed| itml(&patients.view(), &labels(&reference), settings, Seed(seed)).unwrap();
+    assert_eq!(drawn(1), drawn(1));
+    assert_ne!(drawn(1), drawn(2));
+}
+
+#[test]
+fn the_lmnn_loss_and_its_gradient_are_those_of_the_formula_and_it_falls() {
+    let reference = reference();
+    let (patients, labels) = (matrix(&reference["patients"]), labels(&reference));
+    let view = patients.view();
+    let loss = LmnnLoss::new(&view, &labels);
+    let case = &reference["lmnn"];
+    let (value, gradient) = loss.value_and_gradient(&matrix(&case["w"]));
+    let wanted = case["loss"].as_f64().unwrap();
+    assert!((value / wanted - 1.0).abs() < 1e-12);
+    let off = apart(&gradient, &matrix(&case["gradient"]));
+    assert!(off < 1e-6, "{off:e}");
+    let learned = loss.value_and_gradient(&lmnn(&view, &labels)).0;
+    let euclidean = loss.value_and_gradient(&Array2::eye(4)).0;
+    assert!(learned < 0.95 * euclidean, "{learned} from {euclidean}");
+}

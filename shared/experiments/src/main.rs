@@ -1,0 +1,199 @@
+//! `kindred-experiments`: the paper's tables and figures, one command each.
+
+use std::error::Error;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use kindred_experiments::{
+    DataSet, ExperimentError, Figure, Sheet, Table1Settings, Table2Settings, figure_2, figure_3,
+    table_1, table_2, write_files,
+};
+use similarity::seed::Seed;
+
+/// The experiments of the UnPSL paper (Huai et al. 2018), in one process on public data.
+#[derive(Parser)]
+#[command(version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Classification of Parkinson's, colon and leukaemia by nearest neighbours, UnPSL and baselines.
+    #[command(name = "table-1")]
+    Table1 {
+        #[command(flatten)]
+        data: Data,
+        /// Write table-1.md and table-1.csv here, too.
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+        /// One data set alone.
+        #[arg(long)]
+        only: Option<Only>,
+        /// Random splits of Parkinson's, of each kind.
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+        repeats: u64,
+        /// Leave out the first so many colon samples only.
+        #[arg(long, value_name = "SAMPLES", value_parser = positive)]
+        left_out: Option<usize>,
+        #[command(flatten)]
+        random: Random,
+    },
+    /// Pairs of synthetic patients, similar or not, by UnPSL and baselines.
+    #[command(name = "table-2")]
+    Table2 {
+        /// Write table-2.md and table-2.csv here, too.
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+        /// One d alone: 20, 40 or 60 in the paper.
+        #[arg(long, value_name = "D", value_parser = positive)]
+        only: Option<usize>,
+        /// Data sets of each d.
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+        repeats: u64,
+        #[command(flatten)]
+        random: Random,
+    },
+    /// Primal residual of Algorithm 1 on Parkinson's: figure-2.svg and figure-2.csv.
+    #[command(name = "figure-2")]
+    Figure2(FigureArguments),
+    /// Distance of federated runs to the pooled one: figure-3.svg and figure-3.csv.
+    #[command(name = "figure-3")]
+    Figure3(FigureArguments),
+}
+
+#[derive(Args)]
+struct FigureArguments {
+    #[command(flatten)]
+    data: Data,
+    /// Write the figure and its numbers here.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    #[command(flatten)]
+    random: Random,
+}
+
+#[derive(Args)]
+struct Data {
+    /// Folder with parkinsons.csv, colon.csv, leukemia_train.csv.gz and leukemia_test.csv.gz.
+    #[arg(long = "data", value_name = "DIR")]
+    folder: PathBuf,
+}
+
+#[derive(Args)]
+struct Random {
+    /// Of splits, folds, starts and drawn pairs.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Only {
+    Parkinsons,
+    Colon,
+    Leukaemia,
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "wanted a whole number from 1".to_owned())
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            let mut cause = error.source();
+            while let Some(source) = cause {
+                eprintln!("  because: {source}");
+                cause = source.source();
+            }
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), ExperimentError> {
+    match command {
+        Command::Table1 {
+            data,
+            out,
+            only,
+            repeats,
+            left_out,
+            random,
+        } => {
+            let usual = Table1Settings::default();
+            let settings = Table1Settings {
+                data_sets: only.map_or(usual.data_sets, |only| vec![only.into()]),
+                repeats,
+                left_out: left_out.unwrap_or(usual.left_out),
+                seed: Seed(random.seed),
+            };
+            show(
+                &table_1(&data.folder, &settings)?,
+                "table-1",
+                out.as_deref(),
+            )
+        }
+        Command::Table2 {
+            out,
+            only,
+            repeats,
+            random,
+        } => {
+            let usual = Table2Settings::default();
+            let settings = Table2Settings {
+                base_features: only.map_or(usual.base_features, |only| vec![only]),
+                repeats,
+                seed: Seed(random.seed),
+            };
+            show(&table_2(&settings)?, "table-2", out.as_deref())
+        }
+        Command::Figure2(given) => {
+            let figure = figure_2(&given.data.folder, Seed(given.random.seed))?;
+            write_figure(&figure, "figure-2", &given.out)
+        }
+        Command::Figure3(given) => {
+            let figure = figure_3(&given.data.folder, Seed(given.random.seed))?;
+            write_figure(&figure, "figure-3", &given.out)
+        }
+    }
+}
+
+impl From<Only> for DataSet {
+    fn from(only: Only) -> Self {
+        match only {
+            Only::Parkinsons => Self::Parkinsons,
+            Only::Colon => Self::Colon,
+            Only::Leukaemia => Self::Leukaemia,
+        }
+    }
+}
+
+fn write_figure(figure: &Figure, name: &str, folder: &Path) -> Result<(), ExperimentError> {
+    let csv = Sheet::csv(std::slice::from_ref(&figure.numbers));
+    let (drawing, table) = (format!("{name}.svg"), format!("{name}.csv"));
+    write_files(folder, &[(&drawing, &figure.svg), (&table, &csv)])?;
+    eprintln!("wrote {}", folder.join(drawing).display());
+    Ok(())
+}
+
+/// Markdown on standard output, and both files where a folder is named.
+fn show(sheets: &[Sheet], name: &str, out: Option<&Path>) -> Result<(), ExperimentError> {
+    let texts: Vec<String> = sheets.iter().map(Sheet::markdown).collect();
+    let markdown = texts.join("\n");
+    if let Some(folder) = out {
+        let csv = Sheet::csv(sheets);
+        let (page, table) = (format!("{name}.md"), format!("{name}.csv"));
+        write_files(folder, &[(&page, &markdown), (&table, &csv)])?;
+    }
+    let path = PathBuf::from("standard output");
+    std::io::stdout()
+        .write_all(markdown.as_bytes())
+        .map_err(|source| ExperimentError::Write { path, source })
+}
