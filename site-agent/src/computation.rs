@@ -26,7 +26,7 @@ use std::sync::Arc;
 const ITERATIONS_MAX: usize = 200;
 
 /// Rounds of Algorithm 1 for every round that the job allows: these cross no network.
-const ROUNDS_A_ROUND: usize = 10;
+pub const ROUNDS_A_ROUND: u32 = 10;
 
 /// One job on one cohort.
 pub struct Computation {
@@ -121,7 +121,9 @@ impl Computation {
             } => self.prepare(&moments, &quartiles, totals),
             Request::Correlate { second_moments } => self.correlate(&second_moments),
             Request::Round(round) => self.round(&round),
-            Request::Validate { models, neighbours } => self.validate(&models, &neighbours),
+            Request::Validate {
+                models, neighbours, ..
+            } => self.validate(&models, &neighbours),
             Request::Finish {
                 consensus,
                 neighbours,
@@ -152,7 +154,7 @@ impl Computation {
         let limits = LocalLimits {
             tolerance_absolute: settings.tolerance_absolute,
             tolerance_relative: settings.tolerance_relative,
-            rounds: ROUNDS_A_ROUND * settings.round_limit as usize,
+            rounds: (ROUNDS_A_ROUND * settings.round_limit) as usize,
             ..LocalLimits::new(penalty)
         };
         let mut best: Option<BestStart> = None;
@@ -268,8 +270,10 @@ impl Computation {
         let Some(prepared) = &self.prepared else {
             return Err(Stop::early());
         };
-        if models.len() != folds.count() {
-            return Err(Stop::early());
+        let rows = self.unpsl().objective.matrix_rows(prepared.matrix.ncols());
+        if models.len() != folds.count() || models.iter().any(|model| model.nrows() != rows) {
+            let text = format!("wanted {} models of {rows} rows to validate", folds.count());
+            return Err(Stop::failed("KDR-PROTOCOL", text));
         }
         let classes = self.classes_of()?;
         let wanted: Vec<usize> = neighbours.iter().map(|count| *count as usize).collect();
@@ -361,7 +365,12 @@ impl Computation {
         let Some(fold) = part.fold else {
             return prepared.objective(&settings, self.seed);
         };
-        let rows = self.folds()?.split(fold as usize).training;
+        let folds = self.folds()?;
+        if fold as usize >= folds.count() {
+            let text = format!("found fold {fold}, wanted one of {}", folds.count());
+            return Err(Stop::failed("KDR-PROTOCOL", text));
+        }
+        let rows = folds.split(fold as usize).training;
         let labels = Labels::Classes(self.classes_of()?.select(Axis(0), &rows));
         let summary = |labels: &Labels| summarise(labels, settings.pairs, self.seed);
         let totals = prepared

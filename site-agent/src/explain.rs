@@ -243,6 +243,8 @@ fn prepared(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
 
 fn contribution(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
     let (rows, rank) = (sizes.rows, sizes.rank);
+    let selection = settings.selection.as_ref();
+    let validations = selection.map_or(0, SelectionSettings::metrics);
     let (matrices, purpose) = match settings.consensus {
         ConsensusMethod::Accelerated => (
             2,
@@ -260,7 +262,7 @@ fn contribution(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
         shape: format!("{matrices} of {rows} x {rank}, and 2 numbers"),
         bytes_formula: format!("{NUMBER_BYTES} x ({matrices} x {rows} x {rank} + 2)"),
         bytes: NUMBER_BYTES * (matrices * rows * rank + 2),
-        times: settings.rounds(),
+        times: settings.rounds() - validations,
         rule: "rounds_per_cohort_max, patients_min",
         withheld: "no: it holds no count".to_owned(),
     }
@@ -275,7 +277,7 @@ fn validation(rules: &Rules, selection: &SelectionSettings) -> MessageKind {
         bytes_formula: format!("2 x {NUMBER_BYTES} x {tables}"),
         bytes: 2 * NUMBER_BYTES * tables,
         times: selection.metrics(),
-        rule: "cell_min",
+        rule: "cell_min, rounds_per_cohort_max",
         withheld: match rules.cell_min {
             1 => "no: cell_min is 1".to_owned(),
             minimum => format!(

@@ -4,7 +4,7 @@
 //! same here as in a federation. What it would learn in rounds, UnPSL learns here by Algorithm 1.
 
 use crate::cli::Local;
-use crate::computation::{BestStart, Computation, Stop};
+use crate::computation::{BestStart, Computation, ROUNDS_A_ROUND, Stop};
 use crate::config::{ConfigError, SiteConfig, SourceConfig};
 use crate::driver::{VERSION, now};
 use crate::source::{self, CohortProblems};
@@ -13,7 +13,7 @@ use protocol::document::DocumentErrors;
 use protocol::job::Job;
 use protocol::message::{Answer, Failure, Request, Round, ToSite};
 use protocol::name::{NameError, RunId, SiteName};
-use protocol::progress::{Ending, RoundRow, RunResult};
+use protocol::progress::{Ending, Progress, RoundRow, RunResult};
 use report::{FolderError, PendingFolder, ReportError, Watching};
 use similarity::seed::Seed;
 use similarity::unpsl::LocalStatus;
@@ -169,7 +169,7 @@ impl Conversation {
             self.run = run;
             for action in actions {
                 match action {
-                    Action::Report(progress) => self.watching.show(&progress),
+                    Action::Report(progress) => self.watching.show(&alone(progress)),
                     Action::Send {
                         message:
                             ToSite::Ask {
@@ -201,11 +201,12 @@ impl Conversation {
         let before = result.seconds;
         let began = Instant::now();
         let (computation, watching) = (&mut self.computation, &mut self.watching);
-        let mut progress = self.run.progress(now());
+        let mut progress = alone(self.run.progress(now()));
         let mut closed: Vec<(u32, f64)> = Vec::new();
         let Some(settings) = self.run.unpsl_settings() else {
             return result;
         };
+        progress.round_limit = ROUNDS_A_ROUND * settings.round_limit;
         let learned = computation.learn(settings, &mut |start, round| {
             progress.round += 1;
             progress.objective = Some(round.objective);
@@ -256,6 +257,14 @@ impl Conversation {
             .notes
             .push("Learned by Algorithm 1 on one cohort, without a federation.".to_owned());
         result
+    }
+}
+
+/// Nobody is waited for.
+fn alone(progress: Progress) -> Progress {
+    Progress {
+        waiting_for: Vec::new(),
+        ..progress
     }
 }
 

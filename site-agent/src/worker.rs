@@ -93,8 +93,8 @@ impl Worker {
         let Some(current) = self.current.as_mut().filter(|current| current.run == *run) else {
             return Ok(None);
         };
-        if let Request::Round(round) = &request {
-            self.ledger.round(run, round.number)?;
+        if let Some(number) = request.round() {
+            self.ledger.round(run, number)?;
         }
         let admitted = match request {
             Request::Describe => current.admit(&self.config, &mut self.ledger)?,

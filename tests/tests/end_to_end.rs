@@ -371,3 +371,62 @@ fn four_real_hospitals_are_refused_under_the_default_policy() {
     assert_eq!(home.left(), [] as [&str; 0]);
     assert_eq!(home.left_in_temp(), [] as [&str; 0]);
 }
+
+/// The choice can be followed from the counts alone: the highest accuracy; of equals the larger lambda_1,
+/// then the smaller rank, then the more neighbours.
+#[test]
+fn a_federation_chooses_by_counts_that_cover_every_patient_and_sends_what_the_policy_explains() {
+    let home = Home::new();
+    home.synthesise("north=130,south=90,east=70,west=60");
+    let keys = [
+        "lambda_sparsity = [0.004, 0.02, 0.08]",
+        "rank = [2, 5]",
+        "neighbours = [1, 5, 9]",
+        "folds = 3",
+        "starts = 2",
+    ];
+    home.write("job.toml", &demo_job(&keys, ""));
+    home.write(
+        "policy.toml",
+        "operators = [\"*\"]\nmethods = [\"*\"]\noutcomes = [\"*\"]\nfeatures = [\"*\"]\ncell_min = 1\n",
+    );
+    let arguments = ["job.toml", "--data", "data", "--policy", "policy.toml"];
+    simulate(&home, &arguments).must_succeed();
+    let result = result(&home.join("out"));
+    assert_eq!(result["status"], "converged");
+    let rows = result["selection"].as_array().unwrap();
+    assert_eq!(rows.len(), 3 * 2 * 3);
+    let number = |row: &Value, key: &str| row[key].as_f64().unwrap();
+    for row in rows {
+        assert_eq!(number(row, "right") + number(row, "wrong"), 350.0, "{row}");
+    }
+    let best = rows
+        .iter()
+        .max_by(|one, other| {
+            let by = |key: &str| number(one, key).total_cmp(&number(other, key));
+            by("right")
+                .then(by("lambda_sparsity"))
+                .then(by("rank").reverse())
+                .then(by("neighbours"))
+        })
+        .unwrap();
+    let chosen: Vec<&Value> = rows.iter().filter(|row| row["chosen"] == true).collect();
+    assert_eq!(chosen, [best]);
+    let metric = npy(&home.join("out").join("metric.npy"));
+    assert_eq!(metric.ncols() as f64, number(best, "rank"));
+    let distance = &result["evaluation"][0];
+    assert_eq!(distance["neighbours"], best["neighbours"]);
+
+    // 2 ranks x 3 folds x 3 lambdas are fitted, and 2 x 3 metrics judged, once each.
+    let journal = home
+        .join("out")
+        .join("sites")
+        .join("north")
+        .join("journal.jsonl");
+    let journal = fs::read_to_string(journal).unwrap();
+    let sent = |kind: &str| journal.lines().filter(|line| line.contains(kind)).count();
+    assert_eq!(sent("\"validation\""), 2 * 3);
+    let rounds = sent("\"contribution\"");
+    assert!(rounds <= 2 * 3 * 3 * 12 + 2 * 100, "{rounds}");
+    assert!(rounds > result["rounds"].as_u64().unwrap() as usize);
+}

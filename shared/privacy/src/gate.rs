@@ -31,6 +31,9 @@ pub enum Content<'message> {
     LocalUpdate,
     /// Tables of patients by right and predicted class; a rule sets to none what it withholds.
     Tables(Vec<&'message mut Option<Vec<Vec<u64>>>>),
+    /// Tables of held-out patients by right and wrong, which count as a round: without a limit a model
+    /// made for the purpose could be asked about again and again.
+    Validation(Vec<&'message mut Option<Vec<Vec<u64>>>>),
     /// A regression with so many free parameters.
     Regression {
         /// Its free parameters.
@@ -127,18 +130,10 @@ impl Gate {
             }
             Content::SecondMoments => self.second_moments()?,
             Content::LocalUpdate => self.round()?,
-            Content::Tables(tables) => {
-                let minimum = self.policy.rules().cell_min;
-                for table in tables {
-                    if table
-                        .iter()
-                        .flatten()
-                        .flatten()
-                        .any(|cell| cells::is_small(*cell, minimum))
-                    {
-                        *table = None;
-                    }
-                }
+            Content::Tables(tables) => self.withhold_tables(tables),
+            Content::Validation(tables) => {
+                self.round()?;
+                self.withhold_tables(tables);
             }
             Content::Regression { parameters } => self.regression(parameters)?,
             Content::Tree {
@@ -161,6 +156,16 @@ impl Gate {
         }
         let text = "the message tells of another cohort than the one that was admitted";
         Err(Refusal::new("patients_min", text.to_owned()))
+    }
+
+    fn withhold_tables(&self, tables: Vec<&mut Option<Vec<Vec<u64>>>>) {
+        let minimum = self.policy.rules().cell_min;
+        for table in tables {
+            let mut cells = table.iter().flatten().flatten();
+            if cells.any(|cell| cells::is_small(*cell, minimum)) {
+                *table = None;
+            }
+        }
     }
 
     fn withhold(&self, column: Column<'_>) -> Result<(), Refusal> {

@@ -3,10 +3,32 @@
 
 #![allow(clippy::unwrap_used)]
 
-use privacy::{Allowed, CohortFacts, JobFacts, Policy, Rules};
+use privacy::{Allowed, CohortFacts, Content, Disclosure, Gate, JobFacts, Policy, Refusal, Rules};
+
+/// The counts of one candidate.
+struct Counts(Vec<Option<Vec<Vec<u64>>>>);
+
+impl Disclosure for Counts {
+    fn kind(&self) -> &'static str {
+        "validation"
+    }
+
+    fn shape(&self) -> String {
+        String::new()
+    }
+
+    fn content(&mut self) -> Content<'_> {
+        Content::Validation(self.0.iter_mut().collect())
+    }
+}
 
 /// The rules that refuse so many patients of two classes under so many folds; empty where none does.
 fn refused_by(classes: [u64; 2], folds: u64) -> String {
+    let refusal = gate(classes, folds, 100).err();
+    refusal.map(|refusal| refusal.rule).unwrap_or_default()
+}
+
+fn gate(classes: [u64; 2], folds: u64, round_limit: u64) -> Result<Gate, Refusal> {
     let rules = Rules {
         operators: Allowed::Everything,
         methods: Allowed::Everything,
@@ -20,7 +42,7 @@ fn refused_by(classes: [u64; 2], folds: u64) -> String {
         outcomes: Vec::new(),
         features: Vec::new(),
         second_moments: false,
-        round_limit: 100,
+        round_limit,
         folds,
     };
     let cohort = CohortFacts {
@@ -32,8 +54,7 @@ fn refused_by(classes: [u64; 2], folds: u64) -> String {
         difference: None,
     };
     let admission = Policy::new(rules).unwrap().admit(&job).unwrap();
-    let refusal = admission.cohort(&cohort).err();
-    refusal.map(|refusal| refusal.rule).unwrap_or_default()
+    admission.cohort(&cohort)
 }
 
 /// Under the defaults, all 10: a fold, a cohort and a class.
@@ -51,4 +72,16 @@ fn a_fold_and_the_cohort_without_it_pass_the_minima_or_the_job_is_refused() {
         refused_by([12, 12], 5),
         "cohort_difference_min, class_patients_min"
     );
+}
+
+#[test]
+fn counts_of_held_out_patients_use_up_a_round_and_small_ones_are_withheld() {
+    let mut gate = gate([25, 25], 5, 2).unwrap();
+    let counts = || Counts(vec![Some(vec![vec![41, 9]]), Some(vec![vec![40, 10]])]);
+    for _ in 0..2 {
+        let released = gate.release(counts()).unwrap().into_value();
+        assert_eq!(released.0, [None, Some(vec![vec![40, 10]])]);
+    }
+    let refusal = gate.release(counts()).err().unwrap();
+    assert_eq!(refusal.rule, "rounds_per_cohort_max");
 }

@@ -90,6 +90,8 @@ pub enum Request {
     Round(Round),
     /// Classify the patients of each fold by their nearest among the other folds' patients.
     Validate {
+        /// Number of the round, from 1: it counts as one.
+        number: u32,
         /// W of one candidate, d x m, one a fold that was left out when it was fitted.
         models: Vec<Array2<f64>>,
         /// Numbers of neighbours.
@@ -102,6 +104,18 @@ pub enum Request {
         /// Neighbours of the k-NN evaluation.
         neighbours: u32,
     },
+}
+
+impl Request {
+    /// The number of the round that the request counts as; none for what every run asks once.
+    #[must_use]
+    pub fn round(&self) -> Option<u32> {
+        match self {
+            Self::Round(round) => Some(round.number),
+            Self::Validate { number, .. } => Some(*number),
+            _ => None,
+        }
+    }
 }
 
 /// One local update (4.21): argmin f_p(V) + penalty/2 ||V - centre||^2, started at `consensus`.
@@ -303,7 +317,7 @@ impl Disclosure for Answer {
                 None => Content::Notice,
             },
             Self::Contribution(_) => Content::LocalUpdate,
-            Self::Validated(tables) => Content::Tables(tables.iter_mut().collect()),
+            Self::Validated(tables) => Content::Validation(tables.iter_mut().collect()),
             Self::Finished(finished) => {
                 let tables = finished.evaluation.iter_mut();
                 Content::Tables(tables.map(|counts| &mut counts.confusion).collect())

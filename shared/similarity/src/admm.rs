@@ -8,8 +8,10 @@
 
 mod accelerated;
 mod curvature;
+mod model;
 mod penalty;
 mod secant;
+mod spread;
 
 use ndarray::{Array2, ArrayView2, s};
 
@@ -17,6 +19,7 @@ use crate::linear_algebra::{inner_product, norm};
 use crate::prox::{row_norm_sum, row_norms, shrink_rows};
 pub use accelerated::{
     AcceleratedConsensus, AcceleratedError, AcceleratedRound, AcceleratedSettings, Contribution,
+    SecondMoments,
 };
 pub use penalty::PenaltySettings;
 pub(crate) use penalty::{PenaltyRule, RelativeResiduals};

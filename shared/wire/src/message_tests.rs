@@ -159,6 +159,7 @@ fn to_site_samples() -> Vec<(&'static str, ToSite)> {
         (
             "validate",
             ask(Request::Validate {
+                number: 10,
                 models: vec![array![[0.5], [-0.5]], array![[0.25], [-0.25]]],
                 neighbours: vec![1, 5],
             }),
@@ -493,7 +494,11 @@ fn requests() -> impl Strategy<Value = Request> {
             proptest::collection::vec(matrix(), 0..4),
             proptest::collection::vec(any::<u32>(), 0..4)
         )
-            .prop_map(|(models, neighbours)| Request::Validate { models, neighbours }),
+            .prop_map(|(models, neighbours)| Request::Validate {
+                number: 1,
+                models,
+                neighbours
+            }),
         (matrix(), any::<u32>()).prop_map(|(consensus, neighbours)| Request::Finish {
             consensus,
             neighbours

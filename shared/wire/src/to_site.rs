@@ -153,8 +153,13 @@ fn request_to_proto(request: Request) -> (Asked, OutgoingParts) {
             let parts = OutgoingParts::matrices(vec![round.consensus, round.centre]);
             (Asked::Round(asked), parts)
         }
-        Request::Validate { models, neighbours } => {
+        Request::Validate {
+            number,
+            models,
+            neighbours,
+        } => {
             let validate = pb::Validate {
+                number,
                 models: models.iter().map(shape).collect(),
                 neighbours,
             };
@@ -211,6 +216,7 @@ fn request(asked: Asked, mut parts: IncomingParts) -> Result<Request, WireError>
             )?;
             let models = validate.models.iter().map(|_| parts.take_matrix());
             Request::Validate {
+                number: validate.number,
                 models: models.collect::<Result<_, _>>()?,
                 neighbours: validate.neighbours,
             }

@@ -164,7 +164,7 @@ impl Fit {
 
     /// Inexact early, tighter later: a tenth of the smaller relative residual of the last round.
     fn local_tolerance(&self) -> f64 {
-        const LOOSEST: f64 = 1e-3;
+        const LOOSEST: f64 = 1e-4;
         const TIGHTEST: f64 = 1e-9;
         let Some(row) = self.rows.last() else {
             return LOOSEST;

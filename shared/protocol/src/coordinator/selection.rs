@@ -47,6 +47,8 @@ pub(super) struct Wanted {
     pub(super) rank: usize,
     pub(super) lambda_sparsity: f64,
     pub(super) fold: u32,
+    /// About how many of all pairs are among the patients of the other folds.
+    pub(super) share_of_pairs: f64,
     /// The solution before it on the path.
     pub(super) start: Option<Array2<f64>>,
 }
@@ -83,6 +85,7 @@ impl Selection {
             rank,
             lambda_sparsity: self.lambdas[self.next.lambda],
             fold: super::count(self.next.fold),
+            share_of_pairs: (1.0 - 1.0 / f64::from(self.settings.folds)).powi(2),
             start: before.and_then(|before| path[before].last().cloned()),
         })
     }
@@ -120,10 +123,16 @@ impl Selection {
         (done, self.settings.rank.len() * folds * lambdas)
     }
 
+    /// Whether a metric is left for the sites to judge.
+    pub(super) fn is_to_be_judged(&self) -> bool {
+        self.counted.len() < self.whole.len()
+    }
+
     /// What the sites are to judge next; none once all metrics are judged.
-    pub(super) fn validation(&self) -> Option<Request> {
+    pub(super) fn validation(&self, number: u32) -> Option<Request> {
         let metric = self.whole.get(self.counted.len())?;
         Some(Request::Validate {
+            number,
             models: self.models[metric.rank][metric.lambda].clone(),
             neighbours: self.settings.neighbours.clone(),
         })

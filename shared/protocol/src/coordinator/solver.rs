@@ -202,13 +202,15 @@ fn with_gradient(contribution: Contribution) -> Result<admm::Contribution, Failu
     }
 }
 
-/// The pooled correlations, where the job has them released anyway; else the identity, which costs a
-/// few rounds and nothing of the sites' privacy.
-fn correlations(features: usize, second_moments: Option<&SecondMoments>) -> Array2<f64> {
+/// The pooled correlations, where the job has them released anyway; else the consensus estimates them
+/// from the gradients of the rounds, which costs a few rounds and asks nothing more of the sites.
+fn correlations(features: usize, second_moments: Option<&SecondMoments>) -> admm::SecondMoments {
     match second_moments {
         #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
-        Some(pooled) => &pooled.products / pooled.patients.max(1) as f64,
-        None => Array2::eye(features),
+        Some(pooled) => {
+            admm::SecondMoments::Released(&pooled.products / pooled.patients.max(1) as f64)
+        }
+        None => admm::SecondMoments::Estimated { features },
     }
 }
 

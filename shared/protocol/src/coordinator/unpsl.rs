@@ -13,8 +13,8 @@ use ndarray::Array2;
 use similarity::moments::ColumnMoments;
 use similarity::seed::Seed;
 use similarity::standardise::{self, Standardisation};
-use similarity::unpsl::CorrelationScope;
 use similarity::unpsl::selection::Candidate;
+use similarity::unpsl::{CorrelationScope, Loss};
 
 /// The exchange that asks for moments.
 const MOMENTS: u32 = 2;
@@ -131,7 +131,10 @@ impl UnpslWork {
                 .fit
                 .as_ref()
                 .map(|fit| Request::Round(fit.round(site, self.rounds + 1))),
-            Step::Validate => self.choosing.as_ref().and_then(Selection::validation),
+            Step::Validate => self
+                .choosing
+                .as_ref()
+                .and_then(|selection| selection.validation(self.rounds + 1)),
             Step::Finish => self.metric().map(|metric| Request::Finish {
                 consensus: metric.clone(),
                 neighbours: self.settings.neighbours,
@@ -461,7 +464,11 @@ impl UnpslWork {
         };
         let mut settings = self.settings.clone();
         settings.objective.rank = wanted.rank;
-        settings.objective.lambda_sparsity = wanted.lambda_sparsity;
+        settings.objective.lambda_sparsity = match settings.objective.loss {
+            Loss::Mean => wanted.lambda_sparsity,
+            // The sum goes over fewer pairs: those among the patients of all folds but one.
+            Loss::Sum => wanted.lambda_sparsity * wanted.share_of_pairs,
+        };
         settings.round_limit = SelectionSettings::ROUNDS_MAX;
         settings.tolerance_relative = SelectionSettings::TOLERANCE.max(settings.tolerance_relative);
         let start = match wanted.start {
@@ -477,7 +484,7 @@ impl UnpslWork {
         let Some(selection) = &self.choosing else {
             return Ok(());
         };
-        if selection.validation().is_some() {
+        if selection.is_to_be_judged() {
             self.step = Step::Validate;
             return Ok(());
         }
@@ -515,6 +522,7 @@ impl UnpslWork {
         answers: Answers,
         notes: &mut Vec<String>,
     ) -> Result<Turn, Failure> {
+        self.rounds += 1;
         if let Some(selection) = &mut self.choosing {
             selection.count(answers)?;
         }

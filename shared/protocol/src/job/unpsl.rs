@@ -88,12 +88,12 @@ impl SelectionSettings {
         selection::lambda_path(LAMBDA_LARGEST * scale)
     }
 
-    /// Rounds of all fits at most.
+    /// Rounds of all fits at most, and one for each metric that is judged.
     #[must_use]
     pub fn rounds(&self) -> u64 {
         let lambdas = self.lambda_sparsity(Loss::Mean, 0).len() as u64;
         let fits = self.rank.len() as u64 * u64::from(self.folds) * lambdas;
-        fits * u64::from(Self::ROUNDS_MAX)
+        fits * u64::from(Self::ROUNDS_MAX) + self.metrics()
     }
 
     /// Combinations of lambda_1 and rank.

@@ -14,12 +14,11 @@
 //! Safeguard: only a consensus whose objective fell becomes the best. Where it rose, tau and the penalty
 //! go up and the next consensus starts from the best again, so a run cannot wander.
 
-use std::collections::VecDeque;
-
 use ndarray::{Array2, ArrayView2, s};
 
-use super::curvature::{Anchor, Curvature, Observation, logistic_curvature};
-use super::secant::{Secant, SecantHessian};
+use super::curvature::{Anchor, Observation};
+use super::model::{Model, ModelledSite};
+use super::spread::Spread;
 use super::{ConsensusError, Residuals, check_matrix};
 use crate::linear_algebra::{LinearAlgebraError, inner_product, norm};
 use crate::prox::{row_norm_sum, shrink_rows};
@@ -36,11 +35,11 @@ const DAMPING_FACTOR: f64 = 4.0;
 const PREDICTED: [f64; 2] = [0.5, 0.1];
 /// How much a rise raises the penalty, at most how far, and how a fall lowers it again.
 const PENALTY_RAISE: [f64; 3] = [2.0, 64.0, 0.7];
-/// Steps of the power iteration for the largest curvature.
-const POWER_STEPS: usize = 15;
-/// Limits of the proximal gradient search in the consensus step.
-const CONSENSUS_STEPS_MAX: usize = 400;
-const CONSENSUS_TOLERANCE: f64 = 1e-9;
+/// The penalty as a share of the largest curvature of all sites together over their number: small
+/// enough that W_p moves along flat directions too, and shows how flat they are.
+const PENALTY_SHARE: f64 = 0.2;
+/// Features up to which S is estimated: a round costs the coordinator d^3 some hundred times.
+const ESTIMATED_FEATURES_MAX: usize = 200;
 
 /// What the coordinator is asked to do, and what it knows of the features.
 #[derive(Debug, Clone)]
@@ -49,9 +48,9 @@ pub struct AcceleratedSettings {
     pub lambda_sparsity: f64,
     /// rho of the first round; above 0. Later ones follow the curvature.
     pub penalty_start: f64,
-    /// S = X'X / n of the standardised features of all sites, d x d: their pooled correlations. The
-    /// first d rows of W are features; rows after them (a learned threshold) are not shrunk.
-    pub second_moments: Array2<f64>,
+    /// S = X'X / n of the standardised features of all sites: their pooled correlations. The first d
+    /// rows of W are features; rows after them (a learned threshold) are not shrunk.
+    pub second_moments: SecondMoments,
     /// How much each site's pairs weigh in the objective: the share v_p under mean loss, the sum of its
     /// pair weights under summed loss; above 0.
     pub pair_weights: Vec<f64>,
@@ -59,6 +58,18 @@ pub struct AcceleratedSettings {
     pub tolerance_absolute: f64,
     /// Tolerance relative to the matrices' norms.
     pub tolerance_relative: f64,
+}
+
+/// How the coordinator knows S.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SecondMoments {
+    /// Released by the sites, d x d.
+    Released(Array2<f64>),
+    /// Estimated from the gradients of the rounds, up to 200 features; beyond, the identity stands in.
+    Estimated {
+        /// d.
+        features: usize,
+    },
 }
 
 /// What a site contributes to a round.
@@ -101,7 +112,7 @@ struct Site {
     weight: f64,
     /// W - U_p.
     centre: Array2<f64>,
-    observations: VecDeque<Observation>,
+    observations: Vec<Observation>,
     /// The gradient of f_p at the best consensus.
     gradient_at_best: Array2<f64>,
 }
@@ -130,6 +141,36 @@ pub struct AcceleratedConsensus {
     damping: f64,
     /// How far the model says that the objective falls to the coming consensus.
     predicted: f64,
+    /// S, released or estimated.
+    second_moments: Array2<f64>,
+    /// How S is estimated, where it is.
+    spread: Option<Spread>,
+}
+
+impl SecondMoments {
+    /// d.
+    fn features(&self) -> usize {
+        match self {
+            Self::Released(matrix) => matrix.nrows(),
+            Self::Estimated { features } => *features,
+        }
+    }
+
+    fn at_the_start(&self) -> Array2<f64> {
+        match self {
+            Self::Released(matrix) => matrix.clone(),
+            Self::Estimated { features } => Array2::eye(*features),
+        }
+    }
+
+    fn spread(&self) -> Option<Spread> {
+        match self {
+            Self::Estimated { features } if *features <= ESTIMATED_FEATURES_MAX => {
+                Some(Spread::new(*features))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl AcceleratedConsensus {
@@ -146,7 +187,7 @@ impl AcceleratedConsensus {
             Some(Site {
                 weight,
                 centre: start.clone(),
-                observations: VecDeque::new(),
+                observations: Vec::new(),
                 gradient_at_best: Array2::zeros(start.raw_dim()),
             })
         };
@@ -159,6 +200,8 @@ impl AcceleratedConsensus {
             raise: 1.0,
             damping: DAMPING_START,
             predicted: 0.0,
+            spread: settings.second_moments.spread(),
+            second_moments: settings.second_moments.at_the_start(),
             settings,
         })
     }
@@ -198,7 +241,7 @@ impl AcceleratedConsensus {
     /// lambda_1 ||W||_{2,1} at `matrix`: the coordinator's own term of the objective (4.19).
     #[must_use]
     pub fn sparsity_term(&self, matrix: &ArrayView2<f64>) -> f64 {
-        let features = matrix.slice(s![..self.settings.second_moments.nrows(), ..]);
+        let features = matrix.slice(s![..self.settings.second_moments.features(), ..]);
         self.settings.lambda_sparsity * row_norm_sum(&features)
     }
 
@@ -276,11 +319,10 @@ impl AcceleratedConsensus {
                 gradient: contribution.gradient_at_consensus.clone(),
             };
             let point = contribution.matrix.clone();
-            site.observations.push_back(consensus);
-            site.observations.push_back(Observation { point, gradient });
-            while site.observations.len() > OBSERVATIONS_MAX {
-                site.observations.pop_front();
-            }
+            site.observations.push(consensus);
+            site.observations.push(Observation { point, gradient });
+            let outdated = site.observations.len().saturating_sub(OBSERVATIONS_MAX);
+            site.observations.drain(..outdated);
         }
     }
 
@@ -319,97 +361,41 @@ impl AcceleratedConsensus {
     /// Finds the coming consensus, the penalty and the centres from the model around `best`.
     fn step(&mut self, best: &Best) -> Result<(), LinearAlgebraError> {
         let sites: Vec<&Site> = self.sites.iter().flatten().collect();
-        let anchor = Anchor::new(&self.settings.second_moments, &best.matrix);
-        let secants: Vec<Vec<Secant>> = sites.iter().map(|site| secants(site, best)).collect();
-        let weighted: Vec<_> = sites
-            .iter()
-            .zip(&secants)
-            .map(|(site, secants)| (site.weight, secants.as_slice()))
-            .collect();
-        let logistic = logistic_curvature(&anchor, &weighted);
-        let mut bases = Vec::new();
-        let mut hessians = Vec::new();
-        for (site, secants) in sites.iter().zip(&secants) {
-            let mut seen = site.observations.clone();
-            let base = Curvature::new(&anchor, seen.make_contiguous(), site.weight, logistic)?;
-            let apply = |matrix: &Array2<f64>| base.apply(&anchor, matrix);
-            hessians.push(SecantHessian::new(secants, apply, best.matrix.len())?);
-            bases.push(base);
-        }
-        let Some(base) = Curvature::sum(&bases) else {
+        if sites.is_empty() {
             return Ok(());
-        };
-        let total_weight: f64 = sites.iter().map(|site| site.weight).sum();
-        let damping = self.damping * total_weight;
-        let curve = |matrix: &Array2<f64>| {
-            let mut curved = base.apply(&anchor, matrix);
-            hessians
+        }
+        if let Some(spread) = &mut self.spread {
+            let told: Vec<_> = sites
                 .iter()
-                .for_each(|hessian| hessian.correct(matrix, &mut curved));
-            curved
-        };
-        let mut gradient = Array2::zeros(best.matrix.raw_dim());
-        sites
+                .map(|site| (site.weight, site.observations.as_slice()))
+                .collect();
+            spread.fit(&best.matrix, &told)?;
+            self.second_moments = spread.second_moments();
+        }
+        let known: Vec<ModelledSite<'_>> = sites
             .iter()
-            .for_each(|site| gradient += &site.gradient_at_best);
-        let damped = |matrix: &Array2<f64>| curve(matrix) + matrix * damping;
-        let next = self.minimise_model(&best.matrix, &gradient, damped);
-        let moved = &next - &best.matrix;
-        let fall = -inner_product(&gradient.view(), &moved.view())
-            - 0.5 * inner_product(&moved.view(), &curve(&moved).view())
-            + self.sparsity_term(&best.matrix.view())
-            - self.sparsity_term(&next.view());
-        let largest = largest_curvature(best.matrix.raw_dim(), |m| base.apply(&anchor, m));
-        let penalty = self.raise * largest / sites.len() as f64;
-        let centres: Vec<Array2<f64>> = sites
-            .iter()
-            .zip(bases.iter().zip(&hessians))
-            .map(|(site, (base, hessian))| {
-                let mut dual = base.apply(&anchor, &moved);
-                hessian.correct(&moved, &mut dual);
-                &next + (dual + &site.gradient_at_best) / penalty
+            .map(|site| ModelledSite {
+                weight: site.weight,
+                gradient: &site.gradient_at_best,
+                observations: &site.observations,
             })
+            .collect();
+        let anchor = Anchor::new(&self.second_moments, &best.matrix);
+        let logistic = self.spread.as_ref().map(Spread::logistic);
+        let model = Model::new(anchor, &best.matrix, &known, logistic)?;
+        let next = model.minimise(self.damping, self.settings.lambda_sparsity);
+        let moved = &next - &best.matrix;
+        self.predicted = model.fall(&moved) + self.sparsity_term(&best.matrix.view())
+            - self.sparsity_term(&next.view());
+        self.penalty = PENALTY_SHARE * self.raise * model.largest_base_curvature();
+        let centres: Vec<Array2<f64>> = (0..known.len())
+            .map(|site| &next + model.gradient(site, &moved) / self.penalty)
             .collect();
         for (site, centre) in self.sites.iter_mut().flatten().zip(centres) {
             site.centre = centre;
         }
-        self.predicted = fall;
-        self.penalty = penalty;
         self.consensus = next;
         Ok(())
-    }
-
-    /// argmin of <gradient, W - best> + 1/2 <W - best, curve(W - best)> + lambda_1 ||W||_{2,1} by
-    /// accelerated proximal gradients (Beck and Teboulle 2009), restarted where they turn back
-    /// (O'Donoghue and Candes 2015).
-    fn minimise_model(
-        &self,
-        best: &Array2<f64>,
-        gradient: &Array2<f64>,
-        curve: impl Fn(&Array2<f64>) -> Array2<f64>,
-    ) -> Array2<f64> {
-        let features = self.settings.second_moments.nrows();
-        let step = (1.1 * largest_curvature(best.raw_dim(), &curve)).recip();
-        let (mut current, mut ahead, mut momentum) = (best.clone(), best.clone(), 1.0_f64);
-        for _ in 0..CONSENSUS_STEPS_MAX {
-            let slope = curve(&(&ahead - best)) + gradient;
-            let mut next = &ahead - &(slope * step);
-            let threshold = step * self.settings.lambda_sparsity;
-            shrink_rows(&mut next.slice_mut(s![..features, ..]), threshold);
-            let moved = &next - &current;
-            if inner_product(&(&ahead - &next).view(), &moved.view()) > 0.0 {
-                momentum = 1.0;
-            }
-            let larger = 0.5 * (1.0 + (1.0 + 4.0 * momentum * momentum).sqrt());
-            ahead = &next + &(&moved * ((momentum - 1.0) / larger));
-            let settled = norm(&moved.view()) <= CONSENSUS_TOLERANCE * norm(&next.view());
-            current = next;
-            momentum = larger;
-            if settled && momentum > 3.0 {
-                break;
-            }
-        }
-        current
     }
 
     /// Residuals at the consensus that was answered, before it moves.
@@ -429,7 +415,7 @@ impl AcceleratedConsensus {
         }
         let whole = count * self.penalty;
         let mut moved = &self.consensus - &(gradient / whole);
-        let features = self.settings.second_moments.nrows();
+        let features = self.settings.second_moments.features();
         let threshold = self.settings.lambda_sparsity / whole;
         shrink_rows(&mut moved.slice_mut(s![..features, ..]), threshold);
         moved -= &self.consensus;
@@ -477,37 +463,6 @@ impl AcceleratedConsensus {
     }
 }
 
-/// Secants of a site from the best consensus, the farthest first.
-fn secants(site: &Site, best: &Best) -> Vec<Secant> {
-    let mut found: Vec<(f64, Secant)> = site
-        .observations
-        .iter()
-        .map(|seen| {
-            let step = &seen.point - &best.matrix;
-            let change = &seen.gradient - &site.gradient_at_best;
-            (norm(&step.view()), Secant { step, change })
-        })
-        .filter(|(length, _)| *length > 1e-11)
-        .collect();
-    found.sort_by(|a, b| b.0.total_cmp(&a.0));
-    found.into_iter().map(|(_, secant)| secant).collect()
-}
-
-/// The largest eigenvalue of a positive definite map, from below, by power iteration.
-fn largest_curvature(shape: ndarray::Ix2, curve: impl Fn(&Array2<f64>) -> Array2<f64>) -> f64 {
-    // fractional parts of multiples of the golden ratio: spread evenly, and the same in every run
-    let mut vector = Array2::from_shape_fn(shape, |(i, j)| {
-        ((i * shape[1] + j + 1) as f64 * 0.618_033_988_749_895).fract() - 0.5
-    });
-    let mut largest = 0.0;
-    for _ in 0..POWER_STEPS {
-        vector /= norm(&vector.view());
-        vector = curve(&vector);
-        largest = norm(&vector.view());
-    }
-    largest
-}
-
 fn check(settings: &AcceleratedSettings, start: &Array2<f64>) -> Result<(), ConsensusError> {
     let positive = |value: f64| value.is_finite() && value > 0.0;
     let refuse = |setting, found, wanted| {
@@ -539,17 +494,19 @@ fn check(settings: &AcceleratedSettings, start: &Array2<f64>) -> Result<(), Cons
             return refuse(setting, found, "at least 0");
         }
     }
-    let (wanted, columns) = settings.second_moments.dim();
+    let wanted = settings.second_moments.features();
+    let columns = match &settings.second_moments {
+        SecondMoments::Released(matrix) => matrix.ncols(),
+        SecondMoments::Estimated { .. } => wanted,
+    };
     if start.nrows() < wanted || columns != wanted {
         let found = start.nrows().min(columns);
         return Err(ConsensusError::FeatureRows { found, wanted });
     }
-    match settings
-        .second_moments
-        .iter()
-        .find(|value| !value.is_finite())
+    if let SecondMoments::Released(matrix) = &settings.second_moments
+        && let Some(found) = matrix.iter().find(|value| !value.is_finite())
     {
-        Some(found) => refuse("second_moments", *found, "finite"),
-        None => Ok(()),
+        return refuse("second_moments", *found, "finite");
     }
+    Ok(())
 }

@@ -10,7 +10,9 @@
 use ndarray::{Array2, s};
 
 use super::secant::{Secant, feature_rows};
-use crate::linear_algebra::{LinearAlgebraError, inner_product, norm, symmetric_eigen};
+use crate::linear_algebra::{
+    LinearAlgebraError, SymmetricEigen, inner_product, norm, symmetric_eigen,
+};
 
 /// Bounds of h: sigma (1 - sigma) is at most a quarter.
 const LOGISTIC_CURVATURES: [f64; 2] = [0.02, 0.25];
@@ -22,11 +24,13 @@ const CURVATURE_MIN: f64 = 0.01;
 const SECANTS_FITTED: usize = 4;
 /// Standard deviation that an entry of A / v is given before any gradient is seen.
 const GRADIENT_PRIOR: f64 = 0.05;
+/// Inverse variance of an entry of the symmetric A / v; the factor 2 is of its two places.
+const GRADIENT_TRUST: f64 = 0.5 / (GRADIENT_PRIOR * GRADIENT_PRIOR);
 /// Standard deviation of an entry of the equations for A, at the anchor itself.
 const EQUATION_ERROR_MIN: f64 = 1e-3;
 /// Further standard deviation per unit of h ||M_j - M|| ||W_j|| / d: the second moments only stand in
 /// for the true curvature.
-const EQUATION_ERROR_GROWTH: f64 = 3.0;
+const EQUATION_ERROR_GROWTH: f64 = 1.0;
 
 /// A point and the gradient of one site's smooth part there, as released.
 #[derive(Debug, Clone)]
@@ -61,48 +65,143 @@ impl<'a> Anchor<'a> {
         }
     }
 
+    /// d.
+    pub(super) fn features(&self) -> usize {
+        self.metric.nrows()
+    }
+
     /// 2 (S V W'S W + S W V'S W): the gradient of Tr(D S D S) / 2 in V, with D = W V' + V W'.
     fn gauss_newton(&self, matrix: &Array2<f64>) -> Array2<f64> {
         let features = feature_rows(matrix, self.metric.nrows());
         let across = self.second_moments.dot(&features).dot(&self.projected);
         2.0 * (across + self.spread.dot(&features.t().dot(&self.spread)))
     }
+}
 
-    /// A of one site from its observations by least squares; symmetric, d x d.
-    fn metric_gradient(
-        &self,
+/// One observation as equations for A and T.
+struct Equation {
+    /// W_j.
+    point: Array2<f64>,
+    /// G_j / 2 v.
+    right: Array2<f64>,
+    /// Inverse variance of an entry.
+    trust: f64,
+}
+
+/// What T makes of one equation.
+struct Bend {
+    /// G_j / 2 v - T D T W_j.
+    left: Array2<f64>,
+    /// T W_j.
+    spread_point: Array2<f64>,
+    /// D T W_j.
+    moved: Array2<f64>,
+}
+
+/// What one site's observations say about its A, given how A moves.
+pub(super) struct Equations {
+    equations: Vec<Equation>,
+    /// The eigenbasis of the normal matrix N.
+    eigen: SymmetricEigen,
+}
+
+impl Equations {
+    /// Equations of one site with pair weight `weight` around `metric`, trusted less the farther away.
+    pub(super) fn new(
+        metric: &Array2<f64>,
         observations: &[Observation],
         weight: f64,
         logistic: f64,
-    ) -> Result<Array2<f64>, LinearAlgebraError> {
-        let features = self.metric.nrows();
-        let at_anchor = self.metric.dot(&self.metric.t());
-        let mut normal = Array2::eye(features) * (0.5 / (GRADIENT_PRIOR * GRADIENT_PRIOR));
-        let mut right = Array2::zeros((features, features));
+    ) -> Result<Self, LinearAlgebraError> {
+        let features = metric.nrows();
+        let at_anchor = metric.dot(&metric.t());
+        let mut normal = Array2::eye(features) * GRADIENT_TRUST;
+        let mut equations = Vec::new();
         for Observation { point, gradient } in observations {
-            let point = feature_rows(point, features);
+            let point = feature_rows(point, features).to_owned();
             let away = point.dot(&point.t()) - &at_anchor;
-            let bent = self
-                .second_moments
-                .dot(&away.dot(&self.second_moments.dot(&point)));
-            let equation = &feature_rows(gradient, features) * (0.5 / weight) - bent * logistic;
-            let error = EQUATION_ERROR_GROWTH * logistic * norm(&away.view()) * norm(&point)
+            let error = EQUATION_ERROR_GROWTH * logistic * norm(&away.view()) * norm(&point.view())
                 / features as f64;
             let trust = (EQUATION_ERROR_MIN * EQUATION_ERROR_MIN + error * error).recip();
             normal.scaled_add(trust, &point.dot(&point.t()));
-            right.scaled_add(trust, &equation.dot(&point.t()));
+            let right = &feature_rows(gradient, features) * (0.5 / weight);
+            equations.push(Equation {
+                point,
+                right,
+                trust,
+            });
         }
-        // A N + N A = R + R', the normal equations of a symmetric A, in the eigenbasis of N
         let eigen = symmetric_eigen(&normal)?;
-        let mut solved = eigen
-            .vectors
-            .t()
-            .dot(&(&right + &right.t()))
-            .dot(&eigen.vectors);
-        for ((i, j), value) in solved.indexed_iter_mut() {
-            *value *= weight / (eigen.values[i] + eigen.values[j]);
+        Ok(Self { equations, eigen })
+    }
+
+    /// A / v at `metric` by least squares under T = `spread`; symmetric, d x d.
+    fn metric_gradient(&self, metric: &Array2<f64>, spread: &Array2<f64>) -> Array2<f64> {
+        let spread_metric = spread.dot(metric);
+        let bends = self.bends(metric, spread, &spread_metric);
+        self.solve(&self.right(&bends))
+    }
+
+    /// Half the weighted squares that T = `spread` leaves once A is the best for it, at `metric`; adds
+    /// the gradient in T, up to its antisymmetric part, to `slope`.
+    pub(super) fn misfit(
+        &self,
+        metric: &Array2<f64>,
+        spread: &Array2<f64>,
+        slope: &mut Array2<f64>,
+    ) -> f64 {
+        let spread_metric = spread.dot(metric);
+        let bends = self.bends(metric, spread, &spread_metric);
+        let solved = self.solve(&self.right(&bends));
+        let mut value = 0.5 * GRADIENT_TRUST * inner_product(&solved.view(), &solved.view());
+        for (Equation { point, trust, .. }, bend) in self.equations.iter().zip(&bends) {
+            let left = &bend.left - &solved.dot(point);
+            value += 0.5 * trust * inner_product(&left.view(), &left.view());
+            // the change of T D T W_j with T is dT D T W_j + T D dT W_j
+            let across = point.dot(&bend.spread_point.t().dot(&left))
+                - metric.dot(&spread_metric.t().dot(&left));
+            slope.scaled_add(-trust, &left.dot(&bend.moved.t()));
+            slope.scaled_add(-trust, &across.dot(&point.t()));
         }
-        Ok(eigen.vectors.dot(&solved).dot(&eigen.vectors.t()))
+        value
+    }
+
+    /// Every equation less its T D T W_j, with D = M_j - M never formed.
+    fn bends(
+        &self,
+        metric: &Array2<f64>,
+        spread: &Array2<f64>,
+        spread_metric: &Array2<f64>,
+    ) -> Vec<Bend> {
+        let bend = |Equation { point, right, .. }: &Equation| {
+            let spread_point = spread.dot(point);
+            let own = point.t().dot(&spread_point);
+            let other = spread_metric.t().dot(point);
+            Bend {
+                left: right - &(spread_point.dot(&own) - spread_metric.dot(&other)),
+                moved: point.dot(&own) - metric.dot(&other),
+                spread_point,
+            }
+        };
+        self.equations.iter().map(bend).collect()
+    }
+
+    fn right(&self, bends: &[Bend]) -> Array2<f64> {
+        let mut right = Array2::zeros(self.eigen.vectors.raw_dim());
+        for (Equation { point, trust, .. }, bend) in self.equations.iter().zip(bends) {
+            right.scaled_add(*trust, &bend.left.dot(&point.t()));
+        }
+        right
+    }
+
+    /// A N + N A = R + R', the normal equations of a symmetric A, in the eigenbasis of N.
+    fn solve(&self, right: &Array2<f64>) -> Array2<f64> {
+        let vectors = &self.eigen.vectors;
+        let mut solved = vectors.t().dot(&(right + &right.t())).dot(vectors);
+        for ((i, j), value) in solved.indexed_iter_mut() {
+            *value /= self.eigen.values[i] + self.eigen.values[j];
+        }
+        vectors.dot(&solved).dot(&vectors.t())
     }
 }
 
@@ -124,7 +223,10 @@ impl Curvature {
         weight: f64,
         logistic: f64,
     ) -> Result<Self, LinearAlgebraError> {
-        let eigen = symmetric_eigen(&anchor.metric_gradient(observations, weight, logistic)?)?;
+        let equations = Equations::new(&anchor.metric, observations, weight, logistic)?;
+        let spread = anchor.second_moments * logistic.sqrt();
+        let gradient = equations.metric_gradient(&anchor.metric, &spread) * weight;
+        let eigen = symmetric_eigen(&gradient)?;
         let positive = eigen.values.mapv(|value| value.max(0.0));
         Ok(Self {
             weight,
@@ -133,18 +235,18 @@ impl Curvature {
         })
     }
 
-    /// The curvature of the sum of the sites' losses.
-    pub(super) fn sum(sites: &[Self]) -> Option<Self> {
-        let (first, rest) = sites.split_first()?;
+    /// The curvature of the sum of the sites' losses, which share h, over `features` features.
+    pub(super) fn sum<'a>(sites: impl Iterator<Item = &'a Self>, features: usize) -> Self {
         let start = Self {
-            features: first.features.clone(),
-            ..*first
+            weight: 0.0,
+            logistic: 0.0,
+            features: Array2::zeros((features, features)),
         };
-        Some(rest.iter().fold(start, |sum, site| Self {
+        sites.fold(start, |sum, site| Self {
             weight: sum.weight + site.weight,
-            logistic: sum.logistic,
+            logistic: site.logistic,
             features: sum.features + &site.features,
-        }))
+        })
     }
 
     /// The curvature along `matrix`. Rows that are not features (the threshold) curve by v h.

@@ -1,9 +1,11 @@
 //! Sites in one process, and both kinds of consensus over them, counting rounds.
 
-use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
+use ndarray::{Array2, s};
 use similarity::admm::{
     AcceleratedConsensus, AcceleratedSettings, Consensus, ConsensusSettings, Contribution,
+    Residuals, SecondMoments,
 };
+use similarity::linear_algebra::norm;
 use similarity::seed::Seed;
 use similarity::synthetic::labelled_pairs;
 use similarity::unpsl::{
@@ -13,6 +15,8 @@ use similarity::unpsl::{
 
 const LOCAL_TOLERANCE: f64 = 1e-6;
 const LOCAL_STEPS: usize = 40;
+/// What a site agent allows a local update.
+const SITE_STEPS: usize = 200;
 
 /// What one site holds: standardised patients and their labels.
 pub struct Part {
@@ -24,7 +28,8 @@ pub struct Federation {
     pub settings: Settings,
     pub sites: Vec<SiteObjective>,
     pub pair_weights: Vec<f64>,
-    pub second_moments: Array2<f64>,
+    pub features: usize,
+    pub second_moments: SecondMoments,
     /// The pooled minimum of (4.19), the lowest from several starts.
     pub minimum: f64,
 }
@@ -88,8 +93,7 @@ impl Federation {
             .collect();
         let totals = Totals::of(&summaries);
         let share = |summary: &Summary| summary.pairs.total() as f64 / totals.pairs.total() as f64;
-        let all: Vec<ArrayView2<f64>> = parts.iter().map(|part| part.patients.view()).collect();
-        let all = concatenate(Axis(0), &all).unwrap();
+        let features = parts[0].patients.ncols();
         let sites: Vec<SiteObjective> = parts
             .iter()
             .map(|part| {
@@ -100,7 +104,8 @@ impl Federation {
         let mut federation = Self {
             settings,
             pair_weights: summaries.iter().map(share).collect(),
-            second_moments: all.t().dot(&all) / all.nrows() as f64,
+            features,
+            second_moments: SecondMoments::Estimated { features },
             sites,
             minimum: f64::INFINITY,
         };
@@ -116,17 +121,17 @@ impl Federation {
         federation
     }
 
-    /// A start whose columns have unit length on average.
+    /// The start of a run, as the coordinator makes it.
     pub fn start(&self, index: u64) -> Array2<f64> {
-        let features = self.second_moments.nrows();
-        start(&self.settings, features, Seed(9), index) * (self.settings.rank as f64).sqrt()
+        start(&self.settings, self.features, Seed(9), index)
     }
 
     fn gap(&self, matrix: &Array2<f64>) -> f64 {
         objective(&self.sites, matrix).unwrap() / self.minimum - 1.0
     }
 
-    pub fn accelerated(&self, start: Array2<f64>, penalty: f64, rounds: usize) -> Run {
+    /// At most `rounds` rounds of accelerated consensus, until it converges or the gap is below `enough`.
+    pub fn accelerated(&self, start: Array2<f64>, penalty: f64, rounds: usize, enough: f64) -> Run {
         let settings = AcceleratedSettings {
             lambda_sparsity: self.settings.lambda_sparsity,
             penalty_start: penalty,
@@ -141,13 +146,12 @@ impl Federation {
             safeguarded: 0,
             converged: false,
         };
+        let mut tolerance: f64 = 1e-4;
         for _ in 0..rounds {
             let answer = |(index, site): (usize, &SiteObjective)| {
                 let centre = consensus.centre(index).unwrap();
                 let (w, rho) = (consensus.consensus(), consensus.penalty());
-                let local = site
-                    .solve(w, centre, rho, LOCAL_TOLERANCE, LOCAL_STEPS)
-                    .unwrap();
+                let local = site.solve(w, centre, rho, tolerance, SITE_STEPS).unwrap();
                 Some(Contribution {
                     matrix: local.matrix,
                     gradient_at_consensus: local.gradient_at_consensus,
@@ -155,18 +159,30 @@ impl Federation {
                 })
             };
             let contributions: Vec<_> = self.sites.iter().enumerate().map(answer).collect();
+            let penalty = consensus.penalty();
             let round = consensus.absorb(&contributions).unwrap();
+            // as the coordinator has it: inexact early, tighter later
+            let Residuals { primal, dual, .. } = round.residuals;
+            let size = norm(&consensus.consensus().view());
+            tolerance = (0.1 * primal.min(dual / penalty) / size).clamp(1e-9, 1e-4);
             run.safeguarded += usize::from(round.safeguarded);
             run.gaps.push(self.gap(consensus.consensus()));
-            if round.residuals.converged() {
-                run.converged = true;
+            run.converged = round.residuals.converged();
+            if run.converged || run.gaps.last().is_some_and(|gap| *gap < enough) {
                 break;
             }
         }
         run
     }
 
-    pub fn plain(&self, start: Array2<f64>, settings: ConsensusSettings, rounds: usize) -> Run {
+    /// At most `rounds` rounds of plain ADMM, until the gap is below `enough`.
+    pub fn plain(
+        &self,
+        start: Array2<f64>,
+        settings: ConsensusSettings,
+        rounds: usize,
+        enough: f64,
+    ) -> Run {
         let mut consensus = Consensus::new(start, self.sites.len(), settings).unwrap();
         let mut run = Run {
             gaps: Vec::new(),
@@ -191,7 +207,7 @@ impl Federation {
                 run.safeguarded += usize::from(consensus.observe_objective(total));
             }
             run.gaps.push(self.gap(consensus.consensus()));
-            if run.gaps.last().is_some_and(|gap| *gap < 1e-5) {
+            if run.gaps.last().is_some_and(|gap| *gap < enough) {
                 break;
             }
         }

@@ -69,7 +69,7 @@ golden = {
     "fold": ask([chunk(0, [1]), chunk(1, [-1])], round=f.Round(
         number=9, consensus=shape(1, 1), centre=shape(1, 1), penalty=1.5, tolerance=1e-3, gradient=True, fold=0)),
     "validate": ask([chunk(0, [0.5, -0.5]), chunk(1, [0.25, -0.25])],
-                    validate=f.Validate(models=[shape(2, 1), shape(2, 1)], neighbours=[1, 5])),
+                    validate=f.Validate(models=[shape(2, 1), shape(2, 1)], neighbours=[1, 5], number=10)),
     "finish": ask([chunk(0, [0.1, 0.2])], finish=f.Finish(consensus=shape(1, 2), neighbours=5)),
     "end": site(f.ToSite(end=f.End(run=run, ending="converged"))),
     "hello": [f.ToCoordinatorFrame(message=f.ToCoordinator(hello=f.Hello(version="0.1.0")))],

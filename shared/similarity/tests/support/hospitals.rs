@@ -1,0 +1,123 @@
+//! Parkinson's in 3 parts and the four heart disease hospitals, standardised, where the data are present.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ndarray::{Array1, Array2, Axis, s};
+use rand::seq::SliceRandom as _;
+use similarity::seed::Seed;
+use similarity::unpsl::Labels;
+
+use super::federation::{Part, standardise};
+
+/// `KINDRED_DATA`, or ../shared/data beside the workspace.
+pub fn data_folder() -> Option<PathBuf> {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+    let folder =
+        std::env::var_os("KINDRED_DATA").map_or_else(|| PathBuf::from(beside), PathBuf::from);
+    folder.join("parkinsons.csv").is_file().then_some(folder)
+}
+
+/// The cells of a file without its header.
+fn cells(path: PathBuf) -> Vec<Vec<String>> {
+    let text = fs::read_to_string(path).unwrap();
+    let row = |line: &str| line.split(',').map(str::to_owned).collect();
+    text.lines().skip(1).map(row).collect()
+}
+
+/// 195 recordings in a random order, in 3 parts.
+pub fn parkinsons(folder: &Path) -> Vec<Part> {
+    let mut rows = cells(folder.join("parkinsons.csv"));
+    rows.shuffle(&mut Seed(3).stream("split", 0));
+    let status = 17;
+    let features = (1..24)
+        .filter(|column| *column != status)
+        .collect::<Vec<_>>();
+    let number = |(row, column): (usize, usize)| rows[row][features[column]].parse().unwrap();
+    let patients = standardise(Array2::from_shape_fn((rows.len(), features.len()), number));
+    let classes: Vec<u32> = rows
+        .iter()
+        .map(|row| row[status].parse().unwrap())
+        .collect();
+    split(&patients, &classes, &[65, 65, 65])
+}
+
+/// Four hospitals of very unequal size and case mix; a zero of chol or trestbps is missing.
+pub fn heart(folder: &Path) -> Vec<Part> {
+    let files = ["cleveland", "hungarian", "switzerland", "va"];
+    let hospitals = files.map(|name| cells(folder.join(format!("heart_disease/{name}.csv"))));
+    let sizes: Vec<usize> = hospitals.iter().map(Vec::len).collect();
+    let mut rows = hospitals.concat();
+    for row in &mut rows {
+        for column in [3, 4] {
+            if row[column].parse() == Ok(0.0) {
+                row[column].clear();
+            }
+        }
+    }
+    let mut columns: Vec<Array1<f64>> = Vec::new();
+    for column in [0, 3, 4, 7, 9, 11] {
+        let present: Vec<f64> = rows
+            .iter()
+            .filter_map(|row| row[column].parse().ok())
+            .collect();
+        let mean = present.iter().sum::<f64>() / present.len() as f64;
+        columns.push(
+            rows.iter()
+                .map(|row| row[column].parse().unwrap_or(mean))
+                .collect(),
+        );
+    }
+    for (column, one_hot) in [
+        (1, false),
+        (5, false),
+        (8, false),
+        (2, true),
+        (6, true),
+        (10, true),
+        (12, true),
+    ] {
+        let levels: BTreeSet<&str> = rows
+            .iter()
+            .map(|row| row[column].as_str())
+            .filter(|cell| !cell.is_empty())
+            .collect();
+        let count = |level: &str| rows.iter().filter(|row| row[column] == level).count();
+        let mode = levels
+            .iter()
+            .copied()
+            .max_by_key(|level| count(level))
+            .unwrap();
+        for level in levels.iter().skip(usize::from(!one_hot)) {
+            let is_level = |row: &Vec<String>| {
+                let cell = if row[column].is_empty() {
+                    mode
+                } else {
+                    &row[column]
+                };
+                f64::from(u8::from(cell == *level))
+            };
+            columns.push(rows.iter().map(is_level).collect());
+        }
+    }
+    let views: Vec<_> = columns.iter().map(|column| column.view()).collect();
+    let patients = standardise(ndarray::stack(Axis(1), &views).unwrap());
+    let classes: Vec<u32> = rows.iter().map(|row| u32::from(row[13] != "0")).collect();
+    split(&patients, &classes, &sizes)
+}
+
+fn split(patients: &Array2<f64>, classes: &[u32], sizes: &[usize]) -> Vec<Part> {
+    let mut first = 0;
+    sizes
+        .iter()
+        .map(|size| {
+            let range = first..first + size;
+            first += size;
+            Part {
+                patients: patients.slice(s![range.clone(), ..]).to_owned(),
+                labels: Labels::Classes(classes[range].iter().copied().collect()),
+            }
+        })
+        .collect()
+}
