@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate};
+use ndarray::{Array1, Array2, Axis};
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
 use similarity::admm::{
     AcceleratedConsensus, AcceleratedSettings, Consensus, ConsensusSettings, Contribution,
+    SecondMoments,
 };
-use similarity::linear_algebra::{norm, product, transposed_product};
+use similarity::linear_algebra::{norm, product};
 use similarity::seed::Seed;
 use similarity::synthetic::labelled_pairs;
 use similarity::unpsl::{
@@ -203,7 +204,7 @@ struct Federation {
     settings: Settings,
     sites: Vec<SiteObjective>,
     pair_shares: Vec<f64>,
-    second_moments: Array2<f64>,
+    features: usize,
 }
 
 impl Federation {
@@ -219,19 +220,17 @@ impl Federation {
             })
             .collect();
         let share = |one: &Summary| one.pairs.total() as f64 / totals.pairs.total() as f64;
-        let views: Vec<ArrayView2<f64>> = parts.iter().map(|part| part.patients.view()).collect();
-        let all = concatenate(Axis(0), &views).expect("all sites have the same features");
+        let features = parts.first().map_or(0, |part| part.patients.ncols());
         Ok(Self {
             settings,
             sites: sites?,
             pair_shares: summaries.iter().map(share).collect(),
-            second_moments: transposed_product(&all.view(), &all.view()) / all.nrows() as f64,
+            features,
         })
     }
 
     fn curves(&self, seed: Seed) -> Result<Vec<Curve>, ExperimentError> {
-        let features = self.second_moments.nrows();
-        let first = start(&self.settings, features, seed, 0);
+        let first = start(&self.settings, self.features, seed, 0);
         let limits = PooledLimits {
             tolerance: 1e-9,
             iterations: 20_000,
@@ -280,7 +279,9 @@ impl Federation {
         let settings = AcceleratedSettings {
             lambda_sparsity: self.settings.lambda_sparsity,
             penalty_start: self.penalty(),
-            second_moments: self.second_moments.clone(),
+            second_moments: SecondMoments::Estimated {
+                features: self.features,
+            },
             pair_weights: self.pair_shares.clone(),
             tolerance_absolute: 1e-9,
             tolerance_relative: 1e-6,
