@@ -543,5 +543,8 @@ fn now() -> Timestamp {
 /// True where an ending is a result that an operator can use.
 #[must_use]
 pub fn is_result(ending: &Ending) -> bool {
-    matches!(ending, Ending::Converged | Ending::RoundLimit)
+    matches!(
+        ending,
+        Ending::Converged | Ending::Completed | Ending::RoundLimit
+    )
 }

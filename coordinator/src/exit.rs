@@ -40,7 +40,7 @@ impl Exit {
     #[must_use]
     pub fn of_ending(ending: &Ending) -> Self {
         match ending {
-            Ending::Converged | Ending::RoundLimit => Self::Done,
+            Ending::Converged | Ending::Completed | Ending::RoundLimit => Self::Done,
             Ending::Cancelled => Self::Cancelled,
             Ending::Failed { code, .. } => match code.as_str() {
                 "KDR-COHORT" => Self::Data,

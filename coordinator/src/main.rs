@@ -138,6 +138,7 @@ fn say(ending: Option<&Ending>, folder: Option<&Path>) -> Exit {
     };
     match ending {
         Ending::Converged => println!("converged"),
+        Ending::Completed => println!("completed"),
         Ending::RoundLimit => println!("stopped at the round limit"),
         Ending::Cancelled => println!("cancelled"),
         Ending::Failed { code, text } => eprintln!("error: {code}\n{text}"),

@@ -164,7 +164,7 @@ async fn fetch(
     out: Option<&Path>,
 ) -> Result<Watched, OperatorError> {
     let result = client.result(run).await?;
-    if result.rounds.is_empty() {
+    if !result.has_model() {
         return Ok(Watched {
             ending: Some(result.ending),
             folder: None,

@@ -180,7 +180,7 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
     let _ = tokio::join!(serving, driving);
     let mut result = outcome?;
     result.notes.extend(lowered);
-    if result.rounds.is_empty() {
+    if !result.has_model() {
         for problem in agents::problems(home.path(), &files) {
             eprintln!("{problem}");
         }

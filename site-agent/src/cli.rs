@@ -1,6 +1,6 @@
 //! The command line of `kindred-site-agent`.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// Holds one hospital's patients and takes part in federated runs; patient rows never leave it.
@@ -147,10 +147,24 @@ pub struct Synthesise {
         default_value = "north=260,south=180,east=120,west=80"
     )]
     pub sites: Vec<String>,
+    /// What happens to the patients: the column class, the column score, or the columns days and event
+    #[arg(long, value_enum, default_value_t = OutcomeChoice::Class)]
+    pub outcome: OutcomeChoice,
     /// Seed; equal seeds give equal files
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Folder for one CSV file a site
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
+}
+
+/// Outcomes of synthetic patients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OutcomeChoice {
+    /// A class.
+    Class,
+    /// A number.
+    Number,
+    /// A time to an event, or until nothing more is known.
+    Survival,
 }

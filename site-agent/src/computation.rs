@@ -1,9 +1,10 @@
 //! What a site computes of its cohort, exchange by exchange. It knows no policy and no network:
 //! whoever holds it decides whether an answer may leave.
 
+use crate::forest::{Forests, Share, TreeRelease};
 use crate::results;
 use crate::source::SiteCohort;
-use ndarray::{Array1, Array2, Axis, s};
+use ndarray::{Array1, Array2, ArrayView1, Axis, s};
 use protocol::job::{GriddedColumn, Job, Method, UnpslSettings};
 use protocol::message::{
     Answer, ColumnHistogram, ColumnMoments, Contribution, Description, Failure, Finished, Problem,
@@ -11,7 +12,7 @@ use protocol::message::{
 };
 use similarity::cohort::{BelowZero, Outcome, Values};
 use similarity::evaluate::RightCounts;
-use similarity::quantile::{Histogram, QuantileError};
+use similarity::quantile::{Grid, Histogram, QuantileError};
 use similarity::seed::Seed;
 use similarity::standardise::Standardisation;
 use similarity::unpsl::selection::{Classified, Folds, held_out_counts};
@@ -38,6 +39,8 @@ pub struct Computation {
     folder: PathBuf,
     prepared: Option<Prepared>,
     objective: Option<(Part, SiteObjective)>,
+    release: TreeRelease,
+    share: Option<Share>,
 }
 
 /// What an objective is made of: the patients that take part, and the columns of W.
@@ -77,7 +80,8 @@ pub enum Stop {
 }
 
 impl Computation {
-    /// Makes ready to answer for `cohort`; patient-level results go into `folder`.
+    /// Makes ready to answer for `cohort`; patient-level results go into `folder`. Trees of a common
+    /// forest grow as `release` says.
     ///
     /// # Errors
     /// [`Stop::Unfit`] where a value has no logarithm that the job takes.
@@ -86,6 +90,7 @@ impl Computation {
         seed: Seed,
         mut cohort: SiteCohort,
         folder: PathBuf,
+        release: TreeRelease,
     ) -> Result<Self, Stop> {
         cohort
             .cohort
@@ -99,6 +104,8 @@ impl Computation {
             folder,
             prepared: None,
             objective: None,
+            release,
+            share: None,
         })
     }
 
@@ -128,6 +135,15 @@ impl Computation {
                 consensus,
                 neighbours,
             } => self.finish(&consensus, neighbours),
+            Request::GrowOwn => self.forests()?.grow_own(),
+            Request::Grow(growing) => {
+                let share = self.forests()?.grow(growing, self.release)?;
+                Ok(self.share.insert(share).answer())
+            }
+            Request::Judge(judging) => {
+                let share = self.share.as_ref().ok_or_else(Stop::early)?;
+                self.forests()?.judge(share, &judging)
+            }
         }
     }
 
@@ -176,7 +192,7 @@ impl Computation {
     }
 
     fn moments(&mut self) -> Result<Answer, Stop> {
-        let settings = self.unpsl();
+        let settings = self.unpsl()?;
         let columns = ColumnMoments::of_cohort(&self.cohort.cohort).map_err(Stop::numeric)?;
         let summary = summarise(&self.labels()?, settings.objective.pairs, self.seed);
         Ok(Answer::Moments { columns, summary })
@@ -191,14 +207,21 @@ impl Computation {
             let Values::Numeric(values) = &columns[column].values else {
                 return Err(Stop::early());
             };
-            histograms.push(match Histogram::of(values.view(), grid, 1) {
-                Ok(histogram) => ColumnHistogram {
-                    ends: histogram.groups().iter().map(|group| group.end).collect(),
-                    counts: histogram.groups().iter().map(|group| group.count).collect(),
-                },
-                Err(QuantileError::TooFew { .. }) => ColumnHistogram::default(),
-                Err(error) => return Err(Stop::numeric(error)),
-            });
+            histograms.push(counted(values.view(), grid)?);
+        }
+        if let (Some(grid), Outcome::Survival { time, event }) =
+            (job.event_grid(), self.cohort.cohort.outcome())
+        {
+            // Who has no event in time misses it: the rule for missing values is that for the censored.
+            let horizon = grid.border(grid.cells());
+            let seen = time.iter().zip(event);
+            let times: Array1<f64> = seen
+                .map(|(time, event)| match *event && *time <= horizon {
+                    true => *time,
+                    false => f64::NAN,
+                })
+                .collect();
+            histograms.push(counted(times.view(), grid)?);
         }
         Ok(Answer::Quantiles(histograms))
     }
@@ -209,7 +232,7 @@ impl Computation {
         quartiles: &[Quartiles],
         totals: Totals,
     ) -> Result<Answer, Stop> {
-        let settings = self.unpsl();
+        let settings = self.unpsl()?;
         let columns = self.job.standardised_columns();
         let standardisation =
             Standardisation::from_moments(&columns, moments, quartiles).map_err(Stop::numeric)?;
@@ -266,11 +289,11 @@ impl Computation {
     /// Leave one fold out: how often its patients are classified right, summed over the folds.
     fn validate(&mut self, models: &[Array2<f64>], neighbours: &[u32]) -> Result<Answer, Stop> {
         let folds = self.folds()?;
-        let rule = self.unpsl().neighbour_rule;
+        let rule = self.unpsl()?.neighbour_rule;
         let Some(prepared) = &self.prepared else {
             return Err(Stop::early());
         };
-        let rows = self.unpsl().objective.matrix_rows(prepared.matrix.ncols());
+        let rows = self.unpsl()?.objective.matrix_rows(prepared.matrix.ncols());
         if models.len() != folds.count() || models.iter().any(|model| model.nrows() != rows) {
             let text = format!("wanted {} models of {rows} rows to validate", folds.count());
             return Err(Stop::failed("KDR-PROTOCOL", text));
@@ -309,7 +332,7 @@ impl Computation {
     }
 
     fn finish(&mut self, consensus: &Array2<f64>, neighbours: u32) -> Result<Answer, Stop> {
-        let settings = self.unpsl();
+        let settings = self.unpsl()?;
         let part = Part {
             fold: None,
             rank: consensus.ncols(),
@@ -360,7 +383,7 @@ impl Computation {
         let Some(prepared) = &self.prepared else {
             return Err(Stop::early());
         };
-        let mut settings = self.unpsl().objective;
+        let mut settings = self.unpsl()?.objective;
         settings.rank = part.rank;
         let Some(fold) = part.fold else {
             return prepared.objective(&settings, self.seed);
@@ -388,14 +411,29 @@ impl Computation {
 
     /// The folds of the job's cross-validation.
     fn folds(&self) -> Result<Folds, Stop> {
-        let selection = self.unpsl().selection.ok_or_else(Stop::early)?;
+        let selection = self.unpsl()?.selection.ok_or_else(Stop::early)?;
         Folds::stratified(self.classes_of()?, selection.folds as usize, self.seed)
             .map_err(|error| Stop::failed("KDR-FOLDS", error.to_string()))
     }
 
-    fn unpsl(&self) -> UnpslSettings {
-        let Method::Unpsl(settings) = &self.job.method;
-        settings.clone()
+    fn unpsl(&self) -> Result<UnpslSettings, Stop> {
+        match &self.job.method {
+            Method::Unpsl(settings) => Ok(settings.clone()),
+            Method::Forest(_) => Err(Stop::other_method()),
+        }
+    }
+
+    fn forests(&self) -> Result<Forests<'_>, Stop> {
+        match &self.job.method {
+            Method::Forest(settings) => Ok(Forests {
+                job: &self.job,
+                settings,
+                seed: self.seed,
+                cohort: &self.cohort,
+                folder: &self.folder,
+            }),
+            Method::Unpsl(_) => Err(Stop::other_method()),
+        }
     }
 
     fn labels(&self) -> Result<Labels, Stop> {
@@ -454,6 +492,11 @@ impl Stop {
         )
     }
 
+    fn other_method() -> Self {
+        let text = "the coordinator asked for what the job's method does not do";
+        Self::failed("KDR-PROTOCOL", text.to_owned())
+    }
+
     fn below_zero(error: BelowZero) -> Self {
         tracing::error!(patients = error.patients, "{error}");
         Self::Unfit(vec![Problem {
@@ -465,6 +508,17 @@ impl Stop {
 
     fn numeric(error: impl std::error::Error) -> Self {
         Self::failed("KDR-UNPSL", error.to_string())
+    }
+}
+
+fn counted(values: ArrayView1<'_, f64>, grid: Grid) -> Result<ColumnHistogram, Stop> {
+    match Histogram::of(values, grid, 1) {
+        Ok(histogram) => Ok(ColumnHistogram {
+            ends: histogram.groups().iter().map(|group| group.end).collect(),
+            counts: histogram.groups().iter().map(|group| group.count).collect(),
+        }),
+        Err(QuantileError::TooFew { .. }) => Ok(ColumnHistogram::default()),
+        Err(error) => Err(Stop::numeric(error)),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a job would make this site send, before anyone agrees to it.
 
+mod forest;
+
 use privacy::{Policy, Refusal, Rules};
 use protocol::job::{
     ConsensusMethod, FeatureKind, Impute, Job, Method, OutcomeKind, SelectionSettings,
@@ -47,6 +49,8 @@ pub struct MessageKind {
 struct Sizes {
     /// Outcome classes; 0 where the outcome has none.
     classes: u64,
+    /// Counts of classes that the description tells.
+    class_counts: u64,
     /// Rows d of the metric, before constant ones are dropped.
     rows: u64,
     /// Columns m of the metric.
@@ -63,12 +67,15 @@ impl Explanation {
     /// Explains `job`, submitted by `operator`.
     #[must_use]
     pub fn new(policy: &Policy, job: &Job, operator: &str) -> Self {
-        let Method::Unpsl(settings) = &job.method;
+        let messages = match &job.method {
+            Method::Unpsl(settings) => unpsl(policy.rules(), job, settings),
+            Method::Forest(settings) => forest::messages(policy.rules(), job, settings),
+        };
         Self {
             job: job.name.clone(),
             asked_by: format!("the operator {operator:?}"),
             refusals: policy.refusals(&job.facts(operator)),
-            messages: unpsl(policy.rules(), job, settings),
+            messages,
             rules: policy.rules().clone(),
             lowered: policy.lowered(),
         }
@@ -124,7 +131,12 @@ fn unpsl(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKind>
             .map(|selection| validation(rules, selection)),
     );
     messages.push(finished(rules, &sizes));
-    messages.push(MessageKind {
+    messages.push(refusal());
+    messages
+}
+
+fn refusal() -> MessageKind {
+    MessageKind {
         kind: "refusal",
         purpose: "instead of any other: a refusal, a failure, or problems of the columns",
         shape: format!("up to {PROBLEMS_MAX} texts"),
@@ -133,16 +145,23 @@ fn unpsl(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKind>
         times: 1,
         rule: "none: no patient's value, no count",
         withheld: "no".to_owned(),
-    });
-    messages
+    }
+}
+
+/// Whether a count is withheld, and how.
+fn counts(rules: &Rules, how: &str) -> String {
+    match rules.cell_min {
+        1 => "no: cell_min is 1".to_owned(),
+        _ => format!("yes: {how}"),
+    }
 }
 
 fn description(sizes: &Sizes) -> MessageKind {
-    let numbers = 1 + sizes.classes;
+    let numbers = 1 + sizes.class_counts;
     MessageKind {
         kind: "description",
         purpose: "says that the cohort fits, and how many patients it has",
-        shape: match sizes.classes {
+        shape: match sizes.class_counts {
             0 => "1 count".to_owned(),
             classes => format!("1 count and {classes} class counts"),
         },
@@ -180,17 +199,26 @@ fn moments(rules: &Rules, job: &Job, sizes: &Sizes) -> MessageKind {
 /// None where the job needs no quantile.
 fn quantiles(rules: &Rules, job: &Job) -> Option<MessageKind> {
     let columns = job.gridded_columns();
-    if columns.is_empty() {
+    let grids = columns.iter().map(|one| one.grid).chain(job.event_grid());
+    let features = grids.clone().count();
+    if features == 0 {
         return None;
     }
     // An end and a count a group, and no more groups than cells.
-    let cells: u64 = columns.iter().map(|one| u64::from(one.grid.cells())).sum();
-    let features = columns.len();
+    let cells: u64 = grids.map(|grid| u64::from(grid.cells())).sum();
     let minimum = rules.cell_min.max(1);
     Some(MessageKind {
         kind: "quantiles",
-        purpose: "histograms, from which all sites take pooled medians and interquartile ranges",
-        shape: format!("{features} features, up to {cells} groups"),
+        purpose: match &job.method {
+            Method::Unpsl(_) => {
+                "histograms, from which all sites take pooled medians and interquartile ranges"
+            }
+            Method::Forest(_) => {
+                "histograms of numbers and of the times of events, from which all sites take cut \
+                 points and event times"
+            }
+        },
+        shape: format!("{features} columns, up to {cells} groups"),
         bytes_formula: format!("2 x {NUMBER_BYTES} x {cells}"),
         bytes: 2 * NUMBER_BYTES * cells,
         times: 1,
@@ -322,11 +350,6 @@ fn finished(rules: &Rules, sizes: &Sizes) -> MessageKind {
 }
 
 fn sizes(job: &Job, settings: &UnpslSettings) -> Sizes {
-    let classes = match &job.outcome.kind {
-        OutcomeKind::Binary { .. } => 2,
-        OutcomeKind::Categorical { levels } => levels.len(),
-        OutcomeKind::Numeric | OutcomeKind::Survival { .. } => 0,
-    };
     let mut rows = 0;
     let mut moments = 0;
     for feature in &job.features {
@@ -342,10 +365,28 @@ fn sizes(job: &Job, settings: &UnpslSettings) -> Sizes {
         moments += feature_moments;
     }
     Sizes {
-        classes: classes as u64,
         rows: rows as u64,
         rank: settings.objective.rank.min(rows) as u64,
         moments: moments as u64,
+        ..Sizes::of_outcome(job)
+    }
+}
+
+impl Sizes {
+    /// Those of the outcome alone.
+    fn of_outcome(job: &Job) -> Self {
+        let classes = job.outcome.kind.classes().len() as u64;
+        Self {
+            classes,
+            // Of a survival time: censored and events.
+            class_counts: match job.outcome.kind {
+                OutcomeKind::Survival { .. } => 2,
+                _ => classes,
+            },
+            rows: 0,
+            rank: 0,
+            moments: 0,
+        }
     }
 }
 

@@ -88,6 +88,12 @@ impl Ledger {
         Fingerprint::new(&self.key, identifiers)
     }
 
+    /// A number that only this site can tell, from its key.
+    #[must_use]
+    pub fn secret(&self, purpose: &str, number: u64) -> u64 {
+        self.key.secret(purpose, number)
+    }
+
     /// What the policy judges of a cohort on which `run` is to go.
     #[must_use]
     pub fn facts(&self, run: &RunId, cohort: &Fingerprint, counts: CohortCounts) -> CohortFacts {

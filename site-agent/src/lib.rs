@@ -7,6 +7,7 @@ pub mod config;
 pub mod driver;
 pub mod exit;
 pub mod explain;
+pub mod forest;
 pub mod journal;
 pub mod ledger;
 pub mod local;

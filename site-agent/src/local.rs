@@ -7,6 +7,7 @@ use crate::cli::Local;
 use crate::computation::{BestStart, Computation, ROUNDS_A_ROUND, Stop};
 use crate::config::{ConfigError, SiteConfig, SourceConfig};
 use crate::driver::{VERSION, now};
+use crate::forest::TreeRelease;
 use crate::source::{self, CohortProblems};
 use protocol::coordinator::{Action, Event, Run};
 use protocol::document::DocumentErrors;
@@ -100,7 +101,12 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
     let cohort = source::read_cohort(&source, &job, &mut |_| ()).map_err(LocalError::Data)?;
     let seed = arguments.seed.unwrap_or(job.seed);
     let folder = out.path().join(PATIENTS);
-    let computation = Computation::new(job.clone(), Seed(seed), cohort, folder);
+    // Nothing leaves, so that nothing needs to be kept from anybody.
+    let release = TreeRelease {
+        seed: Seed(seed),
+        patients_min: 1,
+    };
+    let computation = Computation::new(job.clone(), Seed(seed), cohort, folder, release);
     let result = Conversation {
         run: Run::new(
             RunId::new(SITE)?,

@@ -1,5 +1,7 @@
 //! What stays at the site: patient-level results, written beside and then renamed.
 
+pub mod forest;
+
 use crate::source::Patients;
 use ndarray::{Array1, Array2};
 use ndarray_npy::WriteNpyExt;
@@ -50,6 +52,19 @@ pub struct ResultsError {
 /// # Errors
 /// [`ResultsError`] names the file.
 pub fn write(results: &LocalResults<'_>, folder: &Path) -> Result<(), ResultsError> {
+    let files = vec![
+        ("matrix.npy", npy(results.matrix)),
+        ("columns.csv", columns_csv(results.standardisation)),
+        ("outcome.csv", outcome_csv(results.outcome)),
+        ("neighbours.csv", neighbours_csv(results)),
+    ];
+    replace(folder, files)
+}
+
+type File = (&'static str, io::Result<Vec<u8>>);
+
+/// Writes files into `folder`, which is replaced whole.
+fn replace(folder: &Path, files: Vec<File>) -> Result<(), ResultsError> {
     let partial = folder.with_extension("partial");
     let fault = |path: &Path| {
         let path = path.to_owned();
@@ -59,12 +74,6 @@ pub fn write(results: &LocalResults<'_>, folder: &Path) -> Result<(), ResultsErr
         fs::remove_dir_all(&partial).map_err(fault(&partial))?;
     }
     fs::create_dir_all(&partial).map_err(fault(&partial))?;
-    let files = [
-        ("matrix.npy", npy(results.matrix)),
-        ("columns.csv", columns_csv(results.standardisation)),
-        ("outcome.csv", outcome_csv(results.outcome)),
-        ("neighbours.csv", neighbours_csv(results)),
-    ];
     for (name, bytes) in files {
         let path = partial.join(name);
         bytes
@@ -139,13 +148,7 @@ fn projected(results: &LocalResults<'_>) -> Array2<f64> {
 
 /// Each patient's nearest, nearest first: by the learned distance, or by the inner product s.
 fn neighbours_csv(results: &LocalResults<'_>) -> io::Result<Vec<u8>> {
-    let name = |row: usize| {
-        if results.patients.is_empty() {
-            (row + 1).to_string()
-        } else {
-            results.patients.id(row)
-        }
-    };
+    let name = |row| results.patients.name(row);
     let mut table = csv::Writer::from_writer(Vec::new());
     let measure = match results.rule {
         NeighbourRule::Distance => "distance",

@@ -1,10 +1,10 @@
 //! Writes synthetic patients as one CSV file a site.
 
-use crate::cli::Synthesise;
+use crate::cli::{OutcomeChoice, Synthesise};
 use protocol::name::SiteName;
 use similarity::cohort::{Cohort, MISSING_LEVEL, Outcome, Values};
 use similarity::seed::Seed;
-use similarity::synthetic::{self, CohortSettings};
+use similarity::synthetic::{self, CohortSettings, SyntheticOutcome};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,6 +40,11 @@ pub fn synthesise(arguments: &Synthesise) -> Result<Vec<PathBuf>, SynthesiseErro
     let sites = sites(&arguments.sites)?;
     let settings = CohortSettings {
         patients: sites.iter().map(|(_, patients)| *patients).collect(),
+        outcome: match arguments.outcome {
+            OutcomeChoice::Class => SyntheticOutcome::Classes,
+            OutcomeChoice::Number => SyntheticOutcome::Number,
+            OutcomeChoice::Survival => SyntheticOutcome::Survival,
+        },
         ..CohortSettings::default()
     };
     let cohorts = synthetic::cohorts(&settings, Seed(arguments.seed))?;
@@ -80,7 +85,12 @@ fn sites(arguments: &[String]) -> Result<Vec<(SiteName, usize)>, SynthesiseError
 fn table(site: &SiteName, cohort: &Cohort) -> io::Result<Vec<u8>> {
     let mut table = csv::Writer::from_writer(Vec::new());
     let names = cohort.columns().iter().map(|column| column.name.as_str());
-    table.write_record(["patient"].into_iter().chain(names).chain(["class"]))?;
+    table.write_record(
+        ["patient"]
+            .into_iter()
+            .chain(names)
+            .chain(outcome_names(cohort.outcome()).iter().copied()),
+    )?;
     for row in 0..cohort.patients() {
         let mut record = vec![format!("{site}-{:04}", row + 1)];
         record.extend(
@@ -89,7 +99,7 @@ fn table(site: &SiteName, cohort: &Cohort) -> io::Result<Vec<u8>> {
                 .iter()
                 .map(|column| field(&column.values, row)),
         );
-        record.push(outcome(cohort.outcome(), row));
+        record.extend(outcome(cohort.outcome(), row));
         table.write_record(&record)?;
     }
     table.into_inner().map_err(io::Error::other)
@@ -104,10 +114,21 @@ fn field(values: &Values, row: usize) -> String {
     }
 }
 
-fn outcome(outcome: &Outcome, row: usize) -> String {
+fn outcome_names(outcome: &Outcome) -> &'static [&'static str] {
     match outcome {
-        Outcome::Classes { codes, levels } => levels[codes[row] as usize].clone(),
-        Outcome::Numeric(values) => values[row].to_string(),
-        Outcome::Survival { time, .. } => time[row].to_string(),
+        Outcome::Classes { .. } => &["class"],
+        Outcome::Numeric(_) => &["score"],
+        Outcome::Survival { .. } => &["days", "event"],
+    }
+}
+
+fn outcome(outcome: &Outcome, row: usize) -> Vec<String> {
+    match outcome {
+        Outcome::Classes { codes, levels } => vec![levels[codes[row] as usize].clone()],
+        Outcome::Numeric(values) => vec![format!("{:.4}", values[row])],
+        Outcome::Survival { time, event } => vec![
+            format!("{:.4}", time[row]),
+            u8::from(event[row]).to_string(),
+        ],
     }
 }

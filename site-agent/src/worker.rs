@@ -4,6 +4,7 @@
 use crate::chain::ChainError;
 use crate::computation::{Computation, Stop, class_counts};
 use crate::config::SiteConfig;
+use crate::forest::TreeRelease;
 use crate::journal::{Entry, Journal};
 use crate::ledger::{CohortCounts, Ledger};
 use crate::source;
@@ -147,7 +148,13 @@ impl Current {
             Err(refusal) => return Ok(Err(Stop::Refused(refusal.into()))),
         };
         let folder = run_folder(config, &self.run);
-        let computation = match Computation::new(job.clone(), self.seed, cohort, folder) {
+        let rules = config.policy.rules();
+        let patients_min = rules.terminal_node_min.max(rules.cell_min);
+        let release = TreeRelease {
+            seed: Seed(ledger.secret("forest", self.seed.0)),
+            patients_min: u32::try_from(patients_min).unwrap_or(u32::MAX),
+        };
+        let computation = match Computation::new(job.clone(), self.seed, cohort, folder, release) {
             Ok(computation) => computation,
             Err(stop) => return Ok(Err(stop)),
         };

@@ -264,13 +264,13 @@ fn missing_values_that_the_job_refuses_and_negative_logarithms_are_problems() {
 
 #[test]
 fn survival_takes_times_above_zero_and_leaves_out_who_has_no_event_field() {
-    // No method of a job takes survival yet; the sources read it all the same.
     let mut job = job(JOB);
     job.outcome = OutcomeSpecification {
         column: "time".to_owned(),
         kind: OutcomeKind::Survival {
             event: "event".to_owned(),
             event_values: vec!["1".to_owned()],
+            horizon: None,
         },
     };
     let header = "id,age,chol,sex,born,grade,smoker,time,event\n";

@@ -162,6 +162,11 @@ fn numbers(answer: &Answer) -> (&'static str, usize) {
         ),
         Answer::Validated(_) => ("validation", 0),
         Answer::Finished(_) => ("finished", 1),
+        Answer::Grown(trees) => ("trees", 3 * trees.nodes()),
+        Answer::Judged(judged) => (
+            "judgement",
+            judged.errors.len() + 2 * judged.importance.len(),
+        ),
     }
 }
 

@@ -169,8 +169,10 @@ fn norm(matrix: &Array2<f64>) -> f64 {
 }
 
 fn settings(job: &Job) -> Settings {
-    let Method::Unpsl(settings) = &job.method;
-    settings.objective
+    match &job.method {
+        Method::Unpsl(settings) => settings.objective,
+        Method::Forest(_) => panic!("a job of UnPSL"),
+    }
 }
 
 /// The objective of `result.json` is that of the files, and lies at the pooled optimum.

@@ -6,12 +6,19 @@ mod support;
 use bytes::Bytes;
 use coordinator::config::{CoordinatorConfig, OperatorConfig};
 use protocol::document::DocumentErrors;
+use protocol::forest::assemble;
 use protocol::job::Job;
+use protocol::message::{
+    Judging, NodeKind, NodeRule, NodeTable, Request, Side, TerminalTable, ToSite, TreeTable, Trees,
+};
+use protocol::name::RunId;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use similarity::cohort::{Column, MISSING_LEVEL, Values};
 use site_agent::config::{SiteConfig, policy};
 use site_agent::source::read_cohort;
 use std::path::Path;
+use std::sync::Arc;
 use support::{files, text};
 use wire::{WireError, decode_progress, decode_result, decode_to_coordinator, decode_to_site};
 
@@ -191,6 +198,92 @@ fn no_changed_frame_stops_a_decoder() {
     to_site.expect_both();
     to_coordinator.expect_both();
     records.expect_both();
+}
+
+/// A forest of numbers as it travels to be judged.
+fn judged() -> Vec<Bytes> {
+    let terminal = |patients, mean| NodeTable {
+        patients,
+        kind: NodeKind::Terminal(TerminalTable::Mean(mean)),
+    };
+    let split = |patients, feature, left, rule| NodeTable {
+        patients,
+        kind: NodeKind::Split {
+            feature,
+            rule,
+            missing: Side::Right,
+            left,
+        },
+    };
+    let tree = vec![
+        split(60, 0, 1, NodeRule::AtMost(70.5)),
+        split(40, 1, 3, NodeRule::Levels(vec![2])),
+        terminal(20, 3.5),
+        terminal(25, -1.25),
+        split(15, 2, 5, NodeRule::Present),
+        terminal(8, 0.0),
+        terminal(7, 12.0),
+    ];
+    let trees = Trees {
+        features: 3,
+        trees: vec![TreeTable::new(tree, 3).expect("a tree"); 3],
+    };
+    wire::encode_to_site(ToSite::Ask {
+        run: RunId::new("run").expect("a name"),
+        exchange: 4,
+        request: Request::Judge(Judging {
+            first_tree: 1,
+            trees: Arc::new(trees),
+        }),
+    })
+}
+
+/// What is read as trees can be put together and asked of patients, or is refused by a typed error.
+#[test]
+fn no_changed_forest_stops_who_judges_it() {
+    let job = JOB
+        .replace("'unpsl'", "'forest'")
+        .replace("kind = 'binary'\npositive = ['1']", "kind = 'numeric'")
+        .replace("[unpsl]\nrank = 1", "[forest]");
+    let job = Job::parse(&job).unwrap_or_else(|errors| panic!("{errors}"));
+    let columns = [
+        Column {
+            name: "weight".to_owned(),
+            values: Values::Numeric(vec![f64::NAN, 70.5, -1e300].into()),
+        },
+        Column {
+            name: "sex".to_owned(),
+            values: Values::Categorical {
+                codes: vec![MISSING_LEVEL, 0, 1].into(),
+                levels: vec!["F".to_owned(), "M".to_owned()],
+            },
+        },
+        Column {
+            name: "born".to_owned(),
+            values: Values::Numeric(vec![1.0, f64::NAN, 3.0].into()),
+        },
+    ];
+    let whole = judged();
+    let mut random = ChaCha8Rng::seed_from_u64(5);
+    let (mut wire, mut forests) = (Counts::default(), 0);
+    for _ in 0..20_000 {
+        let mut frames = whole.clone();
+        let at = random.random_range(0..frames.len());
+        frames[at] = changed(&frames[at], &mut random).into();
+        let read = decode_to_site(&frames);
+        if let Ok(ToSite::Ask {
+            request: Request::Judge(judging),
+            ..
+        }) = &read
+            && let Ok(forest) = assemble(&job, &[], &[], &judging.trees.trees)
+        {
+            forests += 1;
+            assert!(forest.predict(&columns).is_ok());
+        }
+        wire.frames(read);
+    }
+    wire.expect_both();
+    assert!(forests > 20, "{forests}");
 }
 
 #[test]

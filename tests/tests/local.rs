@@ -140,7 +140,9 @@ fn what_it_chooses_by_is_what_a_cross_validation_in_one_place_counts() {
     let out = home.join("out");
     let rows = result(&out)["selection"].as_array().unwrap().clone();
 
-    let Method::Unpsl(settings) = Job::parse(&text).unwrap().method;
+    let Method::Unpsl(settings) = Job::parse(&text).unwrap().method else {
+        panic!("a job of UnPSL");
+    };
     let patients = npy(&out.join("patients").join("matrix.npy"));
     let table = fs::read_to_string(out.join("patients").join("outcome.csv")).unwrap();
     let code = |line: &str| line.split(',').next().unwrap().parse().unwrap();

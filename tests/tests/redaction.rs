@@ -6,8 +6,9 @@ use ndarray::{Array2, array};
 use privacy::{CohortFacts, Fingerprint, FingerprintKey, Released};
 use protocol::job::Job;
 use protocol::message::{
-    Answer, ColumnHistogram, ColumnMoments, Contribution, Description, EvaluationCounts, Finished,
-    PairCounts, SecondMoments, Summary, ToCoordinator,
+    Answer, ColumnHistogram, ColumnMoments, Contribution, Description, ErrorMeasure, ErrorSums,
+    EvaluationCounts, FeatureImportance, Finished, Judged, NodeKind, NodeTable, PairCounts,
+    RuleErrors, SecondMoments, Summary, TerminalTable, ToCoordinator, TreeTable, Trees,
 };
 use protocol::name::RunId;
 use similarity::cohort::{Cohort, Column, Outcome, Values};
@@ -83,6 +84,20 @@ fn what_a_solver_holds_shows_shapes_alone() {
     assert_eq!(redacted(&cohort), "Cohort { patients: 2, columns: 1, .. }");
 }
 
+/// A tree of one node.
+fn trees(patients: u64) -> Trees {
+    let node = NodeTable {
+        patients: u32::try_from(patients).unwrap(),
+        kind: NodeKind::Terminal(TerminalTable::Classes(vec![patients, 0])),
+    };
+    let trees = Trees {
+        features: 1,
+        trees: vec![TreeTable::new(vec![node], 1).unwrap()],
+    };
+    redacted(&trees);
+    trees
+}
+
 fn answers() -> Vec<(&'static str, Answer)> {
     let matrix = array![[NUMBER, -NUMBER]];
     let count = 7_313;
@@ -149,7 +164,27 @@ fn answers() -> Vec<(&'static str, Answer)> {
             "finished",
             Answer::Finished(Finished {
                 objective: NUMBER,
+                evaluation: vec![table.clone()],
+            }),
+        ),
+        ("trees", Answer::Grown(trees(count))),
+        (
+            "judgement",
+            Answer::Judged(Judged {
+                errors: vec![RuleErrors {
+                    rule: "forest".to_owned(),
+                    neighbours: 0,
+                    measure: ErrorMeasure::Squared,
+                    sums: Some(ErrorSums {
+                        total: count,
+                        error: NUMBER,
+                    }),
+                }],
                 evaluation: vec![table],
+                importance: vec![FeatureImportance {
+                    mean: NUMBER,
+                    standard_error: NUMBER,
+                }],
             }),
         ),
     ]

@@ -211,8 +211,9 @@ impl World {
             to_coordinator: Vec::new(),
             older: None,
         };
-        let method = &job.method;
-        let protocol::job::Method::Unpsl(settings) = method;
+        let protocol::job::Method::Unpsl(settings) = &job.method else {
+            panic!("a job of UnPSL");
+        };
         let one_fit = settings.selection.is_none() && settings.starts == 1;
         let plain = settings.consensus == ConsensusMethod::Admm && one_fit;
         let oracle = Oracle::new(job.sites.len(), settings.relaxation, plain);
@@ -702,6 +703,9 @@ fn pretend(site: usize, request: &Request) -> Answer {
             objective: 1.0,
             evaluation: Vec::new(),
         }),
+        Request::GrowOwn | Request::Grow(_) | Request::Judge(_) => {
+            panic!("a run of UnPSL asks for no forest")
+        }
     }
 }
 

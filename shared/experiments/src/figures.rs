@@ -220,17 +220,17 @@ impl Federation {
             })
             .collect();
         let share = |one: &Summary| one.pairs.total() as f64 / totals.pairs.total() as f64;
-        let features = parts.first().map_or(0, |part| part.patients.ncols());
         Ok(Self {
             settings,
             sites: sites?,
             pair_shares: summaries.iter().map(share).collect(),
-            features,
+            features: parts.first().map_or(0, |part| part.patients.ncols()),
         })
     }
 
     fn curves(&self, seed: Seed) -> Result<Vec<Curve>, ExperimentError> {
-        let first = start(&self.settings, self.features, seed, 0);
+        let features = self.features;
+        let first = start(&self.settings, features, seed, 0);
         let limits = PooledLimits {
             tolerance: 1e-9,
             iterations: 20_000,

@@ -1,6 +1,6 @@
 //! The first two doors: what a job asks, and what the cohort is.
 
-use crate::gate::Gate;
+use crate::gate::{Asked, Gate};
 use crate::policy::{Allowed, Policy};
 
 /// What a job asks of a site, as far as a policy judges it.
@@ -16,6 +16,8 @@ pub struct JobFacts {
     pub features: Vec<String>,
     /// Whether it asks for second moments.
     pub second_moments: bool,
+    /// Whether it asks for trees of a forest.
+    pub forests: bool,
     /// Rounds of the run at most.
     pub round_limit: u64,
     /// Folds of a cross-validation, whose rounds each leave one out; 1 where there is none.
@@ -56,7 +58,7 @@ pub struct Admission {
     policy: Policy,
     round_limit: u64,
     folds: u64,
-    second_moments: bool,
+    asked: Asked,
 }
 
 impl Refusal {
@@ -87,7 +89,10 @@ pub(crate) fn admit(policy: &Policy, job: &JobFacts) -> Result<Admission, Refusa
             policy: policy.clone(),
             round_limit: job.round_limit,
             folds: job.folds.max(1),
-            second_moments: job.second_moments,
+            asked: Asked {
+                second_moments: job.second_moments,
+                forests: job.forests,
+            },
         }),
     }
 }
@@ -110,6 +115,11 @@ pub(crate) fn refusals(policy: &Policy, job: &JobFacts) -> Vec<Refusal> {
         let text = "the job asks for the second moments of the patients (a pooled correlation), \
                     which the site does not allow";
         refusals.push(Refusal::new("second_moments", text.to_owned()));
+    }
+    if job.forests && !rules.forests {
+        let text = "the job asks for the trees of a forest grown on the patients (scope = \"federated\"), \
+                    which the site does not allow";
+        refusals.push(Refusal::new("forests", text.to_owned()));
     }
     if rules.runs_per_cohort_max == 0 {
         let text = "the job asks for a run, the site allows none";
@@ -156,7 +166,7 @@ impl Admission {
                 self.policy.clone(),
                 cohort,
                 self.round_limit.saturating_sub(cohort.rounds_of_run),
-                self.second_moments,
+                self.asked,
             )),
         }
     }

@@ -109,7 +109,7 @@ fn move_largest(groups: &mut Vec<(u32, u64)>, wanted: u64, present: u64, cell_mi
 }
 
 /// Rounds small cells to 0 or `minimum`. The sum of the cells stays, and is at least `minimum`.
-fn adjust(cells: &mut [u64], minimum: u64) {
+pub(crate) fn adjust(cells: &mut [u64], minimum: u64) {
     // The first of the largest cells.
     let Some(largest) = (0..cells.len()).rev().max_by_key(|&index| cells[index]) else {
         return;

@@ -27,6 +27,20 @@ impl FingerprintKey {
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
+
+    /// A number that only the holder of the key can tell, the same for equal `purpose` and `number`.
+    #[must_use]
+    pub fn secret(&self, purpose: &str, number: u64) -> u64 {
+        let digest = Sha256::new()
+            .chain_update(self.0)
+            .chain_update(purpose.as_bytes())
+            .chain_update([0])
+            .chain_update(number.to_be_bytes())
+            .finalize();
+        let mut first = [0; 8];
+        first.copy_from_slice(&digest[..8]);
+        u64::from_be_bytes(first)
+    }
 }
 
 impl Fingerprint {

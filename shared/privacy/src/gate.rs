@@ -2,6 +2,7 @@
 
 use crate::admission::{CohortFacts, Refusal};
 use crate::cells;
+use crate::forest::{self, Errors, TerminalNode};
 use crate::policy::Policy;
 use crate::released::{Disclosure, Released};
 
@@ -39,10 +40,14 @@ pub enum Content<'message> {
         /// Its free parameters.
         parameters: u64,
     },
-    /// A tree.
-    Tree {
-        /// Patients in its smallest terminal node.
-        terminal_node_patients: u64,
+    /// The trees of a forest, by their terminal nodes.
+    Trees(Vec<TerminalNode<'message>>),
+    /// How well a forest predicts the whole cohort, as [`Content::Tables`] and as sums of errors.
+    Judgement {
+        /// Patients by right and predicted class.
+        tables: Vec<&'message mut Option<Vec<Vec<u64>>>>,
+        /// Sums of errors.
+        errors: Vec<Errors<'message>>,
     },
 }
 
@@ -83,7 +88,15 @@ pub struct Gate {
     patients: u64,
     classes: Vec<u64>,
     rounds_left: u64,
-    second_moments: bool,
+    asked: Asked,
+    judged: bool,
+}
+
+/// What was admitted with the job beside the usual messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) second_moments: bool,
+    pub(crate) forests: bool,
 }
 
 impl Gate {
@@ -91,14 +104,15 @@ impl Gate {
         policy: Policy,
         cohort: &CohortFacts,
         rounds_left: u64,
-        second_moments: bool,
+        asked: Asked,
     ) -> Self {
         Self {
             policy,
             patients: cohort.patients,
             classes: cohort.classes.clone(),
             rounds_left,
-            second_moments,
+            asked,
+            judged: false,
         }
     }
 
@@ -108,6 +122,8 @@ impl Gate {
     /// count of the same feature taking up the difference, so that counts still add up to the
     /// cohort; sums over fewer than `patients_min` values are left out, as if all were missing.
     /// Withheld in an evaluation means that the whole table is left out.
+    /// Withheld in a terminal node of a tree means rounded, as in moments; hazards go by groups of at least
+    /// `cell_min` events. Withheld in sums of errors means that both are left out.
     /// Withheld in a histogram means that a group of fewer is joined with the next; its total follows
     /// the moments, so that it does not tell how many values are missing.
     ///
@@ -136,9 +152,19 @@ impl Gate {
                 self.withhold_tables(tables);
             }
             Content::Regression { parameters } => self.regression(parameters)?,
-            Content::Tree {
-                terminal_node_patients,
-            } => self.tree(terminal_node_patients)?,
+            Content::Trees(nodes) => {
+                self.trees()?;
+                for node in nodes {
+                    forest::withhold_node(self.policy.rules(), node)?;
+                }
+            }
+            Content::Judgement { tables, errors } => {
+                self.judgement()?;
+                self.withhold_tables(tables);
+                for error in errors {
+                    forest::withhold_errors(self.policy.rules(), error);
+                }
+            }
         }
         Ok(Released::cleared(message))
     }
@@ -156,16 +182,6 @@ impl Gate {
         }
         let text = "the message tells of another cohort than the one that was admitted";
         Err(Refusal::new("patients_min", text.to_owned()))
-    }
-
-    fn withhold_tables(&self, tables: Vec<&mut Option<Vec<Vec<u64>>>>) {
-        let minimum = self.policy.rules().cell_min;
-        for table in tables {
-            let mut cells = table.iter().flatten().flatten();
-            if cells.any(|cell| cells::is_small(*cell, minimum)) {
-                *table = None;
-            }
-        }
     }
 
     fn withhold(&self, column: Column<'_>) -> Result<(), Refusal> {
@@ -222,7 +238,7 @@ impl Gate {
     }
 
     fn second_moments(&self) -> Result<(), Refusal> {
-        if self.second_moments {
+        if self.asked.second_moments {
             return Ok(());
         }
         let text = "second moments were not asked for when the job was admitted";
@@ -252,13 +268,32 @@ impl Gate {
         Err(Refusal::new("parameters_per_patient_max", text))
     }
 
-    fn tree(&self, terminal_node_patients: u64) -> Result<(), Refusal> {
-        let minimum = self.policy.rules().terminal_node_min;
-        if terminal_node_patients >= minimum {
-            return Ok(());
+    fn withhold_tables(&self, tables: Vec<&mut Option<Vec<Vec<u64>>>>) {
+        let minimum = self.policy.rules().cell_min;
+        for table in tables {
+            if forest::has_small_cell(table, minimum) {
+                *table = None;
+            }
         }
-        let text = format!("the tree has a terminal node of fewer than {minimum} patients");
-        Err(Refusal::new("terminal_node_min", text))
+    }
+
+    /// Trees are a round of the run.
+    fn trees(&mut self) -> Result<(), Refusal> {
+        if !self.asked.forests {
+            let text = "trees were not asked for when the job was admitted";
+            return Err(Refusal::new("forests", text.to_owned()));
+        }
+        self.round()
+    }
+
+    /// One judgement a run: two, of forests that differ little, would tell of single patients.
+    fn judgement(&mut self) -> Result<(), Refusal> {
+        if self.judged {
+            let text = "a forest was judged before in this run, and one judgement was admitted";
+            return Err(Refusal::new("runs_per_cohort_max", text.to_owned()));
+        }
+        self.judged = true;
+        Ok(())
     }
 }
 

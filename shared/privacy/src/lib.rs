@@ -11,12 +11,14 @@
 mod admission;
 mod cells;
 mod fingerprint;
+mod forest;
 mod gate;
 mod policy;
 mod released;
 
 pub use admission::{Admission, CohortFacts, JobFacts, Refusal};
 pub use fingerprint::{Fingerprint, FingerprintError, FingerprintKey};
+pub use forest::{ErrorSums, Errors, TerminalNode};
 pub use gate::{Column, Content, Gate, Histogram};
 pub use policy::{Allowed, InvalidRule, Policy, Rules};
 pub use released::{Disclosure, Notice, Released};

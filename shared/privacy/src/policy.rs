@@ -40,6 +40,8 @@ pub struct Rules {
     pub parameters_per_patient_max: f64,
     /// Whether the d x d second moments of the patients may leave (`correlation = "pooled"`).
     pub second_moments: bool,
+    /// Whether the trees of a forest may leave (`scope = "federated"`).
+    pub forests: bool,
     /// Runs on one cohort, at most.
     pub runs_per_cohort_max: u64,
     /// Rounds on one cohort over all runs, at most.
@@ -121,6 +123,7 @@ impl Default for Rules {
             terminal_node_min: 10,
             parameters_per_patient_max: 0.33,
             second_moments: false,
+            forests: false,
             runs_per_cohort_max: 20,
             rounds_per_cohort_max: 2_000,
             cohort_difference_min: 10,
@@ -222,8 +225,13 @@ impl Policy {
                 default.parameters_per_patient_max
             ));
         }
-        if own.second_moments {
-            sentences.push("second_moments is true, where it is false unless set.".to_owned());
+        for (rule, own) in [
+            ("second_moments", own.second_moments),
+            ("forests", own.forests),
+        ] {
+            if own {
+                sentences.push(format!("{rule} is true, where it is false unless set."));
+            }
         }
         let maxima = [
             (

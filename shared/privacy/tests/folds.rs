@@ -42,6 +42,7 @@ fn gate(classes: [u64; 2], folds: u64, round_limit: u64) -> Result<Gate, Refusal
         outcomes: Vec::new(),
         features: Vec::new(),
         second_moments: false,
+        forests: false,
         round_limit,
         folds,
     };

@@ -33,7 +33,6 @@ enum Message {
     Update,
     Tables(Vec<Option<Vec<Vec<u64>>>>),
     Regression(u64),
-    Tree(u64),
 }
 
 impl Disclosure for Message {
@@ -84,9 +83,6 @@ impl Disclosure for Message {
             Self::Regression(parameters) => Content::Regression {
                 parameters: *parameters,
             },
-            Self::Tree(patients) => Content::Tree {
-                terminal_node_patients: *patients,
-            },
         }
     }
 }
@@ -108,6 +104,7 @@ fn job() -> JobFacts {
         outcomes: vec!["disease".to_owned()],
         features: vec!["age".to_owned(), "chol".to_owned()],
         second_moments: false,
+        forests: false,
         round_limit: 100,
         folds: 1,
     }
@@ -208,11 +205,15 @@ fn only_what_is_not_listed_is_named() {
 fn what_is_asked_beyond_a_limit_is_refused_before_the_cohort_is_read() {
     let asked = JobFacts {
         second_moments: true,
+        forests: true,
         round_limit: 2_001,
         ..job()
     };
     let refusal = policy(open_lists()).admit(&asked).unwrap_err();
-    assert_eq!(refusal.rule, "second_moments, rounds_per_cohort_max");
+    assert_eq!(
+        refusal.rule,
+        "second_moments, forests, rounds_per_cohort_max"
+    );
     let none = Rules {
         runs_per_cohort_max: 0,
         ..open_lists()
@@ -384,16 +385,11 @@ fn what_was_not_admitted_does_not_leave() {
         ),
         ("second_moments", Message::SecondMoments),
         ("parameters_per_patient_max", Message::Regression(34)),
-        ("terminal_node_min", Message::Tree(9)),
     ];
     for (rule, message) in table {
         assert_eq!(gate(100).release(message).unwrap_err().rule, rule);
     }
-    for message in [
-        Message::Cohort(100, vec![50, 50]),
-        Message::Regression(33),
-        Message::Tree(10),
-    ] {
+    for message in [Message::Cohort(100, vec![50, 50]), Message::Regression(33)] {
         assert_eq!(released(100, message.clone()), message);
     }
 }

@@ -1,6 +1,6 @@
 //! What a policy judges of a job.
 
-use crate::job::{Job, Method, OutcomeKind};
+use crate::job::{ForestScope, Job, Method, OutcomeKind};
 use privacy::JobFacts;
 use similarity::unpsl::CorrelationScope;
 
@@ -8,7 +8,22 @@ impl Job {
     /// The facts of this job, submitted by `operator`, that a site's policy judges.
     #[must_use]
     pub fn facts(&self, operator: &str) -> JobFacts {
-        let Method::Unpsl(settings) = &self.method;
+        let (second_moments, forests, round_limit, folds) = match &self.method {
+            Method::Unpsl(settings) => (
+                settings.objective.correlation == CorrelationScope::Pooled,
+                false,
+                settings.rounds(),
+                settings
+                    .selection
+                    .as_ref()
+                    .map_or(1, |selection| u64::from(selection.folds)),
+            ),
+            // Trees that leave are a round; a forest that stays asks for none.
+            Method::Forest(settings) => {
+                let federated = settings.scope == ForestScope::Federated;
+                (false, federated, u64::from(federated), 1)
+            }
+        };
         let mut outcomes = vec![self.outcome.column.clone()];
         if let OutcomeKind::Survival { event, .. } = &self.outcome.kind {
             outcomes.push(event.clone());
@@ -22,12 +37,10 @@ impl Job {
                 .iter()
                 .map(|feature| feature.name.clone())
                 .collect(),
-            second_moments: settings.objective.correlation == CorrelationScope::Pooled,
-            round_limit: settings.rounds(),
-            folds: settings
-                .selection
-                .as_ref()
-                .map_or(1, |selection| u64::from(selection.folds)),
+            second_moments,
+            forests,
+            round_limit,
+            folds,
         }
     }
 }
@@ -38,6 +51,7 @@ impl Method {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Unpsl(_) => "unpsl",
+            Self::Forest(_) => "forest",
         }
     }
 }

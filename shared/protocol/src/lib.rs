@@ -6,6 +6,7 @@
 pub mod admission;
 pub mod coordinator;
 pub mod document;
+pub mod forest;
 pub mod job;
 pub mod limits;
 pub mod message;

@@ -14,6 +14,16 @@ pub const FEATURES_MAX: usize = 100_000;
 pub const LEVELS_MAX: usize = 50_000;
 /// Classes of an outcome.
 pub const CLASSES_MAX: usize = 100;
+/// Trees of a forest.
+pub const TREES_MAX: usize = 10_000;
+/// Nodes of all trees of a forest that travels.
+pub const NODES_MAX: usize = 1 << 22;
+/// Features of a forest.
+pub const FOREST_FEATURES_MAX: usize = 20_000;
+/// Event times of a survival forest that travels.
+pub const EVENT_TIMES_MAX: usize = 1_000;
+/// Cut points of one feature of a forest that travels.
+pub const CUTS_MAX: usize = 1_000;
 /// Neighbour rules that a site evaluates.
 pub const EVALUATIONS_MAX: usize = 16;
 /// Folds of a cross-validation.

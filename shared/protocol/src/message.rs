@@ -4,7 +4,13 @@
 //! each answers once. An exchange is computed once by a site; asked again, the site repeats its
 //! stored answer. A patient row has no type here.
 
+mod forest;
+
 use crate::name::RunId;
+pub use forest::{
+    ErrorMeasure, ErrorSums, FeatureImportance, Growing, Judged, Judging, NodeKind, NodeRule,
+    NodeTable, RuleErrors, Side, TerminalTable, TreeTable, Trees,
+};
 use ndarray::Array2;
 use privacy::{Column, Content, Disclosure, Notice};
 pub use similarity::moments::ColumnMoments;
@@ -70,7 +76,7 @@ pub enum Request {
     Describe,
     /// Pooled moments: the site's own, before standardisation.
     Moments,
-    /// Histograms of the job's gridded columns, for their pooled quartiles.
+    /// Histograms of the job's gridded columns, for pooled quartiles or cut points.
     Quantiles,
     /// Standardise with the pooled moments and make ready for rounds.
     Prepare {
@@ -104,6 +110,12 @@ pub enum Request {
         /// Neighbours of the k-NN evaluation.
         neighbours: u32,
     },
+    /// Grow a forest of the site's own, keep it, judge it, write local results.
+    GrowOwn,
+    /// Grow the site's share of the common forest.
+    Grow(Growing),
+    /// Judge the common forest, write local results.
+    Judge(Judging),
 }
 
 impl Request {
@@ -113,6 +125,8 @@ impl Request {
         match self {
             Self::Round(round) => Some(round.number),
             Self::Validate { number, .. } => Some(*number),
+            // Trees are the one round of their run.
+            Self::Grow(_) => Some(1),
             _ => None,
         }
     }
@@ -171,6 +185,10 @@ pub enum Answer {
     Validated(Vec<Option<Vec<Vec<u64>>>>),
     /// The last word of the site.
     Finished(Finished),
+    /// The site's share of the common forest.
+    Grown(Trees),
+    /// How well a forest predicts the site's patients: its last word.
+    Judged(Judged),
 }
 
 /// Values of one column by groups of neighbouring cells of its grid; without groups where too few
@@ -208,9 +226,10 @@ pub struct Finished {
 /// Counts of right and wrong predictions by one rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluationCounts {
-    /// The rule: `distance` or `inner_product` of nearest neighbours, or `pairs`.
+    /// The rule: `distance` or `inner_product` of nearest neighbours, or `pairs`; `forest`, or the
+    /// proximity of a forest.
     pub rule: String,
-    /// Neighbours; 0 for pairs.
+    /// Neighbours; 0 for pairs and for a forest's own prediction.
     pub neighbours: u32,
     /// `counts[i][j]`: patients of class i predicted as class j, of pairs 0 dissimilar and 1 similar;
     /// none where withheld.
@@ -269,6 +288,8 @@ impl Disclosure for Answer {
             Self::Contribution(_) => "contribution",
             Self::Validated(_) => "validation",
             Self::Finished(_) => "finished",
+            Self::Grown(_) => "trees",
+            Self::Judged(_) => "judgement",
         }
     }
 
@@ -293,6 +314,13 @@ impl Disclosure for Answer {
             Self::Contribution(contribution) => matrix(&contribution.matrix),
             Self::Validated(tables) => format!("{} tables of 1 x 2", tables.len()),
             Self::Finished(finished) => format!("1 + {} tables", finished.evaluation.len()),
+            Self::Grown(trees) => format!("{} trees, {} nodes", trees.trees.len(), trees.nodes()),
+            Self::Judged(judged) => format!(
+                "{} errors, {} tables, {} importances",
+                judged.errors.len(),
+                judged.evaluation.len(),
+                judged.importance.len()
+            ),
         }
     }
 
@@ -322,6 +350,8 @@ impl Disclosure for Answer {
                 let tables = finished.evaluation.iter_mut();
                 Content::Tables(tables.map(|counts| &mut counts.confusion).collect())
             }
+            Self::Grown(trees) => trees.content(),
+            Self::Judged(judged) => judged.content(),
         }
     }
 }

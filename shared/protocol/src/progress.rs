@@ -1,8 +1,9 @@
 //! What an operator sees of a run, while it goes and when it has ended.
 
-use crate::message::EvaluationCounts;
+use crate::message::{EvaluationCounts, FeatureImportance, RuleErrors, Trees};
 use crate::name::RunId;
 use ndarray::Array2;
+use std::sync::Arc;
 
 /// Where a run stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +39,8 @@ pub struct Progress {
 pub enum Ending {
     /// Both residuals fell below their tolerances.
     Converged,
+    /// All that the job asks for is done, by a method that has no rounds to converge in.
+    Completed,
     /// The round limit was reached first.
     RoundLimit,
     /// An operator cancelled.
@@ -57,6 +60,7 @@ impl Ending {
     pub fn status(&self) -> &'static str {
         match self {
             Self::Converged => "converged",
+            Self::Completed => "completed",
             Self::RoundLimit => "round_limit",
             Self::Cancelled => "cancelled",
             Self::Failed { .. } => "failed",
@@ -120,6 +124,23 @@ pub struct SiteResult {
     /// Features with missing values here, by its released counts; at most
     /// [`MISSING_SHARES_MAX`](crate::limits::MISSING_SHARES_MAX), those that miss most.
     pub missing: Vec<MissingShare>,
+    /// Errors of a forest and of its neighbours.
+    pub errors: Vec<RuleErrors>,
+    /// Permutation importance of the job's features in their order; none where not computed.
+    pub importance: Vec<FeatureImportance>,
+    /// Trees of the common forest that the site grew.
+    pub trees: u32,
+}
+
+/// A forest of the trees of several sites.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommonForest {
+    /// The trees.
+    pub trees: Arc<Trees>,
+    /// The common event times; none unless the outcome is a survival time.
+    pub event_times: Vec<f64>,
+    /// The weight of each class; none without classes.
+    pub class_weights: Vec<f64>,
 }
 
 /// How much of a feature a site misses.
@@ -173,6 +194,17 @@ pub struct RunResult {
     pub dropped: Vec<String>,
     /// The consensus W, d x m; none where no round closed.
     pub metric: Option<Array2<f64>>,
+    /// The common forest; none where no method or scope gives one.
+    pub forest: Option<CommonForest>,
     /// Sentences that the report must say: stragglers, safeguards, lowered rules.
     pub notes: Vec<String>,
+}
+
+impl RunResult {
+    /// Whether the run leaves anything: a round closed, or a forest was judged.
+    #[must_use]
+    pub fn has_model(&self) -> bool {
+        let judged = self.sites.iter().any(|site| !site.errors.is_empty());
+        !self.rounds.is_empty() || self.forest.is_some() || judged
+    }
 }

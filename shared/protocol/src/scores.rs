@@ -1,6 +1,6 @@
 //! What released counts say of a model: accuracy, recall, F1 and F2, per site and pooled.
 
-use crate::message::EvaluationCounts;
+use crate::message::{ErrorMeasure, EvaluationCounts, FeatureImportance, RuleErrors};
 use crate::progress::RunResult;
 use similarity::evaluate::BinaryCounts;
 
@@ -69,6 +69,94 @@ pub fn pooled(result: &RunResult) -> Vec<Scores> {
         ))
     });
     scores.collect()
+}
+
+/// Errors of one rule over several sites.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PooledErrors {
+    /// The rule.
+    pub rule: String,
+    /// Neighbours; 0 for a forest.
+    pub neighbours: u32,
+    /// What is summed.
+    pub measure: ErrorMeasure,
+    /// Patients, or comparable pairs within sites.
+    pub total: u64,
+    /// The sum of errors.
+    pub error: f64,
+    /// Sites behind them: those whose release rules let the sums go.
+    pub sites: u32,
+}
+
+impl PooledErrors {
+    /// The errors of one site; none where withheld.
+    #[must_use]
+    pub fn of_site(errors: &RuleErrors) -> Option<Self> {
+        let sums = errors.sums?;
+        Some(Self {
+            rule: errors.rule.clone(),
+            neighbours: errors.neighbours,
+            measure: errors.measure,
+            total: sums.total,
+            error: sums.error,
+            sites: 1,
+        })
+    }
+
+    /// The error: share misclassified, mean squared error, or 1 - C.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // counts are far below 2^52
+    pub fn value(&self) -> Option<f64> {
+        (self.total > 0).then(|| self.error / self.total as f64)
+    }
+}
+
+/// The errors of every rule over all sites that released them.
+#[must_use]
+pub fn pooled_errors(result: &RunResult) -> Vec<PooledErrors> {
+    let mut pooled: Vec<PooledErrors> = Vec::new();
+    let all = result.sites.iter().flat_map(|site| &site.errors);
+    for own in all.filter_map(PooledErrors::of_site) {
+        let same =
+            |known: &&mut PooledErrors| known.rule == own.rule && known.measure == own.measure;
+        match pooled.iter_mut().find(same) {
+            None => pooled.push(own),
+            Some(known) => {
+                known.total += own.total;
+                known.error += own.error;
+                known.sites += 1;
+            }
+        }
+    }
+    pooled
+}
+
+/// The importance of every feature over all sites that computed it, weighted by patients.
+#[must_use]
+#[allow(clippy::cast_precision_loss)] // patients are far below 2^52
+pub fn pooled_importance(result: &RunResult) -> Vec<FeatureImportance> {
+    let told = || {
+        result
+            .sites
+            .iter()
+            .filter(|site| !site.importance.is_empty())
+    };
+    let patients: u64 = told().map(|site| site.patients).sum();
+    let features = told().map(|site| site.importance.len()).min().unwrap_or(0);
+    let of_feature = |feature: usize| {
+        let (mut mean, mut variance) = (0.0, 0.0);
+        for site in told() {
+            let weight = site.patients as f64 / patients.max(1) as f64;
+            let own = site.importance[feature];
+            mean += weight * own.mean;
+            variance += (weight * own.standard_error).powi(2);
+        }
+        FeatureImportance {
+            mean,
+            standard_error: variance.sqrt(),
+        }
+    };
+    (0..features).map(of_feature).collect()
 }
 
 fn add(sum: &mut [Vec<u64>], own: &[Vec<u64>]) {

@@ -44,3 +44,68 @@ fn every_problem_of_a_job_comes_at_once() {
         assert!(text.contains(wanted), "{wanted} is not in\n{text}");
     }
 }
+
+const FOREST: &str = "name = \"a\"\nmethod = \"forest\"\nsites = [\"north\", \"south\"]\n\
+    [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
+    [[features]]\nname = \"x\"\nkind = \"numeric\"\n[forest]\n";
+
+#[test]
+fn forests_take_every_outcome() {
+    for kind in [
+        "kind = \"binary\"\npositive = [\"1\"]",
+        "kind = \"categorical\"\nlevels = [\"a\", \"b\"]",
+        "kind = \"numeric\"",
+        "kind = \"survival\"\nevent = \"e\"",
+    ] {
+        let job = FOREST.replace("kind = \"binary\"\npositive = [\"1\"]", kind);
+        assert_eq!(problems(&job), "");
+    }
+}
+
+#[test]
+fn what_a_forest_cannot_be_is_refused_with_its_line() {
+    for (keys, line, wanted) in [
+        (
+            "trees = 0",
+            12,
+            "forest.trees: found 0, wanted a whole number from 1",
+        ),
+        ("trees = 10001", 12, "found 10001"),
+        (
+            "features_per_split = 2",
+            12,
+            "forest.features_per_split: found 2, wanted a whole number from 1 to 1",
+        ),
+        ("node_size = 0", 12, "forest.node_size: found 0"),
+        ("neighbours = 0", 12, "forest.neighbours: found 0"),
+        ("proximity = \"gaps\"", 12, "did you mean \"gap\"?"),
+        (
+            "scope = \"federated\"\ntrees = 1",
+            13,
+            "forest.trees: found 1, wanted a whole number from 2",
+        ),
+        (
+            "scope = \"federated\"",
+            2,
+            "\"x\" without a range, wanted range = [lowest, highest]",
+        ),
+        ("rank = 8", 12, "found an unknown key"),
+    ] {
+        let text = problems(&format!("{FOREST}{keys}\n"));
+        let told = text
+            .lines()
+            .any(|told| told.contains(wanted) && told.contains(&format!("line {line}")));
+        assert!(told, "{wanted} in line {line} is not in\n{text}");
+    }
+    let survival = FOREST
+        .replace(
+            "kind = \"binary\"\npositive = [\"1\"]",
+            "kind = \"survival\"\nevent = \"e\"",
+        )
+        .replace(
+            "kind = \"numeric\"\n",
+            "kind = \"numeric\"\nrange = [0, 1]\n",
+        );
+    let text = problems(&format!("{survival}scope = \"federated\"\n"));
+    assert!(text.contains("an outcome without a horizon"), "{text}");
+}

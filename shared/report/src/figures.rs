@@ -7,12 +7,12 @@ use protocol::progress::RoundRow;
 /// A figure could not be drawn.
 #[derive(Debug, thiserror::Error)]
 #[error("a figure could not be drawn: {0}")]
-pub(super) struct FigureError(String);
+pub struct FigureError(String);
 
 const SIZE: (u32, u32) = (860, 320);
-const INK: RGBColor = RGBColor(38, 70, 120);
-const SECOND: RGBColor = RGBColor(196, 98, 34);
-const GREY: RGBColor = RGBColor(190, 190, 190);
+pub(super) const INK: RGBColor = RGBColor(38, 70, 120);
+pub(super) const SECOND: RGBColor = RGBColor(196, 98, 34);
+pub(super) const GREY: RGBColor = RGBColor(190, 190, 190);
 /// Bars that fit a page; the rest are in features.csv.
 const BARS_MAX: usize = 40;
 
@@ -87,6 +87,11 @@ pub(super) fn residuals(rows: &[RoundRow]) -> Result<String, FigureError> {
 
 /// ||w_k|| of the strongest rows, strongest first; rows that were not selected are grey.
 pub(super) fn norms(features: &[(String, f64)]) -> Result<String, FigureError> {
+    bars(features, "norm of the feature's row of W")
+}
+
+/// The longest bars, longest first; those of length 0 are grey.
+pub(super) fn bars(features: &[(String, f64)], description: &str) -> Result<String, FigureError> {
     let mut bars: Vec<&(String, f64)> = features.iter().collect();
     bars.sort_by(|a, b| b.1.total_cmp(&a.1));
     bars.truncate(BARS_MAX);
@@ -122,7 +127,7 @@ pub(super) fn norms(features: &[(String, f64)]) -> Result<String, FigureError> {
             .disable_y_mesh()
             .y_labels(bars.len())
             .y_label_formatter(&label)
-            .x_desc("norm of the feature's row of W")
+            .x_desc(description)
             .label_style(("sans-serif", 13))
             .light_line_style(TRANSPARENT)
             .bold_line_style(GREY.mix(0.5))
@@ -214,7 +219,7 @@ fn rounds(rows: &[RoundRow]) -> std::ops::Range<f64> {
     1.0..rows.last().map_or(2.0, |row| f64::from(row.round.max(2)))
 }
 
-fn extent(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+pub(super) fn extent(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     values
         .filter(|value| value.is_finite())
         .fold(None, |extent, value| match extent {
@@ -232,6 +237,6 @@ fn short(value: f64) -> String {
     format!("{value:.1e}")
 }
 
-fn fault(error: impl std::fmt::Display) -> FigureError {
+pub(super) fn fault(error: impl std::fmt::Display) -> FigureError {
     FigureError(error.to_string())
 }

@@ -1,6 +1,6 @@
 //! The machine-readable files.
 
-use super::norms;
+use super::{forest, norms};
 use ndarray::Array2;
 use ndarray_npy::WriteNpyExt;
 use protocol::job::Job;
@@ -26,6 +26,8 @@ struct ResultFile<'r> {
     version: &'r str,
     sites: Vec<SiteEntry<'r>>,
     evaluation: Vec<ScoresEntry>,
+    errors: Vec<forest::ErrorEntry>,
+    importance: Vec<ImportanceEntry<'r>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     selection: Vec<SelectionEntry>,
     features: Vec<FeatureEntry<'r>>,
@@ -48,7 +50,16 @@ struct SiteEntry<'r> {
     bytes_received: u64,
     rounds_missed: u32,
     evaluation: Vec<EvaluationEntry<'r>>,
+    errors: Vec<forest::ErrorEntry>,
+    trees: u32,
     missing: Vec<MissingEntry<'r>>,
+}
+
+#[derive(Serialize)]
+struct ImportanceEntry<'r> {
+    feature: &'r str,
+    mean: f64,
+    standard_error: f64,
 }
 
 #[derive(Serialize)]
@@ -97,9 +108,19 @@ struct FeatureEntry<'r> {
 pub(super) fn result_json(result: &RunResult) -> io::Result<Vec<u8>> {
     let job = Job::parse(&result.job).map_err(io::Error::other)?;
     let last = result.rounds.last();
+    let importance = scores::pooled_importance(result);
+    let features_by_name = job.features.iter().map(|feature| feature.name.as_str());
     let file = ResultFile {
         run: result.run.as_str(),
-        job: job.name,
+        importance: features_by_name
+            .zip(&importance)
+            .map(|(feature, importance)| ImportanceEntry {
+                feature,
+                mean: importance.mean,
+                standard_error: importance.standard_error,
+            })
+            .collect(),
+        job: job.name.clone(),
         method: job.method.name(),
         status: result.ending.status(),
         error: match &result.ending {
@@ -117,6 +138,10 @@ pub(super) fn result_json(result: &RunResult) -> io::Result<Vec<u8>> {
         evaluation: scores::pooled(result)
             .into_iter()
             .map(scores_entry)
+            .collect(),
+        errors: scores::pooled_errors(result)
+            .iter()
+            .map(forest::pooled_entry)
             .collect(),
         selection: result.selection.iter().map(selection_entry).collect(),
         features: features(result),
@@ -187,6 +212,8 @@ fn site(site: &SiteResult) -> SiteEntry<'_> {
                 confusion: counts.confusion.as_ref(),
             })
             .collect(),
+        errors: site.errors.iter().map(forest::own_entry).collect(),
+        trees: site.trees,
         missing: site
             .missing
             .iter()

@@ -4,12 +4,17 @@
 mod figures;
 mod files;
 mod folder;
+mod forest;
 mod page;
+mod scatter;
 mod watching;
 
+pub use figures::FigureError;
 pub use folder::{FolderError, PendingFolder};
+pub use scatter::{scatter_by_group, scatter_by_value};
 pub use watching::Watching;
 
+use protocol::job::Job;
 use protocol::progress::RunResult;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,7 +31,8 @@ pub struct ReportError {
 }
 
 /// Writes `result.json`, `rounds.csv`, `metric.npy`, `features.csv` and `report.html` into `folder`,
-/// which must exist. `metric.npy` and `features.csv` are left out where no round closed.
+/// which must exist. `metric.npy` and `features.csv` are left out where no round closed. A run of forests
+/// leaves `importance.csv` and, where the sites have one in common, `forest.bin` instead of these.
 ///
 /// # Errors
 /// [`ReportError`] names the file.
@@ -37,7 +43,20 @@ pub fn write(result: &RunResult, folder: &Path) -> Result<(), ReportError> {
         written.map_err(|source| ReportError { path, source })
     };
     put("result.json", files::result_json(result))?;
-    put("rounds.csv", files::rounds_csv(result))?;
+    match Job::parse(&result.job).ok() {
+        Some(job) if forest::settings(&job).is_some() => {
+            if result.sites.iter().any(|site| !site.importance.is_empty()) {
+                put("importance.csv", forest::importance_csv(result, &job))?;
+            }
+            if let Some(common) = &result.forest {
+                put(
+                    "forest.bin",
+                    common.to_bytes(&job).map_err(io::Error::other),
+                )?;
+            }
+        }
+        _ => put("rounds.csv", files::rounds_csv(result))?,
+    }
     if let Some(metric) = &result.metric {
         put("metric.npy", files::npy(metric))?;
         put("features.csv", files::features_csv(result))?;

@@ -1,6 +1,6 @@
 //! The report: one self-contained page.
 
-use super::{figures, norms};
+use super::{figures, forest, norms};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use protocol::job::Job;
 use protocol::progress::{Ending, RunResult, SelectionRow};
@@ -18,7 +18,13 @@ pre { background: #f7f7f7; padding: 1em; overflow-x: auto; font-size: 13px; } sv
 .note { color: #555; } li { margin: .2em 0; }";
 
 pub(super) fn html(result: &RunResult) -> Result<String, figures::FigureError> {
-    let name = Job::parse(&result.job).map_or_else(|_| "run".to_owned(), |job| job.name);
+    let job = Job::parse(&result.job).ok();
+    let name = job.as_ref().map_or("run", |job| job.name.as_str());
+    let of_forest = job.as_ref().filter(|job| forest::settings(job).is_some());
+    let importance = match of_forest {
+        Some(job) => forest::importance(result, job)?,
+        None => Markup::default(),
+    };
     let title = format!("{name}: patient similarity");
     let strengths: Vec<(String, f64)> = result
         .features
@@ -46,7 +52,11 @@ pub(super) fn html(result: &RunResult) -> Result<String, figures::FigureError> {
             }
             body {
                 h1 { (title) }
-                (summary(result))
+                @match of_forest.and_then(forest::settings) {
+                    Some(settings) => { (forest::summary(result, settings)) }
+                    None => { (summary(result)) }
+                }
+                (failure(result))
                 (notes(result))
                 (figure(
                     "Features",
@@ -54,9 +64,11 @@ pub(super) fn html(result: &RunResult) -> Result<String, figures::FigureError> {
                     "How strongly each feature decides which patients are alike: the norm of its row \
                      of W. A norm of 0 means that the feature was not selected.",
                 ))
-                (sites(result))
+                (importance)
+                (sites(result, of_forest.is_some()))
                 (missing(result))
-                (evaluation(result))
+                (forest::errors(result))
+                (evaluation(result, of_forest.is_some()))
                 (selection(result))
                 (figure(
                     "Objective by round",
@@ -95,6 +107,11 @@ fn summary(result: &RunResult) -> Markup {
             "Patients' records stayed at their sites. The objective is not convex: another start may "
             "end elsewhere."
         }
+    }
+}
+
+fn failure(result: &RunResult) -> Markup {
+    html! {
         @if let Ending::Failed { code, text } = &result.ending {
             h2 { "Why it failed (" (code) ")" }
             pre { (text) }
@@ -111,19 +128,22 @@ fn notes(result: &RunResult) -> Markup {
     }
 }
 
-fn sites(result: &RunResult) -> Markup {
+fn sites(result: &RunResult, of_forest: bool) -> Markup {
     html! {
         h2 { "Sites" }
         table {
             tr {
-                th { "site" } th { "patients" } th { "pairs" } th { "sent" } th { "received" }
-                th { "rounds missed" }
+                th { "site" } th { "patients" }
+                @if of_forest { th { "trees in common" } } @else { th { "pairs" } }
+                th { "sent" } th { "received" }
+                @if !of_forest { th { "rounds missed" } }
             }
             @for site in &result.sites {
                 tr {
-                    td { (site.name) } td { (site.patients) } td { (site.pairs) }
+                    td { (site.name) } td { (site.patients) }
+                    @if of_forest { td { (site.trees) } } @else { td { (site.pairs) } }
                     td { (kilobytes(site.bytes_sent)) } td { (kilobytes(site.bytes_received)) }
-                    td { (site.rounds_missed) }
+                    @if !of_forest { td { (site.rounds_missed) } }
                 }
             }
         }
@@ -167,13 +187,17 @@ fn percent(share: Option<&f64>) -> String {
     share.map_or("0".to_owned(), |share| format!("{:.1}", 100.0 * share))
 }
 
-fn evaluation(result: &RunResult) -> Markup {
+fn evaluation(result: &RunResult, of_forest: bool) -> Markup {
     let pooled = scores::pooled(result);
+    let rule = |rule: &str, neighbours| match of_forest {
+        true => forest::rule(rule, neighbours),
+        false => rule.replace('_', " "),
+    };
     let share = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{share:.3}"));
     let row = |place: &str, scores: &Scores| {
         html! {
             tr {
-                td { (place) } td { (scores.rule.replace('_', " ")) } td { (scores.patients) }
+                td { (place) } td { (rule(&scores.rule, scores.neighbours)) } td { (scores.patients) }
                 td { (share(scores.accuracy)) } td { (share(scores.recall)) }
                 td { (share(scores.f1)) } td { (share(scores.f2)) }
             }
@@ -181,15 +205,15 @@ fn evaluation(result: &RunResult) -> Markup {
     };
     html! {
         @if result.sites.iter().any(|site| !site.evaluation.is_empty()) {
-            h2 { "Evaluation" }
-            p.note {
+            @if of_forest { h2 { "Classes" } } @else { h2 { "Evaluation" } }
+            @if !of_forest { p.note {
                 "Each patient is compared with the other patients of the same site (leave one out) "
                 "and given the class of most of the "
                 (pooled.first().map_or(0, |scores| scores.neighbours))
                 " nearest. The last rule asks of every two patients of a site whether the metric says that "
                 "they are alike (s >= b), and counts pairs. The metric was learned from these patients, so new patients will be "
                 "classed somewhat worse. A site whose release rules withhold a count is left out."
-            }
+            } }
             table {
                 tr {
                     th { "site" } th { "rule" } th { "counted" } th { "accuracy" } th { "recall" }
@@ -201,7 +225,7 @@ fn evaluation(result: &RunResult) -> Markup {
                             Some(scores) => { (row(&site.name, &scores)) }
                             None => {
                                 tr {
-                                    td { (site.name) } td { (counts.rule.replace('_', " ")) }
+                                    td { (site.name) } td { (rule(&counts.rule, counts.neighbours)) }
                                     td colspan="5" { "withheld" }
                                 }
                             }

@@ -91,6 +91,12 @@ impl Grid {
         (self.high - self.low) / f64::from(self.cells)
     }
 
+    /// The border before cell `index`; of index `cells`, the grid's end.
+    #[must_use]
+    pub fn border(&self, index: u32) -> f64 {
+        self.edge(f64::from(index))
+    }
+
     /// The value at the start of cell `index`; of index `cells`, the grid's end.
     fn edge(&self, index: f64) -> f64 {
         self.low + (self.high - self.low) * (index / f64::from(self.cells))

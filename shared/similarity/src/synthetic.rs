@@ -62,6 +62,8 @@ pub struct CohortSettings {
     pub base_features: usize,
     /// Further columns that say nothing of the class.
     pub irrelevant_features: usize,
+    /// What happens to the patients.
+    pub outcome: SyntheticOutcome,
     /// Classes; at least 2.
     pub classes: u32,
     /// Standard deviation of each site's own offset of every feature, in standard deviations.
@@ -79,12 +81,24 @@ impl Default for CohortSettings {
             patients: vec![240, 160, 120, 80],
             base_features: 8,
             irrelevant_features: 6,
+            outcome: SyntheticOutcome::Classes,
             classes: 2,
             site_offset: 0.2,
             class_noise: 0.05,
             missing: 0.02,
         }
     }
+}
+
+/// What happens to synthetic patients. The features of a seed are the same whichever is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SyntheticOutcome {
+    /// A class.
+    Classes,
+    /// 50 + 10 (first_1 + 0.7 second_1 + |first_2|) and normal noise of deviation 5.
+    Number,
+    /// Days to an event of hazard exp(first_1 + 0.7 second_1) / 365, censored uniformly within 1 to 1,000.
+    Survival,
 }
 
 /// Settings that make no cohort.
@@ -144,13 +158,45 @@ pub fn cohorts(settings: &CohortSettings, seed: Seed) -> Result<Vec<Cohort>, Coh
             })
             .collect();
         columns.push(grades);
-        let outcome = Outcome::Classes {
-            codes,
-            levels: class_names(settings.classes),
+        let outcome = match settings.outcome {
+            SyntheticOutcome::Classes => Outcome::Classes {
+                codes,
+                levels: class_names(settings.classes),
+            },
+            SyntheticOutcome::Number => {
+                number(&known, base, &mut seed.stream("number", index as u64))
+            }
+            SyntheticOutcome::Survival => {
+                survival(&known, base, &mut seed.stream("survival", index as u64))
+            }
         };
         Cohort::new(columns, outcome).expect("all columns are of one length")
     };
     Ok(settings.patients.iter().enumerate().map(site).collect())
+}
+
+fn number(known: &Array2<f64>, base: usize, stream: &mut ChaCha8Rng) -> Outcome {
+    let second = 1.min(base - 1);
+    let value = |row: ndarray::ArrayView1<'_, f64>| {
+        let known = row[0] + 0.7 * row[base] + row[second].abs();
+        50.0 + 10.0 * known + 5.0 * normal(stream)
+    };
+    Outcome::Numeric(known.rows().into_iter().map(value).collect())
+}
+
+fn survival(known: &Array2<f64>, base: usize, stream: &mut ChaCha8Rng) -> Outcome {
+    let (mut time, mut event) = (Vec::new(), Vec::new());
+    for row in known.rows() {
+        let hazard = (row[0] + 0.7 * row[base]).exp() / 365.0;
+        let until_event = -(1.0 - stream.random::<f64>()).ln() / hazard;
+        let censored: f64 = stream.random_range(1.0..1_000.0);
+        time.push(until_event.min(censored).max(0.5));
+        event.push(until_event <= censored);
+    }
+    Outcome::Survival {
+        time: Array1::from(time),
+        event: Array1::from(event),
+    }
 }
 
 fn check(settings: &CohortSettings) -> Result<(), CohortSettingsError> {

@@ -26,6 +26,7 @@ mod tls;
 mod to_coordinator;
 mod to_site;
 mod transport;
+mod trees;
 mod values;
 
 pub use certificates::CredentialFiles;

@@ -1,5 +1,7 @@
 //! Every message: against Google's protobuf (tests/golden), round trips, and what must be refused.
 
+mod forest;
+
 use crate::assembly::Frames;
 use crate::encoding::{decode_answer, decode_progress, decode_result, decode_to_coordinator};
 use crate::encoding::{decode_to_site, encode_answer, encode_progress, encode_result};
@@ -8,15 +10,18 @@ use crate::frame::{Frame, MatrixChunk};
 use crate::generated as pb;
 use crate::{progress, to_coordinator, to_site};
 use bytes::Bytes;
+use forest::{IMPORTANCE, errors, trees};
 use ndarray::{Array1, Array2, array};
 use proptest::prelude::*;
 use prost::Message;
 use protocol::message::*;
 use protocol::name::RunId;
 use protocol::progress::{
-    Ending, FeatureResult, MissingShare, Progress, RoundRow, RunResult, SelectionRow, SiteResult,
+    CommonForest, Ending, FeatureResult, MissingShare, Progress, RoundRow, RunResult, SelectionRow,
+    SiteResult,
 };
 use std::path::Path;
+use std::sync::Arc;
 
 fn run() -> RunId {
     RunId::new("heart-disease-1").unwrap()
@@ -155,6 +160,23 @@ fn to_site_samples() -> Vec<(&'static str, ToSite)> {
             }),
         ),
         ("round", ask(Request::Round(round))),
+        ("grow_own", ask(Request::GrowOwn)),
+        (
+            "grow",
+            ask(Request::Grow(Growing {
+                trees: 167,
+                edges: vec![vec![54.5, 60.0], Vec::new()],
+                event_times: vec![1.0, 2.5],
+                class_weights: vec![1.0, 1.0],
+            })),
+        ),
+        (
+            "judge",
+            ask(Request::Judge(Judging {
+                first_tree: 1,
+                trees: Arc::new(trees()),
+            })),
+        ),
         ("fold", ask(Request::Round(fold))),
         (
             "validate",
@@ -267,6 +289,15 @@ fn to_coordinator_samples() -> Vec<(&'static str, ToCoordinator<Answer>)> {
                 evaluation: vec![evaluation(), withheld],
             }),
         ),
+        ("grown", Answer::Grown(trees())),
+        (
+            "judged",
+            Answer::Judged(Judged {
+                errors: errors(),
+                evaluation: vec![evaluation()],
+                importance: vec![IMPORTANCE],
+            }),
+        ),
     ];
     let mut samples = vec![(
         "hello",
@@ -332,6 +363,9 @@ fn result_sample() -> RunResult {
                 feature: "chol".to_owned(),
                 share: 0.25,
             }],
+            errors: errors(),
+            importance: vec![IMPORTANCE],
+            trees: 2,
         }],
         selection: vec![SelectionRow {
             lambda_sparsity: 0.01,
@@ -349,6 +383,11 @@ fn result_sample() -> RunResult {
         }],
         dropped: vec!["fbs=1".to_owned()],
         metric: Some(array![[0.1, 0.2]]),
+        forest: Some(CommonForest {
+            trees: Arc::new(trees()),
+            event_times: Vec::new(),
+            class_weights: vec![1.0, 2.0],
+        }),
         notes: vec!["south missed a round".to_owned()],
     }
 }

@@ -5,15 +5,18 @@ use crate::error::WireError;
 use crate::frame::{CHUNK_BYTES_MAX, MatrixChunk};
 use crate::generated as pb;
 use crate::generated::part::Part;
+use crate::trees::{self, OutgoingNodes};
 use crate::values;
 use bytes::Bytes;
 use ndarray::{Array2, Axis};
 use prost::Message;
 use protocol::limits::{
-    FEATURES_MAX, MATRIX_ENTRIES_MAX, METRIC_ROWS_MAX, NOTES_MAX, ROUNDS_MAX, SITES_MAX,
+    FEATURES_MAX, FOREST_FEATURES_MAX, MATRIX_ENTRIES_MAX, METRIC_ROWS_MAX, NODES_MAX, NOTES_MAX,
+    ROUNDS_MAX, SITES_MAX,
 };
-use protocol::message::{ColumnHistogram, ColumnMoments, SecondMoments};
+use protocol::message::{ColumnHistogram, ColumnMoments, NodeTable, SecondMoments, Trees};
 use std::iter::Peekable;
+use std::sync::Arc;
 use std::vec::IntoIter;
 
 /// Entries of a chunk as it is sent: small enough to stay in a processor's cache on its way.
@@ -41,6 +44,8 @@ pub(crate) struct Declared {
     pub(crate) matrices: Vec<pb::MatrixShape>,
     pub(crate) columns: u32,
     pub(crate) histograms: u32,
+    pub(crate) edges: u32,
+    pub(crate) nodes: usize,
     pub(crate) rows: RowCounts,
 }
 
@@ -104,6 +109,8 @@ pub(crate) struct OutgoingParts {
     entries_sent: usize,
     columns: Peekable<IntoIter<pb::ColumnMoments>>,
     histograms: Peekable<IntoIter<pb::Histogram>>,
+    edges: Peekable<IntoIter<pb::Edges>>,
+    nodes: Option<Peekable<OutgoingNodes>>,
     rows: OutgoingRows,
 }
 
@@ -141,6 +148,29 @@ impl OutgoingParts {
         }
     }
 
+    pub(crate) fn edges(edges: Vec<Vec<f64>>) -> Self {
+        let edges: Vec<_> = edges
+            .into_iter()
+            .map(|values| pb::Edges { values })
+            .collect();
+        Self {
+            edges: edges.into_iter().peekable(),
+            ..Self::none()
+        }
+    }
+
+    pub(crate) fn trees(trees: Arc<Trees>) -> Self {
+        Self::none().with_trees(Some(trees))
+    }
+
+    /// The same with trees, if any.
+    pub(crate) fn with_trees(self, trees: Option<Arc<Trees>>) -> Self {
+        Self {
+            nodes: trees.map(|trees| OutgoingNodes::new(trees).peekable()),
+            ..self
+        }
+    }
+
     /// The same with one matrix, if any, before the lists.
     pub(crate) fn with_matrix(self, matrix: Option<Array2<f64>>) -> Self {
         Self {
@@ -166,6 +196,8 @@ impl OutgoingParts {
             entries_sent: 0,
             columns: columns.into_iter().peekable(),
             histograms: Vec::new().into_iter().peekable(),
+            edges: Vec::new().into_iter().peekable(),
+            nodes: None,
             rows: OutgoingRows {
                 rounds: rows.rounds.into_iter().peekable(),
                 sites: rows.sites.into_iter().peekable(),
@@ -210,6 +242,16 @@ impl Iterator for OutgoingParts {
         if !histograms.is_empty() {
             return Some(Part::Histograms(pb::HistogramsChunk { histograms }));
         }
+        let edges = take(&mut self.edges, &mut bytes_left, Message::encoded_len);
+        if !edges.is_empty() {
+            return Some(Part::Edges(pb::EdgesChunk { edges }));
+        }
+        if let Some(nodes) = &mut self.nodes {
+            let nodes = take(nodes, &mut bytes_left, Message::encoded_len);
+            if !nodes.is_empty() {
+                return Some(Part::Nodes(pb::NodesChunk { nodes }));
+            }
+        }
         let rows = pb::RowsChunk {
             rounds: take(&mut self.rows.rounds, &mut bytes_left, Message::encoded_len),
             sites: take(&mut self.rows.sites, &mut bytes_left, Message::encoded_len),
@@ -226,8 +268,8 @@ impl Iterator for OutgoingParts {
 }
 
 /// Takes items until the budget is spent; the last may overdraw it.
-fn take<T>(
-    items: &mut Peekable<IntoIter<T>>,
+fn take<T, I: Iterator<Item = T>>(
+    items: &mut Peekable<I>,
     bytes_left: &mut usize,
     bytes: impl Fn(&T) -> usize,
 ) -> Vec<T> {
@@ -265,6 +307,12 @@ pub(crate) struct IncomingParts {
     columns_wanted: usize,
     histograms: Vec<ColumnHistogram>,
     histograms_wanted: usize,
+    edges: Vec<Vec<f64>>,
+    edges_wanted: usize,
+    nodes: Vec<NodeTable>,
+    nodes_wanted: usize,
+    /// Entries of all lists in the nodes.
+    node_numbers: usize,
     rows: pb::RowsChunk,
     rows_wanted: RowCounts,
 }
@@ -281,7 +329,10 @@ impl IncomingParts {
     pub(crate) fn new(declared: Declared) -> Result<Self, WireError> {
         let columns = declared.columns as usize;
         let histograms = declared.histograms as usize;
+        let (edges, nodes) = (declared.edges as usize, declared.nodes);
         let rows = declared.rows;
+        values::at_most("lists of cut points", edges, FOREST_FEATURES_MAX)?;
+        values::at_most("nodes of trees", nodes, NODES_MAX)?;
         values::at_most("histograms", histograms, FEATURES_MAX)?;
         values::at_most("moments", columns, FEATURES_MAX)?;
         values::at_most("rounds", rows.rounds, ROUNDS_MAX as usize)?;
@@ -297,6 +348,11 @@ impl IncomingParts {
             columns_wanted: columns,
             histograms: Vec::new(),
             histograms_wanted: histograms,
+            edges: Vec::new(),
+            edges_wanted: edges,
+            nodes: Vec::new(),
+            nodes_wanted: nodes,
+            node_numbers: 0,
             rows: pb::RowsChunk::default(),
             rows_wanted: rows,
         })
@@ -307,6 +363,8 @@ impl IncomingParts {
             Part::Matrix(chunk) => self.push_chunk(&chunk),
             Part::Columns(chunk) => self.push_columns(chunk),
             Part::Histograms(chunk) => self.push_histograms(chunk),
+            Part::Edges(chunk) => self.push_edges(chunk),
+            Part::Nodes(chunk) => self.push_nodes(chunk),
             Part::Rows(chunk) => self.push_rows(chunk),
         }
     }
@@ -315,6 +373,8 @@ impl IncomingParts {
         self.matrices_complete == self.matrices.len()
             && self.columns.len() == self.columns_wanted
             && self.histograms.len() == self.histograms_wanted
+            && self.edges.len() == self.edges_wanted
+            && self.nodes.len() == self.nodes_wanted
             && row_counts(&self.rows) == self.rows_wanted
     }
 
@@ -346,6 +406,14 @@ impl IncomingParts {
 
     pub(crate) fn take_histograms(&mut self) -> Vec<ColumnHistogram> {
         std::mem::take(&mut self.histograms)
+    }
+
+    pub(crate) fn take_edges(&mut self) -> Vec<Vec<f64>> {
+        std::mem::take(&mut self.edges)
+    }
+
+    pub(crate) fn take_nodes(&mut self) -> Vec<NodeTable> {
+        std::mem::take(&mut self.nodes)
     }
 
     pub(crate) fn take_rows(&mut self) -> pb::RowsChunk {
@@ -389,6 +457,26 @@ impl IncomingParts {
         refuse_empty(chunk.histograms.is_empty())?;
         for histogram in chunk.histograms {
             self.histograms.push(values::histogram(histogram)?);
+        }
+        Ok(())
+    }
+
+    fn push_edges(&mut self, chunk: pb::EdgesChunk) -> Result<(), WireError> {
+        let left = self.edges_wanted - self.edges.len();
+        values::at_most("a list of cut points", chunk.edges.len(), left)?;
+        refuse_empty(chunk.edges.is_empty())?;
+        for edges in chunk.edges {
+            self.edges.push(trees::edges(edges)?);
+        }
+        Ok(())
+    }
+
+    fn push_nodes(&mut self, chunk: pb::NodesChunk) -> Result<(), WireError> {
+        let left = self.nodes_wanted - self.nodes.len();
+        values::at_most("a list of nodes", chunk.nodes.len(), left)?;
+        refuse_empty(chunk.nodes.is_empty())?;
+        for node in chunk.nodes {
+            self.nodes.push(trees::node(node, &mut self.node_numbers)?);
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use crate::assembly::{Frames, Header};
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::parts::{Declared, IncomingParts, OutgoingParts, RowCounts, shape};
+use crate::trees;
 use crate::values::{
     at_most, evaluations, evaluations_to_proto, finite, finite_if_any, present, run_id, sentence,
     shortened, text,
@@ -72,8 +73,10 @@ pub(crate) fn result_frames(result: RunResult) -> Frames<pb::ResultFrame> {
         features: count(result.features.len()),
         dropped: count(result.dropped.len()),
         notes: count(result.notes.len()),
+        forest: result.forest.as_ref().map(trees::forest_to_proto),
         selection: result.selection.iter().map(selection_to_proto).collect(),
     };
+    let common = result.forest.map(|forest| forest.trees);
     let rows = pb::RowsChunk {
         rounds: result.rounds.into_iter().map(round_to_proto).collect(),
         sites: result.sites.into_iter().map(site_to_proto).collect(),
@@ -81,7 +84,10 @@ pub(crate) fn result_frames(result: RunResult) -> Frames<pb::ResultFrame> {
         dropped: result.dropped.into_iter().map(shortened).collect(),
         notes: result.notes.into_iter().map(shortened).collect(),
     };
-    Frames::new(header, OutgoingParts::result(result.metric, rows))
+    Frames::new(
+        header,
+        OutgoingParts::result(result.metric, rows).with_trees(common),
+    )
 }
 
 impl Header for pb::RunResult {
@@ -90,8 +96,10 @@ impl Header for pb::RunResult {
     fn declared(&self) -> Result<Declared, WireError> {
         Ok(Declared {
             matrices: self.metric.into_iter().collect(),
-            columns: 0,
-            histograms: 0,
+            nodes: match self.forest.as_ref() {
+                Some(forest) => trees::declared_nodes(present("trees", forest.trees.as_ref())?)?,
+                None => 0,
+            },
             rows: RowCounts {
                 rounds: self.rounds as usize,
                 sites: self.sites as usize,
@@ -99,6 +107,7 @@ impl Header for pb::RunResult {
                 dropped: self.dropped as usize,
                 notes: self.notes as usize,
             },
+            ..Declared::default()
         })
     }
 
@@ -139,6 +148,10 @@ impl Header for pb::RunResult {
                 Some(_) => Some(parts.take_matrix()?),
                 None => None,
             },
+            forest: match self.forest {
+                Some(forest) => Some(trees::forest(forest, parts.take_nodes())?),
+                None => None,
+            },
             notes: rows.notes.into_iter().map(note).collect::<Result<_, _>>()?,
         })
     }
@@ -148,6 +161,7 @@ fn ending_to_proto(ending: Ending) -> pb::Ending {
     use pb::ending::Ending as Kind;
     let ending = match ending {
         Ending::Converged => Kind::Converged(pb::Converged {}),
+        Ending::Completed => Kind::Completed(pb::Completed {}),
         Ending::RoundLimit => Kind::RoundLimit(pb::RoundLimit {}),
         Ending::Cancelled => Kind::Cancelled(pb::Cancelled {}),
         Ending::Failed { code, text } => Kind::Failed(pb::Failed {
@@ -164,6 +178,7 @@ fn ending(ending: pb::Ending) -> Result<Ending, WireError> {
     use pb::ending::Ending as Kind;
     Ok(match present("ending", ending.ending)? {
         Kind::Converged(_) => Ending::Converged,
+        Kind::Completed(_) => Ending::Completed,
         Kind::RoundLimit(_) => Ending::RoundLimit,
         Kind::Cancelled(_) => Ending::Cancelled,
         Kind::Failed(failed) => Ending::Failed {
@@ -229,6 +244,13 @@ fn site_to_proto(site: SiteResult) -> pb::SiteResult {
         rounds_missed: site.rounds_missed,
         evaluation: evaluations_to_proto(site.evaluation),
         missing: site.missing.into_iter().map(missing_to_proto).collect(),
+        errors: trees::errors_to_proto(site.errors),
+        importance: site
+            .importance
+            .into_iter()
+            .map(trees::importance_to_proto)
+            .collect(),
+        trees: site.trees,
     }
 }
 
@@ -247,6 +269,9 @@ fn site(site: pb::SiteResult) -> Result<SiteResult, WireError> {
             .into_iter()
             .map(missing)
             .collect::<Result<_, _>>()?,
+        errors: trees::errors(site.errors)?,
+        importance: trees::importances(site.importance)?,
+        trees: site.trees,
     })
 }
 

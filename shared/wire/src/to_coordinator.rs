@@ -8,6 +8,7 @@ use crate::generated::to_coordinator::Message;
 use crate::parts::{
     Declared, IncomingParts, OutgoingParts, declared_second_moments, second_moments_to_proto, shape,
 };
+use crate::trees::{declared_nodes, judged, judged_to_proto, trees, trees_to_proto};
 use crate::values::{
     at_most, evaluations, evaluations_to_proto, finite, present, run_id, sentence, shortened,
     summary, summary_to_proto, text,
@@ -17,6 +18,7 @@ use protocol::limits::{CANDIDATES_MAX, CLASSES_MAX, NAME_LENGTH_MAX, PROBLEMS_MA
 use protocol::message::{
     Answer, Contribution, Description, Failure, Finished, Problem, Refusal, ToCoordinator,
 };
+use std::sync::Arc;
 
 /// Cuts a message into frames. Only what a release rule has cleared has a way through here.
 pub(crate) fn frames(message: ToCoordinator<Released<Answer>>) -> Frames<pb::ToCoordinatorFrame> {
@@ -114,6 +116,11 @@ impl Header for pb::Answer {
                 let matrix = present("contribution", contribution.matrix)?;
                 Declared::matrices([matrix].into_iter().chain(contribution.gradient))
             }
+            Answered::Grown(grown) => Declared {
+                nodes: declared_nodes(present("trees", grown.trees.as_ref())?)?,
+                ..Declared::default()
+            },
+            Answered::Judged(judged) => Declared::matrices(judged.importance),
             _ => Declared::default(),
         })
     }
@@ -160,6 +167,17 @@ impl Header for pb::Answer {
                 objective: finite("an objective", finished.objective)?,
                 evaluation: evaluations(finished.evaluation)?,
             }),
+            Answered::Grown(grown) => {
+                let declared = present("trees", grown.trees)?;
+                Answer::Grown(trees(&declared, parts.take_nodes())?)
+            }
+            Answered::Judged(header) => {
+                let importance = match header.importance {
+                    Some(_) => Some(parts.take_matrix()?),
+                    None => None,
+                };
+                Answer::Judged(judged(header, importance.as_ref())?)
+            }
         })
     }
 }
@@ -234,6 +252,16 @@ fn answer_to_proto(answer: Answer) -> (pb::Answer, OutgoingParts) {
                 objective,
                 evaluation,
             })
+        }
+        Answer::Grown(trees) => {
+            let declared = Some(trees_to_proto(&trees));
+            parts = OutgoingParts::trees(Arc::new(trees));
+            Answered::Grown(pb::Grown { trees: declared })
+        }
+        Answer::Judged(judged) => {
+            let (header, importance) = judged_to_proto(judged);
+            parts = OutgoingParts::none().with_matrix(importance);
+            Answered::Judged(header)
         }
     };
     (

@@ -8,12 +8,14 @@ use crate::generated::to_site::Message;
 use crate::parts::{
     Declared, IncomingParts, OutgoingParts, declared_second_moments, second_moments_to_proto, shape,
 };
+use crate::trees::{class_weights, declared_nodes, event_times, trees, trees_to_proto};
 use crate::values::{
-    at_most, finite, present, quartiles, quartiles_to_matrix, run_id, sentence, shortened, text,
-    totals, totals_to_proto,
+    at_most, finite, in_range, present, quartiles, quartiles_to_matrix, run_id, sentence,
+    shortened, text, totals, totals_to_proto,
 };
-use protocol::limits::{CANDIDATES_MAX, FOLDS_MAX, JOB_LENGTH_MAX, NAME_LENGTH_MAX};
-use protocol::message::{Request, Round, ToSite};
+use protocol::limits::{CANDIDATES_MAX, FOLDS_MAX, JOB_LENGTH_MAX, NAME_LENGTH_MAX, TREES_MAX};
+use protocol::message::{Growing, Judging, Request, Round, ToSite};
+use std::sync::Arc;
 
 /// Cuts a message into frames.
 pub(crate) fn frames(message: ToSite) -> Frames<pb::ToSiteFrame> {
@@ -72,7 +74,17 @@ impl Header for pb::ToSite {
             return Ok(Declared::default());
         };
         Ok(match present("request", ask.request.as_ref())? {
-            Asked::Describe(_) | Asked::Moments(_) | Asked::Quantiles(_) => Declared::default(),
+            Asked::Describe(_) | Asked::Moments(_) | Asked::Quantiles(_) | Asked::GrowOwn(_) => {
+                Declared::default()
+            }
+            Asked::Grow(grow) => Declared {
+                edges: grow.edges,
+                ..Declared::default()
+            },
+            Asked::Judge(judge) => Declared {
+                nodes: declared_nodes(present("trees", judge.trees.as_ref())?)?,
+                ..Declared::default()
+            },
             Asked::Prepare(prepare) => Declared {
                 columns: prepare.columns,
                 ..Declared::matrices(prepare.quartiles)
@@ -178,6 +190,23 @@ fn request_to_proto(request: Request) -> (Asked, OutgoingParts) {
                 OutgoingParts::matrices(vec![consensus]),
             )
         }
+        Request::GrowOwn => (Asked::GrowOwn(pb::GrowOwn {}), OutgoingParts::none()),
+        Request::Grow(growing) => {
+            let grow = pb::Grow {
+                trees: growing.trees,
+                edges: u32::try_from(growing.edges.len()).unwrap_or(u32::MAX),
+                event_times: growing.event_times,
+                class_weights: growing.class_weights,
+            };
+            (Asked::Grow(grow), OutgoingParts::edges(growing.edges))
+        }
+        Request::Judge(judging) => {
+            let judge = pb::Judge {
+                first_tree: judging.first_tree,
+                trees: Some(trees_to_proto(&judging.trees)),
+            };
+            (Asked::Judge(judge), OutgoingParts::trees(judging.trees))
+        }
     }
 }
 
@@ -225,5 +254,19 @@ fn request(asked: Asked, mut parts: IncomingParts) -> Result<Request, WireError>
             consensus: parts.take_matrix()?,
             neighbours: finish.neighbours,
         },
+        Asked::GrowOwn(_) => Request::GrowOwn,
+        Asked::Grow(grow) => Request::Grow(Growing {
+            trees: in_range("trees to grow", grow.trees, TREES_MAX)?,
+            edges: parts.take_edges(),
+            event_times: event_times(grow.event_times)?,
+            class_weights: class_weights(grow.class_weights)?,
+        }),
+        Asked::Judge(judge) => {
+            let declared = present("trees", judge.trees)?;
+            Request::Judge(Judging {
+                first_tree: judge.first_tree,
+                trees: Arc::new(trees(&declared, parts.take_nodes())?),
+            })
+        }
     })
 }

@@ -48,6 +48,18 @@ pub(crate) fn at_most(field: &'static str, found: usize, limit: usize) -> Result
     })
 }
 
+/// A count of 1 to `limit`.
+pub(crate) fn in_range(field: &'static str, found: u32, limit: usize) -> Result<u32, WireError> {
+    at_most(field, found as usize, limit)?;
+    if found == 0 {
+        return Err(WireError::Unexpected {
+            found: format!("0 {field}"),
+            wanted: "at least 1".to_owned(),
+        });
+    }
+    Ok(found)
+}
+
 /// A text of at most `length_max` characters.
 pub(crate) fn text(
     field: &'static str,

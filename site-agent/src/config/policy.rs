@@ -33,6 +33,7 @@ pub fn read(section: &mut Section<'_, '_>) -> Option<Policy> {
             |share| share >= 0.0,
         ),
         second_moments: section.or("second_moments", default.second_moments),
+        forests: section.or("forests", default.forests),
         runs_per_cohort_max: section.or("runs_per_cohort_max", default.runs_per_cohort_max),
         rounds_per_cohort_max: section.or("rounds_per_cohort_max", default.rounds_per_cohort_max),
         cohort_difference_min: minimum(

@@ -70,6 +70,7 @@ impl OutcomeReader {
             OutcomeKind::Survival {
                 event,
                 event_values,
+                ..
             } => {
                 let mapping = source.columns.get(event);
                 let codes = mapping.and_then(|mapping| mapping.levels.as_ref());

@@ -19,6 +19,16 @@ impl Patients {
         String::from_utf8_lossy(self.bytes(index)).into_owned()
     }
 
+    /// The identifier of one patient; its place, from 1, where there are none.
+    #[must_use]
+    pub fn name(&self, index: usize) -> String {
+        if self.is_empty() {
+            (index + 1).to_string()
+        } else {
+            self.id(index)
+        }
+    }
+
     /// Number of patients.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -1,5 +1,6 @@
 //! How a step of a run closes: when it is ripe, what is stored, and what comes after.
 
+use super::forest::ForestWork;
 use super::unpsl::UnpslWork;
 use super::{Action, Connection, Exchange, Record, Run, SiteState, Stage, Standing, Turn, Work};
 use crate::job::Method;
@@ -64,9 +65,10 @@ impl Run {
     /// Answers without which an exchange fails the run. A finished model is not thrown away because
     /// a site was lost while it was judged.
     fn sites_needed(&self) -> usize {
-        match &self.work {
-            Work::Unpsl(work) if work.finishing() => 0,
-            _ => self.job.sites_min,
+        if self.work.finishing() {
+            0
+        } else {
+            self.job.sites_min
         }
     }
 
@@ -127,7 +129,7 @@ impl Run {
                     if joining {
                         actions.push(self.begin(index));
                     }
-                    actions.push(self.send(index, exchange + 1, self.request(index)));
+                    actions.push(self.send(index, exchange + 1, self.work.request(index)));
                 }
                 actions.push(Action::Report(self.progress(now)));
             }
@@ -138,10 +140,8 @@ impl Run {
     pub(super) fn close(&mut self, record: Record) -> Turn {
         self.last = record.at;
         let failed = self.failures(&record.answers);
-        let (rounds, took_part) = match &self.work {
-            Work::Agreeing => (false, false),
-            Work::Unpsl(work) => (work.in_rounds(), work.in_rounds() || work.finishing()),
-        };
+        let rounds = self.work.in_rounds();
+        let took_part = rounds || self.work.finishing();
         for (index, site) in self.sites.iter_mut().enumerate() {
             let answer = record.answers.get(index).and_then(Option::as_ref);
             let member = record.members.get(index).copied().unwrap_or(false);
@@ -184,26 +184,33 @@ impl Run {
             .iter()
             .map(|site| site.standing == Standing::Member)
             .collect();
-        match &mut self.work {
-            Work::Agreeing if exchange == 0 => Turn::Ask,
-            Work::Agreeing => match &self.job.method {
-                Method::Unpsl(settings) => {
-                    let work = UnpslWork::new(&self.job, settings.clone(), self.seed);
-                    self.work = Work::Unpsl(Box::new(work));
-                    Turn::Ask
-                }
-            },
+        let closed = match &mut self.work {
+            Work::Agreeing if exchange == 0 => Ok(Turn::Ask),
+            Work::Agreeing => {
+                self.work = match &self.job.method {
+                    Method::Unpsl(settings) => {
+                        let work = UnpslWork::new(&self.job, settings.clone(), self.seed);
+                        Work::Unpsl(Box::new(work))
+                    }
+                    Method::Forest(settings) => {
+                        let work = ForestWork::new(&self.job, settings.clone(), answers);
+                        Work::Forest(Box::new(work))
+                    }
+                };
+                Ok(Turn::Ask)
+            }
             Work::Unpsl(work) => {
                 let seconds = self.last.since(self.began).as_secs_f64();
                 work.close(answers, &members, seconds, &mut self.notes)
-                    .unwrap_or_else(|failure| {
-                        Turn::End(Ending::Failed {
-                            code: failure.code,
-                            text: failure.text,
-                        })
-                    })
             }
-        }
+            Work::Forest(work) => work.close(&self.job, answers, &members, &mut self.notes),
+        };
+        closed.unwrap_or_else(|failure| {
+            Turn::End(Ending::Failed {
+                code: failure.code,
+                text: failure.text,
+            })
+        })
     }
 
     /// Every site's problem, refusal or failure in one message.

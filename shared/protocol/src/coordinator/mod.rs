@@ -6,18 +6,20 @@
 
 mod closing;
 mod fit;
+mod forest;
 mod result;
 mod selection;
 mod solver;
 mod standardising;
 mod unpsl;
+mod work;
 
 use crate::job::{Job, UnpslSettings};
 use crate::message::{Answer, Failure, Request, ToSite};
 use crate::name::{RunId, SiteName};
 use crate::progress::{Ending, Progress, RunResult};
 use crate::time::Timestamp;
-use unpsl::UnpslWork;
+use work::Work;
 
 /// The first exchange: every site reads its cohort.
 const DESCRIBE: u32 = 1;
@@ -129,15 +131,6 @@ struct Exchange {
     number: u32,
     deadline: Timestamp,
     answers: Vec<Option<Answer>>,
-}
-
-/// What the next exchange asks.
-#[derive(Debug, Clone)]
-enum Work {
-    /// All sites prove that they mean the same cohort.
-    Agreeing,
-    /// Distributed UnPSL.
-    Unpsl(Box<UnpslWork>),
 }
 
 /// What comes after a closed exchange.
@@ -291,9 +284,7 @@ impl Run {
             deadline_seconds: deadline.since(now).as_secs_f64(),
             ending: self.ending().cloned(),
         };
-        if let Work::Unpsl(work) = &self.work {
-            work.describe(&mut progress);
-        }
+        self.work.describe(&mut progress);
         progress
     }
 
@@ -302,7 +293,7 @@ impl Run {
     pub fn unpsl_settings(&self) -> Option<&UnpslSettings> {
         match &self.work {
             Work::Unpsl(work) => Some(work.settings()),
-            Work::Agreeing => None,
+            Work::Agreeing | Work::Forest(_) => None,
         }
     }
 
@@ -313,11 +304,10 @@ impl Run {
     }
 
     fn phase(&self) -> String {
-        let phase = match (&self.stage, &self.work) {
-            (Stage::Joining { .. }, _) => "waiting for sites",
-            (Stage::Ended(_), _) => "ended",
-            (_, Work::Agreeing) => "agreeing on the cohort",
-            (_, Work::Unpsl(work)) => work.phase(),
+        let phase = match &self.stage {
+            Stage::Joining { .. } => "waiting for sites",
+            Stage::Ended(_) => "ended",
+            Stage::Asking(_) => self.work.phase(),
         };
         phase.to_owned()
     }
@@ -337,11 +327,11 @@ impl Run {
         };
         let number = exchange.number;
         actions.push(self.begin(index));
-        for (context, request) in self.context() {
+        for (context, request) in self.work.context(index) {
             actions.push(self.send(index, context, request));
         }
         if asked_now {
-            actions.push(self.send(index, number, self.request(index)));
+            actions.push(self.send(index, number, self.work.request(index)));
         }
     }
 
@@ -388,25 +378,6 @@ impl Run {
         Action::Send {
             site: self.sites[index].name.clone(),
             message,
-        }
-    }
-
-    fn request(&self, index: usize) -> Request {
-        match &self.work {
-            Work::Agreeing => Request::Describe,
-            Work::Unpsl(work) => work.request(index),
-        }
-    }
-
-    /// What a site that came back must hear again before the open exchange, each with its number.
-    fn context(&self) -> Vec<(u32, Request)> {
-        match &self.work {
-            Work::Agreeing => Vec::new(),
-            Work::Unpsl(work) => {
-                let mut context = vec![(DESCRIBE, Request::Describe)];
-                context.extend(work.context());
-                context
-            }
         }
     }
 

@@ -1,15 +1,16 @@
 //! All that a run leaves to its operator.
 
 use super::{Run, Standing, Work};
-use crate::message::EvaluationCounts;
 use crate::progress::{Ending, RunResult, SiteResult};
 
 /// The result as it stands; bytes are counted by whoever holds the connections.
 pub(super) fn of(run: &Run, version: &str) -> RunResult {
-    let work = match &run.work {
-        Work::Agreeing => None,
-        Work::Unpsl(work) => Some(work.as_ref()),
+    let (work, forest) = match &run.work {
+        Work::Agreeing => (None, None),
+        Work::Unpsl(work) => (Some(work.as_ref()), None),
+        Work::Forest(work) => (None, Some(work.as_ref())),
     };
+    let judged = |index| forest.and_then(|work| work.judged(index));
     let site = |(index, site): (usize, &super::SiteState)| SiteResult {
         name: site.name.to_string(),
         patients: site.patients,
@@ -17,10 +18,15 @@ pub(super) fn of(run: &Run, version: &str) -> RunResult {
         bytes_sent: 0,
         bytes_received: 0,
         rounds_missed: site.rounds_missed,
-        evaluation: work.map_or(Vec::<EvaluationCounts>::new(), |work| {
-            work.evaluation(index).to_vec()
-        }),
+        evaluation: match (work, judged(index)) {
+            (Some(work), _) => work.evaluation(index).to_vec(),
+            (None, Some(judged)) => judged.evaluation.clone(),
+            (None, None) => Vec::new(),
+        },
         missing: work.map_or(Vec::new(), |work| work.missing(index).to_vec()),
+        errors: judged(index).map_or(Vec::new(), |judged| judged.errors.clone()),
+        importance: judged(index).map_or(Vec::new(), |judged| judged.importance.clone()),
+        trees: forest.map_or(0, |work| work.trees(index)),
     };
     RunResult {
         run: run.id.clone(),
@@ -36,6 +42,7 @@ pub(super) fn of(run: &Run, version: &str) -> RunResult {
         features: work.map_or(Vec::new(), |work| work.features()),
         dropped: work.map_or(Vec::new(), |work| work.dropped()),
         metric: work.and_then(|work| work.metric().cloned()),
+        forest: forest.and_then(|work| work.forest().cloned()),
         notes: notes(run),
     }
 }

@@ -1,9 +1,11 @@
 //! The job: what a researcher asks of the sites, as one TOML text that every party parses alike.
 
+mod forest;
 mod read;
 mod treatment;
 mod unpsl;
 
+pub use forest::{CUTS, ClassWeighting, EVENT_TIMES, ForestScope, ForestSettings, Proximity};
 pub use treatment::GriddedColumn;
 pub use unpsl::{ConsensusMethod, SelectionSettings, UnpslSettings};
 
@@ -34,12 +36,19 @@ pub struct Job {
 }
 
 impl Job {
-    /// The job on one cohort, whichever sites it names.
+    /// The job on one cohort, whichever sites it names; its forest is local.
     #[must_use]
     pub fn alone(self, site: SiteName) -> Self {
         Self {
             sites: vec![site],
             sites_min: 1,
+            method: match self.method {
+                Method::Forest(settings) => Method::Forest(ForestSettings {
+                    scope: ForestScope::Local,
+                    ..settings
+                }),
+                Method::Unpsl(settings) => Method::Unpsl(settings),
+            },
             ..self
         }
     }
@@ -50,6 +59,8 @@ impl Job {
 pub enum Method {
     /// Distributed UnPSL.
     Unpsl(UnpslSettings),
+    /// Forests, at the sites or one of all.
+    Forest(ForestSettings),
 }
 
 /// The outcome's column and coding.
@@ -84,6 +95,8 @@ pub enum OutcomeKind {
         event: String,
         /// Values that mean that the event was seen; all others are censored.
         event_values: Vec<String>,
+        /// The last time that a federated forest tells apart: later events count as censored.
+        horizon: Option<f64>,
     },
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Deadlines, Feature, FeatureKind, Impute, Job, Method, OutcomeKind, OutcomeSpecification,
-    Standardise, Transform, UnpslSettings,
+    Standardise, Transform, UnpslSettings, forest,
 };
 use crate::document::{self, DocumentErrors, Section};
 use crate::limits::{FEATURES_MAX, JOB_LENGTH_MAX, SITES_MAX};
@@ -42,22 +42,20 @@ fn job(text: &str, root: &mut Section<'_, '_>) -> Option<Job> {
     let seed = root.or("seed", 1);
     let outcome = root.required_table("outcome", outcome);
     let features = features(root, outcome.as_ref());
-    let method = method(root);
-    if let (Some(Method::Unpsl(_)), Some(outcome)) = (&method, &outcome)
-        && matches!(
-            outcome.kind,
-            OutcomeKind::Numeric | OutcomeKind::Survival { .. }
-        )
-    {
-        let found = format!(
-            "\"unpsl\" with the outcome {:?}, which has no classes",
-            outcome.column
-        );
-        root.problem(
-            "method",
-            &found,
-            "an outcome of kind \"binary\" or \"categorical\"",
-        );
+    let method = method(root, features.len(), sites.len());
+    match (&method, &outcome) {
+        (Some(Method::Unpsl(_)), Some(outcome)) if outcome.kind.classes().is_empty() => {
+            let found = format!(
+                "\"unpsl\" with the outcome {:?}, which has no classes",
+                outcome.column
+            );
+            let wanted = "an outcome of kind \"binary\" or \"categorical\", or \"forest\"";
+            root.problem("method", &found, wanted);
+        }
+        (Some(Method::Forest(settings)), Some(outcome)) => {
+            forest::check(root, settings, outcome, &features);
+        }
+        _ => {}
     }
     let deadlines = root.table("deadlines", |section| Some(deadlines(section)));
     Some(Job {
@@ -135,6 +133,9 @@ fn outcome(section: &mut Section<'_, '_>) -> Option<OutcomeSpecification> {
         Kind::Survival => OutcomeKind::Survival {
             event: section.required("event").unwrap_or_default(),
             event_values: section.or("event_values", vec!["1".to_owned()]),
+            horizon: section
+                .has("horizon")
+                .then(|| section.number("horizon", 1.0, "a time above 0", |time| time > 0.0)),
         },
     };
     Some(OutcomeSpecification {
@@ -316,18 +317,25 @@ fn levels(section: &mut Section<'_, '_>) -> Vec<String> {
     levels
 }
 
-fn method(root: &mut Section<'_, '_>) -> Option<Method> {
+fn method(root: &mut Section<'_, '_>, features: usize, sites: usize) -> Option<Method> {
     #[derive(Clone)]
     enum Name {
         Unpsl,
+        Forest,
     }
     if !root.has("method") {
         root.required::<String>("method");
     }
-    match root.choice("method", &[("unpsl", Name::Unpsl)])? {
+    let names = [("unpsl", Name::Unpsl), ("forest", Name::Forest)];
+    match root.choice("method", &names)? {
         Name::Unpsl => root
             .required_table("unpsl", |section| Some(UnpslSettings::read(section)))
             .map(Method::Unpsl),
+        Name::Forest => root
+            .required_table("forest", |section| {
+                Some(forest::forest(section, features, sites))
+            })
+            .map(Method::Forest),
     }
 }
 

@@ -1,15 +1,15 @@
 //! What a job wants done with the values of its features, as the mathematics wants it told.
 
-use super::{Feature, FeatureKind, Impute, Job, Standardise, Transform};
+use super::{Feature, FeatureKind, ForestScope, Impute, Job, Method, Standardise, Transform};
 use similarity::quantile::{Grid, Quartiles};
 use similarity::standardise;
 
 /// Cells of every grid of numbers: a quantile is known to a 4096th of the declared range.
-const CELLS: u32 = 4096;
+pub(super) const CELLS: u32 = 4096;
 /// A plausible age in years, as the sites read it.
 const AGE_MAX: f64 = 150.0;
 
-/// A column whose pooled quartiles the standardisation needs.
+/// A column that the sites count on a grid.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GriddedColumn {
     /// Its place among the features, from 0.
@@ -54,12 +54,17 @@ impl Job {
         self.features.iter().map(Feature::standardised).collect()
     }
 
-    /// The columns whose pooled quartiles the standardisation needs, in the features' order.
+    /// The columns that the sites count on a grid, in the features' order: those whose pooled quartiles
+    /// the standardisation needs, or every number of a federated forest, for its cut points.
     #[must_use]
     pub fn gridded_columns(&self) -> Vec<GriddedColumn> {
+        let needs_grid = |feature: &Feature| match &self.method {
+            Method::Unpsl(_) => feature.standardised().needs_quartiles(),
+            Method::Forest(settings) => settings.scope == ForestScope::Federated,
+        };
         let features = self.features.iter().enumerate();
         features
-            .filter(|(_, feature)| feature.standardised().needs_quartiles())
+            .filter(|(_, feature)| needs_grid(feature))
             .filter_map(|(column, feature)| feature.kind.gridded(column))
             .collect()
     }

@@ -122,9 +122,21 @@ pub(crate) struct RiskCase {
     pub(crate) risk: f64,
 }
 
-/// Harrell's C in O(n log n): over pairs where the earlier has an event (at equal times: the other is
-/// censored), the share in which the earlier has the higher risk, equal risks counting half.
+/// Pairs of Harrell's C.
+pub(crate) struct ConcordantPairs {
+    pub(crate) comparable: f64,
+    pub(crate) concordant: f64,
+}
+
+/// Harrell's C: the share of the comparable pairs that are concordant; NaN without any.
 pub(crate) fn concordance(cases: &[RiskCase]) -> f64 {
+    let pairs = concordant_pairs(cases);
+    pairs.concordant / pairs.comparable
+}
+
+/// The pairs of Harrell's C in O(n log n): comparable where the earlier has an event (at equal times: the
+/// other is censored), concordant where the earlier has the higher risk, equal risks counting half.
+pub(crate) fn concordant_pairs(cases: &[RiskCase]) -> ConcordantPairs {
     let mut risks: Vec<f64> = cases.iter().map(|case| case.risk).collect();
     risks.sort_unstable_by(f64::total_cmp);
     risks.dedup();
@@ -159,7 +171,10 @@ pub(crate) fn concordance(cases: &[RiskCase]) -> f64 {
             waiting.drain(..).for_each(|rank| later.add(rank));
         }
     }
-    concordant / pairs
+    ConcordantPairs {
+        comparable: pairs,
+        concordant,
+    }
 }
 
 /// Counts by rank with sums in O(log n).

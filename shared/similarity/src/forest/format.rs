@@ -261,7 +261,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn ensure(holds: bool, part: &'static str) -> Result<(), FormatError> {
+pub(crate) fn ensure(holds: bool, part: &'static str) -> Result<(), FormatError> {
     if holds {
         Ok(())
     } else {

@@ -14,6 +14,7 @@ pub mod federated;
 pub mod format;
 mod grow;
 pub mod importance;
+pub mod judge;
 pub mod kernel;
 pub mod laplace;
 pub mod neighbours;
@@ -25,6 +26,7 @@ pub mod schema;
 pub mod settings;
 mod split;
 mod survival;
+pub mod table;
 pub mod terminal;
 pub mod tree;
 
@@ -34,7 +36,7 @@ pub use settings::{
     ClassWeights, Cuts, EventTimes, FeaturesPerSplit, GrowError, Sampling, Settings, SplitSearch,
 };
 pub use terminal::TerminalNodes;
-pub use tree::Tree;
+pub use tree::{Side, Tree};
 
 /// A forest: what it expects, and its trees. It holds no patient row.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,7 +12,7 @@ use crate::forest::terminal::{Buckets, SharedCounts, TerminalNodes};
 pub struct Neighbour {
     /// Row of the training patient.
     pub patient: u32,
-    /// Share of the trees in which they share a terminal node, above 0.
+    /// Share of the trees in which they share a terminal node, or another kernel's value; above 0.
     pub proximity: f64,
 }
 
@@ -48,6 +48,32 @@ pub fn nearest_of_new(
     each_row(new, training, |_, shared| {
         closest(shared, None, training.trees(), k)
     })
+}
+
+/// The k nearest of every patient by a square matrix of a kernel, n x n; a value that is missing or not
+/// above 0 is no neighbour.
+#[must_use]
+pub fn nearest_of_matrix(kernel: &Array2<f64>, k: usize) -> Vec<Nearest> {
+    let rows = kernel.outer_iter().enumerate();
+    rows.map(|(row, values)| {
+        let mut found: Vec<Neighbour> = (0..)
+            .zip(values)
+            .filter(|&(patient, &value)| patient as usize != row && value > 0.0)
+            .map(|(patient, &proximity)| Neighbour { patient, proximity })
+            .collect();
+        // Stable: equal values stay in the order of rows.
+        found.sort_by(|a, b| b.proximity.total_cmp(&a.proximity));
+        let last = k.checked_sub(1).and_then(|last| found.get(last)).copied();
+        let is_tied =
+            |other: &&Neighbour| last.is_some_and(|last| last.proximity == other.proximity);
+        let tied = found.iter().skip(k).filter(is_tied).count();
+        found.truncate(k);
+        Nearest {
+            neighbours: found,
+            tied,
+        }
+    })
+    .collect()
 }
 
 /// For every row patient the sum of proximities to the training patients of each group, m x groups.

@@ -32,6 +32,17 @@ evaluation = m.EvaluationCounts(rule="distance", neighbours=5, confusion=m.Confu
 withheld = m.EvaluationCounts(rule="inner_product", neighbours=5)
 second = f.SecondMoments(patients=300, sums=shape(1, 2), products=shape(2, 2))
 second_parts = [chunk(0, [0.5, -0.5]), chunk(1, [1, 2, 3, 4])]
+split = m.TreeNode(patients=40, split=m.Split(feature=1, missing_left=True, left=1, at_most=54.5))
+by_level = m.TreeNode(patients=30, split=m.Split(feature=2, left=3, levels=m.LevelSet(words=[5])))
+leaves = [m.TreeNode(patients=n, classes=m.ClassCounts(patients=c)) for n, c in ((10, [10, 0]), (12, [0, 12]), (18, [0, 18]))]
+present = m.TreeNode(patients=25, split=m.Split(feature=0, left=1, present=m.Present()))
+hazard = m.TreeNode(patients=15, hazard=m.Hazard(ends=[3, 31], events=[10, 0], exposures=[12.5, 100]))
+mean = m.TreeNode(patients=10, mean=-1.5)
+trees, nodes = m.Trees(features=3, nodes=[5, 3]), m.Part(nodes=m.NodesChunk(
+    nodes=[split, leaves[0], by_level, leaves[1], leaves[2], present, hazard, mean]))
+edges = m.Part(edges=m.EdgesChunk(edges=[m.Edges(values=[54.5, 60]), m.Edges()]))
+errors = [m.RuleErrors(rule="forest", measure=1, sums=m.ErrorSums(total=300, error=60)),
+          m.RuleErrors(rule="gap", neighbours=5, measure=3)]
 failed = o.Ending(failed=o.Failed(code="KDR-SITES", text="too few sites: wanted 3"))
 
 
@@ -52,7 +63,8 @@ rows = m.RowsChunk(
     rounds=[m.RoundRow(round=1, primal_residual=0.5, dual_residual=0.25, penalty=1, seconds=0.125, sites_answered=2)],
     sites=[m.SiteResult(name="north", patients=300, pairs=30, bytes_sent=1000, bytes_received=2000,
                         rounds_missed=1, evaluation=[evaluation],
-                        missing=[m.MissingShare(feature="chol", share=0.25)])],
+                        missing=[m.MissingShare(feature="chol", share=0.25)], errors=errors,
+                        importance=[m.FeatureImportance(mean=0.125, standard_error=0.5)], trees=2)],
     features=[m.FeatureResult(name="cp=4", mean=0.5, scale=2, missing_share=0.0625)],
     dropped=["fbs=1"], notes=["south missed a round"])
 golden = {
@@ -66,6 +78,9 @@ golden = {
     "correlate": ask(second_parts, correlate=f.Correlate(second_moments=second)),
     "round": ask([chunk(0, [1, 2, 3, 4, 5, 6]), chunk(1, [-1, -2, -3, -4, -5, -6])],
                  round=f.Round(number=1, consensus=shape(3, 2), centre=shape(3, 2), penalty=1.5, tolerance=1e-6)),
+    "grow_own": ask(grow_own=f.GrowOwn()),
+    "grow": ask([edges], grow=f.Grow(trees=167, edges=2, event_times=[1, 2.5], class_weights=[1, 1])),
+    "judge": ask([nodes], judge=f.Judge(first_tree=1, trees=trees)),
     "fold": ask([chunk(0, [1]), chunk(1, [-1])], round=f.Round(
         number=9, consensus=shape(1, 1), centre=shape(1, 1), penalty=1.5, tolerance=1e-3, gradient=True, fold=0)),
     "validate": ask([chunk(0, [0.5, -0.5]), chunk(1, [0.25, -0.25])],
@@ -87,13 +102,18 @@ golden = {
     "validated": reply(validated=f.Validated(counts=[
         f.ValidationCounts(counts=f.RightCounts(right=250, wrong=50)), f.ValidationCounts()])),
     "finished": reply(finished=f.Finished(objective=0.5, evaluation=[evaluation, withheld])),
+    "grown": reply([nodes], grown=f.Grown(trees=trees)),
+    "judged": reply([chunk(0, [0.125, 0.5])], judged=f.Judged(
+        errors=errors, evaluation=[evaluation], importance=shape(1, 2))),
     "progress": [o.Progress(run=run, phase="rounds", round=4, round_limit=100, objective=0.5, primal_residual=0.25,
                             sites_connected=2, sites=3, waiting_for=["west"], deadline_seconds=30, ending=failed)],
     "result": [o.ResultFrame(message=o.RunResult(
         run=run, job="name", seed=1, version="0.1.0", ending=o.Ending(converged=o.Converged()), objective=0.5,
         seconds=1.5, metric=shape(1, 2), rounds=1, sites=1, features=1, dropped=1, notes=1,
-        selection=[o.SelectionRow(lambda_sparsity=0.01, rank=4, neighbours=5, right=250, wrong=50, chosen=True)])),
-        o.ResultFrame(part=chunk(0, [0.1, 0.2])), o.ResultFrame(part=m.Part(rows=rows))],
+        selection=[o.SelectionRow(lambda_sparsity=0.01, rank=4, neighbours=5, right=250, wrong=50, chosen=True)],
+        forest=o.CommonForest(trees=trees, class_weights=[1, 2]))),
+        o.ResultFrame(part=chunk(0, [0.1, 0.2])), o.ResultFrame(part=nodes),
+        o.ResultFrame(part=m.Part(rows=rows))],
 }
 for name, frames in golden.items():
     lines = [frame.SerializeToString(deterministic=True).hex() for frame in frames]

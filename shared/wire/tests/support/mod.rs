@@ -100,6 +100,7 @@ pub(crate) fn gate() -> Gate {
         outcomes: vec!["num".to_owned()],
         features: vec!["age".to_owned()],
         second_moments: true,
+        forests: false,
         round_limit: 1_000_000,
         folds: 1,
     };

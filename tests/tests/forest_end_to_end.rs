@@ -1,0 +1,431 @@
+//! Promise: forests over real processes. What `result.json` says follows from the files that stayed at
+//! the sites, counted anew here; errors come near those of scikit-learn's forests
+//! (tests/reference/forest); trees leave only where a policy says so, and none with a small node or
+//! count; a site that was started again grows the same trees.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
+
+mod programs;
+
+use ndarray::Array2;
+use programs::{Home, Ran, coordinator, names, real_data, result, site_agent, workspace};
+use serde_json::Value;
+use similarity::forest::Forest;
+use similarity::forest::tree::TerminalValues;
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+const REFUSED: i32 = 4;
+const USAGE: i32 = 2;
+const SITE_FILES: [&str; 9] = [
+    "forest.bin",
+    "journal.jsonl",
+    "neighbours.csv",
+    "outcome.csv",
+    "outliers.csv",
+    "predictions.csv",
+    "proximity.npy",
+    "scaling.csv",
+    "scaling.svg",
+];
+const OPEN: &str =
+    "operators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\nforests = true\n";
+
+/// Sites north and south with the features of the demonstration, whose values are in reach of all ranges.
+fn with_patients(outcome: &str) -> Home {
+    let home = Home::new();
+    let arguments = [
+        "synthesise",
+        "--sites",
+        "north=260,south=180",
+        "--outcome",
+        outcome,
+        "--out",
+        "data",
+    ];
+    home.run(&site_agent(), &arguments).must_succeed();
+    home
+}
+
+fn job(outcome: &str, forest: &str) -> String {
+    let features = programs::DEMO_JOB;
+    let begin = features.find("[[features]]").unwrap();
+    let end = features.find("[unpsl]").unwrap();
+    let features = features[begin..end].replace(
+        "kind = \"numeric\"",
+        "kind = \"numeric\"\nrange = [-10000, 10000]",
+    );
+    format!(
+        "name = \"forests\"\nmethod = \"forest\"\nsites = [\"north\", \"south\"]\n\
+         [outcome]\n{outcome}\n{features}[forest]\n{forest}\n"
+    )
+}
+
+const CLASS: &str =
+    "column = \"class\"\nkind = \"binary\"\npositive = [\"positive\"]\nnegative = [\"negative\"]";
+const NUMBER: &str = "column = \"score\"\nkind = \"numeric\"";
+const SURVIVAL: &str = "column = \"days\"\nkind = \"survival\"\nevent = \"event\"\nhorizon = 1000";
+
+fn simulate(home: &Home, job: &str, policy: &str) -> Ran {
+    home.write("job.toml", job);
+    home.write("policy.toml", policy);
+    let arguments = [
+        "simulate",
+        "job.toml",
+        "--data",
+        "data",
+        "--policy",
+        "policy.toml",
+        "--out",
+        "out",
+    ];
+    home.run(&coordinator(), &arguments)
+}
+
+fn table(path: &Path) -> Vec<Vec<String>> {
+    let mut reader = csv::Reader::from_path(path).unwrap();
+    let rows = reader.records().map(|row| row.unwrap());
+    rows.map(|row| row.iter().map(str::to_owned).collect())
+        .collect()
+}
+
+fn errors<'r>(entry: &'r Value, rule: &str) -> &'r Value {
+    let errors = entry["errors"].as_array().unwrap();
+    errors.iter().find(|errors| errors["rule"] == rule).unwrap()
+}
+
+/// Wrong predictions of a site by the files that it kept: of the forest, and of the nearest neighbours.
+fn wrong(folder: &Path) -> (u64, u64) {
+    let actual: Vec<String> = table(&folder.join("outcome.csv"))
+        .into_iter()
+        .map(|row| row[1].clone())
+        .collect();
+    let predictions = table(&folder.join("predictions.csv"));
+    let by_forest = predictions
+        .iter()
+        .zip(&actual)
+        .filter(|(row, actual)| row[1] != **actual);
+    let place: HashMap<&str, usize> = predictions
+        .iter()
+        .enumerate()
+        .map(|(place, row)| (row[0].as_str(), place))
+        .collect();
+    let mut near: Vec<Vec<&str>> = vec![Vec::new(); actual.len()];
+    let neighbours = table(&folder.join("neighbours.csv"));
+    for row in &neighbours {
+        near[place[row[0].as_str()]].push(&actual[place[row[2].as_str()]]);
+    }
+    let majority = |classes: &Vec<&str>| {
+        let count = |class: &str| classes.iter().filter(|other| **other == class).count();
+        let most = classes.iter().map(|class| count(class)).max().unwrap();
+        classes
+            .iter()
+            .find(|class| count(class) == most)
+            .unwrap()
+            .to_string()
+    };
+    let by_neighbours = near
+        .iter()
+        .zip(&actual)
+        .filter(|(near, actual)| majority(near) != **actual);
+    (by_forest.count() as u64, by_neighbours.count() as u64)
+}
+
+/// What a site released is what its files say, or withheld because a count is small.
+fn check_counts(out: &Path, rule: &str) {
+    let result = result(out);
+    let mut sums = [0, 0];
+    for site in result["sites"].as_array().unwrap() {
+        let folder = out.join("sites").join(site["name"].as_str().unwrap());
+        assert_eq!(names(&folder), SITE_FILES);
+        let patients = site["patients"].as_u64().unwrap();
+        let (forest, neighbours) = wrong(&folder);
+        for (place, (rule, wrong)) in [("forest", forest), (rule, neighbours)]
+            .into_iter()
+            .enumerate()
+        {
+            let told = errors(site, rule);
+            if (1..10).contains(&wrong) {
+                assert_eq!(told["sum"], Value::Null, "{rule}");
+                continue;
+            }
+            assert_eq!(told["total"].as_u64(), Some(patients), "{rule}");
+            assert_eq!(told["sum"].as_f64(), Some(wrong as f64), "{rule}");
+            sums[place] += wrong;
+        }
+        check_neighbours(&folder);
+    }
+    for (rule, sum) in ["forest", rule].into_iter().zip(sums) {
+        if sum > 0 {
+            assert_eq!(errors(&result, rule)["sum"].as_f64(), Some(sum as f64));
+        }
+    }
+}
+
+/// Each patient's nearest by the file is its nearest by the matrix.
+fn check_neighbours(folder: &Path) {
+    let matrix: Array2<f64> = ndarray_npy::read_npy(folder.join("proximity.npy")).unwrap();
+    let neighbours = table(&folder.join("neighbours.csv"));
+    let first = neighbours.iter().filter(|row| row[1] == "1");
+    for (patient, (row, values)) in first.zip(matrix.rows()).enumerate() {
+        let others = values
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != patient);
+        let nearest = others.map(|(_, value)| *value).fold(0.0, f64::max);
+        assert!((row[3].parse::<f64>().unwrap() - nearest).abs() < 1e-12);
+    }
+}
+
+fn kinds(folder: &Path) -> Vec<String> {
+    let journal = fs::read_to_string(folder.join("journal.jsonl")).unwrap();
+    let entries = journal
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    entries
+        .filter_map(|link| Some(link["entry"]["kind"].as_str()?.to_owned()))
+        .collect()
+}
+
+#[test]
+fn a_forest_at_each_site_errs_as_often_as_its_files_say_and_as_those_of_scikit_learn() {
+    let reference = workspace().join("tests/reference/forest/errors.json");
+    let reference: Value = serde_json::from_slice(&fs::read(reference).unwrap()).unwrap();
+    for (outcome, specification) in [("class", CLASS), ("number", NUMBER)] {
+        let home = with_patients(outcome);
+        let text = job(specification, "proximity = \"out-of-bag\"");
+        let ran = simulate(&home, &text, &OPEN.replace("forests = true", "")).must_succeed();
+        assert!(ran.stdout.contains("completed"), "{}", ran.stdout);
+        let out = home.join("out");
+        assert_eq!(
+            names(&out),
+            ["importance.csv", "report.html", "result.json", "sites"]
+        );
+        if outcome == "class" {
+            check_counts(&out, "out-of-bag");
+        }
+        let result = result(&out);
+        assert_eq!(
+            (&result["status"], &result["method"]),
+            (&"completed".into(), &"forest".into())
+        );
+        for site in result["sites"].as_array().unwrap() {
+            let name = site["name"].as_str().unwrap();
+            let wanted = &reference[format!("{outcome}/{name}")];
+            let (mean, deviation) = (
+                wanted["mean"].as_f64().unwrap(),
+                wanted["deviation"].as_f64().unwrap(),
+            );
+            let found = errors(site, "forest")["value"].as_f64().unwrap();
+            println!("{outcome}/{name}: {found}, scikit-learn {mean} +- {deviation}");
+            assert!(
+                (found - mean).abs() <= 5.0 * deviation,
+                "{outcome}/{name}: {found}, {mean}"
+            );
+            assert_eq!(
+                kinds(&out.join("sites").join(name)),
+                ["description", "judgement"]
+            );
+        }
+        let importance = result["importance"].as_array().unwrap();
+        let of = |name: &str| {
+            let entry = importance.iter().find(|entry| entry["feature"] == name);
+            entry.unwrap()["mean"].as_f64().unwrap()
+        };
+        assert!(of("first_1") > of("irrelevant_1"));
+    }
+}
+
+#[test]
+fn one_forest_of_all_sites_is_the_same_everywhere_and_has_no_small_node_or_count() {
+    let home = with_patients("class");
+    let text = job(
+        CLASS,
+        "trees = 200\nscope = \"federated\"\nnode_size = 60\nclass_weights = \"balanced\"",
+    );
+    simulate(&home, &text, OPEN).must_succeed();
+    let out = home.join("out");
+    check_counts(&out, "proximity");
+    let bytes = fs::read(out.join("forest.bin")).unwrap();
+    for site in ["north", "south"] {
+        let folder = out.join("sites").join(site);
+        assert!(
+            fs::read(folder.join("forest.bin")).unwrap() == bytes,
+            "{site} has another forest"
+        );
+        assert_eq!(
+            kinds(&folder),
+            ["description", "quantiles", "trees", "judgement"]
+        );
+    }
+    let result = result(&out);
+    let grown: Vec<u64> = result["sites"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|site| site["trees"].as_u64().unwrap())
+        .collect();
+    // 1 + 198 x 260 / 440 and 1 + 198 x 180 / 440.
+    assert_eq!(grown, [118, 82]);
+    let forest = Forest::from_bytes(&bytes).unwrap();
+    assert_eq!(forest.trees().len(), 200);
+    // Balanced over both sites: a share is w_k n_k over their sum, from which n_k follows.
+    let mut classes = [0_u64; 2];
+    for site in ["north", "south"] {
+        for row in table(&out.join("sites").join(site).join("outcome.csv")) {
+            classes[row[0].parse::<usize>().unwrap()] += 1;
+        }
+    }
+    let (mut terminal, mut mixed) = (0, 0);
+    for tree in forest.trees() {
+        assert!(tree.patients().iter().all(|patients| *patients >= 10));
+        let TerminalValues::Classes { shares, .. } = tree.values() else {
+            panic!("a forest of classes");
+        };
+        terminal += tree.terminal_nodes();
+        for shares in shares
+            .chunks(2)
+            .filter(|shares| shares[0] > 0.0 && shares[1] > 0.0)
+        {
+            mixed += 1;
+            // n_1 / n_0, each at least 10 of at most 260 patients.
+            let odds = shares[1] / shares[0] * classes[1] as f64 / classes[0] as f64;
+            let whole = (10..=260_u32).any(|negative| {
+                let positive = odds * f64::from(negative);
+                positive > 9.999 && (positive - positive.round()).abs() < 1e-6
+            });
+            assert!(whole, "odds {odds} come of no counts of 10 or more");
+        }
+    }
+    println!("{terminal} terminal nodes, {mixed} of several classes");
+    assert!(mixed > 0);
+}
+
+#[test]
+fn numbers_and_survival_times_have_forests_too() {
+    for (outcome, specification, mean) in [("number", NUMBER, 200.0), ("survival", SURVIVAL, 0.4)] {
+        let home = with_patients(outcome);
+        let text = job(specification, "trees = 100\nscope = \"federated\"");
+        simulate(&home, &text, OPEN).must_succeed();
+        let out = home.join("out");
+        let pooled = errors(&result(&out), "forest")["value"].as_f64().unwrap();
+        println!("{outcome}: {pooled}");
+        // The variance of the score is 222; a C of 0.5 is chance.
+        assert!(pooled < mean, "{outcome}: {pooled}");
+        let report = fs::read_to_string(out.join("report.html")).unwrap();
+        assert!(report.contains("Errors") && report.contains("<svg"));
+        assert!(Forest::from_bytes(&fs::read(out.join("forest.bin")).unwrap()).is_ok());
+    }
+}
+
+#[test]
+fn trees_do_not_leave_a_site_that_does_not_say_so_and_explain_shows_what_would() {
+    let home = with_patients("class");
+    let text = job(CLASS, "scope = \"federated\"");
+    let closed = OPEN.replace("forests = true", "");
+    simulate(&home, &text, &closed).must_fail(REFUSED, &["refused by forests", "north", "south"]);
+    assert!(!home.join("out").exists());
+}
+
+#[test]
+fn a_job_of_forests_that_cannot_be_is_refused_with_what_was_found_and_wanted() {
+    let home = with_patients("class");
+    for (forest, wanted) in [
+        ("trees = 0", "found 0"),
+        ("features_per_split = 32", "found 32"),
+        ("split = \"worst\"", "one of \"best\""),
+        ("scope = \"federated\"\ntrees = 1", "found 1"),
+    ] {
+        simulate(&home, &job(CLASS, forest), OPEN).must_fail(USAGE, &["forest.", wanted]);
+    }
+    let text = job(SURVIVAL, "scope = \"federated\"").replace("\nhorizon = 1000", "");
+    simulate(&home, &text, OPEN).must_fail(USAGE, &["horizon"]);
+    let text = job(CLASS, "scope = \"federated\"").replace("range = [-10000, 10000]", "");
+    simulate(&home, &text, OPEN).must_fail(USAGE, &["first_1", "range"]);
+}
+
+#[test]
+fn a_cohort_without_patients_events_or_a_second_class_is_refused() {
+    const DATA: i32 = 3;
+    let fields = "1,".repeat(30) + "low";
+    let header = {
+        let home = with_patients("survival");
+        let text = fs::read_to_string(home.join("data/north.csv")).unwrap();
+        text.lines().next().unwrap().to_owned()
+    };
+    let rows = |outcome: &str| -> String {
+        (0..40)
+            .map(|row| format!("p{row},{fields},{outcome}\n"))
+            .collect()
+    };
+    let home = with_patients("survival");
+    for (patients, wanted) in [
+        (rows("5,0"), "no patient with an event"),
+        (String::new(), "no patient"),
+    ] {
+        home.write("data/north.csv", &format!("{header}\n{patients}"));
+        simulate(&home, &job(SURVIVAL, ""), OPEN).must_fail(DATA, &[wanted]);
+    }
+    let home = with_patients("class");
+    let header = header.replace("days,event", "class");
+    home.write("data/north.csv", &format!("{header}\n{}", rows("positive")));
+    simulate(&home, &job(CLASS, ""), OPEN).must_fail(DATA, &["one class"]);
+    home.write(
+        "data/north.csv",
+        &format!("{header}\n{}", rows("positive").replace("low", "other")),
+    );
+    simulate(&home, &job(CLASS, ""), OPEN).must_fail(DATA, &["grade"]);
+}
+
+#[test]
+fn four_real_hospitals_grow_one_forest() {
+    let Some(data) = real_data("heart_disease") else {
+        return;
+    };
+    let home = Home::new();
+    let job = workspace().join("deploy/jobs/heart-disease-forest.toml");
+    let policy = workspace().join("deploy/policies/heart-disease-forest.toml");
+    let [job, data, policy] = [&job, &data, &policy].map(|path| path.to_str().unwrap());
+    let arguments = [
+        "simulate", job, "--data", data, "--policy", policy, "--out", "out",
+    ];
+    home.run(&coordinator(), &arguments).must_succeed();
+    let out = home.join("out");
+    check_counts(&out, "proximity");
+    let pooled = errors(&result(&out), "forest")["value"].as_f64().unwrap();
+    println!("out-of-bag error under the common forest: {pooled}");
+    // Always saying the commoner class errs in 0.447.
+    assert!(pooled < 0.27, "{pooled}");
+}
+
+#[test]
+fn a_job_of_forests_on_one_cohort_means_what_it_means_at_a_site() {
+    let home = with_patients("class");
+    let text = job(CLASS, "trees = 100");
+    simulate(&home, &text, OPEN).must_succeed();
+    home.write("job.toml", &text);
+    let arguments = [
+        "local",
+        "job.toml",
+        "--data",
+        "data/north.csv",
+        "--out",
+        "alone",
+    ];
+    home.run(&site_agent(), &arguments).must_succeed();
+    let (site, alone) = (home.join("out/sites/north"), home.join("alone/patients"));
+    for file in SITE_FILES
+        .into_iter()
+        .filter(|file| *file != "journal.jsonl")
+    {
+        let same = fs::read(site.join(file)).unwrap() == fs::read(alone.join(file)).unwrap();
+        assert!(same, "{file} differs");
+    }
+    let told = result(&home.join("alone"));
+    let (forest, _) = wrong(&alone);
+    assert_eq!(
+        errors(&told["sites"][0], "forest")["sum"].as_f64(),
+        Some(forest as f64)
+    );
+}

@@ -1,0 +1,130 @@
+//! Promise: a site's trees are its own. Started again, it grows the same ones; a site with another key
+//! draws other bags, so that the coordinator, which knows the run's seed, cannot tell who was in which;
+//! and it neither grows a second time in a run nor judges a forest without its own trees.
+
+#![allow(clippy::unwrap_used)] // functions that tests share
+
+mod programs;
+
+use programs::Home;
+use programs::deployment::site_config;
+use protocol::message::{Answer, Growing, Judging, Request, Trees};
+use protocol::name::RunId;
+use protocol::time::Timestamp;
+use site_agent::config::SiteConfig;
+use site_agent::worker::Worker;
+use std::sync::Arc;
+
+const NOW: Timestamp = Timestamp(1_000);
+
+fn job() -> String {
+    let demo = programs::DEMO_JOB;
+    let (begin, end) = (
+        demo.find("[outcome]").unwrap(),
+        demo.find("[unpsl]").unwrap(),
+    );
+    let middle = demo[begin..end].replace(
+        "kind = \"numeric\"",
+        "kind = \"numeric\"\nrange = [-10000, 10000]",
+    );
+    format!(
+        "name = \"trees\"\nmethod = \"forest\"\nsites = [\"north\"]\n{middle}[forest]\n\
+         trees = 20\nscope = \"federated\"\n"
+    )
+}
+
+fn worker(home: &Home, folder: &str) -> Worker {
+    let text = site_config("north", 1, "north")
+        .replace("sites/north", &format!("sites/{folder}"))
+        .replace("methods = [\"unpsl\"]", "methods = [\"forest\"]")
+        + "forests = true\n";
+    let config = SiteConfig::parse(&text, home.path()).unwrap();
+    std::fs::create_dir_all(&config.folder).unwrap();
+    let mut worker = Worker::open(config, NOW).unwrap();
+    worker.begin(run(), &job(), 5, "researcher".to_owned());
+    worker
+}
+
+fn run() -> RunId {
+    RunId::new("0123456789ab").unwrap()
+}
+
+fn ask(worker: &mut Worker, exchange: u32, request: Request) -> Answer {
+    let answer = worker.answer(&run(), exchange, request, NOW).unwrap();
+    answer.unwrap().into_value()
+}
+
+fn growing() -> Growing {
+    let features = protocol::job::Job::parse(&job()).unwrap().features.len();
+    let mut edges = vec![vec![0.0, 1.0, 10.0, 100.0]; features];
+    edges[features - 1] = Vec::new();
+    Growing {
+        trees: 20,
+        edges,
+        event_times: Vec::new(),
+        class_weights: vec![1.0, 1.0],
+    }
+}
+
+fn grown(worker: &mut Worker) -> Trees {
+    let described = ask(worker, 1, Request::Describe);
+    assert!(matches!(described, Answer::Described(_)), "{described:?}");
+    match ask(worker, 3, Request::Grow(growing())) {
+        Answer::Grown(trees) => trees,
+        Answer::Failed(failure) => panic!("{}", failure.text),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn home() -> Home {
+    let home = Home::new();
+    home.synthesise("north=150");
+    home
+}
+
+#[test]
+fn a_site_that_is_started_again_grows_the_same_trees_and_one_with_another_key_others() {
+    let home = home();
+    let trees = grown(&mut worker(&home, "north"));
+    assert_eq!(trees.trees.len(), 20);
+    assert!(
+        grown(&mut worker(&home, "north")) == trees,
+        "other trees after a restart"
+    );
+    assert!(
+        grown(&mut worker(&home, "elsewhere")) != trees,
+        "another key, the same bags"
+    );
+}
+
+#[test]
+fn a_site_grows_once_and_judges_once_what_holds_its_trees() {
+    let home = home();
+    let mut worker = worker(&home, "north");
+    let own = grown(&mut worker);
+    let again = ask(&mut worker, 4, Request::Grow(growing()));
+    match again {
+        Answer::Refused(refusal) => assert_eq!(refusal.rule, "rounds_per_cohort_max"),
+        other => panic!("{other:?}"),
+    }
+    let mut fewer = own.clone();
+    fewer.trees.pop();
+    let mut moved = own.clone();
+    moved.trees.rotate_left(1);
+    let judge = |trees: Trees| {
+        Request::Judge(Judging {
+            first_tree: 0,
+            trees: Arc::new(trees),
+        })
+    };
+    for foreign in [fewer, moved] {
+        match ask(&mut worker, 5, judge(foreign)) {
+            Answer::Failed(failure) => assert_eq!(failure.code, "KDR-FOREST"),
+            other => panic!("{other:?}"),
+        }
+    }
+    let judged = ask(&mut worker, 6, judge(own.clone()));
+    assert!(matches!(judged, Answer::Judged(_)), "{judged:?}");
+    let twice = ask(&mut worker, 7, judge(own));
+    assert!(matches!(twice, Answer::Refused(_)), "{twice:?}");
+}
