@@ -36,10 +36,7 @@ fn job() -> String {
 }
 
 fn worker(home: &Home, folder: &str) -> Worker {
-    let text = site_config("north", 1, "north")
-        .replace("sites/north", &format!("sites/{folder}"))
-        .replace("methods = [\"unpsl\"]", "methods = [\"forest\"]")
-        + "forests = true\n";
+    let text = site_config("north", 1, "north").replace("sites/north", &format!("sites/{folder}"));
     let config = SiteConfig::parse(&text, home.path()).unwrap();
     std::fs::create_dir_all(&config.folder).unwrap();
     let mut worker = Worker::open(config, NOW).unwrap();
@@ -103,8 +100,7 @@ fn a_site_that_is_started_again_grows_the_same_trees_and_one_with_another_key_ot
 fn what_explain_lists_is_what_the_journal_has_with_the_rule_that_closes_it() {
     let home = home();
     let job = Job::parse(&job()).unwrap();
-    let text =
-        |rule: &str| site_config("north", 1, "north").replace("[\"unpsl\"]", "[\"forest\"]") + rule;
+    let text = |rule: &str| site_config("north", 1, "north").replace("forests = true\n", "") + rule;
     let explained = |rule: &str| {
         let config = SiteConfig::parse(&text(rule), home.path()).unwrap();
         Explanation::new(&config.policy, &job, "researcher")
