@@ -51,7 +51,7 @@ pub fn write(result: &RunResult, folder: &Path) -> Result<(), ReportError> {
     write_with(result, &[], folder)
 }
 
-/// [`write`], with figures of the patients in the page.
+/// [`write()`], with figures of the patients in the page.
 ///
 /// # Errors
 /// [`ReportError`] names the file.
