@@ -15,7 +15,7 @@ use similarity::evaluate::RightCounts;
 use similarity::quantile::{Grid, Histogram, QuantileError};
 use similarity::seed::Seed;
 use similarity::standardise::Standardisation;
-use similarity::unpsl::selection::{Classified, Folds, held_out_counts};
+use similarity::unpsl::selection::{Classified, Folds, cross_validated_counts};
 use similarity::unpsl::{
     self, Correlation, CorrelationScope, Labels, LocalLimits, LocalRound, LocalRun, Settings,
     SiteObjective, summarise,
@@ -298,35 +298,18 @@ impl Computation {
             let text = format!("wanted {} models of {rows} rows to validate", folds.count());
             return Err(Stop::failed("KDR-PROTOCOL", text));
         }
-        let classes = self.classes_of()?;
+        let patients = Classified {
+            patients: prepared.matrix.view(),
+            classes: self.classes_of()?,
+        };
+        let features = prepared.matrix.ncols();
+        let metrics: Vec<_> = models
+            .iter()
+            .map(|model| model.slice(s![..features, ..]))
+            .collect();
         let wanted: Vec<usize> = neighbours.iter().map(|count| *count as usize).collect();
-        let mut sums = vec![RightCounts::default(); wanted.len()];
-        for (fold, model) in models.iter().enumerate() {
-            let split = folds.split(fold);
-            let part = |rows: &[usize]| {
-                let patients = prepared.matrix.select(Axis(0), rows);
-                (patients, classes.select(Axis(0), rows))
-            };
-            let (training, held_out) = (part(&split.training), part(&split.held_out));
-            let metric = model.slice(s![..prepared.matrix.ncols(), ..]);
-            let counts = held_out_counts(
-                &metric,
-                &Classified {
-                    patients: training.0.view(),
-                    classes: &training.1,
-                },
-                &Classified {
-                    patients: held_out.0.view(),
-                    classes: &held_out.1,
-                },
-                rule,
-                &wanted,
-            )
+        let sums = cross_validated_counts(&patients, &folds, &metrics, rule, &wanted)
             .map_err(Stop::numeric)?;
-            for (sum, own) in sums.iter_mut().zip(&counts) {
-                sum.merge(own);
-            }
-        }
         let table = |sum: RightCounts| Some(vec![vec![sum.right, sum.wrong]]);
         Ok(Answer::Validated(sums.into_iter().map(table).collect()))
     }

@@ -12,7 +12,7 @@ mod path;
 use std::cmp::Ordering;
 
 use ndarray::parallel::prelude::*;
-use ndarray::{Array1, ArrayView2, Axis, s};
+use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use rand::seq::SliceRandom;
 
 use super::{Labels, ObjectiveError, PooledLimits, Settings};
@@ -128,6 +128,30 @@ pub enum SelectionError {
     /// Nobody can be classified.
     #[error("held-out patients cannot be classified")]
     Evaluate(#[from] EvaluateError),
+}
+
+/// Some of the patients, copied.
+struct PartOfPatients {
+    patients: Array2<f64>,
+    classes: Array1<u32>,
+}
+
+impl Classified<'_> {
+    fn part(&self, rows: &[usize]) -> PartOfPatients {
+        PartOfPatients {
+            patients: self.patients.select(Axis(0), rows),
+            classes: self.classes.select(Axis(0), rows),
+        }
+    }
+}
+
+impl PartOfPatients {
+    fn view(&self) -> Classified<'_> {
+        Classified {
+            patients: self.patients.view(),
+            classes: &self.classes,
+        }
+    }
 }
 
 impl Search {
@@ -315,6 +339,36 @@ pub fn held_out_counts(
     neighbour_counts.iter().map(count).collect()
 }
 
+/// [`held_out_counts`] of one W a fold, each learned without that fold's patients, summed over the folds:
+/// every patient counts once.
+///
+/// # Errors
+/// [`EvaluateError`].
+///
+/// # Panics
+/// Where a W has another number of rows than patients have features.
+pub fn cross_validated_counts(
+    patients: &Classified,
+    folds: &Folds,
+    metrics: &[ArrayView2<f64>],
+    rule: NeighbourRule,
+    neighbour_counts: &[usize],
+) -> Result<Vec<RightCounts>, EvaluateError> {
+    let mut sums = vec![RightCounts::default(); neighbour_counts.len()];
+    for (fold, metric) in metrics.iter().enumerate() {
+        let split = folds.split(fold);
+        let (training, held_out) = (
+            patients.part(&split.training),
+            patients.part(&split.held_out),
+        );
+        let (training, held_out) = (training.view(), held_out.view());
+        let counts = held_out_counts(metric, &training, &held_out, rule, neighbour_counts)?;
+        let places = sums.iter_mut().zip(&counts);
+        places.for_each(|(sum, more)| sum.merge(more));
+    }
+    Ok(sums)
+}
+
 /// The candidate with the highest accuracy; of equals the one with the larger lambda_1, then the smaller
 /// rank, then the larger number of neighbours. `None` where nobody was classified.
 #[must_use]
@@ -398,23 +452,12 @@ fn count_fold(
     search: &Search,
     rules: &[NeighbourRule],
 ) -> Result<Vec<Vec<RightCounts>>, SelectionError> {
-    let part = |rows: &[usize]| {
-        (
-            patients.patients.select(Axis(0), rows),
-            patients.classes.select(Axis(0), rows),
-        )
-    };
-    let (training, classes) = part(&split.training);
-    let (held_out, truth) = part(&split.held_out);
-    let training = Classified {
-        patients: training.view(),
-        classes: &classes,
-    };
-    let held_out = Classified {
-        patients: held_out.view(),
-        classes: &truth,
-    };
-    let labels = Labels::Classes(classes.clone());
+    let (training, held_out) = (
+        patients.part(&split.training),
+        patients.part(&split.held_out),
+    );
+    let (training, held_out) = (training.view(), held_out.view());
+    let labels = Labels::Classes(training.classes.clone());
     let (lambdas, ranks) = (candidates.lambda_sparsity(), candidates.rank());
     let mut counts = vec![Vec::new(); rules.len()];
     for metric in fit_paths(&training.patients, &labels, lambdas, ranks, search)? {
