@@ -111,7 +111,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let sets: Vec<Set> = (0..REPEATS)
             .map(|repeat| Set::write(kind, repeat, folder))
             .collect::<Result<_, _>>()?;
-        println!("{}, {}", kind.name(), kind.measure());
+        let mut by_default = Vec::new();
+        for (repeat, set) in (0..REPEATS).zip(&sets) {
+            let found = set.predict(set.rule_by_default(), repeat)?;
+            by_default.push(error(set.test.outcome(), &found));
+        }
+        println!(
+            "{}, {}; ours by our own rule of nodes {:.4}",
+            kind.name(),
+            kind.measure(),
+            mean(&by_default)
+        );
         for peer in Peer::ALL {
             let name = peer.name();
             let path = |repeat: u64| folder.join(format!("{name}.{}.{repeat}.csv", kind.name()));
@@ -166,6 +176,14 @@ impl Set {
             fs::write(path, table(cohort)?)?;
         }
         Ok(made)
+    }
+
+    fn rule_by_default(&self) -> NodeRule {
+        let settings = Settings::for_outcome(self.training.outcome());
+        NodeRule {
+            node_size: settings.node_size,
+            terminal_min: settings.terminal_min,
+        }
     }
 
     /// What our forest predicts of the test patients: a class's code, a mean, or a risk.
