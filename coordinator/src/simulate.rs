@@ -168,6 +168,7 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
         certificates,
         coordinator: address.to_string(),
         policy: plan.policy.clone(),
+        seed: plan.seed,
     };
     let lowered = agents.prepare(&files).await?;
     for sentence in &lowered {

@@ -1,6 +1,7 @@
 //! What a job would make this site send, before anyone agrees to it.
 
 mod forest;
+mod table;
 
 use privacy::{Policy, Refusal, Rules};
 use protocol::job::{
@@ -10,6 +11,7 @@ use protocol::job::{
 use protocol::limits::{PROBLEMS_MAX, TEXT_LENGTH_MAX};
 use similarity::unpsl::CorrelationScope;
 use std::fmt;
+use table::{grouped, table};
 
 /// Every kind of message that a job would make this site send, and what the policy says of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -456,96 +458,4 @@ fn conditions(rules: &Rules) -> [String; 5] {
             rules.cohort_difference_min
         ),
     ]
-}
-
-const HEADINGS: [&str; 7] = [
-    "message",
-    "purpose",
-    "shape",
-    "bytes",
-    "times",
-    "rule",
-    "withheld?",
-];
-const WIDTHS: [usize; 7] = [12, 20, 14, 18, 7, 22, 22];
-
-fn table(messages: &[MessageKind]) -> String {
-    let mut text = row(&HEADINGS.map(str::to_owned));
-    text.push_str(&row(&WIDTHS.map(|width| "-".repeat(width))));
-    for message in messages {
-        let bytes = match message.bytes_formula.contains(' ') {
-            true => format!("{} = {}", message.bytes_formula, grouped(message.bytes)),
-            false => grouped(message.bytes),
-        };
-        let times = match message.times {
-            1 => "once".to_owned(),
-            times => format!("up to {}", grouped(times)),
-        };
-        let cells = [
-            message.kind.to_owned(),
-            message.purpose.to_owned(),
-            message.shape.clone(),
-            bytes,
-            times,
-            message.rule.to_owned(),
-            message.withheld.clone(),
-        ];
-        text.push_str(&row(&cells));
-    }
-    text
-}
-
-/// One row of the table, its cells wrapped to their widths.
-fn row(cells: &[String; 7]) -> String {
-    let wrapped: Vec<Vec<String>> = cells
-        .iter()
-        .zip(WIDTHS)
-        .map(|(cell, width)| wrap(cell, width))
-        .collect();
-    let height = wrapped.iter().map(Vec::len).max().unwrap_or(0);
-    let mut text = String::new();
-    for line in 0..height {
-        let parts: Vec<String> = wrapped
-            .iter()
-            .zip(WIDTHS)
-            .map(|(lines, width)| format!("{:<width$}", lines.get(line).map_or("", String::as_str)))
-            .collect();
-        text.push_str(parts.join("  ").trim_end());
-        text.push('\n');
-    }
-    text
-}
-
-/// Lines of at most `width` characters, broken between words; a longer word is broken itself.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let mut characters: Vec<char> = word.chars().collect();
-        while !characters.is_empty() {
-            let piece: String = characters.drain(..characters.len().min(width)).collect();
-            let last = lines.len() - 1;
-            let used = lines[last].chars().count();
-            if used == 0 {
-                lines[last] = piece;
-            } else if used + 1 + piece.chars().count() <= width {
-                lines[last] = format!("{} {piece}", lines[last]);
-            } else {
-                lines.push(piece);
-            }
-        }
-    }
-    lines
-}
-
-/// A number with commas between thousands.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

@@ -15,14 +15,16 @@ use protocol::job::Job;
 use protocol::message::{Answer, Failure, Request, Round, ToSite};
 use protocol::name::{NameError, RunId, SiteName};
 use protocol::progress::{Ending, Progress, RoundRow, RunResult};
-use report::{FolderError, PendingFolder, ReportError, Watching};
+use report::{FolderError, LocalFigure, PendingFolder, ReportError, Watching};
 use similarity::seed::Seed;
 use similarity::unpsl::LocalStatus;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// The one site of a local run.
 const SITE: &str = "local";
+/// The map of the patients, within that folder.
+const SCALING: &str = "scaling.svg";
 /// Folder of patient-level results within the output.
 const PATIENTS: &str = "patients";
 
@@ -125,11 +127,23 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
             folder: None,
         });
     }
-    report::write(&result, out.path())?;
+    report::write_with(&result, &figures(&out.path().join(PATIENTS)), out.path())?;
     Ok(LocalRun {
         ending: result.ending,
         folder: Some(out.finish()?),
     })
+}
+
+/// The map of the patients, where the method draws one.
+fn figures(folder: &Path) -> Vec<LocalFigure> {
+    let svg = std::fs::read_to_string(folder.join(SCALING)).ok();
+    let figure = |svg| LocalFigure {
+        title: "Patients",
+        svg,
+        caption: "Classical multidimensional scaling of the proximities: patients who fall into the same \
+                  terminal nodes lie near each other. One point a patient, coloured by outcome.",
+    };
+    svg.map(figure).into_iter().collect()
 }
 
 fn source_of(arguments: &Local) -> Result<SourceConfig, LocalError> {

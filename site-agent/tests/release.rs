@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // functions that tests share
 
-use privacy::{Policy, Released};
+use privacy::{JobFacts, Policy, Released};
 use protocol::job::Job;
 use protocol::message::{Answer, Failure};
 use protocol::name::RunId;
@@ -59,10 +59,23 @@ fn every_sample_policy_is_read_and_says_what_it_means() {
     assert!(sample("heart-disease.toml").admit(&job).is_ok());
     let lowered = sample("heart-disease.toml").lowered();
     assert_eq!(lowered, ["class_patients_min is 8, lowered from 10."]);
+    // Trees leave only by the samples that are made for them.
+    let trees = JobFacts {
+        forests: true,
+        ..job
+    };
+    assert!(sample("simulation.toml").admit(&trees).is_err());
+    assert!(sample("heart-disease.toml").admit(&trees).is_err());
+    assert!(sample("forests.toml").admit(&trees).is_ok());
+    let opened = "forests is true, where it is false unless set.";
+    assert_eq!(sample("forests.toml").lowered(), [opened]);
+    assert!(sample("heart-disease-forest.toml").admit(&trees).is_ok());
+    let both = [lowered[0].as_str(), opened];
+    assert_eq!(sample("heart-disease-forest.toml").lowered(), both);
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/policies");
     assert_eq!(
         fs::read_dir(samples).unwrap().count(),
-        3,
+        5,
         "a sample that no test reads"
     );
 }

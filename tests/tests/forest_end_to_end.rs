@@ -320,7 +320,7 @@ fn numbers_and_survival_times_have_forests_too() {
 }
 
 #[test]
-fn trees_do_not_leave_a_site_that_does_not_say_so_and_explain_shows_what_would() {
+fn trees_do_not_leave_a_site_that_does_not_say_so() {
     let home = with_patients("class");
     let text = job(CLASS, "scope = \"federated\"");
     let closed = OPEN.replace("forests = true", "");
@@ -428,4 +428,29 @@ fn a_job_of_forests_on_one_cohort_means_what_it_means_at_a_site() {
         errors(&told["sites"][0], "forest")["sum"].as_f64(),
         Some(forest as f64)
     );
+}
+
+#[test]
+fn simulations_of_equal_seeds_give_equal_forests_on_any_number_of_threads() {
+    let home = with_patients("class");
+    home.write("job.toml", &job(CLASS, "trees = 60\nscope = \"federated\""));
+    home.write("policy.toml", OPEN);
+    let run = |out: &str, seed: &str, threads: &str| {
+        let mut command = home.command(&coordinator());
+        command.args([
+            "simulate",
+            "job.toml",
+            "--data",
+            "data",
+            "--policy",
+            "policy.toml",
+        ]);
+        command.args(["--out", out, "--seed", seed]);
+        command.env("RAYON_NUM_THREADS", threads);
+        programs::ran(&mut command).must_succeed();
+        fs::read(home.join(out).join("forest.bin")).unwrap()
+    };
+    let one = run("one", "7", "1");
+    assert!(one == run("two", "7", "2"), "two threads, other bytes");
+    assert!(one != run("other", "8", "2"), "the seed does not matter");
 }

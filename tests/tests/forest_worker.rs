@@ -2,16 +2,18 @@
 //! draws other bags, so that the coordinator, which knows the run's seed, cannot tell who was in which;
 //! and it neither grows a second time in a run nor judges a forest without its own trees.
 
-#![allow(clippy::unwrap_used)] // functions that tests share
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
 
 mod programs;
 
 use programs::Home;
 use programs::deployment::site_config;
+use protocol::job::Job;
 use protocol::message::{Answer, Growing, Judging, Request, Trees};
 use protocol::name::RunId;
 use protocol::time::Timestamp;
 use site_agent::config::SiteConfig;
+use site_agent::explain::Explanation;
 use site_agent::worker::Worker;
 use std::sync::Arc;
 
@@ -34,10 +36,7 @@ fn job() -> String {
 }
 
 fn worker(home: &Home, folder: &str) -> Worker {
-    let text = site_config("north", 1, "north")
-        .replace("sites/north", &format!("sites/{folder}"))
-        .replace("methods = [\"unpsl\"]", "methods = [\"forest\"]")
-        + "forests = true\n";
+    let text = site_config("north", 1, "north").replace("sites/north", &format!("sites/{folder}"));
     let config = SiteConfig::parse(&text, home.path()).unwrap();
     std::fs::create_dir_all(&config.folder).unwrap();
     let mut worker = Worker::open(config, NOW).unwrap();
@@ -55,7 +54,7 @@ fn ask(worker: &mut Worker, exchange: u32, request: Request) -> Answer {
 }
 
 fn growing() -> Growing {
-    let features = protocol::job::Job::parse(&job()).unwrap().features.len();
+    let features = Job::parse(&job()).unwrap().features.len();
     let mut edges = vec![vec![0.0, 1.0, 10.0, 100.0]; features];
     edges[features - 1] = Vec::new();
     Growing {
@@ -95,6 +94,38 @@ fn a_site_that_is_started_again_grows_the_same_trees_and_one_with_another_key_ot
         grown(&mut worker(&home, "elsewhere")) != trees,
         "another key, the same bags"
     );
+}
+
+#[test]
+fn what_explain_lists_is_what_the_journal_has_with_the_rule_that_closes_it() {
+    let home = home();
+    let job = Job::parse(&job()).unwrap();
+    let text = |rule: &str| site_config("north", 1, "north").replace("forests = true\n", "") + rule;
+    let explained = |rule: &str| {
+        let config = SiteConfig::parse(&text(rule), home.path()).unwrap();
+        Explanation::new(&config.policy, &job, "researcher")
+    };
+    let open = explained("forests = true\n");
+    assert_eq!(open.refusals, []);
+    let kinds: Vec<&str> = open.messages.iter().map(|message| message.kind).collect();
+    assert_eq!(
+        kinds,
+        ["description", "quantiles", "trees", "judgement", "refusal"]
+    );
+    let trees = &open.messages[2];
+    assert!(trees.rule.contains("forests") && trees.withheld.contains("rounded to 0 or 10"));
+    assert!(trees.shape.contains("31 cut points"), "{}", trees.shape);
+    let shown = open.to_string();
+    for wanted in ["terminal_node_min", "up to 20", "refusal"] {
+        assert!(shown.contains(wanted), "{wanted} is not in\n{shown}");
+    }
+    let closed = explained("");
+    let rules: Vec<&str> = closed
+        .refusals
+        .iter()
+        .map(|refusal| refusal.rule.as_str())
+        .collect();
+    assert_eq!(rules, ["forests"]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod programs;
 use programs::deployment::{Deployment, PATIENTS};
 use programs::{Home, Signal, coordinator, demo_job, result, until};
 use protocol::name::RunId;
+use protocol::progress::Progress;
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -126,6 +127,96 @@ fn a_coordinator_that_is_killed_in_a_round_goes_on_to_the_same_bytes() {
     let (found, wanted) = (result(&found), result(&wanted));
     for key in ["rounds", "objective", "primal_residual", "dual_residual"] {
         assert_eq!(found[key], wanted[key], "{key}");
+    }
+}
+
+#[test]
+fn a_choice_goes_on_to_the_same_bytes_whoever_is_killed_in_it() {
+    let keys = [
+        "lambda_sparsity = [0.003, 0.01, 0.03]",
+        "neighbours = [1, 5]",
+        "folds = 3",
+    ];
+    let job = demo_job(&keys, "\n[deadlines]\nrejoin_seconds = 60\n")
+        .replace("sites_min = 3", "sites_min = 4");
+    let undisturbed = Home::new();
+    undisturbed.synthesise(PATIENTS);
+    undisturbed.write("job.toml", &job);
+    let arguments = [
+        "simulate", "job.toml", "--data", "data", "--seed", "3", "--out", "out",
+    ];
+    undisturbed.run(&coordinator(), &arguments).must_succeed();
+
+    let mut deployment = Deployment::start();
+    let run = deployment.submit(&job, &["--seed", "3"]);
+    let choosing = |deployment: &Deployment, fits: u32| {
+        let done = |progress: &Progress| progress.phase == "choosing" && progress.round >= fits;
+        deployment.watch(&run).until("fits of the choice", done);
+    };
+    choosing(&deployment, 1);
+    deployment.kill_agent("south");
+    deployment.start_agent("south");
+    choosing(&deployment, 4);
+    deployment.kill_coordinator();
+    deployment.start_coordinator();
+    let found = results(&deployment, &run, 0);
+    let wanted = undisturbed.join("out");
+    let metric = |folder: &PathBuf| fs::read(folder.join("metric.npy")).unwrap();
+    assert!(
+        metric(&found) == metric(&wanted),
+        "other bytes after restarts"
+    );
+    assert_eq!(result(&found)["selection"], result(&wanted)["selection"]);
+}
+
+/// A common forest of so many trees that each of its exchanges can be disturbed.
+fn many_trees() -> String {
+    let (head, _) = programs::DEMO_JOB.split_once("[unpsl]").unwrap();
+    let head = head
+        .replace("method = \"unpsl\"", "method = \"forest\"")
+        .replace("sites_min = 3", "sites_min = 4")
+        .replace(
+            "kind = \"numeric\"",
+            "kind = \"numeric\"\nrange = [-1000, 1000]",
+        );
+    let forest = "[forest]\ntrees = 8000\nscope = \"federated\"\nimportance = false\n";
+    format!("{head}{forest}[deadlines]\nrejoin_seconds = 60\n")
+}
+
+#[test]
+fn agents_and_a_coordinator_that_are_killed_while_a_forest_grows_and_is_judged_leave_the_same_forest()
+ {
+    let mut deployment = Deployment::start();
+    let job = many_trees();
+    let undisturbed = deployment.submit(&job, &["--seed", "3"]);
+    let wanted = results(&deployment, &undisturbed, 0);
+    let wanted = ["forest.bin", "result.json"].map(|name| fs::read(wanted.join(name)).unwrap());
+
+    let run = deployment.submit(&job, &["--seed", "3", "--token", "again"]);
+    let phase = |deployment: &Deployment, phase: &str| {
+        deployment
+            .watch(&run)
+            .until(phase, |progress| progress.phase == phase);
+    };
+    phase(&deployment, "growing");
+    deployment.kill_agent("south");
+    deployment.start_agent("south");
+    phase(&deployment, "judging");
+    deployment.kill_agent("east");
+    deployment.kill_coordinator();
+    deployment.start_coordinator();
+    deployment.start_agent("east");
+    let found = results(&deployment, &run, 0);
+    assert!(
+        fs::read(found.join("forest.bin")).unwrap() == wanted[0],
+        "another forest after restarts"
+    );
+    let wanted: serde_json::Value = serde_json::from_slice(&wanted[1]).unwrap();
+    let found = result(&found);
+    assert_eq!(found["status"], "completed");
+    for site in 0..4 {
+        let errors = |result: &serde_json::Value| result["sites"][site]["errors"].clone();
+        assert_eq!(errors(&found), errors(&wanted), "site {site}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use protocol::document;
 use protocol::name::SiteName;
+use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
@@ -65,6 +66,9 @@ pub(super) fn problems(home: &Path, files: &[(SiteName, PathBuf)]) -> Vec<String
     problems
 }
 
+/// The file of a site's own key, in its folder.
+const KEY_NAME: &str = "fingerprint.key";
+
 /// Where the agents are and what they are told.
 pub(super) struct Agents {
     pub(super) program: PathBuf,
@@ -72,6 +76,8 @@ pub(super) struct Agents {
     pub(super) certificates: PathBuf,
     pub(super) coordinator: String,
     pub(super) policy: Option<String>,
+    /// The seed of the run.
+    pub(super) seed: u64,
 }
 
 /// Agents that run.
@@ -141,6 +147,7 @@ impl Agents {
             let path = folder.join("site.toml");
             std::fs::create_dir_all(&folder)
                 .and_then(|()| std::fs::write(&path, self.config(site, data)))
+                .and_then(|()| std::fs::write(folder.join(KEY_NAME), self.key(site)))
                 .map_err(|source| AgentsError::File {
                     path: path.clone(),
                     source,
@@ -189,6 +196,16 @@ impl Agents {
             running.exits.spawn(exit(site.clone(), child));
         }
         Ok(running)
+    }
+
+    /// A site's own key, which a real site draws at random: here it follows from the seed, so that equal
+    /// seeds give equal results of all that a site hides from the coordinator by it.
+    fn key(&self, site: &SiteName) -> [u8; 32] {
+        Sha256::new()
+            .chain_update(self.seed.to_be_bytes())
+            .chain_update(site.as_str())
+            .finalize()
+            .into()
     }
 
     fn config(&self, site: &SiteName, data: &Path) -> String {

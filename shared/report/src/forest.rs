@@ -1,6 +1,7 @@
 //! What a run of forests leaves beside the usual: importance and errors.
 
 use super::figures::{self, FigureError};
+use super::page::sites_in_words;
 use maud::{Markup, PreEscaped, html};
 use protocol::job::{ForestScope, ForestSettings, Job, Method};
 use protocol::message::{ErrorMeasure, RuleErrors};
@@ -49,8 +50,9 @@ pub(super) fn summary(result: &RunResult, settings: &ForestSettings) -> Markup {
         p {
             span class={ "status " (status) } { (status.replace('_', " ")) }
             " after " (format!("{:.1}", result.seconds)) " seconds; " (patients) " patients at "
-            (result.sites.len()) " sites; "
+            (sites_in_words(result.sites.len())) "; "
             @match (settings.scope, &result.forest) {
+                _ if result.sites.len() == 1 => { "a forest of " (settings.trees) " trees." }
                 (ForestScope::Local, _) => { "a forest of " (settings.trees) " trees at each." }
                 (ForestScope::Federated, Some(_)) => { "one forest of " (grown) " trees." }
                 (ForestScope::Federated, None) => { "no forest." }
@@ -120,8 +122,10 @@ pub(super) fn errors(result: &RunResult) -> Markup {
                         }
                     }
                 }
-                @for errors in scores::pooled_errors(result) {
-                    (row(&format!("{} sites together", errors.sites), &errors))
+                @if result.sites.len() > 1 {
+                    @for errors in scores::pooled_errors(result) {
+                        (row(&format!("{} together", sites_in_words(errors.sites as usize)), &errors))
+                    }
                 }
             }
         }

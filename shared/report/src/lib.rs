@@ -30,6 +30,17 @@ pub struct ReportError {
     pub source: io::Error,
 }
 
+/// A figure of patients, which only their own site may show.
+#[derive(Debug, Clone)]
+pub struct LocalFigure {
+    /// Its heading.
+    pub title: &'static str,
+    /// The drawing.
+    pub svg: String,
+    /// What it shows.
+    pub caption: &'static str,
+}
+
 /// Writes `result.json`, `rounds.csv`, `metric.npy`, `features.csv` and `report.html` into `folder`,
 /// which must exist. `metric.npy` and `features.csv` are left out where no round closed. A run of forests
 /// leaves `importance.csv` and, where the sites have one in common, `forest.bin` instead of these.
@@ -37,6 +48,18 @@ pub struct ReportError {
 /// # Errors
 /// [`ReportError`] names the file.
 pub fn write(result: &RunResult, folder: &Path) -> Result<(), ReportError> {
+    write_with(result, &[], folder)
+}
+
+/// [`write()`], with figures of the patients in the page.
+///
+/// # Errors
+/// [`ReportError`] names the file.
+pub fn write_with(
+    result: &RunResult,
+    figures: &[LocalFigure],
+    folder: &Path,
+) -> Result<(), ReportError> {
     let put = |name: &str, bytes: io::Result<Vec<u8>>| {
         let path = folder.join(name);
         let written = bytes.and_then(|bytes| std::fs::write(&path, bytes));
@@ -63,7 +86,7 @@ pub fn write(result: &RunResult, folder: &Path) -> Result<(), ReportError> {
     }
     put(
         "report.html",
-        page::html(result)
+        page::html(result, figures)
             .map(String::into_bytes)
             .map_err(io::Error::other),
     )

@@ -1,6 +1,6 @@
 //! The report: one self-contained page.
 
-use super::{figures, forest, norms};
+use super::{LocalFigure, figures, forest, norms};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use protocol::job::Job;
 use protocol::progress::{Ending, RunResult, SelectionRow};
@@ -17,7 +17,10 @@ th:first-child, td:first-child { text-align: left; } th { font-weight: 600; back
 pre { background: #f7f7f7; padding: 1em; overflow-x: auto; font-size: 13px; } svg { width: 100%; height: auto; }
 .note { color: #555; } li { margin: .2em 0; }";
 
-pub(super) fn html(result: &RunResult) -> Result<String, figures::FigureError> {
+pub(super) fn html(
+    result: &RunResult,
+    of_patients: &[LocalFigure],
+) -> Result<String, figures::FigureError> {
     let job = Job::parse(&result.job).ok();
     let name = job.as_ref().map_or("run", |job| job.name.as_str());
     let of_forest = job.as_ref().filter(|job| forest::settings(job).is_some());
@@ -65,6 +68,7 @@ pub(super) fn html(result: &RunResult) -> Result<String, figures::FigureError> {
                      of W. A norm of 0 means that the feature was not selected.",
                 ))
                 (importance)
+                @for of in of_patients { (figure(of.title, of.svg.clone(), of.caption)) }
                 (sites(result, of_forest.is_some()))
                 (missing(result))
                 (forest::errors(result))
@@ -134,7 +138,7 @@ fn sites(result: &RunResult, of_forest: bool) -> Markup {
         table {
             tr {
                 th { "site" } th { "patients" }
-                @if of_forest { th { "trees in common" } } @else { th { "pairs" } }
+                @if of_forest { th { "trees for all" } } @else { th { "pairs" } }
                 th { "sent" } th { "received" }
                 @if !of_forest { th { "rounds missed" } }
             }
@@ -284,7 +288,8 @@ fn share(right: u64, wrong: u64) -> f64 {
     right as f64 / (right + wrong).max(1) as f64
 }
 
-fn sites_in_words(sites: usize) -> String {
+/// A number of sites, in words.
+pub(super) fn sites_in_words(sites: usize) -> String {
     match sites {
         1 => "1 site".to_owned(),
         sites => format!("{sites} sites"),

@@ -48,4 +48,6 @@ pub use status::PROTOCOL_VERSION;
 pub use tls::{ClientTls, ServerTls, TlsError, database_tls};
 
 #[cfg(test)]
+mod forest_tests;
+#[cfg(test)]
 mod message_tests;

@@ -1,16 +1,14 @@
 //! Every message: against Google's protobuf (tests/golden), round trips, and what must be refused.
 
-mod forest;
-
 use crate::assembly::Frames;
 use crate::encoding::{decode_answer, decode_progress, decode_result, decode_to_coordinator};
 use crate::encoding::{decode_to_site, encode_answer, encode_progress, encode_result};
 use crate::error::WireError;
+use crate::forest_tests::{IMPORTANCE, errors, trees};
 use crate::frame::{Frame, MatrixChunk};
 use crate::generated as pb;
 use crate::{progress, to_coordinator, to_site};
 use bytes::Bytes;
-use forest::{IMPORTANCE, errors, trees};
 use ndarray::{Array1, Array2, array};
 use proptest::prelude::*;
 use prost::Message;
@@ -47,7 +45,7 @@ fn ask(request: Request) -> ToSite {
     }
 }
 
-fn reply(answer: Answer) -> ToCoordinator<Answer> {
+pub(super) fn reply(answer: Answer) -> ToCoordinator<Answer> {
     ToCoordinator::Reply {
         run: run(),
         exchange: 3,

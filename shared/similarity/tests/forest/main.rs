@@ -9,4 +9,5 @@ mod format;
 mod kernels;
 mod oracles;
 mod sample;
+mod tables;
 mod trees;

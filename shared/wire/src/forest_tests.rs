@@ -1,8 +1,8 @@
 //! Trees and what is said of forests: samples, and what must be refused.
 
-use super::reply;
 use crate::encoding::{decode_answer, decode_to_coordinator};
 use crate::generated as pb;
+use crate::message_tests::reply;
 use crate::to_coordinator;
 use bytes::Bytes;
 use prost::Message;
