@@ -1,7 +1,7 @@
 //! Times forests, proximities and neighbours, and prints a table.
 //!
-//! `cargo bench -p similarity --bench forest -- FOLDER [train|proximity|neighbours|large]...` writes each data
-//! set to FOLDER, where the scripts in `peers/` read the same numbers. Set `RAYON_NUM_THREADS` to the
+//! `cargo bench -p similarity --bench forest -- [FOLDER [train|proximity|neighbours|large]...]` writes each data
+//! set to FOLDER (where absent, under the target folder), where the scripts in `peers/` read the same numbers. Set `RAYON_NUM_THREADS` to the
 //! threads that the peers get.
 
 use std::fs;
@@ -58,12 +58,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .skip(1)
         .filter(|argument| !argument.starts_with("--"))
         .collect();
-    let folder = arguments
-        .first()
-        .ok_or("wanted: FOLDER [train|proximity|neighbours|large]...")?;
-    let folder = Path::new(folder);
+    let beside = concat!(env!("CARGO_TARGET_TMPDIR"), "/forest").to_owned();
+    let folder = Path::new(arguments.first().unwrap_or(&beside));
     fs::create_dir_all(folder)?;
-    let asked = |part: &str| arguments.len() == 1 || arguments.iter().any(|word| word == part);
+    println!("data sets in {}", folder.display());
+    let asked = |part: &str| arguments.len() <= 1 || arguments.iter().any(|word| word == part);
     let mut table = String::from("work                          seconds  processor   note\n");
     if asked("train") {
         for shape in &TRAINING {

@@ -108,7 +108,8 @@ pub enum Cuts {
 
 impl Settings {
     /// 500 bootstrapped trees without a depth limit, exact search, floor(sqrt p) features a split;
-    /// `node_size` is 1 for classes, 5 for numbers and 3 for survival, as in ranger.
+    /// `node_size` is 1 for classes, 5 for numbers and 3 for survival, as in ranger; a terminal node of a
+    /// survival tree has at least 3 patients, as there.
     #[must_use]
     pub fn for_outcome(outcome: &Outcome) -> Self {
         Self {
@@ -121,7 +122,10 @@ impl Settings {
                 Outcome::Numeric(_) => 5,
                 Outcome::Survival { .. } => 3,
             },
-            terminal_min: 1,
+            terminal_min: match outcome {
+                Outcome::Survival { .. } => 3,
+                Outcome::Classes { .. } | Outcome::Numeric(_) => 1,
+            },
             depth_max: u32::MAX,
             class_weights: ClassWeights::Equal,
             event_times: EventTimes::Observed {

@@ -349,6 +349,8 @@ fn a_bootstrapped_tree_is_the_tree_of_the_copied_patients() {
             sampling: Sampling::Bootstrap,
             depth_max: 4,
             node_size: 15,
+            // Patients are counted once here, and copies each for itself there.
+            terminal_min: 1,
             event_times: EventTimes::Observed { at_most: 1000 },
             ..one_full_tree(there.outcome())
         };
