@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         table += &train(&LARGE, folder)?;
     }
     if asked("proximity") {
-        table += &proximity()?;
+        table += &proximity(folder)?;
     }
     if asked("neighbours") {
         table += &neighbours()?;
@@ -222,9 +222,13 @@ fn grown(shape: &Shape, trees: usize) -> Result<(Cohort, Grown), Box<dyn std::er
     Ok((training, grown))
 }
 
-fn proximity() -> Result<String, Box<dyn std::error::Error>> {
+/// Writes the terminal nodes too, tree by tree as little-endian u32, so that a peer works on the same.
+fn proximity(folder: &Path) -> Result<String, Box<dyn std::error::Error>> {
     let (training, grown) = grown(&TRAINING[1], 500)?;
     let nodes = grown.forest.apply(training.columns())?;
+    let of_trees = (0..nodes.trees()).flat_map(|tree| nodes.of_tree(tree));
+    let bytes: Vec<u8> = of_trees.flat_map(|node| node.to_le_bytes()).collect();
+    fs::write(folder.join("10000x50.terminals.u32"), bytes)?;
     let source = Training {
         forest: &grown.forest,
         in_bag: &grown.in_bag,

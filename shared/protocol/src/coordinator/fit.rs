@@ -175,3 +175,57 @@ impl Fit {
         (0.1 * relative).clamp(TIGHTEST, LOOSEST)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::{Job, Method};
+    use crate::message::PairCounts;
+    use ndarray::array;
+
+    /// Two sites that disagree for ever, and call every consensus worse than the one before.
+    #[test]
+    fn a_note_says_in_which_round_the_safeguard_acted_because_the_objective_rose() {
+        let job = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n\
+            [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
+            [[features]]\nname = \"x\"\nkind = \"numeric\"\n\
+            [unpsl]\nrank = 1\nconsensus = \"admm\"\n";
+        let Method::Unpsl(settings) = Job::parse(job).unwrap().method else {
+            panic!("the job learns by UnPSL");
+        };
+        let summary = Summary {
+            patients: 20,
+            pairs: PairCounts {
+                similar: 90,
+                dissimilar: 100,
+            },
+        };
+        let summaries = [Some(summary), Some(summary)];
+        let mut fit = Fit::start(&settings, array![[1.0]], None, &summaries, None).unwrap();
+        let mut notes = Vec::new();
+        for round in 1..=12 {
+            let penalty = fit.solver().penalty();
+            let answer = |apart: f64| {
+                Some(Answer::Contribution(Contribution {
+                    matrix: fit.solver().consensus() + apart,
+                    objective: f64::from(round),
+                    iterations: 1,
+                    gradient: None,
+                }))
+            };
+            let answers = vec![answer(1.0), answer(-1.0)];
+            let around = Surroundings {
+                members: &[true, true],
+                seconds: 0.0,
+                notes: &mut notes,
+            };
+            assert!(matches!(fit.close(answers, around), Ok(Course::GoesOn)));
+            if let Some(note) = notes.first() {
+                assert!(note.contains(&format!("rose in round {round};")), "{note}");
+                assert!(fit.solver().penalty() > penalty, "the penalty did not rise");
+                return;
+            }
+        }
+        panic!("the objective rose for 12 rounds, and nobody said so");
+    }
+}
