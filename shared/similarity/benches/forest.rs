@@ -61,9 +61,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let beside = concat!(env!("CARGO_TARGET_TMPDIR"), "/forest").to_owned();
     let folder = Path::new(arguments.first().unwrap_or(&beside));
     fs::create_dir_all(folder)?;
-    println!("data sets in {}", folder.display());
     let asked = |part: &str| arguments.len() <= 1 || arguments.iter().any(|word| word == part);
-    let mut table = String::from("work                          seconds  processor   note\n");
+    let mut table = format!("data sets in {}\n", folder.display());
+    table += "work                          seconds  processor   note\n";
     if asked("train") {
         for shape in &TRAINING {
             table += &train(shape, folder)?;
