@@ -245,3 +245,43 @@ fn a_cohort_of_one_class_or_of_one_patient_is_no_cohort_of_the_job() {
     local(&home, &demo_job(&[], ""), "out").must_fail(DATA, &one_class);
     assert!(!home.join("out").exists());
 }
+
+#[test]
+fn a_constant_feature_is_dropped_and_named_and_an_infinite_number_is_a_problem_of_its_row() {
+    let home = with_patients("north=60");
+    let path = home.join("data").join("north.csv");
+    let text = fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let place = lines[0]
+        .split(',')
+        .position(|name| name == "first_2")
+        .unwrap();
+    let with = |row: Option<usize>, value: &str| {
+        let mut changed = vec![lines[0].to_owned()];
+        for (number, line) in lines.iter().skip(1).enumerate() {
+            let mut fields: Vec<&str> = line.split(',').collect();
+            if row.is_none_or(|row| row == number) {
+                fields[place] = value;
+            }
+            changed.push(fields.join(","));
+        }
+        fs::write(&path, changed.join("\n") + "\n").unwrap();
+    };
+    with(None, "3.5");
+    local(&home, &demo_job(&[], ""), "out").must_succeed();
+    let result = result(&home.join("out"));
+    assert_eq!(result["dropped_features"], serde_json::json!(["first_2"]));
+    let notes = result["notes"].to_string();
+    assert!(
+        notes.contains("Constant over all sites, so left out: first_2."),
+        "{notes}"
+    );
+    let names = result["features"].as_array().unwrap().iter();
+    assert!(names.clone().all(|feature| feature["name"] != "first_2"));
+
+    for value in ["inf", "-inf", "1e999", "NaN"] {
+        with(Some(4), value);
+        let wanted = ["north.csv", "line 6", "first_2", "wanted a number"];
+        local(&home, &demo_job(&[], ""), "bad").must_fail(DATA, &wanted);
+    }
+}

@@ -467,6 +467,29 @@ fn similarities_too_large_for_numbers_cost_infinitely_much() {
 }
 
 #[test]
+fn a_site_without_similar_pairs_takes_part_and_says_so() {
+    let x = patients(2, 4);
+    let labels = Labels::Classes(Array1::from_vec(vec![0, 1]));
+    let settings = Settings {
+        rank: 2,
+        pair_weights: PairWeights::Balanced,
+        ..Settings::default()
+    };
+    let totals = totals(&labels, Pairs::All);
+    let site = SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3)).unwrap();
+    let pairs = PairCounts {
+        similar: 0,
+        dissimilar: 1,
+    };
+    assert_eq!(site.summary().pairs, pairs);
+    assert_gradient(&site, &start(&settings, 4, Seed(4), 0));
+    let alone = Totals::of(&[site.summary()]);
+    let refused = SiteObjective::new(&x.view(), &labels, &settings, &alone, Seed(3));
+    let missing = "similar";
+    assert_eq!(refused.unwrap_err(), ObjectiveError::OneKind { missing });
+}
+
+#[test]
 fn a_site_without_dissimilar_pairs_takes_part_and_says_so() {
     let x = patients(30, 4);
     let labels = Labels::Classes(Array1::zeros(30));
