@@ -388,10 +388,7 @@ fn a_federation_chooses_by_counts_that_cover_every_patient_and_sends_what_the_po
         "starts = 2",
     ];
     home.write("job.toml", &demo_job(&keys, ""));
-    home.write(
-        "policy.toml",
-        "operators = [\"*\"]\nmethods = [\"*\"]\noutcomes = [\"*\"]\nfeatures = [\"*\"]\ncell_min = 1\n",
-    );
+    home.write("policy.toml", "cell_min = 1\n");
     let arguments = ["job.toml", "--data", "data", "--policy", "policy.toml"];
     simulate(&home, &arguments).must_succeed();
     let result = result(&home.join("out"));

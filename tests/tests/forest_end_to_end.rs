@@ -29,8 +29,7 @@ const SITE_FILES: [&str; 9] = [
     "scaling.csv",
     "scaling.svg",
 ];
-const OPEN: &str =
-    "operators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\nforests = true\n";
+const OPEN: &str = "forests = true\n";
 
 /// Sites north and south with the features of the demonstration, whose values are in reach of all ranges.
 fn with_patients(outcome: &str) -> Home {

@@ -105,8 +105,7 @@ struct FeatureEntry<'r> {
     missing_share: f64,
 }
 
-pub(super) fn result_json(result: &RunResult) -> io::Result<Vec<u8>> {
-    let job = Job::parse(&result.job).map_err(io::Error::other)?;
+pub(super) fn result_json(result: &RunResult, job: &Job) -> io::Result<Vec<u8>> {
     let last = result.rounds.last();
     let importance = scores::pooled_importance(result);
     let features_by_name = job.features.iter().map(|feature| feature.name.as_str());

@@ -1,7 +1,7 @@
 //! What a run of forests leaves beside the usual: importance and errors.
 
 use super::figures::{self, FigureError};
-use super::page::sites_in_words;
+use super::page::{identity, sites_in_words};
 use maud::{Markup, PreEscaped, html};
 use protocol::job::{ForestScope, ForestSettings, Job, Method};
 use protocol::message::{ErrorMeasure, RuleErrors};
@@ -58,10 +58,7 @@ pub(super) fn summary(result: &RunResult, settings: &ForestSettings) -> Markup {
                 (ForestScope::Federated, None) => { "no forest." }
             }
         }
-        p.note {
-            "Run " (result.run) ", seed " (result.seed) ", Kindred " (result.version) ". "
-            "Patients' records stayed at their sites."
-        }
+        p.note { (identity(result)) }
     }
 }
 

@@ -65,20 +65,23 @@ pub fn write_with(
         let written = bytes.and_then(|bytes| std::fs::write(&path, bytes));
         written.map_err(|source| ReportError { path, source })
     };
-    put("result.json", files::result_json(result))?;
-    match Job::parse(&result.job).ok() {
-        Some(job) if forest::settings(&job).is_some() => {
-            if result.sites.iter().any(|site| !site.importance.is_empty()) {
-                put("importance.csv", forest::importance_csv(result, &job))?;
-            }
-            if let Some(common) = &result.forest {
-                put(
-                    "forest.bin",
-                    common.to_bytes(&job).map_err(io::Error::other),
-                )?;
-            }
+    let job = Job::parse(&result.job).map_err(|problems| ReportError {
+        path: folder.join("result.json"),
+        source: io::Error::other(problems),
+    })?;
+    put("result.json", files::result_json(result, &job))?;
+    if forest::settings(&job).is_some() {
+        if result.sites.iter().any(|site| !site.importance.is_empty()) {
+            put("importance.csv", forest::importance_csv(result, &job))?;
         }
-        _ => put("rounds.csv", files::rounds_csv(result))?,
+        if let Some(common) = &result.forest {
+            put(
+                "forest.bin",
+                common.to_bytes(&job).map_err(io::Error::other),
+            )?;
+        }
+    } else {
+        put("rounds.csv", files::rounds_csv(result))?;
     }
     if let Some(metric) = &result.metric {
         put("metric.npy", files::npy(metric))?;
@@ -86,7 +89,7 @@ pub fn write_with(
     }
     put(
         "report.html",
-        page::html(result, figures)
+        page::html(result, &job, figures)
             .map(String::into_bytes)
             .map_err(io::Error::other),
     )

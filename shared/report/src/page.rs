@@ -19,16 +19,15 @@ pre { background: #f7f7f7; padding: 1em; overflow-x: auto; font-size: 13px; } sv
 
 pub(super) fn html(
     result: &RunResult,
+    job: &Job,
     of_patients: &[LocalFigure],
 ) -> Result<String, figures::FigureError> {
-    let job = Job::parse(&result.job).ok();
-    let name = job.as_ref().map_or("run", |job| job.name.as_str());
-    let of_forest = job.as_ref().filter(|job| forest::settings(job).is_some());
+    let of_forest = forest::settings(job);
     let importance = match of_forest {
-        Some(job) => forest::importance(result, job)?,
+        Some(_) => forest::importance(result, job)?,
         None => Markup::default(),
     };
-    let title = format!("{name}: patient similarity");
+    let title = format!("{}: patient similarity", job.name);
     let strengths: Vec<(String, f64)> = result
         .features
         .iter()
@@ -55,7 +54,7 @@ pub(super) fn html(
             }
             body {
                 h1 { (title) }
-                @match of_forest.and_then(forest::settings) {
+                @match of_forest {
                     Some(settings) => { (forest::summary(result, settings)) }
                     None => { (summary(result)) }
                 }
@@ -107,10 +106,16 @@ fn summary(result: &RunResult) -> Markup {
             (number(result.objective)) "."
         }
         p.note {
-            "Run " (result.run) ", seed " (result.seed) ", Kindred " (result.version) ". "
-            "Patients' records stayed at their sites. The objective is not convex: another start may "
-            "end elsewhere."
+            (identity(result)) " The objective is not convex: another start may end elsewhere."
         }
+    }
+}
+
+/// Which run it was.
+pub(super) fn identity(result: &RunResult) -> Markup {
+    html! {
+        "Run " (result.run) ", seed " (result.seed) ", Kindred " (result.version) ". "
+        "Patients' records stayed at their sites."
     }
 }
 

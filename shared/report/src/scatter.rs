@@ -43,12 +43,7 @@ pub fn scatter_by_group(
                 .label(name)
                 .legend(move |(x, y)| Circle::new((x + 9, y), 4, colour.filled()));
         }
-        chart
-            .configure_series_labels()
-            .background_style(WHITE.mix(0.9))
-            .label_font(("sans-serif", 13))
-            .draw()
-            .map_err(fault)?;
+        legend(&mut chart)?;
     }
     Ok(svg)
 }
@@ -76,12 +71,7 @@ pub fn scatter_by_value(
             .map_err(fault)?
             .label(format!("{name}: light low, dark high"))
             .legend(|(x, y)| Circle::new((x + 9, y), 4, INK.filled()));
-        chart
-            .configure_series_labels()
-            .background_style(WHITE.mix(0.9))
-            .label_font(("sans-serif", 13))
-            .draw()
-            .map_err(fault)?;
+        legend(&mut chart)?;
     }
     Ok(svg)
 }
@@ -91,6 +81,15 @@ type Plane<'a, 's> = ChartContext<
     SVGBackend<'s>,
     Cartesian2d<plotters::coord::types::RangedCoordf64, plotters::coord::types::RangedCoordf64>,
 >;
+
+fn legend<'a, 's: 'a>(chart: &mut Plane<'a, 's>) -> Result<(), FigureError> {
+    chart
+        .configure_series_labels()
+        .background_style(WHITE.mix(0.9))
+        .label_font(("sans-serif", 13))
+        .draw()
+        .map_err(fault)
+}
 
 fn plane<'a, 's>(
     area: &'a DrawingArea<SVGBackend<'s>, plotters::coord::Shift>,

@@ -88,13 +88,13 @@ impl Fit {
     pub(super) fn close(
         &mut self,
         answers: Answers,
-        around: Surroundings<'_>,
+        around: &mut Surroundings<'_>,
     ) -> Result<Course, Failure> {
         let Surroundings {
             members,
             seconds,
-            notes,
-        } = around;
+            ref mut notes,
+        } = *around;
         let penalty = self.solver.penalty();
         let contributions = self.contributions(answers, members)?;
         let objective = self.objective_at_consensus(&contributions);
@@ -214,12 +214,15 @@ mod tests {
                 }))
             };
             let answers = vec![answer(1.0), answer(-1.0)];
-            let around = Surroundings {
+            let mut around = Surroundings {
                 members: &[true, true],
                 seconds: 0.0,
                 notes: &mut notes,
             };
-            assert!(matches!(fit.close(answers, around), Ok(Course::GoesOn)));
+            assert!(matches!(
+                fit.close(answers, &mut around),
+                Ok(Course::GoesOn)
+            ));
             if let Some(note) = notes.first() {
                 assert!(note.contains(&format!("rose in round {round};")), "{note}");
                 assert!(fit.solver().penalty() > penalty, "the penalty did not rise");

@@ -413,24 +413,18 @@ impl UnpslWork {
         Ok(Turn::Ask)
     }
 
-    fn close_round(&mut self, answers: Answers, around: Surroundings<'_>) -> Result<Turn, Failure> {
+    fn close_round(
+        &mut self,
+        answers: Answers,
+        mut around: Surroundings<'_>,
+    ) -> Result<Turn, Failure> {
         let Some(fit) = &mut self.fit else {
             let text = "a round closed before it began";
             return Err(failure("KDR-PROTOCOL", text.to_owned()));
         };
         self.rounds += 1;
-        let Surroundings {
-            members,
-            seconds,
-            notes,
-        } = around;
-        let around = Surroundings {
-            members,
-            seconds,
-            notes: &mut *notes,
-        };
-        if let Course::Over(ending) = fit.close(answers, around)? {
-            self.end_fit(ending, notes)?;
+        if let Course::Over(ending) = fit.close(answers, &mut around)? {
+            self.end_fit(ending, around.notes)?;
         }
         Ok(Turn::Ask)
     }
