@@ -202,6 +202,9 @@ fn evaluation(result: &RunResult, of_forest: bool) -> Markup {
         true => forest::rule(rule, neighbours),
         false => rule.replace('_', " "),
     };
+    // Pairs have none, and the counts of neighbours may all be withheld.
+    let counts = result.sites.iter().flat_map(|site| &site.evaluation);
+    let neighbours = counts.map(|counts| counts.neighbours).max().unwrap_or(0);
     let share = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{share:.3}"));
     let row = |place: &str, scores: &Scores| {
         html! {
@@ -218,7 +221,7 @@ fn evaluation(result: &RunResult, of_forest: bool) -> Markup {
             @if !of_forest { p.note {
                 "Each patient is compared with the other patients of the same site (leave one out) "
                 "and given the class of most of the "
-                (pooled.first().map_or(0, |scores| scores.neighbours))
+                (neighbours)
                 " nearest. The last rule asks of every two patients of a site whether the metric says that "
                 "they are alike (s >= b), and counts pairs. The metric was learned from these patients, so new patients will be "
                 "classed somewhat worse. A site whose release rules withhold a count is left out."
