@@ -4,7 +4,7 @@ use crate::chain::ChainError;
 use crate::config::SiteConfig;
 use crate::worker::Worker;
 use privacy::Released;
-use protocol::message::{Answer, Request};
+use protocol::message::Answer;
 use protocol::name::RunId;
 use protocol::site::{Action, Event, Site};
 use protocol::time::Timestamp;
@@ -32,24 +32,6 @@ pub enum AgentError {
     /// The journal or the ledger cannot be written or trusted: nothing may leave.
     #[error("the site's books stop the agent")]
     Books(#[from] ChainError),
-}
-
-/// What the worker is told.
-enum Order {
-    Begin {
-        run: RunId,
-        job: String,
-        seed: u64,
-        operator: String,
-    },
-    Compute {
-        run: RunId,
-        exchange: u32,
-        request: Request,
-    },
-    LetGo {
-        run: RunId,
-    },
 }
 
 /// What the worker says.
@@ -118,7 +100,7 @@ async fn converse(
     site: &mut Site,
     sender: CoordinatorSender,
     mut receiver: CoordinatorReceiver,
-    orders: &mpsc::UnboundedSender<Order>,
+    orders: &mpsc::UnboundedSender<Action>,
     computed: &mut mpsc::UnboundedReceiver<Computed>,
 ) -> Ended {
     loop {
@@ -138,35 +120,7 @@ async fn converse(
             match action {
                 // A stream that is down is noticed by the receiver; the answer is stored.
                 Action::Send(message) => drop(sender.send(message).await),
-                Action::Begin {
-                    run,
-                    job,
-                    seed,
-                    operator,
-                } => {
-                    tracing::info!(%run, %operator, "a run begins");
-                    let _ = orders.send(Order::Begin {
-                        run,
-                        job,
-                        seed,
-                        operator,
-                    });
-                }
-                Action::Compute {
-                    run,
-                    exchange,
-                    request,
-                } => {
-                    let _ = orders.send(Order::Compute {
-                        run,
-                        exchange,
-                        request,
-                    });
-                }
-                Action::LetGo { run, ending } => {
-                    tracing::info!(%run, %ending, "the run is over");
-                    let _ = orders.send(Order::LetGo { run });
-                }
+                order => drop(orders.send(order)),
             }
         }
     }
@@ -177,7 +131,7 @@ async fn converse(
 fn start_worker(
     mut worker: Worker,
 ) -> (
-    mpsc::UnboundedSender<Order>,
+    mpsc::UnboundedSender<Action>,
     mpsc::UnboundedReceiver<Computed>,
 ) {
     let (orders, mut inbox) = mpsc::unbounded_channel();
@@ -185,20 +139,18 @@ fn start_worker(
     std::thread::spawn(move || {
         while let Some(order) = inbox.blocking_recv() {
             let answered = match order {
-                Order::Begin {
-                    run,
-                    job,
-                    seed,
-                    operator,
-                } => {
-                    worker.begin(run, &job, seed, operator);
+                Action::Send(_) => None,
+                Action::Begin(begin) => {
+                    tracing::info!(run = %begin.run, operator = %begin.operator, "a run begins");
+                    worker.begin(begin);
                     None
                 }
-                Order::LetGo { run } => {
+                Action::LetGo { run, ending } => {
+                    tracing::info!(%run, %ending, "the run is over");
                     worker.let_go(&run);
                     None
                 }
-                Order::Compute {
+                Action::Compute {
                     run,
                     exchange,
                     request,

@@ -10,7 +10,7 @@ use crate::ledger::{CohortCounts, Ledger};
 use crate::source;
 use privacy::{Gate, Released};
 use protocol::job::Job;
-use protocol::message::{Answer, Request};
+use protocol::message::{Answer, Begin, Request};
 use protocol::name::RunId;
 use protocol::time::Timestamp;
 use similarity::seed::Seed;
@@ -56,8 +56,14 @@ impl Worker {
     }
 
     /// Makes ready for a run and forgets any other.
-    pub fn begin(&mut self, run: RunId, job: &str, seed: u64, operator: String) {
-        let job = Job::parse(job).map_err(|errors| {
+    pub fn begin(&mut self, begin: Begin) {
+        let Begin {
+            run,
+            job,
+            seed,
+            operator,
+        } = begin;
+        let job = Job::parse(&job).map_err(|errors| {
             Stop::failed("KDR-JOB", format!("the job cannot be read here: {errors}"))
         });
         self.current = Some(Current {

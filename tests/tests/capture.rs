@@ -77,12 +77,7 @@ fn capture(job: &str) -> Capture {
             };
             let worker = workers.get_mut(&site).unwrap();
             match message {
-                ToSite::Begin {
-                    run,
-                    job,
-                    seed,
-                    operator,
-                } => worker.begin(run, &job, seed, operator),
+                ToSite::Begin(begin) => worker.begin(begin),
                 ToSite::Ask {
                     run,
                     exchange,

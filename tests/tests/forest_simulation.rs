@@ -348,7 +348,7 @@ impl World {
                 site::Action::Compute {
                     exchange, request, ..
                 } => agent.computing.push_back((exchange, request)),
-                site::Action::Begin { .. } => agent.computing.clear(),
+                site::Action::Begin(_) => agent.computing.clear(),
                 site::Action::Send(_) | site::Action::LetGo { .. } => {}
             }
         }

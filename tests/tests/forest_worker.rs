@@ -9,7 +9,7 @@ mod programs;
 use programs::Home;
 use programs::deployment::site_config;
 use protocol::job::Job;
-use protocol::message::{Answer, Growing, Judging, Request, Trees};
+use protocol::message::{Answer, Begin, Growing, Judging, Request, Trees};
 use protocol::name::RunId;
 use protocol::time::Timestamp;
 use site_agent::config::SiteConfig;
@@ -40,7 +40,12 @@ fn worker(home: &Home, folder: &str) -> Worker {
     let config = SiteConfig::parse(&text, home.path()).unwrap();
     std::fs::create_dir_all(&config.folder).unwrap();
     let mut worker = Worker::open(config, NOW).unwrap();
-    worker.begin(run(), &job(), 5, "researcher".to_owned());
+    worker.begin(Begin {
+        run: run(),
+        job: job(),
+        seed: 5,
+        operator: "researcher".to_owned(),
+    });
     worker
 }
 

@@ -413,7 +413,7 @@ impl World {
                 } => {
                     agent.computing.push_back((exchange, request));
                 }
-                site::Action::Begin { .. } => agent.computing.clear(),
+                site::Action::Begin(_) => agent.computing.clear(),
                 site::Action::Send(_) | site::Action::LetGo { .. } => {}
             }
         }

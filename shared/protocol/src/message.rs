@@ -21,16 +21,7 @@ pub use similarity::unpsl::{PairCounts, SecondMoments, Summary, Totals};
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToSite {
     /// A run begins, or the site came back to it. Saying it twice changes nothing.
-    Begin {
-        /// The run.
-        run: RunId,
-        /// The job as its author wrote it: every party parses the same text.
-        job: String,
-        /// Seed of every named random stream of the run.
-        seed: u64,
-        /// The operator who submitted the job, from their certificate.
-        operator: String,
-    },
+    Begin(Begin),
     /// One exchange.
     Ask {
         /// The run.
@@ -47,6 +38,19 @@ pub enum ToSite {
         /// One sentence: how it ended.
         ending: String,
     },
+}
+
+/// What a run is, as every party hears it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Begin {
+    /// The run.
+    pub run: RunId,
+    /// The job as its author wrote it: every party parses the same text.
+    pub job: String,
+    /// Seed of every named random stream of the run.
+    pub seed: u64,
+    /// The operator who submitted the job, from their certificate.
+    pub operator: String,
 }
 
 /// From site to coordinator. `A` is `Released<Answer>` at the site and [`Answer`] at the

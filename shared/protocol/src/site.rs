@@ -3,7 +3,7 @@
 //! An exchange is computed once. Asked again, the site repeats its stored answer; asked for an
 //! older one, it stays silent, because the coordinator has closed it.
 
-use crate::message::{Answer, Request, ToCoordinator, ToSite};
+use crate::message::{Answer, Begin, Request, ToCoordinator, ToSite};
 use crate::name::RunId;
 use privacy::Released;
 
@@ -34,16 +34,7 @@ pub enum Action {
     /// Send to the coordinator; dropped where the stream is down.
     Send(ToCoordinator<Released<Answer>>),
     /// Make ready for a run: forget any other.
-    Begin {
-        /// The run.
-        run: RunId,
-        /// The job's text.
-        job: String,
-        /// The run's seed.
-        seed: u64,
-        /// Who submitted the job.
-        operator: String,
-    },
+    Begin(Begin),
     /// Compute one answer; requests of a run come in the order of their exchanges.
     Compute {
         /// The run.
@@ -101,26 +92,16 @@ impl Site {
 
     fn received(&mut self, message: ToSite) -> Vec<Action> {
         match message {
-            ToSite::Begin {
-                run,
-                job,
-                seed,
-                operator,
-            } => {
-                if self.run() == Some(&run) {
+            ToSite::Begin(begin) => {
+                if self.run() == Some(&begin.run) {
                     return Vec::new();
                 }
                 self.current = Some(Current {
-                    run: run.clone(),
+                    run: begin.run.clone(),
                     asked: 0,
                     answered: None,
                 });
-                vec![Action::Begin {
-                    run,
-                    job,
-                    seed,
-                    operator,
-                }]
+                vec![Action::Begin(begin)]
             }
             ToSite::Ask {
                 run,

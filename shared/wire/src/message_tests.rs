@@ -125,12 +125,12 @@ fn to_site_samples() -> Vec<(&'static str, ToSite)> {
     vec![
         (
             "begin",
-            ToSite::Begin {
+            ToSite::Begin(Begin {
                 run: run(),
                 job,
                 seed: 1 << 63,
                 operator,
-            },
+            }),
         ),
         ("describe", ask(Request::Describe)),
         ("moments", ask(Request::Moments)),
@@ -554,7 +554,7 @@ proptest! {
 
     #[test]
     fn every_job_survives_the_way(job in ".{0,300}", seed in any::<u64>()) {
-        let message = ToSite::Begin { run: run(), job, seed, operator: "east".to_owned() };
+        let message = ToSite::Begin(Begin { run: run(), job, seed, operator: "east".to_owned() });
         prop_assert_eq!(decode_to_site(&site_frames(message.clone())).unwrap(), message);
     }
 

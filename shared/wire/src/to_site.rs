@@ -14,24 +14,18 @@ use crate::values::{
     shortened, text, totals, totals_to_proto,
 };
 use protocol::limits::{CANDIDATES_MAX, FOLDS_MAX, JOB_LENGTH_MAX, NAME_LENGTH_MAX, TREES_MAX};
-use protocol::message::{Growing, Judging, Request, Round, ToSite};
+use protocol::message::{Begin, Growing, Judging, Request, Round, ToSite};
 use std::sync::Arc;
 
 /// Cuts a message into frames.
 pub(crate) fn frames(message: ToSite) -> Frames<pb::ToSiteFrame> {
     let (message, parts) = match message {
-        ToSite::Begin {
-            run,
-            job,
-            seed,
-            operator,
-        } => {
-            let run = run.as_str().to_owned();
+        ToSite::Begin(begin) => {
             let begin = pb::Begin {
-                run,
-                job,
-                seed,
-                operator,
+                run: begin.run.as_str().to_owned(),
+                job: begin.job,
+                seed: begin.seed,
+                operator: begin.operator,
             };
             (Message::Begin(begin), OutgoingParts::none())
         }
@@ -107,12 +101,12 @@ impl Header for pb::ToSite {
 
     fn complete(self, parts: IncomingParts) -> Result<ToSite, WireError> {
         Ok(match present("message to a site", self.message)? {
-            Message::Begin(begin) => ToSite::Begin {
+            Message::Begin(begin) => ToSite::Begin(Begin {
                 run: run_id(&begin.run)?,
                 job: text("a job's text", begin.job, JOB_LENGTH_MAX)?,
                 seed: begin.seed,
                 operator: text("an operator's name", begin.operator, NAME_LENGTH_MAX)?,
-            },
+            }),
             Message::Ask(ask) => ToSite::Ask {
                 run: run_id(&ask.run)?,
                 exchange: ask.exchange,

@@ -15,7 +15,7 @@ mod unpsl;
 mod work;
 
 use crate::job::{Job, UnpslSettings};
-use crate::message::{Answer, Failure, Request, ToSite};
+use crate::message::{Answer, Begin, Failure, Request, ToSite};
 use crate::name::{RunId, SiteName};
 use crate::progress::{Ending, Progress, RunResult};
 use crate::time::Timestamp;
@@ -357,12 +357,12 @@ impl Run {
     }
 
     fn begin(&self, index: usize) -> Action {
-        let message = ToSite::Begin {
+        let message = ToSite::Begin(Begin {
             run: self.id.clone(),
             job: self.job.text.clone(),
             seed: self.seed,
             operator: self.operator.clone(),
-        };
+        });
         Action::Send {
             site: self.sites[index].name.clone(),
             message,

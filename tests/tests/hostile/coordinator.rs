@@ -1,0 +1,1 @@
+//! A coordinator that lies: it speaks the protocol to a real site, and asks what it should not.

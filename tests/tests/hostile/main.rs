@@ -1,0 +1,11 @@
+//! Promise: what a hostile coordinator, operator, member or stranger tries, fails. Every attack was carried out
+//! first on programs that let it succeed; each says in its first line who tries what.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
+
+mod coordinator;
+mod member;
+mod operator;
+#[path = "../programs/mod.rs"]
+mod programs;
+mod stranger;
