@@ -167,6 +167,7 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
         certificates,
         coordinator: address.to_string(),
         policy: plan.policy.clone(),
+        sites_min: plan.job.sites_min,
         seed: plan.seed,
     };
     let lowered = agents.prepare(&files).await?;

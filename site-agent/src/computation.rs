@@ -26,6 +26,10 @@ use std::sync::Arc;
 /// Steps of the local solver in one round at most.
 const ITERATIONS_MAX: usize = 200;
 
+/// What a site says that has lost its run.
+pub(crate) const EARLY: &str =
+    "the site was started again and has lost this run; submit the job again";
+
 /// Rounds of Algorithm 1 for every round that the job allows: these cross no network.
 pub const ROUNDS_A_ROUND: u32 = 10;
 
@@ -145,6 +149,29 @@ impl Computation {
                 self.forests()?.judge(share, &judging)
             }
         }
+    }
+
+    /// Draws the bags of a common forest from `seed`.
+    pub fn draw_bags(&mut self, seed: Seed) {
+        self.release.seed = seed;
+    }
+
+    /// Rows d of the standardised matrix; none before it is prepared.
+    #[must_use]
+    pub fn rows(&self) -> Option<usize> {
+        let prepared = self.prepared.as_ref();
+        prepared.map(|prepared| prepared.matrix.ncols())
+    }
+
+    /// The mean over the patients of ||W'x||^2, a patient's similarity with itself, under a metric of the travelling shape;
+    /// none before the site is prepared.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
+    pub fn similarity(&self, metric: &Array2<f64>) -> Option<f64> {
+        let matrix = &self.prepared.as_ref()?.matrix;
+        let projected = matrix.dot(&metric.slice(s![..matrix.ncols(), ..]));
+        let sum: f64 = projected.iter().map(|entry| entry * entry).sum();
+        Some(sum / matrix.nrows() as f64)
     }
 
     /// UnPSL by Algorithm 1 on this cohort alone, once it is prepared: the best of the starts.
@@ -469,10 +496,7 @@ impl Stop {
     /// A request came before the one that it builds on: the site was started again.
     #[must_use]
     pub fn early() -> Self {
-        Self::failed(
-            "KDR-STATE",
-            "the site was started again and has lost this run; submit the job again".to_owned(),
-        )
+        Self::failed("KDR-STATE", EARLY.to_owned())
     }
 
     fn other_method() -> Self {

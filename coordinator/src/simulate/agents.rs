@@ -19,8 +19,10 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Lines of an agent's log that an error shows.
 const LOG_LINES: usize = 8;
 /// What a simulated site allows; a policy file sets its own where it likes. The numbers stay at
-/// their defaults.
+/// their defaults, but for the sites that the job itself says.
 const ALLOWED: [&str; 4] = ["operators", "methods", "outcomes", "features"];
+/// What a simulation opens beside, so that every job may run on one machine.
+const OPENED: [&str; 2] = ["second_moments", "sites_min"];
 
 /// A site agent could not be started, or ended by itself.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +78,8 @@ pub(super) struct Agents {
     pub(super) certificates: PathBuf,
     pub(super) coordinator: String,
     pub(super) policy: Option<String>,
+    /// Sites without which the job fails.
+    pub(super) sites_min: usize,
     /// The seed of the run.
     pub(super) seed: u64,
 }
@@ -158,6 +162,7 @@ impl Agents {
                 let said = output(command, &self.program, site.as_str()).await?;
                 lowered = said
                     .lines()
+                    .filter(|line| !self.opened().any(|rule| line.starts_with(rule)))
                     .map(|line| format!("At every site, {line}"))
                     .collect();
             }
@@ -208,6 +213,12 @@ impl Agents {
             .into()
     }
 
+    /// Rules that the simulation opens, for the policy file does not set them.
+    fn opened(&self) -> impl Iterator<Item = &'static str> {
+        let given = self.policy.as_deref().unwrap_or_default();
+        OPENED.into_iter().filter(move |key| !has_key(given, key))
+    }
+
     fn config(&self, site: &SiteName, data: &Path) -> String {
         let name = data.to_string_lossy();
         let kind = if name.ends_with(".parquet") {
@@ -221,6 +232,12 @@ impl Agents {
         let given = self.policy.as_deref().unwrap_or_default();
         for key in ALLOWED.iter().filter(|key| !has_key(given, key)) {
             let _ = writeln!(policy, "{key} = [\"*\"]");
+        }
+        for key in self.opened() {
+            let _ = match key {
+                "sites_min" => writeln!(policy, "{key} = {}", self.sites_min),
+                _ => writeln!(policy, "{key} = true"),
+            };
         }
         format!(
             "site = \"{site}\"\ncoordinator = \"{}\"\nfolder = \".\"\n\n\
