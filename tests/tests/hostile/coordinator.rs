@@ -374,7 +374,7 @@ fn an_honest_run_is_never_refused() {
             let patients = table(PATIENTS + 20 * place, 10 + place as u64);
             home.write(&format!("data/{site}.csv"), &patients);
         }
-        let played = honest::play(&home, &unpsl(keys), OPEN);
+        let played = honest::play(&home, &unpsl(keys), "cell_min = 1\n");
         println!(
             "{keys:?}: {:?}, mean similarity at most {:.1}",
             played.ending, played.similarity
