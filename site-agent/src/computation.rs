@@ -1,16 +1,18 @@
 //! What a site computes of its cohort, exchange by exchange. It knows no policy and no network:
 //! whoever holds it decides whether an answer may leave.
 
+mod stop;
+
 use crate::forest::{Forests, Share, TreeRelease};
 use crate::results;
 use crate::source::SiteCohort;
 use ndarray::{Array1, Array2, ArrayView1, Axis, s};
 use protocol::job::{GriddedColumn, Job, Method, UnpslSettings};
 use protocol::message::{
-    Answer, ColumnHistogram, ColumnMoments, Contribution, Description, Failure, Finished, Problem,
-    Quartiles, Refusal, Request, Round, SecondMoments, Totals,
+    Answer, ColumnHistogram, ColumnMoments, Contribution, Description, Finished, Quartiles,
+    Request, Round, SecondMoments, Totals,
 };
-use similarity::cohort::{BelowZero, Outcome, Values};
+use similarity::cohort::{Outcome, Values};
 use similarity::evaluate::RightCounts;
 use similarity::quantile::{Grid, Histogram, QuantileError};
 use similarity::seed::Seed;
@@ -22,13 +24,11 @@ use similarity::unpsl::{
 };
 use std::path::PathBuf;
 use std::sync::Arc;
+pub(crate) use stop::EARLY;
+pub use stop::Stop;
 
 /// Steps of the local solver in one round at most.
 const ITERATIONS_MAX: usize = 200;
-
-/// What a site says that has lost its run.
-pub(crate) const EARLY: &str =
-    "the site was started again and has lost this run; submit the job again";
 
 /// Rounds of Algorithm 1 for every round that the job allows: these cross no network.
 pub const ROUNDS_A_ROUND: u32 = 10;
@@ -70,17 +70,6 @@ pub struct BestStart {
     pub start: u32,
     /// What came of it.
     pub run: LocalRun,
-}
-
-/// Why there is no answer of the cohort.
-#[derive(Debug, Clone)]
-pub enum Stop {
-    /// The cohort does not fit the job.
-    Unfit(Vec<Problem>),
-    /// The policy refuses.
-    Refused(Refusal),
-    /// Something broke.
-    Failed(Failure),
 }
 
 impl Computation {
@@ -480,41 +469,6 @@ impl Prepared {
             None => SiteObjective::new(&patients, &self.labels, settings, &self.totals, seed),
         };
         made.map_err(Stop::numeric)
-    }
-}
-
-impl Stop {
-    /// A failure of a code and a sentence.
-    #[must_use]
-    pub fn failed(code: &str, text: String) -> Self {
-        Self::Failed(Failure {
-            code: code.to_owned(),
-            text,
-        })
-    }
-
-    /// A request came before the one that it builds on: the site was started again.
-    #[must_use]
-    pub fn early() -> Self {
-        Self::failed("KDR-STATE", EARLY.to_owned())
-    }
-
-    fn other_method() -> Self {
-        let text = "the coordinator asked for what the job's method does not do";
-        Self::failed("KDR-PROTOCOL", text.to_owned())
-    }
-
-    fn below_zero(error: BelowZero) -> Self {
-        tracing::error!(patients = error.patients, "{error}");
-        Self::Unfit(vec![Problem {
-            column: error.column,
-            found: "a number below 0".to_owned(),
-            wanted: "0 or more, for its logarithm is taken".to_owned(),
-        }])
-    }
-
-    fn numeric(error: impl std::error::Error) -> Self {
-        Self::failed("KDR-UNPSL", error.to_string())
     }
 }
 

@@ -6,7 +6,8 @@ use protocol::message::{Begin, Request, ToSite};
 use protocol::name::RunId;
 use serde::{Deserialize, Serialize};
 
-/// A run by what it is: the digest of its job's text, its seed and its operator. 64 hexadecimal digits.
+/// A run by what it is: the digest of its job's text, its seed, its operator and the token that the operator chose for
+/// it. 64 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunDigest(String);
@@ -17,13 +18,13 @@ pub struct RunDigest(String);
 pub struct Question(String);
 
 impl RunDigest {
-    /// The digest of what a run is; its name is no part of it.
+    /// The digest of a run whose job `operator` signed; its name is no part of it.
     #[must_use]
-    pub fn of(begin: &Begin) -> Self {
-        let mut bytes = Vec::with_capacity(begin.job.len() + begin.operator.len() + 24);
-        for part in [begin.job.as_bytes(), begin.operator.as_bytes()] {
+    pub fn of(begin: &Begin, operator: &str) -> Self {
+        let mut bytes = Vec::with_capacity(begin.job.len() + 256);
+        for part in [&begin.job, operator, &begin.warrant.token] {
             bytes.extend((part.len() as u64).to_be_bytes());
-            bytes.extend(part);
+            bytes.extend(part.as_bytes());
         }
         bytes.extend(begin.seed.to_be_bytes());
         Self(chain::digest(&bytes))
@@ -59,37 +60,47 @@ impl Question {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::message::Warrant;
 
-    fn begin(job: &str, operator: &str) -> Begin {
+    fn begin(job: &str, token: &str) -> Begin {
         Begin {
             run: RunId::new("a").unwrap(),
             job: job.to_owned(),
             seed: 5,
-            operator: operator.to_owned(),
+            warrant: Warrant {
+                token: token.to_owned(),
+                ..Warrant::default()
+            },
         }
     }
 
     #[test]
-    fn a_run_is_its_job_its_seed_and_its_operator_whatever_its_name() {
-        let one = RunDigest::of(&begin("ab", "c"));
+    fn a_run_is_its_job_its_seed_its_operator_and_its_token_whatever_its_name() {
+        let one = RunDigest::of(&begin("ab", "e"), "cd");
         let renamed = Begin {
             run: RunId::new("b").unwrap(),
-            ..begin("ab", "c")
+            ..begin("ab", "e")
         };
-        assert_eq!(RunDigest::of(&renamed), one);
+        assert_eq!(RunDigest::of(&renamed, "cd"), one);
         let reseeded = Begin {
             seed: 6,
-            ..begin("ab", "c")
+            ..begin("ab", "e")
         };
-        for other in [begin("a", "bc"), begin("ab", "d"), reseeded] {
-            assert_ne!(RunDigest::of(&other), one);
+        for (other, operator) in [
+            (begin("a", "e"), "bcd"),
+            (begin("abc", "e"), "d"),
+            (begin("ab", "f"), "cd"),
+            (begin("ab", "de"), "c"),
+            (reseeded, "cd"),
+        ] {
+            assert_ne!(RunDigest::of(&other, operator), one);
         }
     }
 
     #[test]
     fn a_question_is_its_run_its_exchange_and_all_that_it_asks() {
-        let run = RunDigest::of(&begin("ab", "c"));
-        let other = RunDigest::of(&begin("ab", "d"));
+        let run = RunDigest::of(&begin("ab", "e"), "c");
+        let other = RunDigest::of(&begin("ab", "e"), "d");
         let one = run.question(2, &Request::Moments);
         assert_eq!(run.question(2, &Request::Moments), one);
         assert_ne!(run.question(3, &Request::Moments), one);

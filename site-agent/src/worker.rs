@@ -12,8 +12,8 @@ use crate::source::{self, SiteCohort};
 use ndarray::Array2;
 use privacy::{Admission, Disclosure, Gate, Released};
 use protocol::job::Job;
-use protocol::message::{Answer, Begin, Description, Failure, Request};
-use protocol::name::RunId;
+use protocol::message::{Answer, Begin, Description, Failure, Refusal, Request};
+use protocol::name::{OperatorName, RunId};
 use protocol::question::Known;
 use protocol::time::Timestamp;
 use similarity::seed::Seed;
@@ -66,22 +66,27 @@ impl Worker {
         })
     }
 
-    /// Makes ready for a run and forgets any other. Said again of the run at hand, it changes nothing.
-    pub fn begin(&mut self, begin: Begin) {
-        let digest = RunDigest::of(&begin);
-        let Begin {
-            run,
-            job,
-            seed,
-            operator,
-        } = begin;
+    /// Makes ready for a run and forgets any other; said again of the run at hand, it changes nothing. `operator`
+    /// is who signed the job, as the caller has judged its warrant.
+    pub fn begin(&mut self, begin: Begin, operator: Result<OperatorName, Refusal>) {
+        let name = operator.as_ref().map_or("", OperatorName::as_str);
+        let digest = RunDigest::of(&begin, name);
+        let Begin { run, job, seed, .. } = begin;
         let known = self.current.as_ref();
         if known.is_some_and(|known| known.run == run && known.digest == digest) {
             return;
         }
-        let job = Job::parse(&job).map_err(|errors| {
-            Stop::failed("KDR-JOB", format!("the job cannot be read here: {errors}"))
-        });
+        let parsed = |operator: OperatorName| match Job::parse(&job) {
+            Ok(job) => Ok((operator.to_string(), job)),
+            Err(errors) => Err(Stop::failed(
+                "KDR-JOB",
+                format!("the job cannot be read here: {errors}"),
+            )),
+        };
+        let (operator, job) = match operator.map_err(Stop::Refused).and_then(parsed) {
+            Ok((operator, job)) => (operator, Ok(job)),
+            Err(stop) => (String::new(), Err(stop)),
+        };
         self.current = Some(Current {
             run,
             digest,

@@ -4,7 +4,7 @@
 
 use privacy::{Cost, JobFacts, Policy, Released};
 use protocol::job::Job;
-use protocol::message::{Answer, Begin, Failure, Request};
+use protocol::message::{Answer, Begin, Failure, Request, Warrant};
 use protocol::name::RunId;
 use protocol::time::Timestamp;
 use site_agent::chain::{ChainError, Head};
@@ -270,12 +270,13 @@ fn counts(patients: u64) -> CohortCounts {
 }
 
 fn digest(name: &str) -> RunDigest {
-    RunDigest::of(&Begin {
+    let begin = Begin {
         run: run(name),
         job: name.to_owned(),
         seed: 1,
-        operator: "researcher".to_owned(),
-    })
+        warrant: Warrant::default(),
+    };
+    RunDigest::of(&begin, "researcher")
 }
 
 fn round(number: u32) -> (Question, Answered) {

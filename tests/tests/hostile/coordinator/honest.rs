@@ -6,8 +6,8 @@ use crate::programs::deployment::site_config;
 use ndarray::{Array2, s};
 use protocol::coordinator::{Action, Event, Run};
 use protocol::job::Job;
-use protocol::message::{Answer, Request, ToSite};
-use protocol::name::{RunId, SiteName};
+use protocol::message::{Answer, Request, ToSite, Warrant};
+use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::progress::Ending;
 use protocol::time::Timestamp;
 use site_agent::config::SiteConfig;
@@ -33,7 +33,8 @@ pub(crate) fn play(home: &Home, job: &str, rules: &str) -> Played {
         workers.insert(site.clone(), Worker::open(config, now).unwrap());
     }
     let id = RunId::new(RUN).unwrap();
-    let mut run = Run::new(id, parsed, 5, "researcher".to_owned(), now);
+    let operator = OperatorName::new("researcher").unwrap();
+    let mut run = Run::new(id, parsed, 5, Warrant::default(), now);
     let mut metrics: Vec<(SiteName, Array2<f64>)> = Vec::new();
     let mut events: Vec<Event> = workers.keys().cloned().map(Event::Connected).collect();
     while run.ending().is_none() {
@@ -46,7 +47,7 @@ pub(crate) fn play(home: &Home, job: &str, rules: &str) -> Played {
             };
             let worker = workers.get_mut(&site).unwrap();
             match message {
-                ToSite::Begin(begin) => worker.begin(begin),
+                ToSite::Begin(begin) => worker.begin(begin, Ok(operator.clone())),
                 ToSite::Ask {
                     run,
                     exchange,

@@ -3,8 +3,8 @@
 use crate::programs::Home;
 use crate::programs::deployment::site_config;
 use ndarray::Array2;
-use protocol::message::{Answer, Begin, ColumnMoments, Request, Round, Summary, Totals};
-use protocol::name::RunId;
+use protocol::message::{Answer, Begin, ColumnMoments, Request, Round, Summary, Totals, Warrant};
+use protocol::name::{OperatorName, RunId};
 use protocol::time::Timestamp;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -113,9 +113,10 @@ impl Site {
             run: self.run.clone(),
             job: job.to_owned(),
             seed,
-            operator: "researcher".to_owned(),
+            warrant: Warrant::default(),
         };
-        self.worker.as_mut().unwrap().begin(begin);
+        let operator = OperatorName::new("researcher").unwrap();
+        self.worker.as_mut().unwrap().begin(begin, Ok(operator));
     }
 
     /// Asks in the next exchange.
