@@ -6,7 +6,7 @@ use crate::job::{
     Job, Method, UnpslSettings,
 };
 use crate::limits::{LOCAL_TOLERANCES, PENALTIES, TOTALS_MAX};
-use crate::message::{Growing, Judging, Quartiles, Refusal, Request, Round, Totals};
+use crate::message::{Growing, Judging, Quartiles, Refusal, Request, Round, SecondMoments, Totals};
 use ndarray::Array2;
 use similarity::forest::edges::rounded;
 use similarity::quantile::Grid;
@@ -85,23 +85,15 @@ impl Job {
                 if gridded > 0 {
                     after("quantiles", known)?;
                 }
-                wanted(
-                    moments.len() == self.features.len(),
-                    "moments of each feature",
-                )?;
+                let every = moments.len() == self.features.len();
+                wanted(every, "moments of each feature")?;
                 let usable = quartiles.len() == gridded && quartiles.iter().all(rising);
                 wanted(usable, "quartiles of each gridded column")?;
                 wanted(self.fits(totals), "sums over the job's sites")
             }
             Request::Correlate { second_moments } => {
                 let rows = ready(settings, false, known)?;
-                let pooled = settings.objective.correlation == CorrelationScope::Pooled;
-                wanted(pooled, "a job with a pooled correlation")?;
-                let fit = second_moments.products.dim() == (rows, rows)
-                    && second_moments.sums.len() == rows
-                    && second_moments.products.iter().all(|x| x.is_finite())
-                    && second_moments.sums.iter().all(|x| x.is_finite());
-                wanted(fit, "finite second moments of every row")
+                judge_correlation(settings, second_moments, rows)
             }
             Request::Round(round) => {
                 let rows = ready(settings, true, known)?;
@@ -111,16 +103,7 @@ impl Job {
                 models, neighbours, ..
             } => {
                 let rows = ready(settings, true, known)?;
-                let Some(selection) = &settings.selection else {
-                    return unasked("a job with a choice");
-                };
-                wanted(models.len() == selection.folds as usize, "a model a fold")?;
-                for model in models {
-                    fits(settings, model, rows, true)?;
-                }
-                let same = models.windows(2).all(|two| two[0].dim() == two[1].dim());
-                wanted(same, "models of one rank")?;
-                wanted(*neighbours == selection.neighbours, "the job's neighbours")
+                judge_validation(settings, models, neighbours, rows)
             }
             Request::Finish {
                 consensus,
@@ -259,6 +242,37 @@ fn judge_round(settings: &UnpslSettings, round: &Round, rows: usize) -> Result<(
         (Some(fold), Some(selection)) => wanted(*fold < selection.folds, "one of the job's folds"),
         (Some(_), None) => unasked("a job with a choice"),
     }
+}
+
+fn judge_correlation(
+    settings: &UnpslSettings,
+    second_moments: &SecondMoments,
+    rows: usize,
+) -> Result<(), Refusal> {
+    let pooled = settings.objective.correlation == CorrelationScope::Pooled;
+    wanted(pooled, "a job with a pooled correlation")?;
+    let SecondMoments { products, sums, .. } = second_moments;
+    let finite = products.iter().chain(sums).all(|x| x.is_finite());
+    let fit = products.dim() == (rows, rows) && sums.len() == rows && finite;
+    wanted(fit, "finite second moments of every row")
+}
+
+fn judge_validation(
+    settings: &UnpslSettings,
+    models: &[Array2<f64>],
+    neighbours: &[u32],
+    rows: usize,
+) -> Result<(), Refusal> {
+    let Some(selection) = &settings.selection else {
+        return unasked("a job with a choice");
+    };
+    wanted(models.len() == selection.folds as usize, "a model a fold")?;
+    for model in models {
+        fits(settings, model, rows, true)?;
+    }
+    let same = models.windows(2).all(|two| two[0].dim() == two[1].dim());
+    wanted(same, "models of one rank")?;
+    wanted(neighbours == selection.neighbours, "the job's neighbours")
 }
 
 /// Rows of the prepared matrix; `correlated` where the pooled correlation must have come too.
