@@ -10,10 +10,10 @@ use crate::parts::{
 };
 use crate::trees::{class_weights, declared_nodes, event_times, trees, trees_to_proto};
 use crate::values::{
-    at_most, finite, in_range, present, quartiles, quartiles_to_matrix, run_id, sentence,
+    at_most, finite, in_range, label, present, quartiles, quartiles_to_matrix, run_id, sentence,
     shortened, text, totals, totals_to_proto,
 };
-use protocol::limits::{CANDIDATES_MAX, FOLDS_MAX, JOB_LENGTH_MAX, NAME_LENGTH_MAX, TREES_MAX};
+use protocol::limits::{CANDIDATES_MAX, FOLDS_MAX, JOB_LENGTH_MAX, TREES_MAX};
 use protocol::message::{Begin, Growing, Judging, Request, Round, ToSite};
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ impl Header for pb::ToSite {
                 run: run_id(&begin.run)?,
                 job: text("a job's text", begin.job, JOB_LENGTH_MAX)?,
                 seed: begin.seed,
-                operator: text("an operator's name", begin.operator, NAME_LENGTH_MAX)?,
+                operator: label("an operator's name", begin.operator)?,
             }),
             Message::Ask(ask) => ToSite::Ask {
                 run: run_id(&ask.run)?,

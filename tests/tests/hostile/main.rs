@@ -8,4 +8,5 @@ mod member;
 mod operator;
 #[path = "../programs/mod.rs"]
 mod programs;
+mod raw;
 mod stranger;
