@@ -4,11 +4,10 @@ use crate::store::{Store, StoreError, Submission};
 use protocol::coordinator::{Action, Event, Run};
 use protocol::job::Job;
 use protocol::limits::QUEUE_MAX;
-use protocol::message::{Answer, Failure, ToCoordinator};
+use protocol::message::{Answer, Failure, ToCoordinator, Warrant};
 use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::progress::{Ending, Progress, RunResult};
 use protocol::time::Timestamp;
-use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime};
 use tokio::sync::{mpsc, watch};
@@ -110,14 +109,11 @@ impl Driver {
                 continue;
             };
             let Submission {
-                run,
-                seed,
-                operator,
-                ..
+                run, seed, warrant, ..
             } = submission;
             let records = driver.store.records(&run)?;
             tracing::info!(%run, exchanges = records.len(), "a run goes on");
-            let resumed = Run::new(run.clone(), job, seed, operator, began).resume(records, now());
+            let resumed = Run::new(run.clone(), job, seed, warrant, began).resume(records, now());
             driver
                 .progress
                 .insert(run, watch::Sender::new(resumed.progress(now())));
@@ -133,11 +129,11 @@ impl Driver {
         let Submission {
             run,
             seed,
-            operator,
+            warrant,
             submitted,
             ..
         } = submission.clone();
-        let mut progress = Run::new(run.clone(), job, seed, operator, submitted).progress(now());
+        let mut progress = Run::new(run.clone(), job, seed, warrant, submitted).progress(now());
         "queued".clone_into(&mut progress.phase);
         self.progress.insert(run, watch::Sender::new(progress));
         self.queue.push_back(submission);
@@ -152,6 +148,7 @@ impl Driver {
             operator,
             job,
             seed,
+            warrant,
             ..
         }) = self.queue.pop_front()
         else {
@@ -168,7 +165,7 @@ impl Driver {
             .keys()
             .map(|site| (site.clone(), self.traffic(site)))
             .collect();
-        let run = Run::new(run, job, seed, operator, began);
+        let run = Run::new(run, job, seed, warrant, began);
         self.active = Some(Active { run, before });
         for site in self.sites.keys().cloned().collect::<Vec<_>>() {
             self.step(Event::Connected(site))?;
@@ -313,10 +310,10 @@ impl Driver {
             OperatorCall::Submit {
                 job,
                 seed,
-                token,
+                warrant,
                 reply,
             } => {
-                let _ = reply.send(self.submit(operator, job, seed, &token)?);
+                let _ = reply.send(self.submit(operator, job, seed, warrant)?);
             }
             OperatorCall::Watch { run, reply } => {
                 let found = match self.progress.get(&run) {
@@ -352,13 +349,13 @@ impl Driver {
         operator: &OperatorName,
         job: String,
         seed: u64,
-        token: &str,
+        warrant: Warrant,
     ) -> Result<Result<RunId, Failure>, StoreError> {
         let parsed = match Job::parse(&job) {
             Ok(parsed) => parsed,
             Err(errors) => return Ok(Err(failure("KDR-JOB", &errors.to_string()))),
         };
-        let Ok(run) = run_id(operator, token) else {
+        let Ok(run) = wire::run_id(operator, &warrant.token) else {
             return Ok(Err(failure("KDR-JOB", "the token makes no run id")));
         };
         if let Some(known) = self
@@ -384,6 +381,7 @@ impl Driver {
             operator: operator.to_string(),
             job,
             seed,
+            warrant,
             submitted: now(),
             began: None,
             ended: false,
@@ -407,15 +405,15 @@ impl Driver {
         };
         if let Some(Submission {
             run,
-            operator,
             job,
             seed,
+            warrant,
             submitted,
             ..
         }) = self.queue.remove(place)
             && let Ok(job) = Job::parse(&job)
         {
-            let queued = Run::new(run, job, seed, operator, submitted);
+            let queued = Run::new(run, job, seed, warrant, submitted);
             let waiting = self.active.replace(Active {
                 run: queued,
                 before: BTreeMap::new(),
@@ -502,21 +500,6 @@ fn ended_progress(result: &RunResult) -> Progress {
 
 fn ended_watch(result: &RunResult) -> watch::Receiver<Progress> {
     watch::Sender::new(ended_progress(result)).subscribe()
-}
-
-/// A run's id follows from who submits and their token.
-fn run_id(operator: &OperatorName, token: &str) -> Result<RunId, protocol::name::NameError> {
-    let mut digest = Sha256::new();
-    digest.update(operator.as_str());
-    digest.update([0]);
-    digest.update(token);
-    let hex: String = digest
-        .finalize()
-        .iter()
-        .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    RunId::new(&hex)
 }
 
 fn unknown(run: &RunId) -> Failure {

@@ -1,6 +1,7 @@
 //! The coordinator's memory: one SQLite file, written before anything is sent.
 
 use protocol::coordinator::Record;
+use protocol::message::Warrant;
 use protocol::name::{NameError, RunId};
 use protocol::progress::RunResult;
 use protocol::time::Timestamp;
@@ -16,6 +17,7 @@ CREATE TABLE IF NOT EXISTS runs (
     operator TEXT NOT NULL,
     job TEXT NOT NULL,
     seed INTEGER NOT NULL,
+    warrant BLOB NOT NULL,
     submitted INTEGER NOT NULL,
     began INTEGER,
     result BLOB
@@ -51,6 +53,8 @@ pub struct Submission {
     pub job: String,
     /// Its seed.
     pub seed: u64,
+    /// The operator's word for it.
+    pub warrant: Warrant,
     /// When it was submitted.
     pub submitted: Timestamp,
     /// When its sites were first waited for; none while it is queued.
@@ -108,12 +112,14 @@ impl Store {
     /// [`StoreError`].
     pub fn submit(&self, submission: &Submission) -> Result<(), StoreError> {
         self.connection.execute(
-            "INSERT INTO runs (id, operator, job, seed, submitted) VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO runs (id, operator, job, seed, warrant, submitted)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![
                 submission.run.as_str(),
                 submission.operator,
                 submission.job,
                 submission.seed.cast_signed(),
+                wire::encode_warrant(&submission.warrant),
                 submission.submitted.0.cast_signed(),
             ],
         )?;
@@ -137,7 +143,7 @@ impl Store {
     /// [`StoreError`].
     pub fn submissions(&self) -> Result<Vec<Submission>, StoreError> {
         let mut statement = self.connection.prepare(
-            "SELECT id, operator, job, seed, submitted, began, result IS NOT NULL FROM runs
+            "SELECT id, operator, job, seed, submitted, began, result IS NOT NULL, warrant FROM runs
              ORDER BY submitted, rowid",
         )?;
         let mut rows = statement.query([])?;
@@ -153,6 +159,7 @@ impl Store {
                     .get::<_, Option<i64>>(5)?
                     .map(|at| Timestamp(at.cast_unsigned())),
                 ended: row.get(6)?,
+                warrant: wire::decode_warrant(&row.get::<_, Vec<u8>>(7)?)?,
             });
         }
         Ok(submissions)

@@ -5,13 +5,13 @@ use crate::config::SiteConfig;
 use crate::orders::{self, ORDERS_MAX, Orders};
 use crate::worker::Worker;
 use privacy::Released;
-use protocol::message::Answer;
-use protocol::name::RunId;
+use protocol::message::{Answer, Begin, Refusal};
+use protocol::name::{OperatorName, RunId};
 use protocol::site::{Action, Event, Site};
 use protocol::time::Timestamp;
 use std::time::{Duration, SystemTime};
 use tokio::sync::{mpsc, oneshot};
-use wire::{ConnectionError, CoordinatorReceiver, CoordinatorSender, Dial, Remedy};
+use wire::{ConnectionError, CoordinatorReceiver, CoordinatorSender, Dial, Remedy, Warrants};
 
 /// The agent's version, as the coordinator hears it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -67,7 +67,8 @@ pub async fn serve(
         });
     }
     let mut worker = Worker::open(config, now())?;
-    let (mut desk, panicked) = start_worker(move |order| carry_out(&mut worker, order));
+    let warrants = dial.tls.warrants().clone();
+    let (mut desk, panicked) = start_worker(move |order| carry_out(&mut worker, &warrants, order));
     tokio::select! {
         () = stop => Ok(()),
         _ = panicked => Err(AgentError::Worker),
@@ -219,12 +220,12 @@ fn start_worker(
     (Desk { orders, computed }, panicked)
 }
 
-fn carry_out(worker: &mut Worker, order: Action) -> Option<Computed> {
+fn carry_out(worker: &mut Worker, warrants: &Warrants, order: Action) -> Option<Computed> {
     match order {
         Action::Send(_) => None,
         Action::Begin(begin) => {
-            tracing::info!(run = %begin.run, operator = %begin.operator, "a run begins");
-            worker.begin(begin);
+            let operator = signed_by(&begin, warrants);
+            worker.begin(begin, operator);
             None
         }
         Action::LetGo { run, ending } => {
@@ -240,6 +241,29 @@ fn carry_out(worker: &mut Worker, order: Action) -> Option<Computed> {
             .answer(&run, exchange, request, now())
             .map(|answer| answer.map(|answer| (run, exchange, answer)))
             .transpose(),
+    }
+}
+
+/// The operator who signed a run's job; nobody else's word counts.
+fn signed_by(begin: &Begin, warrants: &Warrants) -> Result<OperatorName, Refusal> {
+    let Begin {
+        run,
+        job,
+        seed,
+        warrant,
+    } = begin;
+    match warrants.operator(run, job, *seed, warrant) {
+        Ok(operator) => {
+            tracing::info!(%run, %operator, "a run begins");
+            Ok(operator)
+        }
+        Err(error) => {
+            tracing::warn!(%run, %error, "a run is refused");
+            Err(Refusal {
+                rule: "operators".to_owned(),
+                text: error.to_string(),
+            })
+        }
     }
 }
 

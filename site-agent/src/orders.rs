@@ -95,7 +95,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::message::{Begin, Request};
+    use protocol::message::{Begin, Request, Warrant};
     use protocol::name::RunId;
 
     fn begin(run: &str) -> Action {
@@ -103,7 +103,7 @@ mod tests {
             run: RunId::new(run).unwrap(),
             job: String::new(),
             seed: 1,
-            operator: String::new(),
+            warrant: Warrant::default(),
         })
     }
 

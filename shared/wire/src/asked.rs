@@ -114,7 +114,7 @@ fn second_moments_bytes(moments: &[ColumnMoments]) -> u64 {
 mod tests {
     use super::*;
     use ndarray::Array2;
-    use protocol::message::{Begin, Round};
+    use protocol::message::{Begin, Round, Warrant};
     use protocol::name::RunId;
 
     fn run() -> RunId {
@@ -169,7 +169,7 @@ mod tests {
             run: run(),
             job,
             seed: 1,
-            operator: String::new(),
+            warrant: Warrant::default(),
         };
         asked.note(&ToSite::Begin(begin));
         asked.note(&ask(2, Request::Moments));

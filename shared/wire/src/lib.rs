@@ -33,6 +33,7 @@ mod transport;
 mod trees;
 mod values;
 mod visible;
+mod warrant;
 
 pub use certificates::CredentialFiles;
 pub use client::{
@@ -42,7 +43,8 @@ pub use connection::{ConnectionError, Remedy, SendError};
 pub use dial::{Address, AddressError, Dial, Proxy};
 pub use encoding::{
     decode_answer, decode_progress, decode_result, decode_to_coordinator, decode_to_site,
-    encode_answer, encode_progress, encode_result, encode_to_coordinator, encode_to_site,
+    decode_warrant, encode_answer, encode_progress, encode_result, encode_to_coordinator,
+    encode_to_site, encode_warrant,
 };
 pub use error::WireError;
 pub use identity::{Identity, IdentityError};
@@ -52,6 +54,7 @@ pub use server::{Incoming, ServeError, SiteReceiver, SiteSender, Traffic, serve}
 pub use status::PROTOCOL_VERSION;
 pub use tls::{ClientTls, ServerTls, TlsError, database_tls};
 pub use visible::LogLine;
+pub use warrant::{SignatureError, Signer, WarrantError, Warrants, run_id};
 
 #[cfg(test)]
 mod forest_tests;

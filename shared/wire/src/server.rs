@@ -165,8 +165,12 @@ pub async fn serve(
         attending: Arc::default(),
     })
     .max_decoding_message_size(REPLY_FRAME_BYTES_MAX);
-    let operator = OperationsServer::new(Operator::new(incoming, stopping.subscribe()))
-        .max_decoding_message_size(FRAME_BYTES_MAX);
+    let operator = OperationsServer::new(Operator::new(
+        tls.warrants.clone(),
+        incoming,
+        stopping.subscribe(),
+    ))
+    .max_decoding_message_size(FRAME_BYTES_MAX);
     let router = Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(PING_REPLY_TIMEOUT))

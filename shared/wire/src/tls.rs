@@ -5,10 +5,12 @@ use crate::connection::{ConnectionError, OWN};
 use crate::holders::Serial;
 use crate::identity::{Identity, IdentityError};
 use crate::private::{self, OpenKey};
+use crate::warrant::{Signer, Warrants};
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use std::collections::BTreeSet;
@@ -73,12 +75,15 @@ pub struct ServerTls {
     files: CredentialFiles,
     revoked: Option<PathBuf>,
     seen: Option<Seen>,
+    pub(crate) warrants: Warrants,
 }
 
 /// How a site or operator proves itself and judges the coordinator.
 #[derive(Clone)]
 pub struct ClientTls {
     pub(crate) config: Arc<ClientConfig>,
+    pub(crate) signer: Signer,
+    warrants: Warrants,
     identity: Identity,
     /// From when until when the own certificate is valid.
     valid: Range<SystemTime>,
@@ -116,14 +121,8 @@ impl ServerTls {
             .transpose()?
             .unwrap_or_default();
         let credentials = Credentials::read(files)?;
-        let roots = Arc::new(roots(&files.authority)?);
-        let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider())
-            .with_crls(list.signed)
-            .only_check_end_entity_revocation()
-            // Another authority of the same file need not have a list.
-            .allow_unknown_revocation_status()
-            .build()
-            .map_err(|error| unusable(error.to_string()))?;
+        let verifier = client_verifier(&files.authority, list.signed)?;
+        let warrants = Warrants::new(Arc::clone(&verifier));
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(|error| unusable(error.to_string()))?
@@ -140,6 +139,7 @@ impl ServerTls {
             revoked: revoked.map(Path::to_owned),
             serials: list.serials,
             seen,
+            warrants,
         })
     }
 
@@ -179,6 +179,7 @@ impl ClientTls {
     pub fn load(files: &CredentialFiles) -> Result<Self, TlsError> {
         let unusable = |error: String| unusable(&files.certificate, error);
         let credentials = Credentials::read(files)?;
+        let signer = Signer::new(&credentials, &files.key)?;
         let (identity, valid) = (credentials.identity, credentials.valid);
         let roots = Arc::new(roots(&files.authority)?);
         let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider())
@@ -194,6 +195,8 @@ impl ClientTls {
         config.alpn_protocols = vec![HTTP2.to_vec()];
         Ok(Self {
             config: Arc::new(config),
+            signer,
+            warrants: Warrants::load(&files.authority)?,
             identity,
             valid,
         })
@@ -212,6 +215,12 @@ impl ClientTls {
             return Err(ConnectionError::Expired { whose: OWN });
         }
         Ok(())
+    }
+
+    /// What judges who asked for a job.
+    #[must_use]
+    pub fn warrants(&self) -> &Warrants {
+        &self.warrants
     }
 
     /// Whom the certificate names.
@@ -255,9 +264,9 @@ pub fn database_tls(authorities: Option<&Path>) -> Result<ClientConfig, TlsError
     Ok(config)
 }
 
-struct Credentials {
-    chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
+pub(crate) struct Credentials {
+    pub(crate) chain: Vec<CertificateDer<'static>>,
+    pub(crate) key: PrivateKeyDer<'static>,
     identity: Identity,
     valid: Range<SystemTime>,
 }
@@ -296,7 +305,7 @@ fn seen(path: &Path) -> Option<Seen> {
 }
 
 impl Credentials {
-    fn read(files: &CredentialFiles) -> Result<Self, TlsError> {
+    pub(crate) fn read(files: &CredentialFiles) -> Result<Self, TlsError> {
         let chain = chain(&files.certificate)?;
         private::check_key(&files.key)?;
         let key = PrivateKeyDer::from_pem_file(&files.key)
@@ -341,8 +350,22 @@ fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
     Ok(roots)
 }
 
+/// What accepts certificates of sites and operators from the authority in `path`, but for those that a list revokes.
+pub(crate) fn client_verifier(
+    path: &Path,
+    revoked: Vec<CertificateRevocationListDer<'static>>,
+) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots(path)?), provider())
+        .with_crls(revoked)
+        .only_check_end_entity_revocation()
+        // Another authority of the same file need not have a list.
+        .allow_unknown_revocation_status()
+        .build()
+        .map_err(|error| unusable(path, error.to_string()))
+}
+
 /// aws-lc, whose first choice of key exchange is X25519MLKEM768.
-fn provider() -> Arc<CryptoProvider> {
+pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(aws_lc_rs::default_provider())
 }
 
@@ -354,7 +377,7 @@ fn pem(path: &Path, wanted: &'static str, source: rustls_pki_types::pem::Error) 
     }
 }
 
-fn unusable(path: &Path, reason: String) -> TlsError {
+pub(crate) fn unusable(path: &Path, reason: String) -> TlsError {
     TlsError::Unusable {
         path: path.to_owned(),
         reason,

@@ -9,4 +9,5 @@ mod operator;
 #[path = "../programs/mod.rs"]
 mod programs;
 mod raw;
+mod signature;
 mod stranger;

@@ -6,7 +6,7 @@ use super::programs::deployment::{Deployment, SITES};
 use super::programs::{PATIENCE, coordinator, site_agent, until};
 use super::raw::{ATTEND, CHUNK_BYTES, Raw, chunk, contribution, hello};
 use ndarray::Array2;
-use protocol::message::{Begin, Failure, Request, ToSite};
+use protocol::message::{Begin, Failure, Request, ToSite, Warrant};
 use protocol::name::RunId;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -303,7 +303,7 @@ async fn what_a_peer_says_forges_no_line_of_a_log_and_moves_no_terminal() {
         run: run.clone(),
         job: FORGERY.to_owned(),
         seed: 1,
-        operator: FORGERY.chars().take(64).collect(),
+        warrant: Warrant::default(),
     };
     let ending = FORGERY.to_owned();
     sender.send(ToSite::Begin(begin)).unwrap();
