@@ -12,6 +12,7 @@ pub mod identity;
 pub mod journal;
 pub mod ledger;
 pub mod local;
+pub mod orders;
 pub mod results;
 pub mod source;
 pub mod synthesise;
