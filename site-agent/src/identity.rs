@@ -21,12 +21,22 @@ impl RunDigest {
     /// The digest of a run whose job `operator` signed; its name is no part of it.
     #[must_use]
     pub fn of(begin: &Begin, operator: &str) -> Self {
-        let mut bytes = Vec::with_capacity(begin.job.len() + 256);
-        for part in [&begin.job, operator, &begin.warrant.token] {
-            bytes.extend((part.len() as u64).to_be_bytes());
-            bytes.extend(part.as_bytes());
+        Self::new([&begin.job, operator, &begin.warrant.token], begin.seed)
+    }
+
+    /// The digest of a job and a seed alone, whoever submits it and however often: equal ones draw equal bags.
+    #[must_use]
+    pub fn of_job(job: &str, seed: u64) -> Self {
+        Self::new([job, "", ""], seed)
+    }
+
+    fn new(texts: [&str; 3], seed: u64) -> Self {
+        let mut bytes = Vec::with_capacity(texts[0].len() + 256);
+        for text in texts {
+            bytes.extend((text.len() as u64).to_be_bytes());
+            bytes.extend(text.as_bytes());
         }
-        bytes.extend(begin.seed.to_be_bytes());
+        bytes.extend(seed.to_be_bytes());
         Self(chain::digest(&bytes))
     }
 

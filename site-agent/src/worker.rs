@@ -251,8 +251,10 @@ impl Current {
             return Ok(Err(stop));
         }
         if matches!(request, Request::Grow(_)) {
-            // Nobody else can tell who is in which bag, and other cut points get other bags.
-            let bags = ledger.secret("forest", question.as_bytes());
+            // Nobody else can tell who is in which bag, and other cut points get other bags; who submits the same
+            // job again gets the same forest.
+            let bags = RunDigest::of_job(&job.text, self.seed.0).question(0, &request);
+            let bags = ledger.secret("forest", bags.as_bytes());
             admitted.computation.draw_bags(Seed(bags));
         }
         let answer = match admitted.computation.answer(request) {
