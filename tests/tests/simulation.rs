@@ -328,7 +328,10 @@ impl World {
             "operator".to_owned(),
             Timestamp(1_000),
         );
-        self.run = Some(fresh.resume(records, self.now));
+        match fresh.resume(records, self.now) {
+            Ok(run) => self.run = Some(run),
+            Err(error) => self.oracle.complain(error.to_string()),
+        }
         for agent in &mut self.sites {
             agent.up = false;
             agent.to_site.clear();

@@ -1,8 +1,10 @@
 //! What a run of distributed UnPSL asks, exchange by exchange.
 
 mod choosing;
+mod judging;
 
 use super::fit::{Course, Fit, Surroundings};
+use super::judging::unexpected;
 use super::selection::Selection;
 use super::standardising;
 use super::{Turn, count, failure};
@@ -171,15 +173,19 @@ impl UnpslWork {
             Step::Prepare => self.close_prepare(answers, notes),
             Step::Correlate => self.start_rounds(notes),
             Step::Rounds => {
+                let names = std::mem::take(&mut self.names);
                 let around = Surroundings {
                     members,
+                    names: &names,
                     seconds,
                     notes,
                 };
-                self.close_round(answers, around)
+                let closed = self.close_round(answers, around);
+                self.names = names;
+                closed
             }
             Step::Validate => self.close_validation(answers, notes),
-            Step::Finish => Ok(self.close_finish(answers, notes)),
+            Step::Finish => self.close_finish(answers, notes),
         }
     }
 
@@ -478,7 +484,8 @@ impl UnpslWork {
         self.step = Step::Rounds;
         Ok(())
     }
-    fn close_finish(&mut self, answers: Answers, notes: &mut Vec<String>) -> Turn {
+
+    fn close_finish(&mut self, answers: Answers, notes: &mut Vec<String>) -> Result<Turn, Failure> {
         let mut sum = 0.0;
         let mut judged = 0;
         for (site, answer) in answers.into_iter().enumerate() {
@@ -489,11 +496,15 @@ impl UnpslWork {
             }
         }
         let Some(best) = &mut self.best else {
-            return Turn::End(Ending::RoundLimit);
+            return Ok(Turn::End(Ending::RoundLimit));
         };
         if judged > 0 {
             let solver = best.fit.solver();
             let objective = sum + solver.sparsity_term(&solver.metric().view());
+            if !objective.is_finite() {
+                let text = "the objective at the end is no finite number";
+                return Err(failure("KDR-NUMBERS", text.to_owned()));
+            }
             self.objective = Some(objective);
             best.fit.judge_last(objective);
         }
@@ -509,13 +520,6 @@ impl UnpslWork {
                 self.settings.starts
             ));
         }
-        Turn::End(best.ending.clone())
+        Ok(Turn::End(best.ending.clone()))
     }
-}
-
-pub(super) fn unexpected(found: &Answer, wanted: &str) -> Failure {
-    failure(
-        "KDR-PROTOCOL",
-        format!("a site answered {found:?}, wanted {wanted}"),
-    )
 }
