@@ -19,7 +19,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use tokio::sync::{mpsc, oneshot, watch};
 use wire::certificates::{self, CertificateError, Role, Validity};
-use wire::{CredentialFiles, Incoming, ListenError, OperatorCall, ServerTls};
+use wire::{CredentialFiles, Incoming, ListenError, OperatorCall, ServerTls, Signer};
 
 /// The job that runs on synthetic patients.
 const DEMO_JOB: &str = include_str!("../../deploy/jobs/demo.toml");
@@ -89,6 +89,9 @@ pub enum SimulateError {
     /// Certificates could not be used.
     #[error("the throw-away certificates could not be used")]
     Tls(#[from] wire::TlsError),
+    /// The job cannot be signed.
+    #[error("the job could not be signed")]
+    Signature(#[source] wire::SignatureError),
     /// A site agent could not be started, or ended by itself.
     #[error(transparent)]
     Agents(#[from] AgentsError),
@@ -146,8 +149,8 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
     };
     let files = site_files(&plan.job, &data)?;
     let certificates = home.path().join("certificates");
-    let coordinator = issue_certificates(&plan.job, &certificates)?;
-    let tls = ServerTls::load(&coordinator)?;
+    let parties = issue_certificates(&plan.job, &certificates)?;
+    let tls = ServerTls::load(&parties.coordinator)?;
     let store = Store::open(&home.path().join("coordinator.sqlite"))?;
     let (calls, incoming) = mpsc::channel(CALLS_MAX);
     let (stop, stopped) = watch::channel(());
@@ -174,7 +177,7 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
         eprintln!("note: {sentence}");
     }
     let mut running = agents.start(&files)?;
-    let outcome = run(&plan, &calls, &mut running, &mut signals).await;
+    let outcome = run(&plan, &parties.operator, &calls, &mut running, &mut signals).await;
     running.stop().await;
     drop(stop);
     let _ = tokio::join!(serving, driving);
@@ -256,8 +259,14 @@ fn site_files(job: &Job, data: &Path) -> Result<Vec<(SiteName, PathBuf)>, Simula
     }
 }
 
-/// A throw-away authority and a certificate for everyone; gives the coordinator's.
-fn issue_certificates(job: &Job, folder: &Path) -> Result<CredentialFiles, SimulateError> {
+/// What a simulation's own parties prove themselves by.
+struct Parties {
+    coordinator: CredentialFiles,
+    operator: Signer,
+}
+
+/// A throw-away authority and a certificate for everyone.
+fn issue_certificates(job: &Job, folder: &Path) -> Result<Parties, SimulateError> {
     let validity = Validity::days(DAYS);
     certificates::init(folder, validity)?;
     for site in &job.sites {
@@ -265,21 +274,29 @@ fn issue_certificates(job: &Job, folder: &Path) -> Result<CredentialFiles, Simul
     }
     let hosts = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
     let role = Role::Coordinator { hosts };
-    Ok(certificates::issue(folder, &role, "coordinator", validity)?)
+    let operator = certificates::issue(folder, &Role::Operator, agents::OPERATOR, validity)?;
+    Ok(Parties {
+        coordinator: certificates::issue(folder, &role, "coordinator", validity)?,
+        operator: Signer::load(&operator)?,
+    })
 }
 
 /// Submits the job, shows the run, and fetches what it leaves.
 async fn run(
     plan: &Plan,
+    signer: &Signer,
     calls: &mpsc::Sender<Incoming>,
     agents: &mut agents::Running,
     signals: &mut StopSignals,
 ) -> Result<RunResult, SimulateError> {
     let operator = OperatorName::new(agents::OPERATOR)?;
+    let warrant = signer
+        .sign(&plan.job.text, plan.seed, "simulation")
+        .map_err(SimulateError::Signature)?;
     let run = ask(calls, &operator, |reply| OperatorCall::Submit {
         job: plan.job.text.clone(),
         seed: plan.seed,
-        token: "simulation".to_owned(),
+        warrant,
         reply,
     })
     .await?;

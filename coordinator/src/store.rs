@@ -7,7 +7,7 @@ mod schema;
 use protocol::coordinator::Record;
 use protocol::job::Job;
 use protocol::limits::{RESULT_BYTES_PER_OPERATOR_MAX, RESULTS_PER_OPERATOR_MAX};
-use protocol::message::Failure;
+use protocol::message::{Failure, Warrant};
 use protocol::name::{NameError, RunId};
 use protocol::progress::{Ending, Progress, RunResult};
 use protocol::time::Timestamp;
@@ -31,6 +31,8 @@ pub struct Submission {
     pub job: Job,
     /// Its seed.
     pub seed: u64,
+    /// The operator's word for it.
+    pub warrant: Warrant,
     /// When it was submitted.
     pub submitted: Timestamp,
     /// When its sites were first waited for; none while it is queued.
@@ -118,12 +120,14 @@ impl Store {
     /// [`StoreError`].
     pub fn submit(&self, submission: &Submission) -> Result<(), StoreError> {
         self.connection.execute(
-            "INSERT INTO runs (id, operator, job, seed, submitted) VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO runs (id, operator, job, seed, warrant, submitted)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![
                 submission.run.as_str(),
                 submission.operator,
                 submission.job.text,
                 submission.seed.cast_signed(),
+                wire::encode_warrant(&submission.warrant),
                 submission.submitted.0.cast_signed(),
             ],
         )?;
@@ -167,7 +171,7 @@ impl Store {
     /// [`StoreError`].
     pub fn unfinished(&self) -> Result<Vec<Unfinished>, StoreError> {
         let mut statement = self.connection.prepare(
-            "SELECT id, operator, job, seed, submitted, began FROM runs
+            "SELECT id, operator, job, seed, submitted, began, warrant FROM runs
              WHERE result IS NULL AND id NOT IN (SELECT run FROM ended) ORDER BY submitted, rowid",
         )?;
         let mut rows = statement.query([])?;
@@ -428,16 +432,22 @@ fn unfinished(row: &Row<'_>) -> Result<Unfinished, StoreError> {
     let operator = row.get(1)?;
     let submitted = Timestamp(row.get::<_, i64>(4)?.cast_unsigned());
     let began = row.get::<_, Option<i64>>(5)?;
+    let warrant: Option<Vec<u8>> = row.get(6)?;
+    let warrant = wire::decode_warrant(&warrant.unwrap_or_default());
     let submission = Job::parse(&job).map_err(|problems| problems.to_string());
-    Ok(Unfinished {
-        submission: submission.map(|job| Submission {
+    let submission = submission.and_then(|job| {
+        Ok(Submission {
             run: run.clone(),
             operator,
             job,
             seed,
+            warrant: warrant.map_err(|error| error.to_string())?,
             submitted,
             began: began.map(|at| Timestamp(at.cast_unsigned())),
-        }),
+        })
+    });
+    Ok(Unfinished {
+        submission,
         run,
         job,
         seed,

@@ -4,13 +4,13 @@ use crate::chain::ChainError;
 use crate::config::SiteConfig;
 use crate::worker::Worker;
 use privacy::Released;
-use protocol::message::Answer;
-use protocol::name::RunId;
+use protocol::message::{Answer, Begin, Refusal};
+use protocol::name::{OperatorName, RunId};
 use protocol::site::{Action, Event, Site};
 use protocol::time::Timestamp;
 use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc;
-use wire::{ConnectionError, CoordinatorReceiver, CoordinatorSender, Dial};
+use wire::{ConnectionError, CoordinatorReceiver, CoordinatorSender, Dial, Warrants};
 
 /// The agent's version, as the coordinator hears it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -47,7 +47,8 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) -> Result<(), AgentError> {
     let coordinator = config.coordinator.to_string();
-    let (orders, mut computed) = start_worker(Worker::open(config, now())?);
+    let (orders, mut computed) =
+        start_worker(Worker::open(config, now())?, dial.tls.warrants().clone());
     let mut site = Site::default();
     let mut pause = RETRY[0];
     let mut stop = std::pin::pin!(stop);
@@ -130,6 +131,7 @@ async fn converse(
 /// asks one exchange at a time.
 fn start_worker(
     mut worker: Worker,
+    warrants: Warrants,
 ) -> (
     mpsc::UnboundedSender<Action>,
     mpsc::UnboundedReceiver<Computed>,
@@ -141,8 +143,8 @@ fn start_worker(
             let answered = match order {
                 Action::Send(_) => None,
                 Action::Begin(begin) => {
-                    tracing::info!(run = %begin.run, operator = %begin.operator, "a run begins");
-                    worker.begin(begin);
+                    let operator = signed_by(&begin, &warrants);
+                    worker.begin(begin, operator);
                     None
                 }
                 Action::LetGo { run, ending } => {
@@ -167,6 +169,29 @@ fn start_worker(
         }
     });
     (orders, computed)
+}
+
+/// The operator who signed a run's job; nobody else's word counts.
+fn signed_by(begin: &Begin, warrants: &Warrants) -> Result<OperatorName, Refusal> {
+    let Begin {
+        run,
+        job,
+        seed,
+        warrant,
+    } = begin;
+    match warrants.operator(run, job, *seed, warrant) {
+        Ok(operator) => {
+            tracing::info!(%run, %operator, "a run begins");
+            Ok(operator)
+        }
+        Err(error) => {
+            tracing::warn!(%run, %error, "a run is refused");
+            Err(Refusal {
+                rule: "operators".to_owned(),
+                text: error.to_string(),
+            })
+        }
+    }
 }
 
 /// The wall clock.

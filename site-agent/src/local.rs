@@ -12,7 +12,7 @@ use crate::source::{self, CohortProblems};
 use protocol::coordinator::{Action, Event, Run};
 use protocol::document::DocumentErrors;
 use protocol::job::Job;
-use protocol::message::{Answer, Failure, Request, Round, ToSite};
+use protocol::message::{Answer, Failure, Request, Round, ToSite, Warrant};
 use protocol::name::{NameError, RunId, SiteName};
 use protocol::progress::{Ending, Progress, RoundRow, RunResult};
 use report::{FolderError, LocalFigure, PendingFolder, ReportError, Watching};
@@ -114,7 +114,7 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
             RunId::new(SITE)?,
             job.alone(SiteName::new(SITE)?),
             seed,
-            SITE.to_owned(),
+            Warrant::default(),
             now(),
         ),
         computation: computation.map_err(unfit)?,

@@ -10,8 +10,8 @@ use crate::ledger::{CohortCounts, Ledger};
 use crate::source;
 use privacy::{Gate, Released};
 use protocol::job::Job;
-use protocol::message::{Answer, Begin, Request};
-use protocol::name::RunId;
+use protocol::message::{Answer, Begin, Refusal, Request};
+use protocol::name::{OperatorName, RunId};
 use protocol::time::Timestamp;
 use similarity::seed::Seed;
 use std::path::PathBuf;
@@ -55,17 +55,21 @@ impl Worker {
         })
     }
 
-    /// Makes ready for a run and forgets any other.
-    pub fn begin(&mut self, begin: Begin) {
-        let Begin {
-            run,
-            job,
-            seed,
-            operator,
-        } = begin;
-        let job = Job::parse(&job).map_err(|errors| {
-            Stop::failed("KDR-JOB", format!("the job cannot be read here: {errors}"))
-        });
+    /// Makes ready for a run and forgets any other. `operator` is who signed the job, as the caller has
+    /// judged its warrant.
+    pub fn begin(&mut self, begin: Begin, operator: Result<OperatorName, Refusal>) {
+        let Begin { run, job, seed, .. } = begin;
+        let parsed = |operator: OperatorName| match Job::parse(&job) {
+            Ok(job) => Ok((operator.to_string(), job)),
+            Err(errors) => Err(Stop::failed(
+                "KDR-JOB",
+                format!("the job cannot be read here: {errors}"),
+            )),
+        };
+        let (operator, job) = match operator.map_err(Stop::Refused).and_then(parsed) {
+            Ok((operator, job)) => (operator, Ok(job)),
+            Err(stop) => (String::new(), Err(stop)),
+        };
         self.current = Some(Current {
             run,
             operator,

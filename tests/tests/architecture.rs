@@ -56,8 +56,10 @@ impl Metadata {
         static METADATA: OnceLock<Metadata> = OnceLock::new();
         METADATA.get_or_init(|| {
             let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
+            // Without the platform, cargo wants crates of others, which no build here has downloaded.
             let output = Command::new(cargo)
                 .args(["metadata", "--format-version", "1", "--locked", "--offline"])
+                .args(["--filter-platform", &host_platform()])
                 .current_dir(root())
                 .output()
                 .expect("cargo starts");
@@ -108,6 +110,16 @@ impl Metadata {
         }
         needed
     }
+}
+
+/// The platform that the compiler runs on, as it names it.
+fn host_platform() -> String {
+    let rustc = std::env::var_os("RUSTC").unwrap_or("rustc".into());
+    let output = Command::new(rustc).arg("-vV").output();
+    let text = output.expect("rustc starts").stdout;
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().find_map(|line| line.strip_prefix("host: "));
+    line.expect("rustc names its host").to_owned()
 }
 
 fn list(value: &Value) -> impl Iterator<Item = &Value> {

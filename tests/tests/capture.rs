@@ -13,8 +13,8 @@ use programs::Home;
 use programs::deployment::{SITES, site_config};
 use protocol::coordinator::{Action, Event, Run};
 use protocol::job::{Job, Method};
-use protocol::message::{Answer, Contribution, Request, ToCoordinator, ToSite};
-use protocol::name::{RunId, SiteName};
+use protocol::message::{Answer, Contribution, Request, ToCoordinator, ToSite, Warrant};
+use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::progress::Ending;
 use protocol::time::Timestamp;
 use site_agent::config::SiteConfig;
@@ -58,11 +58,12 @@ fn capture(job: &str) -> Capture {
         workers.insert(config.site.clone(), Worker::open(config, now).unwrap());
     }
     let id = RunId::new("0123456789ab").unwrap();
+    let operator = OperatorName::new("researcher").unwrap();
     let mut run = Run::new(
         id.clone(),
         Job::parse(job).unwrap(),
         5,
-        "researcher".to_owned(),
+        Warrant::default(),
         now,
     );
     let mut sent: BTreeMap<String, Vec<Answered>> = BTreeMap::new();
@@ -77,7 +78,7 @@ fn capture(job: &str) -> Capture {
             };
             let worker = workers.get_mut(&site).unwrap();
             match message {
-                ToSite::Begin(begin) => worker.begin(begin),
+                ToSite::Begin(begin) => worker.begin(begin, Ok(operator.clone())),
                 ToSite::Ask {
                     run,
                     exchange,

@@ -21,7 +21,7 @@ use protocol::job::Job;
 use protocol::message::{
     Answer, ColumnHistogram, Description, ErrorMeasure, ErrorSums, Growing, Judged, Judging,
     NodeKind, NodeRule, NodeTable, Request, RuleErrors, Side, TerminalTable, ToCoordinator, ToSite,
-    TreeTable, Trees,
+    TreeTable, Trees, Warrant,
 };
 use protocol::name::{RunId, SiteName};
 use protocol::progress::Ending;
@@ -568,7 +568,7 @@ impl Oracle {
 
 fn fresh(job: &Job) -> Run {
     let id = RunId::new("run").unwrap();
-    Run::new(id, job.clone(), 1, "operator".to_owned(), Timestamp(1_000))
+    Run::new(id, job.clone(), 1, Warrant::default(), Timestamp(1_000))
 }
 
 fn patients(site: usize) -> u64 {

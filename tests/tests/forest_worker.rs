@@ -9,8 +9,8 @@ mod programs;
 use programs::Home;
 use programs::deployment::site_config;
 use protocol::job::Job;
-use protocol::message::{Answer, Begin, Growing, Judging, Request, Trees};
-use protocol::name::RunId;
+use protocol::message::{Answer, Begin, Growing, Judging, Request, Trees, Warrant};
+use protocol::name::{OperatorName, RunId};
 use protocol::time::Timestamp;
 use site_agent::config::SiteConfig;
 use site_agent::explain::Explanation;
@@ -40,12 +40,13 @@ fn worker(home: &Home, folder: &str) -> Worker {
     let config = SiteConfig::parse(&text, home.path()).unwrap();
     std::fs::create_dir_all(&config.folder).unwrap();
     let mut worker = Worker::open(config, NOW).unwrap();
-    worker.begin(Begin {
+    let begin = Begin {
         run: run(),
         job: job(),
         seed: 5,
-        operator: "researcher".to_owned(),
-    });
+        warrant: Warrant::default(),
+    };
+    worker.begin(begin, Ok(OperatorName::new("researcher").unwrap()));
     worker
 }
 

@@ -26,7 +26,7 @@ use protocol::coordinator::{self, Record, Run};
 use protocol::job::{ConsensusMethod, Job};
 use protocol::message::{
     Answer, ColumnHistogram, ColumnMoments, Contribution, Description, Finished, PairCounts,
-    Request, Round, Summary, ToCoordinator, ToSite,
+    Request, Round, Summary, ToCoordinator, ToSite, Warrant,
 };
 use protocol::name::{RunId, SiteName};
 use protocol::progress::Ending;
@@ -223,7 +223,7 @@ impl World {
             planted,
             now,
             sites: job.sites.iter().map(agent).collect(),
-            run: Some(Run::new(id, job.clone(), 1, "operator".to_owned(), now)),
+            run: Some(Run::new(id, job.clone(), 1, Warrant::default(), now)),
             job,
             records: Vec::new(),
             ending: None,
@@ -325,7 +325,7 @@ impl World {
             id,
             self.job.clone(),
             1,
-            "operator".to_owned(),
+            Warrant::default(),
             Timestamp(1_000),
         );
         match fresh.resume(records, self.now) {

@@ -4,11 +4,10 @@ use super::{Driver, SharedStore, Shown, failure, locked};
 use crate::store::{Known, Listed, StoreError, Submission, unreadable};
 use protocol::coordinator::{Action, Event, Run};
 use protocol::job::Job;
-use protocol::message::Failure;
-use protocol::name::{NameError, OperatorName, RunId};
+use protocol::message::{Failure, Warrant};
+use protocol::name::{OperatorName, RunId};
 use protocol::progress::{Ending, Progress};
 use protocol::time::Timestamp;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -36,10 +35,10 @@ pub(super) enum Done {
 
 /// A job as it came.
 struct Submitted {
-    operator: String,
+    operator: OperatorName,
     job: String,
     seed: u64,
-    token: String,
+    warrant: Warrant,
     at: Timestamp,
     /// Whether it may be queued.
     room: Result<(), Failure>,
@@ -51,7 +50,7 @@ impl Driver {
             OperatorCall::Submit {
                 job,
                 seed,
-                token,
+                warrant,
                 reply,
             } => {
                 let Some(permit) = self.permit() else {
@@ -59,10 +58,10 @@ impl Driver {
                     return;
                 };
                 let submitted = Submitted {
-                    operator: operator.to_string(),
+                    operator: operator.clone(),
                     job,
                     seed,
-                    token,
+                    warrant,
                     at: self.clock.now(),
                     room: self.queue.reserve(operator.as_str()),
                 };
@@ -121,10 +120,11 @@ impl Driver {
             operator,
             job,
             seed,
+            warrant,
             submitted,
             ..
         } = submission.clone();
-        let queued = Run::new(run.clone(), job, seed, operator.clone(), submitted);
+        let queued = Run::new(run.clone(), job, seed, warrant, submitted);
         let mut progress = queued.progress(self.clock.now());
         "queued".clone_into(&mut progress.phase);
         let progress = watch::Sender::new(progress);
@@ -145,7 +145,7 @@ impl Driver {
     fn submit(&self, submitted: Submitted, reply: Reply<RunId>, permit: OwnedSemaphorePermit) {
         let (store, done) = (Arc::clone(&self.store), self.done.clone());
         tokio::task::spawn_blocking(move || {
-            let operator = submitted.operator.clone();
+            let operator = submitted.operator.to_string();
             let told = match take(submitted, &store) {
                 Ok((submission, answer)) => Done::Submitted {
                     operator,
@@ -248,7 +248,7 @@ fn take(
         operator,
         job,
         seed,
-        token,
+        warrant,
         at,
         room,
     } = submitted;
@@ -256,7 +256,7 @@ fn take(
         Ok(parsed) => parsed,
         Err(errors) => return Ok((None, Err(failure("KDR-JOB", &errors.to_string())))),
     };
-    let Ok(run) = run_id(&operator, &token) else {
+    let Ok(run) = wire::run_id(&operator, &warrant.token) else {
         return Ok((None, Err(failure("KDR-JOB", "the token makes no run id"))));
     };
     let store = locked(store);
@@ -273,9 +273,10 @@ fn take(
     }
     let submission = Submission {
         run: run.clone(),
-        operator,
+        operator: operator.to_string(),
         job: parsed,
         seed,
+        warrant,
         submitted: at,
         began: None,
     };
@@ -291,13 +292,13 @@ fn cancelled(
 ) -> Result<Ending, StoreError> {
     let Submission {
         run,
-        operator,
         job,
         seed,
+        warrant,
         submitted,
         ..
     } = submission;
-    let queued = Run::new(run, job, seed, operator, submitted);
+    let queued = Run::new(run, job, seed, warrant, submitted);
     let (run, actions) = queued.step(now, Event::Cancelled);
     debug_assert!(
         actions
@@ -318,21 +319,6 @@ fn state(row: Listed, live: &BTreeMap<RunId, Progress>) -> Option<Progress> {
         (None, None) if row.ended => Some(unreadable(run)),
         (None, None) => None,
     }
-}
-
-/// A run's id follows from who submits and their token.
-fn run_id(operator: &str, token: &str) -> Result<RunId, NameError> {
-    let mut digest = Sha256::new();
-    digest.update(operator);
-    digest.update([0]);
-    digest.update(token);
-    let hex: String = digest
-        .finalize()
-        .iter()
-        .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    RunId::new(&hex)
 }
 
 fn unknown(run: &RunId) -> Failure {

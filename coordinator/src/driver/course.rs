@@ -205,6 +205,7 @@ fn begun(
         operator,
         job,
         seed,
+        warrant,
         began,
         ..
     } = submission;
@@ -212,7 +213,7 @@ fn begun(
         let began = clock.now();
         locked(store).begin(&run, began)?;
         tracing::info!(%run, %operator, "a run begins");
-        return Ok(Ok(Box::new(Run::new(run, job, seed, operator, began))));
+        return Ok(Ok(Box::new(Run::new(run, job, seed, warrant, began))));
     };
     let records = locked(store).records(&run);
     let records = match records {
@@ -220,7 +221,7 @@ fn begun(
         Err(error) => return Ok(Err(error.to_string())),
     };
     tracing::info!(%run, exchanges = records.len(), "a run goes on");
-    let fresh = Run::new(run, job, seed, operator, began);
+    let fresh = Run::new(run, job, seed, warrant, began);
     let resumed = fresh.resume(records, clock.now());
     Ok(resumed.map(Box::new).map_err(|error| error.to_string()))
 }

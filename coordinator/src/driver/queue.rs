@@ -80,6 +80,7 @@ impl Queue {
 mod tests {
     use super::*;
     use protocol::job::Job;
+    use protocol::message::Warrant;
     use protocol::time::Timestamp;
 
     fn submission(run: &str, operator: &str) -> Submission {
@@ -90,6 +91,7 @@ mod tests {
             operator: operator.to_owned(),
             job: Job::parse(job).unwrap(),
             seed: 1,
+            warrant: Warrant::default(),
             submitted: Timestamp(0),
             began: None,
         }

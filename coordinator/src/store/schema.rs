@@ -29,13 +29,14 @@ CREATE TABLE IF NOT EXISTS answers (
     PRIMARY KEY (run, exchange, site)
 ) STRICT;";
 
-/// What a list shows lies apart from jobs and results; a site may be suspended.
+/// What a list shows lies apart from jobs and results; operators sign; a site may be suspended.
 const SECOND: &str = "
 CREATE TABLE ended (
     run TEXT PRIMARY KEY,
     bytes INTEGER NOT NULL,
     summary BLOB
 ) STRICT;
+ALTER TABLE runs ADD COLUMN warrant BLOB;
 CREATE INDEX runs_of_operator ON runs (operator, submitted, id);
 ALTER TABLE answers ADD COLUMN fault_code TEXT;
 ALTER TABLE answers ADD COLUMN fault TEXT;";

@@ -73,6 +73,12 @@ pub const ROUNDS_MAX: u32 = 100_000;
 pub const PROBLEMS_MAX: usize = 200;
 /// Characters of one problem, refusal or failure.
 pub const TEXT_LENGTH_MAX: usize = 2_000;
+/// Certificates from an operator's to the authority's.
+pub const CHAIN_MAX: usize = 4;
+/// Bytes of one certificate.
+pub const CERTIFICATE_BYTES_MAX: usize = 16 << 10;
+/// Bytes of one signature.
+pub const SIGNATURE_BYTES_MAX: usize = 1 << 10;
 /// Runs that wait in a coordinator's queue.
 pub const QUEUE_MAX: usize = 64;
 /// Runs of one operator that wait in a coordinator's queue.

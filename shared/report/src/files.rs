@@ -1,11 +1,9 @@
-//! The machine-readable files.
+//! `result.json`: all of a run that a machine may ask.
 
-use super::{forest, norms};
-use ndarray::Array2;
-use ndarray_npy::WriteNpyExt;
 use protocol::job::Job;
+use protocol::message::RuleErrors;
 use protocol::progress::{Ending, RunResult, SelectionRow, SiteResult};
-use protocol::scores::{self, Scores};
+use protocol::scores::{self, PooledErrors, Scores};
 use serde::Serialize;
 use std::io;
 
@@ -26,7 +24,7 @@ struct ResultFile<'r> {
     version: &'r str,
     sites: Vec<SiteEntry<'r>>,
     evaluation: Vec<ScoresEntry>,
-    errors: Vec<forest::ErrorEntry>,
+    errors: Vec<RuleEntry>,
     importance: Vec<ImportanceEntry<'r>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     selection: Vec<SelectionEntry>,
@@ -50,7 +48,7 @@ struct SiteEntry<'r> {
     bytes_received: u64,
     rounds_missed: u32,
     evaluation: Vec<EvaluationEntry<'r>>,
-    errors: Vec<forest::ErrorEntry>,
+    errors: Vec<RuleEntry>,
     trees: u32,
     missing: Vec<MissingEntry<'r>>,
 }
@@ -105,7 +103,7 @@ struct FeatureEntry<'r> {
     missing_share: f64,
 }
 
-pub(super) fn result_json(result: &RunResult, job: &Job) -> io::Result<Vec<u8>> {
+pub(crate) fn result_json(result: &RunResult, job: &Job) -> io::Result<Vec<u8>> {
     let last = result.rounds.last();
     let importance = scores::pooled_importance(result);
     let features_by_name = job.features.iter().map(|feature| feature.name.as_str());
@@ -140,7 +138,7 @@ pub(super) fn result_json(result: &RunResult, job: &Job) -> io::Result<Vec<u8>> 
             .collect(),
         errors: scores::pooled_errors(result)
             .iter()
-            .map(forest::pooled_entry)
+            .map(pooled_entry)
             .collect(),
         selection: result.selection.iter().map(selection_entry).collect(),
         features: features(result),
@@ -211,7 +209,7 @@ fn site(site: &SiteResult) -> SiteEntry<'_> {
                 confusion: counts.confusion.as_ref(),
             })
             .collect(),
-        errors: site.errors.iter().map(forest::own_entry).collect(),
+        errors: site.errors.iter().map(own_entry).collect(),
         trees: site.trees,
         missing: site
             .missing
@@ -238,61 +236,53 @@ fn features(result: &RunResult) -> Vec<FeatureEntry<'_>> {
         .collect()
 }
 
-pub(super) fn rounds_csv(result: &RunResult) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record([
-        "round",
-        "objective",
-        "primal_residual",
-        "dual_residual",
-        "penalty",
-        "seconds",
-        "sites_answered",
-    ])?;
-    for row in &result.rounds {
-        table.write_record([
-            row.round.to_string(),
-            row.objective
-                .map(|objective| objective.to_string())
-                .unwrap_or_default(),
-            row.primal_residual.to_string(),
-            row.dual_residual.to_string(),
-            row.penalty.to_string(),
-            row.seconds.to_string(),
-            row.sites_answered.to_string(),
-        ])?;
-    }
-    table.into_inner().map_err(io::Error::other)
+/// Errors as the machine-readable file has them.
+#[derive(serde::Serialize)]
+struct RuleEntry {
+    rule: String,
+    neighbours: u32,
+    measure: &'static str,
+    total: Option<u64>,
+    sum: Option<f64>,
+    value: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sites: Option<u32>,
 }
 
-pub(super) fn features_csv(result: &RunResult) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record([
-        "row",
-        "name",
-        "norm",
-        "selected",
-        "mean",
-        "scale",
-        "missing_share",
-    ])?;
-    for (row, (feature, norm)) in result.features.iter().zip(norms(result)).enumerate() {
-        table.write_record([
-            row.to_string(),
-            feature.name.clone(),
-            norm.to_string(),
-            (norm > 0.0).to_string(),
-            feature.mean.to_string(),
-            feature.scale.to_string(),
-            feature.missing_share.to_string(),
-        ])?;
+/// The errors of one site.
+fn own_entry(errors: &RuleErrors) -> RuleEntry {
+    RuleEntry {
+        rule: errors.rule.clone(),
+        neighbours: errors.neighbours,
+        measure: errors.measure.name(),
+        total: errors.sums.map(|sums| sums.total),
+        sum: errors.sums.map(|sums| sums.error),
+        value: PooledErrors::of_site(errors).and_then(|errors| errors.value()),
+        sites: None,
     }
-    table.into_inner().map_err(io::Error::other)
 }
 
-/// A matrix in NumPy's format, float64.
-pub(super) fn npy(matrix: &Array2<f64>) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    matrix.write_npy(&mut bytes).map_err(io::Error::other)?;
-    Ok(bytes)
+/// Errors of several sites.
+fn pooled_entry(errors: &PooledErrors) -> RuleEntry {
+    RuleEntry {
+        rule: errors.rule.clone(),
+        neighbours: errors.neighbours,
+        measure: errors.measure.name(),
+        total: Some(errors.total),
+        sum: Some(errors.error),
+        value: errors.value(),
+        sites: Some(errors.sites),
+    }
+}
+
+/// ||w_k|| of every row of the metric; empty where there is none.
+pub(crate) fn norms(result: &RunResult) -> Vec<f64> {
+    let Some(metric) = &result.metric else {
+        return Vec::new();
+    };
+    metric
+        .rows()
+        .into_iter()
+        .map(|row| row.dot(&row).sqrt())
+        .collect()
 }

@@ -4,10 +4,12 @@
 mod figures;
 mod files;
 mod folder;
-mod forest;
+mod method;
 mod page;
 mod scatter;
+mod tables;
 mod watching;
+mod words;
 
 pub use figures::FigureError;
 pub use folder::{FolderError, PendingFolder};
@@ -41,9 +43,7 @@ pub struct LocalFigure {
     pub caption: &'static str,
 }
 
-/// Writes `result.json`, `rounds.csv`, `metric.npy`, `features.csv` and `report.html` into `folder`,
-/// which must exist. `metric.npy` and `features.csv` are left out where no round closed. A run of forests
-/// leaves `importance.csv` and, where the sites have one in common, `forest.bin` instead of these.
+/// Writes `result.json`, `report.html` and the files of the run's method into `folder`, which must exist.
 ///
 /// # Errors
 /// [`ReportError`] names the file.
@@ -70,39 +70,10 @@ pub fn write_with(
         source: io::Error::other(problems),
     })?;
     put("result.json", files::result_json(result, &job))?;
-    if forest::settings(&job).is_some() {
-        if result.sites.iter().any(|site| !site.importance.is_empty()) {
-            put("importance.csv", forest::importance_csv(result, &job))?;
-        }
-        if let Some(common) = &result.forest {
-            put(
-                "forest.bin",
-                common.to_bytes(&job).map_err(io::Error::other),
-            )?;
-        }
-    } else {
-        put("rounds.csv", files::rounds_csv(result))?;
+    for (name, bytes) in method::files(result, &job) {
+        put(name, bytes)?;
     }
-    if let Some(metric) = &result.metric {
-        put("metric.npy", files::npy(metric))?;
-        put("features.csv", files::features_csv(result))?;
-    }
-    put(
-        "report.html",
-        page::html(result, &job, figures)
-            .map(String::into_bytes)
-            .map_err(io::Error::other),
-    )
-}
-
-/// ||w_k|| of every row of the metric; empty where there is none.
-fn norms(result: &RunResult) -> Vec<f64> {
-    let Some(metric) = &result.metric else {
-        return Vec::new();
-    };
-    metric
-        .rows()
-        .into_iter()
-        .map(|row| row.dot(&row).sqrt())
-        .collect()
+    let page = method::chapters(result, &job)
+        .map(|chapters| page::html(result, &job, &chapters, figures).into_bytes());
+    put("report.html", page.map_err(io::Error::other))
 }

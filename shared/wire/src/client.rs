@@ -8,6 +8,7 @@ use crate::progress;
 use crate::status::with_version;
 use crate::to_coordinator;
 use crate::values;
+use crate::warrant::Signer;
 use privacy::Released;
 use protocol::message::{Answer, ToCoordinator, ToSite};
 use protocol::name::RunId;
@@ -112,6 +113,7 @@ pub async fn attend(
 #[derive(Debug, Clone)]
 pub struct OperatorClient {
     line: Line,
+    signer: Signer,
 }
 
 impl OperatorClient {
@@ -122,10 +124,11 @@ impl OperatorClient {
     pub async fn connect(dial: &Dial) -> Result<Self, ConnectionError> {
         Ok(Self {
             line: dial.connect().await?,
+            signer: dial.tls.signer.clone(),
         })
     }
 
-    /// Submits a job's text. The same job with the same token gives the same run.
+    /// Signs a job's text and submits it. The same job with the same token gives the same run.
     ///
     /// # Errors
     /// [`ConnectionError::Refused`] carries the coordinator's reason.
@@ -135,8 +138,15 @@ impl OperatorClient {
         seed: u64,
         token: &str,
     ) -> Result<RunId, ConnectionError> {
-        let (job, token) = (job.to_owned(), token.to_owned());
-        let request = with_version(pb::SubmitRequest { job, seed, token });
+        let warrant = self.signer.sign(job, seed, token);
+        let warrant = warrant.map_err(|error| ConnectionError::Tls {
+            reason: error.to_string(),
+        })?;
+        let request = with_version(pb::SubmitRequest {
+            job: job.to_owned(),
+            seed,
+            warrant: Some(values::warrant_to_proto(warrant)),
+        });
         let reply = self.line.operations().submit(request).await;
         let reply = reply.map_err(|status| self.failed(&status))?.into_inner();
         values::run_id(&reply.run).map_err(ConnectionError::Protocol)

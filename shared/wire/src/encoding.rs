@@ -4,11 +4,11 @@ use crate::assembly::{Assembly, Frames, Header};
 use crate::error::WireError;
 use crate::frame::Frame;
 use crate::generated as pb;
-use crate::{progress, to_coordinator, to_site};
+use crate::{progress, to_coordinator, to_site, values};
 use bytes::{Buf, Bytes};
 use privacy::Released;
 use prost::Message;
-use protocol::message::{Answer, ToCoordinator, ToSite};
+use protocol::message::{Answer, ToCoordinator, ToSite, Warrant};
 use protocol::progress::{Progress, RunResult};
 
 /// The frames of a message to a site, each as it travels.
@@ -52,6 +52,24 @@ pub fn encode_answer(answer: &Answer) -> Vec<u8> {
 /// [`WireError`] says what was found and what was wanted.
 pub fn decode_answer(record: &[u8]) -> Result<Answer, WireError> {
     decode_record::<pb::AnswerFrame>(record)
+}
+
+/// A warrant as one record, for the coordinator's store.
+#[must_use]
+pub fn encode_warrant(warrant: &Warrant) -> Vec<u8> {
+    values::warrant_to_proto(warrant.clone()).encode_to_vec()
+}
+
+/// The warrant of a record.
+///
+/// # Errors
+/// [`WireError`] says what was found and what was wanted.
+pub fn decode_warrant(record: &[u8]) -> Result<Warrant, WireError> {
+    let found = pb::Warrant::decode(record).map_err(|error| WireError::Malformed {
+        wanted: "a warrant",
+        reason: error.to_string(),
+    })?;
+    values::warrant(found)
 }
 
 /// A result as one record.

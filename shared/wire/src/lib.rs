@@ -28,6 +28,7 @@ mod to_site;
 mod transport;
 mod trees;
 mod values;
+mod warrant;
 
 pub use certificates::CredentialFiles;
 pub use client::{
@@ -37,7 +38,8 @@ pub use connection::{ConnectionError, SendError};
 pub use dial::{Address, AddressError, Dial, Proxy};
 pub use encoding::{
     decode_answer, decode_progress, decode_result, decode_to_coordinator, decode_to_site,
-    encode_answer, encode_progress, encode_result, encode_to_coordinator, encode_to_site,
+    decode_warrant, encode_answer, encode_progress, encode_result, encode_to_coordinator,
+    encode_to_site, encode_warrant,
 };
 pub use error::WireError;
 pub use identity::{Identity, IdentityError};
@@ -46,6 +48,7 @@ pub use port::{ListenError, listen};
 pub use server::{Incoming, ServeError, SiteReceiver, SiteSender, Traffic, serve};
 pub use status::PROTOCOL_VERSION;
 pub use tls::{ClientTls, ServerTls, TlsError, database_tls};
+pub use warrant::{SignatureError, Signer, WarrantError, Warrants, run_id};
 
 #[cfg(test)]
 mod forest_tests;

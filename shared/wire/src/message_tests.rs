@@ -117,7 +117,12 @@ fn to_site_samples() -> Vec<(&'static str, ToSite)> {
         fold: Some(0),
     };
     let job = "name = \"heart-disease\"\n".to_owned();
-    let operator = "east-lab".to_owned();
+    let warrant = Warrant {
+        token: "monday".to_owned(),
+        chain: vec![vec![0x30, 0x00], vec![0x30, 0x01, 0x02]],
+        scheme: 0x0403,
+        signature: vec![7, 8, 9],
+    };
     let totals = Totals {
         patients: 600,
         pairs: PAIRS,
@@ -130,7 +135,7 @@ fn to_site_samples() -> Vec<(&'static str, ToSite)> {
                 run: run(),
                 job,
                 seed: 1 << 63,
-                operator,
+                warrant,
             }),
         ),
         ("describe", ask(Request::Describe)),
@@ -585,7 +590,7 @@ proptest! {
 
     #[test]
     fn every_job_survives_the_way(job in ".{0,300}", seed in any::<u64>()) {
-        let message = ToSite::Begin(Begin { run: run(), job, seed, operator: "east".to_owned() });
+        let message = ToSite::Begin(Begin { run: run(), job, seed, warrant: Warrant::default() });
         prop_assert_eq!(decode_to_site(&site_frames(message.clone())).unwrap(), message);
     }
 

@@ -5,9 +5,10 @@ use crate::generated as pb;
 use crate::generated::operations_server::Operations;
 use crate::progress::{progress_to_proto, result_frames};
 use crate::server::{Incoming, unavailable};
+use crate::warrant::Warrants;
 use crate::{status, values};
-use protocol::limits::{JOB_LENGTH_MAX, NAME_LENGTH_MAX};
-use protocol::message::Failure;
+use protocol::limits::JOB_LENGTH_MAX;
+use protocol::message::{Failure, Warrant};
 use protocol::name::{OperatorName, RunId};
 use protocol::progress::{Progress, RunResult};
 use std::future::Future;
@@ -30,8 +31,8 @@ pub enum OperatorCall {
         job: String,
         /// Seed of the run.
         seed: u64,
-        /// Chosen by the operator.
-        token: String,
+        /// The operator's word for it, which was judged.
+        warrant: Warrant,
         /// The run.
         reply: Reply<RunId>,
     },
@@ -65,13 +66,22 @@ pub enum OperatorCall {
 }
 
 pub(crate) struct Operator {
+    warrants: Warrants,
     incoming: mpsc::Sender<Incoming>,
     stopped: watch::Receiver<bool>,
 }
 
 impl Operator {
-    pub(crate) fn new(incoming: mpsc::Sender<Incoming>, stopped: watch::Receiver<bool>) -> Self {
-        Self { incoming, stopped }
+    pub(crate) fn new(
+        warrants: Warrants,
+        incoming: mpsc::Sender<Incoming>,
+        stopped: watch::Receiver<bool>,
+    ) -> Self {
+        Self {
+            warrants,
+            incoming,
+            stopped,
+        }
     }
 
     /// Hands a call to the program and waits for its answer.
@@ -101,15 +111,18 @@ impl Operations for Operator {
         request: Request<pb::SubmitRequest>,
     ) -> Result<Response<pb::SubmitReply>, Status> {
         let operator = operator(&request)?;
-        let pb::SubmitRequest { job, seed, token } = request.into_inner();
+        let pb::SubmitRequest { job, seed, warrant } = request.into_inner();
         let job = values::text("a job's text", job, JOB_LENGTH_MAX);
         let job = job.map_err(|error| status::protocol_violation(&error))?;
-        let token = values::text("a token", token, NAME_LENGTH_MAX);
-        let token = token.map_err(|error| status::protocol_violation(&error))?;
+        let warrant = values::present("a warrant", warrant).and_then(values::warrant);
+        let warrant = warrant.map_err(|error| status::protocol_violation(&error))?;
+        if !matches!(self.warrants.signer(&job, seed, &warrant), Ok(name) if name == operator) {
+            return Err(status::unsigned());
+        }
         let call = |reply| OperatorCall::Submit {
             job,
             seed,
-            token,
+            warrant,
             reply,
         };
         let run = self.ask(operator, call).await?;

@@ -152,8 +152,12 @@ pub async fn serve(
         stopped,
     })
     .max_decoding_message_size(FRAME_BYTES_MAX);
-    let operator = OperationsServer::new(Operator::new(incoming, stopping.subscribe()))
-        .max_decoding_message_size(FRAME_BYTES_MAX);
+    let operator = OperationsServer::new(Operator::new(
+        tls.warrants.clone(),
+        incoming,
+        stopping.subscribe(),
+    ))
+    .max_decoding_message_size(FRAME_BYTES_MAX);
     let router = Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(PING_REPLY_TIMEOUT))

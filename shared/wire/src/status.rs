@@ -53,6 +53,16 @@ pub(crate) fn protocol_violation(error: &WireError) -> Status {
     status(Code::InvalidArgument, &failure)
 }
 
+/// A job that the caller has not signed.
+pub(crate) fn unsigned() -> Status {
+    let text = "the job is not signed by the operator who submits it";
+    let failure = Failure {
+        code: "KDR-SIGNATURE".to_owned(),
+        text: text.to_owned(),
+    };
+    status(Code::PermissionDenied, &failure)
+}
+
 pub(crate) fn stopping() -> Failure {
     Failure {
         code: CODE_STOPPING.to_owned(),

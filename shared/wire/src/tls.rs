@@ -2,11 +2,13 @@
 
 use crate::certificates::CredentialFiles;
 use crate::identity::{Identity, IdentityError};
+use crate::warrant::{Signer, Warrants};
 use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,12 +61,15 @@ pub enum TlsError {
 #[derive(Clone)]
 pub struct ServerTls {
     pub(crate) config: Arc<ServerConfig>,
+    pub(crate) warrants: Warrants,
 }
 
 /// How a site or operator proves itself and judges the coordinator.
 #[derive(Clone)]
 pub struct ClientTls {
     pub(crate) config: Arc<ClientConfig>,
+    pub(crate) signer: Signer,
+    warrants: Warrants,
     identity: Identity,
 }
 
@@ -76,10 +81,7 @@ impl ServerTls {
     pub fn load(files: &CredentialFiles) -> Result<Self, TlsError> {
         let unusable = |error: String| unusable(&files.certificate, error);
         let credentials = Credentials::read(files)?;
-        let roots = Arc::new(roots(&files.authority)?);
-        let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider())
-            .build()
-            .map_err(|error| unusable(error.to_string()))?;
+        let verifier = client_verifier(&files.authority)?;
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(|error| unusable(error.to_string()))?
@@ -89,6 +91,7 @@ impl ServerTls {
         config.alpn_protocols = vec![HTTP2.to_vec()];
         Ok(Self {
             config: Arc::new(config),
+            warrants: Warrants::load(&files.authority)?,
         })
     }
 }
@@ -101,6 +104,7 @@ impl ClientTls {
     pub fn load(files: &CredentialFiles) -> Result<Self, TlsError> {
         let unusable = |error: String| unusable(&files.certificate, error);
         let credentials = Credentials::read(files)?;
+        let signer = Signer::new(&credentials, &files.key)?;
         let identity = credentials.identity;
         let roots = Arc::new(roots(&files.authority)?);
         let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider())
@@ -115,8 +119,16 @@ impl ClientTls {
         config.alpn_protocols = vec![HTTP2.to_vec()];
         Ok(Self {
             config: Arc::new(config),
+            signer,
+            warrants: Warrants::load(&files.authority)?,
             identity,
         })
+    }
+
+    /// What judges who asked for a job.
+    #[must_use]
+    pub fn warrants(&self) -> &Warrants {
+        &self.warrants
     }
 
     /// Whom the certificate names.
@@ -160,14 +172,14 @@ pub fn database_tls(authorities: Option<&Path>) -> Result<ClientConfig, TlsError
     Ok(config)
 }
 
-struct Credentials {
-    chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
+pub(crate) struct Credentials {
+    pub(crate) chain: Vec<CertificateDer<'static>>,
+    pub(crate) key: PrivateKeyDer<'static>,
     identity: Identity,
 }
 
 impl Credentials {
-    fn read(files: &CredentialFiles) -> Result<Self, TlsError> {
+    pub(crate) fn read(files: &CredentialFiles) -> Result<Self, TlsError> {
         let chain = certificates(&files.certificate)?;
         let key = PrivateKeyDer::from_pem_file(&files.key)
             .map_err(|source| pem(&files.key, "a private key", source))?;
@@ -209,8 +221,15 @@ fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
     Ok(roots)
 }
 
+/// What accepts certificates of sites and operators from the authority in `path`.
+pub(crate) fn client_verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots(path)?), provider())
+        .build()
+        .map_err(|error| unusable(path, error.to_string()))
+}
+
 /// aws-lc, whose first choice of key exchange is X25519MLKEM768.
-fn provider() -> Arc<CryptoProvider> {
+pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(aws_lc_rs::default_provider())
 }
 
@@ -222,7 +241,7 @@ fn pem(path: &Path, wanted: &'static str, source: rustls_pki_types::pem::Error) 
     }
 }
 
-fn unusable(path: &Path, reason: String) -> TlsError {
+pub(crate) fn unusable(path: &Path, reason: String) -> TlsError {
     TlsError::Unusable {
         path: path.to_owned(),
         reason,

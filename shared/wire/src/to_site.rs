@@ -11,9 +11,9 @@ use crate::parts::{
 use crate::trees::{class_weights, declared_nodes, event_times, trees, trees_to_proto};
 use crate::values::{
     at_most, finite, in_range, present, quartiles, quartiles_to_matrix, run_id, sentence,
-    shortened, summed, summed_moments, text, totals, totals_to_proto,
+    shortened, summed, summed_moments, text, totals, totals_to_proto, warrant, warrant_to_proto,
 };
-use protocol::limits::{CANDIDATES_MAX, FOLDS_MAX, JOB_LENGTH_MAX, NAME_LENGTH_MAX, TREES_MAX};
+use protocol::limits::{CANDIDATES_MAX, FOLDS_MAX, JOB_LENGTH_MAX, TREES_MAX};
 use protocol::message::{Begin, Growing, Judging, Request, Round, ToSite};
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) fn frames(message: ToSite) -> Frames<pb::ToSiteFrame> {
                 run: begin.run.as_str().to_owned(),
                 job: begin.job,
                 seed: begin.seed,
-                operator: begin.operator,
+                warrant: Some(warrant_to_proto(begin.warrant)),
             };
             (Message::Begin(begin), OutgoingParts::none())
         }
@@ -105,7 +105,7 @@ impl Header for pb::ToSite {
                 run: run_id(&begin.run)?,
                 job: text("a job's text", begin.job, JOB_LENGTH_MAX)?,
                 seed: begin.seed,
-                operator: text("an operator's name", begin.operator, NAME_LENGTH_MAX)?,
+                warrant: warrant(present("a warrant", begin.warrant)?)?,
             }),
             Message::Ask(ask) => ToSite::Ask {
                 run: run_id(&ask.run)?,

@@ -4,11 +4,12 @@ use crate::error::WireError;
 use crate::generated as pb;
 use ndarray::Array2;
 use protocol::limits::{
-    CLASSES_MAX, COUNT_MAX, EVALUATIONS_MAX, FEATURES_MAX, GROUPS_MAX, LEVELS_MAX, SITES_MAX,
-    TEXT_LENGTH_MAX,
+    CERTIFICATE_BYTES_MAX, CHAIN_MAX, CLASSES_MAX, COUNT_MAX, EVALUATIONS_MAX, FEATURES_MAX,
+    GROUPS_MAX, LEVELS_MAX, NAME_LENGTH_MAX, SIGNATURE_BYTES_MAX, SITES_MAX, TEXT_LENGTH_MAX,
 };
 use protocol::message::{
     ColumnHistogram, ColumnMoments, EvaluationCounts, PairCounts, Quartiles, Summary, Totals,
+    Warrant,
 };
 use protocol::name::RunId;
 
@@ -109,6 +110,35 @@ pub(crate) fn text(
         at_most(field, text.chars().count(), length_max)?;
     }
     Ok(text)
+}
+
+/// An operator's word for a job.
+pub(crate) fn warrant(found: pb::Warrant) -> Result<Warrant, WireError> {
+    at_most("certificates", found.chain.len(), CHAIN_MAX)?;
+    for certificate in &found.chain {
+        at_most("a certificate", certificate.len(), CERTIFICATE_BYTES_MAX)?;
+    }
+    at_most("a signature", found.signature.len(), SIGNATURE_BYTES_MAX)?;
+    let scheme = u16::try_from(found.scheme).map_err(|_| WireError::TooLarge {
+        field: "a signature's scheme",
+        found: found.scheme.into(),
+        limit: u16::MAX.into(),
+    })?;
+    Ok(Warrant {
+        token: text("a token", found.token, NAME_LENGTH_MAX)?,
+        chain: found.chain,
+        scheme,
+        signature: found.signature,
+    })
+}
+
+pub(crate) fn warrant_to_proto(warrant: Warrant) -> pb::Warrant {
+    pb::Warrant {
+        token: warrant.token,
+        chain: warrant.chain,
+        scheme: warrant.scheme.into(),
+        signature: warrant.signature,
+    }
 }
 
 /// A text for people, of at most [`TEXT_LENGTH_MAX`] characters.

@@ -143,10 +143,11 @@ async fn an_operator_submits_watches_and_is_told_why_not() {
                 OperatorCall::Submit {
                     job,
                     seed,
-                    token,
+                    warrant,
                     reply,
                 } => {
-                    assert_eq!((job.as_str(), seed, token.as_str()), ("job", 7, "token"));
+                    let asked = (job.as_str(), seed, warrant.token.as_str());
+                    assert_eq!(asked, ("job", 7, "token"));
                     reply.send(Ok(run())).unwrap();
                 }
                 OperatorCall::Watch { reply, .. } => reply.send(Ok(watched.clone())).unwrap(),

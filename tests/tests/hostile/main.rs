@@ -9,4 +9,5 @@ mod member;
 mod operator;
 #[path = "../programs/mod.rs"]
 mod programs;
+mod signature;
 mod stranger;

@@ -16,7 +16,7 @@ mod unpsl;
 mod work;
 
 use crate::job::{Job, UnpslSettings};
-use crate::message::{Answer, Begin, Failure, Request, ToSite};
+use crate::message::{Answer, Begin, Failure, Request, ToSite, Warrant};
 use crate::name::{RunId, SiteName};
 use crate::progress::{Ending, Progress, RunResult};
 use crate::time::Timestamp;
@@ -96,7 +96,7 @@ pub struct Run {
     id: RunId,
     job: Job,
     seed: u64,
-    operator: String,
+    warrant: Warrant,
     began: Timestamp,
     last: Timestamp,
     sites: Vec<SiteState>,
@@ -164,7 +164,7 @@ enum Turn {
 impl Run {
     /// A run that waits for its sites.
     #[must_use]
-    pub fn new(id: RunId, job: Job, seed: u64, operator: String, now: Timestamp) -> Self {
+    pub fn new(id: RunId, job: Job, seed: u64, warrant: Warrant, now: Timestamp) -> Self {
         let site = |name: &SiteName| SiteState {
             name: name.clone(),
             connection: Connection::DownSince(now),
@@ -183,7 +183,7 @@ impl Run {
             id,
             job,
             seed,
-            operator,
+            warrant,
             began: now,
             last: now,
             work: Work::Agreeing,
@@ -397,7 +397,7 @@ impl Run {
             run: self.id.clone(),
             job: self.job.text.clone(),
             seed: self.seed,
-            operator: self.operator.clone(),
+            warrant: self.warrant.clone(),
         });
         Action::Send {
             site: self.sites[index].name.clone(),

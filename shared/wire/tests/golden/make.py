@@ -68,7 +68,8 @@ rows = m.RowsChunk(
     features=[m.FeatureResult(name="cp=4", mean=0.5, scale=2, missing_share=0.0625)],
     dropped=["fbs=1"], notes=["south missed a round"])
 golden = {
-    "begin": site(f.ToSite(begin=f.Begin(run=run, job='name = "heart-disease"\n', seed=2**63, operator="east-lab"))),
+    "begin": site(f.ToSite(begin=f.Begin(run=run, job='name = "heart-disease"\n', seed=2**63, warrant=m.Warrant(
+        token="monday", chain=[b"\x30\x00", b"\x30\x01\x02"], scheme=0x0403, signature=b"\x07\x08\x09")))),
     "describe": ask(describe=f.Describe()),
     "moments": ask(moments=f.AskMoments()),
     "prepare": ask([columns], prepare=f.Prepare(columns=2, totals=totals)),

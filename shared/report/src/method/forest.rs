@@ -1,16 +1,51 @@
-//! What a run of forests leaves beside the usual: importance and errors.
+//! What a run of forests leaves: importance, errors, and the common forest.
 
-use super::figures::{self, FigureError};
-use super::page::{identity, sites_in_words};
-use maud::{Markup, PreEscaped, html};
-use protocol::job::{ForestScope, ForestSettings, Job, Method};
-use protocol::message::{ErrorMeasure, RuleErrors};
+use super::{Chapters, File};
+use crate::figures::{self, FigureError};
+use crate::tables::{self, SiteColumn, figure};
+use crate::words::{self, sites_in_words};
+use maud::{Markup, html};
+use protocol::job::{ForestScope, ForestSettings, Job};
+use protocol::message::ErrorMeasure;
 use protocol::progress::RunResult;
 use protocol::scores::{self, PooledErrors};
 use std::io;
 
+/// `importance.csv` where it was computed, and `forest.bin` where the sites have a forest in common.
+pub(super) fn files(result: &RunResult, job: &Job) -> Vec<File> {
+    let mut files = Vec::new();
+    if result.sites.iter().any(|site| !site.importance.is_empty()) {
+        files.push(("importance.csv", importance_csv(result, job)));
+    }
+    if let Some(common) = &result.forest {
+        files.push(("forest.bin", common.to_bytes(job).map_err(io::Error::other)));
+    }
+    files
+}
+
+pub(super) fn chapters(
+    result: &RunResult,
+    job: &Job,
+    settings: &ForestSettings,
+) -> Result<Chapters, FigureError> {
+    let trees = SiteColumn {
+        heading: "trees for all",
+        value: |site| site.trees.to_string(),
+    };
+    Ok(Chapters {
+        summary: summary(result, settings),
+        features: importance(result, job)?,
+        sites: tables::sites(result, &[trees], &[]),
+        quality: html! {
+            (errors(result))
+            (tables::evaluation(result, "Classes", None, rule))
+        },
+        course: Markup::default(),
+    })
+}
+
 /// One row a feature: pooled importance, then that of each site; nothing where it was not computed.
-pub(super) fn importance_csv(result: &RunResult, job: &Job) -> io::Result<Vec<u8>> {
+fn importance_csv(result: &RunResult, job: &Job) -> io::Result<Vec<u8>> {
     let pooled = scores::pooled_importance(result);
     let mut table = csv::Writer::from_writer(Vec::new());
     let mut heading = vec!["feature", "mean", "standard_error"];
@@ -33,16 +68,8 @@ pub(super) fn importance_csv(result: &RunResult, job: &Job) -> io::Result<Vec<u8
     table.into_inner().map_err(io::Error::other)
 }
 
-/// The settings, where the job is one of forests.
-pub(super) fn settings(job: &Job) -> Option<&ForestSettings> {
-    match &job.method {
-        Method::Forest(settings) => Some(settings),
-        Method::Unpsl(_) => None,
-    }
-}
-
 /// How it ended, in a sentence or two.
-pub(super) fn summary(result: &RunResult, settings: &ForestSettings) -> Markup {
+fn summary(result: &RunResult, settings: &ForestSettings) -> Markup {
     let status = result.ending.status();
     let patients: u64 = result.sites.iter().map(|site| site.patients).sum();
     let grown: u32 = result.sites.iter().map(|site| site.trees).sum();
@@ -58,12 +85,12 @@ pub(super) fn summary(result: &RunResult, settings: &ForestSettings) -> Markup {
                 (ForestScope::Federated, None) => { "no forest." }
             }
         }
-        p.note { (identity(result)) }
+        p.note { (tables::identity(result)) }
     }
 }
 
 /// The figure of the features' importance, and a sentence below it.
-pub(super) fn importance(result: &RunResult, job: &Job) -> Result<Markup, FigureError> {
+fn importance(result: &RunResult, job: &Job) -> Result<Markup, FigureError> {
     let pooled = scores::pooled_importance(result);
     let bars: Vec<(String, f64)> = job
         .features
@@ -71,27 +98,22 @@ pub(super) fn importance(result: &RunResult, job: &Job) -> Result<Markup, Figure
         .zip(&pooled)
         .map(|(feature, importance)| (feature.name.clone(), importance.mean.max(0.0)))
         .collect();
-    let svg = figures::bars(&bars, "rise of the error when the feature is permuted")?;
-    Ok(html! {
-        @if !svg.is_empty() {
-            h2 { "Features" }
-            (PreEscaped(svg))
-            p.note {
-                "How much worse trees predict patients that they have not seen when one feature's values "
-                "are exchanged among them: the mean over trees, and over sites by patients. What is not "
-                "above 0 is drawn as 0."
-            }
-        }
-    })
+    Ok(figure(
+        "Features",
+        &figures::bars(&bars, "rise of the error when the feature is permuted")?,
+        "How much worse trees predict patients that they have not seen when one feature's values \
+         are exchanged among them: the mean over trees, and over sites by patients. What is not \
+         above 0 is drawn as 0.",
+    ))
 }
 
 /// Errors of every site and of all together.
-pub(super) fn errors(result: &RunResult) -> Markup {
+fn errors(result: &RunResult) -> Markup {
     let row = |place: &str, errors: &PooledErrors| {
         html! {
             tr {
                 td { (place) } td { (rule(&errors.rule, errors.neighbours)) } td { (measure(errors.measure)) }
-                td { (errors.total) } td { (number(errors.value())) }
+                td { (errors.total) } td { (words::error(errors.value())) }
             }
         }
     };
@@ -129,46 +151,7 @@ pub(super) fn errors(result: &RunResult) -> Markup {
     }
 }
 
-/// Errors as the machine-readable file has them.
-#[derive(serde::Serialize)]
-pub(super) struct ErrorEntry {
-    rule: String,
-    neighbours: u32,
-    measure: &'static str,
-    total: Option<u64>,
-    sum: Option<f64>,
-    value: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sites: Option<u32>,
-}
-
-/// The errors of one site.
-pub(super) fn own_entry(errors: &RuleErrors) -> ErrorEntry {
-    ErrorEntry {
-        rule: errors.rule.clone(),
-        neighbours: errors.neighbours,
-        measure: errors.measure.name(),
-        total: errors.sums.map(|sums| sums.total),
-        sum: errors.sums.map(|sums| sums.error),
-        value: PooledErrors::of_site(errors).and_then(|errors| errors.value()),
-        sites: None,
-    }
-}
-
-/// Errors of several sites.
-pub(super) fn pooled_entry(errors: &PooledErrors) -> ErrorEntry {
-    ErrorEntry {
-        rule: errors.rule.clone(),
-        neighbours: errors.neighbours,
-        measure: errors.measure.name(),
-        total: Some(errors.total),
-        sum: Some(errors.error),
-        value: errors.value(),
-        sites: Some(errors.sites),
-    }
-}
-
-pub(super) fn rule(rule: &str, neighbours: u32) -> String {
+fn rule(rule: &str, neighbours: u32) -> String {
     match neighbours {
         0 => rule.replace('_', " "),
         _ => format!("{neighbours} nearest by {}", rule.replace('_', " ")),
@@ -181,14 +164,4 @@ fn measure(measure: ErrorMeasure) -> &'static str {
         ErrorMeasure::Squared => "mean squared error",
         ErrorMeasure::Discordant => "1 - C",
     }
-}
-
-fn number(value: Option<f64>) -> String {
-    value.map_or("-".to_owned(), |value| {
-        if value.abs() >= 100.0 || value == 0.0 {
-            format!("{value:.1}")
-        } else {
-            format!("{value:.4}")
-        }
-    })
 }

@@ -1,0 +1,102 @@
+//! A coordinator that asks in an operator's name: it holds a coordinator's certificate, speaks the protocol to a
+//! real agent, and says that somebody whom the site allows has asked for its job.
+
+use crate::programs::deployment::Deployment;
+use protocol::message::{Answer, Begin, Request, ToCoordinator, ToSite, Warrant};
+use protocol::name::{OperatorName, RunId};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use wire::certificates::{Role, Validity, issue};
+use wire::{CredentialFiles, Incoming, ServerTls, Signer};
+
+const JOB: &str = include_str!("../../../deploy/jobs/demo.toml");
+
+/// What the real agent of north answers to `begin` and the first question, put by a coordinator of the test.
+fn answer(deployment: &Deployment, begin: Begin) -> Answer {
+    let folder = deployment.home.join("certificates/coordinator-centre");
+    let tls = ServerTls::load(&CredentialFiles::in_folder(&folder)).unwrap();
+    let port = deployment.port();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async move {
+        let listener = wire::listen(([127, 0, 0, 1], port).into()).unwrap();
+        let (callers, mut incoming) = mpsc::channel(4);
+        tokio::spawn(wire::serve(listener, tls, callers, std::future::pending()));
+        let conversation = async {
+            loop {
+                let Some(Incoming::Site {
+                    sender,
+                    mut receiver,
+                    ..
+                }) = incoming.recv().await
+                else {
+                    panic!("nobody came");
+                };
+                let run = begin.run.clone();
+                sender.send(ToSite::Begin(begin.clone())).unwrap();
+                let ask = ToSite::Ask {
+                    run,
+                    exchange: 1,
+                    request: Request::Describe,
+                };
+                sender.send(ask).unwrap();
+                if let Ok(Some(ToCoordinator::Reply { answer, .. })) = receiver.next().await {
+                    return answer;
+                }
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), conversation)
+            .await
+            .expect("an answer")
+    })
+}
+
+fn begin(operator: &str, job: &str, warrant: Warrant) -> Begin {
+    let operator = OperatorName::new(operator).unwrap();
+    Begin {
+        run: wire::run_id(&operator, &warrant.token).unwrap(),
+        job: job.to_owned(),
+        seed: 1,
+        warrant,
+    }
+}
+
+#[test]
+fn a_coordinator_cannot_ask_in_the_name_of_an_operator_who_has_not_signed() {
+    let mut deployment = Deployment::prepare();
+    let certificates = deployment.home.join("certificates");
+    let signer = |party: &str| {
+        let files = CredentialFiles::in_folder(&certificates.join(party));
+        Signer::load(&files).unwrap()
+    };
+    let signed = signer("operator-researcher")
+        .sign(JOB, 1, "monday")
+        .unwrap();
+    deployment.start_agent("north");
+
+    let honest = answer(&deployment, begin("researcher", JOB, signed.clone()));
+    assert!(matches!(honest, Answer::Described(_)), "{honest:?}");
+
+    // The coordinator's own key, and an authority of its own that calls somebody the same name.
+    let own = signer("coordinator-centre").sign(JOB, 1, "monday").unwrap();
+    let elsewhere = deployment.home.join("elsewhere");
+    wire::certificates::init(&elsewhere, Validity::days(1)).unwrap();
+    let files = issue(&elsewhere, &Role::Operator, "researcher", Validity::days(1)).unwrap();
+    let foreign = Signer::load(&files).unwrap().sign(JOB, 1, "monday");
+    let other_job = JOB.replace("rank = ", "rank = 1");
+    assert_ne!(other_job, JOB);
+    let mut another_run = begin("researcher", JOB, signed.clone());
+    another_run.run = RunId::new("0123456789ab").unwrap();
+    let lies = [
+        begin("researcher", JOB, Warrant::default()),
+        begin("researcher", JOB, own),
+        begin("researcher", JOB, foreign.unwrap()),
+        begin("researcher", &other_job, signed),
+        another_run,
+    ];
+    for lie in lies {
+        match answer(&deployment, lie) {
+            Answer::Refused(refusal) => assert_eq!(refusal.rule, "operators", "{}", refusal.text),
+            other => panic!("{other:?}"),
+        }
+    }
+}
