@@ -390,41 +390,13 @@ impl<'p, C: Criterion> Grower<'p, C> {
 
     /// Writes the best split, parts the members and queues the children.
     fn split(&mut self, tree: &mut Tree, node: &Pending) {
+        let (kept, majority) = self.divide(node);
         let coded = &self.plan.features[self.best.feature];
         let cut = self.best.cut;
-        let missing_code = coded.scale.codes() as u32;
-        let categorical = matches!(coded.scale, Scale::Levels(_));
-        let missing_left = self.best.missing == Some(Side::Left);
-        let ranks = &self.best.level_ranks;
-        let (mut left_count, mut right_count, mut kept) = (0_u64, 0_u64, node.start);
-        self.right.clear();
-        for place in node.start..node.end {
-            let member = self.members[place];
-            let code = coded.codes[member.patient as usize];
-            let left = if code == missing_code {
-                missing_left
-            } else if categorical {
-                ranks[code as usize] <= cut.below
-            } else {
-                code <= cut.below
-            };
-            if left {
-                self.members[kept] = member;
-                kept += 1;
-                left_count += u64::from(member.count);
-            } else {
-                self.right.push(member);
-                right_count += u64::from(member.count);
-            }
-        }
-        self.members[kept..node.end].copy_from_slice(&self.right);
-        let missing = self.best.missing.unwrap_or(if left_count >= right_count {
-            Side::Left
-        } else {
-            Side::Right
-        });
+        let missing = self.best.missing.unwrap_or(majority);
         let threshold = if let Scale::Levels(levels) = coded.scale {
-            push_set(&mut tree.sets, &ranks[..levels], cut.below, missing)
+            let ranks = &self.best.level_ranks[..levels];
+            push_set(&mut tree.sets, ranks, cut.below, missing)
         } else {
             cut.drawn
                 .unwrap_or_else(|| coded.scale.threshold(cut.below, cut.above))
@@ -461,6 +433,45 @@ impl<'p, C: Criterion> Grower<'p, C> {
             start: node.start,
             end: kept,
         });
+    }
+
+    /// Puts the members that the best cut sends left before the others; gives where the others begin, and the side
+    /// of the greater part.
+    fn divide(&mut self, node: &Pending) -> (usize, Side) {
+        let coded = &self.plan.features[self.best.feature];
+        let below = self.best.cut.below;
+        let missing_code = coded.scale.codes() as u32;
+        let categorical = matches!(coded.scale, Scale::Levels(_));
+        let missing_left = self.best.missing == Some(Side::Left);
+        let ranks = &self.best.level_ranks;
+        let (mut left_count, mut right_count, mut kept) = (0_u64, 0_u64, node.start);
+        self.right.clear();
+        for place in node.start..node.end {
+            let member = self.members[place];
+            let code = coded.codes[member.patient as usize];
+            let left = if code == missing_code {
+                missing_left
+            } else if categorical {
+                ranks[code as usize] <= below
+            } else {
+                code <= below
+            };
+            if left {
+                self.members[kept] = member;
+                kept += 1;
+                left_count += u64::from(member.count);
+            } else {
+                self.right.push(member);
+                right_count += u64::from(member.count);
+            }
+        }
+        self.members[kept..node.end].copy_from_slice(&self.right);
+        let majority = if left_count >= right_count {
+            Side::Left
+        } else {
+            Side::Right
+        };
+        (kept, majority)
     }
 }
 

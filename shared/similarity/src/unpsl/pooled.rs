@@ -53,13 +53,14 @@ pub fn minimise_pooled(
     start: Array2<f64>,
     limits: PooledLimits,
 ) -> Result<PooledSolution, ObjectiveError> {
+    let solution = |matrix, objective, iterations, converged| PooledSolution {
+        matrix,
+        objective,
+        iterations,
+        converged,
+    };
     let Some(first) = sites.first() else {
-        return Ok(PooledSolution {
-            matrix: start,
-            objective: 0.0,
-            iterations: 0,
-            converged: true,
-        });
+        return Ok(solution(start, 0.0, 0, true));
     };
     let mut scratch = Array2::zeros(start.raw_dim());
     let mut smooth = |matrix: &Array2<f64>, gradient: &mut Array2<f64>| {
@@ -112,22 +113,10 @@ pub fn minimise_pooled(
         momentum = larger;
         step *= 1.1;
         if settled {
-            let (objective, iterations) = (best, iteration + 1);
-            return Ok(PooledSolution {
-                matrix: current,
-                objective,
-                iterations,
-                converged: true,
-            });
+            return Ok(solution(current, best, iteration + 1, true));
         }
     }
-    let (objective, iterations) = (best, limits.iterations);
-    Ok(PooledSolution {
-        matrix: current,
-        objective,
-        iterations,
-        converged: false,
-    })
+    Ok(solution(current, best, limits.iterations, false))
 }
 
 fn sparsity(site: &SiteObjective, matrix: &Array2<f64>) -> f64 {

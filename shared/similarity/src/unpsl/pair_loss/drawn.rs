@@ -105,19 +105,24 @@ impl DrawnPairs {
             };
             blocks.map(part).collect()
         };
-        let (mut loss, mut derivative) = (0.0, 0.0);
-        for Tallies {
-            similar,
-            dissimilar,
-        } in &parts
-        {
-            loss += kinds.similar * similar.loss() + kinds.dissimilar * dissimilar.loss();
-            derivative += similar.derivative() + dissimilar.derivative();
-        }
-        LossValue {
-            loss: 0.5 * loss,
-            threshold_derivative: -0.5 * derivative,
-        }
+        total(&parts, kinds)
+    }
+}
+
+/// The sum over all blocks; every pair was seen from both its ends.
+fn total(parts: &[Tallies], kinds: Kinds) -> LossValue {
+    let (mut loss, mut derivative) = (0.0, 0.0);
+    for Tallies {
+        similar,
+        dissimilar,
+    } in parts
+    {
+        loss += kinds.similar * similar.loss() + kinds.dissimilar * dissimilar.loss();
+        derivative += similar.derivative() + dissimilar.derivative();
+    }
+    LossValue {
+        loss: 0.5 * loss,
+        threshold_derivative: -0.5 * derivative,
     }
 }
 

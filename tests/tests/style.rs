@@ -1,0 +1,146 @@
+//! Promise: a file is read at one sitting and a function on one screen. What is longer today is listed with its
+//! length, which may only fall.
+
+#![allow(clippy::unwrap_used)] // functions that tests share
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const FILE_LINES_MAX: usize = 500;
+const FUNCTION_LINES_MAX: usize = 70;
+
+/// Files that are longer today.
+const LONG_FILES: &[(&str, usize)] = &[
+    ("coordinator/src/driver.rs", 533),
+    ("shared/protocol/src/coordinator/unpsl.rs", 521),
+    ("shared/similarity/src/admm/accelerated.rs", 512),
+    ("shared/similarity/src/unpsl/site.rs", 543),
+    ("shared/wire/src/parts.rs", 584),
+    ("site-agent/src/computation.rs", 522),
+];
+/// Functions that are longer today, by file and name.
+const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[
+    ("shared/wire/src/to_coordinator.rs", "answer_to_proto", 89),
+    ("shared/wire/src/to_site.rs", "request_to_proto", 83),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Source files of the programs and of what they share, by their path in the workspace, without tests.
+fn sources() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut open = vec![
+        root().join("coordinator/src"),
+        root().join("site-agent/src"),
+        root().join("shared"),
+    ];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                if !["tests", "benches", "target"].contains(&name.as_str()) {
+                    open.push(path);
+                }
+            } else if name.ends_with(".rs") && !name.ends_with("tests.rs") {
+                let place = path.strip_prefix(root()).unwrap().display().to_string();
+                found.push((place, fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The functions of a formatted file: name and lines, from `fn` to the brace at the same indentation.
+fn functions(text: &str) -> Vec<(&str, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (first, line) in lines.iter().enumerate() {
+        let words = line.trim_start();
+        let indentation = &line[..line.len() - words.len()];
+        let head = words.split('(').next().unwrap_or_default();
+        let Some(at) = head.find("fn ").filter(|at| {
+            let before = &head[..*at];
+            before.is_empty()
+                || before.starts_with("pub")
+                || before.starts_with("async ")
+                || before.starts_with("const ")
+        }) else {
+            // `pub(crate) fn` has a bracket before its name.
+            continue;
+        };
+        let name = head[at + 3..].split(['<', ' ']).next().unwrap_or_default();
+        let end = format!("{indentation}}}");
+        let declared = lines[first..]
+            .iter()
+            .find(|line| line.ends_with([';', '{', '}']));
+        if declared.is_some_and(|line| line.ends_with(';')) {
+            continue;
+        }
+        if let Some(length) = lines[first..].iter().position(|line| *line == end) {
+            found.push((name, length + 1));
+        }
+    }
+    found
+}
+
+#[test]
+fn functions_of_a_file_are_found_with_their_lengths() {
+    let text = "pub(crate) fn one() {\n    a();\n}\n\nimpl A {\n    async fn two<T>(\n        t: T,\n    ) {\n    }\n}\n\
+                trait B {\n    fn without(&self);\n}\n";
+    assert_eq!(functions(&unbracketed(text)), [("one", 3), ("two", 4)]);
+}
+
+/// `pub(crate)` and its like as `pub`.
+fn unbracketed(text: &str) -> String {
+    text.replace("pub(crate) ", "pub ")
+        .replace("pub(super) ", "pub ")
+}
+
+#[test]
+fn no_source_file_is_longer_than_a_sitting_but_those_listed_which_may_only_shrink() {
+    let mut problems = Vec::new();
+    for (place, text) in sources() {
+        let lines = text.lines().count();
+        let listed = LONG_FILES.iter().find(|(file, _)| *file == place);
+        let ceiling = listed.map_or(FILE_LINES_MAX, |(_, lines)| *lines);
+        if lines > ceiling {
+            problems.push(format!(
+                "{place}: found {lines} lines, wanted at most {ceiling}"
+            ));
+        } else if listed.is_some() && lines < ceiling {
+            problems.push(format!("{place}: has {lines} lines now; lower its ceiling"));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn no_function_is_longer_than_a_screen_but_those_listed_which_may_only_shrink() {
+    let mut problems = Vec::new();
+    let mut seen = 0;
+    for (place, text) in sources() {
+        let text = unbracketed(&text);
+        for (name, lines) in functions(&text) {
+            seen += 1;
+            let same =
+                |(file, function, _): &&(&str, &str, usize)| *file == place && *function == name;
+            let listed = LONG_FUNCTIONS.iter().find(same);
+            let ceiling = listed.map_or(FUNCTION_LINES_MAX, |(_, _, lines)| *lines);
+            if lines > ceiling {
+                problems.push(format!(
+                    "{place}, {name}: found {lines} lines, wanted at most {ceiling}"
+                ));
+            } else if listed.is_some() && lines < ceiling {
+                problems.push(format!(
+                    "{place}, {name}: has {lines} lines now; lower its ceiling"
+                ));
+            }
+        }
+    }
+    assert!(seen > 500, "found only {seen} functions");
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
