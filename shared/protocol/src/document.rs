@@ -1,32 +1,16 @@
 //! Reads a TOML document whole: every problem is found before any is reported, each with its line,
 //! and an unknown key names the nearest known one.
 
+mod errors;
 mod value;
 
+pub use errors::{DocumentError, DocumentErrors};
 pub use value::{FromValue, OneOrMore};
 
-use crate::limits::{DOCUMENT_PROBLEMS_MAX, NAME_LENGTH_MAX, QUOTE_LENGTH_MAX};
-use std::cell::{Cell, RefCell};
+use crate::limits::{NAME_LENGTH_MAX, QUOTE_LENGTH_MAX};
+use errors::Problems;
 use std::collections::BTreeMap;
-use std::fmt;
 use toml_span::value::{Table, Value, ValueInner};
-
-/// What is wrong with one document, in the order of its lines: [`DOCUMENT_PROBLEMS_MAX`] problems, and how
-/// many more there are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DocumentErrors {
-    errors: Vec<DocumentError>,
-    more: usize,
-}
-
-/// One problem.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DocumentError {
-    /// Line, from 1.
-    pub line: usize,
-    /// What was found and what was wanted.
-    pub text: String,
-}
 
 /// A table of the document, from which a reader takes the keys that it knows.
 pub struct Section<'document, 'reading> {
@@ -36,27 +20,6 @@ pub struct Section<'document, 'reading> {
     known: Vec<&'static str>,
     offsets: BTreeMap<&'static str, usize>,
     problems: &'reading Problems,
-}
-
-/// Problems found so far.
-#[derive(Debug, Default)]
-struct Problems {
-    /// Byte offset and text.
-    told: RefCell<Vec<(usize, String)>>,
-    /// Problems beyond those.
-    more: Cell<usize>,
-}
-
-impl Problems {
-    /// Keeps a problem; one too many is counted, and its text is not even made.
-    fn add(&self, offset: usize, text: impl FnOnce() -> String) {
-        let mut told = self.told.borrow_mut();
-        if told.len() < DOCUMENT_PROBLEMS_MAX {
-            told.push((offset, text()));
-        } else {
-            self.more.set(self.more.get() + 1);
-        }
-    }
 }
 
 /// Reads `text` by `parse`. `parse` may return `None` only after it has reported a problem.
@@ -87,7 +50,7 @@ pub fn read<T>(
         _ => None,
     };
     match parsed {
-        Some(parsed) if problems.told.borrow().is_empty() => Ok(parsed),
+        Some(parsed) if problems.are_none() => Ok(parsed),
         _ => Err(DocumentErrors::at_lines(text, problems)),
     }
 }
@@ -350,57 +313,6 @@ impl<'document, 'reading> Section<'document, 'reading> {
         }
     }
 }
-
-impl DocumentErrors {
-    /// The problems that are told, by line.
-    #[must_use]
-    pub fn errors(&self) -> &[DocumentError] {
-        &self.errors
-    }
-
-    /// How many problems are not told.
-    #[must_use]
-    pub fn more(&self) -> usize {
-        self.more
-    }
-
-    /// One pass over the text for the lines of all problems.
-    fn at_lines(text: &str, problems: Problems) -> Self {
-        let mut told = problems.told.into_inner();
-        told.sort_by_key(|(offset, _)| *offset);
-        let mut breaks = text
-            .bytes()
-            .enumerate()
-            .filter(|(_, byte)| *byte == b'\n')
-            .peekable();
-        let mut line = 1;
-        let mut error = |(offset, text)| {
-            while breaks.next_if(|(place, _)| *place < offset).is_some() {
-                line += 1;
-            }
-            DocumentError { line, text }
-        };
-        Self {
-            errors: told.into_iter().map(&mut error).collect(),
-            more: problems.more.get(),
-        }
-    }
-}
-
-impl fmt::Display for DocumentErrors {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, error) in self.errors.iter().enumerate() {
-            let separator = if index == 0 { "" } else { "\n" };
-            write!(formatter, "{separator}line {}: {}", error.line, error.text)?;
-        }
-        match self.more {
-            0 => Ok(()),
-            more => write!(formatter, "\nand {more} more"),
-        }
-    }
-}
-
-impl std::error::Error for DocumentErrors {}
 
 /// The known name nearest to `found`, where one is near enough to be meant.
 #[must_use]
