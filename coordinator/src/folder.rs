@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use wire::private;
 
 /// The file that a running coordinator holds locked; the system lets go of it when the program ends.
 const LOCK: &str = "coordinator.lock";
@@ -46,16 +47,22 @@ impl Folder {
             let path = path.to_owned();
             move |source| FolderError::System { path, source }
         };
-        make(path).map_err(refused(path))?;
-        close(path, FOLDER_MODE).map_err(refused(path))?;
+        if path.is_dir() {
+            close(path, FOLDER_MODE).map_err(refused(path))?;
+        }
+        private::folder(path).map_err(refused(path))?;
         for entry in fs::read_dir(path).map_err(refused(path))? {
-            let file = entry.map_err(refused(path))?.path();
-            if file.is_file() {
+            let entry = entry.map_err(refused(path))?;
+            let is_ours = entry.file_name().to_string_lossy().starts_with(STORE);
+            let file = entry.path();
+            if is_ours && file.is_file() {
                 close(&file, FILE_MODE).map_err(refused(&file))?;
             }
         }
         let name = path.join(LOCK);
-        let lock = closed_file(&name).map_err(refused(&name))?;
+        let mut options = OpenOptions::new();
+        let lock = private::open(&name, options.append(true).create(true));
+        let lock = lock.map_err(refused(&name))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self {
                 path: path.to_owned(),
@@ -68,16 +75,10 @@ impl Folder {
         }
     }
 
-    /// Where the store lies. The file is there, closed to others; what SQLite lays beside it is as closed.
-    ///
-    /// # Errors
-    /// [`FolderError::System`].
-    pub fn store(&self) -> Result<PathBuf, FolderError> {
-        let path = self.path.join(STORE);
-        match closed_file(&path) {
-            Ok(_) => Ok(path),
-            Err(source) => Err(FolderError::System { path, source }),
-        }
+    /// Where the store lies.
+    #[must_use]
+    pub fn store(&self) -> PathBuf {
+        self.path.join(STORE)
     }
 }
 
@@ -86,21 +87,7 @@ const FOLDER_MODE: u32 = 0o700;
 /// Permissions of a file in it.
 const FILE_MODE: u32 = 0o600;
 
-#[cfg(unix)]
-fn make(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(FOLDER_MODE)
-        .create(path)
-}
-
-#[cfg(not(unix))]
-fn make(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path)
-}
-
-/// Takes from others what they may do with a file or folder.
+/// Takes from others what they may do with a file or folder, and says so.
 #[cfg(unix)]
 fn close(path: &Path, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -115,18 +102,6 @@ fn close(path: &Path, mode: u32) -> io::Result<()> {
 #[cfg(not(unix))]
 fn close(_: &Path, _: u32) -> io::Result<()> {
     Ok(())
-}
-
-/// Opens a file, which is made where there is none.
-fn closed_file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(FILE_MODE);
-    }
-    options.open(path)
 }
 
 #[cfg(test)]

@@ -46,9 +46,12 @@ pub enum ServeError {
 pub async fn serve(arguments: &cli::Serve) -> Result<(), ServeError> {
     let mut signals = StopSignals::listen().map_err(ServeError::Signals)?;
     let config = CoordinatorConfig::open(&arguments.config)?;
-    let tls = ServerTls::load(&config.tls)?;
+    let tls = match &config.revoked {
+        Some(revoked) => ServerTls::load_revoking(&config.tls, revoked)?,
+        None => ServerTls::load(&config.tls)?,
+    };
     let folder = Folder::open(&config.folder)?;
-    let store = Store::open(&folder.store()?)?;
+    let store = Store::open(&folder.store())?;
     let listener = wire::listen(config.listen)?;
     tracing::info!(listen = %config.listen, "the coordinator waits for sites and operators");
     let (calls, incoming) = mpsc::channel(CALLS_MAX);

@@ -12,8 +12,10 @@ use protocol::name::{NameError, RunId};
 use protocol::progress::{Ending, Progress, RunResult};
 use protocol::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
-use std::path::Path;
-use wire::WireError;
+use std::fs::OpenOptions;
+use std::io;
+use std::path::{Path, PathBuf};
+use wire::{WireError, private};
 
 /// The store of one coordinator.
 pub struct Store {
@@ -80,6 +82,15 @@ pub enum StoreError {
     /// SQLite failed.
     #[error("the coordinator's store failed")]
     Database(#[from] rusqlite::Error),
+    /// Its file could not be made or closed to others.
+    #[error("{} could not be used", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// A stored answer or result cannot be decoded.
     #[error("the coordinator's store holds what this version cannot read")]
     Decode(#[from] WireError),
@@ -94,6 +105,13 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn open(path: &Path) -> Result<Self, StoreError> {
+        // SQLite's own files beside it get the mode of this one.
+        private::open(path, OpenOptions::new().append(true).create(true)).map_err(|source| {
+            StoreError::File {
+                path: path.to_owned(),
+                source,
+            }
+        })?;
         let mut connection = Connection::open(path)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
