@@ -8,7 +8,7 @@ use crate::forest::TreeRelease;
 use crate::identity::{Question, RunDigest};
 use crate::journal::{Entry, Journal};
 use crate::ledger::{Answered, CohortCounts, Ledger};
-use crate::source::{self, SiteCohort};
+use crate::source::{self, ReadProgress, SiteCohort};
 use ndarray::Array2;
 use privacy::{Admission, Disclosure, Gate, Released};
 use protocol::job::Job;
@@ -173,17 +173,21 @@ impl Current {
             }
             ledger.describe(&self.digest, day)?;
         }
-        let cohort = match source::read_cohort(&config.source, &job, &mut |progress| {
+        let cell_min = config.policy.rules().cell_min;
+        let mut progress = |progress: ReadProgress| {
             tracing::info!(rows = progress.rows, "reading the cohort");
-        }) {
+        };
+        let read = source::read_for_release(&config.source, &job, cell_min, &mut progress);
+        let cohort = match read {
             Ok(cohort) => cohort,
             Err(problems) => {
                 for problem in problems.problems() {
                     tracing::error!("{problem}");
                 }
-                return Ok(Err(Stop::Unfit(problems.for_coordinator())));
+                return Ok(Err(Stop::Unfit(problems.for_coordinator(&job))));
             }
         };
+        cohort.log_remarks();
         self.open_gate(config, ledger, &admission, job, cohort)
     }
 

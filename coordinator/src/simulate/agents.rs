@@ -55,18 +55,16 @@ pub enum AgentsError {
     },
 }
 
-/// What the agents logged as errors, such as the file, row and column that does not fit. The
+/// Shows what the agents logged as errors, such as the file, row and column that does not fit. The
 /// coordinator never hears of rows; who simulates is at every site, and may.
-pub(super) fn problems(home: &Path, files: &[(SiteName, PathBuf)]) -> Vec<String> {
-    let mut problems = Vec::new();
+pub(super) fn show_problems(home: &Path, files: &[(SiteName, PathBuf)]) {
     for (site, _) in files {
         let log = std::fs::read_to_string(log_path(home, site)).unwrap_or_default();
         for line in log.lines().filter(|line| line.contains(" ERROR ")) {
             let text = line.split_once(": ").map_or(line, |(_, text)| text);
-            problems.push(format!("{site}: {text}"));
+            eprintln!("{site}: {text}");
         }
     }
-    problems
 }
 
 /// The file of a site's own key, in its folder.
@@ -81,6 +79,8 @@ pub(super) struct Agents {
     pub(super) policy: Option<String>,
     /// Sites without which the job fails.
     pub(super) sites_min: usize,
+    /// The tables `[columns]` of every site.
+    pub(super) dictionary: String,
     /// The seed of the run.
     pub(super) seed: u64,
 }
@@ -138,6 +138,26 @@ pub(super) async fn synthesise(
         .arg(&out);
     output(command, program, "synthetic patients").await?;
     Ok(out)
+}
+
+/// What the job takes for granted, as the dictionary of sites that agree with it; says so.
+pub(super) async fn dictionary(
+    program: &Path,
+    home: &Path,
+    job: &str,
+) -> Result<String, AgentsError> {
+    let path = home.join("job.toml");
+    std::fs::write(&path, job).map_err(|source| AgentsError::File {
+        path: path.clone(),
+        source,
+    })?;
+    let mut command = Command::new(program);
+    command.args(["data", "dictionary", "--job"]).arg(&path);
+    let dictionary = output(command, program, "the sites' dictionary").await?;
+    eprintln!(
+        "note: Every site takes the job's ranges, levels and missing codes for its own dictionary."
+    );
+    Ok(dictionary)
 }
 
 impl Agents {
@@ -243,12 +263,13 @@ impl Agents {
         format!(
             "site = \"{site}\"\ncoordinator = \"{}\"\nfolder = \".\"\n\n\
              [tls]\nca = {}\ncertificate = {}\nkey = {}\n\n\
-             [source]\nkind = \"{kind}\"\npath = {}\n\n[policy]\n{policy}{given}\n",
+             [source]\nkind = \"{kind}\"\npath = {}\n\n{}[policy]\n{policy}{given}\n",
             self.coordinator,
             file("ca.pem"),
             file("certificate.pem"),
             file("key.pem"),
             quoted(data),
+            self.dictionary,
         )
     }
 }

@@ -75,7 +75,7 @@ impl Site {
         if rules.contains("second_moments") {
             policy = policy.replace("second_moments = true\n", "");
         }
-        let policy = policy + rules;
+        let policy = policy + rules + "[columns.f2]\nrange = [-8, 8]\n";
         let mut site = Self {
             home,
             policy,
