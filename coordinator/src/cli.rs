@@ -140,6 +140,8 @@ pub enum Certificates {
     Init(Init),
     /// Issue one certificate; those issued before stay as they are
     Issue(Issue),
+    /// Revoke a party's certificate: writes the list of revoked certificates for the coordinator
+    Revoke(Revoke),
 }
 
 /// `certificates init`.
@@ -173,6 +175,29 @@ pub struct Issue {
     /// Days until the certificate expires
     #[arg(long, default_value_t = 365)]
     pub days: u32,
+}
+
+/// `certificates revoke`.
+#[derive(Debug, Args)]
+pub struct Revoke {
+    /// Folder of the authority and of all certificates
+    #[arg(long, value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Whose certificate it is
+    #[command(flatten)]
+    pub party: Revoked,
+}
+
+/// Who can be kept out by the coordinator.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct Revoked {
+    /// A site
+    #[arg(long, value_name = "NAME")]
+    pub site: Option<String>,
+    /// An operator
+    #[arg(long, value_name = "NAME")]
+    pub operator: Option<String>,
 }
 
 /// One of three kinds of party, by name.

@@ -14,6 +14,8 @@ pub struct CoordinatorConfig {
     pub folder: PathBuf,
     /// Certificate, key and authority.
     pub tls: CredentialFiles,
+    /// The authority's list of revoked certificates.
+    pub revoked: Option<PathBuf>,
 }
 
 /// An operator's configuration.
@@ -74,11 +76,17 @@ impl CoordinatorConfig {
             let home = root
                 .required::<String>("folder")
                 .map(|path| folder.join(path));
-            let tls = root.required_table("tls", |section| tls(section, folder));
+            let tls = root.required_table("tls", |section| {
+                let revoked: Option<String> = section.optional("revoked");
+                let revoked = revoked.map(|path| folder.join(path));
+                Some((tls(section, folder)?, revoked))
+            });
+            let (tls, revoked) = tls?;
             Some(Self {
                 listen: address?,
                 folder: home?,
-                tls: tls?,
+                tls,
+                revoked,
             })
         })
     }

@@ -3,13 +3,12 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)] // a command line speaks by them
 
 use clap::Parser;
-use coordinator::cli::{Certificates, Cli, Command, Issue, Job};
+use coordinator::cli::{Certificates, Cli, Command, Issue, Job, Revoked};
 use coordinator::exit::{Exit, UsageError};
 use coordinator::{operator, serve, simulate};
 use protocol::name::RunId;
 use protocol::progress::{Ending, Progress};
 use std::error::Error;
-use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
@@ -26,8 +25,8 @@ fn main() -> ExitCode {
     let filter = EnvFilter::try_from_env("KINDRED_LOG").unwrap_or_else(|_| EnvFilter::new(level));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_writer(wire::LogLine::default)
         .init();
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
@@ -71,6 +70,21 @@ async fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
             for path in [&files.certificate, &files.key, &files.authority] {
                 println!("{}", path.display());
             }
+            Ok(Exit::Done)
+        }
+        Command::Certificates(Certificates::Revoke(arguments)) => {
+            let Revoked { site, operator } = &arguments.party;
+            let (role, name) = match (site, operator) {
+                (Some(name), _) => (Role::Site, name),
+                (None, Some(name)) => (Role::Operator, name),
+                (None, None) => {
+                    return Err(Box::new(UsageError(
+                        "found no party, wanted --site or --operator".to_owned(),
+                    )));
+                }
+            };
+            let list = certificates::revoke(&arguments.folder, &role, name)?;
+            println!("{}", list.display());
             Ok(Exit::Done)
         }
     }

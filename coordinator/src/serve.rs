@@ -52,8 +52,11 @@ pub enum ServeError {
 pub async fn serve(arguments: &cli::Serve) -> Result<(), ServeError> {
     let mut signals = StopSignals::listen().map_err(ServeError::Signals)?;
     let config = CoordinatorConfig::open(&arguments.config)?;
-    let tls = ServerTls::load(&config.tls)?;
-    std::fs::create_dir_all(&config.folder).map_err(|source| ServeError::Folder {
+    let tls = match &config.revoked {
+        Some(revoked) => ServerTls::load_revoking(&config.tls, revoked)?,
+        None => ServerTls::load(&config.tls)?,
+    };
+    wire::private::folder(&config.folder).map_err(|source| ServeError::Folder {
         path: config.folder.clone(),
         source,
     })?;

@@ -367,7 +367,7 @@ fn keep_sites(
             .join("runs")
             .join(result.run.as_str());
         let target = output.join("sites").join(site.as_str());
-        let copied = std::fs::create_dir_all(&target)
+        let copied = wire::private::folder(&target)
             .and_then(|()| copy(&kept, &target))
             .and_then(|()| copy_file(&agents::folder(home, site).join("journal.jsonl"), &target));
         copied.map_err(|source| SimulateError::File {

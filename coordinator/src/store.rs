@@ -6,8 +6,10 @@ use protocol::name::{NameError, RunId};
 use protocol::progress::RunResult;
 use protocol::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
-use std::path::Path;
-use wire::WireError;
+use std::fs::OpenOptions;
+use std::io;
+use std::path::{Path, PathBuf};
+use wire::{WireError, private};
 
 const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS runs (
@@ -67,6 +69,15 @@ pub enum StoreError {
     /// SQLite failed.
     #[error("the coordinator's store failed")]
     Database(#[from] rusqlite::Error),
+    /// Its file could not be made or closed to others.
+    #[error("{} could not be used", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// A stored answer or result cannot be decoded.
     #[error("the coordinator's store holds what this version cannot read")]
     Decode(#[from] WireError),
@@ -81,6 +92,13 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn open(path: &Path) -> Result<Self, StoreError> {
+        // SQLite's own files beside it get the mode of this one.
+        private::open(path, OpenOptions::new().append(true).create(true)).map_err(|source| {
+            StoreError::File {
+                path: path.to_owned(),
+                source,
+            }
+        })?;
         let connection = Connection::open(path)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;

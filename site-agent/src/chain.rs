@@ -12,6 +12,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use wire::private;
 
 const FIRST_PREVIOUS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 const HASH_KEY: &str = ",\"hash\":\"";
@@ -110,11 +111,8 @@ impl Chain {
     ) -> Result<(Self, Option<Torn>), ChainError> {
         let fail = |what| move |source| file_error(path, what, source);
         let created = !path.exists();
-        let mut file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .open(path)
+        let mut options = OpenOptions::new();
+        let mut file = private::open(path, options.read(true).append(true).create(true))
             .map_err(fail("opened"))?;
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => ChainError::InUse {

@@ -2,6 +2,7 @@
 
 use crate::chain::ChainError;
 use crate::config::SiteConfig;
+use crate::orders::{self, ORDERS_MAX, Orders};
 use crate::worker::Worker;
 use privacy::Released;
 use protocol::message::{Answer, Begin, Refusal};
@@ -9,13 +10,19 @@ use protocol::name::{OperatorName, RunId};
 use protocol::site::{Action, Event, Site};
 use protocol::time::Timestamp;
 use std::time::{Duration, SystemTime};
-use tokio::sync::mpsc;
-use wire::{ConnectionError, CoordinatorReceiver, CoordinatorSender, Dial, Warrants};
+use tokio::sync::{mpsc, oneshot};
+use wire::{ConnectionError, CoordinatorReceiver, CoordinatorSender, Dial, Remedy, Warrants};
 
 /// The agent's version, as the coordinator hears it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The first and the longest pause before the coordinator is dialled again.
-const RETRY: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
+/// The first and the longest pause after a fault of the network.
+const SOON: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
+/// The first and the longest pause after a refusal that most likely only a person ends.
+const LATER: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(60)];
+/// The pause after another holder of the certificate took this agent's place.
+const REPLACED_PAUSE: Duration = Duration::from_secs(30);
+/// Answers that wait while the stream is down.
+const COMPUTED_MAX: usize = 8;
 
 /// The agent cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +36,12 @@ pub enum AgentError {
         #[source]
         source: ConnectionError,
     },
+    /// The worker's thread has panicked.
+    #[error(
+        "the worker failed in a way that it should not: a fault of Kindred, whose place the log has. Nothing was sent; \
+         start the agent again"
+    )]
+    Worker,
     /// The journal or the ledger cannot be written or trusted: nothing may leave.
     #[error("the site's books stop the agent")]
     Books(#[from] ChainError),
@@ -47,47 +60,92 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) -> Result<(), AgentError> {
     let coordinator = config.coordinator.to_string();
-    let (orders, mut computed) =
-        start_worker(Worker::open(config, now())?, dial.tls.warrants().clone());
+    if let Err(source) = dial.tls.check_site() {
+        return Err(AgentError::Refused {
+            coordinator,
+            source,
+        });
+    }
+    let mut worker = Worker::open(config, now())?;
+    let warrants = dial.tls.warrants().clone();
+    let (mut desk, panicked) = start_worker(move |order| carry_out(&mut worker, &warrants, order));
+    tokio::select! {
+        () = stop => Ok(()),
+        _ = panicked => Err(AgentError::Worker),
+        error = attend(&coordinator, &dial, &mut desk) => Err(error),
+    }
+}
+
+/// Attends for ever; what is given back is why that cannot be.
+async fn attend(coordinator: &str, dial: &Dial, desk: &mut Desk) -> AgentError {
     let mut site = Site::default();
-    let mut pause = RETRY[0];
-    let mut stop = std::pin::pin!(stop);
+    let mut pauses = Pauses::default();
+    let mut has_joined = false;
     loop {
-        let joined = tokio::select! {
-            () = &mut stop => return Ok(()),
-            joined = wire::attend(&dial, VERSION) => joined,
-        };
-        match joined {
+        let error = match wire::attend(dial, VERSION).await {
             Ok((sender, receiver)) => {
-                pause = RETRY[0];
+                (has_joined, pauses) = (true, Pauses::default());
                 tracing::info!(%coordinator, "joined the coordinator");
-                let ended = tokio::select! {
-                    () = &mut stop => return Ok(()),
-                    ended = converse(&mut site, sender, receiver, &orders, &mut computed) => ended,
-                };
-                match ended {
-                    Ended::Lost(error) if error.is_final() => {
-                        return Err(AgentError::Refused {
-                            coordinator,
-                            source: error,
-                        });
-                    }
-                    Ended::Lost(error) => tracing::warn!(%error, "lost the coordinator"),
-                    Ended::Books(error) => return Err(AgentError::Books(error)),
+                match converse(&mut site, sender, receiver, desk).await {
+                    Ended::Lost(error) => error,
+                    Ended::Books(error) => return AgentError::Books(error),
+                    Ended::Worker => return AgentError::Worker,
                 }
             }
-            Err(error) if error.is_final() => {
-                return Err(AgentError::Refused {
-                    coordinator,
-                    source: error,
-                });
+            Err(error) => error,
+        };
+        let remedy = error.remedy();
+        // Whoever stands between could show a wrong certificate: only before the first success does it tell that the
+        // configuration is wrong, and then a person should hear of it at once.
+        if remedy == Remedy::Person && !has_joined {
+            return AgentError::Refused {
+                coordinator: coordinator.to_owned(),
+                source: error,
+            };
+        }
+        let pause = pauses.next(remedy);
+        let (code, seconds) = (error.code(), pause.as_secs_f64());
+        match remedy {
+            Remedy::Soon => tracing::warn!(code, %error, "lost the coordinator; trying again"),
+            Remedy::Later | Remedy::Person => {
+                tracing::error!(code, seconds, %error, "the coordinator cannot be joined as things are; trying again later");
             }
-            Err(error) => tracing::warn!(%error, "the coordinator is not there; trying again"),
+            Remedy::Replaced => tracing::error!(
+                code,
+                seconds,
+                "another holder of this site's certificate took its place; trying again later. Run one agent only; if \
+                 no other is yours, have the certificate revoked and a new one issued"
+            ),
         }
-        tokio::select! {
-            () = &mut stop => return Ok(()),
-            () = tokio::time::sleep(pause) => pause = (pause * 2).min(RETRY[1]),
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// How long to wait, by what may help.
+struct Pauses {
+    soon: Duration,
+    later: Duration,
+}
+
+impl Default for Pauses {
+    fn default() -> Self {
+        Self {
+            soon: SOON[0],
+            later: LATER[0],
         }
+    }
+}
+
+impl Pauses {
+    fn next(&mut self, remedy: Remedy) -> Duration {
+        let (pause, longest) = match remedy {
+            Remedy::Replaced => return REPLACED_PAUSE,
+            Remedy::Soon => (&mut self.soon, SOON[1]),
+            Remedy::Later | Remedy::Person => (&mut self.later, LATER[1]),
+        };
+        let next = *pause;
+        *pause = (next * 2).min(longest);
+        next
     }
 }
 
@@ -95,14 +153,14 @@ pub async fn serve(
 enum Ended {
     Lost(ConnectionError),
     Books(ChainError),
+    Worker,
 }
 
 async fn converse(
     site: &mut Site,
     sender: CoordinatorSender,
     mut receiver: CoordinatorReceiver,
-    orders: &mpsc::UnboundedSender<Action>,
-    computed: &mut mpsc::UnboundedReceiver<Computed>,
+    desk: &mut Desk,
 ) -> Ended {
     loop {
         let event = tokio::select! {
@@ -110,9 +168,10 @@ async fn converse(
                 Ok(message) => Event::Received(message),
                 Err(error) => return Ended::Lost(error),
             },
-            Some(computed) = computed.recv() => match computed {
-                Ok((run, exchange, answer)) => Event::Computed { run, exchange, answer },
-                Err(error) => return Ended::Books(error),
+            computed = desk.computed.recv() => match computed {
+                Some(Ok((run, exchange, answer))) => Event::Computed { run, exchange, answer },
+                Some(Err(error)) => return Ended::Books(error),
+                None => return Ended::Worker,
             },
         };
         let (next, actions) = std::mem::take(site).step(event);
@@ -121,54 +180,68 @@ async fn converse(
             match action {
                 // A stream that is down is noticed by the receiver; the answer is stored.
                 Action::Send(message) => drop(sender.send(message).await),
-                order => drop(orders.send(order)),
+                order => {
+                    if !desk.orders.push(order) {
+                        tracing::warn!(
+                            "ignored a question: {ORDERS_MAX} wait for the worker already"
+                        );
+                    }
+                }
             }
         }
     }
 }
 
-/// Reading and solving block, so they have a thread of their own. Orders are few: the coordinator
-/// asks one exchange at a time.
+/// The worker, as the conversation sees it.
+struct Desk {
+    orders: Orders,
+    computed: mpsc::Receiver<Computed>,
+}
+
+/// Reading and solving block, so they have a thread of their own. The second value is ready once the thread has
+/// panicked: an agent without a worker would be connected and mute.
 fn start_worker(
-    mut worker: Worker,
-    warrants: Warrants,
-) -> (
-    mpsc::UnboundedSender<Action>,
-    mpsc::UnboundedReceiver<Computed>,
-) {
-    let (orders, mut inbox) = mpsc::unbounded_channel();
-    let (outbox, computed) = mpsc::unbounded_channel();
+    mut carry_out: impl FnMut(Action) -> Option<Computed> + Send + 'static,
+) -> (Desk, oneshot::Receiver<()>) {
+    let (orders, inbox) = orders::orders();
+    let (outbox, computed) = mpsc::channel(COMPUTED_MAX);
+    let (alive, panicked) = oneshot::channel();
     std::thread::spawn(move || {
-        while let Some(order) = inbox.blocking_recv() {
-            let answered = match order {
-                Action::Send(_) => None,
-                Action::Begin(begin) => {
-                    let operator = signed_by(&begin, &warrants);
-                    worker.begin(begin, operator);
-                    None
-                }
-                Action::LetGo { run, ending } => {
-                    tracing::info!(%run, %ending, "the run is over");
-                    worker.let_go(&run);
-                    None
-                }
-                Action::Compute {
-                    run,
-                    exchange,
-                    request,
-                } => worker
-                    .answer(&run, exchange, request, now())
-                    .map(|answer| answer.map(|answer| (run, exchange, answer)))
-                    .transpose(),
-            };
-            if let Some(answered) = answered
-                && outbox.send(answered).is_err()
+        // Dropped with this thread's stack, in whatever way it ends.
+        let _alive: oneshot::Sender<()> = alive;
+        while let Some(order) = inbox.next() {
+            if let Some(computed) = carry_out(order)
+                && outbox.blocking_send(computed).is_err()
             {
                 return;
             }
         }
     });
-    (orders, computed)
+    (Desk { orders, computed }, panicked)
+}
+
+fn carry_out(worker: &mut Worker, warrants: &Warrants, order: Action) -> Option<Computed> {
+    match order {
+        Action::Send(_) => None,
+        Action::Begin(begin) => {
+            let operator = signed_by(&begin, warrants);
+            worker.begin(begin, operator);
+            None
+        }
+        Action::LetGo { run, ending } => {
+            tracing::info!(%run, %ending, "the run is over");
+            worker.let_go(&run);
+            None
+        }
+        Action::Compute {
+            run,
+            exchange,
+            request,
+        } => worker
+            .answer(&run, exchange, request, now())
+            .map(|answer| answer.map(|answer| (run, exchange, answer)))
+            .transpose(),
+    }
 }
 
 /// The operator who signed a run's job; nobody else's word counts.
@@ -200,4 +273,49 @@ pub(crate) fn now() -> Timestamp {
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();
     Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::message::Request;
+
+    #[tokio::test]
+    async fn a_worker_that_panics_is_noticed_at_once() {
+        let (desk, panicked) = start_worker(|_| panic!("of the test"));
+        let run = RunId::new("run").unwrap();
+        let (exchange, request) = (1, Request::Describe);
+        let order = Action::Compute {
+            run,
+            exchange,
+            request,
+        };
+        assert!(desk.orders.push(order));
+        let noticed = tokio::time::timeout(Duration::from_secs(5), panicked).await;
+        assert!(noticed.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_worker_with_nothing_to_do_is_alive() {
+        let (desk, panicked) = start_worker(|_| None);
+        let noticed = tokio::time::timeout(Duration::from_millis(200), panicked).await;
+        assert!(noticed.is_err());
+        drop(desk);
+    }
+
+    #[test]
+    fn pauses_grow_to_their_limits_and_a_replaced_agent_waits_long() {
+        let mut pauses = Pauses::default();
+        let all = |pauses: &mut Pauses, remedy| -> Vec<u128> {
+            let next = |_| pauses.next(remedy).as_millis();
+            (0..7).map(next).collect()
+        };
+        assert_eq!(
+            all(&mut pauses, Remedy::Soon),
+            [200, 400, 800, 1_600, 3_200, 5_000, 5_000]
+        );
+        let later = [5_000, 10_000, 20_000, 40_000, 60_000, 60_000, 60_000];
+        assert_eq!(all(&mut pauses, Remedy::Person), later);
+        assert_eq!(all(&mut pauses, Remedy::Replaced), [30_000; 7]);
+    }
 }

@@ -40,6 +40,8 @@ impl Exit {
             error.downcast_ref()
         {
             Self::Failed
+        } else if matches!(error.downcast_ref(), Some(AgentError::Worker)) {
+            Self::Failed
         } else if error.is::<AgentError>() {
             Self::Connection
         } else if error.is::<std::io::Error>() {

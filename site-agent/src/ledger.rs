@@ -9,9 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use wire::private;
 
 const FILE_NAME: &str = "ledger.jsonl";
-const KEY_NAME: &str = "fingerprint.key";
+/// The name of the site's own key in its folder.
+pub const KEY_NAME: &str = "fingerprint.key";
 const COHORTS: &str = "cohorts";
 const KEY_LENGTH: usize = 32;
 
@@ -182,7 +184,7 @@ impl Ledger {
 
     fn store(&self, identity: &str, cohort: &Fingerprint) -> Result<(), ChainError> {
         let path = self.cohort_path(identity);
-        let written = fs::create_dir_all(self.folder.join(COHORTS))
+        let written = private::folder(&self.folder.join(COHORTS))
             .and_then(|()| replace(&path, &cohort.to_bytes()));
         written.map_err(|source| file_error(&path, "written", source))
     }
@@ -247,10 +249,7 @@ fn key(path: &Path) -> Result<FingerprintKey, ChainError> {
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&beside)?;
+    let mut file = private::open(&beside, options.write(true).create(true).truncate(true))?;
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&beside, path)?;

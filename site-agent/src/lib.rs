@@ -11,6 +11,7 @@ pub mod forest;
 pub mod journal;
 pub mod ledger;
 pub mod local;
+pub mod orders;
 pub mod results;
 pub mod source;
 pub mod synthesise;

@@ -8,9 +8,9 @@ use site_agent::cli::{Cli, Command, Data, Journal, Policy, Serve};
 use site_agent::config::SiteConfig;
 use site_agent::exit::Exit;
 use site_agent::explain::Explanation;
+use site_agent::ledger::KEY_NAME;
 use site_agent::{driver, journal, local, source, synthesise};
 use std::error::Error;
-use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 use tokio::io::AsyncReadExt;
@@ -21,8 +21,8 @@ fn main() -> ExitCode {
     let filter = EnvFilter::try_from_env("KINDRED_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_writer(wire::LogLine::default)
         .init();
     match run(cli.command) {
         Ok(exit) => exit.into(),
@@ -108,7 +108,13 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
 fn serve(arguments: &Serve) -> Result<Exit, Box<dyn Error>> {
     let config = SiteConfig::open(&arguments.config)?;
     let dial = config.dial()?;
-    std::fs::create_dir_all(&config.folder)?;
+    wire::private::folder(&config.folder)?;
+    wire::private::check_key(&config.folder.join(KEY_NAME))?;
+    // What a panic says may hold a patient's value; its place does not.
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string);
+        tracing::error!(place, "a panic: a fault of Kindred");
+    }));
     let until_stdin_closes = arguments.until_stdin_closes;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

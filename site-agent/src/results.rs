@@ -14,6 +14,7 @@ use similarity::unpsl::Labels;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use wire::private;
 
 /// What a run leaves at a site.
 pub struct LocalResults<'r> {
@@ -73,11 +74,11 @@ fn replace(folder: &Path, files: Vec<File>) -> Result<(), ResultsError> {
     if partial.exists() {
         fs::remove_dir_all(&partial).map_err(fault(&partial))?;
     }
-    fs::create_dir_all(&partial).map_err(fault(&partial))?;
+    private::folder(&partial).map_err(fault(&partial))?;
     for (name, bytes) in files {
         let path = partial.join(name);
         bytes
-            .and_then(|bytes| fs::write(&path, bytes))
+            .and_then(|bytes| private::write(&path, &bytes))
             .map_err(fault(&path))?;
     }
     if folder.exists() {

@@ -11,6 +11,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
+use wire::private;
 
 /// Who submits the job of a simulation.
 pub(super) const OPERATOR: &str = "simulation";
@@ -145,9 +146,9 @@ impl Agents {
         for (site, data) in files {
             let folder = folder(&self.home, site);
             let path = folder.join("site.toml");
-            std::fs::create_dir_all(&folder)
-                .and_then(|()| std::fs::write(&path, self.config(site, data)))
-                .and_then(|()| std::fs::write(folder.join(KEY_NAME), self.key(site)))
+            private::folder(&folder)
+                .and_then(|()| private::write(&path, self.config(site, data).as_bytes()))
+                .and_then(|()| private::write(&folder.join(KEY_NAME), &self.key(site)))
                 .map_err(|source| AgentsError::File {
                     path: path.clone(),
                     source,

@@ -60,7 +60,7 @@ impl PendingFolder {
         if partial.exists() {
             fs::remove_dir_all(&partial).map_err(write)?;
         }
-        fs::create_dir_all(&partial).map_err(write)?;
+        private_folder(&partial).map_err(write)?;
         Ok(Self {
             partial,
             target,
@@ -105,6 +105,14 @@ impl Drop for PendingFolder {
             let _ = fs::remove_dir_all(&self.partial);
         }
     }
+}
+
+/// Results may hold patients: the folder is its owner's alone, whatever the umask.
+fn private_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)?;
+    #[cfg(unix)]
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+    Ok(())
 }
 
 fn beside(target: &Path, suffix: &str) -> PathBuf {

@@ -1,14 +1,20 @@
 //! From a message to its frames and back.
 
+use crate::asked::Asked;
 use crate::error::WireError;
 use crate::frame::{Content, Frame};
 use crate::parts::{Declared, IncomingParts, OutgoingParts};
+use std::sync::Arc;
 
 /// A message without its matrices and long lists.
 pub(crate) trait Header: Sized {
     /// The whole message, in the protocol's types.
     type Message;
 
+    /// The run and exchange that it answers, where it is an answer.
+    fn answers(&self) -> Option<(&str, u32)> {
+        None
+    }
     /// What follows in parts.
     fn declared(&self) -> Result<Declared, WireError>;
     /// The message, once all parts are there.
@@ -46,11 +52,28 @@ impl<F: Frame> Iterator for Frames<F> {
 #[derive(Debug)]
 pub(crate) struct Assembly<F: Frame> {
     begun: Option<(F::Header, IncomingParts)>,
+    /// What was asked, where nothing else is to be kept.
+    asked: Option<Arc<Asked>>,
+    /// Bytes that the rest of the message may have.
+    bytes_left: u64,
+    /// Whether the message is read and dropped.
+    is_dropped: bool,
+}
+
+/// What became of a message's head.
+enum Fate {
+    Kept,
+    Dropped,
 }
 
 impl<F: Frame> Default for Assembly<F> {
     fn default() -> Self {
-        Self { begun: None }
+        Self {
+            begun: None,
+            asked: None,
+            bytes_left: u64::MAX,
+            is_dropped: false,
+        }
     }
 }
 
@@ -59,20 +82,33 @@ where
     F: Frame,
     F::Header: Header,
 {
+    /// Keeps answers only to what was asked.
+    pub(crate) fn of_answers(asked: Arc<Asked>) -> Self {
+        Self {
+            asked: Some(asked),
+            ..Self::default()
+        }
+    }
+
     /// Takes a frame; gives the message that it completes.
     pub(crate) fn push(
         &mut self,
         frame: F,
     ) -> Result<Option<<F::Header as Header>::Message>, WireError> {
+        let bytes = frame.encoded_len() as u64;
         let content = frame
             .unpack()
             .ok_or(WireError::Missing { field: F::NAME })?;
         let (header, parts) = match (content, self.begun.take()) {
             (Content::Header(header), None) => {
                 let parts = IncomingParts::new(header.declared()?)?;
+                if let Fate::Dropped = self.judge(&header, &parts) {
+                    return Ok(None);
+                }
                 (header, parts)
             }
             (Content::Part(part), Some((header, mut parts))) => {
+                self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or_else(too_long)?;
                 parts.push(part)?;
                 (header, parts)
             }
@@ -82,6 +118,7 @@ where
                     "the rest of the message before it",
                 ));
             }
+            (Content::Part(_), None) if self.is_dropped => return Ok(None),
             (Content::Part(_), None) => {
                 return Err(unexpected("a part of no message", "a message"));
             }
@@ -93,10 +130,36 @@ where
         Ok(None)
     }
 
+    /// An answer with parts is kept where it was asked, within what the question can need.
+    fn judge(&mut self, header: &F::Header, parts: &IncomingParts) -> Fate {
+        self.is_dropped = false;
+        self.bytes_left = u64::MAX;
+        let (Some(asked), Some((run, exchange))) = (&self.asked, header.answers()) else {
+            return Fate::Kept;
+        };
+        match asked.answered(run, exchange) {
+            Some(bytes) => self.bytes_left = bytes,
+            None if parts.is_complete() => {}
+            None => {
+                tracing::debug!(exchange, "dropped an answer that was not asked for");
+                self.is_dropped = true;
+                return Fate::Dropped;
+            }
+        }
+        Fate::Kept
+    }
+
     /// Whether a message has begun and is not complete.
     pub(crate) fn is_open(&self) -> bool {
         self.begun.is_some()
     }
+}
+
+fn too_long() -> WireError {
+    unexpected(
+        "an answer that is longer",
+        "at most what the question can need",
+    )
 }
 
 fn unexpected(found: &str, wanted: &str) -> WireError {

@@ -1,26 +1,37 @@
 //! A private certificate authority in a folder.
 //!
 //! `init` makes `authority/`; each `issue` adds one folder, `site-north/` or the like, with
-//! `certificate.pem`, `key.pem` (mode 0600) and `ca.pem`. A folder appears whole or not at all and
+//! `certificate.pem`, `key.pem` and `ca.pem`, mode 0600 in folders of mode 0700. A folder appears whole or not at all and
 //! is never written over, and adding one party touches no other's.
 
+use crate::holders::Serial;
 use crate::identity::Identity;
+use crate::private::{self, OpenKey};
 use protocol::name::{NameError, OperatorName, SiteName};
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SanType,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose,
+    PKCS_ECDSA_P256_SHA256, RevokedCertParams, SanType, SerialNumber,
 };
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, CertificateRevocationListDer};
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use time::OffsetDateTime;
+use x509_parser::prelude::{CertificateRevocationList, FromDer};
 
 const AUTHORITY: &str = "authority";
 const CERTIFICATE_FILE: &str = "certificate.pem";
 const KEY_FILE: &str = "key.pem";
 const AUTHORITY_FILE: &str = "ca.pem";
+/// The authority's list of revoked certificates.
+const REVOKED_FILE: &str = "revoked.pem";
+/// A list says until when it is good; no reader of ours refuses an older one, because none is safer than an old one.
+const LIST_VALIDITY: Duration = Duration::from_secs(3_650 * 86_400);
 /// Clocks of hospitals differ: a new certificate is valid from an hour ago.
 const CLOCK_SKEW: Duration = Duration::from_secs(3600);
 
@@ -99,6 +110,9 @@ pub enum CertificateError {
         /// Why.
         source: io::Error,
     },
+    /// Others may read the authority's key.
+    #[error(transparent)]
+    OpenKey(#[from] OpenKey),
     /// The name is not one.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -107,6 +121,12 @@ pub enum CertificateError {
     Host {
         /// The host.
         found: String,
+    },
+    /// A file is not what it should be.
+    #[error("found something else in {}, wanted what this program wrote there", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
     },
     /// A certificate could not be made, or the authority's could not be read.
     #[error("could not make a certificate")]
@@ -137,12 +157,10 @@ pub fn init(folder: &Path, validity: Validity) -> Result<(), CertificateError> {
         File {
             name: CERTIFICATE_FILE,
             content: certificate.pem(),
-            is_secret: false,
         },
         File {
             name: KEY_FILE,
             content: key,
-            is_secret: true,
         },
     ];
     write_folder(&folder.join(AUTHORITY), &files)
@@ -158,18 +176,9 @@ pub fn issue(
     name: &str,
     validity: Validity,
 ) -> Result<CredentialFiles, CertificateError> {
-    let identity = match role {
-        Role::Site => Identity::Site(SiteName::new(name)?),
-        Role::Operator => Identity::Operator(OperatorName::new(name)?),
-        Role::Coordinator { .. } => Identity::Coordinator(SiteName::new(name)?),
-    };
-    let authority = folder.join(AUTHORITY);
-    let authority_pem = read(&authority.join(CERTIFICATE_FILE))?;
-    let authority_key = KeyPair::from_pem(&read(&authority.join(KEY_FILE))?)
-        .map_err(CertificateError::Generation)?;
-    let issuer = Issuer::from_ca_cert_pem(&authority_pem, authority_key)
-        .map_err(CertificateError::Generation)?;
-
+    let identity = identity(role, name)?;
+    let authority_pem = read(&folder.join(AUTHORITY).join(CERTIFICATE_FILE))?;
+    let issuer = issuer(folder)?;
     let mut params = params(&identity.to_string(), validity);
     params.subject_alt_names = alternative_names(&identity, role)?;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
@@ -187,22 +196,99 @@ pub fn issue(
         File {
             name: CERTIFICATE_FILE,
             content: certificate.pem(),
-            is_secret: false,
         },
         File {
             name: KEY_FILE,
             content: key.serialize_pem(),
-            is_secret: true,
         },
         File {
             name: AUTHORITY_FILE,
             content: authority_pem,
-            is_secret: false,
         },
     ];
     let party = folder.join(format!("{}-{name}", identity.role()));
     write_folder(&party, &files)?;
     Ok(CredentialFiles::in_folder(&party))
+}
+
+/// Revokes the certificate that the authority in `folder` issued to a party, and writes the authority's list of revoked
+/// certificates anew; gives its path. The party's folder is renamed, so that another certificate can be issued.
+///
+/// # Errors
+/// [`CertificateError`], also where that party has no certificate.
+pub fn revoke(folder: &Path, role: &Role, name: &str) -> Result<PathBuf, CertificateError> {
+    let identity = identity(role, name)?;
+    let party = folder.join(format!("{}-{name}", identity.role()));
+    let path = party.join(CERTIFICATE_FILE);
+    let certificate = CertificateDer::from_pem_slice(read(&path)?.as_bytes())
+        .map_err(|_| CertificateError::Unreadable { path })?;
+    let serial = Identity::serial(&certificate);
+    let list = folder.join(AUTHORITY).join(REVOKED_FILE);
+    let mut serials = BTreeSet::from([serial.clone()]);
+    if list.exists() {
+        let unreadable = || CertificateError::Unreadable { path: list.clone() };
+        let signed = CertificateRevocationListDer::from_pem_slice(read(&list)?.as_bytes())
+            .map_err(|_| unreadable())?;
+        serials.extend(revoked_serials(&signed).ok_or_else(unreadable)?);
+    }
+    let now = OffsetDateTime::now_utc();
+    let one = |serial: Serial| RevokedCertParams {
+        serial_number: SerialNumber::from(serial),
+        revocation_time: now,
+        reason_code: None,
+        invalidity_date: None,
+    };
+    let params = CertificateRevocationListParams {
+        this_update: now,
+        next_update: now + LIST_VALIDITY,
+        crl_number: SerialNumber::from(now.unix_timestamp().unsigned_abs()),
+        issuing_distribution_point: None,
+        revoked_certs: serials.into_iter().map(one).collect(),
+        key_identifier_method: KeyIdMethod::Sha256,
+    };
+    let signed = params
+        .signed_by(&issuer(folder)?)
+        .and_then(|list| list.pem())
+        .map_err(CertificateError::Generation)?;
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| CertificateError::File { path, source }
+    };
+    let beside = list.with_extension("new");
+    private::write(&beside, signed.as_bytes()).map_err(failed(&beside))?;
+    fs::rename(&beside, &list).map_err(failed(&list))?;
+    let number: String = serial
+        .iter()
+        .take(4)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let kept = folder.join(format!("{}-{name}.revoked-{number}", identity.role()));
+    fs::rename(&party, &kept).map_err(failed(&party))?;
+    Ok(list)
+}
+
+/// The numbers of the certificates that a list revokes; none where it cannot be read.
+pub(crate) fn revoked_serials(list: &CertificateRevocationListDer<'_>) -> Option<BTreeSet<Serial>> {
+    let (_, list) = CertificateRevocationList::from_der(list).ok()?;
+    let serials = list.iter_revoked_certificates();
+    Some(serials.map(|one| one.raw_serial().to_vec()).collect())
+}
+
+fn issuer(folder: &Path) -> Result<Issuer<'static, KeyPair>, CertificateError> {
+    let authority = folder.join(AUTHORITY);
+    private::check_key(&authority.join(KEY_FILE))?;
+    let key = KeyPair::from_pem(&read(&authority.join(KEY_FILE))?)
+        .map_err(CertificateError::Generation)?;
+    Issuer::from_ca_cert_pem(&read(&authority.join(CERTIFICATE_FILE))?, key)
+        .map_err(CertificateError::Generation)
+}
+
+fn identity(role: &Role, name: &str) -> Result<Identity, NameError> {
+    Ok(match role {
+        Role::Site => Identity::Site(SiteName::new(name)?),
+        Role::Operator => Identity::Operator(OperatorName::new(name)?),
+        Role::Coordinator { .. } => Identity::Coordinator(SiteName::new(name)?),
+    })
 }
 
 fn new_key() -> Result<KeyPair, CertificateError> {
@@ -252,7 +338,6 @@ fn alternative_names(identity: &Identity, role: &Role) -> Result<Vec<SanType>, C
 struct File {
     name: &'static str,
     content: String,
-    is_secret: bool,
 }
 
 /// Writes a folder beside its place, then renames it: it appears whole or not at all.
@@ -289,17 +374,12 @@ fn write_files(folder: &Path, files: &[File]) -> Result<(), CertificateError> {
         let path = path.to_owned();
         move |source| CertificateError::File { path, source }
     };
-    fs::create_dir_all(folder).map_err(failed(folder))?;
+    private::folder(folder).map_err(failed(folder))?;
     for file in files {
         let path = folder.join(file.name);
         let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(
-            &mut options,
-            if file.is_secret { 0o600 } else { 0o644 },
-        );
-        let mut handle = options.open(&path).map_err(failed(&path))?;
+        let mut handle =
+            private::open(&path, options.write(true).create_new(true)).map_err(failed(&path))?;
         handle
             .write_all(file.content.as_bytes())
             .map_err(failed(&path))?;

@@ -1,10 +1,11 @@
 //! What both ends of a connection share: its errors, its outbox and its inbox.
 
+use crate::asked::Asked;
 use crate::assembly::{Assembly, Frames, Header};
 use crate::error::WireError;
 use crate::frame::Frame;
-use crate::liveness::{Fault, FaultSlot, SILENCE_MAX};
-use crate::status;
+use crate::liveness::{Fault, FaultSlot};
+use crate::{status, visible};
 use protocol::limits::OUTBOX_MAX;
 use protocol::message::Failure;
 use rustls::{AlertDescription, CertificateError};
@@ -15,6 +16,23 @@ use std::task::{Context, Poll, ready};
 use tokio::sync::mpsc;
 use tokio_stream::Stream;
 use tonic::{Code, Status, Streaming};
+
+/// Whose certificate it is.
+pub(crate) const OWN: &str = "this party's";
+const THEIRS: &str = "the coordinator's";
+
+/// What may help when two parties cannot talk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy {
+    /// Dialling again.
+    Soon,
+    /// Dialling again, after a longer pause: most likely a person has to change something first.
+    Later,
+    /// Dialling again after a long pause: another holder of the certificate has this party's place.
+    Replaced,
+    /// Only a person: the certificate that was shown here is not the coordinator's.
+    Person,
+}
 
 /// Why two parties cannot talk, or no longer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,6 +61,9 @@ pub enum ConnectionError {
         /// `this party's` or `the coordinator's`.
         whose: &'static str,
     },
+    /// The other side says that this party's certificate was revoked.
+    #[error("this party's certificate was revoked: ask for a new one")]
+    Revoked,
     /// A certificate comes from an authority that the other side does not trust.
     #[error("{whose} certificate comes from another authority: both sides need the same ca.pem")]
     ForeignAuthority {
@@ -62,6 +83,15 @@ pub enum ConnectionError {
         found: String,
         /// The address that was tried.
         address: String,
+    },
+    /// This party's own certificate is not a site's.
+    #[error(
+        "found {found} in this party's certificate, wanted kindred://site/ and a name: \
+         use a certificate that was issued to a site"
+    )]
+    OwnRole {
+        /// Whom the certificate names.
+        found: String,
     },
     /// TLS failed otherwise.
     #[error("no secure connection: {reason}")]
@@ -91,9 +121,10 @@ impl ConnectionError {
             Self::Unreachable { .. } => "KDR-UNREACHABLE",
             Self::Proxy { .. } => "KDR-PROXY",
             Self::Expired { .. } => "KDR-EXPIRED",
+            Self::Revoked => "KDR-REVOKED",
             Self::ForeignAuthority { .. } => "KDR-AUTHORITY",
             Self::WrongHost { .. } => "KDR-HOST",
-            Self::WrongRole { .. } => status::CODE_ROLE,
+            Self::WrongRole { .. } | Self::OwnRole { .. } => status::CODE_ROLE,
             Self::Tls { .. } => "KDR-TLS",
             Self::Protocol(_) => status::CODE_PROTOCOL,
             Self::Refused(failure) => &failure.code,
@@ -101,19 +132,30 @@ impl ConnectionError {
         }
     }
 
-    /// True where dialling again cannot help before a person has changed something.
+    /// What may help. Only a certificate that was shown to this party and judged here is a reason to give up: all else
+    /// can be said by whoever stands between, or mends itself once the other side is mended.
     #[must_use]
-    pub fn is_final(&self) -> bool {
+    pub fn remedy(&self) -> Remedy {
         match self {
-            Self::Unreachable { .. } | Self::Proxy { .. } | Self::Disconnected { .. } => false,
-            Self::Refused(failure) => [status::CODE_ROLE, status::CODE_VERSION, "KDR-REPLACED"]
-                .contains(&failure.code.as_str()),
+            Self::Unreachable { .. }
+            | Self::Proxy { .. }
+            | Self::Tls { .. }
+            | Self::Disconnected { .. } => Remedy::Soon,
+            Self::Refused(failure) if failure.code == status::CODE_REPLACED => Remedy::Replaced,
+            Self::Refused(failure)
+                if [status::CODE_STOPPING, status::CODE_SLOW].contains(&failure.code.as_str()) =>
+            {
+                Remedy::Soon
+            }
+            Self::Refused(_) | Self::Protocol(_) | Self::Revoked => Remedy::Later,
+            Self::Expired { whose } | Self::ForeignAuthority { whose } if *whose == OWN => {
+                Remedy::Later
+            }
             Self::Expired { .. }
             | Self::ForeignAuthority { .. }
             | Self::WrongHost { .. }
             | Self::WrongRole { .. }
-            | Self::Tls { .. }
-            | Self::Protocol(_) => true,
+            | Self::OwnRole { .. } => Remedy::Person,
         }
     }
 
@@ -129,7 +171,7 @@ impl ConnectionError {
     /// What a gRPC status and the socket's fault say together.
     pub(crate) fn of_status(status: &Status, fault: &FaultSlot, wanted: &'static str) -> Self {
         if status.code() == Code::DataLoss || status.code() == Code::OutOfRange {
-            let reason = status.message().to_owned();
+            let reason = visible::line(status.message().to_owned());
             return Self::Protocol(WireError::Malformed { wanted, reason });
         }
         if let Some(failure) = status::failure(status) {
@@ -139,18 +181,15 @@ impl ConnectionError {
             return Self::Refused(status::unknown_service());
         }
         Self::of_fault(fault).unwrap_or_else(|| Self::Disconnected {
-            reason: format!("{:?}: {}", status.code(), status.message()),
+            reason: visible::line(format!("{:?}: {}", status.code(), status.message())),
         })
     }
 
     fn of_fault(fault: &FaultSlot) -> Option<Self> {
         Some(match fault.get()? {
             Fault::Tls(error) => Self::of_tls(error, ""),
-            Fault::Silent => Self::Disconnected {
-                reason: format!("no sign of life for {} s", SILENCE_MAX.as_secs()),
-            },
-            Fault::Io(reason) => Self::Disconnected {
-                reason: reason.clone(),
+            fault => Self::Disconnected {
+                reason: fault.to_string(),
             },
         })
     }
@@ -158,8 +197,6 @@ impl ConnectionError {
     /// What a failed handshake means for who dialled `address`.
     pub(crate) fn of_tls(error: &rustls::Error, address: &str) -> Self {
         use rustls::Error::{AlertReceived, InvalidCertificate};
-        const OWN: &str = "this party's";
-        const THEIRS: &str = "the coordinator's";
         match error {
             InvalidCertificate(
                 CertificateError::Expired
@@ -175,6 +212,7 @@ impl ConnectionError {
             ) => Self::WrongHost {
                 address: address.to_owned(),
             },
+            AlertReceived(AlertDescription::CertificateRevoked) => Self::Revoked,
             AlertReceived(AlertDescription::CertificateExpired) => Self::Expired { whose: OWN },
             AlertReceived(AlertDescription::UnknownCA | AlertDescription::DecryptError) => {
                 Self::ForeignAuthority { whose: OWN }
@@ -310,9 +348,28 @@ where
     F::Header: Header,
 {
     pub(crate) fn new(frames: Streaming<F>, counts: Arc<ByteCounts>, fault: FaultSlot) -> Self {
+        Self::with(Assembly::default(), frames, counts, fault)
+    }
+
+    /// Keeps answers only to what was asked.
+    pub(crate) fn of_answers(
+        asked: Arc<Asked>,
+        frames: Streaming<F>,
+        counts: Arc<ByteCounts>,
+        fault: FaultSlot,
+    ) -> Self {
+        Self::with(Assembly::of_answers(asked), frames, counts, fault)
+    }
+
+    fn with(
+        assembly: Assembly<F>,
+        frames: Streaming<F>,
+        counts: Arc<ByteCounts>,
+        fault: FaultSlot,
+    ) -> Self {
         Self {
             frames,
-            assembly: Assembly::default(),
+            assembly,
             counts,
             fault,
         }

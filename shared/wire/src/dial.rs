@@ -5,7 +5,7 @@ use crate::frame::FRAME_BYTES_MAX;
 use crate::generated::federation_client::FederationClient;
 use crate::generated::operations_client::OperationsClient;
 use crate::identity::Identity;
-use crate::liveness::{FaultSlot, Watched};
+use crate::liveness::{FaultSlot, Lease, Watched};
 use crate::tls::ClientTls;
 use crate::transport::{
     CONNECT_TIMEOUT, CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES, HTTP2_FRAME_BYTES,
@@ -20,6 +20,7 @@ use rustls::pki_types::ServerName;
 use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -228,8 +229,20 @@ impl Dial {
         };
         let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
         let found = certificates.first().map(Identity::of_certificate);
+        let until = certificates
+            .first()
+            .map_or(SystemTime::UNIX_EPOCH, |first| {
+                Identity::validity(first).end
+            });
         match found {
-            Some(Ok(Identity::Coordinator(_))) => Ok(Watched::new(stream)),
+            Some(Ok(Identity::Coordinator(_))) => {
+                let lease = Lease {
+                    until,
+                    cut: None,
+                    place: None,
+                };
+                Ok(Watched::new(stream, lease))
+            }
             other => {
                 let found = match other {
                     Some(Ok(identity)) => identity.uri(),

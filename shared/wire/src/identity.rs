@@ -1,10 +1,13 @@
 //! Who a certificate says its owner is.
 
+use crate::holders::Serial;
 use protocol::name::{NameError, OperatorName, SiteName};
 use rustls_pki_types::CertificateDer;
 use std::fmt;
+use std::ops::Range;
+use std::time::{Duration, SystemTime};
 use x509_parser::extensions::GeneralName;
-use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate};
 
 /// Scheme of the URI that carries the identity.
 const SCHEME: &str = "kindred://";
@@ -49,6 +52,30 @@ impl Identity {
             "coordinator" => Self::Coordinator(SiteName::new(name)?),
             _ => return Err(unknown()),
         })
+    }
+
+    /// The number that an authority gave a certificate; empty where it cannot be read.
+    pub(crate) fn serial(certificate: &CertificateDer<'_>) -> Serial {
+        let parsed = X509Certificate::from_der(certificate).ok();
+        parsed.map_or_else(Vec::new, |(_, certificate)| {
+            certificate.raw_serial().to_vec()
+        })
+    }
+
+    /// From when until when a certificate is valid; never where it cannot be read.
+    pub(crate) fn validity(certificate: &CertificateDer<'_>) -> Range<SystemTime> {
+        let moment = |time: ASN1Time| {
+            let seconds = u64::try_from(time.timestamp()).unwrap_or_default();
+            let moment = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+            moment.unwrap_or(SystemTime::UNIX_EPOCH)
+        };
+        match X509Certificate::from_der(certificate) {
+            Ok((_, parsed)) => {
+                let validity = parsed.validity();
+                moment(validity.not_before)..moment(validity.not_after)
+            }
+            Err(_) => SystemTime::UNIX_EPOCH..SystemTime::UNIX_EPOCH,
+        }
     }
 
     /// Reads the identity out of a certificate.

@@ -5,14 +5,17 @@
 //! come, and no blocked write has gone on, for as long as the limits allow. On a slow line a large
 //! matrix that still trickles out is a sign of life.
 
+use crate::holders::Place;
 use protocol::limits::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT};
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep};
 
 /// Without a sign of life for this long, a peer is dead.
@@ -28,6 +31,38 @@ pub(crate) enum Fault {
     Silent,
     /// The socket failed.
     Io(String),
+    /// The peer's certificate is past its time.
+    Expired,
+    /// The peer's certificate was revoked.
+    Revoked,
+    /// The peer has opened too many other connections.
+    Crowded,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tls(error) => write!(formatter, "{error}"),
+            Self::Silent => write!(formatter, "no sign of life for {} s", SILENCE_MAX.as_secs()),
+            Self::Io(reason) => formatter.write_str(reason),
+            Self::Expired => formatter.write_str("the peer's certificate is past its time"),
+            Self::Revoked => formatter.write_str("the peer's certificate was revoked"),
+            Self::Crowded => {
+                formatter.write_str("the holder of the certificate has opened too many connections")
+            }
+        }
+    }
+}
+
+/// How long a connection may last, whatever its peer does.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    /// The end of the peer's certificate.
+    pub(crate) until: SystemTime,
+    /// Ready once the connection has to end before, where anyone can say so.
+    pub(crate) cut: Option<oneshot::Receiver<Fault>>,
+    /// What is free again once the connection has ended.
+    pub(crate) place: Option<Place>,
 }
 
 /// The first fault of a connection, readable by who holds the connection's other end.
@@ -41,10 +76,11 @@ pub(crate) struct Watched<S> {
     alarm: Pin<Box<Sleep>>,
     is_write_blocked: bool,
     fault: FaultSlot,
+    lease: Lease,
 }
 
 impl<S> Watched<S> {
-    pub(crate) fn new(stream: S) -> Self {
+    pub(crate) fn new(stream: S, lease: Lease) -> Self {
         let alive_at = Instant::now();
         Self {
             stream,
@@ -52,6 +88,7 @@ impl<S> Watched<S> {
             alarm: Box::pin(tokio::time::sleep_until(alive_at + SILENCE_MAX)),
             is_write_blocked: false,
             fault: FaultSlot::default(),
+            lease,
         }
     }
 
@@ -65,15 +102,33 @@ impl<S> Watched<S> {
 
     /// Pending while the peer may live.
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+        if let Some(cut) = &mut self.lease.cut
+            && let Poll::Ready(outcome) = Pin::new(cut).poll(context)
+        {
+            self.lease.cut = None;
+            if let Ok(fault) = outcome {
+                return Poll::Ready(self.ended(fault));
+            }
+        }
         loop {
             ready!(self.alarm.as_mut().poll(context));
             let silent_at = self.alive_at + SILENCE_MAX;
             if Instant::now() >= silent_at {
-                let _ = self.fault.set(Fault::Silent);
-                return Poll::Ready(io::ErrorKind::TimedOut.into());
+                return Poll::Ready(self.ended(Fault::Silent));
+            }
+            // The alarm rings at least once in the time of the longest silence.
+            if SystemTime::now() >= self.lease.until {
+                return Poll::Ready(self.ended(Fault::Expired));
             }
             self.alarm.as_mut().reset(silent_at);
         }
+    }
+
+    fn ended(&mut self, fault: Fault) -> io::Error {
+        self.lease.place = None;
+        let error = io::Error::new(io::ErrorKind::TimedOut, fault.to_string());
+        let _ = self.fault.set(fault);
+        error
     }
 
     fn note(&self, error: &io::Error) {

@@ -1,16 +1,22 @@
 //! The listening port: accepts TCP, shakes hands over TLS, and tells refused callers why.
 
+use crate::holders::Holders;
 use crate::identity::Identity;
-use crate::liveness::{FaultSlot, Watched};
+use crate::liveness::{FaultSlot, Lease, Watched};
+use crate::slots::{Slot, Slots};
 use crate::tls::ServerTls;
-use crate::transport::{CONNECT_TIMEOUT, HANDSHAKES_MAX, REFUSAL_LINGER, SEND_BUFFER_BYTES};
+use crate::transport::{
+    CONNECT_TIMEOUT, FIRST_BYTE_TIMEOUT, HANDSHAKES_MAX, REFUSAL_LINGER, REFUSALS_LOGGED_MAX,
+    REVOKED_LOOK_INTERVAL, SEND_BUFFER_BYTES,
+};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_stream::wrappers::ReceiverStream;
@@ -69,12 +75,9 @@ impl Connected for Watched<TlsStream<TcpStream>> {
             .1
             .peer_certificates()
             .unwrap_or_default();
-        let identity = certificates.first().and_then(|first| {
-            let named = Identity::of_certificate(first);
-            named
-                .inspect_err(|error| tracing::warn!(%error, "a caller's certificate names nobody"))
-                .ok()
-        });
+        let identity = certificates
+            .first()
+            .and_then(|first| Identity::of_certificate(first).ok());
         Caller {
             identity,
             fault: self.fault(),
@@ -100,16 +103,22 @@ pub(crate) fn callers(
 
 async fn accept(
     listener: &TcpListener,
-    tls: ServerTls,
+    mut tls: ServerTls,
     callers: mpsc::Sender<io::Result<Watched<TlsStream<TcpStream>>>>,
 ) {
-    let acceptor = TlsAcceptor::from(tls.config);
-    let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
+    let mut desk = Arc::new(Desk::new(&tls));
+    let mut look = tokio::time::interval(REVOKED_LOOK_INTERVAL);
     loop {
-        let Ok(permit) = Arc::clone(&handshakes).acquire_owned().await else {
-            return;
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = look.tick() => {
+                if tls.reread() {
+                    desk = Arc::new(desk.again(&tls));
+                }
+                continue;
+            }
         };
-        let (stream, peer) = match listener.accept().await {
+        let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "could not accept a connection");
@@ -117,36 +126,145 @@ async fn accept(
                 continue;
             }
         };
-        let (acceptor, callers) = (acceptor.clone(), callers.clone());
+        let (slot, makes_room) = desk.slots.enter(peer.ip());
+        let (desk, callers) = (Arc::clone(&desk), callers.clone());
         tokio::spawn(async move {
-            if let Some(stream) = shake_hands(&acceptor, stream, peer).await {
-                // Nobody is left to serve the caller when the coordinator stops.
-                let _ = callers.send(Ok(Watched::new(stream))).await;
+            let received = async {
+                if let Some(stream) = desk.receive(stream, peer, &slot).await {
+                    // Nobody is left to serve the caller when the coordinator stops.
+                    let _ = callers.send(Ok(stream)).await;
+                }
+            };
+            tokio::select! {
+                () = received => {}
+                _ = makes_room => {}
             }
-            drop(permit);
         });
     }
 }
 
-async fn shake_hands(
-    acceptor: &TlsAcceptor,
-    stream: TcpStream,
-    peer: SocketAddr,
-) -> Option<TlsStream<TcpStream>> {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, %peer, "could not switch off Nagle's algorithm");
+/// What all callers of a port share.
+struct Desk {
+    acceptor: TlsAcceptor,
+    slots: Arc<Slots>,
+    holders: Arc<Holders>,
+    refusals: Arc<Refusals>,
+}
+
+impl Desk {
+    fn new(tls: &ServerTls) -> Self {
+        let desk = Self {
+            acceptor: TlsAcceptor::from(Arc::clone(&tls.config)),
+            slots: Arc::default(),
+            holders: Arc::default(),
+            refusals: Arc::default(),
+        };
+        desk.holders.revoke(tls.serials.clone());
+        desk
     }
-    let handshake = acceptor.accept(stream).into_fallible();
-    match tokio::time::timeout(CONNECT_TIMEOUT, handshake).await {
-        Ok(Ok(stream)) => Some(stream),
-        Ok(Err((error, stream))) => {
-            tracing::warn!(%peer, %error, "refused a caller");
-            linger(stream).await;
-            None
+
+    /// The same after the certificates have changed.
+    fn again(&self, tls: &ServerTls) -> Self {
+        self.holders.revoke(tls.serials.clone());
+        Self {
+            acceptor: TlsAcceptor::from(Arc::clone(&tls.config)),
+            slots: Arc::clone(&self.slots),
+            holders: Arc::clone(&self.holders),
+            refusals: Arc::clone(&self.refusals),
         }
-        Err(_) => {
-            tracing::warn!(%peer, "a caller did not finish the TLS handshake in time");
-            None
+    }
+
+    /// A caller's connection, once TLS has told who it is.
+    async fn receive(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        slot: &Slot,
+    ) -> Option<Watched<TlsStream<TcpStream>>> {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, %peer, "could not switch off Nagle's algorithm");
+        }
+        let mut first = [0];
+        let spoke = tokio::time::timeout(FIRST_BYTE_TIMEOUT, stream.peek(&mut first));
+        if !matches!(spoke.await, Ok(Ok(1))) {
+            self.refusals.note(peer, "it said nothing");
+            return None;
+        }
+        slot.spoke();
+        let handshake = self.acceptor.accept(stream).into_fallible();
+        match tokio::time::timeout(CONNECT_TIMEOUT, handshake).await {
+            Ok(Ok(stream)) => self.admit(stream, peer),
+            Ok(Err((error, stream))) => {
+                self.refusals.note(peer, &error.to_string());
+                linger(stream).await;
+                None
+            }
+            Err(_) => {
+                self.refusals
+                    .note(peer, "it did not finish the TLS handshake in time");
+                None
+            }
+        }
+    }
+
+    fn admit(
+        &self,
+        stream: TlsStream<TcpStream>,
+        peer: SocketAddr,
+    ) -> Option<Watched<TlsStream<TcpStream>>> {
+        let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
+        let first = certificates.first()?;
+        let holder = match Identity::of_certificate(first) {
+            Ok(identity) => identity.to_string(),
+            Err(error) => {
+                self.refusals.note(peer, &error.to_string());
+                String::new()
+            }
+        };
+        let until = Identity::validity(first).end;
+        let (place, cut) = self.holders.enter(holder, Identity::serial(first))?;
+        let lease = Lease {
+            until,
+            cut: Some(cut),
+            place: Some(place),
+        };
+        Some(Watched::new(stream, lease))
+    }
+}
+
+/// Tells the log of refused callers, of so many a minute.
+#[derive(Debug, Default)]
+struct Refusals {
+    state: Mutex<Option<Minute>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Minute {
+    began: Instant,
+    refused: u32,
+}
+
+impl Refusals {
+    fn note(&self, peer: SocketAddr, error: &str) {
+        let now = Instant::now();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = Minute {
+            began: now,
+            refused: 0,
+        };
+        let minute = state.get_or_insert(fresh);
+        if now - minute.began >= Duration::from_secs(60) {
+            if let Some(more) = minute.refused.checked_sub(REFUSALS_LOGGED_MAX + 1) {
+                tracing::warn!(
+                    callers = more + 1,
+                    "refused more callers in the last minute"
+                );
+            }
+            *minute = fresh;
+        }
+        minute.refused += 1;
+        if minute.refused <= REFUSALS_LOGGED_MAX {
+            tracing::warn!(%peer, error, "refused a caller");
         }
     }
 }

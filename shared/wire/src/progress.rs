@@ -6,12 +6,10 @@ use crate::generated as pb;
 use crate::parts::{Declared, IncomingParts, OutgoingParts, RowCounts, shape};
 use crate::trees;
 use crate::values::{
-    at_most, evaluations, evaluations_to_proto, finite, finite_if_any, present, run_id, sentence,
-    shortened, text,
+    at_most, evaluations, evaluations_to_proto, finite, finite_if_any, label, paragraph, present,
+    run_id, shortened, text,
 };
-use protocol::limits::{
-    CANDIDATES_MAX, JOB_LENGTH_MAX, MISSING_SHARES_MAX, NAME_LENGTH_MAX, SITES_MAX,
-};
+use protocol::limits::{CANDIDATES_MAX, JOB_LENGTH_MAX, MISSING_SHARES_MAX, SITES_MAX};
 use protocol::progress::{
     Ending, FeatureResult, MissingShare, Progress, RoundRow, RunResult, SelectionRow, SiteResult,
 };
@@ -35,10 +33,10 @@ pub(crate) fn progress_to_proto(progress: Progress) -> pb::Progress {
 
 pub(crate) fn progress(progress: pb::Progress) -> Result<Progress, WireError> {
     at_most("names of sites", progress.waiting_for.len(), SITES_MAX)?;
-    let name = |name| text("a site's name", name, NAME_LENGTH_MAX);
+    let name = |name| label("a site's name", name);
     Ok(Progress {
         run: run_id(&progress.run)?,
-        phase: sentence("a phase", progress.phase)?,
+        phase: paragraph("a phase", progress.phase)?,
         round: progress.round,
         round_limit: progress.round_limit,
         objective: finite_if_any("the objective", progress.objective)?,
@@ -113,13 +111,13 @@ impl Header for pb::RunResult {
 
     fn complete(self, mut parts: IncomingParts) -> Result<RunResult, WireError> {
         let rows = parts.take_rows();
-        let note = |note| sentence("a note", note);
-        let dropped = |name| sentence("a row's name", name);
+        let note = |note| paragraph("a note", note);
+        let dropped = |name| paragraph("a row's name", name);
         Ok(RunResult {
             run: run_id(&self.run)?,
             job: text("a job's text", self.job, JOB_LENGTH_MAX)?,
             seed: self.seed,
-            version: text("a version", self.version, NAME_LENGTH_MAX)?,
+            version: label("a version", self.version)?,
             ending: ending(present("ending", self.ending)?)?,
             rounds: rows
                 .rounds
@@ -182,8 +180,8 @@ fn ending(ending: pb::Ending) -> Result<Ending, WireError> {
         Kind::RoundLimit(_) => Ending::RoundLimit,
         Kind::Cancelled(_) => Ending::Cancelled,
         Kind::Failed(failed) => Ending::Failed {
-            code: text("a code", failed.code, NAME_LENGTH_MAX)?,
-            text: sentence("a failure", failed.text)?,
+            code: label("a code", failed.code)?,
+            text: paragraph("a failure", failed.text)?,
         },
     })
 }
@@ -257,7 +255,7 @@ fn site_to_proto(site: SiteResult) -> pb::SiteResult {
 fn site(site: pb::SiteResult) -> Result<SiteResult, WireError> {
     at_most("missing shares", site.missing.len(), MISSING_SHARES_MAX)?;
     Ok(SiteResult {
-        name: text("a site's name", site.name, NAME_LENGTH_MAX)?,
+        name: label("a site's name", site.name)?,
         patients: site.patients,
         pairs: site.pairs,
         bytes_sent: site.bytes_sent,
@@ -284,7 +282,7 @@ fn missing_to_proto(missing: MissingShare) -> pb::MissingShare {
 
 fn missing(missing: pb::MissingShare) -> Result<MissingShare, WireError> {
     Ok(MissingShare {
-        feature: sentence("a feature's name", missing.feature)?,
+        feature: paragraph("a feature's name", missing.feature)?,
         share: finite("the missing share of a site", missing.share)?,
     })
 }
@@ -300,7 +298,7 @@ fn feature_to_proto(feature: FeatureResult) -> pb::FeatureResult {
 
 fn feature(feature: pb::FeatureResult) -> Result<FeatureResult, WireError> {
     Ok(FeatureResult {
-        name: sentence("a row's name", feature.name)?,
+        name: paragraph("a row's name", feature.name)?,
         mean: finite("the mean of a feature", feature.mean)?,
         scale: finite("the scale of a feature", feature.scale)?,
         missing_share: finite("the missing share of a feature", feature.missing_share)?,

@@ -1,10 +1,11 @@
 //! The coordinator's port: who calls is known from the certificate, and what they say is handed to
 //! the program as channels.
 
+use crate::asked::Asked;
 use crate::connection::{
     ByteCounts, ConnectionError, Inbox, Outbox, OutboxSender, SendError, outbox,
 };
-use crate::frame::FRAME_BYTES_MAX;
+use crate::frame::{FRAME_BYTES_MAX, REPLY_FRAME_BYTES_MAX};
 use crate::generated as pb;
 use crate::generated::federation_server::{Federation, FederationServer};
 use crate::generated::operations_server::OperationsServer;
@@ -13,17 +14,20 @@ use crate::operations::{Operator, OperatorCall};
 use crate::port::{Caller, callers};
 use crate::tls::ServerTls;
 use crate::transport::{
-    CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES, HELLO_TIMEOUT, HTTP2_FRAME_BYTES,
-    PING_REPLY_TIMEOUT, STOP_TIMEOUT, STREAM_WINDOW_BYTES,
+    ATTENDANCE_INTERVAL, ATTENDANCES_MAX, CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES,
+    HELLO_TIMEOUT, HTTP2_FRAME_BYTES, PING_REPLY_TIMEOUT, STOP_TIMEOUT, STREAM_WINDOW_BYTES,
+    STREAMS_MAX,
 };
 use crate::{status, to_site};
 use protocol::limits::KEEPALIVE_INTERVAL;
 use protocol::message::{Answer, Failure, ToCoordinator, ToSite};
 use protocol::name::{OperatorName, SiteName};
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
 use tonic::{Code, Request, Response, Status, Streaming};
@@ -57,6 +61,7 @@ pub enum Incoming {
 pub struct SiteSender {
     outbox: OutboxSender<ToSite>,
     counts: Arc<ByteCounts>,
+    asked: Arc<Asked>,
 }
 
 /// Bytes of encoded frames of one connection, as its site counts them.
@@ -75,6 +80,7 @@ impl SiteSender {
     /// [`SendError`] where the connection is gone, or where the site is so slow that the
     /// connection was dropped.
     pub fn send(&self, message: ToSite) -> Result<(), SendError> {
+        self.asked.note(&message);
         match self.outbox.messages.try_send(message) {
             Ok(()) => Ok(()),
             Err(mpsc::error::TrySendError::Closed(_)) => Err(SendError::Closed),
@@ -113,7 +119,13 @@ impl SiteReceiver {
     /// # Errors
     /// [`ConnectionError`] where the site is lost or broke the protocol; the stream is over.
     pub async fn next(&mut self) -> Result<Option<ToCoordinator<Answer>>, ConnectionError> {
-        let message = self.inbox.next().await;
+        let message = tokio::select! {
+            biased;
+            message = self.inbox.next() => message,
+            () = self.outbox.close.closed() => Err(ConnectionError::Disconnected {
+                reason: "the stream was closed".to_owned(),
+            }),
+        };
         if let Err(error) = &message {
             self.outbox.close(error.to_failure());
         }
@@ -150,8 +162,9 @@ pub async fn serve(
     let attendance = FederationServer::new(Attendance {
         incoming: incoming.clone(),
         stopped,
+        attending: Arc::default(),
     })
-    .max_decoding_message_size(FRAME_BYTES_MAX);
+    .max_decoding_message_size(REPLY_FRAME_BYTES_MAX);
     let operator = OperationsServer::new(Operator::new(
         tls.warrants.clone(),
         incoming,
@@ -165,6 +178,7 @@ pub async fn serve(
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .http2_max_header_list_size(HEADER_LIST_BYTES)
         .max_frame_size(HTTP2_FRAME_BYTES)
+        .max_concurrent_streams(STREAMS_MAX)
         .add_service(InterceptedService::new(attendance, only_sites))
         .add_service(InterceptedService::new(operator, only_operators));
     let mut stopped = stopping.subscribe();
@@ -223,6 +237,7 @@ fn only_operators(mut request: Request<()>) -> Result<Request<()>, Status> {
 struct Attendance {
     incoming: mpsc::Sender<Incoming>,
     stopped: watch::Receiver<bool>,
+    attending: Arc<Attending>,
 }
 
 #[tonic::async_trait]
@@ -241,7 +256,9 @@ impl Federation for Attendance {
             .map(|caller| Arc::clone(&caller.fault));
         let counts = Arc::new(ByteCounts::default());
         let (outbox, frames) = outbox(to_site::frames, Arc::clone(&counts));
-        let inbox = Inbox::new(
+        let asked = Arc::new(Asked::default());
+        let inbox = Inbox::of_answers(
+            Arc::clone(&asked),
             request.into_inner(),
             Arc::clone(&counts),
             fault.unwrap_or_default(),
@@ -250,13 +267,57 @@ impl Federation for Attendance {
             inbox: Box::new(inbox),
             outbox: outbox.clone(),
         };
-        let sender = SiteSender { outbox, counts };
+        let sender = SiteSender {
+            outbox,
+            counts,
+            asked,
+        };
+        let begins_at = self.attending.enter(&name, sender.outbox.close.clone());
         tokio::spawn(end_at_stop(
             sender.outbox.close.clone(),
             self.stopped.clone(),
         ));
-        tokio::spawn(introduce(name, sender, receiver, self.incoming.clone()));
+        let incoming = self.incoming.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep_until(begins_at).await;
+            introduce(name, sender, receiver, incoming).await;
+        });
         Ok(Response::new(frames))
+    }
+}
+
+/// The streams by which sites attend.
+#[derive(Debug, Default)]
+struct Attending {
+    sites: Mutex<BTreeMap<SiteName, Streams>>,
+}
+
+#[derive(Debug)]
+struct Streams {
+    /// The ends of those that are open, the oldest first.
+    open: VecDeque<mpsc::Sender<Failure>>,
+    next_at: Instant,
+}
+
+impl Attending {
+    /// Notes a site's new stream, ends the oldest where there are too many, and says when this one may begin.
+    fn enter(&self, name: &SiteName, close: mpsc::Sender<Failure>) -> Instant {
+        let mut sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let site = sites.entry(name.clone()).or_insert_with(|| Streams {
+            open: VecDeque::new(),
+            next_at: now,
+        });
+        site.open.retain(|stream| !stream.is_closed());
+        site.open.push_back(close);
+        while site.open.len() > ATTENDANCES_MAX
+            && let Some(oldest) = site.open.pop_front()
+        {
+            let _ = oldest.try_send(status::replaced());
+        }
+        let begins_at = site.next_at.max(now);
+        site.next_at = begins_at + ATTENDANCE_INTERVAL;
+        begins_at
     }
 }
 

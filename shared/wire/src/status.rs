@@ -2,6 +2,7 @@
 
 use crate::error::WireError;
 use crate::identity::Identity;
+use crate::visible;
 use protocol::message::Failure;
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Code, Request, Status};
@@ -17,6 +18,8 @@ pub(crate) const CODE_ROLE: &str = "KDR-ROLE";
 pub(crate) const CODE_VERSION: &str = "KDR-VERSION";
 /// The coordinator is going down, or its program is gone.
 pub(crate) const CODE_STOPPING: &str = "KDR-STOPPING";
+/// The same certificate has opened another stream, which took this one's place.
+pub(crate) const CODE_REPLACED: &str = "KDR-REPLACED";
 /// The connection takes messages too slowly.
 pub(crate) const CODE_SLOW: &str = "KDR-SLOW";
 
@@ -39,8 +42,8 @@ pub(crate) fn status(grpc: Code, failure: &Failure) -> Status {
 pub(crate) fn failure(status: &Status) -> Option<Failure> {
     let code = status.metadata().get(CODE_KEY)?.to_str().ok()?;
     Some(Failure {
-        code: code.to_owned(),
-        text: status.message().to_owned(),
+        code: visible::line(code.to_owned()),
+        text: visible::lines(status.message().to_owned()),
     })
 }
 
@@ -74,6 +77,13 @@ pub(crate) fn slow() -> Failure {
     Failure {
         code: CODE_SLOW.to_owned(),
         text: "too many messages waited for this connection: connect again".to_owned(),
+    }
+}
+
+pub(crate) fn replaced() -> Failure {
+    Failure {
+        code: CODE_REPLACED.to_owned(),
+        text: "the site has opened another stream".to_owned(),
     }
 }
 

@@ -10,11 +10,11 @@ use crate::parts::{
 };
 use crate::trees::{declared_nodes, judged, judged_to_proto, trees, trees_to_proto};
 use crate::values::{
-    at_most, evaluations, evaluations_to_proto, finite, present, run_id, sentence, shortened,
-    summary, summary_to_proto, text,
+    at_most, evaluations, evaluations_to_proto, finite, label, present, run_id, sentence,
+    shortened, summary, summary_to_proto,
 };
 use privacy::Released;
-use protocol::limits::{CANDIDATES_MAX, CLASSES_MAX, NAME_LENGTH_MAX, PROBLEMS_MAX};
+use protocol::limits::{CANDIDATES_MAX, CLASSES_MAX, PROBLEMS_MAX};
 use protocol::message::{
     Answer, Contribution, Description, Failure, Finished, Problem, Refusal, ToCoordinator,
 };
@@ -74,6 +74,13 @@ pub(crate) fn frames_of_any(message: ToCoordinator<Answer>) -> Frames<pb::ToCoor
 impl Header for pb::ToCoordinator {
     type Message = ToCoordinator<Answer>;
 
+    fn answers(&self) -> Option<(&str, u32)> {
+        match &self.message {
+            Some(Message::Reply(reply)) => Some((&reply.run, reply.exchange)),
+            Some(Message::Hello(_)) | None => None,
+        }
+    }
+
     fn declared(&self) -> Result<Declared, WireError> {
         match &self.message {
             Some(Message::Reply(reply)) => present("answer", reply.answer.as_ref())?.declared(),
@@ -84,7 +91,7 @@ impl Header for pb::ToCoordinator {
     fn complete(self, parts: IncomingParts) -> Result<Self::Message, WireError> {
         Ok(match present("message to the coordinator", self.message)? {
             Message::Hello(hello) => ToCoordinator::Hello {
-                version: text("an agent's version", hello.version, NAME_LENGTH_MAX)?,
+                version: label("an agent's version", hello.version)?,
             },
             Message::Reply(reply) => ToCoordinator::Reply {
                 run: run_id(&reply.run)?,
@@ -138,7 +145,7 @@ impl Header for pb::Answer {
                 text: sentence("a refusal", refusal.text)?,
             }),
             Answered::Failed(failure) => Answer::Failed(Failure {
-                code: text("a code", failure.code, NAME_LENGTH_MAX)?,
+                code: label("a code", failure.code)?,
                 text: sentence("a failure", failure.text)?,
             }),
             Answered::Moments(moments) => Answer::Moments {

@@ -18,8 +18,25 @@ pub(crate) const PING_REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// For the first message of a site.
 pub(crate) const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
-/// Handshakes at the same time; further callers wait in the listener's queue.
-pub(crate) const HANDSHAKES_MAX: usize = 64;
+/// For the first byte of a caller.
+pub(crate) const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Handshakes at the same time; for a further caller the one that was silent longest makes room.
+pub(crate) const HANDSHAKES_MAX: usize = 256;
+/// Of them, of one address.
+pub(crate) const HANDSHAKES_PER_ADDRESS_MAX: usize = 64;
+/// Open connections of one identity; for a further one the oldest ends. Two make a change of connections, the others
+/// are commands of one operator at the same time.
+pub(crate) const CONNECTIONS_PER_IDENTITY_MAX: usize = 8;
+/// Open streams of one connection; further ones wait at the caller.
+pub(crate) const STREAMS_MAX: u32 = 8;
+/// Streams of one site that attend: one, and the one that takes its place.
+pub(crate) const ATTENDANCES_MAX: usize = 2;
+/// Between two attendances of one site: each is sent the run's questions again.
+pub(crate) const ATTENDANCE_INTERVAL: Duration = Duration::from_millis(100);
+/// Refused callers that the log tells of in a minute.
+pub(crate) const REFUSALS_LOGGED_MAX: u32 = 60;
+/// Between two looks at the list of revoked certificates.
+pub(crate) const REVOKED_LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// A refused caller has this long to read why.
 pub(crate) const REFUSAL_LINGER: Duration = Duration::from_secs(1);
 /// For connections to end once the coordinator stops.

@@ -2,6 +2,7 @@
 
 use crate::error::WireError;
 use crate::generated as pb;
+use crate::visible;
 use ndarray::Array2;
 use protocol::limits::{
     CERTIFICATE_BYTES_MAX, CHAIN_MAX, CLASSES_MAX, EVALUATIONS_MAX, FEATURES_MAX, GROUPS_MAX,
@@ -103,9 +104,19 @@ pub(crate) fn warrant_to_proto(warrant: Warrant) -> pb::Warrant {
     }
 }
 
-/// A text for people, of at most [`TEXT_LENGTH_MAX`] characters.
+/// A text for people, of at most [`TEXT_LENGTH_MAX`] characters, on one line.
 pub(crate) fn sentence(field: &'static str, found: String) -> Result<String, WireError> {
-    text(field, found, TEXT_LENGTH_MAX)
+    text(field, found, TEXT_LENGTH_MAX).map(visible::line)
+}
+
+/// As [`sentence`], and its lines stay lines: what a coordinator reports to an operator.
+pub(crate) fn paragraph(field: &'static str, found: String) -> Result<String, WireError> {
+    text(field, found, TEXT_LENGTH_MAX).map(visible::lines)
+}
+
+/// A name, code or version of at most [`NAME_LENGTH_MAX`] characters, on one line.
+pub(crate) fn label(field: &'static str, found: String) -> Result<String, WireError> {
+    text(field, found, NAME_LENGTH_MAX).map(visible::line)
 }
 
 /// Cuts a text for people to what the other side accepts.

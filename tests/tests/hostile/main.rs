@@ -8,5 +8,6 @@ mod member;
 mod operator;
 #[path = "../programs/mod.rs"]
 mod programs;
+mod raw;
 mod signature;
 mod stranger;

@@ -5,7 +5,7 @@ use super::{Home, PATIENCE, Process, Ran, coordinator, site_agent, until};
 use protocol::name::RunId;
 use protocol::progress::Progress;
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use wire::{Address, ClientTls, CredentialFiles, Dial, OperatorClient};
@@ -113,6 +113,29 @@ impl Deployment {
         self.agents.get_mut(site).expect("it runs")
     }
 
+    pub(crate) fn coordinator(&mut self) -> &mut Process {
+        self.coordinator.as_mut().expect("it runs")
+    }
+
+    /// The address that the coordinator listens on.
+    pub(crate) fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// The certificate, key and authority that were issued to `party`, as `site-north`.
+    pub(crate) fn credentials(&self, party: &str) -> CredentialFiles {
+        CredentialFiles::in_folder(&self.home.join("certificates").join(party))
+    }
+
+    /// How `party` reaches the coordinator.
+    pub(crate) fn dial(&self, party: &str) -> Dial {
+        Dial {
+            address: Address::new(&self.address().to_string()).expect("an address"),
+            tls: ClientTls::load(&self.credentials(party)).expect("certificates"),
+            proxy: None,
+        }
+    }
+
     pub(crate) fn coordinator_log(&self) -> String {
         std::fs::read_to_string(self.home.join("coordinator.log")).unwrap_or_default()
     }
@@ -136,15 +159,7 @@ impl Deployment {
 
     /// Watches `run` as an operator does.
     pub(crate) fn watch(&self, run: &RunId) -> Watch {
-        let folder = self
-            .home
-            .join("certificates")
-            .join(format!("operator-{OPERATOR}"));
-        let dial = Dial {
-            address: Address::new(&format!("127.0.0.1:{}", self.port)).expect("an address"),
-            tls: ClientTls::load(&CredentialFiles::in_folder(&folder)).expect("certificates"),
-            proxy: None,
-        };
+        let dial = self.dial(&format!("operator-{OPERATOR}"));
         let runtime = Runtime::new().expect("a runtime");
         let progress = runtime
             .block_on(async { OperatorClient::connect(&dial).await?.watch(run).await })

@@ -264,6 +264,15 @@ impl Process {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
+    /// Bytes of its memory that are resident.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+        1024 * kib.unwrap_or(0_u64)
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         assert!(
             send(signal, self.child.id()),

@@ -49,9 +49,12 @@ impl Port {
     }
 
     pub(crate) async fn open_with(folder: TempDir, files: &CredentialFiles) -> Self {
+        Self::open_tls(folder, ServerTls::load(files).unwrap()).await
+    }
+
+    pub(crate) async fn open_tls(folder: TempDir, tls: ServerTls) -> Self {
         let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
-        let tls = ServerTls::load(files).unwrap();
         let (sender, incoming) = mpsc::channel(16);
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(serve(listener, tls, sender, async move {

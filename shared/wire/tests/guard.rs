@@ -1,0 +1,211 @@
+//! What the port does with callers who hold a certificate and no longer should, or who take more than their share.
+
+#![allow(clippy::unwrap_used)] // functions that tests share
+
+mod support;
+
+use ndarray::Array2;
+use protocol::message::{Answer, Request, ToCoordinator, ToSite};
+use std::time::{Duration, Instant, SystemTime};
+use support::{Port, authority, contribution, coordinator, gate, party, run};
+use wire::certificates::{Role, Validity, issue, revoke};
+use wire::{Incoming, Remedy, ServerTls, SiteReceiver, SiteSender, attend};
+
+async fn site(port: &mut Port) -> (SiteSender, SiteReceiver) {
+    let coming = tokio::time::timeout(Duration::from_secs(5), port.incoming.recv()).await;
+    match coming.unwrap().unwrap() {
+        Incoming::Site {
+            sender, receiver, ..
+        } => (sender, receiver),
+        other => panic!("found {other:?}, wanted a site"),
+    }
+}
+
+fn finish(matrix: Array2<f64>) -> ToSite {
+    ToSite::Ask {
+        run: run(),
+        exchange: 1,
+        request: Request::Finish {
+            consensus: matrix,
+            neighbours: 5,
+        },
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_ends_when_the_certificate_of_its_site_does() {
+    let mut port = Port::open().await;
+    let now = SystemTime::now();
+    let validity = Validity {
+        from: now - Duration::from_secs(60),
+        until: now + Duration::from_secs(3),
+    };
+    let files = issue(&port.path(), &Role::Site, "north", validity).unwrap();
+    let (_sender, mut from_coordinator) = attend(&port.dial_with(&files), "0.1.0").await.unwrap();
+    let (_to_site, mut from_site) = site(&mut port).await;
+    let began = Instant::now();
+    let ended = tokio::time::timeout(Duration::from_secs(10), from_site.next()).await;
+    let error = ended.expect("the stream lived on").unwrap_err();
+    let elapsed = began.elapsed();
+    assert!(error.to_string().contains("past its time"), "{error}");
+    assert!(elapsed > Duration::from_secs(1) && elapsed < Duration::from_secs(8));
+    assert!(from_coordinator.next().await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_ends_when_the_certificate_of_the_coordinator_does() {
+    let folder = tempfile::tempdir().unwrap();
+    authority(folder.path());
+    let now = SystemTime::now();
+    let validity = Validity {
+        from: now - Duration::from_secs(60),
+        until: now + Duration::from_secs(3),
+    };
+    let hosts = vec!["127.0.0.1".to_owned()];
+    let files = issue(
+        folder.path(),
+        &Role::Coordinator { hosts },
+        "main",
+        validity,
+    )
+    .unwrap();
+    let mut port = Port::open_with(folder, &files).await;
+    let dial = port.dial(Role::Site, "north");
+    let (_sender, mut from_coordinator) = attend(&dial, "0.1.0").await.unwrap();
+    let _attending = site(&mut port).await;
+    let ended = tokio::time::timeout(Duration::from_secs(10), from_coordinator.next()).await;
+    let error = ended.expect("the stream lived on").unwrap_err();
+    assert!(error.to_string().contains("past its time"), "{error}");
+    let again = attend(&dial, "0.1.0").await.unwrap_err();
+    assert_eq!(
+        (again.code(), again.remedy()),
+        ("KDR-EXPIRED", Remedy::Person)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_revoked_certificate_ends_its_stream_and_opens_no_other_without_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    authority(folder.path());
+    let files = coordinator(folder.path());
+    party(folder.path(), Role::Operator, "gone");
+    let list = revoke(folder.path(), &Role::Operator, "gone").unwrap();
+    let tls = ServerTls::load_revoking(&files, &list).unwrap();
+    let mut port = Port::open_tls(folder, tls).await;
+    let (north, south) = (
+        port.dial(Role::Site, "north"),
+        port.dial(Role::Site, "south"),
+    );
+    let (_keeps, mut to_north) = attend(&north, "0.1.0").await.unwrap();
+    let (_north, mut from_north) = site(&mut port).await;
+    let (_keeps, _to_south) = attend(&south, "0.1.0").await.unwrap();
+    let (_south, mut from_south) = site(&mut port).await;
+
+    assert_eq!(revoke(&port.path(), &Role::Site, "north").unwrap(), list);
+    let ended = tokio::time::timeout(Duration::from_secs(4), from_north.next()).await;
+    let error = ended.expect("the stream lived on").unwrap_err();
+    assert!(error.to_string().contains("revoked"), "{error}");
+    assert!(to_north.next().await.is_err());
+    let again = attend(&north, "0.1.0").await.unwrap_err();
+    assert_eq!(
+        (again.code(), again.remedy()),
+        ("KDR-REVOKED", Remedy::Later)
+    );
+    // Nobody else is touched, and the name can have another certificate.
+    let other = tokio::time::timeout(Duration::from_millis(200), from_south.next()).await;
+    assert!(other.is_err());
+    attend(&port.dial(Role::Site, "north"), "0.1.0")
+        .await
+        .unwrap();
+    // The first one stays on the list.
+    assert!(revoke(&port.path(), &Role::Site, "nobody").is_err());
+    let both = std::fs::read_to_string(&list).unwrap();
+    assert!(both.contains("X509 CRL"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_is_kept_once_where_it_was_asked_and_dropped_where_it_was_not() {
+    let mut port = Port::open().await;
+    let dial = port.dial(Role::Site, "north");
+    let (to_coordinator, _from_coordinator) = attend(&dial, "0.1.0").await.unwrap();
+    let (to_site, mut from_site) = site(&mut port).await;
+    let matrix = Array2::from_elem((700, 300), 0.5);
+    // Two before the question, one to it, and one too many.
+    for _ in 0..2 {
+        to_coordinator
+            .send(contribution(&mut gate(), matrix.clone()))
+            .await
+            .unwrap();
+    }
+    let early = tokio::time::timeout(Duration::from_millis(500), from_site.next()).await;
+    assert!(early.is_err(), "an answer that nobody asked for was kept");
+    to_site.send(finish(matrix.clone())).unwrap();
+    for _ in 0..2 {
+        to_coordinator
+            .send(contribution(&mut gate(), matrix.clone()))
+            .await
+            .unwrap();
+    }
+    let Some(ToCoordinator::Reply {
+        answer: Answer::Contribution(found),
+        ..
+    }) = from_site.next().await.unwrap()
+    else {
+        panic!("another message came");
+    };
+    assert!(found.matrix == matrix);
+    let late = tokio::time::timeout(Duration::from_millis(500), from_site.next()).await;
+    assert!(late.is_err(), "an answer was kept twice");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_is_longer_than_its_question_can_need_ends_the_stream() {
+    let mut port = Port::open().await;
+    let dial = port.dial(Role::Site, "north");
+    let (to_coordinator, mut from_coordinator) = attend(&dial, "0.1.0").await.unwrap();
+    let (to_site, mut from_site) = site(&mut port).await;
+    to_site.send(finish(Array2::zeros((10, 10)))).unwrap();
+    let matrix = Array2::zeros((700, 300));
+    to_coordinator
+        .send(contribution(&mut gate(), matrix))
+        .await
+        .unwrap();
+    let error = from_site.next().await.unwrap_err();
+    assert_eq!(error.code(), "KDR-PROTOCOL");
+    let told = loop {
+        if let Err(error) = from_coordinator.next().await {
+            break error;
+        }
+    };
+    assert_eq!(
+        (told.code(), told.remedy()),
+        ("KDR-PROTOCOL", Remedy::Later)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_newest_streams_of_a_site_take_the_place_of_the_oldest() {
+    let mut port = Port::open().await;
+    let dial = port.dial(Role::Site, "north");
+    let mut streams = Vec::new();
+    let mut kept = Vec::new();
+    for _ in 0..4 {
+        streams.push(attend(&dial, "0.1.0").await.unwrap());
+        kept.push(site(&mut port).await);
+    }
+    for (_, receiver) in &mut streams[..2] {
+        assert_eq!(receiver.next().await.unwrap_err().code(), "KDR-REPLACED");
+    }
+    for (_, receiver) in &mut streams[2..] {
+        let open = tokio::time::timeout(Duration::from_millis(100), receiver.next()).await;
+        assert!(open.is_err());
+    }
+    // The program's own ends of them are over too, whatever the site does with its half.
+    for (_, receiver) in &mut kept[..2] {
+        let ended = tokio::time::timeout(Duration::from_secs(2), receiver.next()).await;
+        assert!(
+            ended.is_ok(),
+            "a stream that was closed is still listened to"
+        );
+    }
+}
