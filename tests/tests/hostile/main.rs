@@ -11,4 +11,5 @@ mod operator;
 mod programs;
 mod raw;
 mod signature;
+mod soak;
 mod stranger;

@@ -5,14 +5,16 @@
 //! By itself it takes less than a minute; `KINDRED_SOAK_SECONDS=1800` makes it half an hour, and
 //! `KINDRED_SOAK_PAUSE=10` submits every ten seconds.
 
-use crate::member::{self, Member};
+use crate::member::{self, Member, in_a_round};
 use crate::programs::deployment::{Deployment, SITES, issue, site_config, tls_of};
 use crate::programs::{Ran, coordinator, demo_job};
-use crate::stranger::{idle_connections, many_streams, reply_to_no_run, second_holder};
+use crate::stranger::{many_streams, reply_to_no_run, second_holder};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::runtime::Runtime;
 use wire::OperatorClient;
 
@@ -21,8 +23,13 @@ const RESIDENT_MAX: u64 = 400 << 20;
 /// A second holder of a certificate costs its site a long wait, so this attack is rare.
 const HOLDER_EVERY: Duration = Duration::from_secs(300);
 
+/// Where strangers call from.
+const ELSEWHERE: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::new(127, 0, 0, 2), 0));
+
 fn seconds(variable: &str, default: u64) -> Duration {
-    let set = std::env::var(variable).ok().and_then(|text| text.parse().ok());
+    let set = std::env::var(variable)
+        .ok()
+        .and_then(|text| text.parse().ok());
     Duration::from_secs(set.unwrap_or(default))
 }
 
@@ -41,8 +48,10 @@ fn federation() -> Deployment {
     for site in SITES {
         let text = site_config(site, deployment.port(), &format!("site-{site}"));
         let budgets = "runs_per_cohort_max = 1000000\nrounds_per_cohort_max = 100000000\n\
-                       descriptions_per_day_max = 1000000\n";
-        deployment.home.write(&format!("{site}.toml"), &(text + budgets));
+                       ";
+        deployment
+            .home
+            .write(&format!("{site}.toml"), &(text + budgets));
     }
     issue(&deployment.home, &["issue", "--site", "stray"]);
     issue(&deployment.home, &["issue", "--operator", "rival"]);
@@ -57,13 +66,24 @@ fn federation() -> Deployment {
 }
 
 fn honest_job() -> String {
-    demo_job(&["round_limit = 20"], "[deadlines]\njoin_seconds = 20\nexchange_seconds = 20\nrejoin_seconds = 5\n")
+    demo_job(
+        &["round_limit = 20"],
+        "[deadlines]\njoin_seconds = 20\nexchange_seconds = 20\nrejoin_seconds = 5\n",
+    )
 }
 
 /// Submits the honest job under a token of its own and waits; gives the bytes of the metric.
 fn honest(deployment: &Deployment, number: u32) -> (Ran, Option<Vec<u8>>) {
     let (token, out) = (format!("honest-{number}"), format!("honest-{number}"));
-    let arguments = ["submit", "honest.toml", "--token", &token, "--wait", "--out", &out];
+    let arguments = [
+        "submit",
+        "honest.toml",
+        "--token",
+        &token,
+        "--wait",
+        "--out",
+        &out,
+    ];
     let ran = deployment.job(&arguments);
     let metric = std::fs::read(deployment.home.join(&out).join("metric.npy")).ok();
     let _ = std::fs::remove_dir_all(deployment.home.join(&out));
@@ -80,11 +100,17 @@ fn submit_again_and_again(deployment: &Deployment, until: Instant, undisturbed: 
         let (ran, metric) = honest(deployment, number);
         match (ran.code, metric) {
             (Some(0), Some(metric)) if metric == undisturbed => tally.same_bits += 1,
-            (Some(0), _) => tally.wrong.push(format!("run {number}: other bits: {}", ran.stdout)),
+            (Some(0), _) => tally
+                .wrong
+                .push(format!("run {number}: other bits: {}", ran.stdout)),
             _ if SITES.iter().any(|site| ran.stderr.contains(site)) => {
-                tally.named.push(format!("run {number}: {}", ran.stderr.trim()));
+                tally
+                    .named
+                    .push(format!("run {number}: {}", ran.stderr.trim()));
             }
-            (code, _) => tally.wrong.push(format!("run {number}: {code:?}: {}", ran.stderr)),
+            (code, _) => tally
+                .wrong
+                .push(format!("run {number}: {code:?}: {}", ran.stderr)),
         }
         number += 1;
         std::thread::sleep(next.saturating_duration_since(Instant::now()));
@@ -123,8 +149,12 @@ fn as_rival(deployment: &Deployment, arguments: &[&str]) -> Ran {
 
 /// A second operator: jobs that are none, jobs for members that lie or never come, and the honest operator's runs.
 fn rival(deployment: &Deployment, round: u32) {
-    let unknown: String = (0..5_000).map(|key| format!("key_{key} = {key}\n")).collect();
-    let stray = member::job("").replace("\"west\"", "\"stray\"").replace("\"east\", ", "");
+    let unknown: String = (0..5_000)
+        .map(|key| format!("key_{key} = {key}\n"))
+        .collect();
+    let stray = member::job("")
+        .replace("\"west\"", "\"stray\"")
+        .replace("\"east\", ", "");
     let absent = member::job("")
         .replace("\"west\"", "\"nowhere\"")
         .replace("join_seconds = 20", "join_seconds = 1");
@@ -143,7 +173,11 @@ fn rival(deployment: &Deployment, round: u32) {
         let run = run.unwrap().to_string();
         for verb in ["cancel", "result"] {
             let ran = as_rival(deployment, &[verb, &run]);
-            assert_ne!(ran.code, Some(0), "the rival did {verb} a run of the researcher's");
+            assert_ne!(
+                ran.code,
+                Some(0),
+                "the rival did {verb} a run of the researcher's"
+            );
         }
     }
     as_rival(deployment, &["list"]);
@@ -152,13 +186,28 @@ fn rival(deployment: &Deployment, round: u32) {
 /// Strangers and a certified nobody at the port.
 fn strangers(deployment: &Deployment, runtime: &Runtime) {
     let address = deployment.address();
-    let idle = idle_connections(address, 1_500);
+    let idle = runtime.block_on(idle_from_elsewhere(address, 1_500));
     let stray = deployment.credentials("site-stray");
     runtime.block_on(async {
         let _ = many_streams(address, &stray, 5_000).await;
         let _ = reply_to_no_run(address, &stray, 64 << 20).await;
     });
     drop(idle);
+}
+
+/// Connections of another address of this machine that never say a word: places at the port go by address.
+async fn idle_from_elsewhere(address: SocketAddr, count: usize) -> Vec<TcpStream> {
+    let mut idle = Vec::new();
+    for _ in 0..count {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(ELSEWHERE).unwrap();
+        let connecting = tokio::time::timeout(Duration::from_secs(1), socket.connect(address));
+        match connecting.await {
+            Ok(Ok(stream)) => idle.push(stream),
+            _ => break,
+        }
+    }
+    idle
 }
 
 fn print_latencies(mut took: Vec<Duration>) {
@@ -184,7 +233,9 @@ fn an_honest_job_ends_with_its_bits_or_names_the_culprit_whatever_is_tried_meanw
     let over = AtomicBool::new(false);
     let (rounds, resident) = (AtomicU32::new(0), Mutex::new(0_u64));
     // A liar answers where a job names it, and says the largest number there is.
-    let _liar = Member::attend(&deployment, "stray", |_, _| None);
+    let _liar = Member::attend(&deployment, "stray", |_, truth| {
+        in_a_round(truth, |contribution| contribution.objective = 1e308)
+    });
     let (tally, took) = std::thread::scope(|scope| {
         let asking = scope.spawn(|| ask_again_and_again(&deployment, &over));
         scope.spawn(|| {
@@ -192,7 +243,7 @@ fn an_honest_job_ends_with_its_bits_or_names_the_culprit_whatever_is_tried_meanw
             while !over.load(Ordering::Relaxed) {
                 strangers(&deployment, &runtime);
                 let mut most = resident.lock().unwrap();
-                *most = (*most).max(deployment.coordinator().resident_bytes());
+                *most = (*most).max(deployment.coordinator_bytes());
             }
         });
         scope.spawn(|| {
