@@ -88,9 +88,8 @@ fn close(path: &Path, mode: u32) -> io::Result<()> {
 }
 
 #[cfg(test)]
+#[cfg(unix)]
 mod tests {
-    #![cfg(unix)]
-
     use super::*;
 
     fn mode(path: &Path) -> u32 {
