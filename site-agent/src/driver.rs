@@ -278,6 +278,7 @@ pub(crate) fn now() -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Exit;
     use protocol::message::Request;
 
     #[tokio::test]
@@ -293,6 +294,7 @@ mod tests {
         assert!(desk.orders.push(order));
         let noticed = tokio::time::timeout(Duration::from_secs(5), panicked).await;
         assert!(noticed.is_ok());
+        assert_eq!(Exit::of(&AgentError::Worker), Exit::Failed);
     }
 
     #[tokio::test]

@@ -390,6 +390,51 @@ fn a_key_that_others_can_read_lets_no_program_start() {
     }
 }
 
+#[test]
+fn a_site_whose_certificate_is_revoked_leaves_a_federation_that_runs() {
+    let mut deployment = Deployment::prepare();
+    let folder = deployment.home.join("certificates");
+    let gone = ["certificates", "issue", "--operator", "gone", "--folder"];
+    for arguments in [
+        &gone[..],
+        &["certificates", "revoke", "--operator", "gone", "--folder"],
+    ] {
+        let mut all = arguments.to_vec();
+        let folder = folder.to_string_lossy();
+        all.push(&folder);
+        deployment.home.run(&coordinator(), &all).must_succeed();
+    }
+    let path = deployment.home.join("coordinator.toml");
+    let list = "revoked = \"certificates/authority/revoked.pem\"\n";
+    std::fs::write(&path, std::fs::read_to_string(&path).unwrap() + list).unwrap();
+    deployment.start_coordinator();
+    for site in ["north", "south"] {
+        deployment.start_agent(site);
+        deployment.agent(site).wait_for("joined the coordinator");
+    }
+    let began = Instant::now();
+    let arguments = [
+        "certificates",
+        "revoke",
+        "--site",
+        "north",
+        "--folder",
+        "certificates",
+    ];
+    deployment
+        .home
+        .run(&coordinator(), &arguments)
+        .must_succeed();
+    deployment
+        .coordinator()
+        .wait_for("the peer's certificate was revoked");
+    println!("ended after {:?}", began.elapsed());
+    deployment.agent("north").wait_for("KDR-REVOKED");
+    assert!(deployment.agent("north").ended().is_none());
+    let south = deployment.agent("south").log();
+    assert!(!south.contains("lost the coordinator"), "{south}");
+}
+
 /// Everything at `path` and below that someone but its owner may read, write or enter.
 #[cfg(unix)]
 pub(crate) fn open_to_others(path: &Path, found: &mut Vec<String>) {
