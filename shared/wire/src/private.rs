@@ -89,8 +89,6 @@ fn close(path: &Path, mode: u32) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![cfg(unix)]
-
     use super::*;
 
     fn mode(path: &Path) -> u32 {
