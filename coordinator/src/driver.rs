@@ -1,47 +1,64 @@
-//! Carries out what `protocol::coordinator` decides. One run at a time; the others wait in order.
+//! Carries out what `protocol::coordinator` decides. One run at a time; the others wait in their turn.
+//!
+//! The driver itself only passes on: a run computes and is stored on a thread of its own ([`course`]), jobs are
+//! parsed and results read on others ([`calls`]), so that no input keeps it from the next caller.
 
-use crate::store::{Store, StoreError, Submission};
-use protocol::coordinator::{Action, Event, Run};
-use protocol::job::Job;
-use protocol::limits::QUEUE_MAX;
-use protocol::message::{Answer, Failure, ToCoordinator, Warrant};
-use protocol::name::{OperatorName, RunId, SiteName};
-use protocol::progress::{Ending, Progress, RunResult};
-use protocol::time::Timestamp;
-use std::collections::{BTreeMap, VecDeque};
-use std::time::{Duration, SystemTime};
-use tokio::sync::{mpsc, watch};
-use wire::{Incoming, OperatorCall, SiteReceiver, SiteSender, Traffic};
+mod calls;
+mod course;
+mod queue;
+
+use crate::clock::Clock;
+use crate::store::{Store, StoreError, failed_result};
+use course::{Course, Stepped};
+use protocol::coordinator::{Action, Event};
+use protocol::message::{Answer, Failure, ToCoordinator};
+use protocol::name::{RunId, SiteName};
+use protocol::progress::{Ending, Progress};
+use queue::Queue;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc, watch};
+use wire::{Incoming, SiteReceiver, SiteSender, Traffic};
 
 /// The coordinator's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Messages of sites that wait for the driver.
 const INBOX_MAX: usize = 64;
+/// Calls of operators that are worked on at the same time.
+const CALLS_AT_ONCE_MAX: usize = 64;
 /// The driver looks at the clock at least this often.
 const TICK_MAX: Duration = Duration::from_secs(1);
 
+/// The store, which one thread at a time writes or reads.
+type SharedStore = Arc<Mutex<Store>>;
+
 struct Driver {
-    store: Store,
+    clock: Clock,
+    store: SharedStore,
     sites: BTreeMap<SiteName, Connected>,
     /// Bytes of connections that are gone.
     past: BTreeMap<SiteName, Traffic>,
     connections: u64,
     heard: mpsc::Sender<Heard>,
-    queue: VecDeque<Submission>,
-    active: Option<Active>,
-    progress: BTreeMap<RunId, watch::Sender<Progress>>,
+    queue: Queue,
+    active: Option<Course>,
+    /// Runs that are queued or under way.
+    shown: BTreeMap<RunId, Shown>,
+    calls: Arc<Semaphore>,
+    done: mpsc::Sender<calls::Done>,
+}
+
+/// A run that has not ended, as its operator sees it.
+struct Shown {
+    operator: String,
+    progress: watch::Sender<Progress>,
 }
 
 struct Connected {
     /// Tells this connection from an earlier one of the same site.
     number: u64,
     sender: SiteSender,
-}
-
-struct Active {
-    run: Run,
-    /// Bytes of every site before the run.
-    before: BTreeMap<SiteName, Traffic>,
 }
 
 /// What a site said, or that its stream ended.
@@ -62,123 +79,98 @@ pub async fn drive(
     stop: impl Future<Output = ()>,
 ) -> Result<(), StoreError> {
     let (heard, mut inbox) = mpsc::channel(INBOX_MAX);
-    let mut driver = Driver::resume(store, heard)?;
+    let (done, mut calls_done) = mpsc::channel(CALLS_AT_ONCE_MAX);
+    let mut driver = Driver::resume(store, heard, done)?;
     let mut stop = std::pin::pin!(stop);
     loop {
-        driver.begin_next()?;
-        let deadline = driver.next_tick();
+        driver.begin_next();
+        let tick = driver.next_tick();
+        let is_idle = driver.active.as_ref().is_none_or(Course::is_idle);
         tokio::select! {
-            () = &mut stop => return Ok(()),
+            () = &mut stop => break,
             caller = incoming.recv() => match caller {
                 Some(Incoming::Site { name, version, sender, receiver }) => {
-                    driver.site_came(name, &version, sender, receiver)?;
+                    driver.site_came(name, &version, sender, receiver);
                 }
-                Some(Incoming::Operator { operator, call }) => driver.call(&operator, call)?,
-                None => return Ok(()),
+                Some(Incoming::Operator { operator, call }) => driver.call(&operator, call),
+                None => break,
             },
-            Some(heard) = inbox.recv() => driver.hear(heard)?,
-            () = tokio::time::sleep(deadline) => driver.step(Event::Tick)?,
+            Some(done) = calls_done.recv() => driver.call_done(done)?,
+            // What the sites say waits while the run computes.
+            Some(heard) = inbox.recv(), if is_idle => driver.hear(heard),
+            stepped = Course::stepped(&mut driver.active, &driver.store), if !is_idle => driver.carry_out(stepped)?,
+            () = tokio::time::sleep(tick), if is_idle => driver.tell(Event::Tick),
         }
     }
+    // What is being written is written to its end.
+    if let Some(course) = &mut driver.active {
+        course.rest().await;
+    }
+    Ok(())
 }
 
 impl Driver {
     /// Takes up what the store holds: the run that was active goes on, the others stay queued.
-    fn resume(store: Store, heard: mpsc::Sender<Heard>) -> Result<Self, StoreError> {
+    fn resume(
+        mut store: Store,
+        heard: mpsc::Sender<Heard>,
+        done: mpsc::Sender<calls::Done>,
+    ) -> Result<Self, StoreError> {
+        let clock = Clock::start(store.latest()?);
+        let mut waiting = Vec::new();
+        for unfinished in store.unfinished()? {
+            match unfinished.submission {
+                Ok(submission) => waiting.push(submission),
+                Err(problems) => {
+                    let run = unfinished.run;
+                    tracing::error!(%run, "the job of a stored run cannot be read; the run has failed");
+                    let failure = failure("KDR-JOB", &problems);
+                    store.end(failed_result(run, unfinished.job, unfinished.seed, failure))?;
+                }
+            }
+        }
         let mut driver = Self {
+            clock,
+            store: Arc::new(Mutex::new(store)),
             sites: BTreeMap::new(),
             past: BTreeMap::new(),
             connections: 0,
             heard,
-            queue: VecDeque::new(),
+            queue: Queue::default(),
             active: None,
-            progress: BTreeMap::new(),
-            store,
+            shown: BTreeMap::new(),
+            calls: Arc::new(Semaphore::new(CALLS_AT_ONCE_MAX)),
+            done,
         };
-        for submission in driver
-            .store
-            .submissions()?
+        waiting
             .into_iter()
-            .filter(|known| !known.ended)
-        {
-            let Ok(job) = Job::parse(&submission.job) else {
-                continue;
-            };
-            let Some(began) = submission.began else {
-                driver.enqueue(submission, job);
-                continue;
-            };
-            let Submission {
-                run, seed, warrant, ..
-            } = submission;
-            let records = driver.store.records(&run)?;
-            tracing::info!(%run, exchanges = records.len(), "a run goes on");
-            let resumed = Run::new(run.clone(), job, seed, warrant, began).resume(records, now());
-            driver
-                .progress
-                .insert(run, watch::Sender::new(resumed.progress(now())));
-            driver.active = Some(Active {
-                run: resumed,
-                before: BTreeMap::new(),
-            });
-        }
+            .for_each(|submission| driver.enqueue(submission));
         Ok(driver)
     }
 
-    fn enqueue(&mut self, submission: Submission, job: Job) {
-        let Submission {
-            run,
-            seed,
-            warrant,
-            submitted,
-            ..
-        } = submission.clone();
-        let mut progress = Run::new(run.clone(), job, seed, warrant, submitted).progress(now());
-        "queued".clone_into(&mut progress.phase);
-        self.progress.insert(run, watch::Sender::new(progress));
-        self.queue.push_back(submission);
-    }
-
-    fn begin_next(&mut self) -> Result<(), StoreError> {
+    fn begin_next(&mut self) {
         if self.active.is_some() {
-            return Ok(());
+            return;
         }
-        let Some(Submission {
-            run,
-            operator,
-            job,
-            seed,
-            warrant,
-            ..
-        }) = self.queue.pop_front()
-        else {
-            return Ok(());
+        let Some(submission) = self.queue.next() else {
+            return;
         };
-        let Ok(job) = Job::parse(&job) else {
-            return Ok(());
-        };
-        let began = now();
-        self.store.begin(&run, began)?;
-        tracing::info!(%run, %operator, "a run begins");
         let before = self
             .sites
             .keys()
-            .map(|site| (site.clone(), self.traffic(site)))
-            .collect();
-        let run = Run::new(run, job, seed, warrant, began);
-        self.active = Some(Active { run, before });
-        for site in self.sites.keys().cloned().collect::<Vec<_>>() {
-            self.step(Event::Connected(site))?;
+            .map(|site| (site.clone(), self.traffic(site)));
+        let mut course = Course::new(&submission, before.collect());
+        for site in self.sites.keys() {
+            course.tell(Event::Connected(site.clone()));
         }
-        self.step(Event::Tick)
+        course.tell(Event::Tick);
+        course.open(submission, self.clock, Arc::clone(&self.store));
+        self.active = Some(course);
     }
 
     fn next_tick(&self) -> Duration {
-        let deadline = self
-            .active
-            .as_ref()
-            .and_then(|active| active.run.next_deadline());
-        deadline.map_or(TICK_MAX, |at| at.since(now()).min(TICK_MAX))
+        let deadline = self.active.as_ref().and_then(Course::next_deadline);
+        deadline.map_or(TICK_MAX, |at| at.since(self.clock.now()).min(TICK_MAX))
     }
 
     fn site_came(
@@ -187,7 +179,7 @@ impl Driver {
         version: &str,
         sender: SiteSender,
         mut receiver: SiteReceiver,
-    ) -> Result<(), StoreError> {
+    ) {
         self.connections += 1;
         let number = self.connections;
         tracing::info!(%site, version, "a site joined");
@@ -222,10 +214,10 @@ impl Driver {
                 }
             }
         });
-        self.step(Event::Connected(site))
+        self.tell(Event::Connected(site));
     }
 
-    fn hear(&mut self, heard: Heard) -> Result<(), StoreError> {
+    fn hear(&mut self, heard: Heard) {
         let Heard {
             site,
             connection,
@@ -244,35 +236,52 @@ impl Driver {
                 if self
                     .active
                     .as_ref()
-                    .is_some_and(|active| *active.run.id() == run)
+                    .is_some_and(|course| *course.run() == run)
                 {
-                    self.step(Event::Answered {
+                    self.tell(Event::Answered {
                         site,
                         exchange,
                         answer,
-                    })?;
+                    });
                 }
-                Ok(())
             }
             None if current => {
                 if let Some(gone) = self.sites.remove(&site) {
                     self.add_past(&site, gone.sender.traffic());
                 }
-                self.step(Event::Disconnected(site))
+                self.tell(Event::Disconnected(site));
             }
-            _ => Ok(()),
+            Some(ToCoordinator::Hello { .. } | ToCoordinator::Reply { .. }) | None => {}
         }
     }
 
-    fn step(&mut self, event: Event) -> Result<(), StoreError> {
-        let Some(Active { run, before }) = self.active.take() else {
-            return Ok(());
+    /// Tells the active run what happened.
+    fn tell(&mut self, event: Event) {
+        if let Some(course) = &mut self.active {
+            course.tell(event);
+        }
+        self.step();
+    }
+
+    /// Lets the active run compute, where it does not and something has happened.
+    fn step(&mut self) {
+        let Some(mut course) = self.active.take() else {
+            return;
         };
-        let (run, actions) = run.step(now(), event);
-        let mut ended = false;
+        if course.is_idle() && course.has_more() {
+            let traffic = self.traffic_since(course.before());
+            course.step(traffic, self.clock, Arc::clone(&self.store));
+        }
+        self.active = Some(course);
+    }
+
+    /// Carries out what a step of the active run decided and stored.
+    fn carry_out(&mut self, stepped: Result<Stepped, StoreError>) -> Result<(), StoreError> {
+        let Stepped { actions, ended } = stepped?;
         for action in actions {
             match action {
-                Action::Store(record) => self.store.keep(run.id(), &record)?,
+                // Done where it was decided.
+                Action::Store(_) | Action::End(_) => {}
                 Action::Send { site, message } => {
                     if let Some(connected) = self.sites.get(&site)
                         && let Err(error) = connected.sender.send(message)
@@ -280,163 +289,48 @@ impl Driver {
                         tracing::warn!(%site, %error, "a message was not sent");
                     }
                 }
-                Action::Report(progress) => {
-                    if let Some(watched) = self.progress.get(run.id()) {
-                        watched.send_if_modified(|shown| {
-                            // A wait that only grows shorter is no news.
-                            let news = !same_but_for_time(shown, &progress);
-                            *shown = progress;
-                            news
-                        });
-                    }
-                }
-                Action::End(ending) => {
-                    tracing::info!(run = %run.id(), status = ending.status(), "a run ended");
-                    let mut result = run.result(VERSION);
-                    self.add_traffic(&mut result, &before);
-                    self.store.end(run.id(), &result)?;
-                    ended = true;
-                }
+                Action::Report(progress) => self.show(progress),
             }
         }
-        if !ended {
-            self.active = Some(Active { run, before });
+        match ended {
+            Some(ending) => {
+                if let Some(course) = self.active.take() {
+                    self.ended(course.run(), ending);
+                    course.answer_cancellers();
+                }
+            }
+            None => self.step(),
         }
         Ok(())
     }
 
-    fn call(&mut self, operator: &OperatorName, call: OperatorCall) -> Result<(), StoreError> {
-        match call {
-            OperatorCall::Submit {
-                job,
-                seed,
-                warrant,
-                reply,
-            } => {
-                let _ = reply.send(self.submit(operator, job, seed, warrant)?);
-            }
-            OperatorCall::Watch { run, reply } => {
-                let found = match self.progress.get(&run) {
-                    Some(watched) => Some(watched.subscribe()),
-                    None => self.store.result(&run)?.map(|result| ended_watch(&result)),
-                };
-                let _ = reply.send(found.ok_or_else(|| unknown(&run)));
-            }
-            OperatorCall::Cancel { run, reply } => {
-                let _ = reply.send(self.cancel(&run)?);
-            }
-            OperatorCall::FetchResult { run, reply } => {
-                let found = match self.store.result(&run)? {
-                    Some(result) => Ok(result),
-                    None if self.progress.contains_key(&run) => Err(failure(
-                        "KDR-RUNNING",
-                        "the run has not ended; watch it until it has",
-                    )),
-                    None => Err(unknown(&run)),
-                };
-                let _ = reply.send(found);
-            }
-            OperatorCall::List { reply } => {
-                let _ = reply.send(Ok(self.list()?));
-            }
-        }
-        Ok(())
+    fn show(&self, progress: Progress) {
+        let Some(shown) = self.shown.get(&progress.run) else {
+            return;
+        };
+        shown.progress.send_if_modified(|known| {
+            // A wait that only grows shorter is no news.
+            let news = !same_but_for_time(known, &progress);
+            *known = progress;
+            news
+        });
     }
 
-    /// The same job with the same token is the same run, however often it is submitted.
-    fn submit(
-        &mut self,
-        operator: &OperatorName,
-        job: String,
-        seed: u64,
-        warrant: Warrant,
-    ) -> Result<Result<RunId, Failure>, StoreError> {
-        let parsed = match Job::parse(&job) {
-            Ok(parsed) => parsed,
-            Err(errors) => return Ok(Err(failure("KDR-JOB", &errors.to_string()))),
-        };
-        let Ok(run) = wire::run_id(operator, &warrant.token) else {
-            return Ok(Err(failure("KDR-JOB", "the token makes no run id")));
-        };
-        if let Some(known) = self
-            .store
-            .submissions()?
-            .into_iter()
-            .find(|submission| submission.run == run)
-        {
-            let same = known.job == job && known.seed == seed;
-            let text = "this token stands for another job or seed; use a new token";
-            return Ok(if same {
-                Ok(run)
-            } else {
-                Err(failure("KDR-TOKEN", text))
+    /// Shows the end of a run, which from now on is read from the store.
+    fn ended(&mut self, run: &RunId, ending: Ending) {
+        tracing::info!(%run, status = ending.status(), "a run ended");
+        if let Some(shown) = self.shown.remove(run) {
+            shown.progress.send_if_modified(|progress| {
+                let ending = Some(ending);
+                if progress.ending == ending {
+                    return false;
+                }
+                "ended".clone_into(&mut progress.phase);
+                progress.waiting_for.clear();
+                progress.ending = ending;
+                true
             });
         }
-        if self.queue.len() >= QUEUE_MAX {
-            let text = format!("{QUEUE_MAX} runs are waiting already; try again later");
-            return Ok(Err(failure("KDR-BUSY", &text)));
-        }
-        let submission = Submission {
-            run: run.clone(),
-            operator: operator.to_string(),
-            job,
-            seed,
-            warrant,
-            submitted: now(),
-            began: None,
-            ended: false,
-        };
-        self.store.submit(&submission)?;
-        self.enqueue(submission, parsed);
-        Ok(Ok(run))
-    }
-
-    fn cancel(&mut self, run: &RunId) -> Result<Result<(), Failure>, StoreError> {
-        if self
-            .active
-            .as_ref()
-            .is_some_and(|active| active.run.id() == run)
-        {
-            self.step(Event::Cancelled)?;
-            return Ok(Ok(()));
-        }
-        let Some(place) = self.queue.iter().position(|queued| queued.run == *run) else {
-            return Ok(Err(unknown(run)));
-        };
-        if let Some(Submission {
-            run,
-            job,
-            seed,
-            warrant,
-            submitted,
-            ..
-        }) = self.queue.remove(place)
-            && let Ok(job) = Job::parse(&job)
-        {
-            let queued = Run::new(run, job, seed, warrant, submitted);
-            let waiting = self.active.replace(Active {
-                run: queued,
-                before: BTreeMap::new(),
-            });
-            self.step(Event::Cancelled)?;
-            self.active = waiting;
-        }
-        Ok(Ok(()))
-    }
-
-    fn list(&self) -> Result<Vec<Progress>, StoreError> {
-        let mut runs = Vec::new();
-        for submission in self.store.submissions()?.into_iter().rev() {
-            match self.progress.get(&submission.run) {
-                Some(watched) => runs.push(watched.borrow().clone()),
-                None => runs.extend(
-                    self.store
-                        .result(&submission.run)?
-                        .map(|result| ended_progress(&result)),
-                ),
-            }
-        }
-        Ok(runs)
     }
 
     /// Bytes of a site over all its connections.
@@ -459,19 +353,25 @@ impl Driver {
         past.bytes_received += traffic.bytes_received;
     }
 
-    fn add_traffic(&self, result: &mut RunResult, before: &BTreeMap<SiteName, Traffic>) {
-        for entry in &mut result.sites {
-            let Ok(site) = SiteName::new(&entry.name) else {
-                continue;
+    /// Bytes of every site that is or was connected, beyond those `before`.
+    fn traffic_since(&self, before: &BTreeMap<SiteName, Traffic>) -> BTreeMap<SiteName, Traffic> {
+        let sites = self.sites.keys().chain(self.past.keys());
+        let since = |site: &SiteName| {
+            let all = self.traffic(site);
+            let before = before.get(site).copied().unwrap_or_default();
+            let traffic = Traffic {
+                bytes_sent: all.bytes_sent.saturating_sub(before.bytes_sent),
+                bytes_received: all.bytes_received.saturating_sub(before.bytes_received),
             };
-            let (all, before) = (
-                self.traffic(&site),
-                before.get(&site).copied().unwrap_or_default(),
-            );
-            entry.bytes_sent = all.bytes_sent.saturating_sub(before.bytes_sent);
-            entry.bytes_received = all.bytes_received.saturating_sub(before.bytes_received);
-        }
+            (site.clone(), traffic)
+        };
+        sites.map(since).collect()
     }
+}
+
+/// The store, whatever became of the thread that held it before: what that one had begun is rolled back.
+fn locked(store: &Mutex<Store>) -> std::sync::MutexGuard<'_, Store> {
+    store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn same_but_for_time(one: &Progress, other: &Progress) -> bool {
@@ -480,47 +380,11 @@ fn same_but_for_time(one: &Progress, other: &Progress) -> bool {
     one == *other
 }
 
-fn ended_progress(result: &RunResult) -> Progress {
-    let last = result.rounds.last();
-    Progress {
-        run: result.run.clone(),
-        phase: "ended".to_owned(),
-        round: u32::try_from(result.rounds.len()).unwrap_or(u32::MAX),
-        round_limit: 0,
-        objective: result.objective,
-        primal_residual: last.map(|row| row.primal_residual),
-        dual_residual: last.map(|row| row.dual_residual),
-        sites_connected: 0,
-        sites: u32::try_from(result.sites.len()).unwrap_or(u32::MAX),
-        waiting_for: Vec::new(),
-        deadline_seconds: 0.0,
-        ending: Some(result.ending.clone()),
-    }
-}
-
-fn ended_watch(result: &RunResult) -> watch::Receiver<Progress> {
-    watch::Sender::new(ended_progress(result)).subscribe()
-}
-
-fn unknown(run: &RunId) -> Failure {
-    failure(
-        "KDR-RUN",
-        &format!("found no run {run}; `job list` shows all runs"),
-    )
-}
-
 fn failure(code: &str, text: &str) -> Failure {
     Failure {
         code: code.to_owned(),
         text: text.to_owned(),
     }
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default();
-    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// True where an ending is a result that an operator can use.

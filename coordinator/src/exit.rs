@@ -1,5 +1,6 @@
 //! Exit codes, as README.md documents them.
 
+use crate::folder;
 use crate::operator::OperatorError;
 use crate::serve::ServeError;
 use crate::simulate::{AgentsError, SimulateError};
@@ -85,7 +86,11 @@ impl Exit {
             None => {}
         }
         match error.downcast_ref() {
-            Some(ServeError::Config(_) | ServeError::Tls(_)) => Self::Usage,
+            Some(
+                ServeError::Config(_)
+                | ServeError::Tls(_)
+                | ServeError::Folder(folder::FolderError::InUse { .. }),
+            ) => Self::Usage,
             Some(ServeError::Listen(_)) => Self::Connection,
             Some(_) => Self::Failed,
             None if error.is::<wire::certificates::CertificateError>() => Self::Usage,

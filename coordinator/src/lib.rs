@@ -1,9 +1,11 @@
 //! The coordinator: carries out what `protocol::coordinator` decides, for sites and operators.
 
 pub mod cli;
+pub mod clock;
 pub mod config;
 pub mod driver;
 pub mod exit;
+pub mod folder;
 pub mod operator;
 pub mod serve;
 pub mod signals;

@@ -3,10 +3,10 @@
 use crate::cli;
 use crate::config::{ConfigError, CoordinatorConfig};
 use crate::driver;
+use crate::folder::{Folder, FolderError};
 use crate::signals::{StopSignals, stdin_closed};
 use crate::store::{Store, StoreError};
 use std::io;
-use std::path::PathBuf;
 use tokio::sync::{mpsc, watch};
 use wire::ServerTls;
 
@@ -26,14 +26,8 @@ pub enum ServeError {
     #[error(transparent)]
     Listen(#[from] wire::ListenError),
     /// The folder cannot be used.
-    #[error("{} could not be used", path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Folder(#[from] FolderError),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -56,11 +50,8 @@ pub async fn serve(arguments: &cli::Serve) -> Result<(), ServeError> {
         Some(revoked) => ServerTls::load_revoking(&config.tls, revoked)?,
         None => ServerTls::load(&config.tls)?,
     };
-    wire::private::folder(&config.folder).map_err(|source| ServeError::Folder {
-        path: config.folder.clone(),
-        source,
-    })?;
-    let store = Store::open(&config.folder.join("coordinator.sqlite"))?;
+    let folder = Folder::open(&config.folder)?;
+    let store = Store::open(&folder.store())?;
     let listener = wire::listen(config.listen)?;
     tracing::info!(listen = %config.listen, "the coordinator waits for sites and operators");
     let (calls, incoming) = mpsc::channel(CALLS_MAX);

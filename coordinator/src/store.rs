@@ -1,41 +1,21 @@
 //! The coordinator's memory: one SQLite file, written before anything is sent.
+//!
+//! What is read back is judged again: a row that cannot be read is said to be so, and never ends the program.
+
+mod schema;
 
 use protocol::coordinator::Record;
-use protocol::message::Warrant;
+use protocol::job::Job;
+use protocol::limits::{RESULT_BYTES_PER_OPERATOR_MAX, RESULTS_PER_OPERATOR_MAX};
+use protocol::message::{Failure, Warrant};
 use protocol::name::{NameError, RunId};
-use protocol::progress::RunResult;
+use protocol::progress::{Ending, Progress, RunResult};
 use protocol::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
 use wire::{WireError, private};
-
-const SCHEMA: &str = "
-CREATE TABLE IF NOT EXISTS runs (
-    id TEXT PRIMARY KEY,
-    operator TEXT NOT NULL,
-    job TEXT NOT NULL,
-    seed INTEGER NOT NULL,
-    warrant BLOB NOT NULL,
-    submitted INTEGER NOT NULL,
-    began INTEGER,
-    result BLOB
-) STRICT;
-CREATE TABLE IF NOT EXISTS records (
-    run TEXT NOT NULL REFERENCES runs (id),
-    exchange INTEGER NOT NULL,
-    closed INTEGER NOT NULL,
-    PRIMARY KEY (run, exchange)
-) STRICT;
-CREATE TABLE IF NOT EXISTS answers (
-    run TEXT NOT NULL,
-    exchange INTEGER NOT NULL,
-    site INTEGER NOT NULL,
-    member INTEGER NOT NULL,
-    answer BLOB,
-    PRIMARY KEY (run, exchange, site)
-) STRICT;";
 
 /// The store of one coordinator.
 pub struct Store {
@@ -43,14 +23,14 @@ pub struct Store {
 }
 
 /// A submitted run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Submission {
     /// Its identity.
     pub run: RunId,
     /// Who submitted it.
     pub operator: String,
-    /// The job's text.
-    pub job: String,
+    /// The job, with its text.
+    pub job: Job,
     /// Its seed.
     pub seed: u64,
     /// The operator's word for it.
@@ -59,8 +39,41 @@ pub struct Submission {
     pub submitted: Timestamp,
     /// When its sites were first waited for; none while it is queued.
     pub began: Option<Timestamp>,
+}
+
+/// A run that has not ended, as it lies in the store.
+#[derive(Debug)]
+pub struct Unfinished {
+    /// Its identity.
+    pub run: RunId,
+    /// The job's text.
+    pub job: String,
+    /// Its seed.
+    pub seed: u64,
+    /// The run, where its job can be read.
+    pub submission: Result<Submission, String>,
+}
+
+/// A run as a list shows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listed {
+    /// Its identity; none where the store holds no name there.
+    pub run: Option<RunId>,
+    /// What a run that has ended left in short; none where it has not, or where that cannot be read.
+    pub summary: Option<Progress>,
     /// Whether it has ended.
     pub ended: bool,
+}
+
+/// What an earlier submission with the same token was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// There was none.
+    New,
+    /// The same.
+    Same,
+    /// One with another job or seed.
+    Other,
 }
 
 /// The store failed, or holds what this version cannot read.
@@ -87,7 +100,7 @@ pub enum StoreError {
 }
 
 impl Store {
-    /// Opens or makes the store at `path`.
+    /// Opens or makes the store at `path`. What is deleted in it is overwritten.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -99,11 +112,24 @@ impl Store {
                 source,
             }
         })?;
-        let connection = Connection::open(path)?;
+        let mut connection = Connection::open(path)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
-        connection.execute_batch(SCHEMA)?;
+        connection.pragma_update(None, "secure_delete", "ON")?;
+        schema::bring_up_to_date(&mut connection)?;
         Ok(Self { connection })
+    }
+
+    /// The latest moment that the store knows of.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn latest(&self) -> Result<Timestamp, StoreError> {
+        let sql = "SELECT max(
+            (SELECT coalesce(max(max(submitted, coalesce(began, 0))), 0) FROM runs),
+            (SELECT coalesce(max(closed), 0) FROM records))";
+        let latest: i64 = self.connection.query_row(sql, [], |row| row.get(0))?;
+        Ok(Timestamp(latest.cast_unsigned()))
     }
 
     /// Keeps a submission.
@@ -117,13 +143,33 @@ impl Store {
             params![
                 submission.run.as_str(),
                 submission.operator,
-                submission.job,
+                submission.job.text,
                 submission.seed.cast_signed(),
                 wire::encode_warrant(&submission.warrant),
                 submission.submitted.0.cast_signed(),
             ],
         )?;
         Ok(())
+    }
+
+    /// What is known of `run`, if anything, beside this job and seed.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn known(&self, run: &RunId, job: &str, seed: u64) -> Result<Known, StoreError> {
+        let same: Option<bool> = self
+            .connection
+            .query_row(
+                "SELECT job = ?2 AND seed = ?3 FROM runs WHERE id = ?1",
+                params![run.as_str(), job, seed.cast_signed()],
+                |row| row.get(0),
+            )
+            .optional()?;
+        Ok(match same {
+            None => Known::New,
+            Some(true) => Known::Same,
+            Some(false) => Known::Other,
+        })
     }
 
     /// Notes that a run began.
@@ -137,32 +183,68 @@ impl Store {
         Ok(())
     }
 
-    /// Every run, the oldest first.
+    /// Every run that has not ended, the oldest first. A row without a run's name is told to the log.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn submissions(&self) -> Result<Vec<Submission>, StoreError> {
+    pub fn unfinished(&self) -> Result<Vec<Unfinished>, StoreError> {
         let mut statement = self.connection.prepare(
-            "SELECT id, operator, job, seed, submitted, began, result IS NOT NULL, warrant FROM runs
-             ORDER BY submitted, rowid",
+            "SELECT id, operator, job, seed, submitted, began, warrant FROM runs
+             WHERE result IS NULL AND id NOT IN (SELECT run FROM ended) ORDER BY submitted, rowid",
         )?;
         let mut rows = statement.query([])?;
-        let mut submissions = Vec::new();
+        let mut found = Vec::new();
         while let Some(row) = rows.next()? {
-            submissions.push(Submission {
-                run: RunId::new(&row.get::<_, String>(0)?)?,
-                operator: row.get(1)?,
-                job: row.get(2)?,
-                seed: row.get::<_, i64>(3)?.cast_unsigned(),
-                submitted: Timestamp(row.get::<_, i64>(4)?.cast_unsigned()),
-                began: row
-                    .get::<_, Option<i64>>(5)?
-                    .map(|at| Timestamp(at.cast_unsigned())),
-                ended: row.get(6)?,
-                warrant: wire::decode_warrant(&row.get::<_, Vec<u8>>(7)?)?,
+            match unfinished(row) {
+                Ok(run) => found.push(run),
+                Err(error) => {
+                    tracing::error!(%error, "a run in the store cannot be read; left there")
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The runs of one operator, the newest first. Neither jobs nor results are read.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn list(&self, operator: &str) -> Result<Vec<Listed>, StoreError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT runs.id, ended.run IS NOT NULL, ended.summary
+             FROM runs LEFT JOIN ended ON ended.run = runs.id
+             WHERE runs.operator = ?1 ORDER BY runs.submitted DESC, runs.rowid DESC",
+        )?;
+        let mut rows = statement.query([operator])?;
+        let mut listed = Vec::new();
+        while let Some(row) = rows.next()? {
+            let name = row.get::<_, String>(0).ok();
+            let summary = row.get::<_, Option<Vec<u8>>>(2).ok().flatten();
+            listed.push(Listed {
+                run: name.and_then(|name| RunId::new(&name).ok()),
+                summary: summary.and_then(|bytes| wire::decode_progress(&bytes).ok()),
+                ended: row.get(1)?,
             });
         }
-        Ok(submissions)
+        Ok(listed)
+    }
+
+    /// What an operator's run that has ended left in short; none where there is no such run.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn summary(&self, run: &RunId, operator: &str) -> Result<Option<Progress>, StoreError> {
+        let sql = "SELECT ended.summary FROM ended JOIN runs ON runs.id = ended.run
+             WHERE runs.id = ?1 AND runs.operator = ?2";
+        let bytes: Option<Option<Vec<u8>>> = self
+            .connection
+            .query_row(sql, [run.as_str(), operator], |row| row.get(0))
+            .optional()?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        let summary = bytes
+            .map(|bytes| wire::decode_progress(&bytes))
+            .transpose()?;
+        Ok(Some(summary.unwrap_or_else(|| unreadable(run.clone()))))
     }
 
     /// Keeps a closed exchange; when this returns, it is on the disk.
@@ -175,16 +257,19 @@ impl Store {
             "INSERT INTO records (run, exchange, closed) VALUES (?1, ?2, ?3)",
             params![run.as_str(), record.exchange, record.at.0.cast_signed()],
         )?;
-        for (site, (answer, member)) in record.answers.iter().zip(&record.members).enumerate() {
+        let places = record.answers.iter().zip(&record.faults);
+        for (site, ((answer, fault), member)) in places.zip(&record.members).enumerate() {
             transaction.execute(
-                "INSERT INTO answers (run, exchange, site, member, answer)
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
+                "INSERT INTO answers (run, exchange, site, member, answer, fault_code, fault)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
                 params![
                     run.as_str(),
                     record.exchange,
                     i64::try_from(site).unwrap_or(i64::MAX),
                     member,
                     answer.as_ref().map(wire::encode_answer),
+                    fault.as_ref().map(|fault| fault.code.as_str()),
+                    fault.as_ref().map(|fault| fault.text.as_str()),
                 ],
             )?;
         }
@@ -203,59 +288,75 @@ impl Store {
             .prepare("SELECT exchange, closed FROM records WHERE run = ?1 ORDER BY exchange")?;
         let mut rows = statement.query([run.as_str()])?;
         while let Some(row) = rows.next()? {
-            let exchange: u32 = row.get(0)?;
-            let at = Timestamp(row.get::<_, i64>(1)?.cast_unsigned());
-            let (answers, members) = self.answers(run, exchange)?;
-            records.push(Record {
-                at,
-                exchange,
-                answers,
-                members,
-            });
+            let mut record = Record {
+                exchange: row.get(0)?,
+                at: Timestamp(row.get::<_, i64>(1)?.cast_unsigned()),
+                answers: Vec::new(),
+                faults: Vec::new(),
+                members: Vec::new(),
+            };
+            self.read_answers(run, &mut record)?;
+            records.push(record);
         }
         Ok(records)
     }
 
-    fn answers(&self, run: &RunId, exchange: u32) -> Result<Answers, StoreError> {
+    fn read_answers(&self, run: &RunId, record: &mut Record) -> Result<(), StoreError> {
         let mut statement = self.connection.prepare_cached(
-            "SELECT member, answer FROM answers WHERE run = ?1 AND exchange = ?2 ORDER BY site",
+            "SELECT member, answer, fault_code, fault FROM answers
+             WHERE run = ?1 AND exchange = ?2 ORDER BY site",
         )?;
-        let mut rows = statement.query(params![run.as_str(), exchange])?;
-        let (mut answers, mut members) = (Vec::new(), Vec::new());
+        let mut rows = statement.query(params![run.as_str(), record.exchange])?;
         while let Some(row) = rows.next()? {
-            members.push(row.get(0)?);
+            record.members.push(row.get(0)?);
             let bytes: Option<Vec<u8>> = row.get(1)?;
-            answers.push(bytes.map(|bytes| wire::decode_answer(&bytes)).transpose()?);
+            let answer = bytes.map(|bytes| wire::decode_answer(&bytes)).transpose()?;
+            record.answers.push(answer);
+            let (code, text): (Option<String>, Option<String>) = (row.get(2)?, row.get(3)?);
+            let fault = code.zip(text).map(|(code, text)| Failure { code, text });
+            record.faults.push(fault);
         }
-        Ok((answers, members))
-    }
-
-    /// Keeps what a run leaves, and lets go of its exchanges.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub fn end(&mut self, run: &RunId, result: &RunResult) -> Result<(), StoreError> {
-        let transaction = self.connection.transaction()?;
-        transaction.execute(
-            "UPDATE runs SET result = ?2 WHERE id = ?1",
-            params![run.as_str(), wire::encode_result(result)],
-        )?;
-        transaction.execute("DELETE FROM answers WHERE run = ?1", [run.as_str()])?;
-        transaction.execute("DELETE FROM records WHERE run = ?1", [run.as_str()])?;
-        transaction.commit()?;
         Ok(())
     }
 
-    /// What a run left, once it has ended.
+    /// Keeps what a run leaves, lets go of its exchanges, and of the oldest results of an operator who has
+    /// more than are kept. What could not be read back is kept as a failure. Gives the ending as it is kept.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn result(&self, run: &RunId) -> Result<Option<RunResult>, StoreError> {
+    pub fn end(&mut self, result: RunResult) -> Result<Ending, StoreError> {
+        let (result, bytes) = readable(result);
+        let run = result.run.as_str();
+        let transaction = self.connection.transaction()?;
+        transaction.execute(
+            "UPDATE runs SET result = ?2 WHERE id = ?1",
+            params![run, bytes],
+        )?;
+        let summary = wire::encode_progress(&ended_progress(&result));
+        transaction.execute(
+            "INSERT OR REPLACE INTO ended (run, bytes, summary) VALUES (?1, ?2, ?3)",
+            params![run, i64::try_from(bytes.len()).unwrap_or(i64::MAX), summary],
+        )?;
+        transaction.execute("DELETE FROM answers WHERE run = ?1", [run])?;
+        transaction.execute("DELETE FROM records WHERE run = ?1", [run])?;
+        drop_oldest(&transaction, run)?;
+        transaction.commit()?;
+        // What was deleted leaves the write-ahead log as well.
+        self.connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        Ok(result.ending)
+    }
+
+    /// What an operator's run left, once it has ended; none where there is no such run, or it has not ended.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn result(&self, run: &RunId, operator: &str) -> Result<Option<RunResult>, StoreError> {
         let bytes: Option<Option<Vec<u8>>> = self
             .connection
             .query_row(
-                "SELECT result FROM runs WHERE id = ?1",
-                [run.as_str()],
+                "SELECT result FROM runs WHERE id = ?1 AND operator = ?2",
+                [run.as_str(), operator],
                 |row| row.get(0),
             )
             .optional()?;
@@ -266,4 +367,133 @@ impl Store {
     }
 }
 
-type Answers = (Vec<Option<protocol::message::Answer>>, Vec<bool>);
+/// A run that failed before it could leave anything.
+#[must_use]
+pub fn failed_result(run: RunId, job: String, seed: u64, failure: Failure) -> RunResult {
+    RunResult {
+        run,
+        job,
+        seed,
+        version: crate::driver::VERSION.to_owned(),
+        ending: Ending::Failed {
+            code: failure.code,
+            text: failure.text,
+        },
+        rounds: Vec::new(),
+        objective: None,
+        seconds: 0.0,
+        sites: Vec::new(),
+        selection: Vec::new(),
+        features: Vec::new(),
+        dropped: Vec::new(),
+        metric: None,
+        forest: None,
+        notes: Vec::new(),
+    }
+}
+
+/// A run whose end cannot be read.
+#[must_use]
+pub fn unreadable(run: RunId) -> Progress {
+    let text = "the coordinator's store holds of this run what this version cannot read";
+    let failure = Failure {
+        code: "KDR-STORE".to_owned(),
+        text: text.to_owned(),
+    };
+    let result = failed_result(run, String::new(), 0, failure);
+    Progress {
+        phase: "unreadable".to_owned(),
+        ..ended_progress(&result)
+    }
+}
+
+/// Where a run that has ended stands.
+#[must_use]
+pub fn ended_progress(result: &RunResult) -> Progress {
+    let last = result.rounds.last();
+    Progress {
+        run: result.run.clone(),
+        phase: "ended".to_owned(),
+        round: u32::try_from(result.rounds.len()).unwrap_or(u32::MAX),
+        round_limit: 0,
+        objective: result.objective,
+        primal_residual: last.map(|row| row.primal_residual),
+        dual_residual: last.map(|row| row.dual_residual),
+        sites_connected: 0,
+        sites: u32::try_from(result.sites.len()).unwrap_or(u32::MAX),
+        waiting_for: Vec::new(),
+        deadline_seconds: 0.0,
+        ending: Some(result.ending.clone()),
+    }
+}
+
+/// The result with its record, read back once; a failure in its place where that cannot be done.
+fn readable(result: RunResult) -> (RunResult, Vec<u8>) {
+    let bytes = wire::encode_result(&result);
+    let Err(error) = wire::decode_result(&bytes) else {
+        return (result, bytes);
+    };
+    tracing::error!(run = %result.run, %error, "a result cannot be stored");
+    let failure = Failure {
+        code: "KDR-RESULT".to_owned(),
+        text: format!("the result cannot be stored: {error}"),
+    };
+    let failed = failed_result(result.run, result.job, result.seed, failure);
+    let bytes = wire::encode_result(&failed);
+    (failed, bytes)
+}
+
+fn unfinished(row: &Row<'_>) -> Result<Unfinished, StoreError> {
+    let run = RunId::new(&row.get::<_, String>(0)?)?;
+    let job: String = row.get(2)?;
+    let seed = row.get::<_, i64>(3)?.cast_unsigned();
+    let operator = row.get(1)?;
+    let submitted = Timestamp(row.get::<_, i64>(4)?.cast_unsigned());
+    let began = row.get::<_, Option<i64>>(5)?;
+    let warrant: Option<Vec<u8>> = row.get(6)?;
+    let warrant = wire::decode_warrant(&warrant.unwrap_or_default());
+    let submission = Job::parse(&job).map_err(|problems| problems.to_string());
+    let submission = submission.and_then(|job| {
+        Ok(Submission {
+            run: run.clone(),
+            operator,
+            job,
+            seed,
+            warrant: warrant.map_err(|error| error.to_string())?,
+            submitted,
+            began: began.map(|at| Timestamp(at.cast_unsigned())),
+        })
+    });
+    Ok(Unfinished {
+        submission,
+        run,
+        job,
+        seed,
+    })
+}
+
+/// Drops the oldest results of the operator of `run` beyond those that are kept.
+fn drop_oldest(transaction: &Transaction<'_>, run: &str) -> Result<(), StoreError> {
+    let mut statement = transaction.prepare_cached(
+        "SELECT ended.run, ended.bytes FROM ended JOIN runs ON runs.id = ended.run
+         WHERE runs.operator = (SELECT operator FROM runs WHERE id = ?1)
+         ORDER BY runs.submitted DESC, runs.rowid DESC",
+    )?;
+    let mut rows = statement.query([run])?;
+    let (mut kept, mut bytes, mut dropped) = (0, 0_u64, Vec::new());
+    while let Some(row) = rows.next()? {
+        let (name, size): (String, i64) = (row.get(0)?, row.get(1)?);
+        kept += 1;
+        bytes = bytes.saturating_add(size.cast_unsigned());
+        let is_many = kept > RESULTS_PER_OPERATOR_MAX || bytes > RESULT_BYTES_PER_OPERATOR_MAX;
+        if is_many && name != run {
+            dropped.push(name);
+        }
+    }
+    for name in dropped {
+        tracing::info!(run = %name, "the result of an old run is dropped");
+        transaction.execute("DELETE FROM ended WHERE run = ?1", [&name])?;
+        transaction.execute("DELETE FROM runs WHERE id = ?1", [&name])?;
+    }
+    Ok(())
+}

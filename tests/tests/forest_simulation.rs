@@ -307,7 +307,10 @@ impl World {
             }
             _ => {}
         }
-        self.run = Some(fresh(&self.job).resume(records, self.now));
+        match fresh(&self.job).resume(records, self.now) {
+            Ok(run) => self.run = Some(run),
+            Err(error) => self.oracle.complain(error.to_string()),
+        }
         for agent in &mut self.sites {
             agent.up = false;
             agent.to_site.clear();

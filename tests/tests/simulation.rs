@@ -17,6 +17,9 @@
 //! | a site that is away stays in the mean | the broadcast consensus differs from the naive mean |
 //! | the safeguard changes the penalty between a local update and its consensus | the same |
 //! | convergence is declared in a round with a straggler | the ending does not follow the last record |
+//! | a lie is stored | the record's answer is not what the site computed |
+//! | a suspended site is asked again, or goes unnamed | the records after its fault, and the result |
+//! | a silent member is waited for in a third round | it is asked after two silent rounds |
 
 #![allow(clippy::unwrap_used)] // functions that tests share
 
@@ -59,6 +62,14 @@ enum Planted {
     ReplayWithExchangedAnswers,
 }
 
+/// What a site says instead of what it computed, from some exchange on.
+#[derive(Debug, Clone, Copy)]
+struct Liar {
+    site: usize,
+    from: u32,
+    lie: fn(&Answer) -> Answer,
+}
+
 struct World {
     random: ChaCha8Rng,
     faults: Faults,
@@ -70,6 +81,9 @@ struct World {
     sites: Vec<Agent>,
     ending: Option<Ending>,
     oracle: Oracle,
+    liar: Option<Liar>,
+    /// A site that stays connected and never answers a round.
+    mute: Option<usize>,
 }
 
 /// A site: its state machine, its stream, and answers that are being computed.
@@ -196,6 +210,153 @@ fn the_oracle_catches_every_planted_fault() {
     }
 }
 
+const CALM: Faults = Faults {
+    repeat: 0,
+    lose_site: 0,
+    restart_coordinator: 0,
+};
+
+/// Each is a lie whatever the question.
+const LIES: [fn(&Answer) -> Answer; 6] = [
+    |answer| match answer {
+        Answer::Correlated => Answer::Quantiles(Vec::new()),
+        _ => Answer::Correlated,
+    },
+    |_| {
+        let matrix = Array2::from_elem((FEATURES, RANK), 1e200);
+        contribution(matrix.clone(), 0.0, Some(matrix))
+    },
+    |_| contribution(Array2::ones((FEATURES + 1, RANK)), 1.0, None),
+    |answer| match answer {
+        Answer::Contribution(own) => {
+            contribution(&own.matrix + 1e9, own.objective, own.gradient.clone())
+        }
+        _ => Answer::Validated(vec![Some(vec![vec![u64::MAX, 1]])]),
+    },
+    |answer| match answer {
+        Answer::Moments { columns, summary } => Answer::Moments {
+            columns: columns.clone(),
+            summary: Summary {
+                patients: u64::MAX,
+                ..*summary
+            },
+        },
+        _ => Answer::Described(Description {
+            patients: 0,
+            classes: vec![u64::MAX; 2],
+        }),
+    },
+    |answer| match answer {
+        Answer::Moments { summary, .. } => {
+            let column = ColumnMoments::Numeric {
+                count: 60,
+                sum: 1e30,
+                sum_squares: 1.0,
+                missing: 0,
+            };
+            Answer::Moments {
+                columns: vec![column; FEATURES],
+                summary: *summary,
+            }
+        }
+        Answer::Finished(_) => Answer::Finished(Finished {
+            objective: f64::NAN,
+            evaluation: Vec::new(),
+        }),
+        _ => contribution(
+            Array2::from_elem((FEATURES, RANK), f64::INFINITY),
+            0.0,
+            None,
+        ),
+    },
+];
+
+fn contribution(matrix: Array2<f64>, objective: f64, gradient: Option<Array2<f64>>) -> Answer {
+    Answer::Contribution(Contribution {
+        matrix,
+        objective,
+        iterations: 1,
+        gradient,
+    })
+}
+
+#[test]
+fn a_member_that_lies_is_suspended_by_name_and_the_run_goes_on_where_enough_are_left() {
+    let (mut went_on, mut failed) = (0, 0);
+    for seed in 2000..2120 {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let faults = Faults {
+            repeat: random.random_range(0..20),
+            lose_site: random.random_range(0..3),
+            restart_coordinator: random.random_range(0..3),
+        };
+        let mut world = World::new(seed, faults, Planted::Nothing, random_job(&mut random));
+        let site = random.random_range(0..world.sites.len());
+        world.liar = Some(Liar {
+            site,
+            from: random.random_range(2..8),
+            lie: LIES[random.random_range(0..LIES.len())],
+        });
+        assert_eq!(world.drive(), None, "seed {seed}");
+        let is_fault = |record: &&Record| record.faults[site].is_some();
+        let Some(fault) = world.records.iter().position(|record| is_fault(&record)) else {
+            // It was lost before it could lie, or its lie left too few, or the run was over.
+            if let Some(Ending::Failed { code, text }) = &world.ending
+                && code != "KDR-SITES"
+            {
+                assert!(
+                    text.contains(&format!("site-{site}: ")),
+                    "seed {seed}: {text}"
+                );
+                failed += 1;
+            }
+            continue;
+        };
+        assert!(!world.records[fault].members[site], "seed {seed}");
+        for record in &world.records[fault + 1..] {
+            let asked = record.members[site] || record.answers[site].is_some();
+            assert!(!asked, "seed {seed}: asked after exchange {fault}");
+        }
+        let others = (0..world.sites.len()).filter(|other| *other != site);
+        let framed =
+            others.filter(|other| world.records.iter().any(|one| one.faults[*other].is_some()));
+        assert_eq!(framed.count(), 0, "seed {seed}: another site was suspended");
+        let notes = world.run.as_ref().unwrap().result("").notes;
+        let named = format!("site-{site} was suspended: ");
+        assert!(
+            notes.iter().any(|note| note.starts_with(&named)),
+            "seed {seed}: {notes:?}"
+        );
+        went_on += usize::from(world.records.len() > fault + 1);
+    }
+    assert!(went_on > 20, "only {went_on} runs went on");
+    assert!(failed > 5, "only {failed} runs failed for a lie");
+}
+
+#[test]
+fn a_silent_member_is_waited_for_in_two_rounds_and_no_more() {
+    for (seed, consensus) in [(1, "admm"), (2, "accelerated"), (3, "admm")] {
+        let text = job(consensus, 3, 2, 12, 1.5, 1e-14);
+        let mut world = World::new(seed, CALM, Planted::Nothing, text);
+        world.mute = Some(1);
+        assert_eq!(world.drive(), None, "seed {seed}");
+        // Of the exchanges that the silent member was asked in, two closed without it.
+        let mut asked = true;
+        let mut waits = 0;
+        for record in &world.records {
+            let silent = record.exchange > 0 && record.answers[1].is_none();
+            waits += usize::from(asked && silent);
+            asked = record.members[1];
+        }
+        assert_eq!(waits, 2, "seed {seed}");
+        assert!(
+            world.records.len() > 8,
+            "seed {seed}: {}",
+            world.records.len()
+        );
+    }
+}
+
 impl World {
     fn new(seed: u64, faults: Faults, planted: Planted, text: String) -> Self {
         let job = Job::parse(&text).unwrap_or_else(|errors| panic!("{errors}"));
@@ -228,6 +389,8 @@ impl World {
             records: Vec::new(),
             ending: None,
             oracle,
+            liar: None,
+            mute: None,
         }
     }
 
@@ -253,7 +416,9 @@ impl World {
     /// Every failure must follow from the records and the deadlines, never from a broken exchange.
     fn judge_ending(&self) -> Option<String> {
         match self.ending.as_ref()? {
-            Ending::Failed { code, .. } if code != "KDR-SITES" => Some(format!("failed: {code}")),
+            Ending::Failed { code, .. } if code != "KDR-SITES" && self.liar.is_none() => {
+                Some(format!("failed: {code}"))
+            }
             Ending::Converged if self.oracle.straggled => {
                 Some("converged in a round that a site was too slow for".to_owned())
             }
@@ -328,7 +493,10 @@ impl World {
             Warrant::default(),
             Timestamp(1_000),
         );
-        self.run = Some(fresh.resume(records, self.now));
+        match fresh.resume(records, self.now) {
+            Ok(run) => self.run = Some(run),
+            Err(error) => self.oracle.complain(error.to_string()),
+        }
         for agent in &mut self.sites {
             agent.up = false;
             agent.to_site.clear();
@@ -380,6 +548,9 @@ impl World {
         let Some((exchange, request)) = self.sites[site].computing.pop_front() else {
             return;
         };
+        if self.mute == Some(site) && matches!(request, Request::Round(_)) {
+            return;
+        }
         let mut computed = pretend(site, &request);
         if self.planted == Planted::RecomputeInsteadOfRepeat
             && let Answer::Contribution(contribution) = &mut computed
@@ -427,6 +598,11 @@ impl World {
             return;
         };
         let mut answer = answer.into_value();
+        if let Some(liar) = self.liar
+            && (site, true) == (liar.site, exchange >= liar.from)
+        {
+            answer = (liar.lie)(&answer);
+        }
         let mut name = self.sites[site].name.clone();
         match self.planted {
             Planted::AnswerOfAnotherSite if matches!(answer, Answer::Contribution(_)) => {

@@ -1,27 +1,16 @@
 //! Reads a TOML document whole: every problem is found before any is reported, each with its line,
 //! and an unknown key names the nearest known one.
 
+mod errors;
 mod value;
 
+pub use errors::{DocumentError, DocumentErrors};
 pub use value::{FromValue, OneOrMore};
 
-use std::cell::RefCell;
+use crate::limits::{NAME_LENGTH_MAX, QUOTE_LENGTH_MAX};
+use errors::Problems;
 use std::collections::BTreeMap;
-use std::fmt;
 use toml_span::value::{Table, Value, ValueInner};
-
-/// Everything that is wrong with one document, in the order of its lines.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DocumentErrors(Vec<DocumentError>);
-
-/// One problem.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DocumentError {
-    /// Line, from 1.
-    pub line: usize,
-    /// What was found and what was wanted.
-    pub text: String,
-}
 
 /// A table of the document, from which a reader takes the keys that it knows.
 pub struct Section<'document, 'reading> {
@@ -32,9 +21,6 @@ pub struct Section<'document, 'reading> {
     offsets: BTreeMap<&'static str, usize>,
     problems: &'reading Problems,
 }
-
-/// Problems found so far: byte offset and text.
-type Problems = RefCell<Vec<(usize, String)>>;
 
 /// Reads `text` by `parse`. `parse` may return `None` only after it has reported a problem.
 ///
@@ -47,11 +33,10 @@ pub fn read<T>(
     let mut root = match toml_span::parse(text) {
         Ok(root) => root,
         Err(error) => {
-            let message = format!("found no valid TOML: {}", error.kind);
-            return Err(DocumentErrors::at_lines(
-                text,
-                vec![(error.span.start, message)],
-            ));
+            let problems = Problems::default();
+            let message = || format!("found no valid TOML: {}", quoted(&error.kind.to_string()));
+            problems.add(error.span.start, message);
+            return Err(DocumentErrors::at_lines(text, problems));
         }
     };
     let problems = Problems::default();
@@ -64,9 +49,8 @@ pub fn read<T>(
         }
         _ => None,
     };
-    let problems = problems.into_inner();
     match parsed {
-        Some(parsed) if problems.is_empty() => Ok(parsed),
+        Some(parsed) if problems.are_none() => Ok(parsed),
         _ => Err(DocumentErrors::at_lines(text, problems)),
     }
 }
@@ -248,15 +232,10 @@ impl<'document, 'reading> Section<'document, 'reading> {
         for (key, value) in std::mem::take(&mut self.table) {
             match T::from_value(&value) {
                 Some(parsed) => entries.push((key.name.into_owned(), parsed)),
-                None => {
-                    let text = format!(
-                        "{}: found {}, wanted {}",
-                        self.inner(&key.name),
-                        show(&value),
-                        T::WANTED
-                    );
-                    self.problems.borrow_mut().push((value.span.start, text));
-                }
+                None => self.problems.add(value.span.start, || {
+                    let place = quoted(&self.inner(&key.name));
+                    format!("{place}: found {}, wanted {}", show(&value), T::WANTED)
+                }),
             }
         }
         entries
@@ -276,10 +255,10 @@ impl<'document, 'reading> Section<'document, 'reading> {
                     parsed.extend(parse(&key.name, &mut section));
                     section.finish();
                 }
-                other => {
-                    let text = format!("{path}: found {}, wanted a table", other.type_str());
-                    self.problems.borrow_mut().push((key.span.start, text));
-                }
+                other => self.problems.add(key.span.start, || {
+                    let place = quoted(&path);
+                    format!("{place}: found {}, wanted a table", other.type_str())
+                }),
             }
         }
         parsed
@@ -288,8 +267,11 @@ impl<'document, 'reading> Section<'document, 'reading> {
     /// Reports that the value of `key` does not fit.
     pub fn problem(&self, key: &str, found: &str, wanted: &str) {
         let offset = self.offsets.get(key).copied().unwrap_or(self.offset);
-        let text = format!("{}: found {found}, wanted {wanted}", self.inner(key));
-        self.problems.borrow_mut().push((offset, text));
+        let text = || {
+            let place = quoted(&self.inner(key));
+            format!("{place}: found {}, wanted {wanted}", quoted(found))
+        };
+        self.problems.add(offset, text);
     }
 
     fn take(&mut self, key: &'static str) -> Option<Value<'document>> {
@@ -305,8 +287,8 @@ impl<'document, 'reading> Section<'document, 'reading> {
         } else {
             self.path.as_str()
         };
-        let text = format!("{place}: found no key {key:?}, which is required");
-        self.problems.borrow_mut().push((self.offset, text));
+        let text = || format!("{}: found no key {key:?}, which is required", quoted(place));
+        self.problems.add(self.offset, text);
     }
 
     fn inner(&self, key: &str) -> String {
@@ -320,57 +302,25 @@ impl<'document, 'reading> Section<'document, 'reading> {
     /// Whatever no reader took is unknown.
     fn finish(self) {
         for key in self.table.keys() {
-            let wanted = match nearest(&key.name, &self.known) {
-                Some(near) => format!("did you mean {near:?}?"),
-                None => format!("known keys are {}", list(&self.known)),
-            };
-            let text = format!("{}: found an unknown key; {wanted}", self.inner(&key.name));
-            self.problems.borrow_mut().push((key.span.start, text));
+            self.problems.add(key.span.start, || {
+                let wanted = match nearest(&key.name, &self.known) {
+                    Some(near) => format!("did you mean {near:?}?"),
+                    None => format!("known keys are {}", list(&self.known)),
+                };
+                let place = quoted(&self.inner(&key.name));
+                format!("{place}: found an unknown key; {wanted}")
+            });
         }
     }
 }
-
-impl DocumentErrors {
-    /// The problems, by line.
-    #[must_use]
-    pub fn errors(&self) -> &[DocumentError] {
-        &self.0
-    }
-
-    fn at_lines(text: &str, mut problems: Vec<(usize, String)>) -> Self {
-        problems.sort_by_key(|(offset, _)| *offset);
-        let line = |offset: usize| {
-            1 + text
-                .as_bytes()
-                .iter()
-                .take(offset)
-                .filter(|byte| **byte == b'\n')
-                .count()
-        };
-        let error = |(offset, text)| DocumentError {
-            line: line(offset),
-            text,
-        };
-        Self(problems.into_iter().map(error).collect())
-    }
-}
-
-impl fmt::Display for DocumentErrors {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, error) in self.0.iter().enumerate() {
-            let separator = if index == 0 { "" } else { "\n" };
-            write!(formatter, "{separator}line {}: {}", error.line, error.text)?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for DocumentErrors {}
 
 /// The known name nearest to `found`, where one is near enough to be meant.
 #[must_use]
 pub fn nearest<'k>(found: &str, known: &[&'k str]) -> Option<&'k str> {
     const NEAR_ENOUGH: f64 = 0.75;
+    if found.len() > NAME_LENGTH_MAX {
+        return None;
+    }
     let likeness = |name: &str| strsim::jaro_winkler(found, name);
     let best = known
         .iter()
@@ -391,6 +341,11 @@ fn list(names: &[&str]) -> String {
         .map(|name| format!("{name:?}"))
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+/// The start of a text of a configuration, which may be as long as the file.
+fn quoted(text: &str) -> String {
+    text.chars().take(QUOTE_LENGTH_MAX).collect()
 }
 
 /// A value of a configuration, short enough for one line. Configurations hold no patient.
@@ -443,6 +398,28 @@ mod tests {
             "line 5: model.extra: found an unknown key; known keys are \"loss\", \"rank\"",
         ];
         assert_eq!(text, wanted.join("\n"));
+    }
+
+    #[test]
+    fn a_hundred_problems_are_told_with_their_lines_and_the_others_are_counted() {
+        let mut text = "name = 'a'\n".to_owned();
+        for key in 0..250 {
+            text += &format!("key_{key:03} = 1\n");
+        }
+        let errors = parse(&text).unwrap_err();
+        assert_eq!((errors.errors().len(), errors.more()), (100, 150));
+        for error in errors.errors() {
+            let key: usize = error.text[4..7].parse().unwrap();
+            assert_eq!(error.line, key + 2, "{}", error.text);
+        }
+        assert!(errors.to_string().ends_with("\nand 150 more"));
+    }
+
+    #[test]
+    fn a_problem_quotes_no_more_than_its_start() {
+        let text = format!("name = 'a'\n{} = 1\n", "k".repeat(100_000));
+        let text = parse(&text).unwrap_err().to_string();
+        assert!(text.len() < 400, "{} bytes", text.len());
     }
 
     #[test]

@@ -6,8 +6,35 @@ use std::time::Duration;
 pub const SITES_MAX: usize = 256;
 /// Characters of a site's, operator's or job's name.
 pub const NAME_LENGTH_MAX: usize = 64;
-/// Characters of a job file.
-pub const JOB_LENGTH_MAX: usize = 4 << 20;
+/// Bytes of a job file.
+pub const JOB_LENGTH_MAX: usize = 256 << 10;
+/// Problems of a configuration or a job that are told one by one.
+pub const DOCUMENT_PROBLEMS_MAX: usize = 100;
+/// Characters of what a problem of a configuration or a job quotes.
+pub const QUOTE_LENGTH_MAX: usize = 200;
+/// The longest wait for the sites to join.
+pub const JOIN_MAX: Duration = Duration::from_secs(3_600);
+/// The longest wait for the answers to one question.
+pub const EXCHANGE_MAX: Duration = Duration::from_secs(6 * 3_600);
+/// The longest wait for a lost site to come back.
+pub const REJOIN_MAX: Duration = Duration::from_secs(3_600);
+/// Rounds in a row after which a silent member is no longer waited for.
+pub const SILENT_ROUNDS_MAX: u32 = 2;
+/// lambda_1 and lambda_2 of a job at most.
+pub const LAMBDA_MAX: f64 = 1e15;
+/// The penalty rho of a job at least.
+pub const PENALTY_MIN: f64 = 1e-15;
+/// The penalty rho of a job at most.
+pub const PENALTY_MAX: f64 = 1e15;
+/// Both tolerances of a job at most.
+pub const TOLERANCE_MAX: f64 = 1.0;
+/// The threshold b of a job at most, either side of 0.
+pub const THRESHOLD_MAX: f64 = 1e9;
+/// A count of patients or pairs at one site at most: sums over [`SITES_MAX`] sites fit 64 bits.
+pub const COUNT_MAX: u64 = 1 << 40;
+/// A number that a site tells is at most this, either side of 0: fourth powers of such numbers, summed over
+/// all entries and sites, are finite.
+pub const MAGNITUDE_MAX: f64 = 1e60;
 /// Features of a job.
 pub const FEATURES_MAX: usize = 100_000;
 /// Levels of one categorical feature.
@@ -54,6 +81,13 @@ pub const CERTIFICATE_BYTES_MAX: usize = 16 << 10;
 pub const SIGNATURE_BYTES_MAX: usize = 1 << 10;
 /// Runs that wait in a coordinator's queue.
 pub const QUEUE_MAX: usize = 64;
+/// Runs of one operator that wait in a coordinator's queue.
+pub const QUEUE_PER_OPERATOR_MAX: usize = 8;
+/// Ended runs of one operator that a coordinator keeps; the oldest are dropped first.
+pub const RESULTS_PER_OPERATOR_MAX: usize = 200;
+/// Bytes of results of one operator that a coordinator keeps; the oldest are dropped first, the newest
+/// stays.
+pub const RESULT_BYTES_PER_OPERATOR_MAX: u64 = 4 << 30;
 /// Messages that wait for one slow connection before it is dropped.
 pub const OUTBOX_MAX: usize = 16;
 

@@ -7,8 +7,8 @@ use std::marker::PhantomData;
 use tonic::Status;
 use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
-/// Bytes of one frame at most: a job's text and little else. Parts stay below 1 MiB.
-pub(crate) const FRAME_BYTES_MAX: usize = protocol::limits::JOB_LENGTH_MAX + (1 << 20);
+/// Bytes of one frame at most: a part stays below 1 MiB but for its last item.
+pub(crate) const FRAME_BYTES_MAX: usize = 5 << 20;
 /// Bytes of one frame of a site at most: a chunk, or the texts of its problems.
 pub(crate) const REPLY_FRAME_BYTES_MAX: usize = 2 << 20;
 /// Bytes of the entries of one chunk at most.

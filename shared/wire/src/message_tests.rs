@@ -12,6 +12,7 @@ use bytes::Bytes;
 use ndarray::{Array1, Array2, array};
 use proptest::prelude::*;
 use prost::Message;
+use protocol::limits::{COUNT_MAX, SITES_MAX};
 use protocol::message::*;
 use protocol::name::RunId;
 use protocol::progress::{
@@ -469,16 +470,46 @@ fn matrix() -> impl Strategy<Value = Array2<f64>> {
     })
 }
 
+/// A count over all sites.
+fn count() -> impl Strategy<Value = u64> {
+    0..=COUNT_MAX * SITES_MAX as u64
+}
+
+#[test]
+fn a_site_reads_no_count_that_no_sites_have() {
+    let request = |patients| Request::Prepare {
+        moments: vec![ColumnMoments::Numeric {
+            count: patients,
+            sum: 0.0,
+            sum_squares: 0.0,
+            missing: 0,
+        }],
+        quartiles: Vec::new(),
+        totals: Totals::default(),
+    };
+    let most = COUNT_MAX * SITES_MAX as u64;
+    for (patients, is_read) in [(most, true), (most + 1, false), (u64::MAX, false)] {
+        let asked = ToSite::Ask {
+            run: RunId::new("run-1").unwrap(),
+            exchange: 1,
+            request: request(patients),
+        };
+        let frames = crate::encoding::encode_to_site(asked);
+        assert_eq!(decode_to_site(&frames).is_ok(), is_read, "{patients}");
+    }
+}
+
 fn moments() -> impl Strategy<Value = Vec<ColumnMoments>> {
-    let numeric = (any::<u64>(), number(), number(), any::<u64>()).prop_map(
-        |(count, sum, sum_squares, missing)| ColumnMoments::Numeric {
-            count,
-            sum,
-            sum_squares,
-            missing,
-        },
-    );
-    let categorical = (proptest::collection::vec(any::<u64>(), 0..9), any::<u64>())
+    let numeric =
+        (count(), number(), number(), count()).prop_map(|(count, sum, sum_squares, missing)| {
+            ColumnMoments::Numeric {
+                count,
+                sum,
+                sum_squares,
+                missing,
+            }
+        });
+    let categorical = (proptest::collection::vec(count(), 0..9), count())
         .prop_map(|(counts, missing)| ColumnMoments::Categorical { counts, missing });
     proptest::collection::vec(prop_oneof![numeric, categorical], 0..50)
 }
@@ -505,7 +536,7 @@ fn requests() -> impl Strategy<Value = Request> {
         Just(Request::Describe),
         Just(Request::Moments),
         Just(Request::Quantiles),
-        (moments(), quartiles(), any::<(u64, u64, u64, u64)>()).prop_map(
+        (moments(), quartiles(), (count(), count(), count(), count())).prop_map(
             move |(moments, quartiles, four)| {
                 Request::Prepare {
                     moments,
@@ -514,7 +545,7 @@ fn requests() -> impl Strategy<Value = Request> {
                 }
             }
         ),
-        (any::<u64>(), number(), 1..30_usize).prop_map(|(patients, one, d)| Request::Correlate {
+        (count(), number(), 1..30_usize).prop_map(|(patients, one, d)| Request::Correlate {
             second_moments: SecondMoments {
                 patients,
                 sums: Array1::from_elem(d, one),

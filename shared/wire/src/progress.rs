@@ -6,8 +6,8 @@ use crate::generated as pb;
 use crate::parts::{Declared, IncomingParts, OutgoingParts, RowCounts, shape};
 use crate::trees;
 use crate::values::{
-    at_most, evaluations, evaluations_to_proto, finite, finite_if_any, label, paragraph, present,
-    run_id, shortened, text,
+    at_most, count, evaluations, evaluations_to_proto, finite, finite_if_any, label, paragraph,
+    present, run_id, shortened, summed, text,
 };
 use protocol::limits::{CANDIDATES_MAX, JOB_LENGTH_MAX, MISSING_SHARES_MAX, SITES_MAX};
 use protocol::progress::{
@@ -56,7 +56,7 @@ pub(crate) fn progress(progress: pb::Progress) -> Result<Progress, WireError> {
 
 /// Cuts a result into frames.
 pub(crate) fn result_frames(result: RunResult) -> Frames<pb::ResultFrame> {
-    let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+    let rows_of = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
     let header = pb::RunResult {
         run: result.run.as_str().to_owned(),
         job: result.job,
@@ -66,11 +66,11 @@ pub(crate) fn result_frames(result: RunResult) -> Frames<pb::ResultFrame> {
         objective: result.objective,
         seconds: result.seconds,
         metric: result.metric.as_ref().map(shape),
-        rounds: count(result.rounds.len()),
-        sites: count(result.sites.len()),
-        features: count(result.features.len()),
-        dropped: count(result.dropped.len()),
-        notes: count(result.notes.len()),
+        rounds: rows_of(result.rounds.len()),
+        sites: rows_of(result.sites.len()),
+        features: rows_of(result.features.len()),
+        dropped: rows_of(result.dropped.len()),
+        notes: rows_of(result.notes.len()),
         forest: result.forest.as_ref().map(trees::forest_to_proto),
         selection: result.selection.iter().map(selection_to_proto).collect(),
     };
@@ -226,8 +226,8 @@ fn selection(row: pb::SelectionRow) -> Result<SelectionRow, WireError> {
         lambda_sparsity: finite("lambda_1 of a candidate", row.lambda_sparsity)?,
         rank: row.rank,
         neighbours: row.neighbours,
-        right: row.right,
-        wrong: row.wrong,
+        right: summed("patients classified right", row.right)?,
+        wrong: summed("patients classified wrong", row.wrong)?,
         chosen: row.chosen,
     })
 }
@@ -254,20 +254,29 @@ fn site_to_proto(site: SiteResult) -> pb::SiteResult {
 
 fn site(site: pb::SiteResult) -> Result<SiteResult, WireError> {
     at_most("missing shares", site.missing.len(), MISSING_SHARES_MAX)?;
+    let evaluation = evaluations(site.evaluation)?;
+    let tables = evaluation.iter().filter_map(|one| one.confusion.as_ref());
+    for cell in tables.flatten().flatten() {
+        count("patients of a table", *cell)?;
+    }
+    let errors = trees::errors(site.errors)?;
+    for sums in errors.iter().filter_map(|one| one.sums.as_ref()) {
+        count("patients behind an error", sums.total)?;
+    }
     Ok(SiteResult {
         name: label("a site's name", site.name)?,
-        patients: site.patients,
-        pairs: site.pairs,
-        bytes_sent: site.bytes_sent,
-        bytes_received: site.bytes_received,
+        patients: count("patients of a site", site.patients)?,
+        pairs: count("pairs of a site", site.pairs)?,
+        bytes_sent: summed("bytes that a site sent", site.bytes_sent)?,
+        bytes_received: summed("bytes that a site received", site.bytes_received)?,
         rounds_missed: site.rounds_missed,
-        evaluation: evaluations(site.evaluation)?,
+        evaluation,
         missing: site
             .missing
             .into_iter()
             .map(missing)
             .collect::<Result<_, _>>()?,
-        errors: trees::errors(site.errors)?,
+        errors,
         importance: trees::importances(site.importance)?,
         trees: site.trees,
     })

@@ -11,7 +11,7 @@ use crate::parts::{
 use crate::trees::{class_weights, declared_nodes, event_times, trees, trees_to_proto};
 use crate::values::{
     at_most, finite, in_range, present, quartiles, quartiles_to_matrix, run_id, sentence,
-    shortened, text, totals, totals_to_proto, warrant, warrant_to_proto,
+    shortened, summed, summed_moments, text, totals, totals_to_proto, warrant, warrant_to_proto,
 };
 use protocol::limits::{CANDIDATES_MAX, FOLDS_MAX, JOB_LENGTH_MAX, TREES_MAX};
 use protocol::message::{Begin, Growing, Judging, Request, Round, ToSite};
@@ -210,7 +210,11 @@ fn request(asked: Asked, mut parts: IncomingParts) -> Result<Request, WireError>
         Asked::Moments(_) => Request::Moments,
         Asked::Quantiles(_) => Request::Quantiles,
         Asked::Prepare(prepare) => Request::Prepare {
-            moments: parts.take_columns(),
+            moments: {
+                let moments = parts.take_columns();
+                moments.iter().try_for_each(summed_moments)?;
+                moments
+            },
             quartiles: match prepare.quartiles {
                 Some(_) => quartiles(&parts.take_matrix()?)?,
                 None => Vec::new(),
@@ -220,6 +224,7 @@ fn request(asked: Asked, mut parts: IncomingParts) -> Result<Request, WireError>
         Asked::Correlate(correlate) => {
             let header = present("second moments", correlate.second_moments)?;
             let second_moments = parts.take_second_moments(&header)?;
+            summed("patients of second moments", second_moments.patients)?;
             Request::Correlate { second_moments }
         }
         Asked::Round(round) => Request::Round(Round {

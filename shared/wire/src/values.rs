@@ -5,8 +5,8 @@ use crate::generated as pb;
 use crate::visible;
 use ndarray::Array2;
 use protocol::limits::{
-    CERTIFICATE_BYTES_MAX, CHAIN_MAX, CLASSES_MAX, EVALUATIONS_MAX, FEATURES_MAX, GROUPS_MAX,
-    LEVELS_MAX, NAME_LENGTH_MAX, SIGNATURE_BYTES_MAX, TEXT_LENGTH_MAX,
+    CERTIFICATE_BYTES_MAX, CHAIN_MAX, CLASSES_MAX, COUNT_MAX, EVALUATIONS_MAX, FEATURES_MAX,
+    GROUPS_MAX, LEVELS_MAX, NAME_LENGTH_MAX, SIGNATURE_BYTES_MAX, SITES_MAX, TEXT_LENGTH_MAX,
 };
 use protocol::message::{
     ColumnHistogram, ColumnMoments, EvaluationCounts, PairCounts, Quartiles, Summary, Totals,
@@ -61,6 +61,44 @@ pub(crate) fn in_range(field: &'static str, found: u32, limit: usize) -> Result<
         });
     }
     Ok(found)
+}
+
+/// A count of one site.
+pub(crate) fn count(field: &'static str, found: u64) -> Result<u64, WireError> {
+    count_within(field, found, COUNT_MAX)
+}
+
+/// A count over all sites of a run.
+pub(crate) fn summed(field: &'static str, found: u64) -> Result<u64, WireError> {
+    count_within(field, found, COUNT_MAX * SITES_MAX as u64)
+}
+
+/// Moments over all sites of a run.
+pub(crate) fn summed_moments(moments: &ColumnMoments) -> Result<(), WireError> {
+    let field = "a count of moments";
+    match moments {
+        ColumnMoments::Numeric { count, missing, .. } => {
+            summed(field, *count)?;
+            summed(field, *missing)?;
+        }
+        ColumnMoments::Categorical { counts, missing } => {
+            for found in counts.iter().chain([missing]) {
+                summed(field, *found)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn count_within(field: &'static str, found: u64, limit: u64) -> Result<u64, WireError> {
+    if found <= limit {
+        return Ok(found);
+    }
+    Err(WireError::TooLarge {
+        field,
+        found,
+        limit,
+    })
 }
 
 /// A text of at most `length_max` characters.
@@ -144,10 +182,14 @@ pub(crate) fn totals_to_proto(totals: Totals) -> pb::Totals {
 
 pub(crate) fn totals(totals: Option<pb::Totals>) -> Result<Totals, WireError> {
     let totals = present("totals", totals)?;
+    let pairs = pairs(totals.pairs)?;
     Ok(Totals {
-        patients: totals.patients,
-        pairs: pairs(totals.pairs)?,
-        sites: totals.sites,
+        patients: summed("patients of all sites", totals.patients)?,
+        pairs: PairCounts {
+            similar: summed("similar pairs of all sites", pairs.similar)?,
+            dissimilar: summed("dissimilar pairs of all sites", pairs.dissimilar)?,
+        },
+        sites: summed("sites", totals.sites)?,
     })
 }
 

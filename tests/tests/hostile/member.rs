@@ -1,1 +1,420 @@
 //! A member that lies or is silent: it speaks the protocol to a real coordinator.
+
+use crate::programs::deployment::{Deployment, SITES};
+use crate::programs::{Ran, result};
+use ndarray::Array2;
+use privacy::{Notice, Released};
+use protocol::job::{FeatureKind, Job};
+use protocol::message::{
+    Answer, ColumnHistogram, ColumnMoments, Contribution, Description, EvaluationCounts, Finished,
+    PairCounts, Request, Summary, ToCoordinator, ToSite,
+};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+use wire::{Address, ClientTls, CredentialFiles, Dial};
+
+/// Patients of every member of this file, half of them ill.
+const PATIENTS: u64 = 60;
+/// Between two attempts to attend.
+const DIAL_EVERY: Duration = Duration::from_millis(50);
+
+/// What a member says instead of the truth; none is silence.
+pub(crate) type Lie = fn(&Request, Answer) -> Option<Answer>;
+
+/// A member of a federation that is no program of ours: it attends with a site's certificate, tells a
+/// quadratic as if it were its patients, and lies as it is told to. It leaves when it is dropped.
+pub(crate) struct Member {
+    _runtime: Runtime,
+}
+
+/// Whatever it says counts as cleared: a liar has no rules.
+struct Uncleared(Answer);
+
+impl Notice<Answer> for Uncleared {
+    fn into_message(self) -> Answer {
+        self.0
+    }
+}
+
+impl Member {
+    /// Attends as `site` at the port of a deployment, again and again.
+    pub(crate) fn attend(deployment: &Deployment, site: &str, lie: Lie) -> Self {
+        let folder = deployment
+            .home
+            .join("certificates")
+            .join(format!("site-{site}"));
+        let dial = Dial {
+            address: Address::new(&format!("127.0.0.1:{}", deployment.port())).unwrap(),
+            tls: ClientTls::load(&CredentialFiles::in_folder(&folder)).unwrap(),
+            proxy: None,
+        };
+        let number = SITES.iter().position(|known| *known == site).unwrap();
+        let runtime = Runtime::new().unwrap();
+        runtime.spawn(async move {
+            loop {
+                converse(&dial, number, lie).await;
+                tokio::time::sleep(DIAL_EVERY).await;
+            }
+        });
+        Self { _runtime: runtime }
+    }
+}
+
+/// Answers what is asked until the stream ends.
+async fn converse(dial: &Dial, number: usize, lie: Lie) {
+    let Ok((sender, mut receiver)) = wire::attend(dial, "1.0.0").await else {
+        return;
+    };
+    let mut job = None;
+    while let Ok(message) = receiver.next().await {
+        match message {
+            ToSite::Begin(begin) => job = Job::parse(&begin.job).ok(),
+            ToSite::Ask {
+                run,
+                exchange,
+                request,
+            } => {
+                let Some(job) = &job else { continue };
+                let Some(answer) = lie(&request, truth(number, job, &request)) else {
+                    continue;
+                };
+                let answer = Released::notice(Uncleared(answer));
+                let reply = ToCoordinator::Reply {
+                    run,
+                    exchange,
+                    answer,
+                };
+                if sender.send(reply).await.is_err() {
+                    return;
+                }
+            }
+            ToSite::End { .. } => job = None,
+        }
+    }
+}
+
+/// What a member with 60 patients answers whose smooth part is a quadratic around a matrix of its own.
+fn truth(number: usize, job: &Job, request: &Request) -> Answer {
+    const CURVATURE: f64 = 0.5;
+    let target = |(rows, columns): (usize, usize)| {
+        Array2::from_shape_fn((rows, columns), |(row, column)| {
+            ((row * 7 + column * 3 + number * 5) % 11) as f64 / 11.0 - 0.5
+        })
+    };
+    match request {
+        Request::Describe => Answer::Described(Description {
+            patients: PATIENTS,
+            classes: vec![PATIENTS / 2; 2],
+        }),
+        Request::Moments => Answer::Moments {
+            columns: job.features.iter().map(|one| moments(&one.kind)).collect(),
+            summary: Summary {
+                patients: PATIENTS,
+                pairs: PairCounts {
+                    similar: 870,
+                    dissimilar: 900,
+                },
+            },
+        },
+        Request::Quantiles => {
+            let histogram = |cells: u32| ColumnHistogram {
+                ends: vec![cells / 2, cells],
+                counts: vec![PATIENTS / 2; 2],
+            };
+            let columns = job.gridded_columns();
+            let grids = columns.iter().map(|column| column.grid);
+            Answer::Quantiles(grids.map(|grid| histogram(grid.cells())).collect())
+        }
+        Request::Prepare { .. } => Answer::Prepared {
+            second_moments: None,
+        },
+        Request::Correlate { .. } => Answer::Correlated,
+        Request::Round(round) => {
+            let target = target(round.consensus.dim());
+            let away = &round.consensus - &target;
+            Answer::Contribution(Contribution {
+                matrix: (&target * CURVATURE + &round.centre * round.penalty)
+                    / (CURVATURE + round.penalty),
+                objective: CURVATURE / 2.0 * (&away * &away).sum(),
+                iterations: 1,
+                gradient: round.gradient.then(|| &away * CURVATURE),
+            })
+        }
+        Request::Validate { neighbours, .. } => {
+            Answer::Validated(vec![Some(vec![vec![40, 20]]); neighbours.len()])
+        }
+        Request::Finish { .. } => Answer::Finished(Finished {
+            objective: 1.0,
+            evaluation: vec![EvaluationCounts {
+                rule: "distance".to_owned(),
+                neighbours: 5,
+                confusion: Some(vec![vec![20, 10], vec![10, 20]]),
+            }],
+        }),
+        Request::GrowOwn | Request::Grow(_) | Request::Judge(_) => {
+            panic!("the jobs of this file ask for no forest")
+        }
+    }
+}
+
+/// Half of the patients at 0 and half at 1, or spread over the levels.
+fn moments(kind: &FeatureKind) -> ColumnMoments {
+    match kind {
+        FeatureKind::Categorical { levels } => {
+            let each = PATIENTS / levels.len() as u64;
+            let mut counts = vec![each; levels.len()];
+            counts[0] += PATIENTS - each * levels.len() as u64;
+            ColumnMoments::Categorical { counts, missing: 0 }
+        }
+        _ => ColumnMoments::Numeric {
+            count: PATIENTS,
+            sum: 30.0,
+            sum_squares: 30.0,
+            missing: 0,
+        },
+    }
+}
+
+/// A job for members of this file; the last site may be missed.
+pub(crate) fn job(unpsl: &str) -> String {
+    format!(
+        "name = \"attacked\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\", \"east\", \"west\"]\n\
+         sites_min = 3\n[outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
+         [[features]]\nname = \"x\"\nkind = \"numeric\"\n[[features]]\nname = \"y2\"\nkind = \"numeric\"\n\
+         range = [0, 1]\nstandardise = \"robust\"\n\
+         [deadlines]\njoin_seconds = 20\nexchange_seconds = 2\nrejoin_seconds = 2\n\
+         [unpsl]\nrank = 1\nlambda_sparsity = 0.001\nround_limit = 10\ntolerance_relative = 1e-12\n\
+         tolerance_absolute = 1e-14\n{unpsl}\n"
+    )
+}
+
+/// What a run left that the last site lied to.
+struct Attacked {
+    ran: Ran,
+    took: Duration,
+    result: Option<Value>,
+}
+
+/// Three members tell the truth, the last site lies; an operator submits `job` and waits.
+fn attack(deployment: &Deployment, job: &str, lie: Lie) -> Attacked {
+    let _members: Vec<Member> = SITES
+        .iter()
+        .map(|site| match *site {
+            "west" => Member::attend(deployment, site, lie),
+            site => Member::attend(deployment, site, |_, truth| Some(truth)),
+        })
+        .collect();
+    deployment.home.write("attacked.toml", job);
+    let out = deployment.home.join("out");
+    let _ = std::fs::remove_dir_all(&out);
+    let began = Instant::now();
+    let ran = deployment.job(&["submit", "attacked.toml", "--wait", "--out", "out"]);
+    let took = began.elapsed();
+    println!(
+        "{:?} after {took:?}: {}{}",
+        ran.code, ran.stdout, ran.stderr
+    );
+    let result = out.is_dir().then(|| result(&out));
+    Attacked { ran, took, result }
+}
+
+/// The run went on with the three others, ended as runs do, and names the last site with `why`.
+#[track_caller]
+fn must_name_the_liar(attacked: Attacked, why: &str) {
+    attacked.ran.must_succeed();
+    let left = attacked.result.expect("a result");
+    let notes = left["notes"].as_array().unwrap();
+    let named = notes.iter().filter_map(Value::as_str);
+    let mut named = named.filter(|note| note.contains("west") && note.contains("suspended"));
+    let note = named.next().unwrap_or_else(|| panic!("{notes:?}"));
+    assert!(note.contains(why), "wanted {why:?} in {note:?}");
+}
+
+/// The coordinator answers, also after it was started again.
+#[track_caller]
+fn must_live(deployment: &mut Deployment) {
+    deployment.job(&["list"]).must_succeed();
+    deployment.kill_coordinator();
+    deployment.start_coordinator();
+    deployment.job(&["list"]).must_succeed();
+}
+
+fn coordinator_alone() -> Deployment {
+    let mut deployment = Deployment::prepare();
+    deployment.start_coordinator();
+    deployment
+}
+
+fn in_a_round(answer: Answer, change: impl FnOnce(&mut Contribution)) -> Option<Answer> {
+    match answer {
+        Answer::Contribution(mut contribution) => {
+            change(&mut contribution);
+            Some(Answer::Contribution(contribution))
+        }
+        other => Some(other),
+    }
+}
+
+#[test]
+fn a_member_that_answers_with_the_largest_number_is_suspended_and_the_coordinator_lives() {
+    let mut deployment = coordinator_alone();
+    let huge: Lie = |_, answer| in_a_round(answer, |own| own.matrix.fill(1e308));
+    let attacked = attack(&deployment, &job("consensus = \"admm\""), huge);
+    must_live(&mut deployment);
+    must_name_the_liar(attacked, "number");
+}
+
+#[test]
+fn a_member_that_has_more_patients_than_there_are_is_suspended() {
+    let mut deployment = coordinator_alone();
+    let many: Lie = |_, answer| match answer {
+        Answer::Moments {
+            columns,
+            mut summary,
+        } => {
+            summary.patients = u64::MAX;
+            summary.pairs.similar = u64::MAX;
+            Some(Answer::Moments { columns, summary })
+        }
+        other => Some(other),
+    };
+    let attacked = attack(&deployment, &job(""), many);
+    must_live(&mut deployment);
+    must_name_the_liar(attacked, "patients");
+}
+
+#[test]
+fn a_member_whose_tables_hold_more_than_its_patients_does_not_end_the_operators_program() {
+    let mut deployment = coordinator_alone();
+    let many: Lie = |_, answer| match answer {
+        Answer::Finished(mut finished) => {
+            finished.evaluation[0].confusion = Some(vec![vec![u64::MAX; 2]; 2]);
+            Some(Answer::Finished(finished))
+        }
+        other => Some(other),
+    };
+    let attacked = attack(&deployment, &job(""), many);
+    must_live(&mut deployment);
+    must_name_the_liar(attacked, "patients");
+}
+
+#[test]
+fn a_member_that_pings_and_never_answers_is_waited_for_in_two_rounds_only() {
+    let mut deployment = coordinator_alone();
+    let silent: Lie = |request, answer| match request {
+        Request::Round(_) => None,
+        _ => Some(answer),
+    };
+    let attacked = attack(&deployment, &job(""), silent);
+    must_live(&mut deployment);
+    // Ten rounds of two seconds each, were it waited for in all of them.
+    assert!(
+        attacked.took < Duration::from_secs(12),
+        "{:?}",
+        attacked.took
+    );
+    attacked.ran.must_succeed();
+    let left = attacked.result.expect("a result");
+    let rows = std::fs::read_to_string(deployment.home.join("out/rounds.csv")).unwrap();
+    assert_eq!(rows.lines().count(), 11, "{rows}");
+    let notes = left["notes"].to_string();
+    assert!(notes.contains("west missed 10 rounds"), "{notes}");
+}
+
+#[test]
+fn a_member_that_answers_another_question_is_suspended() {
+    let mut deployment = coordinator_alone();
+    let other: Lie = |request, answer| match request {
+        Request::Round(_) => Some(Answer::Correlated),
+        _ => Some(answer),
+    };
+    let attacked = attack(&deployment, &job(""), other);
+    must_live(&mut deployment);
+    must_name_the_liar(attacked, "a contribution");
+}
+
+#[test]
+fn a_member_that_contributes_another_shape_is_suspended() {
+    let mut deployment = coordinator_alone();
+    let large: Lie = |_, answer| in_a_round(answer, |own| own.matrix = Array2::ones((50, 7)));
+    let attacked = attack(&deployment, &job(""), large);
+    must_live(&mut deployment);
+    must_name_the_liar(attacked, "50 x 7");
+}
+
+#[test]
+fn a_member_whose_sums_no_patients_have_is_suspended_and_spoils_nothing() {
+    let mut deployment = coordinator_alone();
+    let absurd: Lie = |_, answer| match answer {
+        Answer::Moments {
+            mut columns,
+            summary,
+        } => {
+            columns[0] = ColumnMoments::Numeric {
+                count: PATIENTS,
+                sum: 1e12,
+                sum_squares: 1.0,
+                missing: 0,
+            };
+            Some(Answer::Moments { columns, summary })
+        }
+        other => Some(other),
+    };
+    let attacked = attack(&deployment, &job(""), absurd);
+    let features = attacked
+        .result
+        .as_ref()
+        .map(|left| left["features"].clone());
+    println!("features: {features:?}");
+    must_live(&mut deployment);
+    must_name_the_liar(attacked, "sum");
+    // Its sums would have made this one constant.
+    assert_eq!(features.unwrap()[0]["name"], "x");
+}
+
+#[test]
+fn a_member_whose_columns_are_fewer_than_the_jobs_is_suspended() {
+    let mut deployment = coordinator_alone();
+    let fewer: Lie = |_, answer| match answer {
+        Answer::Moments {
+            mut columns,
+            summary,
+        } => {
+            columns.truncate(1);
+            Some(Answer::Moments { columns, summary })
+        }
+        other => Some(other),
+    };
+    let attacked = attack(&deployment, &job(""), fewer);
+    must_live(&mut deployment);
+    must_name_the_liar(attacked, "1 feature");
+}
+
+#[test]
+fn a_member_that_steps_farther_than_its_objective_can_have_fallen_is_suspended() {
+    let mut deployment = coordinator_alone();
+    let far: Lie = |_, answer| in_a_round(answer, |own| own.matrix.fill(1e6));
+    let attacked = attack(&deployment, &job("consensus = \"admm\""), far);
+    must_live(&mut deployment);
+    must_name_the_liar(attacked, "farther");
+}
+
+#[test]
+fn a_liar_without_whom_too_few_are_left_fails_the_run_by_name() {
+    let mut deployment = coordinator_alone();
+    let other: Lie = |request, answer| match request {
+        Request::Round(_) => Some(Answer::Correlated),
+        _ => Some(answer),
+    };
+    let all = job("").replace("sites_min = 3", "sites_min = 4");
+    let attacked = attack(&deployment, &all, other);
+    must_live(&mut deployment);
+    attacked.ran.must_fail(
+        6,
+        &[
+            "KDR-PROTOCOL",
+            "west: found correlated, wanted a contribution",
+        ],
+    );
+}

@@ -1,11 +1,12 @@
 //! How a step of a run closes: when it is ripe, what is stored, and what comes after.
 
 use super::forest::ForestWork;
+use super::judging;
 use super::unpsl::UnpslWork;
 use super::{Action, Connection, Exchange, Record, Run, SiteState, Stage, Standing, Turn, Work};
 use crate::job::Method;
-use crate::limits::TEXT_LENGTH_MAX;
-use crate::message::{Answer, ToSite};
+use crate::limits::{SILENT_ROUNDS_MAX, TEXT_LENGTH_MAX};
+use crate::message::{Answer, Failure, ToSite};
 use crate::progress::Ending;
 use crate::time::Timestamp;
 
@@ -19,34 +20,32 @@ impl Run {
                     self.advance(now, actions);
                 } else if now >= *deadline {
                     let missing = self.names(|site| !site.is_up());
-                    self.too_few(
-                        up,
-                        &missing,
-                        "did not join before the deadline",
-                        now,
-                        actions,
-                    );
+                    self.too_few(up, &missing, None, now, actions);
                 } else {
                     actions.push(Action::Report(self.progress(now)));
                 }
             }
             Stage::Asking(exchange) => {
-                let places = || self.sites.iter().zip(&exchange.answers);
-                let waiting = |(site, answer): (&SiteState, &Option<Answer>)| {
-                    answer.is_none() && self.waited_for(site, exchange, now)
-                };
+                let unheard = |index: &usize| !exchange.has_heard(*index);
+                let waiting = |index: usize| self.waited_for(&self.sites[index], exchange, now);
                 let answered = exchange.answers.iter().flatten().count();
-                if places().any(waiting) {
+                if (0..self.sites.len()).filter(unheard).any(waiting) {
                     actions.push(Action::Report(self.progress(now)));
                 } else if answered >= self.sites_needed() {
                     self.advance(now, actions);
                 } else {
-                    let silent = places().filter(|(site, answer)| {
-                        answer.is_none() && site.standing != Standing::Absent
-                    });
-                    let missing: Vec<String> =
-                        silent.map(|(site, _)| site.name.to_string()).collect();
-                    self.too_few(answered, &missing, "did not answer in time", now, actions);
+                    let asked = |index: &usize| match self.sites[*index].standing {
+                        Standing::Member | Standing::Away | Standing::Awaited => true,
+                        Standing::Absent | Standing::Suspended => false,
+                    };
+                    let silent = (0..self.sites.len()).filter(unheard).filter(asked);
+                    let missing: Vec<String> = silent
+                        .map(|index| self.sites[index].name.to_string())
+                        .collect();
+                    let faults = exchange.faults.clone();
+                    self.keep_faults(&faults);
+                    let fault = faults.into_iter().flatten().next();
+                    self.too_few(answered, &missing, fault, now, actions);
                 }
             }
             Stage::Ended(_) => {}
@@ -72,55 +71,74 @@ impl Run {
         }
     }
 
+    /// Fails the run, by the first of the faults that left too few sites where there is one.
     fn too_few(
         &mut self,
         found: usize,
         missing: &[String],
-        what: &str,
+        fault: Option<Failure>,
         now: Timestamp,
         actions: &mut Vec<Action>,
     ) {
-        let text = format!(
-            "{} of {} sites are there, wanted at least {} (sites_min); {} {what}. \
-             Start or mend these sites and submit the job again.",
+        let what = match self.stage {
+            Stage::Joining { .. } => "did not join before the deadline",
+            Stage::Asking(_) | Stage::Ended(_) => "did not answer in time",
+        };
+        let mut lines = self.suspensions();
+        let silent = match missing {
+            [] => String::new(),
+            missing => format!(" {} {what}.", missing.join(", ")),
+        };
+        lines.push(format!(
+            "{} of {} sites are there, wanted at least {} (sites_min).{silent} Start or mend the sites \
+             that are not and submit the job again.",
             found,
             self.sites.len(),
             self.job.sites_min,
-            missing.join(", "),
-        );
-        self.end(
-            Ending::Failed {
-                code: "KDR-SITES".to_owned(),
-                text,
-            },
-            now,
-            actions,
-        );
+        ));
+        let ending = Ending::Failed {
+            code: fault.map_or_else(|| "KDR-SITES".to_owned(), |fault| fault.code),
+            text: shortened(&lines.join("\n")),
+        };
+        self.end(ending, now, actions);
+    }
+
+    /// A line for each site that was suspended.
+    fn suspensions(&self) -> Vec<String> {
+        let told = |site: &SiteState| Some(format!("{}: {}", site.name, site.fault.as_ref()?.text));
+        self.sites.iter().filter_map(told).collect()
+    }
+
+    fn keep_faults(&mut self, faults: &[Option<Failure>]) {
+        for (site, fault) in self.sites.iter_mut().zip(faults) {
+            if let Some(fault) = fault {
+                site.fault.get_or_insert_with(|| fault.clone());
+                site.standing = Standing::Suspended;
+            }
+        }
     }
 
     /// Closes the open step, stores it, and asks the next.
     fn advance(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
         let joining = matches!(self.stage, Stage::Joining { .. });
-        let (exchange, answers) = match &mut self.stage {
-            Stage::Asking(exchange) => (exchange.number, std::mem::take(&mut exchange.answers)),
-            _ => (0, vec![None; self.sites.len()]),
+        let closed = match &mut self.stage {
+            Stage::Asking(exchange) => std::mem::replace(exchange, Exchange::open(0, now, 0)),
+            _ => Exchange::open(0, now, self.sites.len()),
         };
-        let members = self
-            .sites
-            .iter()
-            .zip(&answers)
-            .map(|(site, answer)| match site.standing {
-                Standing::Awaited | Standing::Away => site.is_up(),
-                Standing::Member => answer.is_some() || site.is_up(),
-                Standing::Absent => false,
-            });
+        let exchange = closed.number;
         let record = Record {
             at: now,
             exchange,
-            members: members.collect(),
-            answers,
+            members: self.next_members(&closed),
+            answers: closed.answers,
+            faults: closed.faults,
         };
         actions.push(Action::Store(record.clone()));
+        for (site, fault) in self.sites.iter().zip(&record.faults) {
+            if let Some(fault) = fault {
+                actions.push(self.let_go(site, &format!("suspended: {}", fault.text)));
+            }
+        }
         let turn = self.close(record);
         match turn {
             Turn::End(ending) => self.end(ending, now, actions),
@@ -136,12 +154,29 @@ impl Run {
         }
     }
 
+    /// Whether each site is asked in the exchange after `closed`.
+    fn next_members(&self, closed: &Exchange) -> Vec<bool> {
+        let in_rounds = self.work.in_rounds();
+        let is_asked = |(index, site): (usize, &SiteState)| match site.standing {
+            _ if closed.faults[index].is_some() => false,
+            Standing::Awaited => site.is_up(),
+            Standing::Away => site.is_up() && !site.is_quiet,
+            Standing::Member if closed.answers[index].is_some() => true,
+            Standing::Member => {
+                site.is_up() && !(in_rounds && site.silent + 1 >= SILENT_ROUNDS_MAX)
+            }
+            Standing::Absent | Standing::Suspended => false,
+        };
+        self.sites.iter().enumerate().map(is_asked).collect()
+    }
+
     /// Applies one record: the only way in which a run moves on, live or replayed.
     pub(super) fn close(&mut self, record: Record) -> Turn {
         self.last = record.at;
         let failed = self.failures(&record.answers);
         let rounds = self.work.in_rounds();
         let took_part = rounds || self.work.finishing();
+        self.keep_faults(&record.faults);
         for (index, site) in self.sites.iter_mut().enumerate() {
             let answer = record.answers.get(index).and_then(Option::as_ref);
             let member = record.members.get(index).copied().unwrap_or(false);
@@ -149,8 +184,13 @@ impl Run {
             if rounds && silent && site.standing != Standing::Absent {
                 site.rounds_missed += 1;
             }
+            if rounds && site.standing == Standing::Member {
+                site.silent = if silent { site.silent + 1 } else { 0 };
+                site.is_quiet = site.silent >= SILENT_ROUNDS_MAX;
+            }
             site.standing = match site.standing {
                 Standing::Absent => Standing::Absent,
+                Standing::Suspended => Standing::Suspended,
                 // Silent before the rounds, a site has given no moments: it is out.
                 Standing::Member if silent && !took_part => Standing::Absent,
                 _ if member => Standing::Member,
@@ -168,11 +208,9 @@ impl Run {
         match &turn {
             Turn::End(ending) => self.stage = Stage::Ended(ending.clone()),
             Turn::Ask => {
-                self.stage = Stage::Asking(Exchange {
-                    number: record.exchange + 1,
-                    deadline: record.at.after(self.job.deadlines.exchange),
-                    answers: vec![None; self.sites.len()],
-                });
+                let deadline = record.at.after(self.job.deadlines.exchange);
+                let next = Exchange::open(record.exchange + 1, deadline, self.sites.len());
+                self.stage = Stage::Asking(next);
             }
         }
         turn
@@ -225,29 +263,17 @@ impl Run {
             match answer {
                 Some(Answer::Unfit(problems)) => {
                     for problem in problems {
-                        let place = if problem.column.is_empty() {
-                            String::new()
-                        } else {
-                            format!("column {}: ", problem.column)
-                        };
-                        let text =
-                            format!("{place}found {}, wanted {}", problem.found, problem.wanted);
-                        say("KDR-COHORT", text);
+                        say("KDR-COHORT", judging::misfit(problem));
                     }
                 }
-                Some(Answer::Refused(refusal)) => {
-                    say(
-                        "KDR-POLICY",
-                        format!("refused by {}: {}", refusal.rule, refusal.text),
-                    );
-                }
+                Some(Answer::Refused(refusal)) => say("KDR-POLICY", judging::refusal(refusal)),
                 Some(Answer::Failed(failure)) => say(&failure.code, failure.text.clone()),
                 _ => {}
             }
         }
         code.map(|code| Ending::Failed {
             code,
-            text: lines.join("\n"),
+            text: shortened(&lines.join("\n")),
         })
     }
 
@@ -258,18 +284,31 @@ impl Run {
             Ending::Failed { code, .. } => format!("the run failed: {code}"),
             other => other.status().to_owned(),
         };
-        let sentence: String = sentence.chars().take(TEXT_LENGTH_MAX).collect();
         for site in self.sites.iter().filter(|site| site.is_up()) {
-            let message = ToSite::End {
-                run: self.id.clone(),
-                ending: sentence.clone(),
-            };
-            actions.push(Action::Send {
-                site: site.name.clone(),
-                message,
-            });
+            actions.push(self.let_go(site, &sentence));
         }
         actions.push(Action::Report(self.progress(now)));
         actions.push(Action::End(ending));
     }
+
+    fn let_go(&self, site: &SiteState, ending: &str) -> Action {
+        let message = ToSite::End {
+            run: self.id.clone(),
+            ending: shortened(ending),
+        };
+        Action::Send {
+            site: site.name.clone(),
+            message,
+        }
+    }
+}
+
+/// What a site wrote goes into one line of a log and of a report.
+fn shortened(text: &str) -> String {
+    let plain = |letter: char| match letter {
+        '\n' => letter,
+        letter if letter.is_control() => ' ',
+        letter => letter,
+    };
+    text.chars().map(plain).take(TEXT_LENGTH_MAX).collect()
 }

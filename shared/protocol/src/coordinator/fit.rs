@@ -1,8 +1,9 @@
 //! Rounds from one start under one setting, to convergence or to their limit.
 
-use super::count;
-use super::solver::Solver;
-use super::unpsl::{Answers, unexpected};
+use super::judging::{ROUNDING, ensure, numbers, unexpected};
+use super::solver::{Shown, Solver};
+use super::unpsl::Answers;
+use super::{count, failure};
 use crate::job::UnpslSettings;
 use crate::message::{Answer, Contribution, Failure, Round, SecondMoments, Summary};
 use crate::progress::{Ending, RoundRow};
@@ -28,6 +29,8 @@ pub(super) enum Course {
 pub(super) struct Surroundings<'c> {
     /// One place a site: whether it is asked next.
     pub(super) members: &'c [bool],
+    /// One a site.
+    pub(super) names: &'c [String],
     /// Since the run began.
     pub(super) seconds: f64,
     pub(super) notes: &'c mut Vec<String>,
@@ -84,6 +87,43 @@ impl Fit {
         }
     }
 
+    /// Judges what a site contributes to the open round.
+    pub(super) fn judge(&self, site: usize, own: &Contribution) -> Result<(), Failure> {
+        let solver = &self.solver;
+        let (rows, columns) = solver.consensus().dim();
+        let wanted = format!("a contribution of {rows} x {columns}");
+        for matrix in [&own.matrix].into_iter().chain(&own.gradient) {
+            let found = format!("one of {} x {}", matrix.nrows(), matrix.ncols());
+            ensure(matrix.dim() == (rows, columns), &found, &wanted)?;
+            numbers(matrix)?;
+        }
+        let [with, without] = ["a contribution with a gradient", "one without"];
+        match (solver.wants_gradient(), own.gradient.is_some()) {
+            (true, false) => ensure(false, without, with)?,
+            (false, true) => ensure(false, with, without)?,
+            (true, true) | (false, false) => {}
+        }
+        numbers([&own.objective])?;
+        ensure(
+            own.objective >= -ROUNDING,
+            "an objective below 0",
+            "a sum of losses",
+        )?;
+        // The search of (4.21) starts at the consensus and only falls, and f_p is a sum of losses: so
+        // penalty/2 ||W_p - centre||^2 <= f_p(W) + penalty/2 ||W - centre||^2.
+        let centre = solver.centre(site);
+        let away = |matrix: &Array2<f64>| {
+            let pairs = matrix.iter().zip(&centre);
+            solver.penalty() / 2.0 * pairs.map(|(x, c)| (x - c) * (x - c)).sum::<f64>()
+        };
+        let reach = own.objective.max(0.0) + away(solver.consensus());
+        ensure(
+            away(&own.matrix) <= reach * (1.0 + ROUNDING) + ROUNDING,
+            "a step farther than its objective can have fallen",
+            "a solution of the round's problem",
+        )
+    }
+
     /// Takes the answers of a closed round, one place a site.
     pub(super) fn close(
         &mut self,
@@ -92,6 +132,7 @@ impl Fit {
     ) -> Result<Course, Failure> {
         let Surroundings {
             members,
+            names,
             seconds,
             ref mut notes,
         } = *around;
@@ -99,7 +140,9 @@ impl Fit {
         let contributions = self.contributions(answers, members)?;
         let objective = self.objective_at_consensus(&contributions);
         let answered = count(contributions.iter().flatten().count());
+        let largest = largest_numbers(&contributions);
         let shown = self.solver.absorb(contributions, objective)?;
+        self.check_finite(&shown, objective, &largest, names)?;
         for site in (0..members.len()).filter(|site| members[*site]) {
             self.solver.resume_site(site);
         }
@@ -129,6 +172,35 @@ impl Fit {
         } else {
             Course::GoesOn
         })
+    }
+
+    /// What is not finite can neither be told nor stored.
+    fn check_finite(
+        &self,
+        shown: &Shown,
+        objective: Option<f64>,
+        largest: &[f64],
+        names: &[String],
+    ) -> Result<(), Failure> {
+        let told = [
+            shown.residuals.primal,
+            shown.residuals.dual,
+            self.solver.penalty(),
+            objective.unwrap_or(0.0),
+        ];
+        let consensus = self.solver.consensus().iter();
+        if told
+            .iter()
+            .chain(consensus)
+            .all(|number| number.is_finite())
+        {
+            return Ok(());
+        }
+        let text = match standing_out(largest).and_then(|site| names.get(site)) {
+            Some(name) => format!("the contribution of {name} led beyond the finite numbers"),
+            None => "the rounds led beyond the finite numbers".to_owned(),
+        };
+        Err(failure("KDR-NUMBERS", text))
     }
 
     fn contributions(
@@ -176,6 +248,31 @@ impl Fit {
     }
 }
 
+/// The largest number of each contribution; 0 without one.
+fn largest_numbers(contributions: &[Option<Contribution>]) -> Vec<f64> {
+    let largest = |matrix: &Array2<f64>| matrix.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+    let of_one = |own: &Option<Contribution>| {
+        let own = own.as_ref();
+        let gradient = own
+            .and_then(|own| own.gradient.as_ref())
+            .map_or(0.0, largest);
+        let objective = own.map_or(0.0, |own| own.objective.abs());
+        own.map_or(0.0, |own| largest(&own.matrix))
+            .max(gradient)
+            .max(objective)
+    };
+    contributions.iter().map(of_one).collect()
+}
+
+/// The one site whose numbers are beyond those of all others.
+fn standing_out(largest: &[f64]) -> Option<usize> {
+    const FACTOR: f64 = 1e6;
+    let first = (0..largest.len()).max_by(|a, b| largest[*a].total_cmp(&largest[*b]))?;
+    let others = (0..largest.len()).filter(|site| *site != first);
+    let second = others.map(|site| largest[site]).fold(0.0, f64::max);
+    (largest[first] > FACTOR * second).then_some(first)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,6 +313,7 @@ mod tests {
             let answers = vec![answer(1.0), answer(-1.0)];
             let mut around = Surroundings {
                 members: &[true, true],
+                names: &[],
                 seconds: 0.0,
                 notes: &mut notes,
             };

@@ -4,14 +4,16 @@
 //! count their values on grids, from which the cut points follow; each grows its share of the trees;
 //! the coordinator puts them together in the order of the roster; each site judges the whole.
 
-use super::unpsl::{Answers, unexpected};
+mod judging;
+
+use super::judging::unexpected;
+use super::unpsl::Answers;
 use super::{Turn, failure};
-use crate::forest::{assemble, class_weights, shares};
+use crate::forest::{class_weights, shares};
 use crate::job::{CUTS, EVENT_TIMES, ForestScope, ForestSettings, GriddedColumn, Job};
 use crate::message::{
     Answer, ColumnHistogram, Description, Failure, Growing, Judged, Judging, Request, Trees,
 };
-use crate::name::SiteName;
 use crate::progress::{CommonForest, Ending};
 use similarity::forest::edges::{EdgesError, PooledEdges, SiteHistogram};
 use similarity::quantile::Grid;
@@ -225,7 +227,6 @@ impl ForestWork {
             let Answer::Grown(own) = answer else {
                 return Err(unexpected(&answer, "trees"));
             };
-            check(job, &job.sites[site], growing, &own)?;
             event_times.clone_from(&growing.event_times);
             weights.clone_from(&growing.class_weights);
             self.first_trees[site] = u32::try_from(all.trees.len()).unwrap_or(u32::MAX);
@@ -253,39 +254,12 @@ impl ForestWork {
                     notes.push(format!("{name} judged no forest: it was lost before."));
                 }
                 None => {}
-                Some(Answer::Judged(judged)) => {
-                    let importances = judged.importance.len();
-                    if importances != 0 && importances != self.features {
-                        let text = format!(
-                            "{name}: found the importance of {importances} features, wanted {}",
-                            self.features
-                        );
-                        return Err(failure("KDR-PROTOCOL", text));
-                    }
-                    self.judged[site] = Some(judged);
-                }
+                Some(Answer::Judged(judged)) => self.judged[site] = Some(judged),
                 Some(other) => return Err(unexpected(&other, "a judgement")),
             }
         }
         Ok(Turn::End(Ending::Completed))
     }
-}
-
-/// The trees of a site must be as many as it was asked for, and of the job's features and outcome.
-fn check(job: &Job, site: &SiteName, growing: &Growing, own: &Trees) -> Result<(), Failure> {
-    let (found, wanted) = (own.trees.len(), growing.trees as usize);
-    if found != wanted {
-        let text = format!("{site}: found {found} trees, wanted {wanted}");
-        return Err(failure("KDR-FOREST", text));
-    }
-    assemble(
-        job,
-        &growing.event_times,
-        &growing.class_weights,
-        &own.trees,
-    )
-    .map(|_| ())
-    .map_err(|error| failure("KDR-FOREST", format!("{site}: {error}")))
 }
 
 /// Quantiles of the sum of the sites' histograms of one column, at most `cuts`, within its grid.

@@ -7,6 +7,7 @@
 mod closing;
 mod fit;
 mod forest;
+mod judging;
 mod result;
 mod selection;
 mod solver;
@@ -73,8 +74,20 @@ pub struct Record {
     pub exchange: u32,
     /// Answers, one place a site of the job.
     pub answers: Vec<Option<Answer>>,
+    /// Why each site of the job is suspended by this exchange; none where it is not.
+    pub faults: Vec<Option<Failure>>,
     /// Whether each site of the job is asked in the next exchange.
     pub members: Vec<bool>,
+}
+
+/// Records that no run of this job leaves.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the record of exchange {exchange} does not fit the run: {reason}")]
+pub struct ReplayError {
+    /// The record's exchange.
+    pub exchange: u32,
+    /// What does not fit.
+    pub reason: String,
 }
 
 /// One federation from join to end.
@@ -99,6 +112,12 @@ struct SiteState {
     standing: Standing,
     patients: u64,
     rounds_missed: u32,
+    /// Rounds in a row that closed without the site while it was a member.
+    silent: u32,
+    /// No longer waited for: it was silent for too long and has given no sign since.
+    is_quiet: bool,
+    /// Why it is suspended.
+    fault: Option<Failure>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,6 +136,8 @@ enum Standing {
     Away,
     /// Never joined, or was lost before the rounds.
     Absent,
+    /// Answered what the question does not allow; is not asked again.
+    Suspended,
 }
 
 #[derive(Debug, Clone)]
@@ -131,6 +152,7 @@ struct Exchange {
     number: u32,
     deadline: Timestamp,
     answers: Vec<Option<Answer>>,
+    faults: Vec<Option<Failure>>,
 }
 
 /// What comes after a closed exchange.
@@ -149,6 +171,9 @@ impl Run {
             standing: Standing::Awaited,
             patients: 0,
             rounds_missed: 0,
+            silent: 0,
+            is_quiet: false,
+            fault: None,
         };
         Self {
             sites: job.sites.iter().map(site).collect(),
@@ -168,9 +193,12 @@ impl Run {
 
     /// Replays stored records after a restart. All sites are disconnected until they come back, and
     /// the open exchange gets a new deadline.
-    #[must_use]
-    pub fn resume(mut self, records: Vec<Record>, now: Timestamp) -> Self {
+    ///
+    /// # Errors
+    /// [`ReplayError`] where the records are not of such a run.
+    pub fn resume(mut self, records: Vec<Record>, now: Timestamp) -> Result<Self, ReplayError> {
         for record in records {
+            self.check(&record)?;
             self.close(record);
         }
         for site in &mut self.sites {
@@ -181,7 +209,7 @@ impl Run {
             Stage::Asking(exchange) => exchange.deadline = now.after(self.job.deadlines.exchange),
             Stage::Ended(_) => {}
         }
-        self
+        Ok(self)
     }
 
     /// The run's identity.
@@ -211,18 +239,15 @@ impl Run {
         match &self.stage {
             Stage::Joining { deadline } => Some(*deadline),
             Stage::Asking(exchange) => {
-                let rejoin =
-                    self.sites
-                        .iter()
-                        .zip(&exchange.answers)
-                        .filter_map(|(site, answer)| {
-                            match (site.standing, site.connection, answer) {
-                                (Standing::Member, Connection::DownSince(since), None) => {
-                                    Some(since.after(self.job.deadlines.rejoin))
-                                }
-                                _ => None,
-                            }
-                        });
+                let unheard = self.sites.iter().enumerate();
+                let rejoin = unheard.filter_map(|(index, site)| {
+                    match (site.standing, site.connection, exchange.has_heard(index)) {
+                        (Standing::Member, Connection::DownSince(since), false) => {
+                            Some(since.after(self.job.deadlines.rejoin))
+                        }
+                        _ => None,
+                    }
+                });
                 rejoin.chain([exchange.deadline]).min()
             }
             Stage::Ended(_) => None,
@@ -260,10 +285,11 @@ impl Run {
                 *deadline,
             ),
             Stage::Asking(exchange) => {
-                let unanswered = self.sites.iter().zip(&exchange.answers);
-                let waited = unanswered
-                    .filter(|(site, answer)| site.standing == Standing::Member && answer.is_none());
-                (waited.map(|(site, _)| site).collect(), exchange.deadline)
+                let sites = self.sites.iter().enumerate();
+                let waited = sites.filter(|(index, site)| {
+                    site.standing == Standing::Member && !exchange.has_heard(*index)
+                });
+                (waited.map(|(_, site)| site).collect(), exchange.deadline)
             }
             Stage::Ended(_) => (Vec::new(), now),
         };
@@ -317,13 +343,14 @@ impl Run {
             return;
         };
         self.sites[index].connection = Connection::Up;
+        self.sites[index].is_quiet = false;
         let Stage::Asking(exchange) = &self.stage else {
             return;
         };
         let asked_now = match self.sites[index].standing {
-            Standing::Member => exchange.answers[index].is_none(),
+            Standing::Member => !exchange.has_heard(index),
             Standing::Away => false,
-            Standing::Awaited | Standing::Absent => return,
+            Standing::Awaited | Standing::Absent | Standing::Suspended => return,
         };
         let number = exchange.number;
         actions.push(self.begin(index));
@@ -347,12 +374,21 @@ impl Run {
         let Some(index) = self.index(site) else {
             return;
         };
-        let Stage::Asking(exchange) = &mut self.stage else {
+        // A late answer is a sign as well: the site is asked again.
+        self.sites[index].is_quiet = false;
+        let Stage::Asking(exchange) = &self.stage else {
             return;
         };
-        let expected = exchange.number == number && self.sites[index].standing == Standing::Member;
-        if expected && exchange.answers[index].is_none() {
-            exchange.answers[index] = Some(answer);
+        let is_member = self.sites[index].standing == Standing::Member;
+        if exchange.number != number || !is_member || exchange.has_heard(index) {
+            return;
+        }
+        let fault = self.judge(index, &answer).err();
+        if let Stage::Asking(exchange) = &mut self.stage {
+            match fault {
+                None => exchange.answers[index] = Some(answer),
+                fault => exchange.faults[index] = fault,
+            }
         }
     }
 
@@ -399,6 +435,23 @@ impl Run {
             .filter(|site| which(site))
             .map(|site| site.name.to_string())
             .collect()
+    }
+}
+
+impl Exchange {
+    /// An exchange that nobody has answered.
+    fn open(number: u32, deadline: Timestamp, sites: usize) -> Self {
+        Self {
+            number,
+            deadline,
+            answers: vec![None; sites],
+            faults: vec![None; sites],
+        }
+    }
+
+    /// Whether the site has answered, well or not.
+    fn has_heard(&self, site: usize) -> bool {
+        self.answers[site].is_some() || self.faults[site].is_some()
     }
 }
 

@@ -50,7 +50,9 @@ pub(super) fn of(run: &Run, version: &str) -> RunResult {
 fn notes(run: &Run) -> Vec<String> {
     let mut notes = run.notes.clone();
     for site in &run.sites {
-        if site.standing == Standing::Absent {
+        if let Some(fault) = &site.fault {
+            notes.push(format!("{} was suspended: {}.", site.name, fault.text));
+        } else if site.standing == Standing::Absent {
             notes.push(format!(
                 "{} took no part: it did not join, or was lost early.",
                 site.name

@@ -6,7 +6,8 @@
 //! does not take part in the choice.
 
 use super::failure;
-use super::unpsl::{Answers, unexpected};
+use super::judging::unexpected;
+use super::unpsl::Answers;
 use crate::job::{SelectionSettings, UnpslSettings};
 use crate::message::{Answer, Failure, Request};
 use crate::progress::SelectionRow;
@@ -121,6 +122,11 @@ impl Selection {
         let (folds, lambdas) = (self.settings.folds as usize, self.lambdas.len());
         let done = (self.next.rank * folds + self.next.fold) * lambdas + self.next.lambda;
         (done, self.settings.rank.len() * folds * lambdas)
+    }
+
+    /// Numbers of neighbours that each metric is judged with.
+    pub(super) fn neighbours(&self) -> usize {
+        self.settings.neighbours.len()
     }
 
     /// Whether a metric is left for the sites to judge.

@@ -57,7 +57,7 @@ pub(super) fn quartiles(
     let mut sites: Vec<Vec<ColumnHistogram>> = Vec::new();
     for answer in answers.into_iter().flatten() {
         let Answer::Quantiles(histograms) = answer else {
-            return Err(super::unpsl::unexpected(&answer, "quantiles"));
+            return Err(super::judging::unexpected(&answer, "quantiles"));
         };
         if histograms.len() != columns.len() {
             let text = format!(

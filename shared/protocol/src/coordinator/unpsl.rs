@@ -1,16 +1,19 @@
 //! What a run of distributed UnPSL asks, exchange by exchange.
 
 mod choosing;
+mod judging;
+mod telling;
 
 use super::fit::{Course, Fit, Surroundings};
+use super::judging::unexpected;
 use super::selection::Selection;
 use super::standardising;
-use super::{Turn, count, failure};
+use super::{Turn, failure};
 use crate::job::{GriddedColumn, Job, UnpslSettings};
 use crate::message::{
     Answer, EvaluationCounts, Failure, Quartiles, Request, SecondMoments, Summary, Totals,
 };
-use crate::progress::{Ending, FeatureResult, MissingShare, Progress, RoundRow, SelectionRow};
+use crate::progress::{Ending, MissingShare, SelectionRow};
 use ndarray::Array2;
 use similarity::moments::ColumnMoments;
 use similarity::seed::Seed;
@@ -171,89 +174,20 @@ impl UnpslWork {
             Step::Prepare => self.close_prepare(answers, notes),
             Step::Correlate => self.start_rounds(notes),
             Step::Rounds => {
+                let names = std::mem::take(&mut self.names);
                 let around = Surroundings {
                     members,
+                    names: &names,
                     seconds,
                     notes,
                 };
-                self.close_round(answers, around)
+                let closed = self.close_round(answers, around);
+                self.names = names;
+                closed
             }
             Step::Validate => self.close_validation(answers, notes),
-            Step::Finish => Ok(self.close_finish(answers, notes)),
+            Step::Finish => self.close_finish(answers, notes),
         }
-    }
-
-    /// The run's progress as far as rounds tell it; while choosing, fits count as rounds.
-    pub(super) fn describe(&self, progress: &mut Progress) {
-        if let Some(selection) = &self.choosing {
-            let (done, all) = selection.fits();
-            progress.round = count(done);
-            progress.round_limit = count(all);
-            return;
-        }
-        let rows = self.rows();
-        progress.round = count(rows.len());
-        progress.round_limit = self.settings.round_limit;
-        progress.objective = rows.iter().rev().find_map(|row| row.objective);
-        progress.primal_residual = rows.last().map(|row| row.primal_residual);
-        progress.dual_residual = rows.last().map(|row| row.dual_residual);
-    }
-
-    /// Rounds of the start under way or, where it is over, of the best.
-    pub(super) fn rows(&self) -> &[RoundRow] {
-        self.shown().map_or(&[], Fit::rows)
-    }
-
-    pub(super) fn selection(&self) -> &[SelectionRow] {
-        &self.selection
-    }
-
-    fn shown(&self) -> Option<&Fit> {
-        let under_way = self.fit.as_ref().filter(|_| self.choosing.is_none());
-        under_way.or(self.best.as_ref().map(|best| &best.fit))
-    }
-
-    pub(super) fn objective(&self) -> Option<f64> {
-        self.objective
-    }
-
-    pub(super) fn pairs(&self, site: usize) -> u64 {
-        self.summaries[site].map_or(0, |summary| summary.pairs.total())
-    }
-
-    pub(super) fn evaluation(&self, site: usize) -> &[EvaluationCounts] {
-        &self.evaluations[site]
-    }
-
-    pub(super) fn missing(&self, site: usize) -> &[MissingShare] {
-        &self.missing[site]
-    }
-
-    /// W of the last closed round or, where all starts are over, of the best.
-    pub(super) fn metric(&self) -> Option<&Array2<f64>> {
-        let fit = self.shown().filter(|fit| !fit.rows().is_empty());
-        fit.map(|fit| fit.solver().metric())
-    }
-
-    pub(super) fn features(&self) -> Vec<FeatureResult> {
-        let Some(prepared) = &self.prepared else {
-            return Vec::new();
-        };
-        let shares = prepared.standardisation.shares_missing();
-        let row = |row: &standardise::MatrixRow| FeatureResult {
-            name: row.name().to_owned(),
-            mean: row.scaling().mean,
-            scale: row.scaling().scale,
-            missing_share: shares.get(row.column()).copied().unwrap_or(0.0),
-        };
-        prepared.standardisation.rows().iter().map(row).collect()
-    }
-
-    pub(super) fn dropped(&self) -> Vec<String> {
-        self.prepared
-            .as_ref()
-            .map(|prepared| prepared.standardisation.dropped().to_vec())
-            .unwrap_or_default()
     }
 
     /// The exchange that prepares: after the moments, and the quantiles where the job needs any.
@@ -478,7 +412,8 @@ impl UnpslWork {
         self.step = Step::Rounds;
         Ok(())
     }
-    fn close_finish(&mut self, answers: Answers, notes: &mut Vec<String>) -> Turn {
+
+    fn close_finish(&mut self, answers: Answers, notes: &mut Vec<String>) -> Result<Turn, Failure> {
         let mut sum = 0.0;
         let mut judged = 0;
         for (site, answer) in answers.into_iter().enumerate() {
@@ -489,11 +424,15 @@ impl UnpslWork {
             }
         }
         let Some(best) = &mut self.best else {
-            return Turn::End(Ending::RoundLimit);
+            return Ok(Turn::End(Ending::RoundLimit));
         };
         if judged > 0 {
             let solver = best.fit.solver();
             let objective = sum + solver.sparsity_term(&solver.metric().view());
+            if !objective.is_finite() {
+                let text = "the objective at the end is no finite number";
+                return Err(failure("KDR-NUMBERS", text.to_owned()));
+            }
             self.objective = Some(objective);
             best.fit.judge_last(objective);
         }
@@ -509,13 +448,6 @@ impl UnpslWork {
                 self.settings.starts
             ));
         }
-        Turn::End(best.ending.clone())
+        Ok(Turn::End(best.ending.clone()))
     }
-}
-
-pub(super) fn unexpected(found: &Answer, wanted: &str) -> Failure {
-    failure(
-        "KDR-PROTOCOL",
-        format!("a site answered {found:?}, wanted {wanted}"),
-    )
 }

@@ -5,7 +5,7 @@ use super::{
     Standardise, Transform, UnpslSettings, forest,
 };
 use crate::document::{self, DocumentErrors, Section};
-use crate::limits::{FEATURES_MAX, JOB_LENGTH_MAX, SITES_MAX};
+use crate::limits::{EXCHANGE_MAX, FEATURES_MAX, JOB_LENGTH_MAX, JOIN_MAX, REJOIN_MAX, SITES_MAX};
 use crate::name::SiteName;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -16,8 +16,10 @@ impl Job {
     /// # Errors
     /// All problems of the text at once, each with its line.
     pub fn parse(text: &str) -> Result<Self, DocumentErrors> {
-        document::read(text, |root| {
-            if text.len() > JOB_LENGTH_MAX {
+        // A longer text is not even read.
+        let is_short = text.len() <= JOB_LENGTH_MAX;
+        document::read(if is_short { text } else { "" }, |root| {
+            if !is_short {
                 let wanted = format!("at most {JOB_LENGTH_MAX}");
                 root.problem("the file", &format!("{} bytes", text.len()), &wanted);
                 return None;
@@ -117,7 +119,8 @@ fn outcome(section: &mut Section<'_, '_>) -> Option<OutcomeSpecification> {
             if positive.is_empty() {
                 section.problem("positive", "no value", "the values that mean disease");
             }
-            if let Some(both) = positive.iter().find(|value| negative.contains(value)) {
+            let others: HashSet<&String> = negative.iter().collect();
+            if let Some(both) = positive.iter().find(|value| others.contains(value)) {
                 section.problem(
                     "negative",
                     &format!("{both:?} in both lists"),
@@ -340,15 +343,14 @@ fn method(root: &mut Section<'_, '_>, features: usize, sites: usize) -> Option<M
 }
 
 fn deadlines(section: &mut Section<'_, '_>) -> Deadlines {
-    const DAY: u64 = 86_400;
     let default = Deadlines::default();
-    let mut seconds = |key, default: Duration| {
-        Duration::from_secs(section.count(key, default.as_secs(), 1..=7 * DAY))
+    let mut seconds = |key, default: Duration, most: Duration| {
+        Duration::from_secs(section.count(key, default.as_secs(), 1..=most.as_secs()))
     };
     Deadlines {
-        join: seconds("join_seconds", default.join),
-        exchange: seconds("exchange_seconds", default.exchange),
-        rejoin: seconds("rejoin_seconds", default.rejoin),
+        join: seconds("join_seconds", default.join, JOIN_MAX),
+        exchange: seconds("exchange_seconds", default.exchange, EXCHANGE_MAX),
+        rejoin: seconds("rejoin_seconds", default.rejoin, REJOIN_MAX),
     }
 }
 

@@ -2,7 +2,10 @@
 
 use super::read::narrow;
 use crate::document::{OneOrMore, Section};
-use crate::limits::{CANDIDATES_MAX, FOLDS_MAX, ROUNDS_MAX};
+use crate::limits::{
+    CANDIDATES_MAX, FOLDS_MAX, LAMBDA_MAX, PENALTY_MAX, PENALTY_MIN, ROUNDS_MAX, THRESHOLD_MAX,
+    TOLERANCE_MAX,
+};
 use similarity::evaluate::NeighbourRule;
 use similarity::unpsl::selection;
 use similarity::unpsl::{
@@ -113,7 +116,10 @@ impl UnpslSettings {
 
     /// Reads the table `unpsl`.
     pub(super) fn read(section: &mut Section<'_, '_>) -> Self {
-        const POSITIVE: &str = "a number above 0";
+        let tolerance = format!("a number above 0, at most {TOLERANCE_MAX}");
+        let is_tolerance = |x: f64| x > 0.0 && x <= TOLERANCE_MAX;
+        let penalty = format!("a number from {PENALTY_MIN:e} to {PENALTY_MAX:e}");
+        let is_penalty = |x: f64| (PENALTY_MIN..=PENALTY_MAX).contains(&x);
         let methods = [
             ("accelerated", ConsensusMethod::Accelerated),
             ("admm", ConsensusMethod::Admm),
@@ -137,10 +143,20 @@ impl UnpslSettings {
                 .unwrap_or(ConsensusMethod::Accelerated),
             penalty: section
                 .has("penalty")
-                .then(|| section.number("penalty", 1.0, POSITIVE, |x| x > 0.0)),
+                .then(|| section.number("penalty", 1.0, &penalty, is_penalty)),
             relaxation: section.number("relaxation", 1.5, "1 to 1.9", |x| (1.0..=1.9).contains(&x)),
-            tolerance_absolute: section.number("tolerance_absolute", 1e-6, POSITIVE, |x| x > 0.0),
-            tolerance_relative: section.number("tolerance_relative", 1e-5, POSITIVE, |x| x > 0.0),
+            tolerance_absolute: section.number(
+                "tolerance_absolute",
+                1e-6,
+                &tolerance,
+                is_tolerance,
+            ),
+            tolerance_relative: section.number(
+                "tolerance_relative",
+                1e-5,
+                &tolerance,
+                is_tolerance,
+            ),
         }
     }
 }
@@ -163,14 +179,16 @@ fn candidates(section: &mut Section<'_, '_>) -> SelectionSettings {
         let OneOrMore(values) = section.or("lambda_sparsity", one);
         let fit = values
             .iter()
-            .all(|value| value.is_finite() && *value >= 0.0);
+            .all(|value| (0.0..=LAMBDA_MAX).contains(value));
         if !fit
             || values.is_empty()
             || values.len() > CANDIDATES_MAX
             || !values.is_sorted_by(|a, b| a < b)
         {
-            let wanted = "a number of 0 or more, such numbers ascending, or \"auto\"";
-            section.problem("lambda_sparsity", &listed(&values), wanted);
+            let wanted = format!(
+                "a number of 0 or more, at most {LAMBDA_MAX:e}, such numbers ascending, or \"auto\""
+            );
+            section.problem("lambda_sparsity", &listed(&values), &wanted);
         }
         values
     };
@@ -205,7 +223,7 @@ fn listed<T: ToString>(values: &[T]) -> String {
 }
 
 fn objective(section: &mut Section<'_, '_>, candidates: &SelectionSettings) -> Settings {
-    const NOT_NEGATIVE: &str = "a number of 0 or more";
+    let wanted = format!("a number of 0 or more, at most {LAMBDA_MAX:e}");
     let default = Settings::default();
     let losses = [("mean", Loss::Mean), ("sum", Loss::Sum)];
     let scopes = [
@@ -224,8 +242,8 @@ fn objective(section: &mut Section<'_, '_>, candidates: &SelectionSettings) -> S
     let lambda_correlation = section.number(
         "lambda_correlation",
         default.lambda_correlation,
-        NOT_NEGATIVE,
-        |lambda| lambda >= 0.0,
+        &wanted,
+        |lambda| (0.0..=LAMBDA_MAX).contains(&lambda),
     );
     let first_lambda = candidates.lambda_sparsity.first().copied();
     Settings {
@@ -256,7 +274,9 @@ fn threshold(section: &mut Section<'_, '_>) -> Threshold {
             .choice("threshold", &learned)
             .unwrap_or(Threshold::Fixed(PAPER));
     }
-    Threshold::Fixed(section.number("threshold", PAPER, "a number or \"learned\"", |_| true))
+    let wanted = format!("a number of at most {THRESHOLD_MAX:e} or \"learned\"");
+    let is_threshold = |b: f64| b.abs() <= THRESHOLD_MAX;
+    Threshold::Fixed(section.number("threshold", PAPER, &wanted, is_threshold))
 }
 
 /// `pairs` is the word "all", or a number of partners a patient.

@@ -1,0 +1,340 @@
+//! What operators ask. A run is its operator's own: for everybody else it is not there.
+
+use super::{Driver, SharedStore, Shown, failure, locked};
+use crate::store::{Known, Listed, StoreError, Submission, unreadable};
+use protocol::coordinator::{Action, Event, Run};
+use protocol::job::Job;
+use protocol::message::{Failure, Warrant};
+use protocol::name::{OperatorName, RunId};
+use protocol::progress::{Ending, Progress};
+use protocol::time::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use wire::{OperatorCall, Reply};
+
+/// A call that was worked on, and that the driver must know of.
+pub(super) enum Done {
+    /// A job was read.
+    Submitted {
+        operator: String,
+        /// What is to be queued; none where nothing new was submitted.
+        submission: Option<Box<Submission>>,
+        answer: Result<RunId, Failure>,
+        reply: Reply<RunId>,
+    },
+    /// A run was taken from the queue.
+    Cancelled {
+        run: RunId,
+        ending: Ending,
+        reply: Reply<()>,
+    },
+    /// The store failed.
+    Broken(StoreError),
+}
+
+/// A job as it came.
+struct Submitted {
+    operator: OperatorName,
+    job: String,
+    seed: u64,
+    warrant: Warrant,
+    at: Timestamp,
+    /// Whether it may be queued.
+    room: Result<(), Failure>,
+}
+
+impl Driver {
+    pub(super) fn call(&mut self, operator: &OperatorName, call: OperatorCall) {
+        match call {
+            OperatorCall::Submit {
+                job,
+                seed,
+                warrant,
+                reply,
+            } => {
+                let Some(permit) = self.permit() else {
+                    let _ = reply.send(Err(busy()));
+                    return;
+                };
+                let submitted = Submitted {
+                    operator: operator.clone(),
+                    job,
+                    seed,
+                    warrant,
+                    at: self.clock.now(),
+                    room: self.queue.reserve(operator.as_str()),
+                };
+                self.submit(submitted, reply, permit);
+            }
+            OperatorCall::Watch { run, reply } => match self.own(&run, operator) {
+                Some(shown) => {
+                    let _ = reply.send(Ok(shown.progress.subscribe()));
+                }
+                None => self.read(operator, run, reply, |store, run, operator| {
+                    let summary = locked(store).summary(run, operator);
+                    Ok(summary?.map(|progress| watch::Sender::new(progress).subscribe()))
+                }),
+            },
+            OperatorCall::Cancel { run, reply } => self.cancel(operator, &run, reply),
+            OperatorCall::FetchResult { run, reply } => match self.own(&run, operator) {
+                Some(_) => {
+                    let text = "the run has not ended; watch it until it has";
+                    let _ = reply.send(Err(failure("KDR-RUNNING", text)));
+                }
+                None => self.read(operator, run, reply, |store, run, operator| {
+                    locked(store).result(run, operator)
+                }),
+            },
+            OperatorCall::List { reply } => self.list(operator, reply),
+        }
+    }
+
+    /// Takes note of a call that was worked on.
+    pub(super) fn call_done(&mut self, done: Done) -> Result<(), StoreError> {
+        match done {
+            Done::Submitted {
+                operator,
+                submission,
+                answer,
+                reply,
+            } => {
+                self.queue.release(&operator);
+                if let Some(submission) = submission {
+                    self.enqueue(*submission);
+                }
+                let _ = reply.send(answer);
+            }
+            Done::Cancelled { run, ending, reply } => {
+                self.ended(&run, ending);
+                let _ = reply.send(Ok(()));
+            }
+            Done::Broken(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    pub(super) fn enqueue(&mut self, submission: Submission) {
+        let Submission {
+            run,
+            operator,
+            job,
+            seed,
+            warrant,
+            submitted,
+            ..
+        } = submission.clone();
+        let queued = Run::new(run.clone(), job, seed, warrant, submitted);
+        let mut progress = queued.progress(self.clock.now());
+        "queued".clone_into(&mut progress.phase);
+        let progress = watch::Sender::new(progress);
+        self.shown.insert(run, Shown { operator, progress });
+        self.queue.push(submission);
+    }
+
+    fn permit(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.calls).try_acquire_owned().ok()
+    }
+
+    /// A run of this operator that has not ended.
+    fn own(&self, run: &RunId, operator: &OperatorName) -> Option<&Shown> {
+        let shown = self.shown.get(run);
+        shown.filter(|shown| shown.operator == operator.as_str())
+    }
+
+    fn submit(&self, submitted: Submitted, reply: Reply<RunId>, permit: OwnedSemaphorePermit) {
+        let (store, done) = (Arc::clone(&self.store), self.done.clone());
+        tokio::task::spawn_blocking(move || {
+            let operator = submitted.operator.to_string();
+            let told = match take(submitted, &store) {
+                Ok((submission, answer)) => Done::Submitted {
+                    operator,
+                    submission,
+                    answer,
+                    reply,
+                },
+                Err(error) => Done::Broken(error),
+            };
+            drop(permit);
+            // Nobody is left to hear where the driver has stopped.
+            let _ = done.blocking_send(told);
+        });
+    }
+
+    /// Reads something of a run that has ended.
+    fn read<T: Send + 'static>(
+        &self,
+        operator: &OperatorName,
+        run: RunId,
+        reply: Reply<T>,
+        find: impl FnOnce(&SharedStore, &RunId, &str) -> Result<Option<T>, StoreError> + Send + 'static,
+    ) {
+        let Some(permit) = self.permit() else {
+            let _ = reply.send(Err(busy()));
+            return;
+        };
+        let (store, operator) = (Arc::clone(&self.store), operator.to_string());
+        tokio::task::spawn_blocking(move || {
+            let found = match find(&store, &run, &operator) {
+                Ok(Some(found)) => Ok(found),
+                Ok(None) => Err(unknown(&run)),
+                Err(error) => Err(unread(&run, &error)),
+            };
+            let _ = reply.send(found);
+            drop(permit);
+        });
+    }
+
+    fn cancel(&mut self, operator: &OperatorName, run: &RunId, reply: Reply<()>) {
+        let active = self.active.as_mut();
+        let own = active.filter(|course| course.run() == run);
+        if let Some(course) = own.filter(|course| course.operator() == operator.as_str()) {
+            course.cancel(reply);
+            return self.tell(Event::Tick);
+        }
+        let is_own = self.own(run, operator).is_some();
+        let Some(submission) = is_own.then(|| self.queue.remove(run)).flatten() else {
+            let _ = reply.send(Err(unknown(run)));
+            return;
+        };
+        let (store, done, clock) = (Arc::clone(&self.store), self.done.clone(), self.clock);
+        tokio::task::spawn_blocking(move || {
+            let run = submission.run.clone();
+            let told = match cancelled(submission, clock.now(), &store) {
+                Ok(ending) => Done::Cancelled { run, ending, reply },
+                Err(error) => Done::Broken(error),
+            };
+            let _ = done.blocking_send(told);
+        });
+    }
+
+    fn list(&self, operator: &OperatorName, reply: Reply<Vec<Progress>>) {
+        let Some(permit) = self.permit() else {
+            let _ = reply.send(Err(busy()));
+            return;
+        };
+        let operator = operator.to_string();
+        let own = self
+            .shown
+            .iter()
+            .filter(|(_, shown)| shown.operator == operator);
+        let live: BTreeMap<RunId, Progress> = own
+            .map(|(run, shown)| (run.clone(), shown.progress.borrow().clone()))
+            .collect();
+        let store = Arc::clone(&self.store);
+        tokio::task::spawn_blocking(move || {
+            let listed = locked(&store).list(&operator);
+            let listed = listed.map(|rows| {
+                rows.into_iter()
+                    .filter_map(|row| state(row, &live))
+                    .collect()
+            });
+            let _ = reply.send(listed.map_err(|error| {
+                tracing::error!(%error, "the runs of an operator cannot be listed");
+                failure("KDR-STORE", &error.to_string())
+            }));
+            drop(permit);
+        });
+    }
+}
+
+/// The same job with the same token is the same run, however often it is submitted.
+#[allow(clippy::type_complexity)] // what is queued, and what is answered
+fn take(
+    submitted: Submitted,
+    store: &SharedStore,
+) -> Result<(Option<Box<Submission>>, Result<RunId, Failure>), StoreError> {
+    let Submitted {
+        operator,
+        job,
+        seed,
+        warrant,
+        at,
+        room,
+    } = submitted;
+    let parsed = match Job::parse(&job) {
+        Ok(parsed) => parsed,
+        Err(errors) => return Ok((None, Err(failure("KDR-JOB", &errors.to_string())))),
+    };
+    let Ok(run) = wire::run_id(&operator, &warrant.token) else {
+        return Ok((None, Err(failure("KDR-JOB", "the token makes no run id"))));
+    };
+    let store = locked(store);
+    match store.known(&run, &job, seed)? {
+        Known::Same => return Ok((None, Ok(run))),
+        Known::Other => {
+            let text = "this token stands for another job or seed; use a new token";
+            return Ok((None, Err(failure("KDR-TOKEN", text))));
+        }
+        Known::New => {}
+    }
+    if let Err(full) = room {
+        return Ok((None, Err(full)));
+    }
+    let submission = Submission {
+        run: run.clone(),
+        operator: operator.to_string(),
+        job: parsed,
+        seed,
+        warrant,
+        submitted: at,
+        began: None,
+    };
+    store.submit(&submission)?;
+    Ok((Some(Box::new(submission)), Ok(run)))
+}
+
+/// Ends a run that was queued.
+fn cancelled(
+    submission: Submission,
+    now: Timestamp,
+    store: &SharedStore,
+) -> Result<Ending, StoreError> {
+    let Submission {
+        run,
+        job,
+        seed,
+        warrant,
+        submitted,
+        ..
+    } = submission;
+    let queued = Run::new(run, job, seed, warrant, submitted);
+    let (run, actions) = queued.step(now, Event::Cancelled);
+    debug_assert!(
+        actions
+            .iter()
+            .any(|action| matches!(action, Action::End(_)))
+    );
+    locked(store).end(run.result(super::VERSION))
+}
+
+/// A row of a list; none of a run that is only being submitted.
+fn state(row: Listed, live: &BTreeMap<RunId, Progress>) -> Option<Progress> {
+    let Some(run) = row.run else {
+        return RunId::new("unreadable").ok().map(unreadable);
+    };
+    match (live.get(&run), row.summary) {
+        (Some(progress), _) => Some(progress.clone()),
+        (None, Some(summary)) => Some(summary),
+        (None, None) if row.ended => Some(unreadable(run)),
+        (None, None) => None,
+    }
+}
+
+fn unknown(run: &RunId) -> Failure {
+    let text = format!("found no run {run}; `job list` shows all of yours");
+    failure("KDR-RUN", &text)
+}
+
+fn unread(run: &RunId, error: &StoreError) -> Failure {
+    tracing::error!(%run, %error, "a run in the store cannot be read");
+    failure(
+        "KDR-STORE",
+        &format!("the run {run} cannot be read: {error}"),
+    )
+}
+
+fn busy() -> Failure {
+    let text = "too many calls at the same time; try again";
+    failure("KDR-BUSY", text)
+}

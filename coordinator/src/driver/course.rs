@@ -1,0 +1,264 @@
+//! The run that is under way. It computes, and is stored, on a thread of its own.
+
+use super::{SharedStore, VERSION, failure, locked};
+use crate::clock::Clock;
+use crate::store::{StoreError, Submission, failed_result};
+use protocol::coordinator::{Action, Event, Run};
+use protocol::name::{RunId, SiteName};
+use protocol::progress::Ending;
+use protocol::time::Timestamp;
+use std::collections::{BTreeMap, VecDeque};
+use tokio::task::JoinHandle;
+use wire::{Reply, Traffic};
+
+/// A run, and what has happened that it has not heard of yet.
+pub(super) struct Course {
+    run: RunId,
+    operator: String,
+    /// For the failure of a run that cannot be gone on with.
+    job: String,
+    seed: u64,
+    /// Bytes of every site before the run.
+    before: BTreeMap<SiteName, Traffic>,
+    waiting: VecDeque<Event>,
+    state: State,
+    deadline: Option<Timestamp>,
+    cancellers: Vec<Reply<()>>,
+}
+
+/// Where the run itself is.
+enum State {
+    Idle(Box<Run>),
+    Computing(JoinHandle<Result<Computed, StoreError>>),
+    /// It cannot be gone on with.
+    Gone,
+}
+
+/// What a step decided: messages and progress, once all that precedes them is stored.
+pub(super) struct Stepped {
+    pub(super) actions: Vec<Action>,
+    /// How the run ended, as it is stored.
+    pub(super) ended: Option<Ending>,
+}
+
+struct Computed {
+    run: Option<Box<Run>>,
+    stepped: Stepped,
+}
+
+impl Course {
+    pub(super) fn new(submission: &Submission, before: BTreeMap<SiteName, Traffic>) -> Self {
+        Self {
+            run: submission.run.clone(),
+            operator: submission.operator.clone(),
+            job: submission.job.text.clone(),
+            seed: submission.seed,
+            before,
+            waiting: VecDeque::new(),
+            state: State::Gone,
+            deadline: None,
+            cancellers: Vec::new(),
+        }
+    }
+
+    pub(super) fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    pub(super) fn operator(&self) -> &str {
+        &self.operator
+    }
+
+    pub(super) fn before(&self) -> &BTreeMap<SiteName, Traffic> {
+        &self.before
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        matches!(self.state, State::Idle(_))
+    }
+
+    pub(super) fn has_more(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Timestamp> {
+        self.deadline
+    }
+
+    /// Keeps an event for the next step. A site that comes again and again is kept once.
+    pub(super) fn tell(&mut self, event: Event) {
+        if let Event::Connected(site) = &event {
+            self.waiting
+                .retain(|known| !matches!(known, Event::Connected(other) if other == site));
+        }
+        self.waiting.push_back(event);
+    }
+
+    /// Keeps who wants to hear once the run is cancelled.
+    pub(super) fn cancel(&mut self, reply: Reply<()>) {
+        self.cancellers.push(reply);
+        self.tell(Event::Cancelled);
+    }
+
+    pub(super) fn answer_cancellers(self) {
+        for reply in self.cancellers {
+            let _ = reply.send(Ok(()));
+        }
+    }
+
+    /// Begins the run, or goes on with one that had begun, and tells it what waits.
+    pub(super) fn open(&mut self, submission: Submission, clock: Clock, store: SharedStore) {
+        let events = std::mem::take(&mut self.waiting);
+        self.state = State::Computing(tokio::task::spawn_blocking(move || {
+            let id = submission.run.clone();
+            let text = submission.job.text.clone();
+            let seed = submission.seed;
+            match begun(submission, clock, &store)? {
+                Ok(run) => compute(run, events, &BTreeMap::new(), clock, &store),
+                Err(reason) => {
+                    tracing::error!(run = %id, reason, "a stored run cannot be gone on with");
+                    let text_of = format!("the run cannot be gone on with: {reason}");
+                    let failed = failed_result(id, text, seed, failure("KDR-STORE", &text_of));
+                    let ended = Some(locked(&store).end(failed)?);
+                    let actions = Vec::new();
+                    let stepped = Stepped { actions, ended };
+                    Ok(Computed { run: None, stepped })
+                }
+            }
+        }));
+    }
+
+    /// Tells the run what waits; `traffic` is what the sites sent and received in it so far.
+    pub(super) fn step(
+        &mut self,
+        traffic: BTreeMap<SiteName, Traffic>,
+        clock: Clock,
+        store: SharedStore,
+    ) {
+        self.state = match std::mem::replace(&mut self.state, State::Gone) {
+            State::Idle(run) => {
+                let events = std::mem::take(&mut self.waiting);
+                State::Computing(tokio::task::spawn_blocking(move || {
+                    compute(run, events, &traffic, clock, &store)
+                }))
+            }
+            other => other,
+        };
+    }
+
+    /// Waits for the step under way, and for ever where there is none. Safe to drop and ask again.
+    pub(super) async fn stepped(
+        active: &mut Option<Self>,
+        store: &SharedStore,
+    ) -> Result<Stepped, StoreError> {
+        let Some(course) = active else {
+            return std::future::pending().await;
+        };
+        let State::Computing(computing) = &mut course.state else {
+            return std::future::pending().await;
+        };
+        let joined = computing.await;
+        course.state = State::Gone;
+        match joined {
+            Ok(computed) => {
+                let Computed { run, stepped } = computed?;
+                if let Some(run) = run {
+                    course.deadline = run.next_deadline();
+                    course.state = State::Idle(run);
+                }
+                Ok(stepped)
+            }
+            Err(error) => {
+                tracing::error!(run = %course.run, %error, "a run broke the coordinator's arithmetic");
+                course.give_up(store)
+            }
+        }
+    }
+
+    /// Waits until nothing is written any more.
+    pub(super) async fn rest(&mut self) {
+        if let State::Computing(computing) = &mut self.state {
+            let _ = computing.await;
+            self.state = State::Gone;
+        }
+    }
+
+    fn give_up(&self, store: &SharedStore) -> Result<Stepped, StoreError> {
+        let text = "the coordinator could not go on with the run; its log says more";
+        let failure = failure("KDR-INTERNAL", text);
+        let failed = failed_result(self.run.clone(), self.job.clone(), self.seed, failure);
+        Ok(Stepped {
+            actions: Vec::new(),
+            ended: Some(locked(store).end(failed)?),
+        })
+    }
+}
+
+/// A run that begins now, or goes on from its records; why it cannot.
+fn begun(
+    submission: Submission,
+    clock: Clock,
+    store: &SharedStore,
+) -> Result<Result<Box<Run>, String>, StoreError> {
+    let Submission {
+        run,
+        operator,
+        job,
+        seed,
+        warrant,
+        began,
+        ..
+    } = submission;
+    let Some(began) = began else {
+        let began = clock.now();
+        locked(store).begin(&run, began)?;
+        tracing::info!(%run, %operator, "a run begins");
+        return Ok(Ok(Box::new(Run::new(run, job, seed, warrant, began))));
+    };
+    let records = locked(store).records(&run);
+    let records = match records {
+        Ok(records) => records,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    tracing::info!(%run, exchanges = records.len(), "a run goes on");
+    let fresh = Run::new(run, job, seed, warrant, began);
+    let resumed = fresh.resume(records, clock.now());
+    Ok(resumed.map(Box::new).map_err(|error| error.to_string()))
+}
+
+/// Steps the run through what happened; what is to be stored is stored before anything after it is done.
+fn compute(
+    mut run: Box<Run>,
+    events: VecDeque<Event>,
+    traffic: &BTreeMap<SiteName, Traffic>,
+    clock: Clock,
+    store: &SharedStore,
+) -> Result<Computed, StoreError> {
+    let mut stepped = Stepped {
+        actions: Vec::new(),
+        ended: None,
+    };
+    for event in events {
+        let (next, actions) = run.step(clock.now(), event);
+        *run = next;
+        for action in actions {
+            match action {
+                Action::Store(record) => locked(store).keep(run.id(), &record)?,
+                Action::End(_) => {
+                    let mut result = run.result(VERSION);
+                    for site in &mut result.sites {
+                        let own = SiteName::new(&site.name).ok();
+                        let own = own.and_then(|name| traffic.get(&name).copied());
+                        let own = own.unwrap_or_default();
+                        site.bytes_sent = own.bytes_sent;
+                        site.bytes_received = own.bytes_received;
+                    }
+                    stepped.ended = Some(locked(store).end(result)?);
+                }
+                action @ (Action::Send { .. } | Action::Report(_)) => stepped.actions.push(action),
+            }
+        }
+    }
+    let run = stepped.ended.is_none().then_some(run);
+    Ok(Computed { run, stepped })
+}

@@ -1,0 +1,131 @@
+//! Runs that wait: by turns, one operator after the other, so that nobody's queue keeps out another's run.
+
+use crate::store::Submission;
+use protocol::limits::{QUEUE_MAX, QUEUE_PER_OPERATOR_MAX};
+use protocol::message::Failure;
+use protocol::name::RunId;
+use std::collections::{BTreeMap, VecDeque};
+
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    waiting: VecDeque<Submission>,
+    /// Of each operator who waits, when a run was last begun for them; in turns.
+    served: BTreeMap<String, u64>,
+    turn: u64,
+    /// Submissions by operator that are being read.
+    reading: BTreeMap<String, usize>,
+}
+
+impl Queue {
+    pub(super) fn push(&mut self, submission: Submission) {
+        self.waiting.push_back(submission);
+    }
+
+    /// A run that had begun before a restart, or the first of the operator who has waited longest for a turn.
+    pub(super) fn next(&mut self) -> Option<Submission> {
+        let begun = |one: &Submission| one.began.is_some();
+        let place = match self.waiting.iter().position(begun) {
+            Some(place) => place,
+            None => {
+                let last = |one: &Submission| self.served.get(&one.operator).copied().unwrap_or(0);
+                let places = self.waiting.iter().enumerate();
+                places.min_by_key(|(place, one)| (last(one), *place))?.0
+            }
+        };
+        let next = self.waiting.remove(place)?;
+        self.turn += 1;
+        self.served.insert(next.operator.clone(), self.turn);
+        let waiting = &self.waiting;
+        let turn = self.turn;
+        self.served.retain(|operator, last| {
+            *last == turn || waiting.iter().any(|one| one.operator == *operator)
+        });
+        Some(next)
+    }
+
+    pub(super) fn remove(&mut self, run: &RunId) -> Option<Submission> {
+        let place = self.waiting.iter().position(|one| one.run == *run)?;
+        self.waiting.remove(place)
+    }
+
+    /// Makes room for a submission of `operator` that is about to be read.
+    pub(super) fn reserve(&mut self, operator: &str) -> Result<(), Failure> {
+        let reading: usize = self.reading.values().sum();
+        let own = self.reading.get(operator).copied().unwrap_or(0);
+        let waiting = self.waiting.iter().filter(|one| one.operator == operator);
+        let own = own + waiting.count();
+        *self.reading.entry(operator.to_owned()).or_default() += 1;
+        let text = if own >= QUEUE_PER_OPERATOR_MAX {
+            format!("{own} of your runs are waiting already; try again later")
+        } else if self.waiting.len() + reading >= QUEUE_MAX {
+            format!("{QUEUE_MAX} runs are waiting already; try again later")
+        } else {
+            return Ok(());
+        };
+        Err(super::failure("KDR-BUSY", &text))
+    }
+
+    /// A submission has been read.
+    pub(super) fn release(&mut self, operator: &str) {
+        if let Some(reading) = self.reading.get_mut(operator) {
+            *reading = reading.saturating_sub(1);
+            if *reading == 0 {
+                self.reading.remove(operator);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::job::Job;
+    use protocol::message::Warrant;
+    use protocol::time::Timestamp;
+
+    fn submission(run: &str, operator: &str) -> Submission {
+        let job = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\"]\n[outcome]\ncolumn = \"y\"\n\
+            kind = \"binary\"\npositive = [\"1\"]\n[[features]]\nname = \"x\"\nkind = \"numeric\"\n[unpsl]\n";
+        Submission {
+            run: RunId::new(run).unwrap(),
+            operator: operator.to_owned(),
+            job: Job::parse(job).unwrap(),
+            seed: 1,
+            warrant: Warrant::default(),
+            submitted: Timestamp(0),
+            began: None,
+        }
+    }
+
+    #[test]
+    fn operators_take_turns_and_each_ones_runs_keep_their_order() {
+        let mut queue = Queue::default();
+        for (run, operator) in [
+            ("a1", "a"),
+            ("a2", "a"),
+            ("a3", "a"),
+            ("b1", "b"),
+            ("b2", "b"),
+        ] {
+            queue.push(submission(run, operator));
+        }
+        let mut order = Vec::new();
+        while let Some(next) = queue.next() {
+            order.push(next.run.to_string());
+        }
+        assert_eq!(order, ["a1", "b1", "a2", "b2", "a3"]);
+    }
+
+    #[test]
+    fn the_queue_of_one_operator_is_shorter_than_that_of_all() {
+        let mut queue = Queue::default();
+        for run in 0..QUEUE_PER_OPERATOR_MAX {
+            queue.reserve("a").unwrap();
+            queue.push(submission(&format!("a{run}"), "a"));
+            queue.release("a");
+        }
+        assert_eq!(queue.reserve("a").unwrap_err().code, "KDR-BUSY");
+        queue.release("a");
+        queue.reserve("b").unwrap();
+    }
+}

@@ -1,0 +1,423 @@
+//! An operator's jobs, a clock that jumps, and a second coordinator: what could stop the coordinator, or keep
+//! it from others.
+
+use crate::member;
+use crate::programs::deployment::{Deployment, issue, tls_of};
+use crate::programs::{PATIENCE, Process, Ran, coordinator, until};
+use protocol::name::RunId;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+use wire::{Address, ClientTls, ConnectionError, CredentialFiles, Dial, OperatorClient};
+
+/// What the coordinator says once it listens.
+const WAITS: &str = "the coordinator waits for sites and operators";
+
+fn alone() -> Deployment {
+    let mut deployment = Deployment::prepare();
+    deployment.start_coordinator();
+    deployment
+}
+
+/// A second operator, with a configuration of the same name.
+fn rival(deployment: &Deployment) {
+    issue(&deployment.home, &["issue", "--operator", "rival"]);
+    let text = format!(
+        "coordinator = \"127.0.0.1:{}\"\n\n{}",
+        deployment.port(),
+        tls_of("operator-rival")
+    );
+    deployment.home.write("rival.toml", &text);
+}
+
+fn as_rival(deployment: &Deployment, arguments: &[&str]) -> Ran {
+    let mut all = vec!["job"];
+    all.extend(arguments);
+    all.extend(["--config", "rival.toml"]);
+    deployment.home.run(&coordinator(), &all)
+}
+
+/// An operator's connection without the checks that our own program makes first.
+fn raw(deployment: &Deployment) -> (Runtime, OperatorClient) {
+    let folder = deployment
+        .home
+        .join("certificates")
+        .join("operator-researcher");
+    let dial = Dial {
+        address: Address::new(&format!("127.0.0.1:{}", deployment.port())).unwrap(),
+        tls: ClientTls::load(&CredentialFiles::in_folder(&folder)).unwrap(),
+        proxy: None,
+    };
+    let runtime = Runtime::new().unwrap();
+    let client = runtime.block_on(OperatorClient::connect(&dial)).unwrap();
+    (runtime, client)
+}
+
+fn code(error: &ConnectionError) -> String {
+    format!("{}: {error}", error.code())
+}
+
+/// A job that waits for sites that never come.
+fn waiting(seconds: u32) -> String {
+    member::job("").replace("join_seconds = 20", &format!("join_seconds = {seconds}"))
+}
+
+#[test]
+fn settings_that_no_run_can_keep_finite_are_refused_and_the_coordinator_lives() {
+    let mut deployment = alone();
+    let job = member::job(
+        "consensus = \"admm\"\npenalty = 1e-300\nlambda_correlation = 1e300\nlambda_sparsity = 1e300",
+    )
+    .replace("lambda_sparsity = 0.001\n", "");
+    let (runtime, client) = raw(&deployment);
+    let _members: Vec<_> = ["north", "south", "east", "west"]
+        .map(|site| member::Member::attend(&deployment, site, |_, truth| Some(truth)))
+        .into();
+    match runtime.block_on(client.submit(&job, 1, "finite")) {
+        Ok(run) => {
+            let ended = deployment.job(&["watch", run.as_str(), "--out", "out"]);
+            println!("ran: {:?} {}{}", ended.code, ended.stdout, ended.stderr);
+            let listed = deployment.job(&["list"]);
+            println!("list: {:?} {}{}", listed.code, listed.stdout, listed.stderr);
+            deployment.kill_coordinator();
+            deployment.start_coordinator();
+            let listed = deployment.job(&["list"]);
+            println!("after a restart: {:?} {}", listed.code, listed.stderr);
+            panic!("the job was accepted");
+        }
+        Err(error) => {
+            let text = code(&error);
+            for key in [
+                "KDR-JOB",
+                "penalty",
+                "lambda_correlation",
+                "lambda_sparsity",
+            ] {
+                assert!(text.contains(key), "{text}");
+            }
+        }
+    }
+    deployment.job(&["list"]).must_succeed();
+}
+
+#[test]
+fn a_job_of_unknown_keys_does_not_keep_others_waiting() {
+    let deployment = alone();
+    let keys = |bytes: usize| -> String {
+        let lines = (0..).map(|number| format!("key_{number:08} = 1\n"));
+        let mut text = String::new();
+        for line in lines {
+            if text.len() + line.len() > bytes {
+                break;
+            }
+            text += &line;
+        }
+        text
+    };
+    for bytes in [250_000, 600_000] {
+        let (runtime, client) = raw(&deployment);
+        let (other, beside) = raw(&deployment);
+        let text = keys(bytes);
+        let began = Instant::now();
+        let submitted = runtime.spawn(async move { client.submit(&text, 1, "keys").await });
+        std::thread::sleep(Duration::from_millis(100));
+        let asked = Instant::now();
+        other.block_on(beside.list()).unwrap();
+        let waited = asked.elapsed();
+        let answer = runtime.block_on(submitted).unwrap();
+        println!(
+            "{bytes} bytes: refused after {:?}, another operator waited {waited:?}",
+            began.elapsed()
+        );
+        let error = answer.unwrap_err();
+        assert!(code(&error).starts_with("KDR-"), "{error}");
+        assert!(waited < Duration::from_secs(1), "{waited:?}");
+    }
+}
+
+#[test]
+fn brackets_within_brackets_do_not_end_the_coordinator() {
+    let deployment = alone();
+    let (runtime, client) = raw(&deployment);
+    let deep = [
+        format!("x = {}", "[".repeat(200_000)),
+        format!("x = {}", "{a=".repeat(60_000)),
+        format!("{}b = 1", "a.".repeat(100_000)),
+        format!("[{}a]", "a.".repeat(100_000)),
+    ];
+    for (number, job) in deep.iter().enumerate() {
+        let refused = runtime.block_on(client.submit(job, 1, "deep")).unwrap_err();
+        println!("{number}: {}", code(&refused));
+        deployment.job(&["list"]).must_succeed();
+    }
+}
+
+#[test]
+fn an_operator_who_fills_the_queue_does_not_keep_out_another() {
+    let deployment = alone();
+    rival(&deployment);
+    let (runtime, client) = raw(&deployment);
+    let mut taken = 0;
+    let refused = loop {
+        let token = format!("token-{taken}");
+        match runtime.block_on(client.submit(&waiting(3_600), 1, &token)) {
+            Ok(_) => taken += 1,
+            Err(error) => break error,
+        }
+    };
+    println!("{taken} jobs were taken, then: {}", code(&refused));
+    let text = member::job("").replace("name = \"attacked\"", "name = \"another\"");
+    deployment.home.write("another.toml", &text);
+    as_rival(&deployment, &["submit", "another.toml"]).must_succeed();
+    assert!(code(&refused).starts_with("KDR-BUSY"), "{refused}");
+    // The next run is the other operator's.
+    let first = runtime.block_on(client.list()).unwrap();
+    let active = first.iter().find(|run| run.phase != "queued").unwrap();
+    runtime.block_on(client.cancel(&active.run)).unwrap();
+    until("the other operator's run to begin", PATIENCE, || {
+        let listed = as_rival(&deployment, &["list"]).must_succeed().stdout;
+        listed.contains("waiting for sites").then_some(())
+    });
+}
+
+#[test]
+fn waits_of_a_week_are_refused() {
+    let deployment = alone();
+    let (runtime, client) = raw(&deployment);
+    let job = waiting(604_800);
+    let refused = runtime.block_on(client.submit(&job, 1, "week"));
+    let refused = refused.expect_err("a run that waits for a week");
+    assert!(code(&refused).contains("join_seconds"), "{refused}");
+}
+
+#[test]
+fn long_jobs_do_not_make_lists_slow() {
+    let deployment = alone();
+    let (runtime, client) = raw(&deployment);
+    let padding = format!("# {}\n", "x".repeat(98)).repeat(39_000);
+    let mut taken = 0;
+    for number in 0..20 {
+        let job = waiting(3_600) + &padding;
+        let token = format!("long-{number}");
+        match runtime.block_on(client.submit(&job, 1, &token)) {
+            Ok(_) => taken += 1,
+            Err(error) => {
+                println!("{}", code(&error).chars().take(200).collect::<String>());
+                break;
+            }
+        }
+    }
+    let asked = Instant::now();
+    runtime.block_on(client.list()).unwrap();
+    println!(
+        "{taken} jobs of {} bytes taken; a list took {:?}",
+        padding.len(),
+        asked.elapsed()
+    );
+    assert_eq!(taken, 0);
+}
+
+#[test]
+fn a_run_is_its_operators_own() {
+    let deployment = alone();
+    rival(&deployment);
+    let run = deployment.submit(&waiting(600), &[]);
+    let listed = as_rival(&deployment, &["list"]).must_succeed();
+    println!("another operator's list: {:?}", listed.stdout);
+    let watched = raw_rival_watch(&deployment, &run);
+    let fetched = as_rival(&deployment, &["result", run.as_str(), "--out", "stolen"]);
+    let cancelled = as_rival(&deployment, &["cancel", run.as_str()]);
+    println!(
+        "watch: {watched:?}; cancel: {:?} {}",
+        cancelled.code, cancelled.stderr
+    );
+    assert_eq!(listed.stdout, "");
+    for stderr in [&fetched.stderr, &cancelled.stderr, &watched.unwrap_err()] {
+        assert!(stderr.contains("found no run"), "{stderr}");
+    }
+    let own = deployment.job(&["list"]).must_succeed().stdout;
+    assert!(own.contains("waiting for sites"), "{own}");
+    // Nor once it has ended.
+    deployment.job(&["cancel", run.as_str()]).must_succeed();
+    let fetched = as_rival(&deployment, &["result", run.as_str(), "--out", "stolen"]);
+    assert!(
+        fetched.stderr.contains("found no run"),
+        "{}",
+        fetched.stderr
+    );
+}
+
+fn raw_rival_watch(deployment: &Deployment, run: &RunId) -> Result<(), String> {
+    let folder = deployment.home.join("certificates").join("operator-rival");
+    let dial = Dial {
+        address: Address::new(&format!("127.0.0.1:{}", deployment.port())).unwrap(),
+        tls: ClientTls::load(&CredentialFiles::in_folder(&folder)).unwrap(),
+        proxy: None,
+    };
+    Runtime::new().unwrap().block_on(async {
+        let client = OperatorClient::connect(&dial).await.unwrap();
+        client
+            .watch(run)
+            .await
+            .map(drop)
+            .map_err(|error| code(&error))
+    })
+}
+
+#[test]
+fn a_second_coordinator_on_the_folder_is_refused() {
+    let mut deployment = alone();
+    let port = crate::programs::deployment::free_port();
+    let text = fs::read_to_string(deployment.home.join("coordinator.toml")).unwrap();
+    let text = text.replace(&deployment.port().to_string(), &port.to_string());
+    deployment.home.write("second.toml", &text);
+    let arguments = ["serve", "--config", "second.toml"];
+    let mut second = deployment.home.start("second", &coordinator(), &arguments);
+    let ended = until(
+        "the second coordinator to serve or to end",
+        PATIENCE,
+        || {
+            second
+                .ended()
+                .map(Some)
+                .or_else(|| second.log().contains(WAITS).then_some(None))
+        },
+    );
+    println!("{ended:?}: {}", second.log());
+    let ended = ended.expect("a second coordinator serves the folder");
+    assert_eq!(ended.code(), Some(2));
+    assert!(
+        second.log().contains("another coordinator"),
+        "{}",
+        second.log()
+    );
+    // The folder is free once the first is gone, even where it was killed.
+    deployment.kill_coordinator();
+    deployment.start_coordinator();
+}
+
+#[test]
+fn a_clock_that_jumps_forward_fails_no_run() {
+    let deployment = Deployment::prepare();
+    let home = &deployment.home;
+    let shift = home.write("shift", "0");
+    let library = clock(home.path());
+    let preload = format!("LD_PRELOAD={}", library.display());
+    let shifted = format!("SHIFT={}", shift.display());
+    let program = coordinator();
+    let program = program.to_str().unwrap();
+    let arguments = [
+        &preload,
+        &shifted,
+        program,
+        "serve",
+        "--config",
+        "coordinator.toml",
+    ];
+    let mut process: Process = home.start("shifted", Path::new("/usr/bin/env"), &arguments);
+    process.wait_for(WAITS);
+    let run = deployment.submit(&waiting(600), &[]);
+    let mut watch = deployment.watch(&run);
+    let before = watch.until("the run to wait", |run| run.phase == "waiting for sites");
+    home.write("shift", "7200");
+    std::thread::sleep(Duration::from_secs(3));
+    let listed = deployment.job(&["list"]).must_succeed().stdout;
+    println!("before {before:?}; two hours later: {listed}");
+    assert!(listed.contains("waiting for sites"), "{listed}");
+    assert!(before.deadline_seconds > 500.0, "{before:?}");
+}
+
+/// A library that moves the clock on the wall by the seconds in the file SHIFT.
+fn clock(folder: &Path) -> std::path::PathBuf {
+    let source = folder.join("clock.c");
+    fs::write(
+        &source,
+        "#define _GNU_SOURCE\n#include <time.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
+         #include <unistd.h>\n#include <sys/syscall.h>\n\
+         int clock_gettime(clockid_t id, struct timespec *t) {\n\
+         long r = syscall(SYS_clock_gettime, id, t);\n\
+         if (id == CLOCK_REALTIME) {\n\
+         const char *path = getenv(\"SHIFT\"); FILE *f = path ? fopen(path, \"r\") : 0; long s = 0;\n\
+         if (f) { if (fscanf(f, \"%ld\", &s) == 1) t->tv_sec += s; fclose(f); } }\n\
+         return (int)r; }\n",
+    )
+    .unwrap();
+    let library = folder.join("clock.so");
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&library, &source])
+        .status()
+        .unwrap();
+    assert!(built.success());
+    library
+}
+
+#[test]
+fn nobody_else_reads_the_coordinators_files() {
+    let mut deployment = alone();
+    deployment.submit(&waiting(600), &[]);
+    let folder = deployment.home.join("coordinator");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let modes = || -> Vec<(String, u32)> {
+        crate::programs::names(&folder)
+            .into_iter()
+            .map(|name| (name.clone(), mode(&folder.join(name))))
+            .collect()
+    };
+    println!("{:o} {:?}", mode(&folder), modes());
+    let must_be_closed = || {
+        assert_eq!(mode(&folder), 0o700);
+        for (name, mode) in modes() {
+            assert_eq!(mode, 0o600, "{name}");
+        }
+    };
+    must_be_closed();
+    // What somebody opened is closed again.
+    deployment.kill_coordinator();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    let store = folder.join("coordinator.sqlite");
+    fs::set_permissions(&store, fs::Permissions::from_mode(0o644)).unwrap();
+    deployment.start_coordinator();
+    must_be_closed();
+    let log = deployment.coordinator_log();
+    assert!(log.contains("could read"), "{log}");
+}
+
+#[test]
+fn what_a_run_stored_of_the_sites_answers_is_gone_once_it_has_ended() {
+    let deployment = alone();
+    // A number that no other message holds, as it lies in the file.
+    const TOLD: f64 = 0.123_456_789_012_345;
+    let _members: Vec<_> = ["north", "south", "east", "west"]
+        .map(|site| {
+            member::Member::attend(&deployment, site, |_, truth| match truth {
+                protocol::message::Answer::Contribution(mut own) => {
+                    own.objective += TOLD;
+                    own.objective = TOLD.max(own.objective.min(TOLD));
+                    Some(protocol::message::Answer::Contribution(own))
+                }
+                truth => Some(truth),
+            })
+        })
+        .into();
+    deployment.home.write(
+        "job.toml",
+        &member::job("penalty = 1000.0\nconsensus = \"admm\""),
+    );
+    let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "out"]);
+    println!("{:?} {}", ran.code, ran.stderr);
+    let folder = deployment.home.join("coordinator");
+    let bytes = TOLD.to_le_bytes();
+    let holds = |name: &String| {
+        let content = fs::read(folder.join(name)).unwrap();
+        content.windows(8).any(|window| window == bytes)
+    };
+    let left: Vec<String> = crate::programs::names(&folder)
+        .into_iter()
+        .filter(holds)
+        .collect();
+    assert_eq!(left, Vec::<String>::new());
+}
