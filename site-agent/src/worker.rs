@@ -10,7 +10,7 @@ use crate::ledger::{CohortCounts, Ledger};
 use crate::source;
 use privacy::{Gate, Released};
 use protocol::job::Job;
-use protocol::message::{Answer, Begin, Refusal, Request};
+use protocol::message::{Answer, Begin, JournalHead, Refusal, Request};
 use protocol::name::{OperatorName, RunId};
 use protocol::time::Timestamp;
 use similarity::seed::Seed;
@@ -77,6 +77,16 @@ impl Worker {
             job,
             admitted: None,
         });
+    }
+
+    /// Where the site's journal ends.
+    #[must_use]
+    pub fn journal_head(&self) -> JournalHead {
+        let head = self.journal.head();
+        JournalHead {
+            entries: head.entries,
+            hash: head.hash.clone(),
+        }
     }
 
     /// Lets go of a run that is over.
