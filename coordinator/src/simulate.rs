@@ -170,6 +170,7 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
         certificates,
         coordinator: address.to_string(),
         policy: plan.policy.clone(),
+        dictionary: agents::dictionary(&plan.site_agent, home.path(), &plan.job.text).await?,
         seed: plan.seed,
     };
     let lowered = agents.prepare(&files).await?;

@@ -71,7 +71,32 @@ pub struct Local {
 #[derive(Debug, Subcommand)]
 pub enum Data {
     /// Check the site's data against a job, and print a table of its columns
-    Check(SiteAndJob),
+    Check(DataCheck),
+    /// Print what a job takes for granted, as a dictionary for site.toml of a site that agrees with it
+    Dictionary(JobOnly),
+}
+
+/// `data check`.
+#[derive(Debug, Args)]
+pub struct DataCheck {
+    /// The site's configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// The job
+    #[arg(long, value_name = "FILE")]
+    pub job: PathBuf,
+    /// Write what the site's columns hold as a dictionary to review; beside the configuration where no
+    /// file is named
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    pub write_dictionary: Option<Option<PathBuf>>,
+}
+
+/// A job.
+#[derive(Debug, Args)]
+pub struct JobOnly {
+    /// The job
+    #[arg(long, value_name = "FILE")]
+    pub job: PathBuf,
 }
 
 /// `policy`.
@@ -95,17 +120,6 @@ pub struct PolicyExplain {
     /// Who would submit it; any operator whom the policy allows where absent
     #[arg(long, value_name = "NAME")]
     pub operator: Option<String>,
-}
-
-/// A site's configuration and a job.
-#[derive(Debug, Args)]
-pub struct SiteAndJob {
-    /// The site's configuration
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
-    /// The job
-    #[arg(long, value_name = "FILE")]
-    pub job: PathBuf,
 }
 
 /// `journal`.

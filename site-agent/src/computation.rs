@@ -481,7 +481,7 @@ impl Stop {
     }
 
     fn below_zero(error: BelowZero) -> Self {
-        tracing::error!(patients = error.patients, "{error}");
+        tracing::error!("{error}");
         Self::Unfit(vec![Problem {
             column: error.column,
             found: "a number below 0".to_owned(),

@@ -9,7 +9,8 @@ use site_agent::config::SiteConfig;
 use site_agent::exit::Exit;
 use site_agent::explain::Explanation;
 use site_agent::ledger::KEY_NAME;
-use site_agent::{driver, journal, local, source, synthesise};
+use site_agent::source::{DataCheck, Dictionary};
+use site_agent::{cli, driver, journal, local, source, synthesise};
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
@@ -53,11 +54,10 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
             }
             Ok(Exit::Done)
         }
-        Command::Data(Data::Check(arguments)) => {
-            let config = SiteConfig::open(&arguments.config)?;
-            let check = source::check(&config.source, &job(&arguments.job)?);
-            print!("{check}");
-            Ok(if check.fits() { Exit::Done } else { Exit::Data })
+        Command::Data(Data::Check(arguments)) => check(&arguments),
+        Command::Data(Data::Dictionary(arguments)) => {
+            print!("{}", Dictionary::of_job(&job(&arguments.job)?));
+            Ok(Exit::Done)
         }
         Command::Policy(Policy::Explain(arguments)) => {
             let config = SiteConfig::open(&arguments.config)?;
@@ -103,6 +103,36 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
             Ok(Exit::Done)
         }
     }
+}
+
+/// Prints what a job would find at this site.
+fn check(arguments: &cli::DataCheck) -> Result<Exit, Box<dyn Error>> {
+    let config = SiteConfig::open(&arguments.config)?;
+    let cell_min = config.policy.rules().cell_min;
+    let check = source::check(&config.source, &job(&arguments.job)?, cell_min);
+    print!("{check}");
+    if let Some(named) = &arguments.write_dictionary {
+        write_dictionary(&check, named.as_deref(), &arguments.config)?;
+    }
+    Ok(if check.fits() { Exit::Done } else { Exit::Data })
+}
+
+/// Writes the dictionary of a check, and prints what to look at.
+fn write_dictionary(
+    check: &DataCheck,
+    named: Option<&Path>,
+    config: &Path,
+) -> Result<(), Box<dyn Error>> {
+    let path = named.map_or_else(|| config.with_extension("dictionary.toml"), Path::to_owned);
+    let dictionary = check.dictionary();
+    dictionary
+        .write(&path)
+        .map_err(|error| format!("{} could not be written: {error}", path.display()))?;
+    println!("\n{} holds a dictionary to review:", path.display());
+    for sentence in dictionary.review() {
+        println!("  {sentence}");
+    }
+    Ok(())
 }
 
 fn serve(arguments: &Serve) -> Result<Exit, Box<dyn Error>> {

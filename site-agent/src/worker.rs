@@ -7,7 +7,7 @@ use crate::config::SiteConfig;
 use crate::forest::TreeRelease;
 use crate::journal::{Entry, Journal};
 use crate::ledger::{CohortCounts, Ledger};
-use crate::source;
+use crate::source::{self, ReadProgress};
 use privacy::{Gate, Released};
 use protocol::job::Job;
 use protocol::message::{Answer, Begin, JournalHead, Refusal, Request};
@@ -146,17 +146,21 @@ impl Current {
             Ok(admission) => admission,
             Err(refusal) => return Ok(Err(Stop::Refused(refusal.into()))),
         };
-        let cohort = match source::read_cohort(&config.source, job, &mut |progress| {
+        let cell_min = config.policy.rules().cell_min;
+        let mut progress = |progress: ReadProgress| {
             tracing::info!(rows = progress.rows, "reading the cohort");
-        }) {
+        };
+        let read = source::read_for_release(&config.source, job, cell_min, &mut progress);
+        let cohort = match read {
             Ok(cohort) => cohort,
             Err(problems) => {
                 for problem in problems.problems() {
                     tracing::error!("{problem}");
                 }
-                return Ok(Err(Stop::Unfit(problems.for_coordinator())));
+                return Ok(Err(Stop::Unfit(problems.for_coordinator(job))));
             }
         };
+        cohort.log_remarks();
         // Of the cohort as the source has it, before logarithms are taken.
         let fingerprint = ledger.fingerprint(cohort.identifiers());
         let counts = CohortCounts {

@@ -6,8 +6,10 @@ mod sources;
 
 use protocol::job::{Job, OutcomeKind, OutcomeSpecification};
 use similarity::cohort::{MISSING_LEVEL, Outcome};
-use site_agent::source::{CohortProblems, SiteCohort};
+use site_agent::source::read_for_release;
+use site_agent::source::{CohortProblems, Misfit, SiteCohort, Structure};
 use sources::{JOB, categorical, config, job, numbers, read};
+use std::collections::HashSet;
 use std::io::Write;
 
 const GOOD: &str = "id,age,chol,sex,born,grade,smoker,num,ignored\n\
@@ -144,23 +146,30 @@ fn all_problems_are_told_at_once_with_line_column_found_and_wanted() {
 }
 
 #[test]
-fn the_coordinator_hears_neither_rows_nor_lengths_nor_small_counts() {
+fn the_coordinator_hears_of_values_one_sentence_and_of_structure_the_column() {
     let mut content = String::from("id,age,chol,sex,born,grade,smoker,num\n");
     for row in 0..12 {
         let age = if row < 11 { "unknown" } else { "40" };
         let sex = if row == 3 { "divers" } else { "F" };
         content += &format!("p{row},{age},200,{sex},1960-01-01,low,1,{}\n", row % 2);
     }
-    let told = csv(content, "").unwrap_err().for_coordinator();
-    let told: Vec<(&str, &str)> = told
-        .iter()
-        .map(|problem| (problem.column.as_str(), problem.found.as_str()))
-        .collect();
-    let wanted = [
-        ("age", "text in 11 rows"),
-        ("sex", "text, not in the list in fewer than 10 rows"),
-    ];
-    assert_eq!(told, wanted);
+    let told = csv(&content, "").unwrap_err().for_coordinator(&job(JOB));
+    let [problem] = told.as_slice() else {
+        panic!("{told:?}");
+    };
+    assert_eq!(problem.column, "");
+    assert_eq!(
+        problem.found,
+        "values that do not fit what the site declares of its table"
+    );
+    // Where a column is absent, nothing is said of values.
+    let told = csv(content.replace("chol", "c"), "").unwrap_err();
+    let told = told.misfits(&job(JOB));
+    assert!(
+        matches!(told.as_slice(), [Misfit::Column(_, Structure::Absent)]),
+        "{told:?}"
+    );
+    assert_eq!(told[0].problem(&job(JOB)).column, "chol");
 }
 
 #[test]
@@ -312,4 +321,84 @@ fn categories_are_found_as_numbers_too() {
     let unknown = GOOD.replace("a3,41.5,204.25,M", "a3,41.5,204.25,");
     let read = csv(unknown, "").unwrap();
     assert_eq!(categorical(&read.cohort, "sex")[2], MISSING_LEVEL);
+}
+
+#[test]
+fn a_small_compressed_file_that_holds_a_thousand_times_its_length_is_left_early() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("patients.csv.gz");
+    let file = std::fs::File::create(&path).unwrap();
+    let mut packed = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+    packed
+        .write_all(b"id,age,chol,sex,born,grade,smoker,num\n")
+        .unwrap();
+    let row = format!("{},,,,,,,1\n", " ".repeat(1 << 20));
+    for _ in 0..80 {
+        packed.write_all(row.as_bytes()).unwrap();
+    }
+    packed.finish().unwrap();
+    assert!(std::fs::metadata(&path).unwrap().len() < 1 << 20);
+    let source = "kind = 'csv'\npath = 'patients.csv.gz'\npatient = 'id'\n";
+    let problems = read(&config(folder.path(), source, ""), &job(JOB)).unwrap_err();
+    let text = problems.to_string();
+    assert!(
+        text.contains("found a file that holds more than is read"),
+        "{text}"
+    );
+    assert!(
+        text.contains("and 200 bytes for each of a compressed file"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_file_of_rows_that_are_none_is_left_after_ten_thousand() {
+    let content = format!(
+        "id,age,chol,sex,born,grade,smoker,num\n{}",
+        "0\n".repeat(1 << 20)
+    );
+    let found = problems(content, "").join("\n");
+    assert!(
+        found.contains("and 9996 more: found 1 fields, wanted 8"),
+        "{found}"
+    );
+    assert!(found.contains("found more, wanted at most"), "{found}");
+}
+
+#[test]
+fn rows_stand_for_patients_where_none_are_named_whatever_a_job_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut content = String::from("age,chol,note,num\n");
+    for row in 0..30 {
+        content += &format!("{},{},n{row},{}\n", 40 + row % 3, 200, row % 2);
+    }
+    std::fs::write(folder.path().join("patients.csv"), &content).unwrap();
+    let source = config(folder.path(), "kind = 'csv'\npath = 'patients.csv'\n", "");
+    let job = |features: &[&str], positive: &str, negative: &str| {
+        let feature = |name: &&str| format!("[[features]]\nname = '{name}'\nkind = 'numeric'\n");
+        let features: String = features.iter().map(feature).collect();
+        job(&format!(
+            "name = 'rows'\nmethod = 'unpsl'\nsites = ['north']\n[outcome]\ncolumn = 'num'\n\
+             kind = 'binary'\npositive = ['{positive}']\nnegative = ['{negative}']\n{features}\
+             [unpsl]\nrank = 1\n"
+        ))
+    };
+    let identifiers = |job: &Job| {
+        let cohort = read_for_release(&source, job, 10, &mut |_| {}).unwrap();
+        let identifiers: HashSet<Vec<u8>> = cohort.identifiers().map(<[u8]>::to_vec).collect();
+        assert_eq!(identifiers.len(), 30);
+        identifiers
+    };
+    let first = identifiers(&job(&["age", "chol"], "1", "0"));
+    assert_eq!(first, identifiers(&job(&["chol", "age"], "1", "0")));
+    assert_eq!(first, identifiers(&job(&["age"], "1", "0")));
+    assert_eq!(first, identifiers(&job(&["age", "chol"], "0", "1")));
+    // A row of which a field that no job reads is another is another row.
+    std::fs::write(
+        folder.path().join("patients.csv"),
+        content.replace("n7", "n77"),
+    )
+    .unwrap();
+    let changed = identifiers(&job(&["age"], "1", "0"));
+    assert_eq!(first.symmetric_difference(&changed).count(), 2);
 }

@@ -92,7 +92,7 @@ fn the_four_hospitals_have_the_patients_and_missing_values_that_their_descriptio
         ];
         found.extend(columns.map(missing));
         assert_eq!(found, counts, "{site}");
-        let table = check(&source, &job(&text)).to_string();
+        let table = check(&source, &job(&text), 1).to_string();
         assert!(table.contains("The data fits the job."), "{table}");
     }
 }

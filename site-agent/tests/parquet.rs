@@ -10,6 +10,7 @@ use arrow::array::{
 };
 use arrow::datatypes::Int32Type;
 use parquet::arrow::ArrowWriter;
+use site_agent::source::read_for_release;
 use sources::{JOB, bits, categorical, config, job, numbers, read};
 use std::path::Path;
 use std::sync::Arc;
@@ -142,4 +143,35 @@ fn nested_columns_text_and_damage_are_problems() {
             .to_string()
             .contains("found no such file")
     );
+}
+
+#[test]
+fn rows_stand_for_patients_where_none_are_named_whatever_a_job_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = config(folder.path(), &SOURCE.replace("patient = 'id'\n", ""), "");
+    let identifiers = |columns: Vec<(&'static str, ArrayRef)>, features: &[&str]| {
+        write(folder.path(), columns);
+        let feature = |name: &&str| format!("[[features]]\nname = '{name}'\nkind = 'numeric'\n");
+        let features: String = features.iter().map(feature).collect();
+        let text = format!(
+            "name = 'rows'\nmethod = 'forest'\nsites = ['north']\n[outcome]\ncolumn = 'chol'\n\
+             kind = 'numeric'\n{features}[forest]\n"
+        );
+        let cohort = read_for_release(&source, &job(&text), 1, &mut |_| {}).unwrap();
+        let all: Vec<Vec<u8>> = cohort.identifiers().map(<[u8]>::to_vec).collect();
+        assert_eq!(all.len(), 3);
+        all
+    };
+    let first = identifiers(columns(), &["age", "id"]);
+    assert_eq!(first, identifiers(columns(), &["id"]));
+    // A nested column that no feature reads is no part of a row, and no problem.
+    let mut nested = columns();
+    let lists = ListArray::from_iter_primitive::<Int32Type, _, _>(vec![Some(vec![Some(1)]); 3]);
+    nested.push(("visits", Arc::new(lists)));
+    assert_eq!(first, identifiers(nested, &["age"]));
+    let mut changed = columns();
+    changed[3].1 = Arc::new(StringArray::from(vec!["M", "F", "F"]));
+    let changed = identifiers(changed, &["age"]);
+    assert_eq!(&changed[..2], &first[..2]);
+    assert_ne!(changed[2], first[2]);
 }

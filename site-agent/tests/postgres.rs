@@ -7,7 +7,7 @@ mod cluster;
 mod sources;
 
 use cluster::Cluster;
-use site_agent::source::{ReadProgress, read_cohort};
+use site_agent::source::{ReadProgress, read_cohort, read_for_release};
 use sources::{JOB, bits, categorical, config, job, numbers, read};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -276,4 +276,35 @@ fn the_omop_template_gives_one_row_a_patient() {
     assert!(problems(&missing).contains("no value of a parameter of the query file (schema)"));
     let injected = source(&server, &query.replace("'cdm'", "\"cdm;'\""));
     assert!(problems(&injected).contains("a character that is not allowed (schema)"));
+}
+
+#[test]
+fn rows_stand_for_patients_where_none_are_named_whatever_a_job_reads() {
+    let server = server();
+    server
+        .cluster
+        .execute(&PATIENTS.replace("patients", "rows_of"));
+    let query = "query = 'SELECT * FROM rows_of ORDER BY id'";
+    let config = config(Path::new("/"), &source(&server, query), "");
+    let identifiers = |features: &[&str]| {
+        let feature = |name: &&str| format!("[[features]]\nname = '{name}'\nkind = 'numeric'\n");
+        let features: String = features.iter().map(feature).collect();
+        let text = format!(
+            "name = 'rows'\nmethod = 'forest'\nsites = ['north']\n[outcome]\ncolumn = 'chol'\n\
+             kind = 'numeric'\n{features}[forest]\n"
+        );
+        let cohort = read_for_release(&config, &job(&text), 1, &mut |_| {}).unwrap();
+        let all: Vec<Vec<u8>> = cohort.identifiers().map(<[u8]>::to_vec).collect();
+        all
+    };
+    let first = identifiers(&["age", "smoker"]);
+    assert_eq!(first.len(), 4);
+    assert_eq!(first, identifiers(&["smoker"]));
+    // Of the fourth patient only the sex is another, which no job reads.
+    server
+        .cluster
+        .execute("UPDATE rows_of SET sex = 'F' WHERE chol = 180");
+    let changed = identifiers(&["smoker"]);
+    assert_eq!(&changed[..3], &first[..3]);
+    assert_ne!(changed[3], first[3]);
 }

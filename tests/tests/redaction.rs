@@ -48,7 +48,7 @@ fn read() -> (SiteCohort, DataCheck) {
     let site = SiteConfig::parse(SITE, folder.path()).unwrap();
     let job = Job::parse(JOB).unwrap();
     let cohort = read_cohort(&site.source, &job, &mut |_| {}).unwrap();
-    (cohort, check(&site.source, &job))
+    (cohort, check(&site.source, &job, 1))
 }
 
 #[test]

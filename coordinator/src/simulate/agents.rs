@@ -77,6 +77,8 @@ pub(super) struct Agents {
     pub(super) certificates: PathBuf,
     pub(super) coordinator: String,
     pub(super) policy: Option<String>,
+    /// The tables `[columns]` of every site.
+    pub(super) dictionary: String,
     /// The seed of the run.
     pub(super) seed: u64,
 }
@@ -134,6 +136,26 @@ pub(super) async fn synthesise(
         .arg(&out);
     output(command, program, "synthetic patients").await?;
     Ok(out)
+}
+
+/// What the job takes for granted, as the dictionary of sites that agree with it; says so.
+pub(super) async fn dictionary(
+    program: &Path,
+    home: &Path,
+    job: &str,
+) -> Result<String, AgentsError> {
+    let path = home.join("job.toml");
+    std::fs::write(&path, job).map_err(|source| AgentsError::File {
+        path: path.clone(),
+        source,
+    })?;
+    let mut command = Command::new(program);
+    command.args(["data", "dictionary", "--job"]).arg(&path);
+    let dictionary = output(command, program, "the sites' dictionary").await?;
+    eprintln!(
+        "note: Every site takes the job's ranges, levels and missing codes for its own dictionary."
+    );
+    Ok(dictionary)
 }
 
 impl Agents {
@@ -226,12 +248,13 @@ impl Agents {
         format!(
             "site = \"{site}\"\ncoordinator = \"{}\"\nfolder = \".\"\n\n\
              [tls]\nca = {}\ncertificate = {}\nkey = {}\n\n\
-             [source]\nkind = \"{kind}\"\npath = {}\n\n[policy]\n{policy}{given}\n",
+             [source]\nkind = \"{kind}\"\npath = {}\n\n{}[policy]\n{policy}{given}\n",
             self.coordinator,
             file("ca.pem"),
             file("certificate.pem"),
             file("key.pem"),
             quoted(data),
+            self.dictionary,
         )
     }
 }

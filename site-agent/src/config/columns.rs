@@ -1,8 +1,14 @@
 //! `[columns.<name>]`: how this site's columns read in the job's terms. No two hospitals code alike.
 
 use super::source::{DateFormat, date_format};
-use protocol::document::Section;
+use protocol::document::{FromValue, Section};
 use std::collections::BTreeMap;
+use time::Date;
+use time::macros::format_description;
+use toml_span::value::Value;
+
+/// In a table of levels, the code that stands for every other.
+pub const EVERY_OTHER: &str = "*";
 
 /// How one column of the source becomes one feature, or the outcome, of a job.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -14,13 +20,40 @@ pub struct ColumnMapping {
     pub unit: Option<String>,
     /// From the source's unit to units that jobs may ask for.
     pub conversions: Vec<Conversion>,
-    /// From the source's codes to the job's levels. Where it is given, other codes are problems.
+    /// From the source's codes to the job's levels. Where it is given, other codes are problems, unless
+    /// [`EVERY_OTHER`] has a level.
     pub levels: Option<BTreeMap<String, String>>,
+    /// The values that the column may have, in the source's unit; others are problems.
+    pub range: Option<DeclaredRange>,
     /// Values that mean missing in this column, beside the empty field.
     pub missing: Vec<String>,
+    /// Whether no patient lacks a value; a missing one is a problem then.
+    pub complete: bool,
     /// How dates are written in this column; none means the source's format.
     pub date_format: Option<DateFormat>,
 }
+
+/// The values that a column may have, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum DeclaredRange {
+    /// Numbers in the source's unit; an end may be infinite.
+    Numbers {
+        /// The least.
+        low: f64,
+        /// The greatest.
+        high: f64,
+    },
+    /// Days.
+    Days {
+        /// The first.
+        first: Date,
+        /// The last.
+        last: Date,
+    },
+}
+
+/// `levels` as a file has them: a list of codes that are the job's levels, or a table from codes to levels.
+struct DeclaredLevels(BTreeMap<String, String>);
 
 /// `value * factor + offset` is the value in the unit `to`.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,16 +83,57 @@ fn mapping(section: &mut Section<'_, '_>) -> ColumnMapping {
     if unit.is_none() && !conversions.is_empty() {
         section.problem("unit", "no key", "the unit that convert starts from");
     }
-    let levels = section.table("levels", |levels| {
-        Some(levels.entries::<String>().into_iter().collect())
-    });
+    let levels: Option<DeclaredLevels> = section.optional("levels");
     ColumnMapping {
         column,
         unit,
         conversions,
-        levels,
+        levels: levels.map(|declared| declared.0),
+        range: section.optional("range"),
         missing: section.or("missing", Vec::new()),
+        complete: section.or("complete", false),
         date_format: date_format(section),
+    }
+}
+
+impl FromValue for DeclaredLevels {
+    const WANTED: &'static str = "a list of levels, or a table from codes to levels";
+
+    fn from_value(value: &Value<'_>) -> Option<Self> {
+        if value.as_array().is_some() {
+            let levels = Vec::<String>::from_value(value)?;
+            let same = |level: String| (level.clone(), level);
+            return Some(Self(levels.into_iter().map(same).collect()));
+        }
+        let entries = value.as_table()?.iter();
+        let entry = |(code, level): (&toml_span::value::Key<'_>, &Value<'_>)| {
+            Some((code.name.to_string(), String::from_value(level)?))
+        };
+        entries.map(entry).collect::<Option<_>>().map(Self)
+    }
+}
+
+impl FromValue for DeclaredRange {
+    const WANTED: &'static str = "[lowest, highest], of numbers or of days as YYYY-MM-DD";
+
+    fn from_value(value: &Value<'_>) -> Option<Self> {
+        if let Some(days) = Vec::<String>::from_value(value) {
+            let format = format_description!("[year]-[month]-[day]");
+            let [first, last] = days.as_slice() else {
+                return None;
+            };
+            let day = |text: &str| Date::parse(text, &format).ok();
+            let (first, last) = (day(first)?, day(last)?);
+            return (first <= last).then_some(Self::Days { first, last });
+        }
+        let ends = Vec::<f64>::from_value(value)?;
+        match ends.as_slice() {
+            [low, high] if low <= high => Some(Self::Numbers {
+                low: *low,
+                high: *high,
+            }),
+            _ => None,
+        }
     }
 }
 

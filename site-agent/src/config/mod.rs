@@ -5,7 +5,7 @@ pub mod policy;
 mod secret;
 mod source;
 
-pub use columns::{ColumnMapping, Conversion};
+pub use columns::{ColumnMapping, Conversion, DeclaredRange, EVERY_OTHER};
 pub use secret::{Password, Secret, SecretError};
 pub use source::{
     CsvSource, DatabaseTls, DateFormat, DecimalMark, ParquetSource, PostgresSource, Query,

@@ -1,7 +1,10 @@
 //! `data check`: what a job would find at this site, told to the people there.
 
-use super::problem::CohortProblems;
+use super::dictionary::Dictionary;
+use super::problem::{CohortProblem, CohortProblems};
 use super::summary::{ColumnSummary, Content};
+use super::survey::Survey;
+use super::terms::Terms;
 use crate::config::SourceConfig;
 use protocol::job::{FeatureKind, Job, OutcomeKind};
 use std::fmt;
@@ -13,13 +16,22 @@ pub struct DataCheck {
     left_out: u64,
     patients: u64,
     lines: Vec<Line>,
+    remarks: Vec<CohortProblem>,
     problems: CohortProblems,
+    dictionary: Dictionary,
 }
 
-/// Reads the source as a run of `job` would.
+/// Reads the source as a run of `job` would at a site whose policy has this `cell_min`.
 #[must_use]
-pub fn check(source: &SourceConfig, job: &Job) -> DataCheck {
-    let reading = super::read(source, job, &mut |_| {});
+pub fn check(source: &SourceConfig, job: &Job, cell_min: u64) -> DataCheck {
+    let survey = Survey::new(source, job);
+    let reading = super::read(
+        source,
+        job,
+        Terms::Site { cell_min },
+        Some(survey),
+        &mut |_| {},
+    );
     let lines = reading
         .summaries
         .iter()
@@ -30,9 +42,14 @@ pub fn check(source: &SourceConfig, job: &Job) -> DataCheck {
         left_out: reading.left_out,
         patients: reading
             .cohort
-            .map_or(0, |(cohort, _)| cohort.patients() as u64),
+            .map_or(0, |site| site.cohort.patients() as u64),
         lines,
+        remarks: reading.remarks,
         problems: reading.problems,
+        dictionary: reading
+            .survey
+            .map(|survey| survey.dictionary(cell_min))
+            .unwrap_or_default(),
     }
 }
 
@@ -41,6 +58,18 @@ impl DataCheck {
     #[must_use]
     pub fn fits(&self) -> bool {
         self.problems.problems().is_empty()
+    }
+
+    /// What differs from the job's word and changes nothing, because the site's word counts.
+    #[must_use]
+    pub fn remarks(&self) -> &[CohortProblem] {
+        &self.remarks
+    }
+
+    /// What the site could declare of these columns, to be reviewed.
+    #[must_use]
+    pub fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
     }
 
     /// Everything that does not fit.
@@ -226,6 +255,15 @@ impl fmt::Display for DataCheck {
                 formatter,
                 "{column:names$}  {kind:kinds$}  {missing:>14}  {content}"
             )?;
+        }
+        if !self.remarks.is_empty() {
+            writeln!(
+                formatter,
+                "\nTo review; a run goes on with the site's own rule:"
+            )?;
+        }
+        for remark in &self.remarks {
+            writeln!(formatter, "{remark}")?;
         }
         match self.problems.problems().len() {
             0 => writeln!(formatter, "\nThe data fits the job."),

@@ -1,18 +1,17 @@
 //! Reads one feature of every patient, in the job's unit and levels.
 
-use super::field::{Field, date_of_text, number_of_text};
-use super::level::Levels;
+use super::asked::{AskedCodes, Holder};
+use super::field::Field;
+use super::found::FoundValues;
+use super::misfit::Cause;
+use super::missing::Missing;
 use super::problem::{CohortProblem, Fault, Faults};
-use crate::config::{ColumnMapping, DateFormat, DecimalMark, SourceConfig};
+use super::terms::{Agreement, Terms};
+use super::value::{AGE_MAX, Kind, Mismatch, Read, conversion_of};
+use crate::config::{ColumnMapping, DecimalMark, SourceConfig};
 use ndarray::Array1;
-use protocol::job::{Feature, FeatureKind, Impute, Transform};
+use protocol::job::{Feature, FeatureKind, Impute};
 use similarity::cohort::{Column, MISSING_LEVEL, Values};
-use time::Date;
-
-/// Days of a year on average over a cycle of the Gregorian calendar.
-const DAYS_OF_YEAR: f64 = 365.2425;
-/// A plausible age in years.
-const AGE_MAX: f64 = 150.0;
 
 /// One feature while it is being read.
 pub(super) struct ColumnReader {
@@ -21,23 +20,16 @@ pub(super) struct ColumnReader {
     source_column: String,
     kind: Kind,
     missing: Missing,
+    /// Whether a missing value is a fault.
+    complete: bool,
+    cell_min: u64,
+    asked: AskedCodes,
+    /// Of a column whose levels the site does not declare, where the site's word counts.
+    found: Option<FoundValues>,
     faults: Faults,
+    /// What differs from the job's word, and changes nothing.
+    remarks: Faults,
     values: Unfinished,
-}
-
-enum Kind {
-    Number {
-        decimal: DecimalMark,
-        factor: f64,
-        offset: f64,
-        range: Option<(f64, f64)>,
-        negative_allowed: bool,
-    },
-    Level(Levels),
-    Age {
-        at: Date,
-        format: DateFormat,
-    },
 }
 
 enum Unfinished {
@@ -45,101 +37,59 @@ enum Unfinished {
     Codes(Vec<u32>),
 }
 
-/// Values that mean missing, beside the empty field.
-pub(super) struct Missing {
-    texts: Vec<Vec<u8>>,
-    numbers: Vec<f64>,
-}
-
-impl Missing {
-    /// From the job's, the source's and the column's lists. A number among them is compared as a
-    /// number, so that `0` also means `0.0`.
-    pub(super) fn new<'t>(tokens: impl Iterator<Item = &'t String>, decimal: DecimalMark) -> Self {
-        let texts: Vec<Vec<u8>> = tokens.map(|token| token.trim().into()).collect();
-        let number = |text: &Vec<u8>| {
-            let point = number_of_text(text, DecimalMark::Point).ok();
-            point.or_else(|| number_of_text(text, decimal).ok())
-        };
-        let numbers = texts.iter().filter_map(number).collect();
-        Self { texts, numbers }
-    }
-
-    /// True where `field` means missing; of numbers only their text is looked at.
-    pub(super) fn is_text(&self, field: &Field<'_>) -> bool {
-        match field {
-            Field::Text(text) => {
-                let text = text.trim_ascii();
-                text.is_empty() || self.texts.iter().any(|token| token == text)
-            }
-            Field::Number(number) => number.is_nan(),
-            _ => field.is_empty(),
-        }
-    }
-
-    /// True where `number`, as the source has it, means missing.
-    pub(super) fn is_number(&self, number: f64) -> bool {
-        self.numbers.contains(&number)
-    }
-
-    /// True where `field` means missing, by its text or by its number.
-    pub(super) fn is_field(&self, field: &Field<'_>, decimal: DecimalMark) -> bool {
-        self.is_text(field)
-            || (!self.numbers.is_empty()
-                && field
-                    .number(decimal)
-                    .is_ok_and(|number| self.is_number(number)))
-    }
-}
-
 impl ColumnReader {
-    /// Prepares to read `feature` as `source` declares its column.
+    /// Prepares to read `feature` as `source` declares its column; `gridded` where the job counts it on
+    /// a grid.
     ///
     /// # Errors
-    /// Units or levels of the site that do not lead to the job's.
+    /// Every declaration of the site that does not lead to the job's.
     pub(super) fn new(
         feature: &Feature,
         source: &SourceConfig,
-        mapping: &ColumnMapping,
-    ) -> Result<Self, Mismatch> {
+        terms: Terms,
+        gridded: bool,
+    ) -> Result<Self, Vec<Mismatch>> {
+        let plain = ColumnMapping::default();
+        let mapping = source.columns.get(&feature.name).unwrap_or(&plain);
+        let mut mismatches = Vec::new();
+        let conversion = conversion_of(feature, mapping, &mut mismatches);
+        let kind = Kind::new(feature, source, mapping, terms, conversion);
+        let agreement = Agreement {
+            feature,
+            mapping,
+            gridded,
+        };
+        if let Terms::Site { .. } = terms {
+            mismatches.extend(agreement.mismatches(conversion));
+        }
+        let kind = match kind {
+            Ok(kind) if mismatches.is_empty() => kind,
+            Ok(_) => return Err(mismatches),
+            Err(mismatch) => {
+                mismatches.push(mismatch);
+                return Err(mismatches);
+            }
+        };
         let decimal = source.decimal;
-        let kind = match &feature.kind {
-            FeatureKind::Numeric {
-                unit,
-                range,
-                transform,
-                ..
-            } => {
-                let (factor, offset) = conversion(unit, mapping)?;
-                Kind::Number {
-                    decimal,
-                    factor,
-                    offset,
-                    range: *range,
-                    negative_allowed: *transform == Transform::None,
-                }
+        let declared = source.missing.iter().chain(&mapping.missing);
+        let (own, asked, cell_min, complete) = match terms {
+            Terms::Job => (
+                Missing::new(declared.chain(&feature.missing), decimal),
+                AskedCodes::new(std::iter::empty(), decimal),
+                1,
+                feature.impute == Impute::Refuse,
+            ),
+            Terms::Site { cell_min } => {
+                let own = Missing::new(declared, decimal);
+                let more = feature.missing.iter();
+                let more = more.filter(|code| {
+                    !own.is_field(&Field::Text(code.as_bytes()), DecimalMark::Point)
+                });
+                let asked = AskedCodes::new(more, decimal);
+                (own, asked, cell_min, mapping.complete)
             }
-            FeatureKind::Categorical { levels } | FeatureKind::Ordinal { levels } => {
-                Kind::Level(Levels::new(levels, mapping.levels.as_ref())?)
-            }
-            FeatureKind::Binary { positive, negative } => {
-                let levels = [negative.clone(), positive.clone()];
-                Kind::Level(Levels::new(&levels, mapping.levels.as_ref())?)
-            }
-            FeatureKind::Age { at } => Kind::Age {
-                at: date_of_text(at.as_bytes(), "YYYY-MM-DD")
-                    .ok_or_else(|| Mismatch::new("a job whose `at` is no day", "YYYY-MM-DD"))?,
-                format: mapping
-                    .date_format
-                    .clone()
-                    .unwrap_or_else(|| source.date_format.clone()),
-            },
         };
-        let tokens = feature.missing.iter();
-        let tokens = tokens.chain(&source.missing).chain(&mapping.missing);
-        let values = match feature.kind {
-            FeatureKind::Categorical { .. } => Unfinished::Codes(Vec::new()),
-            _ => Unfinished::Numbers(Vec::new()),
-        };
+        let undeclared = matches!(kind, Kind::Level(_)) && mapping.levels.is_none();
         Ok(Self {
             source_column: mapping
                 .column
@@ -147,9 +97,17 @@ impl ColumnReader {
                 .unwrap_or_else(|| feature.name.clone()),
             feature: feature.clone(),
             kind,
-            missing: Missing::new(tokens, decimal),
+            missing: own,
+            complete,
+            cell_min,
+            asked,
+            found: (undeclared && terms != Terms::Job).then(FoundValues::default),
             faults: Faults::default(),
-            values,
+            remarks: Faults::default(),
+            values: match feature.kind {
+                FeatureKind::Categorical { .. } => Unfinished::Codes(Vec::new()),
+                _ => Unfinished::Numbers(Vec::new()),
+            },
         })
     }
 
@@ -166,35 +124,109 @@ impl ColumnReader {
     /// Reads the field of one patient. A fault is noted, and a missing value takes its place.
     pub(super) fn read(&mut self, row: u64, field: Field<'_>) {
         let read = if self.missing.is_text(&field) {
-            Ok(None)
+            Ok(Read::missing())
         } else {
             self.kind.read(field, &self.missing)
         };
-        let value = read.unwrap_or_else(|fault| {
-            self.faults.add(fault, row);
-            None
-        });
-        if value.is_none() && self.feature.impute == Impute::Refuse && read.is_ok() {
+        let is_missing = read.as_ref().is_ok_and(|read| read.value.is_none());
+        if is_missing && self.complete {
             self.faults.add(Fault::Missing, row);
         }
-        match &mut self.values {
-            Unfinished::Numbers(numbers) => numbers.push(value.unwrap_or(f64::NAN)),
-            // Codes are counts of levels, exact in both types.
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-            Unfinished::Codes(codes) => {
-                codes.push(value.map_or(MISSING_LEVEL, |code| code as u32));
+        let code = if is_missing {
+            None
+        } else {
+            self.asked.find(&field)
+        };
+        let value = match read {
+            Ok(Read { value, remark }) => {
+                if let Some(remark) = remark {
+                    self.remarks.add(remark, row);
+                }
+                value
             }
+            // Whether it is a fault is decided when all is read.
+            Err(Fault::UnlistedLevel(_)) if self.found.is_some() => {
+                if let (Some(found), None) = (&mut self.found, code) {
+                    found.unlisted(&field, row);
+                }
+                None
+            }
+            Err(fault) => {
+                if code.is_none() {
+                    self.faults.add(fault, row);
+                }
+                None
+            }
+        };
+        if let Some(found) = &mut self.found {
+            match value {
+                Some(_) => found.listed(&field),
+                None => found.missing(),
+            }
+        }
+        if let Some(code) = code {
+            let patient = self.values.len();
+            // An unlisted level that few patients hold is missing anyway.
+            let fault = (value.is_none() && self.found.is_none())
+                .then(|| self.kind.fault(&field))
+                .flatten();
+            self.asked.note(code, Holder { patient, row }, fault);
+        }
+        self.values.push(value);
+    }
+
+    /// Decides what can only be decided once all patients are read.
+    pub(super) fn settle(&mut self) {
+        let empty = AskedCodes::new(std::iter::empty(), DecimalMark::Point);
+        let settled = std::mem::replace(&mut self.asked, empty).settle(self.cell_min);
+        for patient in settled.missing {
+            self.values.forget(patient);
+        }
+        for (fault, row) in settled.faults {
+            self.faults.add(fault, row);
+        }
+        for row in settled.ignored {
+            self.remarks.add(Fault::RareCode, row);
+        }
+        let Some(found) = self.found.take() else {
+            return;
+        };
+        for patient in found.rare(self.cell_min) {
+            self.values.forget(patient);
+        }
+        let rows = found.unlisted_rows(self.cell_min);
+        for (shape, row) in rows.frequent {
+            self.faults.add(Fault::UnlistedLevel(shape), row);
+        }
+        for row in rows.rare {
+            self.remarks.add(Fault::RareLevel, row);
         }
     }
 
     /// What was wrong, told of `source` whose rows are called `word`.
     pub(super) fn problems(&self, source: &str, word: &'static str) -> Vec<CohortProblem> {
+        self.told(&self.faults, source, word)
+    }
+
+    /// What differs from the job's word and changes nothing.
+    pub(super) fn remarks(&self, source: &str, word: &'static str) -> Vec<CohortProblem> {
+        self.told(&self.remarks, source, word)
+    }
+
+    fn told(&self, faults: &Faults, source: &str, word: &'static str) -> Vec<CohortProblem> {
         let problem = |(fault, rows)| {
             let column = Some(self.source_column.as_str());
-            CohortProblem::of_column(source, &self.feature.name, column, "", &self.wanted(fault))
-                .in_rows(fault, rows)
+            CohortProblem::of_column(
+                source,
+                &self.feature.name,
+                column,
+                Cause::Values,
+                "",
+                &self.wanted(fault),
+            )
+            .in_rows(fault, rows)
         };
-        self.faults.rows(word).map(problem).collect()
+        faults.rows(word).map(problem).collect()
     }
 
     /// The column, complete.
@@ -222,18 +254,41 @@ impl ColumnReader {
 
     fn wanted(&self, fault: Fault) -> String {
         match (fault, &self.kind) {
-            (Fault::Missing, _) => "a value, for the job refuses missing ones".to_owned(),
+            (Fault::Missing, _) => "a value, for the column is to be complete".to_owned(),
             (Fault::Negative, _) => "0 or more, for its logarithm is taken".to_owned(),
+            (Fault::RareCode, _) => format!(
+                "a code in missing of site.toml, or at least {} patients; it is read as a value",
+                self.cell_min
+            ),
+            (Fault::RareLevel, _) => format!(
+                "levels in site.toml, or at least {} patients; it counts as missing",
+                self.cell_min
+            ),
             (_, Kind::Level(levels)) => levels.wanted(),
-            (_, Kind::Age { format, .. }) => match fault {
-                Fault::Implausible => format!("an age from 0 to {AGE_MAX} years"),
+            (_, Kind::Age { format, range, .. }) => match (fault, range) {
+                (Fault::Implausible, Some((first, last))) => {
+                    format!("a day from {first} to {last}")
+                }
+                (Fault::Implausible, None) => format!("an age from 0 to {AGE_MAX} years"),
+                (Fault::BeyondJob, _) => {
+                    format!(
+                        "an age from 0 to {AGE_MAX} years; site.toml has no range, so it is a value"
+                    )
+                }
                 _ => format!("a date as {}", format.as_str()),
             },
-            (Fault::Implausible, Kind::Number { range, .. }) => {
-                let (low, high) = range.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+            (Fault::Implausible, Kind::Number(kind)) => {
+                let (low, high) = kind.declared.or(kind.asked).unwrap_or_default();
                 format!("{low} to {high}{}", self.unit(" "))
             }
-            (_, Kind::Number { decimal, .. }) => match decimal {
+            (Fault::BeyondJob, Kind::Number(kind)) => {
+                let (low, high) = kind.asked.unwrap_or_default();
+                format!(
+                    "{low} to {high}{}; site.toml has no range, so it is a value",
+                    self.unit(" ")
+                )
+            }
+            (_, Kind::Number(kind)) => match kind.decimal {
                 DecimalMark::Point => format!("a number{}", self.unit(" in ")),
                 DecimalMark::Comma => format!("a number{} with a decimal comma", self.unit(" in ")),
             },
@@ -248,85 +303,29 @@ impl ColumnReader {
     }
 }
 
-impl Kind {
-    /// The value in the job's unit, or its level's code; none where it is missing.
-    fn read(&self, field: Field<'_>, missing: &Missing) -> Result<Option<f64>, Fault> {
+impl Unfinished {
+    fn len(&self) -> usize {
         match self {
-            Self::Number {
-                decimal,
-                factor,
-                offset,
-                range,
-                negative_allowed,
-            } => {
-                let number = field.number(*decimal).map_err(Fault::NotNumber)?;
-                if missing.is_number(number) {
-                    return Ok(None);
-                }
-                let number = number * factor + offset;
-                if !number.is_finite()
-                    || range.is_some_and(|(low, high)| number < low || number > high)
-                {
-                    return Err(Fault::Implausible);
-                }
-                if number < 0.0 && !negative_allowed {
-                    return Err(Fault::Negative);
-                }
-                Ok(Some(number))
-            }
-            Self::Level(levels) => {
-                if missing.is_field(&field, DecimalMark::Point) {
-                    return Ok(None);
-                }
-                let code = levels.code(field);
-                let code = code.ok_or_else(|| Fault::UnlistedLevel(field.shape()))?;
-                Ok(Some(f64::from(code)))
-            }
-            Self::Age { at, format } => {
-                let born = field.date(format).map_err(Fault::NotDate)?;
-                let days = at.to_julian_day() - born.to_julian_day();
-                let age = f64::from(days) / DAYS_OF_YEAR;
-                if !(0.0..=AGE_MAX).contains(&age) {
-                    return Err(Fault::Implausible);
-                }
-                Ok(Some(age))
+            Self::Numbers(numbers) => numbers.len(),
+            Self::Codes(codes) => codes.len(),
+        }
+    }
+
+    fn push(&mut self, value: Option<f64>) {
+        match self {
+            Self::Numbers(numbers) => numbers.push(value.unwrap_or(f64::NAN)),
+            // Codes are counts of levels, exact in both types.
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            Self::Codes(codes) => {
+                codes.push(value.map_or(MISSING_LEVEL, |code| code as u32));
             }
         }
     }
-}
 
-/// A declaration of the site that does not lead to the job's.
-pub(super) struct Mismatch {
-    pub(super) found: String,
-    pub(super) wanted: String,
-}
-
-impl Mismatch {
-    pub(super) fn new(found: &str, wanted: &str) -> Self {
-        Self {
-            found: found.to_owned(),
-            wanted: wanted.to_owned(),
+    fn forget(&mut self, patient: usize) {
+        match self {
+            Self::Numbers(numbers) => numbers[patient] = f64::NAN,
+            Self::Codes(codes) => codes[patient] = MISSING_LEVEL,
         }
-    }
-}
-
-/// Factor and offset from the site's unit to the job's.
-fn conversion(unit: &str, mapping: &ColumnMapping) -> Result<(f64, f64), Mismatch> {
-    let Some(found) = mapping.unit.as_deref() else {
-        return Ok((1.0, 0.0));
-    };
-    if found == unit {
-        return Ok((1.0, 0.0));
-    }
-    match mapping.conversions.iter().find(|way| way.to == unit) {
-        Some(way) => Ok((way.factor, way.offset)),
-        None if unit.is_empty() => Err(Mismatch::new(
-            &format!("the unit {found:?}"),
-            "no unit, as the job declares none",
-        )),
-        None => Err(Mismatch::new(
-            &format!("the unit {found:?}"),
-            &format!("the unit {unit:?}, or a conversion to it in site.toml"),
-        )),
     }
 }

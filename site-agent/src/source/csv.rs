@@ -2,6 +2,7 @@
 
 use super::field::Field;
 use super::intake::Intake;
+use super::misfit::Cause;
 use super::problem::CohortProblem;
 use crate::config::CsvSource;
 use csv::{ByteRecord, Reader, ReaderBuilder};
@@ -16,6 +17,14 @@ use std::rc::Rc;
 const RECORD_LENGTH_MAX: u64 = 16 << 20;
 /// Bytes read from the file at once.
 const BUFFER_LENGTH: usize = 256 << 10;
+/// Bytes of a file, or of what a compressed one holds: 100 million rows of 2,000 characters.
+const CONTENT_LENGTH_MAX: u64 = 200 << 30;
+/// Bytes that a compressed file may hold for each of its own: tables come to 3 to 50.
+const EXPANSION_MAX: u64 = 200;
+/// Bytes that any compressed file may hold, however few its own.
+const EXPANDED_LENGTH_FREE: u64 = 64 << 20;
+/// Columns of a file.
+const COLUMNS_MAX: usize = 1 << 20;
 
 /// Reads all of `source` into `intake`.
 pub(super) fn read(source: &CsvSource, intake: &mut Intake<'_>) {
@@ -46,14 +55,16 @@ fn read_file(source: &CsvSource, intake: &mut Intake<'_>) -> Result<(), Stop> {
     let counted = Counted {
         inner: file,
         count: Rc::clone(&read),
-        count_max: u64::MAX,
+        limit: Limit::Content(CONTENT_LENGTH_MAX),
     };
     let compressed = source.path.extension().is_some_and(|end| end == "gz");
     let plain: Box<dyn Read> = if compressed {
-        Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(
-            BUFFER_LENGTH,
-            counted,
-        )))
+        let packed = io::BufReader::with_capacity(BUFFER_LENGTH, counted);
+        Box::new(Counted {
+            inner: MultiGzDecoder::new(packed),
+            count: Rc::new(Cell::new(0)),
+            limit: Limit::Content(expanded_length_max(length)),
+        })
     } else {
         Box::new(counted)
     };
@@ -61,7 +72,7 @@ fn read_file(source: &CsvSource, intake: &mut Intake<'_>) -> Result<(), Stop> {
     let bounded = Counted {
         inner: plain,
         count: Rc::clone(&since_record),
-        count_max: RECORD_LENGTH_MAX,
+        limit: Limit::Record,
     };
     let mut reader = ReaderBuilder::new()
         .delimiter(source.delimiter)
@@ -72,7 +83,7 @@ fn read_file(source: &CsvSource, intake: &mut Intake<'_>) -> Result<(), Stop> {
     let mut record = ByteRecord::new();
     let names = header(&mut reader, &mut record, source.delimiter)?;
     let layout = intake.layout(&names);
-    loop {
+    while !intake.is_over() {
         since_record.set(0);
         let line = reader.position().line();
         match reader.read_byte_record(&mut record) {
@@ -89,6 +100,14 @@ fn read_file(source: &CsvSource, intake: &mut Intake<'_>) -> Result<(), Stop> {
         #[allow(clippy::cast_precision_loss)] // for a progress bar
         intake.report(|| (length > 0).then(|| read.get() as f64 / length as f64));
     }
+    Ok(())
+}
+
+/// How much a compressed file of `length` bytes may hold.
+fn expanded_length_max(length: u64) -> u64 {
+    length
+        .saturating_mul(EXPANSION_MAX)
+        .clamp(EXPANDED_LENGTH_FREE, CONTENT_LENGTH_MAX)
 }
 
 /// The names of the columns.
@@ -106,6 +125,10 @@ fn header<R: Read>(
         Ok(true) => {}
         Ok(false) => return Err(stop("an empty file", wanted)),
         Err(error) => return Err(unreadable(error, 1)),
+    }
+    if record.len() > COLUMNS_MAX {
+        let wanted = format!("at most {COLUMNS_MAX}");
+        return Err(stop("more columns than are read", &wanted));
     }
     let start = record.get(0).unwrap_or_default();
     if start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") {
@@ -146,11 +169,24 @@ fn header<R: Read>(
 
 fn unreadable(error: csv::Error, line: u64) -> Stop {
     match error.into_kind() {
-        csv::ErrorKind::Io(error) if error.get_ref().is_some_and(|inner| inner.is::<TooLong>()) => {
+        csv::ErrorKind::Io(error) if let Some(limit) = limit_of(&error) => {
+            let (found, wanted) = match limit {
+                Limit::Record => (
+                    "a record without end, or a quote that is never closed",
+                    format!("at most {} MiB a record", RECORD_LENGTH_MAX >> 20),
+                ),
+                Limit::Content(most) => (
+                    "a file that holds more than is read",
+                    format!(
+                        "at most {} MiB, and {EXPANSION_MAX} bytes for each of a compressed file",
+                        most >> 20
+                    ),
+                ),
+            };
             Stop::Unreadable {
                 line,
-                found: "a record without end, or a quote that is never closed",
-                wanted: format!("at most {} MiB a record", RECORD_LENGTH_MAX >> 20),
+                found,
+                wanted,
             }
         }
         csv::ErrorKind::Io(error) if is_corrupt(&error) => Stop::Unreadable {
@@ -180,9 +216,11 @@ impl Stop {
                 line,
                 found,
                 wanted,
-            } => CohortProblem::of_source(source, found, &wanted)
+            } => CohortProblem::of_source(source, Cause::Source, found, &wanted)
                 .with_detail(&format!("at line {line}")),
-            Self::Header { found, wanted } => CohortProblem::of_source(source, found, &wanted),
+            Self::Header { found, wanted } => {
+                CohortProblem::of_source(source, Cause::Source, found, &wanted)
+            }
         }
     }
 }
@@ -194,25 +232,44 @@ pub(super) fn unopened(source: &str, error: &io::Error) -> CohortProblem {
         io::ErrorKind::PermissionDenied => "a file that this program may not read",
         _ => "a file that cannot be read",
     };
-    CohortProblem::of_source(source, found, "the site's patients").with_detail(&error.to_string())
+    CohortProblem::of_source(source, Cause::Source, found, "the site's patients")
+        .with_detail(&error.to_string())
 }
 
 /// Counts what is read through it, and ends where that becomes too much.
 struct Counted<R> {
     inner: R,
     count: Rc<Cell<u64>>,
-    count_max: u64,
+    limit: Limit,
 }
 
-/// More was read than one record may have.
+/// What there may not be more of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Limit {
+    /// Bytes of one record.
+    Record,
+    /// Bytes of all.
+    Content(u64),
+}
+
+/// More was read than there may be.
 #[derive(Debug, thiserror::Error)]
-#[error("a record is longer than {RECORD_LENGTH_MAX} bytes")]
-struct TooLong;
+#[error("more bytes than {0:?} may have")]
+struct TooLong(Limit);
+
+fn limit_of(error: &io::Error) -> Option<Limit> {
+    let inner = error.get_ref()?.downcast_ref::<TooLong>()?;
+    Some(inner.0)
+}
 
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.count.get() > self.count_max {
-            return Err(io::Error::other(TooLong));
+        let most = match self.limit {
+            Limit::Record => RECORD_LENGTH_MAX,
+            Limit::Content(most) => most,
+        };
+        if self.count.get() > most {
+            return Err(io::Error::other(TooLong(self.limit)));
         }
         let length = self.inner.read(buffer)?;
         self.count.set(self.count.get() + length as u64);

@@ -1,19 +1,33 @@
 //! Gathers the columns of a job, row by row, from whatever source.
 
-use super::column::{ColumnReader, Mismatch};
+use super::column::ColumnReader;
 use super::field::Field;
+use super::layout::{Layout, NeededColumns, places, position};
+use super::misfit::{Cause, Structure};
 use super::outcome::OutcomeReader;
 use super::patients::Patients;
 use super::problem::{CohortProblem, CohortProblems, Fault, Faults, Rows};
-use super::summary::{self, ColumnSummary};
+use super::reading::{Reading, kept, marks};
+use super::rows::RowDigests;
+use super::summary;
+use super::survey::Survey;
+use super::terms::Terms;
+use super::value::Mismatch;
 use super::{ReadProgress, SiteCohort};
-use crate::config::{ColumnMapping, SourceConfig};
+use crate::config::SourceConfig;
 use protocol::document::nearest;
 use protocol::job::Job;
-use similarity::cohort::Cohort;
+use similarity::cohort::{Cohort, Column};
+use std::collections::HashSet;
 
 /// Rows between two reports of progress.
 const ROWS_BETWEEN_REPORTS: u64 = 1 << 15;
+/// Rows of a source.
+const ROWS_MAX: u64 = 1 << 27;
+/// Rows with another number of fields than the header, after which a file counts as no table.
+const RAGGED_MAX: u64 = 10_000;
+/// Absent columns that are told with the nearest name that there is: finding it takes a look at every name.
+const NEAREST_MAX: usize = 20;
 
 /// A cohort while it is being read.
 pub(super) struct Intake<'p> {
@@ -26,22 +40,19 @@ pub(super) struct Intake<'p> {
     /// Numbers of the rows that became patients, so that a problem can name them.
     rows_of_patients: Vec<u64>,
     without_patient: Faults,
+    /// Digests of the patients' rows, where the site names no patients and its word counts.
+    digests: Option<RowDigests>,
+    /// Where a dictionary is to be written.
+    survey: Option<Survey>,
     outcome: Option<OutcomeReader>,
     columns: Vec<ColumnReader>,
     ragged: Faults,
+    ragged_rows: u64,
     fields_wanted: usize,
     rows: u64,
     left_out: u64,
     problems: Vec<CohortProblem>,
     progress: &'p mut dyn FnMut(ReadProgress),
-}
-
-/// Positions of the job's columns among the source's.
-pub(super) struct Layout {
-    patient: Option<usize>,
-    outcome: usize,
-    event: usize,
-    columns: Vec<usize>,
 }
 
 impl<'p> Intake<'p> {
@@ -50,29 +61,34 @@ impl<'p> Intake<'p> {
     pub(super) fn new(
         config: &SourceConfig,
         job: &Job,
-        source: String,
-        word: &'static str,
+        terms: Terms,
+        (source, word): (String, &'static str),
         progress: &'p mut dyn FnMut(ReadProgress),
     ) -> Self {
         let mut problems = Vec::new();
         let mut problem = |column: &str, mismatch: Mismatch| {
-            let Mismatch { found, wanted } = mismatch;
+            let cause = Cause::Structure(mismatch.structure);
+            let Mismatch { found, wanted, .. } = mismatch;
             problems.push(CohortProblem::of_column(
-                &source, column, None, &found, &wanted,
+                &source, column, None, cause, &found, &wanted,
             ));
         };
-        let outcome = OutcomeReader::new(&job.outcome, config)
+        let outcome = OutcomeReader::new(&job.outcome, config, terms)
             .map_err(|(column, mismatch)| problem(&column, mismatch))
             .ok();
-        let plain = ColumnMapping::default();
+        let gridded: HashSet<usize> = job.gridded_columns().iter().map(|one| one.column).collect();
         let mut columns = Vec::with_capacity(job.features.len());
-        for feature in &job.features {
-            let mapping = config.columns.get(&feature.name).unwrap_or(&plain);
-            match ColumnReader::new(feature, config, mapping) {
+        for (index, feature) in job.features.iter().enumerate() {
+            match ColumnReader::new(feature, config, terms, gridded.contains(&index)) {
                 Ok(column) => columns.push(column),
-                Err(mismatch) => problem(&feature.name, mismatch),
+                Err(mismatches) => {
+                    for mismatch in mismatches {
+                        problem(&feature.name, mismatch);
+                    }
+                }
             }
         }
+        let digests = config.patient.is_none() && terms != Terms::Job;
         Self {
             source,
             word,
@@ -80,15 +96,23 @@ impl<'p> Intake<'p> {
             patients: Patients::new(config.patient.is_some()),
             rows_of_patients: Vec::new(),
             without_patient: Faults::default(),
+            digests: digests.then(RowDigests::default),
+            survey: None,
             outcome,
             columns,
             ragged: Faults::default(),
+            ragged_rows: 0,
             fields_wanted: 0,
             rows: 0,
             left_out: 0,
             problems,
             progress,
         }
+    }
+
+    /// Looks also at what the columns hold, where a survey is wanted.
+    pub(super) fn with_survey(self, survey: Option<Survey>) -> Self {
+        Self { survey, ..self }
     }
 
     /// Notes a problem of the source as a whole.
@@ -102,8 +126,9 @@ impl<'p> Intake<'p> {
         let mut refuse = |name: &str| {
             let column = Some(source_column);
             let source = &self.source;
+            let cause = Cause::Structure(Structure::Type);
             problems.push(CohortProblem::of_column(
-                source, name, column, found, wanted,
+                source, name, column, cause, found, wanted,
             ));
         };
         if self
@@ -113,11 +138,7 @@ impl<'p> Intake<'p> {
         {
             refuse("");
         }
-        let of_outcome = |outcome: &OutcomeReader| {
-            outcome.source_column() == source_column
-                || outcome.event_column() == Some(source_column)
-        };
-        if let Some(outcome) = self.outcome.take_if(|outcome| of_outcome(outcome)) {
+        if let Some(outcome) = self.outcome.take_if(|one| one.reads(source_column)) {
             refuse(outcome.name());
         }
         self.columns.retain(|column| {
@@ -135,23 +156,32 @@ impl<'p> Intake<'p> {
         &self.source
     }
 
-    /// The source's columns that are needed.
-    pub(super) fn source_columns(&self) -> Vec<String> {
+    /// Which of the source's columns are needed.
+    pub(super) fn needed(&self) -> NeededColumns {
+        if self.digests.is_some() {
+            return NeededColumns::All;
+        }
         let outcome = self.outcome.iter();
         let outcome = outcome.flat_map(|outcome| {
             std::iter::once(outcome.source_column()).chain(outcome.event_column())
         });
-        let mut names: Vec<String> = self
+        let names = self
             .patient_column
             .iter()
             .map(String::as_str)
             .chain(outcome)
-            .chain(self.columns.iter().map(ColumnReader::source_column))
-            .map(str::to_owned)
-            .collect();
-        names.sort_unstable();
-        names.dedup();
-        names
+            .chain(self.columns.iter().map(ColumnReader::source_column));
+        NeededColumns::Named(names.map(str::to_owned).collect())
+    }
+
+    /// True where the job reads `source_column`.
+    pub(super) fn reads(&self, source_column: &str) -> bool {
+        let outcome = self.outcome.as_ref();
+        outcome.is_some_and(|one| one.reads(source_column))
+            || self
+                .columns
+                .iter()
+                .any(|one| one.source_column() == source_column)
     }
 
     /// Finds the job's columns among the source's `names`. One that is absent becomes a problem,
@@ -159,20 +189,30 @@ impl<'p> Intake<'p> {
     pub(super) fn layout(&mut self, names: &[String]) -> Layout {
         self.fields_wanted = names.len();
         let mut problems = std::mem::take(&mut self.problems);
+        let places = places(names);
+        let near: Vec<&str> = names.iter().map(String::as_str).collect();
+        // A file without header has a patient where its names should be.
+        let is_header = !names.iter().any(|name| name.parse::<f64>().is_ok());
+        let mut absent = 0;
         let mut find = |column: &str, source_column: &str| {
-            let found = position(names, source_column);
-            if let Err(Mismatch { found, wanted }) = &found {
-                let near: Vec<&str> = names.iter().map(String::as_str).collect();
+            let found = position(&places, source_column);
+            if let Err(Mismatch {
+                structure,
+                found,
+                wanted,
+            }) = &found
+            {
                 let mut problem = CohortProblem::of_column(
                     &self.source,
                     column,
                     Some(source_column),
+                    Cause::Structure(*structure),
                     found,
                     wanted,
                 );
-                // A file without header has a patient where its names should be.
-                let is_header = !names.iter().any(|name| name.parse::<f64>().is_ok());
-                let near = nearest(source_column, &near).filter(|_| is_header && found == ABSENT);
+                absent += 1;
+                let hint = is_header && *structure == Structure::Absent && absent <= NEAREST_MAX;
+                let near = hint.then(|| nearest(source_column, &near)).flatten();
                 if let Some(near) = near {
                     problem = problem.with_detail(&format!("the nearest is {near:?}"));
                 }
@@ -200,7 +240,9 @@ impl<'p> Intake<'p> {
         if outcome.is_none() || event.is_none() {
             self.outcome = None;
         }
+        let surveyed = self.survey.iter().flat_map(Survey::source_columns);
         Layout {
+            surveyed: surveyed.map(|name| position(&places, name).ok()).collect(),
             patient,
             outcome: outcome.unwrap_or_default(),
             event: event.unwrap_or_default(),
@@ -245,7 +287,13 @@ impl<'p> Intake<'p> {
 
     /// Notes a row with another number of fields than the header, and passes over it.
     pub(super) fn ragged(&mut self, row: u64, fields: usize) {
+        self.ragged_rows += 1;
         self.ragged.add(Fault::Ragged { fields }, row);
+    }
+
+    /// True where reading on is of no use, or no longer allowed.
+    pub(super) fn is_over(&self) -> bool {
+        self.ragged_rows > RAGGED_MAX || self.rows > ROWS_MAX
     }
 
     /// Reports progress now and then; `fraction` of the source that is read, where it is known.
@@ -264,19 +312,62 @@ impl<'p> Intake<'p> {
             rows: self.rows,
             fraction: Some(1.0),
         });
+        let left_out = self.settle();
         self.collect_problems();
-        let columns = self.columns.into_iter().map(ColumnReader::finish).collect();
-        let rows = self.rows;
+        let remarks = self.remarks();
+        self.leave_out(&left_out);
+        let degenerate = self.degenerate();
+        self.problems.extend(degenerate);
+        let mut columns: Vec<Column> = self.columns.into_iter().map(ColumnReader::finish).collect();
+        if !left_out.is_empty() {
+            let keep = marks(self.patients.len() + left_out.len(), &left_out);
+            columns = columns.into_iter().map(|one| kept(one, &keep)).collect();
+        }
         let cohort = self
             .outcome
             .and_then(|outcome| Cohort::new(columns, outcome.finish()).ok());
         let summaries = cohort.as_ref().map(summary::summaries).unwrap_or_default();
+        let left_out = self.left_out + left_out.len() as u64;
         Reading {
-            rows,
-            left_out: self.left_out,
+            rows: self.rows,
+            left_out,
             summaries,
-            cohort: cohort.map(|cohort| (cohort, self.patients)),
+            cohort: cohort.map(|cohort| SiteCohort {
+                cohort,
+                patients: self.patients,
+                left_out,
+                remarks: remarks.clone(),
+                digests: self.digests,
+            }),
+            remarks,
+            survey: self.survey,
             problems: CohortProblems::new(self.problems),
+        }
+    }
+
+    /// What can only be decided once all is read; gives the places of patients who are left out.
+    fn settle(&mut self) -> Vec<usize> {
+        for column in &mut self.columns {
+            column.settle();
+        }
+        self.outcome
+            .as_mut()
+            .map(OutcomeReader::settle)
+            .unwrap_or_default()
+    }
+
+    /// Leaves out these patients everywhere but in the features.
+    fn leave_out(&mut self, left_out: &[usize]) {
+        if left_out.is_empty() {
+            return;
+        }
+        let keep = marks(self.patients.len(), left_out);
+        self.patients = self.patients.kept(&keep);
+        if let Some(outcome) = &mut self.outcome {
+            outcome.keep(&keep);
+        }
+        if let Some(digests) = &mut self.digests {
+            digests.keep(&keep);
         }
     }
 
@@ -288,6 +379,13 @@ impl<'p> Intake<'p> {
         field: &impl Fn(usize) -> Field<'f>,
     ) -> bool {
         self.rows += 1;
+        if let Some(survey) = &mut self.survey {
+            survey.row(|index| layout.surveyed[index].map(field));
+        }
+        // Of the whole row, whatever the job reads.
+        if let Some(digests) = &mut self.digests {
+            digests.read((0..self.fields_wanted).map(field));
+        }
         if let Some(outcome) = &mut self.outcome
             && !outcome.read(row, field(layout.outcome), field(layout.event))
         {
@@ -303,16 +401,27 @@ impl<'p> Intake<'p> {
         }
         self.patients.push(id);
         self.rows_of_patients.push(row);
+        if let Some(digests) = &mut self.digests {
+            digests.keep_last();
+        }
         true
     }
 
     fn collect_problems(&mut self) {
         let source = self.source.clone();
-        let problem = |found: &str, wanted: &str| CohortProblem::of_source(&source, found, wanted);
+        let problem = |found: &str, wanted: &str| {
+            CohortProblem::of_source(&source, Cause::Values, found, wanted)
+        };
         let wanted = format!("{}, as the header has", self.fields_wanted);
         for (fault, rows) in self.ragged.rows(self.word) {
             self.problems
                 .push(problem("", &wanted).in_rows(fault, rows));
+        }
+        if self.is_over() {
+            let wanted = format!(
+                "at most {ROWS_MAX} rows, and {RAGGED_MAX} with another number of fields than the header"
+            );
+            self.problems.push(problem("more", &wanted));
         }
         for (_, rows) in self.without_patient.rows(self.word) {
             let problem = problem("", "an identifier of every patient");
@@ -321,29 +430,52 @@ impl<'p> Intake<'p> {
         self.repeated_patients();
         if let Some(outcome) = &self.outcome {
             self.problems.extend(outcome.problems(&source, self.word));
+            if let Some((found, wanted)) = outcome.too_fine() {
+                let column = Some(outcome.source_column());
+                self.problems.push(CohortProblem::of_column(
+                    &source,
+                    outcome.name(),
+                    column,
+                    Cause::Values,
+                    &found,
+                    &wanted,
+                ));
+            }
         }
         for column in &self.columns {
             self.problems.extend(column.problems(&source, self.word));
         }
         // Where nothing could be read, the cause is already told.
-        if !self.problems.is_empty() {
-            return;
-        }
-        if self.rows == 0 {
+        if self.problems.is_empty() && self.rows == 0 {
             self.problems.push(problem("no patient", "at least one"));
-        } else if let Some(outcome) = &self.outcome {
-            let name = outcome.name();
-            let told = |found: &str, wanted: &str| {
-                let column = Some(outcome.source_column());
-                CohortProblem::of_column(&source, name, column, found, wanted)
-            };
-            if outcome.patients() == 0 {
-                self.problems
-                    .push(told("no patient with an outcome", "at least one"));
-            } else if let Some(Mismatch { found, wanted }) = outcome.degenerate() {
-                self.problems.push(told(&found, &wanted));
-            }
         }
+    }
+
+    /// Why the outcome cannot be learned from, where nothing else is wrong.
+    fn degenerate(&self) -> Option<CohortProblem> {
+        let outcome = self.outcome.as_ref().filter(|_| self.problems.is_empty())?;
+        let (found, wanted) = if self.patients.is_empty() {
+            ("no patient with an outcome", "at least one")
+        } else {
+            outcome.degenerate()?
+        };
+        Some(CohortProblem::of_column(
+            &self.source,
+            outcome.name(),
+            Some(outcome.source_column()),
+            Cause::Values,
+            found,
+            wanted,
+        ))
+    }
+
+    /// What differs from the job's word and changes nothing.
+    fn remarks(&self) -> Vec<CohortProblem> {
+        let outcome = self.outcome.iter();
+        let outcome = outcome.flat_map(|outcome| outcome.remarks(&self.source, self.word));
+        let columns = self.columns.iter();
+        let columns = columns.flat_map(|column| column.remarks(&self.source, self.word));
+        outcome.chain(columns).collect()
     }
 
     fn repeated_patients(&mut self) {
@@ -362,41 +494,7 @@ impl<'p> Intake<'p> {
             first: named.map(|index| self.rows_of_patients[*index]).collect(),
         };
         let wanted = "each patient once";
-        let problem = CohortProblem::of_source(&self.source, "", wanted);
+        let problem = CohortProblem::of_source(&self.source, Cause::Values, "", wanted);
         self.problems.push(problem.in_rows(Fault::Repeated, rows));
-    }
-}
-
-/// What a source held.
-pub(super) struct Reading {
-    pub(super) rows: u64,
-    pub(super) left_out: u64,
-    pub(super) summaries: Vec<ColumnSummary>,
-    pub(super) cohort: Option<(Cohort, Patients)>,
-    pub(super) problems: CohortProblems,
-}
-
-impl Reading {
-    /// The cohort, or everything that was wrong.
-    pub(super) fn into_cohort(self) -> Result<SiteCohort, CohortProblems> {
-        match self.cohort {
-            Some((cohort, patients)) if self.problems.problems().is_empty() => Ok(SiteCohort {
-                cohort,
-                patients,
-                left_out: self.left_out,
-            }),
-            _ => Err(self.problems),
-        }
-    }
-}
-
-const ABSENT: &str = "no such column";
-
-fn position(names: &[String], wanted: &str) -> Result<usize, Mismatch> {
-    let mut found = (0..names.len()).filter(|index| names[*index] == wanted);
-    match (found.next(), found.next()) {
-        (Some(position), None) => Ok(position),
-        (Some(_), Some(_)) => Err(Mismatch::new("two such columns", "one")),
-        _ => Err(Mismatch::new(ABSENT, "a column of this name")),
     }
 }

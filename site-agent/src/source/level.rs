@@ -1,8 +1,10 @@
 //! From the codes of a source to the levels of a job.
 
-use super::column::Mismatch;
 use super::field::{Field, number_of_text};
+use super::misfit::Structure;
+use super::value::Mismatch;
 use crate::config::DecimalMark;
+use crate::config::EVERY_OTHER;
 use std::collections::{BTreeMap, HashMap};
 
 /// The known codes of a column, each with its level's number.
@@ -16,7 +18,8 @@ pub(super) struct Levels {
 }
 
 impl Levels {
-    /// Level `i` is `levels[i]`; with `mapping`, the codes are the mapping's and no others.
+    /// Level `i` is `levels[i]`; with `mapping`, the codes are the mapping's and no others, unless it
+    /// names the level of every other.
     ///
     /// # Errors
     /// A mapping to a level that is not in the list.
@@ -47,15 +50,19 @@ impl Levels {
             return Ok(Self::of(values.into_iter(), other, names));
         };
         let mut mapped = Vec::with_capacity(mapping.len());
+        let mut rest = None;
         for (found, level) in mapping {
             let code = values.iter().find(|(name, _)| name == level);
             let Some(code) = code.map(|(_, code)| *code).or(other) else {
                 let found = format!("a mapping to the level {level:?} in site.toml");
-                return Err(Mismatch::new(&found, &list(&names)));
+                return Err(Mismatch::of(Structure::Levels, &found, &list(&names)));
             };
-            mapped.push((found.as_str(), code));
+            match found.as_str() {
+                EVERY_OTHER => rest = Some(code),
+                found => mapped.push((found, code)),
+            }
         }
-        Ok(Self::of(mapped.into_iter(), None, names))
+        Ok(Self::of(mapped.into_iter(), rest, names))
     }
 
     fn of<'l>(

@@ -2,32 +2,54 @@
 //!
 //! A source is read once, as a stream; only the columns that the job needs are kept. Nothing is
 //! returned of a source that does not fit: all its problems come at once.
+//!
+//! [`read_cohort`] goes by the job's own declarations, for who keeps the results at the site.
+//! [`read_for_release`] goes by the site's: see [`Misfit`] for what the coordinator may hear of it.
 
+mod asked;
 mod check;
+mod coding;
 mod column;
 mod csv;
+mod dictionary;
 mod field;
+mod found;
 mod intake;
+mod layout;
 mod level;
+mod misfit;
+mod missing;
 mod outcome;
 mod parquet;
 mod patients;
 mod postgres;
 mod problem;
+mod reading;
+mod rows;
 mod summary;
+mod survey;
+mod terms;
+mod value;
 
 pub use check::{DataCheck, check};
+pub use dictionary::Dictionary;
+pub use misfit::{JobColumn, Misfit, Structure};
 pub use patients::Patients;
 pub use problem::{CohortProblem, CohortProblems, Rows};
 pub use summary::{ColumnSummary, Content};
 
 use crate::config::{SourceConfig, SourceKind};
-use intake::{Intake, Reading};
+use intake::Intake;
 use protocol::job::Job;
-use similarity::cohort::{Cohort, Outcome, Values};
+use reading::Reading;
+use rows::RowDigests;
+use similarity::cohort::Cohort;
+use std::fmt;
+use survey::Survey;
+use terms::Terms;
 
 /// One site's patients, ready for a job.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct SiteCohort {
     /// The patients, without their identifiers.
@@ -36,39 +58,40 @@ pub struct SiteCohort {
     pub patients: Patients,
     /// Patients of the source who are not in the cohort, because they have no outcome.
     pub left_out: u64,
+    /// Where the site's word differs from the job's and counts, for the people at the site.
+    pub remarks: Vec<CohortProblem>,
+    digests: Option<RowDigests>,
 }
 
 impl SiteCohort {
-    /// What tells one patient from another, to recognise a cohort that was seen before: the
-    /// source's identifier or, where the site names none, the values that the job reads. Without
-    /// identifiers, two jobs of different columns look like two cohorts. It stays at the site.
-    pub fn identifiers(&self) -> impl Iterator<Item = Vec<u8>> + '_ {
-        (0..self.cohort.patients()).map(|patient| {
-            if self.patients.are_named() {
-                self.patients.bytes(patient).to_vec()
-            } else {
-                self.values(patient)
-            }
-        })
+    /// Logs where the site's word differs from the job's.
+    pub fn log_remarks(&self) {
+        for remark in &self.remarks {
+            tracing::warn!("{remark}");
+        }
     }
 
-    fn values(&self, patient: usize) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(8 * (self.cohort.columns().len() + 2));
-        for column in self.cohort.columns() {
-            match &column.values {
-                Values::Numeric(numbers) => bytes.extend(numbers[patient].to_bits().to_le_bytes()),
-                Values::Categorical { codes, .. } => bytes.extend(codes[patient].to_le_bytes()),
-            }
-        }
-        match self.cohort.outcome() {
-            Outcome::Classes { codes, .. } => bytes.extend(codes[patient].to_le_bytes()),
-            Outcome::Numeric(numbers) => bytes.extend(numbers[patient].to_bits().to_le_bytes()),
-            Outcome::Survival { time, event } => {
-                bytes.extend(time[patient].to_bits().to_le_bytes());
-                bytes.push(u8::from(event[patient]));
-            }
-        }
-        bytes
+    /// What tells one patient from another, to recognise a cohort that was seen before: the source's
+    /// identifier or, where the site names none, a digest of the whole row, whatever the job reads of it.
+    /// It stays at the site.
+    pub fn identifiers(&self) -> impl Iterator<Item = &[u8]> + '_ {
+        let identifier = |patient| match &self.digests {
+            Some(digests) => digests.of_patient(patient),
+            None => self.patients.bytes(patient),
+        };
+        (0..self.patients.len()).map(identifier)
+    }
+}
+
+impl fmt::Debug for SiteCohort {
+    /// Counts only.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("SiteCohort")
+            .field("cohort", &self.cohort)
+            .field("patients", &self.patients)
+            .field("left_out", &self.left_out)
+            .finish()
     }
 }
 
@@ -81,8 +104,8 @@ pub struct ReadProgress {
     pub fraction: Option<f64>,
 }
 
-/// Reads what `job` needs. Blocks until all is read: call it where blocking is allowed, never
-/// inside an asynchronous task.
+/// Reads what `job` needs, by the job's own declarations: for results that stay. Blocks until all is read:
+/// call it where blocking is allowed, never inside an asynchronous task.
 ///
 /// # Errors
 /// [`CohortProblems`]: everything that does not fit, none of it with a patient's value.
@@ -91,28 +114,40 @@ pub fn read_cohort(
     job: &Job,
     progress: &mut dyn FnMut(ReadProgress),
 ) -> Result<SiteCohort, CohortProblems> {
-    read(source, job, progress).into_cohort()
+    read(source, job, Terms::Job, None, progress).into_cohort()
 }
 
-fn read(source: &SourceConfig, job: &Job, progress: &mut dyn FnMut(ReadProgress)) -> Reading {
+/// As [`read_cohort`], by the site's declarations: for what leaves. No range, level or missing code of the
+/// job changes the cohort for fewer than `cell_min` patients.
+///
+/// # Errors
+/// [`CohortProblems`], of which the coordinator may hear the [`Misfit`]s.
+pub fn read_for_release(
+    source: &SourceConfig,
+    job: &Job,
+    cell_min: u64,
+    progress: &mut dyn FnMut(ReadProgress),
+) -> Result<SiteCohort, CohortProblems> {
+    read(source, job, Terms::Site { cell_min }, None, progress).into_cohort()
+}
+
+fn read(
+    source: &SourceConfig,
+    job: &Job,
+    terms: Terms,
+    survey: Option<Survey>,
+    progress: &mut dyn FnMut(ReadProgress),
+) -> Reading {
+    let (name, word) = match &source.kind {
+        SourceKind::Csv(csv) => (csv.path.display().to_string(), "line"),
+        SourceKind::Parquet(parquet) => (parquet.path.display().to_string(), "row"),
+        SourceKind::Postgres(postgres) => (postgres.name(), "row"),
+    };
+    let mut intake = Intake::new(source, job, terms, (name, word), progress).with_survey(survey);
     match &source.kind {
-        SourceKind::Csv(csv) => {
-            let name = csv.path.display().to_string();
-            let mut intake = Intake::new(source, job, name, "line", progress);
-            self::csv::read(csv, &mut intake);
-            intake.finish()
-        }
-        SourceKind::Parquet(parquet) => {
-            let name = parquet.path.display().to_string();
-            let mut intake = Intake::new(source, job, name, "row", progress);
-            self::parquet::read(parquet, &mut intake);
-            intake.finish()
-        }
-        SourceKind::Postgres(postgres) => {
-            let name = postgres.name();
-            let mut intake = Intake::new(source, job, name, "row", progress);
-            self::postgres::read(postgres, &mut intake);
-            intake.finish()
-        }
+        SourceKind::Csv(csv) => self::csv::read(csv, &mut intake),
+        SourceKind::Parquet(parquet) => self::parquet::read(parquet, &mut intake),
+        SourceKind::Postgres(postgres) => self::postgres::read(postgres, &mut intake),
     }
+    intake.finish()
 }

@@ -1,13 +1,18 @@
 //! Reads the outcome of every patient; who has none is left out.
 
-use super::column::{Mismatch, Missing};
+use super::coding::Coding;
 use super::field::Field;
 use super::level::Levels;
+use super::misfit::Cause;
+use super::missing::Missing;
 use super::problem::{CohortProblem, Fault, Faults};
+use super::terms::Terms;
+use super::value::Mismatch;
 use crate::config::{DecimalMark, SourceConfig};
 use ndarray::Array1;
 use protocol::job::{OutcomeKind, OutcomeSpecification};
 use similarity::cohort::Outcome;
+use std::collections::BTreeMap;
 
 /// The outcome while it is being read.
 pub(super) struct OutcomeReader {
@@ -19,6 +24,9 @@ pub(super) struct OutcomeReader {
     event_missing: Missing,
     faults: Faults,
     event_faults: Faults,
+    /// Rows of outcomes that few patients have, which are passed over in every coding.
+    rare: Faults,
+    coding: Coding,
     kind: Kind,
 }
 
@@ -44,6 +52,7 @@ impl OutcomeReader {
     pub(super) fn new(
         specification: &OutcomeSpecification,
         source: &SourceConfig,
+        terms: Terms,
     ) -> Result<Self, (String, Mismatch)> {
         let column = specification.column.as_str();
         let mapping = source.columns.get(column);
@@ -96,6 +105,12 @@ impl OutcomeReader {
                 .map(|name| source_name(source, name)),
             faults: Faults::default(),
             event_faults: Faults::default(),
+            rare: Faults::default(),
+            coding: Coding::new(
+                &specification.kind,
+                coded_levels(specification, source),
+                terms,
+            ),
             kind,
         })
     }
@@ -123,6 +138,11 @@ impl OutcomeReader {
         self.event_column.as_deref()
     }
 
+    /// True where it is read from `source_column`.
+    pub(super) fn reads(&self, source_column: &str) -> bool {
+        self.source_column == source_column || self.event_column() == Some(source_column)
+    }
+
     /// Reads one patient; `event` is looked at for survival only. False where the patient has no
     /// outcome, or one that does not fit, and is to be left out.
     pub(super) fn read(&mut self, row: u64, field: Field<'_>, event: Field<'_>) -> bool {
@@ -131,9 +151,14 @@ impl OutcomeReader {
         }
         match &mut self.kind {
             Kind::Classes { known, codes, .. } => match known.code(field) {
-                Some(code) => codes.push(code),
+                Some(code) => {
+                    codes.push(code);
+                    self.coding.listed(&field);
+                }
                 None => {
-                    self.faults.add(Fault::UnlistedLevel(field.shape()), row);
+                    if !self.coding.unlisted(&field, row) {
+                        self.faults.add(Fault::UnlistedLevel(field.shape()), row);
+                    }
                     return false;
                 }
             },
@@ -161,6 +186,7 @@ impl OutcomeReader {
                     (Ok(time), Some(code)) => {
                         times.push(time);
                         seen.push(code == 1);
+                        self.coding.listed(&event);
                     }
                     (time, code) => {
                         if let Err(fault) = time {
@@ -178,13 +204,26 @@ impl OutcomeReader {
         true
     }
 
-    /// Patients with an outcome.
-    pub(super) fn patients(&self) -> usize {
-        match &self.kind {
-            Kind::Classes { codes, .. } => codes.len(),
-            Kind::Numbers(numbers) => numbers.len(),
-            Kind::Survival { time, .. } => time.len(),
+    /// Decides what can only be decided once all patients are read; gives the places of patients who are
+    /// left out after all, because few patients have their outcome.
+    pub(super) fn settle(&mut self) -> Vec<usize> {
+        let settled = self.coding.settle();
+        for (shape, row) in settled.unlisted {
+            self.faults.add(Fault::UnlistedLevel(shape), row);
         }
+        for row in settled.rare_rows {
+            self.rare.add(Fault::RareOutcome, row);
+        }
+        settled.left_out
+    }
+
+    /// Why the levels cannot be joined to classes at this site, where they cannot.
+    pub(super) fn too_fine(&self) -> Option<(String, String)> {
+        let fewest = self.coding.too_fine()?;
+        Some((
+            "a level that few patients have, beside two others or more".to_owned(),
+            format!("levels of at least {fewest} patients each, joined in levels of site.toml"),
+        ))
     }
 
     /// What was wrong with its fields, told of `source` whose rows are called `word`.
@@ -193,8 +232,15 @@ impl OutcomeReader {
         for (fault, rows) in self.faults.rows(word) {
             let column = Some(self.source_column.as_str());
             problems.push(
-                CohortProblem::of_column(source, self.name(), column, "", &self.wanted(fault))
-                    .in_rows(fault, rows),
+                CohortProblem::of_column(
+                    source,
+                    self.name(),
+                    column,
+                    Cause::Values,
+                    "",
+                    &self.wanted(fault),
+                )
+                .in_rows(fault, rows),
             );
         }
         if let (Some(name), Kind::Survival { events, .. }) = (self.event_name(), &self.kind) {
@@ -204,6 +250,7 @@ impl OutcomeReader {
                         source,
                         name,
                         self.event_column(),
+                        Cause::Values,
                         "",
                         &events.wanted(),
                     )
@@ -214,18 +261,29 @@ impl OutcomeReader {
         problems
     }
 
+    /// What is passed over in every coding.
+    pub(super) fn remarks(&self, source: &str, word: &'static str) -> Vec<CohortProblem> {
+        let wanted = "levels in site.toml, or more patients; these are left out";
+        let column = Some(self.source_column.as_str());
+        let remark = |(fault, rows)| {
+            CohortProblem::of_column(source, self.name(), column, Cause::Values, "", wanted)
+                .in_rows(fault, rows)
+        };
+        self.rare.rows(word).map(remark).collect()
+    }
+
     /// Why this outcome cannot be learned from at this site, where it cannot.
-    pub(super) fn degenerate(&self) -> Option<Mismatch> {
+    pub(super) fn degenerate(&self) -> Option<(&'static str, &'static str)> {
         match &self.kind {
             Kind::Classes { codes, .. } => {
                 let first = codes.first()?;
                 codes
                     .iter()
                     .all(|code| code == first)
-                    .then(|| Mismatch::new("patients of one class only", "two classes or more"))
+                    .then_some(("patients of one class only", "two classes or more"))
             }
             Kind::Survival { event, .. } => (!event.is_empty() && !event.contains(&true))
-                .then(|| Mismatch::new("no patient with an event", "at least one event")),
+                .then_some(("no patient with an event", "at least one event")),
             Kind::Numbers(_) => None,
         }
     }
@@ -245,6 +303,11 @@ impl OutcomeReader {
         }
     }
 
+    /// Only the marked patients.
+    pub(super) fn keep(&mut self, keep: &[bool]) {
+        self.kind.keep(keep);
+    }
+
     fn wanted(&self, fault: Fault) -> String {
         match (fault, &self.kind) {
             (_, Kind::Classes { known, .. }) => known.wanted(),
@@ -252,6 +315,37 @@ impl OutcomeReader {
             _ => "a number".to_owned(),
         }
     }
+}
+
+impl Kind {
+    fn keep(&mut self, keep: &[bool]) {
+        match self {
+            Self::Classes { codes, .. } => retain(codes, keep),
+            Self::Numbers(numbers) => retain(numbers, keep),
+            Self::Survival { time, event, .. } => {
+                retain(time, keep);
+                retain(event, keep);
+            }
+        }
+    }
+}
+
+/// Keeps the marked elements.
+pub(super) fn retain<T>(all: &mut Vec<T>, keep: &[bool]) {
+    let mut marks = keep.iter();
+    all.retain(|_| marks.next() == Some(&true));
+}
+
+/// What the site declares of the levels that the job joins to classes: the outcome's, or the event's.
+fn coded_levels<'s>(
+    specification: &OutcomeSpecification,
+    source: &'s SourceConfig,
+) -> Option<&'s BTreeMap<String, String>> {
+    let column = match &specification.kind {
+        OutcomeKind::Survival { event, .. } => event,
+        _ => &specification.column,
+    };
+    source.columns.get(column)?.levels.as_ref()
 }
 
 /// The source's name of the column that the job calls `name`.

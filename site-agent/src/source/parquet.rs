@@ -3,6 +3,7 @@
 use super::csv::unopened;
 use super::field::Field;
 use super::intake::Intake;
+use super::misfit::Cause;
 use super::problem::CohortProblem;
 use crate::config::ParquetSource;
 use arrow::array::{
@@ -28,20 +29,21 @@ pub(super) fn read(source: &ParquetSource, intake: &mut Intake<'_>) {
         Err(error) => return intake.problem(unopened(intake.source(), &error)),
     };
     let Ok(builder) = ParquetRecordBatchReaderBuilder::try_new(file) else {
-        let problem = CohortProblem::of_source(intake.source(), "no Parquet file", "one");
+        let problem =
+            CohortProblem::of_source(intake.source(), Cause::Source, "no Parquet file", "one");
         return intake.problem(problem);
     };
     // The length is what the file says of itself, good enough for a progress bar.
     let length = builder.metadata().file_metadata().num_rows();
-    let wanted = intake.source_columns();
+    let needed = intake.needed();
     let mut kept = Vec::new();
     for (index, field) in builder.schema().fields().iter().enumerate() {
-        if !wanted.contains(field.name()) {
+        if !needed.has(field.name()) {
             continue;
         }
         if is_readable(field.data_type()) {
             kept.push(index);
-        } else {
+        } else if needed.must_have(field.name(), intake) {
             let found = format!("a column of the type {}", field.data_type());
             let wanted = "numbers, text, true or false, or dates; nested columns are not read";
             intake.refuse(field.name(), &found, wanted);
@@ -73,6 +75,9 @@ pub(super) fn read(source: &ParquetSource, intake: &mut Intake<'_>) {
             cells[column].field(row)
         });
         first += batch.num_rows() as u64;
+        if intake.is_over() {
+            return;
+        }
         #[allow(clippy::cast_precision_loss)] // for a progress bar
         intake.report(|| (length > 0).then(|| first as f64 / length as f64));
     }
@@ -80,7 +85,8 @@ pub(super) fn read(source: &ParquetSource, intake: &mut Intake<'_>) {
 
 fn damaged(intake: &mut Intake<'_>, row: u64) {
     let found = "data that is damaged or of an unknown encoding";
-    let problem = CohortProblem::of_source(intake.source(), found, "a whole Parquet file");
+    let wanted = "a whole Parquet file";
+    let problem = CohortProblem::of_source(intake.source(), Cause::Source, found, wanted);
     intake.problem(problem.with_detail(&format!("after row {}", row - 1)));
 }
 

@@ -76,6 +76,16 @@ impl Patients {
         repeated
     }
 
+    /// Only the marked patients.
+    pub(super) fn kept(&self, keep: &[bool]) -> Self {
+        let mut kept = Self::new(self.named);
+        for index in (0..self.len()).filter(|index| keep[*index]) {
+            kept.text.extend_from_slice(self.bytes(index));
+            kept.ends.push(kept.text.len());
+        }
+        kept
+    }
+
     pub(super) fn bytes(&self, index: usize) -> &[u8] {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[start..self.ends[index]]

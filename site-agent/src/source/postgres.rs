@@ -5,6 +5,7 @@
 
 use super::field::{Field, number_of_text};
 use super::intake::Intake;
+use super::misfit::Cause;
 use super::problem::CohortProblem;
 use crate::config::{DatabaseTls, DecimalMark, PostgresSource, Query};
 use std::collections::BTreeMap;
@@ -39,7 +40,7 @@ pub(super) fn read(source: &PostgresSource, intake: &mut Intake<'_>) {
         detail,
     }) = stopped
     {
-        let problem = CohortProblem::of_source(intake.source(), found, wanted);
+        let problem = CohortProblem::of_source(intake.source(), Cause::Source, found, wanted);
         intake.problem(problem.with_detail(&detail));
     }
 }
@@ -88,17 +89,17 @@ async fn read_query(source: &PostgresSource, intake: &mut Intake<'_>) -> Result<
         .map_err(|error| Stop::of_query(&error))?;
     let prepared = transaction.prepare(&query).await;
     let statement = prepared.map_err(|error| Stop::of_query(&error))?;
-    let wanted = intake.source_columns();
+    let needed = intake.needed();
     let mut names = Vec::with_capacity(statement.columns().len());
-    let mut kept = Vec::with_capacity(wanted.len());
+    let mut kept = Vec::new();
     for (index, column) in statement.columns().iter().enumerate() {
         names.push(column.name().to_owned());
-        if !wanted.iter().any(|name| name == column.name()) {
+        if !needed.has(column.name()) {
             continue;
         }
         if is_readable(column.type_()) {
             kept.push(index);
-        } else {
+        } else if needed.must_have(column.name(), intake) {
             let found = format!("a column of the type {}", column.type_());
             let wanted = "numbers, text, true or false, or dates";
             intake.refuse(column.name(), &found, wanted);
@@ -118,6 +119,9 @@ async fn read_query(source: &PostgresSource, intake: &mut Intake<'_>) -> Result<
         }
         intake.row(number, &layout, |position| cells[position].field());
         intake.report(|| None);
+        if intake.is_over() {
+            break;
+        }
     }
     Ok(())
 }

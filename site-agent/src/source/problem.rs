@@ -1,16 +1,16 @@
-//! What was wrong with a cohort: for the people at the site with file, row and column; for the
-//! coordinator with the column only. Neither ever holds a patient's value: what a field held is
-//! told by its shape, such as `text of 5 characters`.
+//! What was wrong with a cohort, for the people at the site: file, row and column, and never a patient's
+//! value: what a field held is told by its shape, such as `text of 5 characters`. What the coordinator may
+//! hear of it is a [`Misfit`], which has no place for a row, a count or a value.
 
 use super::field::Shape;
+use super::misfit::{Cause, Misfit};
+use protocol::job::Job;
 use protocol::limits::PROBLEMS_MAX;
 use protocol::message::Problem;
 use std::fmt;
 
 /// Rows that a problem names.
 const ROWS_NAMED_MAX: usize = 5;
-/// A count of rows below this is not told to the coordinator.
-const ROWS_TOLD_MIN: u64 = 10;
 
 /// Something that does not fit, for the people at the site.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,10 +25,10 @@ pub struct CohortProblem {
     pub rows: Option<Rows>,
     /// What was found.
     pub found: String,
-    /// What the coordinator may hear of it.
-    told: String,
     /// What was wanted.
     pub wanted: String,
+    /// What the coordinator may hear of it.
+    cause: Cause,
 }
 
 /// Rows with the same problem.
@@ -57,7 +57,17 @@ pub(super) enum Fault {
     NotPositive,
     Missing,
     Repeated,
-    Ragged { fields: usize },
+    Ragged {
+        fields: usize,
+    },
+    /// Beyond the job's range only, where the site declares none.
+    BeyondJob,
+    /// A missing code of the job that few patients hold.
+    RareCode,
+    /// A level that few patients hold, where the site declares none.
+    RareLevel,
+    /// An outcome that few patients have, where the site declares no levels.
+    RareOutcome,
 }
 
 /// The faults of one column, each kind with its rows.
@@ -115,25 +125,18 @@ impl Fault {
             Self::Missing => "a missing value".to_owned(),
             Self::Repeated => "a patient of an earlier row".to_owned(),
             Self::Ragged { fields } => format!("{fields} fields"),
-        }
-    }
-
-    /// For the coordinator.
-    fn told(self) -> String {
-        match self {
-            Self::NotNumber(shape) | Self::NotDate(shape) => shape.kind().to_owned(),
-            Self::UnlistedLevel(shape) => format!("{}, not in the list", shape.kind()),
-            Self::Ragged { .. } => "another number of fields".to_owned(),
-            other => other.found(),
+            Self::BeyondJob => "a number outside of the job's range".to_owned(),
+            Self::RareCode => "a missing code of the job that few patients hold".to_owned(),
+            Self::RareLevel => "a level that few patients hold".to_owned(),
+            Self::RareOutcome => "an outcome that few patients have".to_owned(),
         }
     }
 }
 
 impl CohortProblem {
-    /// A problem of the source as a whole; `found` must hold nothing of a patient, and neither
-    /// file names nor addresses, for the coordinator hears it.
-    pub(super) fn of_source(source: &str, found: &str, wanted: &str) -> Self {
-        Self::of_column(source, "", None, found, wanted)
+    /// A problem of the source as a whole; `found` must hold nothing of a patient.
+    pub(super) fn of_source(source: &str, cause: Cause, found: &str, wanted: &str) -> Self {
+        Self::of_column(source, "", None, cause, found, wanted)
     }
 
     /// A problem of a column as a whole; of `found` the same holds.
@@ -141,6 +144,7 @@ impl CohortProblem {
         source: &str,
         column: &str,
         source_column: Option<&str>,
+        cause: Cause,
         found: &str,
         wanted: &str,
     ) -> Self {
@@ -152,8 +156,8 @@ impl CohortProblem {
                 .map(str::to_owned),
             rows: None,
             found: found.to_owned(),
-            told: found.to_owned(),
             wanted: wanted.to_owned(),
+            cause,
         }
     }
 
@@ -161,34 +165,15 @@ impl CohortProblem {
     pub(super) fn in_rows(self, fault: Fault, rows: Rows) -> Self {
         Self {
             found: fault.found(),
-            told: fault.told(),
             rows: Some(rows),
             ..self
         }
     }
 
-    /// More detail for the people at the site only.
+    /// More detail.
     pub(super) fn with_detail(mut self, detail: &str) -> Self {
         self.found = format!("{} ({detail})", self.found);
         self
-    }
-
-    /// What the coordinator may hear: the column, and of the rows only how many, where they are
-    /// not few.
-    #[must_use]
-    pub fn for_coordinator(&self) -> Problem {
-        let count = match &self.rows {
-            None => String::new(),
-            Some(rows) if rows.count < ROWS_TOLD_MIN => {
-                format!(" in fewer than {ROWS_TOLD_MIN} rows")
-            }
-            Some(rows) => format!(" in {} rows", rows.count),
-        };
-        Problem {
-            column: self.column.clone(),
-            found: format!("{}{count}", self.told),
-            wanted: self.wanted.clone(),
-        }
     }
 }
 
@@ -203,25 +188,21 @@ impl CohortProblems {
         &self.0
     }
 
-    /// What the coordinator may hear, at most [`PROBLEMS_MAX`] of them.
+    /// What the coordinator may hear: structure where there is any, else one constant sentence.
     #[must_use]
-    pub fn for_coordinator(&self) -> Vec<Problem> {
-        let mut told: Vec<Problem> = self
-            .0
-            .iter()
-            .take(PROBLEMS_MAX)
-            .map(CohortProblem::for_coordinator)
-            .collect();
-        if self.0.len() > PROBLEMS_MAX {
-            told.truncate(PROBLEMS_MAX - 1);
-            let more = self.0.len() - told.len();
-            told.push(Problem {
-                column: String::new(),
-                found: format!("{more} problems more"),
-                wanted: "none; `kindred-site-agent data check` shows them at the site".to_owned(),
-            });
-        }
+    pub fn misfits(&self, job: &Job) -> Vec<Misfit> {
+        let misfits = self.0.iter();
+        let misfits = misfits.map(|problem| Misfit::new(problem.cause, job, &problem.column));
+        let mut told = Misfit::told(misfits.collect());
+        told.truncate(PROBLEMS_MAX);
         told
+    }
+
+    /// The same in words.
+    #[must_use]
+    pub fn for_coordinator(&self, job: &Job) -> Vec<Problem> {
+        let misfits = self.misfits(job);
+        misfits.iter().map(|misfit| misfit.problem(job)).collect()
     }
 }
 

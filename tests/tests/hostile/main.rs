@@ -9,6 +9,7 @@ mod member;
 mod operator;
 #[path = "../programs/mod.rs"]
 mod programs;
+mod questions;
 mod raw;
 mod signature;
 mod stranger;

@@ -1,1 +1,335 @@
-//! An operator who only writes jobs.
+//! An operator who only writes jobs: ranges, levels, missing codes and codings of the outcome as questions,
+//! and whatever the site answers as the answer; one cohort under many names, for a budget each time.
+//!
+//! Every question is put to a site that has answered nothing before, so that no budget is in the way.
+
+use crate::programs::Home;
+use protocol::message::{Answer, Begin, ColumnMoments, Request, Warrant};
+use protocol::name::{OperatorName, RunId};
+use protocol::time::Timestamp;
+use site_agent::config::SiteConfig;
+use site_agent::worker::Worker;
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+const PATIENTS: u32 = 120;
+/// The patient whose record is asked for.
+const TARGET: u32 = 41;
+
+/// The table of a hospital, and its `[columns]`.
+pub(crate) struct Hospital {
+    pub(crate) home: Home,
+    columns: String,
+    patient: &'static str,
+    asked: Cell<u32>,
+}
+
+/// One row: age, cholesterol, pain, stage, day of birth.
+fn row(patient: u32) -> (u32, u32, u32, u32, String) {
+    let age = 30 + patient * 7 % 45;
+    let cholesterol = if patient == 17 {
+        613
+    } else {
+        150 + patient * 31 % 200
+    };
+    let pain = if patient == 5 { 4 } else { 1 + patient % 3 };
+    let stage = if patient < 2 { 3 } else { patient % 3 };
+    let born = format!(
+        "{}-{:02}-{:02}",
+        1940 + patient % 40,
+        1 + patient % 12,
+        1 + patient % 28
+    );
+    (age, cholesterol, pain, stage, born)
+}
+
+impl Hospital {
+    /// The hospital whose patients the attacks look for.
+    fn new(columns: &str, patient: &'static str) -> Self {
+        let mut table = String::from("id,age,chol,pain,stage,born\n");
+        for patient in 0..PATIENTS {
+            let (age, cholesterol, pain, stage, born) = row(patient);
+            // One patient of 77 years.
+            let age = if patient == 9 { 77 } else { age };
+            let _ = writeln!(
+                table,
+                "p{patient},{age},{cholesterol},{pain},{stage},{born}"
+            );
+        }
+        Self::of(&table, columns, patient)
+    }
+
+    /// A hospital with this table.
+    pub(crate) fn of(table: &str, columns: &str, patient: &'static str) -> Self {
+        let home = Home::new();
+        home.write("patients.csv", table);
+        let asked = Cell::new(0);
+        let columns = columns.to_owned();
+        Self {
+            home,
+            columns,
+            patient,
+            asked,
+        }
+    }
+
+    pub(crate) fn worker(&self, policy: &str) -> Worker {
+        let text = format!(
+            "site = 'north'\ncoordinator = 'localhost:7443'\nfolder = 'kept-{}'\n\
+             [tls]\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'k.pem'\n\
+             [source]\nkind = 'csv'\npath = 'patients.csv'\n{}\n{}\n\
+             [policy]\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\n\
+             second_moments = true\n{policy}\n",
+            self.asked.replace(self.asked.get() + 1),
+            self.patient,
+            self.columns,
+        );
+        let config = SiteConfig::parse(&text, self.home.path()).unwrap();
+        std::fs::create_dir_all(&config.folder).unwrap();
+        Worker::open(config, Timestamp(1_000)).unwrap()
+    }
+
+    /// The site's answer to the first question of a run.
+    pub(crate) fn describe(&self, job: &str) -> Answer {
+        first(&mut self.worker(""), "0123456789ab", job)
+    }
+
+    /// The bytes of that answer: all that the coordinator sees.
+    pub(crate) fn said(&self, job: &str) -> Vec<u8> {
+        wire::encode_answer(&self.describe(job))
+    }
+
+    /// The columns that the answer calls faulty.
+    fn faulty(&self, job: &str) -> BTreeSet<String> {
+        match self.describe(job) {
+            Answer::Unfit(problems) => problems.into_iter().map(|one| one.column).collect(),
+            _ => BTreeSet::new(),
+        }
+    }
+
+    /// The site's moments of a job's first feature.
+    pub(crate) fn moments(&self, job: &str) -> Option<ColumnMoments> {
+        let mut worker = self.worker("");
+        first(&mut worker, "0123456789ab", job);
+        match ask(&mut worker, "0123456789ab", 2, Request::Moments) {
+            Answer::Moments { mut columns, .. } => Some(columns.remove(0)),
+            _ => None,
+        }
+    }
+}
+
+fn ask(worker: &mut Worker, run: &str, exchange: u32, request: Request) -> Answer {
+    let run = RunId::new(run).unwrap();
+    let answer = worker.answer(&run, exchange, request, Timestamp(1_000));
+    answer.unwrap().unwrap().into_value()
+}
+
+fn first(worker: &mut Worker, run: &str, job: &str) -> Answer {
+    let begin = Begin {
+        run: RunId::new(run).unwrap(),
+        job: job.to_owned(),
+        seed: 1,
+        warrant: Warrant::default(),
+    };
+    worker.begin(begin, Ok(OperatorName::new("researcher").unwrap()));
+    ask(worker, run, 1, Request::Describe)
+}
+
+/// A job of these features; the outcome is the stage, 0 or more, unless another is given.
+pub(crate) fn job(outcome: &str, features: &[String]) -> String {
+    let sites = "['north', 'south', 'east']";
+    format!(
+        "name = 'asks'\nmethod = 'unpsl'\nsites = {sites}\n[outcome]\n{outcome}\n{}[unpsl]\nrank = 1\n",
+        features.concat()
+    )
+}
+
+const STAGE: &str =
+    "column = 'stage'\nkind = 'binary'\npositive = ['1', '2', '3']\nnegative = ['0']";
+
+pub(crate) fn feature(name: &str, keys: &str) -> String {
+    format!("[[features]]\nname = '{name}'\n{keys}\n")
+}
+
+pub(crate) fn numeric(name: &str, keys: &str) -> String {
+    feature(name, &format!("kind = 'numeric'\n{keys}"))
+}
+
+pub(crate) fn levels(name: &str, levels: &[&str]) -> String {
+    feature(name, &format!("kind = 'categorical'\nlevels = {levels:?}"))
+}
+
+fn of_range(high: u32) -> String {
+    job(STAGE, &[numeric("chol", &format!("range = [0, {high}]"))])
+}
+
+/// The least bound that the site answers as it answers a bound that nobody reaches.
+fn bisected(mut high: u32, same: impl Fn(u32) -> bool) -> u32 {
+    let mut low = 0;
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        match same(middle) {
+            true => high = middle,
+            false => low = middle,
+        }
+    }
+    high
+}
+
+#[test]
+fn a_range_bisects_no_maximum() {
+    let hospital = Hospital::new("", "patient = 'id'");
+    let free = hospital.said(&of_range(100_000));
+    let found = bisected(100_000, |high| hospital.said(&of_range(high)) == free);
+    println!(
+        "the greatest value by bisection: {found} (it is 613), {} jobs",
+        hospital.asked.get()
+    );
+    assert_ne!(found, 613, "one patient's value");
+}
+
+#[test]
+fn no_answer_to_a_range_counts_patients() {
+    let hospital = Hospital::new("", "patient = 'id'");
+    let above = |high: u32| (0..PATIENTS).filter(|one| row(*one).1 > high).count();
+    let mut told = 0;
+    for high in [150, 200, 250, 300, 320, 340] {
+        if let Answer::Unfit(problems) = hospital.describe(&of_range(high)) {
+            let text = format!("{} {}", problems[0].found, problems[0].wanted);
+            told += u32::from(text.contains(&format!("in {} rows", above(high))));
+            println!("range [0, {high}]: {text} ({} are above)", above(high));
+        }
+    }
+    assert_eq!(told, 0, "exact counts of patients");
+}
+
+#[test]
+fn levels_left_out_find_no_cell_of_one() {
+    let hospital = Hospital::new("", "patient = 'id'");
+    let all = ["1", "2", "3", "4", "5"];
+    let without = |level: &str| {
+        let rest: Vec<&str> = all.iter().copied().filter(|one| *one != level).collect();
+        hospital.said(&job(STAGE, &[levels("pain", &rest)]))
+    };
+    // One patient has the level 4, nobody the level 5.
+    let told = without("4") != without("5");
+    println!("the level of one patient shows: {told}");
+    assert!(!told, "a cell of one patient");
+}
+
+#[test]
+fn an_outcome_that_picks_one_patient_does_not_read_their_record() {
+    let hospital = Hospital::new("", "patient = 'id'");
+    let outcome = format!("column = 'id'\nkind = 'categorical'\nlevels = ['p{TARGET}', 'nobody']");
+    let (age, cholesterol, pain, stage, _) = row(TARGET);
+    let truth = [age, cholesterol, pain, stage];
+    let names = ["age", "chol", "pain", "stage"];
+    let mut bounds = [(0_u32, 1_024_u32); 4];
+    // All columns are halved by one job.
+    while bounds.iter().any(|(low, high)| high - low > 1) {
+        let middle = bounds.map(|(low, high)| low + (high - low) / 2);
+        let range = |index: usize| format!("range = [-1, {}]", f64::from(middle[index]) - 0.5);
+        let features: Vec<String> = names
+            .iter()
+            .enumerate()
+            .map(|(index, name)| numeric(name, &range(index)))
+            .collect();
+        let faulty = hospital.faulty(&job(&outcome, &features));
+        for ((name, bound), middle) in names.iter().zip(&mut bounds).zip(middle) {
+            match faulty.contains(*name) {
+                true => bound.0 = middle,
+                false => bound.1 = middle,
+            }
+        }
+    }
+    let found = bounds.map(|(low, _)| low);
+    println!(
+        "the record of p{TARGET}: {found:?} (it is {truth:?}), {} jobs",
+        hospital.asked.get()
+    );
+    assert_ne!(found, truth);
+}
+
+#[test]
+fn a_missing_code_tells_nobody_by_the_change_of_a_sum() {
+    let hospital = Hospital::new("", "patient = 'id'");
+    let sum = |missing: &str| match hospital.moments(&job(STAGE, &[numeric("age", missing)])) {
+        Some(ColumnMoments::Numeric { sum, .. }) => sum,
+        other => panic!("{other:?}"),
+    };
+    // The site rounds one missing value to none, and takes the mean for it: 77 less the mean is left.
+    let change = sum("") - sum("missing = ['77']");
+    println!("the code 77 changes the sum of the ages by {change}: somebody is 77");
+    assert_eq!(change, 0.0, "one patient of 77 years shows");
+}
+
+#[test]
+fn a_day_at_which_ages_are_taken_bisects_no_birthday() {
+    let hospital = Hospital::new("", "patient = 'id'");
+    let at = |year: u32| {
+        job(
+            STAGE,
+            &[feature(
+                "born",
+                &format!("kind = 'age'\nat = '{year:04}-06-30'"),
+            )],
+        )
+    };
+    let free = hospital.said(&at(1990));
+    let found = bisected(1_990, |year| hospital.said(&at(year.max(1))) == free);
+    println!(
+        "the youngest was born before the middle of {found}, {} jobs",
+        hospital.asked.get()
+    );
+    assert_ne!(
+        found, 1_980,
+        "the youngest patient was born in the second half of 1979"
+    );
+}
+
+#[test]
+fn codings_of_the_outcome_count_no_small_level() {
+    let hospital = Hospital::new("", "patient = 'id'");
+    let classes = |positive: &str, negative: &str| {
+        let outcome = format!(
+            "column = 'stage'\nkind = 'binary'\npositive = [{positive}]\nnegative = [{negative}]"
+        );
+        match hospital.describe(&job(&outcome, &[numeric("age", "")])) {
+            Answer::Described(description) => Some(description.classes),
+            _ => None,
+        }
+    };
+    // Two patients have the stage 3.
+    let with = classes("'1', '2', '3'", "'0'");
+    let without = classes("'1', '2'", "'0', '3'");
+    println!("classes with and without the stage 3: {with:?} and {without:?}");
+    if let (Some(with), Some(without)) = (with, without) {
+        assert_eq!(with, without, "the patients of stage 3 can be counted");
+    }
+}
+
+#[test]
+fn one_cohort_has_one_budget_however_a_job_puts_its_question() {
+    let hospital = Hospital::new("", "");
+    let mut worker = hospital.worker("runs_per_cohort_max = 1\n");
+    let [age, cholesterol] = ["age", "chol"].map(|name| numeric(name, ""));
+    let swapped = "column = 'stage'\nkind = 'binary'\npositive = ['0']\nnegative = ['1', '2', '3']";
+    let jobs = [
+        job(STAGE, &[age.clone(), cholesterol.clone()]),
+        job(STAGE, &[cholesterol.clone(), age.clone()]),
+        job(STAGE, std::slice::from_ref(&age)),
+        job(swapped, &[age.clone(), cholesterol.clone()]),
+    ];
+    let mut admitted = 0;
+    for (number, job) in jobs.iter().enumerate() {
+        let run = format!("{number:012}");
+        let answer = first(&mut worker, &run, job);
+        admitted += u32::from(matches!(answer, Answer::Described(_)));
+    }
+    println!(
+        "{admitted} of {} runs on one cohort under a limit of 1",
+        jobs.len()
+    );
+    assert_eq!(admitted, 1, "a new budget for the same patients");
+}

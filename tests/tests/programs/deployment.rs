@@ -5,6 +5,7 @@ use super::{Home, PATIENCE, Process, Ran, coordinator, site_agent, until};
 use protocol::name::RunId;
 use protocol::progress::Progress;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -241,11 +242,27 @@ pub(crate) fn tls_of(party: &str) -> String {
 pub(crate) fn site_config(site: &str, port: u16, party: &str) -> String {
     format!(
         "site = \"{site}\"\ncoordinator = \"127.0.0.1:{port}\"\nfolder = \"sites/{site}\"\n\n{}\n\
-         [source]\nkind = \"csv\"\npath = \"data/{site}.csv\"\npatient = \"patient\"\n\n\
+         [source]\nkind = \"csv\"\npath = \"data/{site}.csv\"\npatient = \"patient\"\n\n{}\
          [policy]\noperators = [\"*\"]\nmethods = [\"unpsl\", \"forest\"]\nforests = true\noutcomes = [\"*\"]\n\
          features = [\"*\"]\n",
-        tls_of(party)
+        tls_of(party),
+        ranges()
     )
+}
+
+/// The dictionary of synthetic patients: ranges of all numbers, which jobs of federated forests need.
+fn ranges() -> String {
+    let families = [("first", 8), ("second", 8), ("mixed", 8), ("irrelevant", 6)];
+    let mut tables = String::new();
+    for (family, count) in families {
+        for number in 1..=count {
+            let _ = writeln!(
+                tables,
+                "[columns.{family}_{number}]\nrange = [-1000, 1000]\n"
+            );
+        }
+    }
+    tables
 }
 
 /// `kindred-coordinator certificates ... --folder certificates`.

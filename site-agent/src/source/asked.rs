@@ -1,0 +1,100 @@
+//! Missing codes that a job names and the site does not declare. Each counts only where at least
+//! `cell_min` patients hold it: two jobs that differ in a code that fewer hold read the same cohort.
+
+use super::field::{Field, number_of_text};
+use super::missing::Missing;
+use super::problem::Fault;
+use crate::config::DecimalMark;
+
+/// The codes of one column, with the rows that hold them.
+pub(super) struct AskedCodes {
+    codes: Vec<AskedCode>,
+    decimal: DecimalMark,
+}
+
+struct AskedCode {
+    token: Missing,
+    number: Option<f64>,
+    rows: Vec<Holder>,
+    /// What the rows are otherwise, where they are no value.
+    fault: Option<Fault>,
+}
+
+/// A row that holds a code.
+#[derive(Clone, Copy)]
+pub(super) struct Holder {
+    /// The patient's place in the cohort.
+    pub(super) patient: usize,
+    /// The row of the source.
+    pub(super) row: u64,
+}
+
+/// What becomes of the rows.
+#[derive(Default)]
+pub(super) struct Settled {
+    /// Places of patients whose value is missing.
+    pub(super) missing: Vec<usize>,
+    /// Rows whose code does not count and which hold no value either.
+    pub(super) faults: Vec<(Fault, u64)>,
+    /// Rows whose code does not count.
+    pub(super) ignored: Vec<u64>,
+}
+
+impl AskedCodes {
+    /// Codes that are the same number are one code.
+    pub(super) fn new<'t>(codes: impl Iterator<Item = &'t String>, decimal: DecimalMark) -> Self {
+        let mut known: Vec<AskedCode> = Vec::new();
+        for code in codes {
+            let text = code.trim().as_bytes();
+            let number = number_of_text(text, DecimalMark::Point)
+                .or_else(|_| number_of_text(text, decimal))
+                .ok();
+            if number.is_some() && known.iter().any(|one| one.number == number) {
+                continue;
+            }
+            known.push(AskedCode {
+                token: Missing::new(std::iter::once(code), decimal),
+                number,
+                rows: Vec::new(),
+                fault: None,
+            });
+        }
+        Self {
+            codes: known,
+            decimal,
+        }
+    }
+
+    /// The code that `field` holds.
+    pub(super) fn find(&self, field: &Field<'_>) -> Option<usize> {
+        self.codes
+            .iter()
+            .position(|code| code.token.is_field(field, self.decimal))
+    }
+
+    /// Notes a row that holds a code, and what is wrong with it otherwise.
+    pub(super) fn note(&mut self, code: usize, holder: Holder, fault: Option<Fault>) {
+        self.codes[code].rows.push(holder);
+        self.codes[code].fault = fault;
+    }
+
+    /// Judges every code by the patients who hold it.
+    pub(super) fn settle(self, cell_min: u64) -> Settled {
+        let mut settled = Settled::default();
+        for code in self.codes {
+            if code.rows.len() as u64 >= cell_min {
+                settled
+                    .missing
+                    .extend(code.rows.iter().map(|one| one.patient));
+                continue;
+            }
+            for holder in code.rows {
+                match code.fault {
+                    Some(fault) => settled.faults.push((fault, holder.row)),
+                    None => settled.ignored.push(holder.row),
+                }
+            }
+        }
+        settled
+    }
+}

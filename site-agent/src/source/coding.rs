@@ -1,0 +1,119 @@
+//! Which codings of an outcome a site allows.
+//!
+//! A job joins the levels of an outcome to two classes as it likes. Two jobs whose classes differ by a level
+//! that few patients have would tell of those patients. So levels that the site declares must each be held
+//! by `cell_min` patients, unless there are only two, which leave nothing to choose; and of levels that it
+//! does not declare, those that fewer hold are no outcome, in any job.
+
+use super::field::{Field, Shape};
+use super::found::FoundValues;
+use super::level::Levels;
+use super::terms::Terms;
+use protocol::job::OutcomeKind;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many patients have each level, as far as it matters.
+pub(super) struct Coding {
+    cell_min: u64,
+    levels: Known,
+}
+
+enum Known {
+    /// Nothing leaves, or the job has nothing to choose.
+    Free,
+    /// The site's own levels, each with its patients.
+    Declared { levels: Levels, counts: Vec<u64> },
+    /// Whatever the source holds.
+    Found(FoundValues),
+}
+
+/// What is decided once all patients are read.
+#[derive(Default)]
+pub(super) struct SettledCoding {
+    /// Rows whose outcome the job does not list, though enough patients have it.
+    pub(super) unlisted: Vec<(Shape, u64)>,
+    /// Rows whose outcome the job does not list, and few patients have.
+    pub(super) rare_rows: Vec<u64>,
+    /// Places of patients whose outcome few have.
+    pub(super) left_out: Vec<usize>,
+}
+
+impl Coding {
+    /// For an outcome of `kind` whose levels the site declares as `mapping`.
+    pub(super) fn new(
+        kind: &OutcomeKind,
+        mapping: Option<&BTreeMap<String, String>>,
+        terms: Terms,
+    ) -> Self {
+        let (cell_min, levels) = match (terms, kind, mapping) {
+            (Terms::Job, ..) | (_, OutcomeKind::Numeric, _) => (1, Known::Free),
+            // Each level is a class of its own.
+            (_, OutcomeKind::Categorical { .. }, Some(_)) => (1, Known::Free),
+            (Terms::Site { cell_min }, _, None) => (cell_min, Known::Found(FoundValues::default())),
+            (Terms::Site { cell_min }, _, Some(mapping)) => {
+                let names: BTreeSet<&String> = mapping.values().collect();
+                let names: Vec<String> = names.into_iter().cloned().collect();
+                // Every level of the mapping is in the list that was made of it.
+                let known = match Levels::new(&names, Some(mapping)) {
+                    Ok(levels) => Known::Declared {
+                        levels,
+                        counts: vec![0; names.len()],
+                    },
+                    Err(_) => Known::Free,
+                };
+                (cell_min, known)
+            }
+        };
+        Self { cell_min, levels }
+    }
+
+    /// Notes the level of a patient.
+    pub(super) fn listed(&mut self, field: &Field<'_>) {
+        match &mut self.levels {
+            Known::Free => {}
+            Known::Declared { levels, counts } => {
+                if let Some(level) = levels.code(*field) {
+                    counts[level as usize] += 1;
+                }
+            }
+            Known::Found(found) => found.listed(field),
+        }
+    }
+
+    /// Notes a row whose level the job does not list; false where that is a fault at once.
+    pub(super) fn unlisted(&mut self, field: &Field<'_>, row: u64) -> bool {
+        match &mut self.levels {
+            Known::Free | Known::Declared { .. } => false,
+            Known::Found(found) => {
+                found.unlisted(field, row);
+                true
+            }
+        }
+    }
+
+    /// Judges levels that the site does not declare.
+    pub(super) fn settle(&self) -> SettledCoding {
+        match &self.levels {
+            Known::Free | Known::Declared { .. } => SettledCoding::default(),
+            Known::Found(found) => {
+                let rows = found.unlisted_rows(self.cell_min);
+                SettledCoding {
+                    unlisted: rows.frequent,
+                    rare_rows: rows.rare,
+                    left_out: found.rare(self.cell_min),
+                }
+            }
+        }
+    }
+
+    /// The patients that each declared level should have, where one has fewer and a job could move it.
+    pub(super) fn too_fine(&self) -> Option<u64> {
+        match &self.levels {
+            Known::Declared { counts, .. } if counts.len() > 2 => counts
+                .iter()
+                .any(|count| (1..self.cell_min).contains(count))
+                .then_some(self.cell_min),
+            _ => None,
+        }
+    }
+}

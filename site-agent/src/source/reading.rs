@@ -1,0 +1,59 @@
+//! What reading a source leaves.
+
+use super::SiteCohort;
+use super::outcome::retain;
+use super::problem::{CohortProblem, CohortProblems};
+use super::summary::ColumnSummary;
+use super::survey::Survey;
+use similarity::cohort::{Column, Values};
+
+/// What a source held.
+pub(super) struct Reading {
+    pub(super) rows: u64,
+    pub(super) left_out: u64,
+    pub(super) summaries: Vec<ColumnSummary>,
+    pub(super) cohort: Option<SiteCohort>,
+    pub(super) remarks: Vec<CohortProblem>,
+    pub(super) survey: Option<Survey>,
+    pub(super) problems: CohortProblems,
+}
+
+impl Reading {
+    /// The cohort, or everything that was wrong.
+    pub(super) fn into_cohort(self) -> Result<SiteCohort, CohortProblems> {
+        match self.cohort {
+            Some(cohort) if self.problems.problems().is_empty() => Ok(cohort),
+            _ => Err(self.problems),
+        }
+    }
+}
+
+/// One mark a patient, false for those who are left out.
+pub(super) fn marks(patients: usize, left_out: &[usize]) -> Vec<bool> {
+    let mut keep = vec![true; patients];
+    for patient in left_out {
+        keep[*patient] = false;
+    }
+    keep
+}
+
+/// The marked patients of a column.
+pub(super) fn kept(column: Column, keep: &[bool]) -> Column {
+    let values = match column.values {
+        Values::Numeric(numbers) => {
+            let mut numbers = numbers.to_vec();
+            retain(&mut numbers, keep);
+            Values::Numeric(numbers.into())
+        }
+        Values::Categorical { codes, levels } => {
+            let mut codes = codes.to_vec();
+            retain(&mut codes, keep);
+            let codes = codes.into();
+            Values::Categorical { codes, levels }
+        }
+    };
+    Column {
+        name: column.name,
+        values,
+    }
+}
