@@ -416,3 +416,6 @@ pub fn is_result(ending: &Ending) -> bool {
         Ending::Converged | Ending::Completed | Ending::RoundLimit
     )
 }
+
+#[cfg(test)]
+mod tests;

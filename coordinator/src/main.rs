@@ -5,7 +5,7 @@
 use clap::Parser;
 use coordinator::cli::{Certificates, Cli, Command, Issue, Job, Revoked};
 use coordinator::exit::{Exit, UsageError};
-use coordinator::{operator, serve, simulate};
+use coordinator::{operator, serve, simulate, store};
 use protocol::name::RunId;
 use protocol::progress::{Ending, Progress};
 use std::error::Error;
@@ -164,10 +164,10 @@ fn say(ending: Option<&Ending>, folder: Option<&Path>) -> Exit {
 }
 
 fn row(progress: &Progress) -> String {
-    let state = progress
-        .ending
-        .as_ref()
-        .map_or(progress.phase.as_str(), |ending| ending.status());
+    let state = match &progress.ending {
+        Some(ending) if progress.phase != store::UNREADABLE => ending.status(),
+        _ => progress.phase.as_str(),
+    };
     format!("{}  {state:<24}  round {}", progress.run, progress.round)
 }
 

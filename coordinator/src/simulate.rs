@@ -170,6 +170,7 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
         certificates,
         coordinator: address.to_string(),
         policy: plan.policy.clone(),
+        sites_min: plan.job.sites_min,
         dictionary: agents::dictionary(&plan.site_agent, home.path(), &plan.job.text).await?,
         seed: plan.seed,
     };
@@ -185,9 +186,7 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
     let mut result = outcome?;
     result.notes.extend(lowered);
     if !result.has_model() {
-        for problem in agents::problems(home.path(), &files) {
-            eprintln!("{problem}");
-        }
+        agents::show_problems(home.path(), &files);
         return Ok(Simulated {
             ending: result.ending,
             folder: None,

@@ -3,7 +3,11 @@
 //! What is read back is judged again: a row that cannot be read is said to be so, and never ends the program.
 
 mod journals;
+mod kept;
 mod schema;
+
+use kept::readable;
+pub use kept::{UNREADABLE, ended_progress, failed_result, unreadable};
 
 use protocol::coordinator::Record;
 use protocol::job::Job;
@@ -368,82 +372,6 @@ impl Store {
     }
 }
 
-/// A run that failed before it could leave anything.
-#[must_use]
-pub fn failed_result(run: RunId, job: String, seed: u64, failure: Failure) -> RunResult {
-    RunResult {
-        run,
-        job,
-        seed,
-        version: crate::driver::VERSION.to_owned(),
-        ending: Ending::Failed {
-            code: failure.code,
-            text: failure.text,
-        },
-        rounds: Vec::new(),
-        objective: None,
-        seconds: 0.0,
-        sites: Vec::new(),
-        selection: Vec::new(),
-        features: Vec::new(),
-        dropped: Vec::new(),
-        metric: None,
-        forest: None,
-        notes: Vec::new(),
-    }
-}
-
-/// A run whose end cannot be read.
-#[must_use]
-pub fn unreadable(run: RunId) -> Progress {
-    let text = "the coordinator's store holds of this run what this version cannot read";
-    let failure = Failure {
-        code: "KDR-STORE".to_owned(),
-        text: text.to_owned(),
-    };
-    let result = failed_result(run, String::new(), 0, failure);
-    Progress {
-        phase: "unreadable".to_owned(),
-        ..ended_progress(&result)
-    }
-}
-
-/// Where a run that has ended stands.
-#[must_use]
-pub fn ended_progress(result: &RunResult) -> Progress {
-    let last = result.rounds.last();
-    Progress {
-        run: result.run.clone(),
-        phase: "ended".to_owned(),
-        round: u32::try_from(result.rounds.len()).unwrap_or(u32::MAX),
-        round_limit: 0,
-        objective: result.objective,
-        primal_residual: last.map(|row| row.primal_residual),
-        dual_residual: last.map(|row| row.dual_residual),
-        sites_connected: 0,
-        sites: u32::try_from(result.sites.len()).unwrap_or(u32::MAX),
-        waiting_for: Vec::new(),
-        deadline_seconds: 0.0,
-        ending: Some(result.ending.clone()),
-    }
-}
-
-/// The result with its record, read back once; a failure in its place where that cannot be done.
-fn readable(result: RunResult) -> (RunResult, Vec<u8>) {
-    let bytes = wire::encode_result(&result);
-    let Err(error) = wire::decode_result(&bytes) else {
-        return (result, bytes);
-    };
-    tracing::error!(run = %result.run, %error, "a result cannot be stored");
-    let failure = Failure {
-        code: "KDR-RESULT".to_owned(),
-        text: format!("the result cannot be stored: {error}"),
-    };
-    let failed = failed_result(result.run, result.job, result.seed, failure);
-    let bytes = wire::encode_result(&failed);
-    (failed, bytes)
-}
-
 fn unfinished(row: &Row<'_>) -> Result<Unfinished, StoreError> {
     let run = RunId::new(&row.get::<_, String>(0)?)?;
     let job: String = row.get(2)?;
@@ -498,3 +426,6 @@ fn drop_oldest(transaction: &Transaction<'_>, run: &str) -> Result<(), StoreErro
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -101,16 +101,25 @@ pub struct HeadError {
 
 impl Chain {
     /// Opens or creates the chain at `path`, checks all of it, and takes off an incomplete last
-    /// line. Every entry passes `entry` on the way.
+    /// line. Every entry passes `entry` on the way. `kept` is a head that was kept from before.
     ///
     /// # Errors
-    /// [`ChainError`] where the file cannot be used, is in use, or an entry was touched.
+    /// [`ChainError`] where the file cannot be used, is in use, or an entry was touched, or the end that was kept is not
+    /// there any more.
     pub fn open<E: DeserializeOwned>(
         path: &Path,
-        entry: impl FnMut(Link<E>),
+        kept: Option<&Head>,
+        mut entry: impl FnMut(Link<E>),
     ) -> Result<(Self, Option<Torn>), ChainError> {
         let fail = |what| move |source| file_error(path, what, source);
         let created = !path.exists();
+        if created && let Some(kept) = kept.filter(|kept| kept.entries > 0) {
+            let wanted = format!(
+                "{} entries, as were kept: the file is missing",
+                kept.entries
+            );
+            return Err(broken(path, 1, "no file".to_owned(), &wanted));
+        }
         let mut options = OpenOptions::new();
         let mut file = private::open(path, options.read(true).append(true).create(true))
             .map_err(fail("opened"))?;
@@ -123,7 +132,12 @@ impl Chain {
         if created {
             sync_folder(path).map_err(fail("created"))?;
         }
-        let followed = follow(&mut file, path, entry)?;
+        let mut at_kept = AtKept::new(kept);
+        let followed = follow(&mut file, path, |link| {
+            at_kept.see(&link);
+            entry(link);
+        })?;
+        at_kept.check(path, &followed.head)?;
         let torn = (!followed.rest.is_empty()).then(|| Torn {
             bytes: followed.rest.len() as u64,
             digest: hexadecimal(&Sha256::digest(&followed.rest)),
@@ -188,11 +202,9 @@ pub fn read<E: DeserializeOwned>(
     mut entry: impl FnMut(Link<E>),
 ) -> Result<Head, ChainError> {
     let mut file = File::open(path).map_err(|source| file_error(path, "opened", source))?;
-    let mut at_kept = None;
+    let mut at_kept = AtKept::new(kept);
     let followed = follow(&mut file, path, |link: Link<E>| {
-        if kept.is_some_and(|kept| kept.entries == link.number) {
-            at_kept = Some(link.hash.clone());
-        }
+        at_kept.see(&link);
         entry(link);
     })?;
     if !followed.rest.is_empty() {
@@ -204,18 +216,41 @@ pub fn read<E: DeserializeOwned>(
             "a whole line",
         ));
     }
-    match kept {
-        Some(kept) if kept.entries > followed.head.entries => {
-            let found = "the end of the file".to_owned();
-            let wanted = format!("{} entries, as were kept: the end is missing", kept.entries);
-            Err(broken(path, followed.head.entries + 1, found, &wanted))
+    at_kept.check(path, &followed.head)?;
+    Ok(followed.head)
+}
+
+/// A head that was kept, and the hash that the chain has in its place.
+struct AtKept<'k> {
+    kept: Option<&'k Head>,
+    found: Option<String>,
+}
+
+impl<'k> AtKept<'k> {
+    fn new(kept: Option<&'k Head>) -> Self {
+        Self { kept, found: None }
+    }
+
+    fn see<E>(&mut self, link: &Link<E>) {
+        if self.kept.is_some_and(|kept| kept.entries == link.number) {
+            self.found = Some(link.hash.clone());
         }
-        Some(kept) if kept.entries > 0 && at_kept.as_ref() != Some(&kept.hash) => {
-            let found = format!("hash {}", at_kept.unwrap_or_default());
-            let wanted = format!("{}, as was kept: the file was written anew", kept.hash);
-            Err(broken(path, kept.entries, found, &wanted))
+    }
+
+    fn check(self, path: &Path, head: &Head) -> Result<(), ChainError> {
+        match self.kept {
+            Some(kept) if kept.entries > head.entries => {
+                let found = "the end of the file".to_owned();
+                let wanted = format!("{} entries, as were kept: the end is missing", kept.entries);
+                Err(broken(path, head.entries + 1, found, &wanted))
+            }
+            Some(kept) if kept.entries > 0 && self.found.as_ref() != Some(&kept.hash) => {
+                let found = format!("hash {}", self.found.unwrap_or_default());
+                let wanted = format!("{}, as was kept: the file was written anew", kept.hash);
+                Err(broken(path, kept.entries, found, &wanted))
+            }
+            _ => Ok(()),
         }
-        _ => Ok(followed.head),
     }
 }
 

@@ -1,16 +1,18 @@
 //! What a site computes of its cohort, exchange by exchange. It knows no policy and no network:
 //! whoever holds it decides whether an answer may leave.
 
+mod stop;
+
 use crate::forest::{Forests, Share, TreeRelease};
 use crate::results;
 use crate::source::SiteCohort;
 use ndarray::{Array1, Array2, ArrayView1, Axis, s};
 use protocol::job::{GriddedColumn, Job, Method, UnpslSettings};
 use protocol::message::{
-    Answer, ColumnHistogram, ColumnMoments, Contribution, Description, Failure, Finished, Problem,
-    Quartiles, Refusal, Request, Round, SecondMoments, Totals,
+    Answer, ColumnHistogram, ColumnMoments, Contribution, Description, Finished, Quartiles,
+    Request, Round, SecondMoments, Totals,
 };
-use similarity::cohort::{BelowZero, Outcome, Values};
+use similarity::cohort::{Outcome, Values};
 use similarity::evaluate::RightCounts;
 use similarity::quantile::{Grid, Histogram, QuantileError};
 use similarity::seed::Seed;
@@ -22,6 +24,8 @@ use similarity::unpsl::{
 };
 use std::path::PathBuf;
 use std::sync::Arc;
+pub(crate) use stop::EARLY;
+pub use stop::Stop;
 
 /// Steps of the local solver in one round at most.
 const ITERATIONS_MAX: usize = 200;
@@ -66,17 +70,6 @@ pub struct BestStart {
     pub start: u32,
     /// What came of it.
     pub run: LocalRun,
-}
-
-/// Why there is no answer of the cohort.
-#[derive(Debug, Clone)]
-pub enum Stop {
-    /// The cohort does not fit the job.
-    Unfit(Vec<Problem>),
-    /// The policy refuses.
-    Refused(Refusal),
-    /// Something broke.
-    Failed(Failure),
 }
 
 impl Computation {
@@ -145,6 +138,29 @@ impl Computation {
                 self.forests()?.judge(share, &judging)
             }
         }
+    }
+
+    /// Draws the bags of a common forest from `seed`.
+    pub fn draw_bags(&mut self, seed: Seed) {
+        self.release.seed = seed;
+    }
+
+    /// Rows d of the standardised matrix; none before it is prepared.
+    #[must_use]
+    pub fn rows(&self) -> Option<usize> {
+        let prepared = self.prepared.as_ref();
+        prepared.map(|prepared| prepared.matrix.ncols())
+    }
+
+    /// The mean over the patients of ||W'x||^2, a patient's similarity with itself, under a metric of the travelling shape;
+    /// none before the site is prepared.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
+    pub fn similarity(&self, metric: &Array2<f64>) -> Option<f64> {
+        let matrix = &self.prepared.as_ref()?.matrix;
+        let projected = matrix.dot(&metric.slice(s![..matrix.ncols(), ..]));
+        let sum: f64 = projected.iter().map(|entry| entry * entry).sum();
+        Some(sum / matrix.nrows() as f64)
     }
 
     /// UnPSL by Algorithm 1 on this cohort alone, once it is prepared: the best of the starts.
@@ -453,44 +469,6 @@ impl Prepared {
             None => SiteObjective::new(&patients, &self.labels, settings, &self.totals, seed),
         };
         made.map_err(Stop::numeric)
-    }
-}
-
-impl Stop {
-    /// A failure of a code and a sentence.
-    #[must_use]
-    pub fn failed(code: &str, text: String) -> Self {
-        Self::Failed(Failure {
-            code: code.to_owned(),
-            text,
-        })
-    }
-
-    /// A request came before the one that it builds on: the site was started again.
-    #[must_use]
-    pub fn early() -> Self {
-        Self::failed(
-            "KDR-STATE",
-            "the site was started again and has lost this run; submit the job again".to_owned(),
-        )
-    }
-
-    fn other_method() -> Self {
-        let text = "the coordinator asked for what the job's method does not do";
-        Self::failed("KDR-PROTOCOL", text.to_owned())
-    }
-
-    fn below_zero(error: BelowZero) -> Self {
-        tracing::error!("{error}");
-        Self::Unfit(vec![Problem {
-            column: error.column,
-            found: "a number below 0".to_owned(),
-            wanted: "0 or more, for its logarithm is taken".to_owned(),
-        }])
-    }
-
-    fn numeric(error: impl std::error::Error) -> Self {
-        Self::failed("KDR-UNPSL", error.to_string())
     }
 }
 

@@ -17,6 +17,7 @@ pub const FILE_NAME: &str = "journal.jsonl";
 #[derive(Debug)]
 pub struct Journal {
     chain: Chain,
+    ledger: String,
 }
 
 /// One released message.
@@ -36,6 +37,9 @@ pub struct Entry {
     pub digest: String,
     /// Bytes of the encoded message.
     pub bytes: u64,
+    /// Where the ledger ended, `ENTRIES:HASH`: a ledger that was cut, written anew or deleted shows by it.
+    #[serde(default)]
+    pub ledger: String,
 }
 
 impl Entry {
@@ -56,6 +60,16 @@ impl Entry {
             shape: message.value().shape(),
             digest: chain::digest(encoded),
             bytes: encoded.len() as u64,
+            ledger: String::new(),
+        }
+    }
+
+    /// The entry, with where the ledger ends.
+    #[must_use]
+    pub fn with_ledger(self, head: &Head) -> Self {
+        Self {
+            ledger: head.to_string(),
+            ..self
         }
     }
 }
@@ -69,7 +83,9 @@ impl Journal {
     /// [`ChainError`] where the file cannot be used, is in use, or an entry was touched: an agent
     /// must not go on from a journal that cannot be trusted.
     pub fn open(folder: &Path, now: Timestamp) -> Result<Self, ChainError> {
-        let (mut chain, torn) = Chain::open(&folder.join(FILE_NAME), |_: Link<Entry>| {})?;
+        let mut ledger = String::new();
+        let note = |link: Link<Entry>| ledger = link.entry.ledger;
+        let (mut chain, torn) = Chain::open(&folder.join(FILE_NAME), None, note)?;
         if let Some(torn) = torn {
             chain.append(&Entry {
                 time: time_text(now),
@@ -79,9 +95,10 @@ impl Journal {
                 shape: "1 incomplete line taken off".to_owned(),
                 digest: torn.digest,
                 bytes: torn.bytes,
+                ledger: ledger.clone(),
             })?;
         }
-        Ok(Self { chain })
+        Ok(Self { chain, ledger })
     }
 
     /// Appends one entry; when this returns, it is on the disk, and the message may be sent.
@@ -89,7 +106,15 @@ impl Journal {
     /// # Errors
     /// [`ChainError::File`]: the message must not be sent.
     pub fn append(&mut self, entry: &Entry) -> Result<(), ChainError> {
-        self.chain.append(entry).map(|_| ())
+        self.chain.append(entry)?;
+        self.ledger.clone_from(&entry.ledger);
+        Ok(())
+    }
+
+    /// Where the ledger ended when the last entry was written; none where no entry tells.
+    #[must_use]
+    pub fn ledger(&self) -> Option<Head> {
+        self.ledger.parse().ok()
     }
 
     /// Where the journal ends.

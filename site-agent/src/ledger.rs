@@ -1,8 +1,9 @@
-//! How often each cohort of this site has served, and which patients it has: what the limits of
-//! runs and rounds and the guard against differencing need. Nothing of it leaves the site.
+//! How often each cohort of this site has served, which patients it has, and every answer that told of it: what
+//! the limits of runs and rounds and the guard against differencing need. Nothing of it leaves the site.
 
-use crate::chain::{Chain, ChainError, Link, file_error, sync_folder};
-use privacy::{CohortFacts, Fingerprint, FingerprintKey};
+use crate::chain::{Chain, ChainError, Head, Link, file_error, sync_folder};
+use crate::identity::{Question, RunDigest};
+use privacy::{CohortFacts, Cost, Fingerprint, FingerprintKey, SoFar};
 use protocol::name::RunId;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +24,7 @@ pub struct Ledger {
     chain: Chain,
     folder: PathBuf,
     key: FingerprintKey,
-    runs: Vec<Run>,
+    books: Books,
     cohorts: BTreeMap<String, Fingerprint>,
 }
 
@@ -36,49 +37,105 @@ pub struct CohortCounts {
     pub classes: Vec<u64>,
 }
 
-/// A run on one cohort. A run that comes back with another cohort stands here twice.
+/// An answer that was given, or is about to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answered {
+    /// Its kind.
+    pub kind: String,
+    /// Whether it tells more of the cohort than its size.
+    tells: bool,
+    /// Whether it is a round.
+    round: bool,
+    /// SHA-256 of the encoded answer, hexadecimal.
+    pub digest: String,
+}
+
+/// What the entries come to.
+#[derive(Debug, Default)]
+struct Books {
+    runs: Vec<Run>,
+    /// Runs for which a cohort was read, by day.
+    descriptions: BTreeMap<u64, BTreeSet<RunDigest>>,
+}
+
+/// A run on one cohort. A run that comes back with another cohort stands here twice, the latest last.
 #[derive(Debug)]
 struct Run {
-    name: String,
+    digest: RunDigest,
     cohort: String,
-    rounds: BTreeSet<u32>,
+    answers: BTreeMap<Question, Answered>,
+    so_far: SoFar,
+    /// Whether it has told anything of its cohort but the size.
+    told: bool,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Event {
-    /// A run began on a cohort.
-    Run { run: String, cohort: String },
-    /// A round of it was released.
-    Round { run: String, round: u32 },
+    /// A cohort is read for a run, on a day since 1970.
+    Description { run: RunDigest, day: u64 },
+    /// A run, under this name of the coordinator's, goes on a cohort.
+    Run {
+        run: RunDigest,
+        name: String,
+        cohort: String,
+    },
+    /// A question of it is answered.
+    Answer {
+        run: RunDigest,
+        question: Question,
+        answered: Answered,
+    },
+    /// A brake has shut its gate.
+    Shut { run: RunDigest },
+}
+
+impl Answered {
+    /// An answer of a kind that costs `cost`, encoded with this digest.
+    #[must_use]
+    pub fn new(kind: &str, cost: Cost, digest: String) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            tells: cost != Cost::Nothing,
+            round: cost == Cost::Round,
+            digest,
+        }
+    }
 }
 
 impl Ledger {
     /// Opens or creates the ledger in `folder`, checks all of it, and reads the fingerprints of
-    /// earlier cohorts.
+    /// earlier cohorts. `kept` is where it ended as the journal has it.
     ///
     /// # Errors
-    /// [`ChainError`] where a file cannot be used, is in use, or was touched.
-    pub fn open(folder: &Path) -> Result<Self, ChainError> {
-        let key = key(&folder.join(KEY_NAME))?;
-        let mut runs = Vec::new();
-        let (chain, _) = Chain::open(&folder.join(FILE_NAME), |link: Link<Event>| {
-            note(&mut runs, link.entry);
+    /// [`ChainError`] where a file cannot be used, is in use, is missing, or was touched.
+    pub fn open(folder: &Path, kept: Option<&Head>) -> Result<Self, ChainError> {
+        let mut books = Books::default();
+        let (chain, _) = Chain::open(&folder.join(FILE_NAME), kept, |link: Link<Event>| {
+            books.note(link.entry);
         })?;
+        // With another key every cohort would be a new one.
+        let key = key(&folder.join(KEY_NAME), chain.head().entries == 0)?;
         let mut ledger = Self {
             chain,
             folder: folder.to_owned(),
             key,
-            runs,
+            books,
             cohorts: BTreeMap::new(),
         };
-        let identities: BTreeSet<String> =
-            ledger.runs.iter().map(|run| run.cohort.clone()).collect();
+        let runs = ledger.books.runs.iter();
+        let identities: BTreeSet<String> = runs.map(|run| run.cohort.clone()).collect();
         for identity in identities {
             let fingerprint = ledger.stored(&identity)?;
             ledger.cohorts.insert(identity, fingerprint);
         }
         Ok(ledger)
+    }
+
+    /// Where the ledger ends.
+    #[must_use]
+    pub fn head(&self) -> &Head {
+        self.chain.head()
     }
 
     /// The fingerprint of a cohort under this site's key: of patient ids, or of whole rows of the
@@ -92,38 +149,65 @@ impl Ledger {
 
     /// A number that only this site can tell, from its key.
     #[must_use]
-    pub fn secret(&self, purpose: &str, number: u64) -> u64 {
-        self.key.secret(purpose, number)
+    pub fn secret(&self, purpose: &str, bytes: &[u8]) -> u64 {
+        self.key.secret(purpose, bytes)
+    }
+
+    /// How many other runs had a cohort read on `day`; none where `run` is free to read it: it did so on that day, or has
+    /// told something already.
+    #[must_use]
+    pub fn descriptions(&self, run: &RunDigest, day: u64) -> Option<u64> {
+        let own = self.books.runs.iter().filter(|known| known.digest == *run);
+        if own.into_iter().any(|own| own.told) {
+            return None;
+        }
+        let Some(today) = self.books.descriptions.get(&day) else {
+            return Some(0);
+        };
+        (!today.contains(run)).then_some(today.len() as u64)
+    }
+
+    /// Notes that a cohort is read for `run`, before it is.
+    ///
+    /// # Errors
+    /// [`ChainError::File`]: nothing may be read then.
+    pub fn describe(&mut self, run: &RunDigest, day: u64) -> Result<(), ChainError> {
+        let run = run.clone();
+        self.record(Event::Description { run, day })
     }
 
     /// What the policy judges of a cohort on which `run` is to go.
     #[must_use]
-    pub fn facts(&self, run: &RunId, cohort: &Fingerprint, counts: CohortCounts) -> CohortFacts {
+    pub fn facts(
+        &self,
+        run: &RunDigest,
+        cohort: &Fingerprint,
+        counts: CohortCounts,
+    ) -> CohortFacts {
         let identity = cohort.identity();
-        let (mut runs_before, mut rounds_before, mut own_rounds) = (0, 0, 0);
-        for known in self.runs.iter().filter(|known| known.cohort == identity) {
-            let rounds = known.rounds.len() as u64;
-            if known.name == run.as_str() {
-                own_rounds = rounds;
-            } else {
+        let (mut runs_before, mut rounds_before) = (0, 0);
+        let mut so_far = SoFar::default();
+        for known in self
+            .books
+            .runs
+            .iter()
+            .filter(|known| known.cohort == identity)
+        {
+            if known.digest == *run {
+                so_far = known.so_far.clone();
+            } else if known.told {
                 runs_before += 1;
-                rounds_before += rounds;
+                rounds_before += known.so_far.rounds;
             }
         }
-        let difference = self
-            .cohorts
-            .iter()
-            .filter(|(name, _)| **name != identity)
-            .map(|(_, other)| cohort.difference(other))
-            .min();
+        let others = self.cohorts.iter().filter(|(name, _)| **name != identity);
         CohortFacts {
             patients: counts.patients,
             classes: counts.classes,
             runs_before,
             rounds_before,
-            // The last round may be asked again: its answer need not have arrived.
-            rounds_of_run: own_rounds.saturating_sub(1),
-            difference,
+            so_far,
+            difference: others.map(|(_, other)| cohort.difference(other)).min(),
         }
     }
 
@@ -132,7 +216,12 @@ impl Ledger {
     ///
     /// # Errors
     /// [`ChainError::File`]: nothing may be released then.
-    pub fn begin(&mut self, run: &RunId, cohort: &Fingerprint) -> Result<(), ChainError> {
+    pub fn begin(
+        &mut self,
+        run: &RunDigest,
+        name: &RunId,
+        cohort: &Fingerprint,
+    ) -> Result<(), ChainError> {
         let identity = cohort.identity();
         if self
             .latest(run)
@@ -145,36 +234,57 @@ impl Ledger {
             self.cohorts.insert(identity.clone(), cohort.clone());
         }
         self.record(Event::Run {
-            run: run.to_string(),
+            run: run.clone(),
+            name: name.to_string(),
             cohort: identity,
         })
     }
 
-    /// Notes a round of `run`, before it is released. Saying it twice changes nothing.
+    /// What `run` has released of its latest cohort.
+    #[must_use]
+    pub fn so_far(&self, run: &RunDigest) -> SoFar {
+        let latest = self.latest(run);
+        latest.map(|known| known.so_far.clone()).unwrap_or_default()
+    }
+
+    /// The answer that a question of `run` got before.
+    #[must_use]
+    pub fn answered(&self, run: &RunDigest, question: &Question) -> Option<&Answered> {
+        self.latest(run)?.answers.get(question)
+    }
+
+    /// Notes an answer, before it is released.
     ///
     /// # Errors
-    /// [`ChainError::File`]: the round may not be released then.
-    pub fn round(&mut self, run: &RunId, round: u32) -> Result<(), ChainError> {
-        let known = self.latest(run);
-        if known.is_some_and(|known| known.rounds.contains(&round)) {
-            return Ok(());
-        }
-        self.record(Event::Round {
-            run: run.to_string(),
-            round,
+    /// [`ChainError::File`]: it may not be released then.
+    pub fn answer(
+        &mut self,
+        run: &RunDigest,
+        question: Question,
+        answered: Answered,
+    ) -> Result<(), ChainError> {
+        self.record(Event::Answer {
+            run: run.clone(),
+            question,
+            answered,
         })
     }
 
-    fn latest(&self, run: &RunId) -> Option<&Run> {
-        self.runs
-            .iter()
-            .rev()
-            .find(|known| known.name == run.as_str())
+    /// Notes that a brake has shut the gate of `run`, before anybody hears of it.
+    ///
+    /// # Errors
+    /// [`ChainError::File`]: nothing may be said of it then.
+    pub fn shut(&mut self, run: &RunDigest) -> Result<(), ChainError> {
+        self.record(Event::Shut { run: run.clone() })
+    }
+
+    fn latest(&self, run: &RunDigest) -> Option<&Run> {
+        self.books.latest(run)
     }
 
     fn record(&mut self, event: Event) -> Result<(), ChainError> {
         self.chain.append(&event)?;
-        note(&mut self.runs, event);
+        self.books.note(event);
         Ok(())
     }
 
@@ -203,33 +313,67 @@ impl Ledger {
     }
 }
 
-fn note(runs: &mut Vec<Run>, event: Event) {
-    match event {
-        Event::Run { run: name, cohort } => {
-            let same = |known: &Run| known.name == name && known.cohort == cohort;
-            let rounds = match runs.iter().position(same) {
-                Some(index) => runs.remove(index).rounds,
-                None => BTreeSet::new(),
-            };
-            runs.push(Run {
-                name,
-                cohort,
-                rounds,
-            });
-        }
-        Event::Round { run, round } => {
-            if let Some(known) = runs.iter_mut().rev().find(|known| known.name == run) {
-                known.rounds.insert(round);
+impl Books {
+    fn latest(&self, run: &RunDigest) -> Option<&Run> {
+        self.runs.iter().rev().find(|known| known.digest == *run)
+    }
+
+    fn latest_mut(&mut self, run: &RunDigest) -> Option<&mut Run> {
+        self.runs
+            .iter_mut()
+            .rev()
+            .find(|known| known.digest == *run)
+    }
+
+    fn note(&mut self, event: Event) {
+        match event {
+            Event::Description { run, day } => {
+                self.descriptions.entry(day).or_default().insert(run);
+            }
+            Event::Run { run, cohort, .. } => {
+                let same = |known: &Run| known.digest == run && known.cohort == cohort;
+                let known = self.runs.iter().position(same);
+                let latest = match known {
+                    Some(index) => self.runs.remove(index),
+                    None => Run {
+                        digest: run,
+                        cohort,
+                        answers: BTreeMap::new(),
+                        so_far: SoFar::default(),
+                        told: false,
+                    },
+                };
+                self.runs.push(latest);
+            }
+            Event::Answer {
+                run,
+                question,
+                answered,
+            } => {
+                if let Some(known) = self.latest_mut(&run)
+                    && !known.answers.contains_key(&question)
+                {
+                    known.told |= answered.tells;
+                    known.so_far.rounds += u64::from(answered.round);
+                    known.so_far.kinds.insert(answered.kind.clone());
+                    known.answers.insert(question, answered);
+                }
+            }
+            Event::Shut { run } => {
+                if let Some(known) = self.latest_mut(&run) {
+                    known.so_far.shut = true;
+                    known.told = true;
+                }
             }
         }
     }
 }
 
-/// The site's key, made on first use from the system's random numbers.
-fn key(path: &Path) -> Result<FingerprintKey, ChainError> {
+/// The site's key, made on `first` use from the system's random numbers.
+fn key(path: &Path, first: bool) -> Result<FingerprintKey, ChainError> {
     let fail = |what| move |source| file_error(path, what, source);
     let mut bytes = [0; KEY_LENGTH];
-    if path.exists() {
+    if path.exists() || !first {
         let stored = fs::read(path).map_err(fail("read"))?;
         let wanted = || io::Error::other(format!("found {} bytes, wanted 32", stored.len()));
         bytes = stored

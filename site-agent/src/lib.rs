@@ -8,6 +8,7 @@ pub mod driver;
 pub mod exit;
 pub mod explain;
 pub mod forest;
+pub mod identity;
 pub mod journal;
 pub mod ledger;
 pub mod local;

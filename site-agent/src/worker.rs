@@ -1,20 +1,26 @@
 //! Carries out what the coordinator asks of one cohort. Everything that leaves passes the gate and
-//! is in the journal, on the disk, before the caller gets it.
+//! is in the ledger and the journal, on the disk, before the caller gets it.
 
-use crate::chain::ChainError;
-use crate::computation::{Computation, Stop, class_counts};
+use crate::chain::{self, ChainError};
+use crate::computation::{Computation, EARLY, Stop, class_counts};
 use crate::config::SiteConfig;
 use crate::forest::TreeRelease;
+use crate::identity::{Question, RunDigest};
 use crate::journal::{Entry, Journal};
-use crate::ledger::{CohortCounts, Ledger};
-use crate::source::{self, ReadProgress};
-use privacy::{Gate, Released};
+use crate::ledger::{Answered, CohortCounts, Ledger};
+use crate::source::{self, ReadProgress, SiteCohort};
+use ndarray::Array2;
+use privacy::{Admission, Disclosure, Gate, Released};
 use protocol::job::Job;
-use protocol::message::{Answer, Begin, JournalHead, Refusal, Request};
+use protocol::message::{Answer, Begin, Description, Failure, JournalHead, Refusal, Request};
 use protocol::name::{OperatorName, RunId};
+use protocol::question::Known;
 use protocol::time::Timestamp;
 use similarity::seed::Seed;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+
+const DAY_MILLISECONDS: u64 = 24 * 60 * 60 * 1_000;
 
 /// The worker of one site: its configuration, its books, and the run at hand.
 pub struct Worker {
@@ -27,17 +33,22 @@ pub struct Worker {
 /// One run at this site.
 struct Current {
     run: RunId,
+    digest: RunDigest,
     operator: String,
     seed: Seed,
     job: Result<Job, Stop>,
     admitted: Option<Admitted>,
 }
 
-/// A cohort that the policy admitted, with the gate that its answers leave by.
+/// A cohort that the policy admitted, with the gate that its answers leave by. It lives as long as its run.
 struct Admitted {
+    description: Description,
     computation: Computation,
     gate: Gate,
 }
+
+/// What becomes of a question: an answer, or why there is none; or the books fail.
+type Outcome = Result<Result<Released<Answer>, Stop>, ChainError>;
 
 impl Worker {
     /// Opens the site's books.
@@ -46,7 +57,7 @@ impl Worker {
     /// [`ChainError`] where the journal or the ledger cannot be trusted or written.
     pub fn open(config: SiteConfig, now: Timestamp) -> Result<Self, ChainError> {
         let journal = Journal::open(&config.folder, now)?;
-        let ledger = Ledger::open(&config.folder)?;
+        let ledger = Ledger::open(&config.folder, journal.ledger().as_ref())?;
         Ok(Self {
             config,
             journal,
@@ -55,10 +66,16 @@ impl Worker {
         })
     }
 
-    /// Makes ready for a run and forgets any other. `operator` is who signed the job, as the caller has
-    /// judged its warrant.
+    /// Makes ready for a run and forgets any other; said again of the run at hand, it changes nothing. `operator`
+    /// is who signed the job, as the caller has judged its warrant.
     pub fn begin(&mut self, begin: Begin, operator: Result<OperatorName, Refusal>) {
+        let name = operator.as_ref().map_or("", OperatorName::as_str);
+        let digest = RunDigest::of(&begin, name);
         let Begin { run, job, seed, .. } = begin;
+        let known = self.current.as_ref();
+        if known.is_some_and(|known| known.run == run && known.digest == digest) {
+            return;
+        }
         let parsed = |operator: OperatorName| match Job::parse(&job) {
             Ok(job) => Ok((operator.to_string(), job)),
             Err(errors) => Err(Stop::failed(
@@ -72,6 +89,7 @@ impl Worker {
         };
         self.current = Some(Current {
             run,
+            digest,
             operator,
             seed: Seed(seed),
             job,
@@ -114,94 +132,290 @@ impl Worker {
         let Some(current) = self.current.as_mut().filter(|current| current.run == *run) else {
             return Ok(None);
         };
-        if let Some(number) = request.round() {
-            self.ledger.round(run, number)?;
-        }
-        let admitted = match request {
-            Request::Describe => current.admit(&self.config, &mut self.ledger)?,
-            _ => Ok(()),
+        let answered = match request {
+            Request::Describe => current.describe(&self.config, &mut self.ledger, now)?,
+            request => current.answer(&mut self.ledger, exchange, request)?,
         };
-        let released = admitted
-            .and_then(|()| current.release(request))
-            .unwrap_or_else(notice);
+        let released = answered.unwrap_or_else(notice);
         let encoded = wire::encode_answer(released.value());
+        let entry = Entry::new(now, run, exchange, &released, &encoded);
         self.journal
-            .append(&Entry::new(now, run, exchange, &released, &encoded))?;
+            .append(&entry.with_ledger(self.ledger.head()))?;
         Ok(Some(released))
     }
 }
 
 impl Current {
-    /// The policy first, then the cohort, then the policy on the cohort; nothing is computed before.
+    /// The policy first, then the cohort, then the policy on the cohort; nothing is computed before. Asked again, a
+    /// cohort that was admitted describes itself again, and nothing is read.
+    fn describe(&mut self, config: &SiteConfig, ledger: &mut Ledger, now: Timestamp) -> Outcome {
+        if self.admitted.is_none()
+            && let Err(stop) = self.admit(config, ledger, now)?
+        {
+            return Ok(Err(stop));
+        }
+        let Some(admitted) = &mut self.admitted else {
+            return Ok(Err(Stop::early()));
+        };
+        let answer = Answer::Described(admitted.description.clone());
+        Ok(admitted.gate.release(answer).map_err(refused))
+    }
+
     fn admit(
         &mut self,
         config: &SiteConfig,
         ledger: &mut Ledger,
+        now: Timestamp,
     ) -> Result<Result<(), Stop>, ChainError> {
         let job = match &self.job {
-            Ok(job) => job,
+            Ok(job) => job.clone(),
             Err(stop) => return Ok(Err(stop.clone())),
         };
         let admission = match config.policy.admit(&job.facts(&self.operator)) {
             Ok(admission) => admission,
-            Err(refusal) => return Ok(Err(Stop::Refused(refusal.into()))),
+            Err(refusal) => return Ok(Err(refused(refusal))),
         };
+        // Whatever comes of it, an answer tells of the cohort: it is counted before anything is read.
+        let day = now.0 / DAY_MILLISECONDS;
+        if let Some(today) = ledger.descriptions(&self.digest, day) {
+            if let Err(refusal) = config.policy.describe(today) {
+                return Ok(Err(refused(refusal)));
+            }
+            ledger.describe(&self.digest, day)?;
+        }
         let cell_min = config.policy.rules().cell_min;
         let mut progress = |progress: ReadProgress| {
             tracing::info!(rows = progress.rows, "reading the cohort");
         };
-        let read = source::read_for_release(&config.source, job, cell_min, &mut progress);
+        let read = source::read_for_release(&config.source, &job, cell_min, &mut progress);
         let cohort = match read {
             Ok(cohort) => cohort,
             Err(problems) => {
                 for problem in problems.problems() {
                     tracing::error!("{problem}");
                 }
-                return Ok(Err(Stop::Unfit(problems.for_coordinator(job))));
+                return Ok(Err(Stop::Unfit(problems.for_coordinator(&job))));
             }
         };
         cohort.log_remarks();
+        self.open_gate(config, ledger, &admission, job, cohort)
+    }
+
+    /// Judges the cohort by the site's own books and makes ready to answer.
+    fn open_gate(
+        &mut self,
+        config: &SiteConfig,
+        ledger: &mut Ledger,
+        admission: &Admission,
+        job: Job,
+        cohort: SiteCohort,
+    ) -> Result<Result<(), Stop>, ChainError> {
         // Of the cohort as the source has it, before logarithms are taken.
         let fingerprint = ledger.fingerprint(cohort.identifiers());
-        let counts = CohortCounts {
+        let description = Description {
             patients: cohort.cohort.patients() as u64,
             classes: class_counts(cohort.cohort.outcome()),
         };
-        let gate = match admission.cohort(&ledger.facts(&self.run, &fingerprint, counts)) {
-            Ok(gate) => gate,
-            Err(refusal) => return Ok(Err(Stop::Refused(refusal.into()))),
+        let counts = CohortCounts {
+            patients: description.patients,
+            classes: description.classes.clone(),
         };
-        let folder = run_folder(config, &self.run);
+        let gate = match admission.cohort(&ledger.facts(&self.digest, &fingerprint, counts)) {
+            Ok(gate) => gate,
+            Err(refusal) => return Ok(Err(refused(refusal))),
+        };
         let rules = config.policy.rules();
         let patients_min = rules.terminal_node_min.max(rules.cell_min);
         let release = TreeRelease {
-            seed: Seed(ledger.secret("forest", self.seed.0)),
+            seed: self.seed,
             patients_min: u32::try_from(patients_min).unwrap_or(u32::MAX),
         };
-        let computation = match Computation::new(job.clone(), self.seed, cohort, folder, release) {
+        let folder = run_folder(config, &self.run);
+        let computation = match Computation::new(job, self.seed, cohort, folder, release) {
             Ok(computation) => computation,
             Err(stop) => return Ok(Err(stop)),
         };
-        ledger.begin(&self.run, &fingerprint)?;
-        self.admitted = Some(Admitted { computation, gate });
+        ledger.begin(&self.digest, &self.run, &fingerprint)?;
+        self.admitted = Some(Admitted {
+            description,
+            computation,
+            gate,
+        });
         Ok(Ok(()))
     }
 
-    fn release(&mut self, request: Request) -> Result<Released<Answer>, Stop> {
-        let admitted = self.admitted.as_mut().ok_or_else(Stop::early)?;
-        let answer = admitted.computation.answer(request)?;
-        admitted
-            .gate
-            .release(answer)
-            .map_err(|refusal| Stop::Refused(refusal.into()))
+    /// Judges a question by the job, answers it, and has the answer in the ledger before it is released. A question
+    /// that was answered before gets the same bytes or none, and costs nothing.
+    fn answer(&mut self, ledger: &mut Ledger, exchange: u32, request: Request) -> Outcome {
+        let (Ok(job), Some(admitted)) = (&self.job, &mut self.admitted) else {
+            return Ok(Err(Stop::early()));
+        };
+        if let Err(refusal) = admitted.gate.still_open() {
+            return Ok(Err(refused(refusal)));
+        }
+        let question = self.digest.question(exchange, &request);
+        let known = ledger.answered(&self.digest, &question).cloned();
+        if known.is_none()
+            && let Err(stop) = admitted.judge(job, &ledger.so_far(&self.digest).kinds, &request)
+        {
+            return Ok(Err(stop));
+        }
+        if let Err(stop) = admitted.brake(asked(&request)) {
+            ledger.shut(&self.digest)?;
+            return Ok(Err(stop));
+        }
+        if matches!(request, Request::Grow(_)) {
+            // Nobody else can tell who is in which bag, and other cut points get other bags; who submits the same
+            // job again gets the same forest.
+            let bags = RunDigest::of_job(&job.text, self.seed.0).question(0, &request);
+            let bags = ledger.secret("forest", bags.as_bytes());
+            admitted.computation.draw_bags(Seed(bags));
+        }
+        let answer = match admitted.computation.answer(request) {
+            Ok(answer) => answer,
+            Err(stop) => return Ok(Err(stop)),
+        };
+        if let Err(stop) = admitted.brake(told(&answer)) {
+            ledger.shut(&self.digest)?;
+            return Ok(Err(stop));
+        }
+        match known {
+            Some(known) => Ok(admitted.repeat(answer, &known)),
+            None => admitted.release(answer, ledger, &self.digest, question),
+        }
     }
 }
 
+impl Admitted {
+    /// Whether the job asks this, and a round is left where it is one.
+    fn judge(&self, job: &Job, kinds: &BTreeSet<String>, request: &Request) -> Result<(), Stop> {
+        let rows = self.computation.rows();
+        match request {
+            Request::Correlate { .. } | Request::Finish { .. } => {
+                prepared(rows, kinds)?;
+            }
+            Request::Round(_) | Request::Validate { .. } => {
+                prepared(rows, kinds)?;
+                self.gate.has_round().map_err(refused)?;
+            }
+            Request::Grow(_) => self.gate.has_round().map_err(refused)?,
+            Request::Describe
+            | Request::Moments
+            | Request::Quantiles
+            | Request::Prepare { .. }
+            | Request::GrowOwn
+            | Request::Judge(_) => {}
+        }
+        job.judge(request, Known { kinds, rows })
+            .map_err(Stop::Refused)
+    }
+
+    /// Shuts the gate where a metric makes the patients more alike than the policy allows.
+    fn brake<'m>(
+        &mut self,
+        metrics: impl IntoIterator<Item = &'m Array2<f64>>,
+    ) -> Result<(), Stop> {
+        for metric in metrics {
+            if let Some(similarity) = self.computation.similarity(metric) {
+                self.gate
+                    .brake(similarity, metric.ncols())
+                    .map_err(refused)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn repeat(&self, answer: Answer, known: &Answered) -> Result<Released<Answer>, Stop> {
+        let same = |answer: &Answer| chain::digest(&wire::encode_answer(answer)) == known.digest;
+        self.gate.repeat(answer, same).map_err(refused)
+    }
+
+    fn release(
+        &mut self,
+        mut answer: Answer,
+        ledger: &mut Ledger,
+        run: &RunDigest,
+        question: Question,
+    ) -> Outcome {
+        let (kind, cost) = (answer.kind(), answer.content().cost());
+        let released = match self.gate.release(answer) {
+            Ok(released) => released,
+            Err(refusal) => return Ok(Err(refused(refusal))),
+        };
+        let digest = chain::digest(&wire::encode_answer(released.value()));
+        ledger.answer(run, question, Answered::new(kind, cost, digest))?;
+        Ok(Ok(released))
+    }
+}
+/// A site that was prepared and started again must be prepared again.
+fn prepared(rows: Option<usize>, kinds: &BTreeSet<String>) -> Result<(), Stop> {
+    match rows.is_none() && kinds.contains("prepared") {
+        true => Err(Stop::early()),
+        false => Ok(()),
+    }
+}
+
+/// The metrics under which a question has the patients compared. A round's centre is none of them: it is where the
+/// local update is drawn to, and honest ones are far out; where the update comes to is judged before it leaves.
+fn asked(request: &Request) -> Vec<&Array2<f64>> {
+    match request {
+        Request::Round(round) => vec![&round.consensus],
+        Request::Validate { models, .. } => models.iter().collect(),
+        Request::Finish { consensus, .. } => vec![consensus],
+        Request::Describe
+        | Request::Moments
+        | Request::Quantiles
+        | Request::Prepare { .. }
+        | Request::Correlate { .. }
+        | Request::GrowOwn
+        | Request::Grow(_)
+        | Request::Judge(_) => Vec::new(),
+    }
+}
+
+/// The metric that an answer was found at; it tells the gradient there.
+fn told(answer: &Answer) -> Option<&Array2<f64>> {
+    match answer {
+        Answer::Contribution(contribution) => Some(&contribution.matrix),
+        Answer::Described(_)
+        | Answer::Unfit(_)
+        | Answer::Refused(_)
+        | Answer::Failed(_)
+        | Answer::Moments { .. }
+        | Answer::Quantiles(_)
+        | Answer::Prepared { .. }
+        | Answer::Correlated
+        | Answer::Validated(_)
+        | Answer::Finished(_)
+        | Answer::Grown(_)
+        | Answer::Judged(_) => None,
+    }
+}
+
+fn refused(refusal: privacy::Refusal) -> Stop {
+    Stop::Refused(refusal.into())
+}
+
+/// What the coordinator hears. Of a failure it is a fixed sentence: paths and numbers are for the site's log.
 fn notice(stop: Stop) -> Released<Answer> {
     match stop {
         Stop::Unfit(problems) => Released::notice(problems),
         Stop::Refused(refusal) => Released::notice(refusal),
-        Stop::Failed(failure) => Released::notice(failure),
+        Stop::Failed(Failure { code, text }) => {
+            tracing::error!("{code}: {text}");
+            let text = sentence(&code).to_owned();
+            Released::notice(Failure { code, text })
+        }
+    }
+}
+
+fn sentence(code: &str) -> &'static str {
+    match code {
+        "KDR-JOB" => "the site cannot read the job; its agent may be of another version",
+        "KDR-STATE" => EARLY,
+        "KDR-RESULTS" => "the site could not write its local results; its log says why",
+        "KDR-FOREST" => "the site could not grow or judge the forest; its log says why",
+        _ => "the site could not compute its answer; its log says why",
     }
 }
 

@@ -2,23 +2,24 @@
 
 #![allow(clippy::unwrap_used)] // functions that tests share
 
-use privacy::{JobFacts, Policy, Released};
+use privacy::{Cost, JobFacts, Policy, Released};
 use protocol::job::Job;
-use protocol::message::{Answer, Failure};
+use protocol::message::{Answer, Begin, Failure, Request, Warrant};
 use protocol::name::RunId;
 use protocol::time::Timestamp;
 use site_agent::chain::{ChainError, Head};
 use site_agent::config::policy;
 use site_agent::explain::Explanation;
+use site_agent::identity::{Question, RunDigest};
 use site_agent::journal::{self, Entry, Journal};
-use site_agent::ledger::{CohortCounts, Ledger};
+use site_agent::ledger::{Answered, CohortCounts, Ledger};
 use std::fs;
 use std::path::Path;
 
 const JOB: &str = r#"
 name = "sample"
 method = "unpsl"
-sites = ["north", "south"]
+sites = ["north", "south", "east"]
 [outcome]
 column = "disease"
 kind = "binary"
@@ -55,12 +56,15 @@ fn every_sample_policy_is_read_and_says_what_it_means() {
     let job = Job::parse(JOB).unwrap().facts("researcher");
     assert!(sample("site.toml").admit(&job).is_err());
     assert!(sample("simulation.toml").admit(&job).is_ok());
-    assert!(sample("simulation.toml").lowered().is_empty());
+    let moments = "second_moments is true, where it is false unless set.";
+    assert_eq!(sample("simulation.toml").lowered(), [moments]);
     assert!(sample("heart-disease.toml").admit(&job).is_ok());
     let lowered = sample("heart-disease.toml").lowered();
-    assert_eq!(lowered, ["class_patients_min is 8, lowered from 10."]);
+    let class = "class_patients_min is 8, lowered from 10.";
+    assert_eq!(lowered, [class, moments]);
     // Trees leave only by the samples that are made for them.
     let trees = JobFacts {
+        second_moments: false,
         forests: true,
         ..job
     };
@@ -70,7 +74,7 @@ fn every_sample_policy_is_read_and_says_what_it_means() {
     let opened = "forests is true, where it is false unless set.";
     assert_eq!(sample("forests.toml").lowered(), [opened]);
     assert!(sample("heart-disease-forest.toml").admit(&trees).is_ok());
-    let both = [lowered[0].as_str(), opened];
+    let both = [class, opened];
     assert_eq!(sample("heart-disease-forest.toml").lowered(), both);
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/policies");
     assert_eq!(
@@ -83,13 +87,13 @@ fn every_sample_policy_is_read_and_says_what_it_means() {
 #[test]
 fn every_problem_of_a_policy_is_told_at_once() {
     let text = "operator = ['researcher']\nmethods = 'unpsl'\npatients_min = 0\n\
-                parameters_per_patient_max = -1\ncell_min = 'few'\n";
+                similarity_max = -1\ncell_min = 'few'\n";
     let errors = policy::parse(text).unwrap_err().to_string();
     for wanted in [
         "line 1: operator: found an unknown key; did you mean \"operators\"?",
         "line 2: methods: found \"unpsl\", wanted a list of strings",
         "line 3: patients_min: found 0",
-        "line 4: parameters_per_patient_max: found -1",
+        "line 4: similarity_max: found -1",
         "line 5: cell_min: found \"few\"",
     ] {
         assert!(errors.contains(wanted), "{wanted}\n---\n{errors}");
@@ -265,45 +269,60 @@ fn counts(patients: u64) -> CohortCounts {
     }
 }
 
+fn digest(name: &str) -> RunDigest {
+    let begin = Begin {
+        run: run(name),
+        job: name.to_owned(),
+        seed: 1,
+        warrant: Warrant::default(),
+    };
+    RunDigest::of(&begin, "researcher")
+}
+
+fn round(number: u32) -> (Question, Answered) {
+    let question = digest("r").question(number, &Request::Moments);
+    let answer = Answered::new("contribution", Cost::Round, format!("{number}"));
+    (question, answer)
+}
+
+fn open(folder: &Path) -> Ledger {
+    Ledger::open(folder, None).unwrap()
+}
+
 #[test]
 fn the_ledger_remembers_runs_rounds_and_patients_across_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     {
-        let mut ledger = Ledger::open(folder.path()).unwrap();
+        let mut ledger = open(folder.path());
         let cohort = ledger.fingerprint(ids(0..100));
-        assert_eq!(
-            ledger.facts(&run("r1"), &cohort, counts(100)).runs_before,
-            0
-        );
+        let first = ledger.facts(&digest("r1"), &cohort, counts(100));
+        assert_eq!(first.runs_before, 0);
         for name in ["r1", "r2"] {
-            ledger.begin(&run(name), &cohort).unwrap();
-            ledger.begin(&run(name), &cohort).unwrap();
-            for round in [1, 2, 2, 3] {
-                ledger.round(&run(name), round).unwrap();
+            // The same run under two names of a coordinator's.
+            ledger.begin(&digest(name), &run(name), &cohort).unwrap();
+            ledger.begin(&digest(name), &run("other"), &cohort).unwrap();
+            for number in [1, 2, 2, 3] {
+                let (question, answer) = round(number);
+                ledger.answer(&digest(name), question, answer).unwrap();
             }
         }
     }
-    let ledger = Ledger::open(folder.path()).unwrap();
+    let ledger = open(folder.path());
     let same = ledger.fingerprint(ids(0..100).into_iter().rev());
-    let third = ledger.facts(&run("r3"), &same, counts(100));
-    assert_eq!(
-        (third.runs_before, third.rounds_before, third.rounds_of_run),
-        (2, 6, 0)
-    );
-    assert_eq!(third.difference, None);
-    // The run itself does not count among the others, and its last round may be asked again.
-    let second = ledger.facts(&run("r2"), &same, counts(100));
-    assert_eq!(
-        (
-            second.runs_before,
-            second.rounds_before,
-            second.rounds_of_run
-        ),
-        (1, 3, 2)
-    );
+    let third = ledger.facts(&digest("r3"), &same, counts(100));
+    assert_eq!((third.runs_before, third.rounds_before), (2, 6));
+    assert_eq!((third.so_far.rounds, third.difference), (0, None));
+    // The run itself does not count among the others.
+    let second = ledger.facts(&digest("r2"), &same, counts(100));
+    assert_eq!((second.runs_before, second.rounds_before), (1, 3));
+    assert_eq!(second.so_far.rounds, 3);
+    assert!(second.so_far.kinds.contains("contribution"));
+    let (question, answer) = round(2);
+    assert_eq!(ledger.answered(&digest("r2"), &question), Some(&answer));
+    assert_eq!(ledger.answered(&digest("r3"), &question), None);
     for (patients, difference) in [(0..99, 1), (1..101, 2), (0..109, 9), (50..150, 100)] {
         let cohort = ledger.fingerprint(ids(patients));
-        let facts = ledger.facts(&run("r3"), &cohort, counts(100));
+        let facts = ledger.facts(&digest("r3"), &cohort, counts(100));
         assert_eq!((facts.difference, facts.runs_before), (Some(difference), 0));
     }
 }
@@ -311,46 +330,92 @@ fn the_ledger_remembers_runs_rounds_and_patients_across_a_restart() {
 #[test]
 fn a_cohort_that_differs_by_one_patient_is_refused_whatever_the_job() {
     let folder = tempfile::tempdir().unwrap();
-    let mut ledger = Ledger::open(folder.path()).unwrap();
+    let mut ledger = open(folder.path());
     let job = Job::parse(JOB).unwrap().facts("researcher");
     let admission = sample("simulation.toml").admit(&job).unwrap();
     let all = ledger.fingerprint(ids(0..100));
-    assert!(
-        admission
-            .cohort(&ledger.facts(&run("r1"), &all, counts(100)))
-            .is_ok()
-    );
-    ledger.begin(&run("r1"), &all).unwrap();
+    let facts = ledger.facts(&digest("r1"), &all, counts(100));
+    assert!(admission.cohort(&facts).is_ok());
+    // It was described, and told nothing more.
+    ledger.begin(&digest("r1"), &run("r1"), &all).unwrap();
     let but_one = ledger.fingerprint(ids(0..99));
-    let refusal = admission
-        .cohort(&ledger.facts(&run("r2"), &but_one, counts(99)))
-        .unwrap_err();
+    let facts = ledger.facts(&digest("r2"), &but_one, counts(99));
+    let refusal = admission.cohort(&facts).unwrap_err();
     assert_eq!(refusal.rule, "cohort_difference_min");
     let but_ten = ledger.fingerprint(ids(0..90));
-    assert!(
-        admission
-            .cohort(&ledger.facts(&run("r2"), &but_ten, counts(90)))
-            .is_ok()
-    );
+    let facts = ledger.facts(&digest("r2"), &but_ten, counts(90));
+    assert!(admission.cohort(&facts).is_ok());
+}
+
+/// A folder with a ledger of one run, where the ledger ended, and its cohort's name.
+fn kept() -> (tempfile::TempDir, Head, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = open(folder.path());
+    let cohort = ledger.fingerprint(ids(0..20));
+    ledger.begin(&digest("r1"), &run("r1"), &cohort).unwrap();
+    let (question, answer) = round(1);
+    ledger.answer(&digest("r1"), question, answer).unwrap();
+    let head = ledger.head().clone();
+    (folder, head, cohort.identity())
 }
 
 #[test]
 fn a_touched_fingerprint_stops_the_agent_and_no_patient_is_kept_by_name() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut ledger = Ledger::open(folder.path()).unwrap();
-    let cohort = ledger.fingerprint(ids(0..20));
-    ledger.begin(&run("r1"), &cohort).unwrap();
-    drop(ledger);
+    let (folder, head, cohort) = kept();
     for name in ["ledger.jsonl", "fingerprint.key"] {
         let kept = fs::read(folder.path().join(name)).unwrap();
         assert!(!String::from_utf8_lossy(&kept).contains("patient 1"));
     }
-    let path = folder.path().join("cohorts").join(cohort.identity());
+    assert!(Ledger::open(folder.path(), Some(&head)).is_ok());
+    let path = folder.path().join("cohorts").join(cohort);
     let mut bytes = fs::read(&path).unwrap();
     assert_eq!(bytes.len(), 20 * 8);
     bytes[159] ^= 1;
     fs::write(&path, bytes).unwrap();
-    assert!(Ledger::open(folder.path()).is_err());
+    assert!(Ledger::open(folder.path(), Some(&head)).is_err());
+}
+
+#[test]
+fn a_ledger_that_was_cut_written_anew_or_deleted_stops_the_agent() {
+    type Touch = fn(&Path, &str);
+    let touched: [(&str, Touch); 5] = [
+        ("cut", |folder, _| {
+            let path = folder.join("ledger.jsonl");
+            let text = fs::read_to_string(&path).unwrap();
+            let first = text.split_inclusive('\n').next().unwrap().to_owned();
+            fs::write(path, first).unwrap();
+        }),
+        ("deleted", |folder, _| {
+            fs::remove_file(folder.join("ledger.jsonl")).unwrap();
+        }),
+        ("written anew", |folder, _| {
+            fs::remove_file(folder.join("ledger.jsonl")).unwrap();
+            let mut ledger = open(folder);
+            for day in 0..5 {
+                ledger.describe(&digest("r2"), day).unwrap();
+            }
+        }),
+        ("without its cohort", |folder, cohort| {
+            fs::remove_file(folder.join("cohorts").join(cohort)).unwrap();
+        }),
+        ("without its key", |folder, _| {
+            fs::remove_file(folder.join("fingerprint.key")).unwrap();
+        }),
+    ];
+    for (how, touch) in touched {
+        let (folder, head, cohort) = kept();
+        let mut journal = Journal::open(folder.path(), Timestamp(0)).unwrap();
+        let entry = Entry::new(Timestamp(0), &run("r1"), 1, &failure("KDR-X"), b"");
+        journal.append(&entry.with_ledger(&head)).unwrap();
+        drop(journal);
+        // After a restart the journal still knows.
+        let journal = Journal::open(folder.path(), Timestamp(0)).unwrap();
+        assert_eq!(journal.ledger(), Some(head));
+        assert!(Ledger::open(folder.path(), journal.ledger().as_ref()).is_ok());
+        touch(folder.path(), &cohort);
+        let opened = Ledger::open(folder.path(), journal.ledger().as_ref());
+        assert!(opened.is_err(), "{how}");
+    }
 }
 
 #[test]

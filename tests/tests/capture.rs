@@ -52,7 +52,7 @@ fn capture(job: &str) -> Capture {
     let now = Timestamp(1_000);
     let mut workers: BTreeMap<SiteName, Worker> = BTreeMap::new();
     for site in SITES {
-        let text = site_config(site, 1, site) + "second_moments = true\n";
+        let text = site_config(site, 1, site);
         let config = SiteConfig::parse(&text, home.path()).unwrap();
         std::fs::create_dir_all(&config.folder).unwrap();
         workers.insert(config.site.clone(), Worker::open(config, now).unwrap());

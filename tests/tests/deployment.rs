@@ -97,19 +97,16 @@ fn the_samples_say_what_their_comments_say() {
 }
 
 #[test]
-fn a_sample_site_takes_the_job_of_its_operator_and_lowers_no_rule() {
-    let job = "name = 'lipids'\nmethod = 'unpsl'\nsites = ['north', 'south']\n\
+fn a_sample_site_takes_the_job_of_its_operator_and_opens_what_its_method_tells() {
+    let job = "name = 'lipids'\nmethod = 'unpsl'\nsites = ['north', 'south', 'east']\n\
         [outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n\
         [[features]]\nname = 'chol'\nkind = 'numeric'\nunit = 'mg/dl'\n\
         [unpsl]\nrank = 1\n";
     let job = Job::parse(job).expect("a whole job");
     for name in ["site.toml", "site-postgres.toml"] {
         let policy: Policy = site(name).policy;
-        assert!(
-            policy.lowered().is_empty(),
-            "{name}: {:?}",
-            policy.lowered()
-        );
+        let opened = "second_moments is true, where it is false unless set.";
+        assert_eq!(policy.lowered(), [opened], "{name}");
         assert!(policy.admit(&job.facts("researcher")).is_ok(), "{name}");
         assert!(policy.admit(&job.facts("another")).is_err(), "{name}");
     }

@@ -15,7 +15,7 @@
 
 #![allow(clippy::unwrap_used)] // functions that tests share
 
-use privacy::{Allowed, CohortFacts, Gate, Policy, Released, Rules};
+use privacy::{Allowed, CohortFacts, Gate, Policy, Released, Rules, SoFar};
 use protocol::coordinator::{self, Record, Run};
 use protocol::job::Job;
 use protocol::message::{
@@ -669,6 +669,7 @@ fn gate(job: &Job, site: usize) -> Gate {
         outcomes: every(),
         features: every(),
         forests: true,
+        sites_min: 1,
         ..Rules::default()
     };
     let own = patients(site);
@@ -677,7 +678,7 @@ fn gate(job: &Job, site: usize) -> Gate {
         classes: vec![own / 2, own / 2],
         runs_before: 0,
         rounds_before: 0,
-        rounds_of_run: 0,
+        so_far: SoFar::default(),
         difference: None,
     };
     let policy = Policy::new(rules).unwrap_or_else(|_| panic!("rules"));

@@ -36,7 +36,8 @@ fn job() -> String {
 }
 
 fn worker(home: &Home, folder: &str) -> Worker {
-    let text = site_config("north", 1, "north").replace("sites/north", &format!("sites/{folder}"));
+    let text = (site_config("north", 1, "north") + "sites_min = 1\n")
+        .replace("sites/north", &format!("sites/{folder}"));
     let config = SiteConfig::parse(&text, home.path()).unwrap();
     std::fs::create_dir_all(&config.folder).unwrap();
     let mut worker = Worker::open(config, NOW).unwrap();
@@ -74,6 +75,8 @@ fn growing() -> Growing {
 fn grown(worker: &mut Worker) -> Trees {
     let described = ask(worker, 1, Request::Describe);
     assert!(matches!(described, Answer::Described(_)), "{described:?}");
+    let counted = ask(worker, 2, Request::Quantiles);
+    assert!(matches!(counted, Answer::Quantiles(_)), "{counted:?}");
     match ask(worker, 3, Request::Grow(growing())) {
         Answer::Grown(trees) => trees,
         Answer::Failed(failure) => panic!("{}", failure.text),
@@ -106,7 +109,9 @@ fn a_site_that_is_started_again_grows_the_same_trees_and_one_with_another_key_ot
 fn what_explain_lists_is_what_the_journal_has_with_the_rule_that_closes_it() {
     let home = home();
     let job = Job::parse(&job()).unwrap();
-    let text = |rule: &str| site_config("north", 1, "north").replace("forests = true\n", "") + rule;
+    let text = |rule: &str| {
+        site_config("north", 1, "north").replace("forests = true\n", "sites_min = 1\n") + rule
+    };
     let explained = |rule: &str| {
         let config = SiteConfig::parse(&text(rule), home.path()).unwrap();
         Explanation::new(&config.policy, &job, "researcher")

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // functions that tests share
 
 use ndarray::{Array2, array};
-use privacy::{CohortFacts, Fingerprint, FingerprintKey, Released};
+use privacy::{CohortFacts, Fingerprint, FingerprintKey, Released, SoFar};
 use protocol::job::Job;
 use protocol::message::{
     Answer, ColumnHistogram, ColumnMoments, Contribution, Description, ErrorMeasure, ErrorSums,
@@ -223,7 +223,10 @@ fn what_the_ledger_keeps_of_patients_shows_nothing_of_them() {
         classes: vec![7_313],
         runs_before: 7_313,
         rounds_before: 7_313,
-        rounds_of_run: 7_313,
+        so_far: SoFar {
+            rounds: 7_313,
+            ..SoFar::default()
+        },
         difference: Some(7_313),
     };
     assert_eq!(redacted(&facts), "CohortFacts { .. }");

@@ -24,7 +24,7 @@
 #![allow(clippy::unwrap_used)] // functions that tests share
 
 use ndarray::Array2;
-use privacy::{Allowed, CohortFacts, Gate, Policy, Released, Rules};
+use privacy::{Allowed, CohortFacts, Gate, Policy, Released, Rules, SoFar};
 use protocol::coordinator::{self, Record, Run};
 use protocol::job::{ConsensusMethod, Job};
 use protocol::message::{
@@ -909,6 +909,8 @@ fn gate(job: &Job) -> Gate {
         methods: every(),
         outcomes: every(),
         features: every(),
+        second_moments: true,
+        sites_min: 1,
         rounds_per_cohort_max: 1_000_000,
         ..Rules::default()
     };
@@ -917,7 +919,7 @@ fn gate(job: &Job) -> Gate {
         classes: vec![30, 30],
         runs_before: 0,
         rounds_before: 0,
-        rounds_of_run: 0,
+        so_far: SoFar::default(),
         difference: None,
     };
     let policy = Policy::new(rules).unwrap_or_else(|_| panic!("rules"));

@@ -1,7 +1,7 @@
 //! What operators ask. A run is its operator's own: for everybody else it is not there.
 
 use super::{Driver, SharedStore, Shown, failure, locked};
-use crate::store::{Known, Listed, StoreError, Submission, unreadable};
+use crate::store::{Known, Listed, StoreError, Submission, UNREADABLE, unreadable};
 use protocol::coordinator::{Action, Event, Run};
 use protocol::job::Job;
 use protocol::message::{Failure, Warrant};
@@ -311,7 +311,7 @@ fn cancelled(
 /// A row of a list; none of a run that is only being submitted.
 fn state(row: Listed, live: &BTreeMap<RunId, Progress>) -> Option<Progress> {
     let Some(run) = row.run else {
-        return RunId::new("unreadable").ok().map(unreadable);
+        return RunId::new(UNREADABLE).ok().map(unreadable);
     };
     match (live.get(&run), row.summary) {
         (Some(progress), _) => Some(progress.clone()),

@@ -262,3 +262,46 @@ fn compute(
     let run = stepped.ended.is_none().then_some(run);
     Ok(Computed { run, stepped })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+    use protocol::job::Job;
+    use protocol::message::Warrant;
+    use std::sync::{Arc, Mutex};
+
+    #[tokio::test]
+    async fn a_run_that_breaks_the_arithmetic_fails_and_the_store_says_so() {
+        let job = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\"]\n[outcome]\ncolumn = \"y\"\n\
+            kind = \"binary\"\npositive = [\"1\"]\n[[features]]\nname = \"x\"\nkind = \"numeric\"\n[unpsl]\n";
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(&home.path().join("store")).unwrap();
+        let submission = Submission {
+            run: RunId::new("a1").unwrap(),
+            operator: "a".to_owned(),
+            job: Job::parse(job).unwrap(),
+            seed: 1,
+            warrant: Warrant::default(),
+            submitted: Timestamp(0),
+            began: None,
+        };
+        store.submit(&submission).unwrap();
+        let store = Arc::new(Mutex::new(store));
+        let mut course = Course::new(&submission, BTreeMap::new());
+        let held = Arc::clone(&store);
+        course.state = State::Computing(tokio::task::spawn_blocking(move || {
+            let _held = held.lock();
+            panic!("a count that does not fit")
+        }));
+        let mut active = Some(course);
+        let stepped = Course::stepped(&mut active, &store).await.unwrap();
+        let internal = |ending: &Ending| matches!(ending, Ending::Failed { code, .. } if code == "KDR-INTERNAL");
+        assert!(stepped.ended.as_ref().is_some_and(internal));
+        let kept = locked(&store)
+            .result(&submission.run, "a")
+            .unwrap()
+            .unwrap();
+        assert!(internal(&kept.ending));
+    }
+}

@@ -20,8 +20,10 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Lines of an agent's log that an error shows.
 const LOG_LINES: usize = 8;
 /// What a simulated site allows; a policy file sets its own where it likes. The numbers stay at
-/// their defaults.
+/// their defaults, but for the sites that the job itself says.
 const ALLOWED: [&str; 4] = ["operators", "methods", "outcomes", "features"];
+/// What a simulation opens beside, so that every job may run on one machine.
+const OPENED: [&str; 2] = ["second_moments", "sites_min"];
 
 /// A site agent could not be started, or ended by itself.
 #[derive(Debug, thiserror::Error)]
@@ -53,18 +55,16 @@ pub enum AgentsError {
     },
 }
 
-/// What the agents logged as errors, such as the file, row and column that does not fit. The
+/// Shows what the agents logged as errors, such as the file, row and column that does not fit. The
 /// coordinator never hears of rows; who simulates is at every site, and may.
-pub(super) fn problems(home: &Path, files: &[(SiteName, PathBuf)]) -> Vec<String> {
-    let mut problems = Vec::new();
+pub(super) fn show_problems(home: &Path, files: &[(SiteName, PathBuf)]) {
     for (site, _) in files {
         let log = std::fs::read_to_string(log_path(home, site)).unwrap_or_default();
         for line in log.lines().filter(|line| line.contains(" ERROR ")) {
             let text = line.split_once(": ").map_or(line, |(_, text)| text);
-            problems.push(format!("{site}: {text}"));
+            eprintln!("{site}: {text}");
         }
     }
-    problems
 }
 
 /// The file of a site's own key, in its folder.
@@ -77,6 +77,8 @@ pub(super) struct Agents {
     pub(super) certificates: PathBuf,
     pub(super) coordinator: String,
     pub(super) policy: Option<String>,
+    /// Sites without which the job fails.
+    pub(super) sites_min: usize,
     /// The tables `[columns]` of every site.
     pub(super) dictionary: String,
     /// The seed of the run.
@@ -181,6 +183,7 @@ impl Agents {
                 let said = output(command, &self.program, site.as_str()).await?;
                 lowered = said
                     .lines()
+                    .filter(|line| !self.opened().any(|rule| line.starts_with(rule)))
                     .map(|line| format!("At every site, {line}"))
                     .collect();
             }
@@ -231,6 +234,12 @@ impl Agents {
             .into()
     }
 
+    /// Rules that the simulation opens, for the policy file does not set them.
+    fn opened(&self) -> impl Iterator<Item = &'static str> {
+        let given = self.policy.as_deref().unwrap_or_default();
+        OPENED.into_iter().filter(move |key| !has_key(given, key))
+    }
+
     fn config(&self, site: &SiteName, data: &Path) -> String {
         let name = data.to_string_lossy();
         let kind = if name.ends_with(".parquet") {
@@ -244,6 +253,12 @@ impl Agents {
         let given = self.policy.as_deref().unwrap_or_default();
         for key in ALLOWED.iter().filter(|key| !has_key(given, key)) {
             let _ = writeln!(policy, "{key} = [\"*\"]");
+        }
+        for key in self.opened() {
+            let _ = match key {
+                "sites_min" => writeln!(policy, "{key} = {}", self.sites_min),
+                _ => writeln!(policy, "{key} = true"),
+            };
         }
         format!(
             "site = \"{site}\"\ncoordinator = \"{}\"\nfolder = \".\"\n\n\

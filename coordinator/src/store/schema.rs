@@ -4,7 +4,7 @@ use super::{StoreError, ended_progress};
 use rusqlite::{Connection, Transaction, params};
 
 /// The tables as the first version made them.
-const FIRST: &str = "
+pub(super) const FIRST: &str = "
 CREATE TABLE IF NOT EXISTS runs (
     id TEXT PRIMARY KEY,
     operator TEXT NOT NULL,

@@ -2,6 +2,7 @@
 
 use crate::gate::{Asked, Gate};
 use crate::policy::{Allowed, Policy};
+use std::collections::BTreeSet;
 
 /// What a job asks of a site, as far as a policy judges it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +15,9 @@ pub struct JobFacts {
     pub outcomes: Vec<String>,
     /// The features.
     pub features: Vec<String>,
-    /// Whether it asks for second moments.
+    /// Sites without which it fails.
+    pub sites_min: u64,
+    /// Whether its messages tell the second moments of the patients.
     pub second_moments: bool,
     /// Whether it asks for trees of a forest.
     pub forests: bool,
@@ -31,15 +34,26 @@ pub struct CohortFacts {
     pub patients: u64,
     /// Patients of each outcome class (for survival: censored, events); empty for a number.
     pub classes: Vec<u64>,
-    /// Other runs on the same cohort so far.
+    /// Other runs so far that released anything of the same cohort but its size.
     pub runs_before: u64,
     /// Rounds of those other runs.
     pub rounds_before: u64,
-    /// Rounds that this run has released already, before the site was started again.
-    pub rounds_of_run: u64,
+    /// What this run has released of the cohort already.
+    pub so_far: SoFar,
     /// The smallest number of patients by which the cohort differs from another one that was
     /// released earlier; none where there is no other.
     pub difference: Option<u64>,
+}
+
+/// What a run has released of a cohort, by the site's own books.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SoFar {
+    /// Rounds.
+    pub rounds: u64,
+    /// Kinds of message.
+    pub kinds: BTreeSet<String>,
+    /// A brake has shut the run's gate.
+    pub shut: bool,
 }
 
 /// A policy's no.
@@ -67,6 +81,13 @@ impl Refusal {
             rule: rule.to_owned(),
             text,
         }
+    }
+
+    /// A brake has ended the run.
+    pub(crate) fn shut() -> Self {
+        let text = "a metric was asked about under which the patients are more alike than the site allows; \
+                    nothing more of this run leaves";
+        Self::new("similarity_max", text.to_owned())
     }
 
     /// All as one, or none.
@@ -111,8 +132,15 @@ pub(crate) fn refusals(policy: &Policy, job: &JobFacts) -> Vec<Refusal> {
         .into_iter()
         .filter_map(|(rule, what, allowed, asked)| unlisted(rule, what, allowed, asked))
         .collect();
+    if job.sites_min < rules.sites_min {
+        let text = format!(
+            "the job goes on with {} sites (sites_min), the site wants at least {}",
+            job.sites_min, rules.sites_min
+        );
+        refusals.push(Refusal::new("sites_min", text));
+    }
     if job.second_moments && !rules.second_moments {
-        let text = "the job asks for the second moments of the patients (a pooled correlation), \
+        let text = "the job's messages tell the second moments of the patients (rounds of UnPSL do), \
                     which the site does not allow";
         refusals.push(Refusal::new("second_moments", text.to_owned()));
     }
@@ -157,7 +185,11 @@ impl Admission {
     /// One [`Refusal`] that names every rule against the cohort. It tells the coordinator less
     /// than the cohort's numbers: minima, never the counts that fell below them.
     pub fn cohort(&self, cohort: &CohortFacts) -> Result<Gate, Refusal> {
-        let mut refusals = self.too_few(cohort);
+        let mut refusals = Vec::new();
+        if cohort.so_far.shut {
+            refusals.push(Refusal::shut());
+        }
+        refusals.extend(self.too_few(cohort));
         refusals.extend(self.too_small_folds(cohort));
         refusals.extend(self.too_often(cohort));
         match Refusal::all(&refusals) {
@@ -165,7 +197,7 @@ impl Admission {
             None => Ok(Gate::open(
                 self.policy.clone(),
                 cohort,
-                self.round_limit.saturating_sub(cohort.rounds_of_run),
+                self.round_limit.saturating_sub(cohort.so_far.rounds),
                 self.asked,
             )),
         }

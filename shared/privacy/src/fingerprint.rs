@@ -28,14 +28,14 @@ impl FingerprintKey {
         Self(bytes)
     }
 
-    /// A number that only the holder of the key can tell, the same for equal `purpose` and `number`.
+    /// A number that only the holder of the key can tell, the same for equal `purpose` and `bytes`.
     #[must_use]
-    pub fn secret(&self, purpose: &str, number: u64) -> u64 {
+    pub fn secret(&self, purpose: &str, bytes: &[u8]) -> u64 {
         let digest = Sha256::new()
             .chain_update(self.0)
             .chain_update(purpose.as_bytes())
             .chain_update([0])
-            .chain_update(number.to_be_bytes())
+            .chain_update(bytes)
             .finalize();
         let mut first = [0; 8];
         first.copy_from_slice(&digest[..8]);

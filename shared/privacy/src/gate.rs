@@ -5,6 +5,11 @@ use crate::cells;
 use crate::forest::{self, Errors, TerminalNode};
 use crate::policy::Policy;
 use crate::released::{Disclosure, Released};
+use std::collections::BTreeSet;
+
+/// What `similarity_max` is raised to, a column of W: the common start of all sites has about 1 a column, and a metric of many
+/// columns is not steeper for it.
+const SIMILARITY_A_COLUMN: f64 = 4.0;
 
 /// What a message carries of a cohort, as far as a rule judges it.
 pub enum Content<'message> {
@@ -35,11 +40,6 @@ pub enum Content<'message> {
     /// Tables of held-out patients by right and wrong, which count as a round: without a limit a model
     /// made for the purpose could be asked about again and again.
     Validation(Vec<&'message mut Option<Vec<Vec<u64>>>>),
-    /// A regression with so many free parameters.
-    Regression {
-        /// Its free parameters.
-        parameters: u64,
-    },
     /// The trees of a forest, by their terminal nodes.
     Trees(Vec<TerminalNode<'message>>),
     /// How well a forest predicts the whole cohort, as [`Content::Tables`] and as sums of errors.
@@ -49,6 +49,17 @@ pub enum Content<'message> {
         /// Sums of errors.
         errors: Vec<Errors<'message>>,
     },
+}
+
+/// What a message costs of the budgets of its run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cost {
+    /// It tells nothing of a cohort but its size.
+    Nothing,
+    /// It makes the run one that has told something. Once a run.
+    Message,
+    /// The same, and it is a round.
+    Round,
 }
 
 /// The moments of one feature.
@@ -89,7 +100,9 @@ pub struct Gate {
     classes: Vec<u64>,
     rounds_left: u64,
     asked: Asked,
-    judged: bool,
+    /// Kinds of message that have left in this run.
+    kinds: BTreeSet<String>,
+    shut: bool,
 }
 
 /// What was admitted with the job beside the usual messages.
@@ -112,7 +125,8 @@ impl Gate {
             classes: cohort.classes.clone(),
             rounds_left,
             asked,
-            judged: false,
+            kinds: cohort.so_far.kinds.clone(),
+            shut: cohort.so_far.shut,
         }
     }
 
@@ -127,11 +141,66 @@ impl Gate {
     /// Withheld in a histogram means that a group of fewer is joined with the next; its total follows
     /// the moments, so that it does not tell how many values are missing.
     ///
+    /// Every round is counted, and what is no round leaves once a run.
+    ///
     /// # Errors
     /// A [`Refusal`] that names the rule.
     pub fn release<T: Disclosure>(&mut self, mut message: T) -> Result<Released<T>, Refusal> {
+        let kind = message.kind();
+        match message.content().cost() {
+            Cost::Nothing => {}
+            Cost::Message => self.once(kind)?,
+            Cost::Round => self.round()?,
+        }
+        self.clear(message)
+    }
+
+    /// Clears a message that left before, as the site's books have it: it costs nothing again. `same` says whether this is it,
+    /// byte for byte; it is asked once what is withheld has been withheld.
+    ///
+    /// # Errors
+    /// A [`Refusal`] that names the rule; `same_answer` where it is not the same.
+    pub fn repeat<T: Disclosure>(
+        &self,
+        message: T,
+        same: impl FnOnce(&T) -> bool,
+    ) -> Result<Released<T>, Refusal> {
+        let released = self.clear(message)?;
+        if same(released.value()) {
+            return Ok(released);
+        }
+        let text = "the site gave another answer to this question before, and gives one only";
+        Err(Refusal::new("same_answer", text.to_owned()))
+    }
+
+    /// The brake: refuses a metric of `columns` columns under which a patient's similarity with itself is
+    /// `similarity` in the mean, where that is too much, and shuts the gate: the refusal itself tells.
+    ///
+    /// # Errors
+    /// A [`Refusal`] by `similarity_max`.
+    #[allow(clippy::cast_precision_loss)] // columns are few
+    pub fn brake(&mut self, similarity: f64, columns: usize) -> Result<(), Refusal> {
+        let most = self.policy.rules().similarity_max;
+        let most = most.max(SIMILARITY_A_COLUMN * columns as f64);
+        self.shut |= similarity.is_nan() || similarity > most;
+        self.still_open()
+    }
+
+    /// Whether the brake has not shut the gate.
+    ///
+    /// # Errors
+    /// A [`Refusal`] by `similarity_max`.
+    pub fn still_open(&self) -> Result<(), Refusal> {
+        match self.shut {
+            true => Err(Refusal::shut()),
+            false => Ok(()),
+        }
+    }
+
+    fn clear<T: Disclosure>(&self, mut message: T) -> Result<Released<T>, Refusal> {
+        self.still_open()?;
         match message.content() {
-            Content::Notice => {}
+            Content::Notice | Content::LocalUpdate => {}
             Content::Cohort { patients, classes } => self.same_cohort(patients, classes)?,
             Content::Columns { patients, columns } => {
                 self.same_cohort(patients, &[])?;
@@ -145,13 +214,7 @@ impl Gate {
                 }
             }
             Content::SecondMoments => self.second_moments()?,
-            Content::LocalUpdate => self.round()?,
-            Content::Tables(tables) => self.withhold_tables(tables),
-            Content::Validation(tables) => {
-                self.round()?;
-                self.withhold_tables(tables);
-            }
-            Content::Regression { parameters } => self.regression(parameters)?,
+            Content::Tables(tables) | Content::Validation(tables) => self.withhold_tables(tables),
             Content::Trees(nodes) => {
                 self.trees()?;
                 for node in nodes {
@@ -159,7 +222,6 @@ impl Gate {
                 }
             }
             Content::Judgement { tables, errors } => {
-                self.judgement()?;
                 self.withhold_tables(tables);
                 for error in errors {
                     forest::withhold_errors(self.policy.rules(), error);
@@ -173,6 +235,18 @@ impl Gate {
     #[must_use]
     pub fn rounds_left(&self) -> u64 {
         self.rounds_left
+    }
+
+    /// Whether a round may still be released.
+    ///
+    /// # Errors
+    /// A [`Refusal`] by `rounds_per_cohort_max`.
+    pub fn has_round(&self) -> Result<(), Refusal> {
+        if self.rounds_left > 0 {
+            return Ok(());
+        }
+        let text = "the rounds that were admitted with the job are used up";
+        Err(Refusal::new("rounds_per_cohort_max", text.to_owned()))
     }
 
     /// What was judged at the second door must be what leaves at the third.
@@ -246,26 +320,9 @@ impl Gate {
     }
 
     fn round(&mut self) -> Result<(), Refusal> {
-        let Some(left) = self.rounds_left.checked_sub(1) else {
-            let text = "the rounds that were admitted with the job are used up";
-            return Err(Refusal::new("rounds_per_cohort_max", text.to_owned()));
-        };
-        self.rounds_left = left;
+        self.has_round()?;
+        self.rounds_left -= 1;
         Ok(())
-    }
-
-    #[allow(clippy::cast_precision_loss)] // exact below 2^53
-    fn regression(&self, parameters: u64) -> Result<(), Refusal> {
-        let maximum = self.policy.rules().parameters_per_patient_max;
-        if parameters as f64 <= maximum * self.patients as f64 {
-            return Ok(());
-        }
-        let text = format!(
-            "the regression has {parameters} free parameters on {} patients, the site allows \
-             {maximum} a patient",
-            self.patients
-        );
-        Err(Refusal::new("parameters_per_patient_max", text))
     }
 
     fn withhold_tables(&self, tables: Vec<&mut Option<Vec<Vec<u64>>>>) {
@@ -277,23 +334,38 @@ impl Gate {
         }
     }
 
-    /// Trees are a round of the run.
-    fn trees(&mut self) -> Result<(), Refusal> {
-        if !self.asked.forests {
-            let text = "trees were not asked for when the job was admitted";
-            return Err(Refusal::new("forests", text.to_owned()));
+    fn trees(&self) -> Result<(), Refusal> {
+        if self.asked.forests {
+            return Ok(());
         }
-        self.round()
+        let text = "trees were not asked for when the job was admitted";
+        Err(Refusal::new("forests", text.to_owned()))
     }
 
-    /// One judgement a run: two, of forests that differ little, would tell of single patients.
-    fn judgement(&mut self) -> Result<(), Refusal> {
-        if self.judged {
-            let text = "a forest was judged before in this run, and one judgement was admitted";
-            return Err(Refusal::new("runs_per_cohort_max", text.to_owned()));
+    /// Two of a kind, of questions that differ little, would tell of single patients.
+    fn once(&mut self, kind: &str) -> Result<(), Refusal> {
+        if self.kinds.insert(kind.to_owned()) {
+            return Ok(());
         }
-        self.judged = true;
-        Ok(())
+        let text =
+            format!("a message of the kind {kind} left before in this run, and one was admitted");
+        Err(Refusal::new("once_a_run", text))
+    }
+}
+
+impl Content<'_> {
+    /// What a message of this content costs.
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        match self {
+            Self::Notice | Self::Cohort { .. } => Cost::Nothing,
+            Self::Columns { .. }
+            | Self::Histograms(_)
+            | Self::SecondMoments
+            | Self::Tables(_)
+            | Self::Judgement { .. } => Cost::Message,
+            Self::LocalUpdate | Self::Validation(_) | Self::Trees(_) => Cost::Round,
+        }
     }
 }
 

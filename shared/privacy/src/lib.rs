@@ -16,9 +16,9 @@ mod gate;
 mod policy;
 mod released;
 
-pub use admission::{Admission, CohortFacts, JobFacts, Refusal};
+pub use admission::{Admission, CohortFacts, JobFacts, Refusal, SoFar};
 pub use fingerprint::{Fingerprint, FingerprintError, FingerprintKey};
 pub use forest::{ErrorSums, Errors, TerminalNode};
-pub use gate::{Column, Content, Gate, Histogram};
+pub use gate::{Column, Content, Cost, Gate, Histogram};
 pub use policy::{Allowed, InvalidRule, Policy, Rules};
 pub use released::{Disclosure, Notice, Released};

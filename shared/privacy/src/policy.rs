@@ -36,9 +36,10 @@ pub struct Rules {
     pub cell_min: u64,
     /// Patients in a terminal node of a released tree, at least.
     pub terminal_node_min: u64,
-    /// Free parameters of a released regression over the patients behind it, at most.
-    pub parameters_per_patient_max: f64,
-    /// Whether the d x d second moments of the patients may leave (`correlation = "pooled"`).
+    /// Sites of which a job must require answers, at least: what is pooled over fewer is nearly one site's own.
+    pub sites_min: u64,
+    /// Whether the d x d second moments of the patients may be learnt: rounds of UnPSL tell them, and
+    /// `correlation = "pooled"` sends them.
     pub second_moments: bool,
     /// Whether the trees of a forest may leave (`scope = "federated"`).
     pub forests: bool,
@@ -48,6 +49,11 @@ pub struct Rules {
     pub rounds_per_cohort_max: u64,
     /// A cohort must be the same as an earlier one, or differ from it by at least so many patients.
     pub cohort_difference_min: u64,
+    /// Jobs that may have a cohort read and described in a day, at most.
+    pub descriptions_per_day_max: u64,
+    /// Mean similarity of a patient with itself, ||W'x||^2, at most: a metric of larger ones parts
+    /// patients by steps, whose jumps tell of single ones.
+    pub similarity_max: f64,
 }
 
 /// The rules of a site, checked. Closed by default.
@@ -121,12 +127,14 @@ impl Default for Rules {
             class_patients_min: 10,
             cell_min: 10,
             terminal_node_min: 10,
-            parameters_per_patient_max: 0.33,
+            sites_min: 3,
             second_moments: false,
             forests: false,
             runs_per_cohort_max: 20,
             rounds_per_cohort_max: 2_000,
             cohort_difference_min: 10,
+            descriptions_per_day_max: 50,
+            similarity_max: 100.0,
         }
     }
 }
@@ -143,6 +151,7 @@ impl Policy {
             ("cell_min", rules.cell_min),
             ("terminal_node_min", rules.terminal_node_min),
             ("cohort_difference_min", rules.cohort_difference_min),
+            ("sites_min", rules.sites_min),
         ];
         let mut invalid: Vec<InvalidRule> = minima
             .into_iter()
@@ -153,12 +162,12 @@ impl Policy {
                 wanted: POSITIVE,
             })
             .collect();
-        let share = rules.parameters_per_patient_max;
-        if !share.is_finite() || share < 0.0 {
+        let similarity = rules.similarity_max;
+        if !similarity.is_finite() || similarity <= 0.0 {
             invalid.push(InvalidRule {
-                rule: "parameters_per_patient_max",
-                found: share.to_string(),
-                wanted: "a number of 0 or more",
+                rule: "similarity_max",
+                found: similarity.to_string(),
+                wanted: "a number above 0",
             });
         }
         if invalid.is_empty() {
@@ -180,6 +189,21 @@ impl Policy {
     /// One [`Refusal`] that names every rule against the job.
     pub fn admit(&self, job: &JobFacts) -> Result<Admission, Refusal> {
         admission::admit(self, job)
+    }
+
+    /// The door before the source is read: judges how many other jobs had a cohort described `today`.
+    ///
+    /// # Errors
+    /// A [`Refusal`] by `descriptions_per_day_max`.
+    pub fn describe(&self, today: u64) -> Result<(), Refusal> {
+        let maximum = self.rules.descriptions_per_day_max;
+        if today < maximum {
+            return Ok(());
+        }
+        let text = format!(
+            "other jobs have used up the {maximum} descriptions of a cohort that the site allows a day"
+        );
+        Err(Refusal::new("descriptions_per_day_max", text))
     }
 
     /// Every rule against the job, one a rule; empty where the job would be admitted.
@@ -212,18 +236,12 @@ impl Policy {
                 own.cohort_difference_min,
                 default.cohort_difference_min,
             ),
+            ("sites_min", own.sites_min, default.sites_min),
         ];
         for (rule, own, default) in minima {
             if own < default {
                 sentences.push(format!("{rule} is {own}, lowered from {default}."));
             }
-        }
-        let share = own.parameters_per_patient_max;
-        if share > default.parameters_per_patient_max {
-            sentences.push(format!(
-                "parameters_per_patient_max is {share}, raised from {}.",
-                default.parameters_per_patient_max
-            ));
         }
         for (rule, own) in [
             ("second_moments", own.second_moments),
@@ -244,11 +262,22 @@ impl Policy {
                 own.rounds_per_cohort_max,
                 default.rounds_per_cohort_max,
             ),
+            (
+                "descriptions_per_day_max",
+                own.descriptions_per_day_max,
+                default.descriptions_per_day_max,
+            ),
         ];
         for (rule, own, default) in maxima {
             if own > default {
                 sentences.push(format!("{rule} is {own}, raised from {default}."));
             }
+        }
+        let (similarity, default) = (own.similarity_max, default.similarity_max);
+        if similarity > default {
+            sentences.push(format!(
+                "similarity_max is {similarity}, raised from {default}."
+            ));
         }
         sentences
     }

@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use privacy::{Allowed, CohortFacts, Content, Disclosure, Gate, JobFacts, Policy, Refusal, Rules};
+use privacy::{
+    Allowed, CohortFacts, Content, Disclosure, Gate, JobFacts, Policy, Refusal, Rules, SoFar,
+};
 
 /// The counts of one candidate.
 struct Counts(Vec<Option<Vec<Vec<u64>>>>);
@@ -41,6 +43,7 @@ fn gate(classes: [u64; 2], folds: u64, round_limit: u64) -> Result<Gate, Refusal
         method: "unpsl".to_owned(),
         outcomes: Vec::new(),
         features: Vec::new(),
+        sites_min: 3,
         second_moments: false,
         forests: false,
         round_limit,
@@ -51,7 +54,7 @@ fn gate(classes: [u64; 2], folds: u64, round_limit: u64) -> Result<Gate, Refusal
         classes: classes.to_vec(),
         runs_before: 0,
         rounds_before: 0,
-        rounds_of_run: 0,
+        so_far: SoFar::default(),
         difference: None,
     };
     let admission = Policy::new(rules).unwrap().admit(&job).unwrap();

@@ -4,7 +4,7 @@
 
 use privacy::{
     Allowed, CohortFacts, Content, Disclosure, ErrorSums, Errors, Gate, JobFacts, Policy, Refusal,
-    Rules, TerminalNode,
+    Rules, SoFar, TerminalNode,
 };
 use proptest::prelude::*;
 
@@ -73,6 +73,7 @@ fn job() -> JobFacts {
         method: "forest".to_owned(),
         outcomes: vec!["disease".to_owned()],
         features: vec!["age".to_owned()],
+        sites_min: 3,
         second_moments: false,
         forests: true,
         round_limit: 1,
@@ -98,7 +99,7 @@ fn gate_of(rules: Rules, job: &JobFacts) -> Result<Gate, Refusal> {
         classes: vec![50, 50],
         runs_before: 0,
         rounds_before: 0,
-        rounds_of_run: 0,
+        so_far: SoFar::default(),
         difference: None,
     };
     Policy::new(rules).unwrap().admit(job)?.cohort(&cohort)

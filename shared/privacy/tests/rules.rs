@@ -4,7 +4,7 @@
 
 use privacy::{
     Allowed, CohortFacts, Column, Content, Disclosure, Fingerprint, FingerprintKey, Gate,
-    Histogram, JobFacts, Notice, Policy, Refusal, Released, Rules,
+    Histogram, JobFacts, Notice, Policy, Refusal, Released, Rules, SoFar,
 };
 use proptest::prelude::*;
 
@@ -32,7 +32,6 @@ enum Message {
     SecondMoments,
     Update,
     Tables(Vec<Option<Vec<Vec<u64>>>>),
-    Regression(u64),
 }
 
 impl Disclosure for Message {
@@ -80,9 +79,6 @@ impl Disclosure for Message {
             Self::SecondMoments => Content::SecondMoments,
             Self::Update => Content::LocalUpdate,
             Self::Tables(tables) => Content::Tables(tables.iter_mut().collect()),
-            Self::Regression(parameters) => Content::Regression {
-                parameters: *parameters,
-            },
         }
     }
 }
@@ -103,6 +99,7 @@ fn job() -> JobFacts {
         method: "unpsl".to_owned(),
         outcomes: vec!["disease".to_owned()],
         features: vec!["age".to_owned(), "chol".to_owned()],
+        sites_min: 3,
         second_moments: false,
         forests: false,
         round_limit: 100,
@@ -116,7 +113,7 @@ fn cohort(patients: u64) -> CohortFacts {
         classes: vec![patients / 2, patients - patients / 2],
         runs_before: 0,
         rounds_before: 0,
-        rounds_of_run: 0,
+        so_far: SoFar::default(),
         difference: None,
     }
 }
@@ -204,6 +201,7 @@ fn only_what_is_not_listed_is_named() {
 #[test]
 fn what_is_asked_beyond_a_limit_is_refused_before_the_cohort_is_read() {
     let asked = JobFacts {
+        sites_min: 3,
         second_moments: true,
         forests: true,
         round_limit: 2_001,
@@ -348,7 +346,10 @@ fn a_round_beyond_those_admitted_does_not_leave() {
         .unwrap();
     let mut gate = admission
         .cohort(&CohortFacts {
-            rounds_of_run: 1,
+            so_far: SoFar {
+                rounds: 1,
+                ..SoFar::default()
+            },
             ..cohort(20)
         })
         .unwrap();
@@ -384,14 +385,12 @@ fn what_was_not_admitted_does_not_leave() {
             },
         ),
         ("second_moments", Message::SecondMoments),
-        ("parameters_per_patient_max", Message::Regression(34)),
     ];
     for (rule, message) in table {
         assert_eq!(gate(100).release(message).unwrap_err().rule, rule);
     }
-    for message in [Message::Cohort(100, vec![50, 50]), Message::Regression(33)] {
-        assert_eq!(released(100, message.clone()), message);
-    }
+    let message = Message::Cohort(100, vec![50, 50]);
+    assert_eq!(released(100, message.clone()), message);
 }
 
 #[test]
@@ -571,12 +570,12 @@ fn lowered_rules_are_said_openly_and_the_defaults_are_none() {
 fn rules_that_nobody_can_mean_are_no_policy() {
     let rules = Rules {
         cell_min: 0,
-        parameters_per_patient_max: f64::NAN,
+        similarity_max: f64::NAN,
         ..Rules::default()
     };
     let invalid = Policy::new(rules).unwrap_err();
     let names: Vec<&str> = invalid.iter().map(|invalid| invalid.rule).collect();
-    assert_eq!(names, ["cell_min", "parameters_per_patient_max"]);
+    assert_eq!(names, ["cell_min", "similarity_max"]);
 }
 
 #[test]

@@ -2,15 +2,16 @@
 
 use crate::job::{ForestScope, Job, Method, OutcomeKind};
 use privacy::JobFacts;
-use similarity::unpsl::CorrelationScope;
 
 impl Job {
     /// The facts of this job, submitted by `operator`, that a site's policy judges.
     #[must_use]
     pub fn facts(&self, operator: &str) -> JobFacts {
         let (second_moments, forests, round_limit, folds) = match &self.method {
+            // Rounds tell the second moments, also where the job pools no correlation: where all similarities are near 0, a
+            // gradient is linear in them.
             Method::Unpsl(settings) => (
-                settings.objective.correlation == CorrelationScope::Pooled,
+                true,
                 false,
                 settings.rounds(),
                 settings
@@ -37,6 +38,7 @@ impl Job {
                 .iter()
                 .map(|feature| feature.name.clone())
                 .collect(),
+            sites_min: self.sites_min as u64,
             second_moments,
             forests,
             round_limit,

@@ -12,6 +12,7 @@ pub mod limits;
 pub mod message;
 pub mod name;
 pub mod progress;
+pub mod question;
 pub mod scores;
 pub mod site;
 pub mod time;

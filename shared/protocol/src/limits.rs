@@ -1,5 +1,6 @@
 //! Every limit of the conversation, by name.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Sites in one run.
@@ -69,6 +70,12 @@ pub const NOTES_MAX: usize = 1_000;
 pub const MATRIX_ENTRIES_MAX: usize = 1 << 26;
 /// Rounds of one run.
 pub const ROUNDS_MAX: u32 = 100_000;
+/// The ADMM penalties that a site takes.
+pub const PENALTIES: RangeInclusive<f64> = 1e-12..=1e15;
+/// The relative tolerances of its local solver that a site takes, from tightest to loosest.
+pub const LOCAL_TOLERANCES: RangeInclusive<f64> = 1e-9..=1e-4;
+/// Patients or pairs of all sites that a site believes.
+pub const TOTALS_MAX: u64 = 1 << 60;
 /// Problems that a site reports of its cohort in one answer.
 pub const PROBLEMS_MAX: usize = 200;
 /// Characters of one problem, refusal or failure.

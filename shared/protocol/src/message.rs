@@ -125,7 +125,7 @@ pub enum Request {
     Round(Round),
     /// Classify the patients of each fold by their nearest among the other folds' patients.
     Validate {
-        /// Number of the round, from 1: it counts as one.
+        /// Number of the round, from 1; a site does not go by it, and counts it as one.
         number: u32,
         /// W of one candidate, d x m, one a fold that was left out when it was fitted.
         models: Vec<Array2<f64>>,
@@ -148,15 +148,20 @@ pub enum Request {
 }
 
 impl Request {
-    /// The number of the round that the request counts as; none for what every run asks once.
+    /// The kind of message that answers it.
     #[must_use]
-    pub fn round(&self) -> Option<u32> {
+    pub fn answer_kind(&self) -> &'static str {
         match self {
-            Self::Round(round) => Some(round.number),
-            Self::Validate { number, .. } => Some(*number),
-            // Trees are the one round of their run.
-            Self::Grow(_) => Some(1),
-            _ => None,
+            Self::Describe => "description",
+            Self::Moments => "moments",
+            Self::Quantiles => "quantiles",
+            Self::Prepare { .. } => "prepared",
+            Self::Correlate { .. } => "correlated",
+            Self::Round(_) => "contribution",
+            Self::Validate { .. } => "validation",
+            Self::Finish { .. } => "finished",
+            Self::GrowOwn | Self::Judge(_) => "judgement",
+            Self::Grow(_) => "trees",
         }
     }
 }
@@ -164,7 +169,7 @@ impl Request {
 /// One local update (4.21): argmin f_p(V) + penalty/2 ||V - centre||^2, started at `consensus`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Round {
-    /// Number of the round, from 1.
+    /// Number of the round, from 1; a site does not go by it.
     pub number: u32,
     /// The consensus W, d x m.
     pub consensus: Array2<f64>,

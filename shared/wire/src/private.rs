@@ -88,6 +88,7 @@ fn close(path: &Path, mode: u32) -> io::Result<()> {
 }
 
 #[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

@@ -23,6 +23,8 @@ pub struct ColumnMapping {
     /// From the source's codes to the job's levels. Where it is given, other codes are problems, unless
     /// [`EVERY_OTHER`] has a level.
     pub levels: Option<BTreeMap<String, String>>,
+    /// The levels from lowest to highest, as a list of levels has them; empty where nothing is said of it.
+    pub order: Vec<String>,
     /// The values that the column may have, in the source's unit; others are problems.
     pub range: Option<DeclaredRange>,
     /// Values that mean missing in this column, beside the empty field.
@@ -53,7 +55,10 @@ pub enum DeclaredRange {
 }
 
 /// `levels` as a file has them: a list of codes that are the job's levels, or a table from codes to levels.
-struct DeclaredLevels(BTreeMap<String, String>);
+struct DeclaredLevels {
+    codes: BTreeMap<String, String>,
+    order: Vec<String>,
+}
 
 /// `value * factor + offset` is the value in the unit `to`.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,11 +89,16 @@ fn mapping(section: &mut Section<'_, '_>) -> ColumnMapping {
         section.problem("unit", "no key", "the unit that convert starts from");
     }
     let levels: Option<DeclaredLevels> = section.optional("levels");
+    let (codes, listed) = match levels {
+        Some(DeclaredLevels { codes, order }) => (Some(codes), order),
+        None => (None, Vec::new()),
+    };
     ColumnMapping {
         column,
         unit,
         conversions,
-        levels: levels.map(|declared| declared.0),
+        levels: codes,
+        order: section.or("order", listed),
         range: section.optional("range"),
         missing: section.or("missing", Vec::new()),
         complete: section.or("complete", false),
@@ -101,15 +111,21 @@ impl FromValue for DeclaredLevels {
 
     fn from_value(value: &Value<'_>) -> Option<Self> {
         if value.as_array().is_some() {
-            let levels = Vec::<String>::from_value(value)?;
-            let same = |level: String| (level.clone(), level);
-            return Some(Self(levels.into_iter().map(same).collect()));
+            let order = Vec::<String>::from_value(value)?;
+            let same = |level: &String| (level.clone(), level.clone());
+            return Some(Self {
+                codes: order.iter().map(same).collect(),
+                order,
+            });
         }
         let entries = value.as_table()?.iter();
         let entry = |(code, level): (&toml_span::value::Key<'_>, &Value<'_>)| {
             Some((code.name.to_string(), String::from_value(level)?))
         };
-        entries.map(entry).collect::<Option<_>>().map(Self)
+        Some(Self {
+            codes: entries.map(entry).collect::<Option<_>>()?,
+            order: Vec::new(),
+        })
     }
 }
 

@@ -26,12 +26,7 @@ pub fn read(section: &mut Section<'_, '_>) -> Option<Policy> {
         class_patients_min: section.or("class_patients_min", default.class_patients_min),
         cell_min: minimum(section, "cell_min", default.cell_min),
         terminal_node_min: minimum(section, "terminal_node_min", default.terminal_node_min),
-        parameters_per_patient_max: section.number(
-            "parameters_per_patient_max",
-            default.parameters_per_patient_max,
-            "a number of 0 or more",
-            |share| share >= 0.0,
-        ),
+        sites_min: minimum(section, "sites_min", default.sites_min),
         second_moments: section.or("second_moments", default.second_moments),
         forests: section.or("forests", default.forests),
         runs_per_cohort_max: section.or("runs_per_cohort_max", default.runs_per_cohort_max),
@@ -40,6 +35,14 @@ pub fn read(section: &mut Section<'_, '_>) -> Option<Policy> {
             section,
             "cohort_difference_min",
             default.cohort_difference_min,
+        ),
+        descriptions_per_day_max: section
+            .or("descriptions_per_day_max", default.descriptions_per_day_max),
+        similarity_max: section.number(
+            "similarity_max",
+            default.similarity_max,
+            "a number above 0",
+            |most| most > 0.0,
         ),
     };
     // The ranges above leave nothing to be invalid that has not been reported already.

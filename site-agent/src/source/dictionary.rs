@@ -131,6 +131,7 @@ fn listed(levels: &[String]) -> ColumnMapping {
     let same = |level: &String| (level.clone(), level.clone());
     ColumnMapping {
         levels: Some(levels.iter().map(same).collect()),
+        order: levels.to_vec(),
         ..ColumnMapping::default()
     }
 }
@@ -203,7 +204,17 @@ fn lines(mapping: &ColumnMapping) -> String {
         None => {}
     }
     if let Some(levels) = &mapping.levels {
-        line("levels", levels_text(levels));
+        let is_list = levels.iter().all(|(code, level)| code == level)
+            && mapping.order.len() == levels.len()
+            && !levels.contains_key(EVERY_OTHER);
+        if is_list {
+            line("levels", list(mapping.order.iter()));
+        } else {
+            line("levels", table(levels));
+            if !mapping.order.is_empty() {
+                line("order", list(mapping.order.iter()));
+            }
+        }
     }
     if !mapping.missing.is_empty() {
         line("missing", list(mapping.missing.iter()));
@@ -217,10 +228,7 @@ fn lines(mapping: &ColumnMapping) -> String {
     lines
 }
 
-fn levels_text(levels: &BTreeMap<String, String>) -> String {
-    if levels.iter().all(|(code, level)| code == level) && !levels.contains_key(EVERY_OTHER) {
-        return list(levels.keys());
-    }
+fn table(levels: &BTreeMap<String, String>) -> String {
     let entries = levels
         .iter()
         .map(|(code, level)| format!("{} = {}", quoted(code), quoted(level)));

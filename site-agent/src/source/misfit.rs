@@ -45,6 +45,8 @@ pub enum Structure {
     Unit,
     /// The site declares a level that the job does not list.
     Levels,
+    /// The job counts levels in another order than the site declares, or the site declares none.
+    Order,
     /// The job's range does not contain the site's.
     Range,
     /// The job counts values on a grid or takes their logarithm, and the site declares no range for it.
@@ -160,6 +162,10 @@ impl Structure {
             Self::Levels => (
                 "a level in the site's dictionary that the job does not list",
                 "a job that lists all of them",
+            ),
+            Self::Order => (
+                "levels in another order than the site's dictionary has, or none there",
+                "the site's order, because the job counts them on a grid",
             ),
             Self::Range => (
                 "a range that does not contain the site's own",

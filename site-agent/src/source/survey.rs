@@ -25,6 +25,7 @@ struct Surveyed {
     format: DateFormat,
     /// Missing codes that the job names beside.
     asked: Vec<String>,
+    asked_codes: Missing,
     asked_held: bool,
     without: u64,
     refuses: bool,
@@ -144,6 +145,7 @@ impl Surveyed {
             mapping,
             expected,
             asked: asked.to_vec(),
+            asked_codes: Missing::new(asked.iter(), source.decimal),
             asked_held: false,
             without: 0,
             refuses: false,
@@ -156,7 +158,7 @@ impl Surveyed {
             self.without += 1;
             return;
         }
-        if Missing::new(self.asked.iter(), self.decimal).is_field(&field, self.decimal) {
+        if self.asked_codes.is_field(&field, self.decimal) {
             self.asked_held = true;
             return;
         }
@@ -204,9 +206,12 @@ impl Surveyed {
                     .found
                     .reviewed(listed.as_deref(), *is_outcome, cell_min);
                 sentences.iter().for_each(|sentence| review(sentence));
-                let same = |level: &String| (level.clone(), level.clone());
-                entry.mapping.levels =
-                    (!self.found.too_many).then(|| self.found.levels.keys().map(same).collect());
+                if !self.found.too_many {
+                    let order = self.found.ordered(listed.as_deref());
+                    let same = |level: &String| (level.clone(), level.clone());
+                    entry.mapping.levels = Some(order.iter().map(same).collect());
+                    entry.mapping.order = order;
+                }
             }
             _ => {}
         }
@@ -230,6 +235,16 @@ impl Contents {
         } else {
             *self.levels.entry(text).or_default() += 1;
         }
+    }
+
+    /// The levels, in the job's order as far as it has them.
+    fn ordered(&self, listed: Option<&[String]>) -> Vec<String> {
+        let listed = listed.unwrap_or_default();
+        let known = listed
+            .iter()
+            .filter(|level| self.levels.contains_key(*level));
+        let others = self.levels.keys().filter(|level| !listed.contains(level));
+        known.chain(others).cloned().collect()
     }
 
     /// What to look at before the levels are declared.

@@ -10,6 +10,7 @@ use super::misfit::Structure;
 use super::value::{AGE_MAX, DAYS_OF_YEAR, Mismatch};
 use crate::config::{ColumnMapping, DeclaredRange};
 use protocol::job::{Feature, FeatureKind, Impute, Transform};
+use std::collections::BTreeSet;
 use time::Date;
 
 /// By whose word values are judged.
@@ -44,6 +45,9 @@ impl Agreement<'_> {
                 mismatches.extend(self.numbers(*range, *transform, needed, conversion));
             }
             FeatureKind::Age { at } => mismatches.extend(self.ages(at)),
+            FeatureKind::Ordinal { levels } if self.gridded => {
+                mismatches.extend(self.order(levels));
+            }
             FeatureKind::Categorical { .. }
             | FeatureKind::Ordinal { .. }
             | FeatureKind::Binary { .. } => {}
@@ -91,6 +95,18 @@ impl Agreement<'_> {
             let found = format!("the job's range from {least} to {most}");
             let wanted = format!("one that contains the site's own, {low} to {high}");
             Mismatch::of(Structure::Range, &found, &wanted)
+        })
+    }
+
+    /// Neighbouring levels are joined before they are counted for the coordinator. In two orders, a level that
+    /// few patients hold would be joined to two others, and their counts would tell its own.
+    fn order(&self, asked: &[String]) -> Option<Mismatch> {
+        let declared: BTreeSet<&String> = self.mapping.levels.as_ref()?.values().collect();
+        let asked: Vec<&String> = asked.iter().filter(|one| declared.contains(one)).collect();
+        let own: Vec<&String> = self.mapping.order.iter().collect();
+        (declared.len() > 2 && asked != own).then(|| {
+            let wanted = "order = [lowest, ..., highest] in site.toml, and the same in the job";
+            Mismatch::of(Structure::Order, "levels in the job's order", wanted)
         })
     }
 

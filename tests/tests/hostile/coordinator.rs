@@ -1,1 +1,389 @@
 //! A coordinator that lies: it speaks the protocol to a real site, and asks what it should not.
+
+mod honest;
+mod rows;
+mod site;
+mod trees;
+
+use ndarray::{Array1, Array2, s};
+use protocol::message::{Answer, Request, SecondMoments};
+use site::{FEATURES, PATIENTS, Site, look, preparation, refused_by, said, table, unpsl};
+
+const RUN: &str = "0123456789ab";
+/// Rules of a site that opens everything: its lists and switches, and no number.
+const OPEN: &str = "";
+
+#[track_caller]
+fn assert_refused(answer: &Answer, rule: &str) {
+    assert_eq!(refused_by(answer), Some(rule), "{}", said(answer));
+}
+
+/// A coordinator chooses W so that its loss is a step at w'x = 0, turns w, and reads patients from the jumps of the gradient.
+/// (Against a site without a brake this told whole rows of 65 of the 80 patients.)
+#[test]
+fn rows_of_patients_do_not_come_from_jumps_of_the_gradient() {
+    let told_by = |steep: f64| {
+        let mut site = Site::open(&table(PATIENTS, 1), OPEN);
+        site.begin(RUN, &unpsl("round_limit = 400"), 5);
+        let told = site.tell();
+        site.prepare(&told);
+        let pairs = told.summary.pairs.total();
+        let (rows, answered) = rows::recover(&mut site, pairs, 400, steep);
+        let after = site.ask(look(&rows::view(0.0, 1.0)));
+        // What the site keeps for itself, from another run that is honest.
+        site.begin("another", &unpsl("round_limit = 40"), 6);
+        let told = site.tell();
+        site.prepare(&told);
+        site.ask(Request::Finish {
+            consensus: rows::view(0.0, 1.0),
+            neighbours: 5,
+        });
+        let whole = rows::told(&rows, &site.truth());
+        println!("steepness {steep:.0e}: {answered} rounds tell {whole} of {PATIENTS} rows");
+        (whole, answered, after)
+    };
+    let (whole, answered, after) = told_by(1e7);
+    assert_eq!((whole, answered), (0, 0));
+    // The refusal is an answer too: it was the last of that run.
+    assert_refused(&after, "similarity_max");
+    // As steep as the site allows.
+    let (whole, answered, _) = told_by(9.0);
+    assert_eq!((whole, answered), (0, 400));
+}
+
+/// As above, but the consensus is flat and the centre is what draws the local update to where the coordinator wants to look.
+#[test]
+fn a_steep_centre_draws_no_local_update_out() {
+    let mut site = Site::open(&table(PATIENTS, 1), OPEN);
+    site.begin(RUN, &unpsl("round_limit = 400"), 5);
+    let told = site.tell();
+    site.prepare(&told);
+    let Request::Round(mut round) = look(&rows::view(0.0, 1.0)) else {
+        panic!("a look is a round");
+    };
+    round.centre = rows::view(0.3, 1e7);
+    round.penalty = 1e3;
+    round.tolerance = 1e-9;
+    let drawn = site.ask(Request::Round(round));
+    assert_refused(&drawn, "similarity_max");
+    assert_refused(&site.ask(look(&rows::view(0.0, 1.0))), "similarity_max");
+}
+
+/// A run that a brake has shut stays shut, and is one of the runs that the cohort may serve.
+#[test]
+fn a_run_that_a_brake_has_shut_stays_shut_and_has_cost_a_run() {
+    let mut site = Site::open(&table(PATIENTS, 1), "runs_per_cohort_max = 1\n");
+    site.begin(RUN, &unpsl("round_limit = 40"), 5);
+    let told = site.tell();
+    site.prepare(&told);
+    site.ask(look(&rows::view(0.0, 1e7)));
+    for _ in 0..2 {
+        assert_refused(&site.ask(Request::Describe), "similarity_max");
+        site.restart();
+        site.begin(RUN, &unpsl("round_limit = 40"), 5);
+    }
+    assert_refused(&site.ask(Request::Describe), "similarity_max");
+    site.begin(RUN, &unpsl("round_limit = 40"), 6);
+    assert_refused(&site.ask(Request::Describe), "runs_per_cohort_max");
+}
+
+/// A coordinator says of every round that it is the first, and has the site describe and prepare itself again.
+#[test]
+fn rounds_are_counted_by_what_they_ask() {
+    let mut site = Site::open(&table(PATIENTS, 2), OPEN);
+    let job = unpsl("round_limit = 40");
+    site.begin(RUN, &job, 5);
+    let told = site.tell();
+    site.prepare(&told);
+    let mut answered = 0;
+    for round in 0..240 {
+        let metric = rows::view(f64::from(round) / 100.0, 1.0);
+        if round % 30 == 0 {
+            site.restart();
+            site.begin(RUN, &job, 5);
+            site.ask_in(1, Request::Describe);
+            site.ask_in(3, preparation(&told));
+        }
+        let answer = site.ask_in(10 + round, look(&metric));
+        answered += usize::from(matches!(answer, Answer::Contribution(_)));
+        if answered == 40 && round > 40 {
+            assert_refused(&answer, "rounds_per_cohort_max");
+        }
+    }
+    println!(
+        "{answered} of 240 rounds under a limit of 40, {} in the ledger",
+        site.rounds()
+    );
+    assert_eq!((answered, site.rounds()), (40, 40));
+}
+
+/// A coordinator asks again what was answered.
+#[test]
+fn a_question_that_is_asked_again_gets_the_same_bytes_and_costs_nothing() {
+    let mut site = Site::open(&table(PATIENTS, 2), OPEN);
+    let job = unpsl("round_limit = 3");
+    site.begin(RUN, &job, 5);
+    let told = site.tell();
+    site.prepare(&told);
+    let metric = rows::view(0.5, 1.0);
+    let first = wire::encode_answer(&site.ask_in(4, look(&metric)));
+    for turn in 0..12 {
+        if turn % 4 == 3 {
+            site.restart();
+            // The same run under another name is the same run.
+            site.begin(["a", "b", "c"][turn / 4], &job, 5);
+            site.ask_in(1, Request::Describe);
+            site.ask_in(3, preparation(&told));
+        }
+        assert_eq!(wire::encode_answer(&site.ask_in(4, look(&metric))), first);
+    }
+    assert_eq!(site.rounds(), 1);
+}
+
+/// The patients of a cohort stay, and their values change: the same question would tell the difference.
+#[test]
+fn a_question_gets_no_second_answer_when_the_patients_values_have_changed() {
+    let mut site = Site::open(&table(PATIENTS, 2), OPEN);
+    let job = unpsl("round_limit = 3");
+    site.begin(RUN, &job, 5);
+    site.tell();
+    site.home().write("data/north.csv", &table(PATIENTS, 3));
+    site.restart();
+    site.begin(RUN, &job, 5);
+    // The table has other classes too, so that they must be admitted; the moments are not told again.
+    site.ask_in(1, Request::Describe);
+    assert_refused(&site.ask_in(2, Request::Moments), "same_answer");
+}
+
+/// A coordinator gives other jobs the name of a run that was admitted.
+#[test]
+fn another_job_under_the_name_of_a_run_is_another_run() {
+    let mut site = Site::open(&table(PATIENTS, 3), "runs_per_cohort_max = 1\n");
+    let mut admitted = 0;
+    for job in 0..8 {
+        site.begin(RUN, &unpsl(&format!("round_limit = {}", 40 + job)), 5);
+        let answer = site.ask(Request::Describe);
+        admitted += usize::from(matches!(answer, Answer::Described(_)));
+        site.ask(Request::Moments);
+    }
+    println!("{admitted} of 8 jobs where one run is allowed");
+    assert_eq!(admitted, 1);
+}
+
+/// Runs that end before they have told anything but the cohort's size do not use a hospital's budget up.
+#[test]
+fn a_run_that_told_nothing_costs_no_run_but_a_description() {
+    let rules = "runs_per_cohort_max = 1\ndescriptions_per_day_max = 20\n";
+    let mut site = Site::open(&table(PATIENTS, 3), rules);
+    for seed in 0..20 {
+        site.begin(RUN, &unpsl("rank = 8"), seed);
+        let answer = site.ask(Request::Describe);
+        assert!(matches!(answer, Answer::Described(_)), "{}", said(&answer));
+    }
+    site.begin(RUN, &unpsl("rank = 8"), 20);
+    assert_refused(&site.ask(Request::Describe), "descriptions_per_day_max");
+    site.restart();
+    site.begin(RUN, &unpsl("rank = 8"), 21);
+    assert_refused(&site.ask(Request::Describe), "descriptions_per_day_max");
+    // One that was described on this day may be described again, and the next day has descriptions of its own.
+    site.begin(RUN, &unpsl("rank = 8"), 7);
+    assert!(matches!(site.ask(Request::Describe), Answer::Described(_)));
+    site.now.0 += 24 * 60 * 60 * 1_000;
+    site.begin(RUN, &unpsl("rank = 8"), 21);
+    site.tell();
+}
+
+/// A coordinator has a run finished again and again, each time with a metric of its choice.
+#[test]
+fn a_run_is_finished_once() {
+    let mut site = Site::open(&table(PATIENTS, 4), OPEN);
+    site.begin(RUN, &unpsl("round_limit = 40"), 5);
+    let told = site.tell();
+    site.prepare(&told);
+    let finished = (0..120).filter(|turn| {
+        let answer = site.ask(Request::Finish {
+            consensus: rows::view(f64::from(*turn) / 50.0, 1.0),
+            neighbours: 5,
+        });
+        matches!(answer, Answer::Finished(_))
+    });
+    let finished = finished.count();
+    println!("{finished} of 120 finishing questions answered");
+    assert_eq!(finished, 1);
+    assert_refused(&site.ask(Request::Moments), "once_a_run");
+    let mut other = told;
+    other.summary.pairs.similar += 1;
+    assert_refused(&site.ask(preparation(&other)), "once_a_run");
+}
+
+/// A coordinator asks what the job does not.
+#[test]
+fn what_the_job_does_not_ask_is_not_answered() {
+    let mut site = Site::open(&table(PATIENTS, 5), OPEN);
+    site.begin(RUN, &unpsl("rank = 8"), 5);
+    let told = site.tell();
+    let metric = rows::view(0.5, 1.0);
+    assert_refused(&site.ask(look(&metric)), "question");
+    assert_refused(&site.ask(Request::Quantiles), "question");
+    site.prepare(&told);
+    let round = |change: &dyn Fn(&mut protocol::message::Round)| match look(&metric) {
+        Request::Round(mut round) => {
+            change(&mut round);
+            Request::Round(round)
+        }
+        _ => panic!("a look is a round"),
+    };
+    let second_moments = SecondMoments {
+        patients: 80,
+        sums: Array1::zeros(FEATURES),
+        products: 80.0 * Array2::<f64>::eye(FEATURES),
+    };
+    let unasked = [
+        look(&Array2::eye(FEATURES)),
+        look(&Array2::ones((FEATURES, 7))),
+        look(&Array2::ones((FEATURES + 1, 8))),
+        look(&Array2::from_elem((FEATURES, 8), f64::NAN)),
+        round(&|round| round.centre = Array2::ones((1, 8))),
+        round(&|round| round.centre[[0, 0]] = f64::INFINITY),
+        round(&|round| round.penalty = 0.0),
+        round(&|round| round.penalty = -1.0),
+        round(&|round| round.penalty = f64::NAN),
+        round(&|round| round.penalty = 1e300),
+        round(&|round| round.tolerance = 1.0),
+        round(&|round| round.tolerance = 0.0),
+        round(&|round| round.fold = Some(0)),
+        Request::Correlate { second_moments },
+        Request::Validate {
+            number: 1,
+            models: vec![metric.clone(); 5],
+            neighbours: vec![5],
+        },
+        Request::Finish {
+            consensus: metric.clone(),
+            neighbours: 6,
+        },
+        Request::GrowOwn,
+        trees::grow(&[0.0]),
+    ];
+    for request in unasked {
+        let words = format!("{request:?}");
+        let answer = site.ask(request);
+        assert_eq!(
+            refused_by(&answer),
+            Some("question"),
+            "{words}: {}",
+            said(&answer)
+        );
+    }
+    assert_eq!(site.rounds(), 0);
+    assert!(matches!(site.ask(look(&metric)), Answer::Contribution(_)));
+}
+
+/// W = eps I at two thresholds: the loss is then linear in the pairs, and the difference of two gradients is X'X.
+/// That is what rounds of UnPSL tell (it was exact to 1.5e-5); so a rule of that name must allow them.
+#[test]
+fn second_moments_need_their_rule_also_where_rounds_tell_them() {
+    let job = unpsl("threshold = \"learned\"\nlambda_correlation = 0");
+    let mut closed = Site::open(&table(PATIENTS, 6), "second_moments = false\n");
+    closed.begin(RUN, &job, 5);
+    assert_refused(&closed.ask(Request::Describe), "second_moments");
+    let mut site = Site::open(&table(PATIENTS, 6), OPEN);
+    site.begin(RUN, &job, 5);
+    let told = site.tell();
+    site.prepare(&told);
+    let scale = told.summary.pairs.total() as f64 / 1e-4;
+    let mut at = |threshold: f64| {
+        let mut metric = Array2::zeros((FEATURES + 1, rows::RANK));
+        for column in 0..rows::RANK {
+            metric[[column, column]] = 1e-4;
+        }
+        metric[[FEATURES, 0]] = threshold;
+        match site.ask(look(&metric)) {
+            Answer::Contribution(told) => {
+                let gradient = told.gradient.unwrap();
+                gradient.slice(s![..FEATURES, ..]).mapv(|x| x * scale)
+            }
+            other => panic!("{}", said(&other)),
+        }
+    };
+    let share = |threshold: f64| 1.0 / (1.0 + (-threshold).exp());
+    // Own moments alone are pooled here, so that the patients' sums are 0.
+    let told = (at(1.0) - at(0.0)) / (share(1.0) - share(0.0));
+    site.ask(Request::Finish {
+        consensus: Array2::from_elem((FEATURES + 1, rows::RANK), 0.1),
+        neighbours: 5,
+    });
+    let truth = site.truth();
+    let products = truth.t().dot(&truth);
+    let apart = &told - &products.slice(s![.., ..rows::RANK]);
+    let error = apart.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+    println!("X'X of {PATIENTS} patients to {error:.1e}, where second_moments allows it");
+    assert!(error < 5e-3, "the rule's name would promise too much");
+}
+
+/// A job of a single site, or one that goes on with it: what is pooled is then that site's own.
+#[test]
+fn a_job_of_too_few_sites_is_refused() {
+    let mut site = Site::open(&table(PATIENTS, 8), OPEN);
+    let one = unpsl("rank = 8").replace(", \"south\", \"east\"", "");
+    let fewer = unpsl("rank = 8").replace("[outcome]", "sites_min = 2\n[outcome]");
+    for job in [one, fewer] {
+        site.begin(RUN, &job, 5);
+        assert_refused(&site.ask(Request::Describe), "sites_min");
+    }
+}
+
+/// A site whose results cannot be written says so in a sentence without its paths.
+#[test]
+fn a_failure_tells_no_path() {
+    let mut site = Site::open(&table(PATIENTS, 9), OPEN);
+    site.begin(RUN, &unpsl("rank = 8"), 5);
+    let told = site.tell();
+    site.prepare(&told);
+    site.home()
+        .write("sites/north/runs", "a file where a folder should be");
+    let answer = site.ask(Request::Finish {
+        consensus: rows::view(0.0, 1.0),
+        neighbours: 5,
+    });
+    let Answer::Failed(failure) = &answer else {
+        panic!("{}", said(&answer));
+    };
+    assert_eq!(failure.code, "KDR-RESULTS");
+    let path = site.home().path().display().to_string();
+    assert!(
+        !failure.text.contains(&path) && !failure.text.contains('/'),
+        "{}",
+        failure.text
+    );
+}
+
+/// What an honest coordinator asks is far from the brake, and every site answers it.
+#[test]
+fn an_honest_run_is_never_refused() {
+    for keys in [
+        "rank = 2",
+        "rank = 12\nlambda_sparsity = 0",
+        "loss = \"sum\"\nlambda_sparsity = 20\nround_limit = 40",
+        "consensus = \"admm\"\nround_limit = 30",
+        "rank = [2, 8]\nlambda_sparsity = [0.001, 0.01]\nneighbours = [3, 5]\nfolds = 3",
+        "correlation = \"pooled\"\nthreshold = \"learned\"",
+    ] {
+        let home = crate::programs::Home::new();
+        for (place, site) in ["north", "south", "east"].iter().enumerate() {
+            let patients = table(PATIENTS + 20 * place, 10 + place as u64);
+            home.write(&format!("data/{site}.csv"), &patients);
+        }
+        let played = honest::play(&home, &unpsl(keys), "cell_min = 1\n");
+        println!(
+            "{keys:?}: {:?}, mean similarity at most {:.1}",
+            played.ending, played.similarity
+        );
+        assert!(
+            matches!(played.ending.status(), "converged" | "round_limit"),
+            "{:?}",
+            played.ending
+        );
+        assert!(played.similarity < 90.0);
+    }
+}

@@ -324,8 +324,10 @@ fn one_cohort_has_one_budget_however_a_job_puts_its_question() {
     let mut admitted = 0;
     for (number, job) in jobs.iter().enumerate() {
         let run = format!("{number:012}");
-        let answer = first(&mut worker, &run, job);
-        admitted += u32::from(matches!(answer, Answer::Described(_)));
+        first(&mut worker, &run, job);
+        // A description alone costs no run.
+        let answer = ask(&mut worker, &run, 2, Request::Moments);
+        admitted += u32::from(matches!(answer, Answer::Moments { .. }));
     }
     println!(
         "{admitted} of {} runs on one cohort under a limit of 1",

@@ -1,7 +1,7 @@
 //! An operator's questions, whatever they are: wherever two jobs differ for fewer than ten patients, the site
 //! answers them alike, from the first answer of a run to the last; or it is the dictionary that tells them apart.
 
-use crate::operator::{Hospital, job, levels, numeric};
+use crate::operator::{Hospital, feature, job, levels, numeric};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use protocol::coordinator::{Action, Event, Run};
@@ -281,4 +281,29 @@ fn a_level_without_patients_is_answered_as_one_with_few() {
         assert_eq!(with(0, columns), with(9, columns), "{columns}");
         assert_ne!(with(0, columns), with(10, columns), "{columns}");
     }
+}
+
+#[test]
+fn levels_are_counted_on_a_grid_in_the_sites_order_alone() {
+    // Joined to its neighbours in two orders, the level of three patients would be a difference of two counts.
+    let mut values = vec!["a"; 40];
+    values.extend(vec!["b"; 40]);
+    values.extend(vec!["rare"; 3]);
+    let said = |columns: &str, order: &str| {
+        let keys = format!("kind = 'ordinal'\nimpute = 'median'\nlevels = [{order}]");
+        let answer = hospital(&values, columns).describe(&job(CLASS, &[feature("x", &keys)]));
+        matches!(answer, Answer::Described(_))
+    };
+    let declared = "[columns.x]\nlevels = ['a', 'rare', 'b']";
+    assert!(said(declared, "'a', 'rare', 'b'"));
+    assert!(said(declared, "'a', 'none', 'rare', 'b'"));
+    for order in ["'rare', 'a', 'b'", "'b', 'rare', 'a'"] {
+        assert!(!said(declared, order), "{order}");
+    }
+    let mapped = "[columns.x]\nlevels = { a = 'a', b = 'b', rare = 'rare' }";
+    assert!(!said(mapped, "'a', 'rare', 'b'"));
+    let ordered = format!("{mapped}\norder = ['a', 'rare', 'b']");
+    assert!(said(&ordered, "'a', 'rare', 'b'"));
+    // Undeclared, a level that few hold is none, and any order will do.
+    assert!(said("", "'b', 'rare', 'a'"));
 }

@@ -5,6 +5,7 @@ use super::solver::{Shown, Solver};
 use super::unpsl::Answers;
 use super::{count, failure};
 use crate::job::UnpslSettings;
+use crate::limits::LOCAL_TOLERANCES;
 use crate::message::{Answer, Contribution, Failure, Round, SecondMoments, Summary};
 use crate::progress::{Ending, RoundRow};
 use ndarray::Array2;
@@ -236,15 +237,14 @@ impl Fit {
 
     /// Inexact early, tighter later: a tenth of the smaller relative residual of the last round.
     fn local_tolerance(&self) -> f64 {
-        const LOOSEST: f64 = 1e-4;
-        const TIGHTEST: f64 = 1e-9;
+        let (tightest, loosest) = (*LOCAL_TOLERANCES.start(), *LOCAL_TOLERANCES.end());
         let Some(row) = self.rows.last() else {
-            return LOOSEST;
+            return loosest;
         };
         let consensus = self.solver.consensus().iter();
         let scale = consensus.map(|x| x * x).sum::<f64>().sqrt().max(1e-12);
         let relative = row.primal_residual.min(row.dual_residual / row.penalty) / scale;
-        (0.1 * relative).clamp(TIGHTEST, LOOSEST)
+        (0.1 * relative).clamp(tightest, loosest)
     }
 }
 

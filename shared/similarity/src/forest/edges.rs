@@ -250,8 +250,9 @@ fn check_rising(edges: &[f64]) -> Result<(), EdgesError> {
     }
 }
 
-/// To three significant digits.
-fn rounded(value: f64) -> f64 {
+/// To the three significant digits that pooled edges have.
+#[must_use]
+pub fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }

@@ -6,7 +6,7 @@
 )]
 
 use ndarray::Array2;
-use privacy::{Allowed, CohortFacts, Gate, JobFacts, Policy, Released, Rules};
+use privacy::{Allowed, CohortFacts, Gate, JobFacts, Policy, Released, Rules, SoFar};
 use protocol::message::{Answer, Contribution, ToCoordinator};
 use protocol::name::RunId;
 use std::net::SocketAddr;
@@ -102,6 +102,7 @@ pub(crate) fn gate() -> Gate {
         method: "unpsl".to_owned(),
         outcomes: vec!["num".to_owned()],
         features: vec!["age".to_owned()],
+        sites_min: 3,
         second_moments: true,
         forests: false,
         round_limit: 1_000_000,
@@ -112,7 +113,7 @@ pub(crate) fn gate() -> Gate {
         classes: vec![50, 50],
         runs_before: 0,
         rounds_before: 0,
-        rounds_of_run: 0,
+        so_far: SoFar::default(),
         difference: None,
     };
     Policy::new(rules)

@@ -1,0 +1,229 @@
+//! What the store holds is read back, and what cannot be read ends nothing.
+
+use super::*;
+use protocol::message::{Answer, Description};
+use protocol::progress::RoundRow;
+
+const JOB: &str = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\"]\n[outcome]\ncolumn = \"y\"\n\
+    kind = \"binary\"\npositive = [\"1\"]\n[[features]]\nname = \"x\"\nkind = \"numeric\"\n[unpsl]\n";
+
+struct Home {
+    folder: tempfile::TempDir,
+}
+
+impl Home {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self { folder }
+    }
+
+    fn store(&self) -> Store {
+        Store::open(&self.folder.path().join("store")).unwrap()
+    }
+
+    /// Another program's hand on the file.
+    fn spoil(&self, sql: &str) {
+        let connection = Connection::open(self.folder.path().join("store")).unwrap();
+        connection.execute_batch(sql).unwrap();
+    }
+}
+
+fn submission(run: &str, operator: &str, at: u64) -> Submission {
+    Submission {
+        run: RunId::new(run).unwrap(),
+        operator: operator.to_owned(),
+        job: Job::parse(JOB).unwrap(),
+        seed: 7,
+        warrant: Warrant::default(),
+        submitted: Timestamp(at),
+        began: None,
+    }
+}
+
+fn converged(run: &str) -> RunResult {
+    let failure = Failure {
+        code: String::new(),
+        text: String::new(),
+    };
+    let failed = failed_result(RunId::new(run).unwrap(), JOB.to_owned(), 7, failure);
+    RunResult {
+        ending: Ending::Converged,
+        rounds: vec![RoundRow {
+            round: 1,
+            objective: Some(0.5),
+            primal_residual: 0.1,
+            dual_residual: 0.1,
+            penalty: 1.0,
+            seconds: 1.0,
+            sites_answered: 1,
+        }],
+        ..failed
+    }
+}
+
+fn names(listed: &[Listed]) -> Vec<String> {
+    let name = |one: &Listed| one.run.as_ref().map_or("-".to_owned(), ToString::to_string);
+    listed.iter().map(name).collect()
+}
+
+#[test]
+fn a_list_shows_the_runs_of_one_operator_the_newest_first() {
+    let home = Home::new();
+    let mut store = home.store();
+    for (run, operator, at) in [("a1", "a", 1), ("b1", "b", 2), ("a2", "a", 3)] {
+        store.submit(&submission(run, operator, at)).unwrap();
+    }
+    store.end(converged("a1")).unwrap();
+    let listed = store.list("a").unwrap();
+    assert_eq!(names(&listed), ["a2", "a1"]);
+    assert_eq!((listed[0].ended, listed[1].ended), (false, true));
+    let summary = listed[1].summary.as_ref().unwrap();
+    assert_eq!((summary.round, summary.objective), (1, None));
+    assert_eq!(store.result(&RunId::new("a1").unwrap(), "b").unwrap(), None);
+    assert!(
+        store
+            .result(&RunId::new("a1").unwrap(), "a")
+            .unwrap()
+            .is_some()
+    );
+}
+
+#[test]
+fn a_result_that_cannot_be_read_back_is_kept_as_a_failure() {
+    let home = Home::new();
+    let mut store = home.store();
+    store.submit(&submission("a1", "a", 1)).unwrap();
+    let mut result = converged("a1");
+    result.rounds[0].dual_residual = f64::INFINITY;
+    result.objective = Some(f64::NAN);
+    let ending = store.end(result).unwrap();
+    assert!(matches!(&ending, Ending::Failed { code, .. } if code == "KDR-RESULT"));
+    let kept = store
+        .result(&RunId::new("a1").unwrap(), "a")
+        .unwrap()
+        .unwrap();
+    assert_eq!(kept.ending, ending);
+}
+
+#[test]
+fn a_spoilt_row_is_listed_as_such_and_hides_no_other() {
+    let home = Home::new();
+    let mut store = home.store();
+    for run in ["a1", "a2", "a3"] {
+        store.submit(&submission(run, "a", 1)).unwrap();
+        store.end(converged(run)).unwrap();
+    }
+    home.spoil("UPDATE ended SET summary = x'ff00' WHERE run = 'a2'; UPDATE runs SET id = 'A 3' WHERE id = 'a3'");
+    let listed = store.list("a").unwrap();
+    assert_eq!(names(&listed), ["-", "a2", "a1"]);
+    let read: Vec<bool> = listed.iter().map(|one| one.summary.is_some()).collect();
+    assert_eq!(read, [false, false, true]);
+    assert!(store.summary(&RunId::new("a2").unwrap(), "a").is_err());
+}
+
+#[test]
+fn what_has_not_ended_is_found_again_with_what_is_wrong_with_it() {
+    let home = Home::new();
+    let store = home.store();
+    for run in ["a1", "a2", "a3"] {
+        store.submit(&submission(run, "a", 1)).unwrap();
+    }
+    store
+        .begin(&RunId::new("a1").unwrap(), Timestamp(9))
+        .unwrap();
+    home.spoil(
+        "UPDATE runs SET job = 'rank = 3' WHERE id = 'a2'; UPDATE runs SET warrant = x'ff' WHERE id = 'a3'; \
+         INSERT INTO runs (id, operator, job, seed, submitted) VALUES ('No Name', 'a', '', 1, 1)",
+    );
+    let found = store.unfinished().unwrap();
+    let read: Vec<(String, bool)> = found
+        .iter()
+        .map(|one| (one.run.to_string(), one.submission.is_ok()))
+        .collect();
+    let wanted = [("a1", true), ("a2", false), ("a3", false)];
+    assert_eq!(read, wanted.map(|(run, is_read)| (run.to_owned(), is_read)));
+    let began = found[0].submission.as_ref().unwrap().began;
+    assert_eq!(
+        (began, store.latest().unwrap()),
+        (Some(Timestamp(9)), Timestamp(9))
+    );
+}
+
+#[test]
+fn records_come_back_with_their_answers_and_faults() {
+    let home = Home::new();
+    let mut store = home.store();
+    let run = RunId::new("a1").unwrap();
+    store.submit(&submission("a1", "a", 1)).unwrap();
+    let record = Record {
+        at: Timestamp(5),
+        exchange: 0,
+        answers: vec![
+            Some(Answer::Described(Description {
+                patients: 60,
+                classes: vec![20, 40],
+            })),
+            None,
+            None,
+        ],
+        faults: vec![
+            None,
+            Some(Failure {
+                code: "KDR-PROTOCOL".to_owned(),
+                text: "found moments, wanted a contribution".to_owned(),
+            }),
+            None,
+        ],
+        members: vec![true, false, true],
+    };
+    store.keep(&run, &record).unwrap();
+    assert_eq!(store.records(&run).unwrap(), [record]);
+    home.spoil("UPDATE answers SET answer = x'00ff' WHERE site = 0");
+    assert!(matches!(store.records(&run), Err(StoreError::Decode(_))));
+}
+
+#[test]
+fn the_oldest_results_of_an_operator_are_dropped_and_nobody_elses() {
+    let home = Home::new();
+    let mut store = home.store();
+    store.submit(&submission("b1", "b", 0)).unwrap();
+    store.end(converged("b1")).unwrap();
+    let runs = RESULTS_PER_OPERATOR_MAX + 3;
+    for number in 0..runs {
+        let run = format!("a{number:03}");
+        store.submit(&submission(&run, "a", number as u64)).unwrap();
+        store.end(converged(&run)).unwrap();
+    }
+    let listed = names(&store.list("a").unwrap());
+    assert_eq!(listed.len(), RESULTS_PER_OPERATOR_MAX);
+    assert_eq!(listed.last().map(String::as_str), Some("a003"));
+    assert_eq!(names(&store.list("b").unwrap()), ["b1"]);
+    assert_eq!(
+        store.known(&RunId::new("a000").unwrap(), JOB, 7).unwrap(),
+        Known::New
+    );
+}
+
+#[test]
+fn a_store_of_the_first_version_is_brought_up_to_date_with_its_unreadable_result() {
+    let home = Home::new();
+    let good: String = wire::encode_result(&converged("good"))
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    home.spoil(&format!(
+        "{} INSERT INTO runs (id, operator, job, seed, submitted, result) VALUES
+         ('good', 'a', 'job', 7, 1, x'{good}'), ('bad', 'a', 'job', 7, 2, x'0102'), ('open', 'a', 'job', 7, 3, NULL)",
+        schema::FIRST
+    ));
+    let store = home.store();
+    let listed = store.list("a").unwrap();
+    assert_eq!(names(&listed), ["open", "bad", "good"]);
+    let state: Vec<(bool, bool)> = listed
+        .iter()
+        .map(|one| (one.ended, one.summary.is_some()))
+        .collect();
+    assert_eq!(state, [(false, false), (true, false), (true, true)]);
+    drop(store);
+    home.store();
+}

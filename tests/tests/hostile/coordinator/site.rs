@@ -1,0 +1,214 @@
+//! A real site for a coordinator that lies: its worker, gate, ledger and journal on a table of patients.
+
+use crate::programs::Home;
+use crate::programs::deployment::site_config;
+use ndarray::Array2;
+use protocol::message::{Answer, Begin, ColumnMoments, Request, Round, Summary, Totals, Warrant};
+use protocol::name::{OperatorName, RunId};
+use protocol::time::Timestamp;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use site_agent::config::SiteConfig;
+use site_agent::worker::Worker;
+use std::fmt::Write as _;
+
+/// Patients of the table, unless a test says otherwise.
+pub(crate) const PATIENTS: usize = 80;
+/// Their features.
+pub(crate) const FEATURES: usize = 12;
+
+/// One site.
+pub(crate) struct Site {
+    home: Home,
+    policy: String,
+    worker: Option<Worker>,
+    run: RunId,
+    exchange: u32,
+    pub(crate) now: Timestamp,
+}
+
+/// What a site told of itself before the rounds.
+pub(crate) struct Told {
+    pub(crate) moments: Vec<ColumnMoments>,
+    pub(crate) summary: Summary,
+}
+
+/// A table of patients of two classes with features of unequal scale.
+pub(crate) fn table(patients: usize, seed: u64) -> String {
+    let mut draw = ChaCha8Rng::seed_from_u64(seed);
+    let mut text = "patient,class,value".to_owned();
+    for feature in 1..=FEATURES {
+        let _ = write!(text, ",f{feature}");
+    }
+    for patient in 0..patients {
+        let features: Vec<f64> = (0..FEATURES)
+            .map(|_| 8.0 * (draw.random::<f64>() + draw.random::<f64>() - 1.0))
+            .collect();
+        let class = usize::from(features[0] + features[2] + draw.random::<f64>() > 0.5);
+        let value = 100.0 + 10.0 * features[1] + draw.random::<f64>();
+        let _ = write!(text, "\np{patient},{class},{value:.3}");
+        for value in features {
+            let _ = write!(text, ",{value:.4}");
+        }
+    }
+    text + "\n"
+}
+
+/// A job of UnPSL on that table, with more keys of `[unpsl]`.
+pub(crate) fn unpsl(keys: &str) -> String {
+    let features: String = (1..=FEATURES)
+        .map(|feature| format!("[[features]]\nname = \"f{feature}\"\nkind = \"numeric\"\n"))
+        .collect();
+    format!(
+        "name = \"lie\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\", \"east\"]\n\
+         [outcome]\ncolumn = \"class\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
+         [unpsl]\n{keys}\n"
+    )
+}
+
+impl Site {
+    /// A site on `table`, whose policy opens everything but for `rules`.
+    pub(crate) fn open(table: &str, rules: &str) -> Self {
+        let home = Home::new();
+        home.write("data/north.csv", table);
+        let mut policy = site_config("north", 1, "north");
+        if rules.contains("second_moments") {
+            policy = policy.replace("second_moments = true\n", "");
+        }
+        let policy = policy + rules + "[columns.f2]\nrange = [-8, 8]\n";
+        let mut site = Self {
+            home,
+            policy,
+            worker: None,
+            run: RunId::new("000000000000").unwrap(),
+            exchange: 0,
+            now: Timestamp(1_700_000_000_000),
+        };
+        site.restart();
+        site
+    }
+
+    /// Stops the agent, if it runs, and starts it on the same folder.
+    pub(crate) fn restart(&mut self) {
+        self.worker = None;
+        let config = SiteConfig::parse(&self.policy, self.home.path()).unwrap();
+        std::fs::create_dir_all(&config.folder).unwrap();
+        self.worker = Some(Worker::open(config, self.now).unwrap());
+    }
+
+    pub(crate) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// What the ledger has of rounds.
+    pub(crate) fn rounds(&self) -> usize {
+        self.entries("ledger.jsonl", "\"round\":true")
+    }
+
+    /// Says that a run begins.
+    pub(crate) fn begin(&mut self, run: &str, job: &str, seed: u64) {
+        self.run = RunId::new(run).unwrap();
+        self.exchange = 0;
+        let begin = Begin {
+            run: self.run.clone(),
+            job: job.to_owned(),
+            seed,
+            warrant: Warrant::default(),
+        };
+        let operator = OperatorName::new("researcher").unwrap();
+        self.worker.as_mut().unwrap().begin(begin, Ok(operator));
+    }
+
+    /// Asks in the next exchange.
+    pub(crate) fn ask(&mut self, request: Request) -> Answer {
+        self.exchange += 1;
+        self.ask_in(self.exchange, request)
+    }
+
+    /// Asks in an exchange of the coordinator's choice.
+    pub(crate) fn ask_in(&mut self, exchange: u32, request: Request) -> Answer {
+        let worker = self.worker.as_mut().unwrap();
+        let released = worker.answer(&self.run, exchange, request, self.now);
+        released.unwrap().unwrap().into_value()
+    }
+
+    /// Describe and moments, as every run of UnPSL begins.
+    pub(crate) fn tell(&mut self) -> Told {
+        match self.ask(Request::Describe) {
+            Answer::Described(_) => {}
+            other => panic!("{}", said(&other)),
+        }
+        match self.ask(Request::Moments) {
+            Answer::Moments { columns, summary } => Told {
+                moments: columns,
+                summary,
+            },
+            other => panic!("{}", said(&other)),
+        }
+    }
+
+    /// Prepares with the site's own moments, as if two more sites had none.
+    pub(crate) fn prepare(&mut self, told: &Told) {
+        let answer = self.ask(preparation(told));
+        assert!(
+            matches!(answer, Answer::Prepared { .. }),
+            "{}",
+            said(&answer)
+        );
+    }
+
+    /// The standardised patients, as the site keeps them for itself once a run is finished.
+    pub(crate) fn truth(&self) -> Array2<f64> {
+        let folder = self.home.join("sites/north/runs").join(self.run.as_str());
+        ndarray_npy::read_npy(folder.join("matrix.npy")).unwrap()
+    }
+
+    /// Entries of a book in the site's folder that hold `text`.
+    pub(crate) fn entries(&self, book: &str, text: &str) -> usize {
+        let book = std::fs::read_to_string(self.home.join("sites/north").join(book)).unwrap();
+        book.lines().filter(|line| line.contains(text)).count()
+    }
+}
+
+pub(crate) fn preparation(told: &Told) -> Request {
+    Request::Prepare {
+        moments: told.moments.clone(),
+        quartiles: Vec::new(),
+        totals: Totals {
+            patients: told.summary.patients,
+            pairs: told.summary.pairs,
+            sites: 3,
+        },
+    }
+}
+
+/// A round that only looks: its penalty is so large that the local update stays where it is. It says that it is the first.
+pub(crate) fn look(metric: &Array2<f64>) -> Request {
+    Request::Round(Round {
+        number: 1,
+        consensus: metric.clone(),
+        centre: metric.clone(),
+        penalty: 1e12,
+        tolerance: 1e-4,
+        gradient: true,
+        fold: None,
+    })
+}
+
+/// An answer in words.
+pub(crate) fn said(answer: &Answer) -> String {
+    match answer {
+        Answer::Refused(refusal) => format!("refused by {}: {}", refusal.rule, refusal.text),
+        Answer::Failed(failure) => format!("failed: {} {}", failure.code, failure.text),
+        Answer::Unfit(problems) => format!("{problems:?}"),
+        other => format!("{other:?}"),
+    }
+}
+
+/// The rule that refused; none where the site answered.
+pub(crate) fn refused_by(answer: &Answer) -> Option<&str> {
+    match answer {
+        Answer::Refused(refusal) => Some(&refusal.rule),
+        _ => None,
+    }
+}
