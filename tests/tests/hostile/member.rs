@@ -84,6 +84,7 @@ async fn converse(dial: &Dial, number: usize, lie: Lie) {
                 let reply = ToCoordinator::Reply {
                     run,
                     exchange,
+                    journal: None,
                     answer,
                 };
                 if sender.send(reply).await.is_err() {
