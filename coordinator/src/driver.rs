@@ -8,6 +8,7 @@ mod course;
 mod queue;
 
 use crate::clock::Clock;
+use crate::journals::Journals;
 use crate::store::{Store, StoreError, failed_result};
 use course::{Course, Stepped};
 use protocol::coordinator::{Action, Event};
@@ -47,6 +48,7 @@ struct Driver {
     shown: BTreeMap<RunId, Shown>,
     calls: Arc<Semaphore>,
     done: mpsc::Sender<calls::Done>,
+    journals: Journals,
 }
 
 /// A run that has not ended, as its operator sees it.
@@ -117,6 +119,7 @@ impl Driver {
         done: mpsc::Sender<calls::Done>,
     ) -> Result<Self, StoreError> {
         let clock = Clock::start(store.latest()?);
+        let journals = Journals::new(store.journals()?);
         let mut waiting = Vec::new();
         for unfinished in store.unfinished()? {
             match unfinished.submission {
@@ -141,6 +144,7 @@ impl Driver {
             shown: BTreeMap::new(),
             calls: Arc::new(Semaphore::new(CALLS_AT_ONCE_MAX)),
             done,
+            journals,
         };
         waiting
             .into_iter()
@@ -232,12 +236,18 @@ impl Driver {
                 run,
                 exchange,
                 answer,
+                journal,
             }) if current => {
+                let note = self.journals.heard(&site, journal);
                 if self
                     .active
                     .as_ref()
                     .is_some_and(|course| *course.run() == run)
                 {
+                    if let Some(note) = note {
+                        tracing::warn!(%site, "{note}");
+                        self.tell(Event::Noted(note));
+                    }
                     self.tell(Event::Answered {
                         site,
                         exchange,
@@ -298,10 +308,21 @@ impl Driver {
                     self.ended(course.run(), ending);
                     course.answer_cancellers();
                 }
+                self.keep_journals();
             }
             None => self.step(),
         }
         Ok(())
+    }
+
+    /// Keeps where the journals end. What is not kept, because the coordinator ends before, is heard again.
+    fn keep_journals(&self) {
+        let (store, heads) = (Arc::clone(&self.store), self.journals.heads().clone());
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = locked(&store).keep_journals(&heads) {
+                tracing::error!(%error, "could not keep where the sites' journals end");
+            }
+        });
     }
 
     fn show(&self, progress: Progress) {

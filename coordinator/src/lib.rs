@@ -6,6 +6,7 @@ pub mod config;
 pub mod driver;
 pub mod exit;
 pub mod folder;
+pub mod journals;
 pub mod operator;
 pub mod serve;
 pub mod signals;

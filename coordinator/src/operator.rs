@@ -11,8 +11,13 @@ use report::{FolderError, PendingFolder, ReportError, Watching};
 use sha2::{Digest, Sha256};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
-use wire::{ClientTls, ConnectionError, Dial, OperatorClient};
+use std::time::{Duration, SystemTime};
+use wire::{ClientTls, ConnectionError, Dial, OperatorClient, Remedy};
+
+/// How often a call is made where the line breaks.
+const TRIES: u32 = 5;
+/// Before the second try; it doubles.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// An operator's command that could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -88,14 +93,16 @@ pub async fn submit(arguments: &cli::Submit) -> Result<RunId, OperatorError> {
         path: arguments.job.clone(),
         problems,
     })?;
-    let client = connect(&arguments.config).await?;
     let token = arguments
         .token
         .clone()
         .unwrap_or_else(|| fresh_token(&text));
-    Ok(client
-        .submit(&text, arguments.seed.unwrap_or(job.seed), &token)
-        .await?)
+    let seed = arguments.seed.unwrap_or(job.seed);
+    // Submitted twice with one token, a job starts one run.
+    calling(&arguments.config, async |client| {
+        client.submit(&text, seed, &token).await
+    })
+    .await
 }
 
 /// Shows a run until it ends, then writes what it left into `out`, or into `kindred-RUN`.
@@ -108,8 +115,8 @@ pub async fn watch(
     out: Option<&Path>,
 ) -> Result<Watched, OperatorError> {
     let mut signals = StopSignals::listen().map_err(OperatorError::Signals)?;
-    let client = connect(config).await?;
-    let mut progress = client.watch(run).await?;
+    let follow = async || calling(config, async |client| client.watch(run).await).await;
+    let mut progress = follow().await?;
     let mut watching = Watching::new();
     loop {
         let shown = tokio::select! {
@@ -120,13 +127,15 @@ pub async fn watch(
                 return Ok(Watched { ending: None, folder: None });
             }
         };
-        match shown? {
-            Some(progress) => watching.show(&progress),
-            None => break,
+        match shown {
+            Ok(Some(progress)) => watching.show(&progress),
+            Ok(None) => break,
+            Err(error) if broke(&error) => progress = follow().await?,
+            Err(error) => return Err(error.into()),
         }
     }
     watching.finish();
-    fetch(&client, run, out).await
+    result(config, run, out).await
 }
 
 /// Writes what a run left into `out`, or into `kindred-RUN`.
@@ -138,31 +147,7 @@ pub async fn result(
     run: &RunId,
     out: Option<&Path>,
 ) -> Result<Watched, OperatorError> {
-    fetch(&connect(config).await?, run, out).await
-}
-
-/// Cancels a run.
-///
-/// # Errors
-/// [`OperatorError`].
-pub async fn cancel(config: &Path, run: &RunId) -> Result<(), OperatorError> {
-    Ok(connect(config).await?.cancel(run).await?)
-}
-
-/// All runs, the newest first.
-///
-/// # Errors
-/// [`OperatorError`].
-pub async fn list(config: &Path) -> Result<Vec<Progress>, OperatorError> {
-    Ok(connect(config).await?.list().await?)
-}
-
-async fn fetch(
-    client: &OperatorClient,
-    run: &RunId,
-    out: Option<&Path>,
-) -> Result<Watched, OperatorError> {
-    let result = client.result(run).await?;
+    let result = calling(config, async |client| client.result(run).await).await?;
     if !result.has_model() {
         return Ok(Watched {
             ending: Some(result.ending),
@@ -178,15 +163,48 @@ async fn fetch(
     })
 }
 
-async fn connect(config: &Path) -> Result<OperatorClient, OperatorError> {
+/// Cancels a run.
+///
+/// # Errors
+/// [`OperatorError`].
+pub async fn cancel(config: &Path, run: &RunId) -> Result<(), OperatorError> {
+    calling(config, async |client| client.cancel(run).await).await
+}
+
+/// All runs, the newest first.
+///
+/// # Errors
+/// [`OperatorError`].
+pub async fn list(config: &Path) -> Result<Vec<Progress>, OperatorError> {
+    calling(config, async |client| client.list().await).await
+}
+
+/// Makes one call on a connection of its own; again, where the line broke. No call does more when it is made twice.
+async fn calling<T>(
+    config: &Path,
+    call: impl AsyncFn(&OperatorClient) -> Result<T, ConnectionError>,
+) -> Result<T, OperatorError> {
     let config = OperatorConfig::open(config)?;
-    let tls = ClientTls::load(&config.tls)?;
     let dial = Dial {
         address: config.coordinator,
-        tls,
+        tls: ClientTls::load(&config.tls)?,
         proxy: None,
     };
-    Ok(OperatorClient::connect(&dial).await?)
+    let attempt = async || call(&OperatorClient::connect(&dial).await?).await;
+    let mut pause = PAUSE;
+    for _ in 1..TRIES {
+        match attempt().await {
+            Err(error) if broke(&error) => tokio::time::sleep(pause).await,
+            done => return Ok(done?),
+        }
+        pause *= 2;
+    }
+    Ok(attempt().await?)
+}
+
+/// Whether the line broke, so that another may hold. Where nobody answers at all, the operator is told at once.
+fn broke(error: &ConnectionError) -> bool {
+    error.remedy() == Remedy::Soon && !matches!(error, ConnectionError::Unreachable { .. })
 }
 
 /// A token that no other submission has.

@@ -2,6 +2,7 @@
 //!
 //! What is read back is judged again: a row that cannot be read is said to be so, and never ends the program.
 
+mod journals;
 mod kept;
 mod schema;
 

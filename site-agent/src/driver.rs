@@ -5,7 +5,7 @@ use crate::config::SiteConfig;
 use crate::orders::{self, ORDERS_MAX, Orders};
 use crate::worker::Worker;
 use privacy::Released;
-use protocol::message::{Answer, Begin, Refusal};
+use protocol::message::{Answer, Begin, JournalHead, Refusal};
 use protocol::name::{OperatorName, RunId};
 use protocol::site::{Action, Event, Site};
 use protocol::time::Timestamp;
@@ -48,7 +48,15 @@ pub enum AgentError {
 }
 
 /// What the worker says.
-type Computed = Result<(RunId, u32, Released<Answer>), ChainError>;
+type Computed = Result<Computation, ChainError>;
+
+/// An answer, with where the journal ends once it is in it.
+struct Computation {
+    run: RunId,
+    exchange: u32,
+    answer: Released<Answer>,
+    journal: JournalHead,
+}
 
 /// Attends the coordinator until `stop` is ready, dialling again whenever the stream is lost.
 ///
@@ -169,7 +177,10 @@ async fn converse(
                 Err(error) => return Ended::Lost(error),
             },
             computed = desk.computed.recv() => match computed {
-                Some(Ok((run, exchange, answer))) => Event::Computed { run, exchange, answer },
+                Some(Ok(Computation { run, exchange, answer, journal })) => {
+                    let journal = Some(journal);
+                    Event::Computed { run, exchange, answer, journal }
+                }
                 Some(Err(error)) => return Ended::Books(error),
                 None => return Ended::Worker,
             },
@@ -237,10 +248,17 @@ fn carry_out(worker: &mut Worker, warrants: &Warrants, order: Action) -> Option<
             run,
             exchange,
             request,
-        } => worker
-            .answer(&run, exchange, request, now())
-            .map(|answer| answer.map(|answer| (run, exchange, answer)))
-            .transpose(),
+        } => {
+            let answered = worker.answer(&run, exchange, request, now());
+            let journal = worker.journal_head();
+            let with_head = |answer| Computation {
+                run,
+                exchange,
+                answer,
+                journal,
+            };
+            answered.map(|answer| answer.map(with_head)).transpose()
+        }
     }
 }
 
@@ -278,6 +296,7 @@ pub(crate) fn now() -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Exit;
     use protocol::message::Request;
 
     #[tokio::test]
@@ -293,6 +312,7 @@ mod tests {
         assert!(desk.orders.push(order));
         let noticed = tokio::time::timeout(Duration::from_secs(5), panicked).await;
         assert!(noticed.is_ok());
+        assert_eq!(Exit::of(&AgentError::Worker), Exit::Failed);
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ use crate::source::{self, ReadProgress, SiteCohort};
 use ndarray::Array2;
 use privacy::{Admission, Disclosure, Gate, Released};
 use protocol::job::Job;
-use protocol::message::{Answer, Begin, Description, Failure, Refusal, Request};
+use protocol::message::{Answer, Begin, Description, Failure, JournalHead, Refusal, Request};
 use protocol::name::{OperatorName, RunId};
 use protocol::question::Known;
 use protocol::time::Timestamp;
@@ -95,6 +95,16 @@ impl Worker {
             job,
             admitted: None,
         });
+    }
+
+    /// Where the site's journal ends.
+    #[must_use]
+    pub fn journal_head(&self) -> JournalHead {
+        let head = self.journal.head();
+        JournalHead {
+            entries: head.entries,
+            hash: head.hash.clone(),
+        }
     }
 
     /// Lets go of a run that is over.

@@ -111,6 +111,7 @@ fn answer(
     let frames = wire::encode_to_coordinator(ToCoordinator::Reply {
         run: run.clone(),
         exchange,
+        journal: Some(worker.journal_head()),
         answer: released,
     });
     let bytes = frames.iter().flat_map(|frame| frame.to_vec()).collect();

@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::time::{Duration, Instant, SystemTime};
 use wire::certificates::{self, Role, Validity};
 
-/// Exit codes, as the README has them.
+/// Exit codes, as deploy/README.md has them.
 const USAGE: i32 = 2;
 const DATA: i32 = 3;
 const CONNECTION: i32 = 5;

@@ -1,4 +1,4 @@
-//! Promise: the README documents every exit code of both programs, and no other.
+//! Promise: the page for deployments documents every exit code of both programs, and no other.
 
 mod support;
 
@@ -69,8 +69,8 @@ fn documented(page: &str) -> Option<BTreeSet<u8>> {
 }
 
 #[test]
-fn the_readme_documents_every_exit_code_and_no_other() {
-    let found = documented(&text("README.md")).expect("a heading for exit codes");
+fn the_page_for_deployments_documents_every_exit_code_and_no_other() {
+    let found = documented(&text("deploy/README.md")).expect("a heading for exit codes");
     assert_eq!(found, codes());
 }
 

@@ -377,6 +377,7 @@ impl World {
             run: RunId::new("run").unwrap(),
             exchange,
             answer,
+            journal: None,
         };
         self.site_steps(site, event);
     }

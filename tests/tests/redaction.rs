@@ -197,6 +197,7 @@ fn an_answer_shows_its_kind_alone_in_every_wrapping() {
         let reply = ToCoordinator::Reply {
             run: RunId::new("run").unwrap(),
             exchange: 3,
+            journal: None,
             answer,
         };
         let text = redacted(&reply);

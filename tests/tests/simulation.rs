@@ -568,6 +568,7 @@ impl World {
             run,
             exchange,
             answer,
+            journal: None,
         };
         let (machine, actions) = std::mem::take(&mut agent.machine).step(event);
         agent.machine = machine;

@@ -41,17 +41,28 @@ CREATE INDEX runs_of_operator ON runs (operator, submitted, id);
 ALTER TABLE answers ADD COLUMN fault_code TEXT;
 ALTER TABLE answers ADD COLUMN fault TEXT;";
 
+/// Where each site's journal ended when a run did.
+const THIRD: &str = "
+CREATE TABLE journals (
+    site TEXT PRIMARY KEY,
+    entries INTEGER NOT NULL,
+    hash TEXT NOT NULL
+) STRICT;";
+
 /// The version whose tables this program uses.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 /// Makes the tables, or brings those of an earlier version up to date.
 pub(super) fn bring_up_to_date(connection: &mut Connection) -> Result<(), StoreError> {
     let transaction = connection.transaction()?;
     let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    if version < VERSION {
+    if version < 2 {
         transaction.execute_batch(FIRST)?;
         transaction.execute_batch(SECOND)?;
         summarise(&transaction)?;
+    }
+    if version < VERSION {
+        transaction.execute_batch(THIRD)?;
         transaction.pragma_update(None, "user_version", VERSION)?;
     }
     transaction.commit()?;

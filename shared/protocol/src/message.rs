@@ -82,9 +82,20 @@ pub enum ToCoordinator<A> {
         run: RunId,
         /// The exchange that is answered.
         exchange: u32,
+        /// Where the site's journal ends with the answer; none where a site keeps none.
+        journal: Option<JournalHead>,
         /// The answer.
         answer: A,
     },
+}
+
+/// Where a site's journal ends. The coordinator remembers it, so that a journal that was cut or written anew shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JournalHead {
+    /// Its entries.
+    pub entries: u64,
+    /// The hash of the last one, 64 hexadecimal digits.
+    pub hash: String,
 }
 
 /// What the coordinator asks of a site.

@@ -3,7 +3,7 @@
 //! An exchange is computed once. Asked again, the site repeats its stored answer; asked for an
 //! older one, it stays silent, because the coordinator has closed it.
 
-use crate::message::{Answer, Begin, Request, ToCoordinator, ToSite};
+use crate::message::{Answer, Begin, JournalHead, Request, ToCoordinator, ToSite};
 use crate::name::RunId;
 use privacy::Released;
 
@@ -25,6 +25,8 @@ pub enum Event {
         exchange: u32,
         /// The answer.
         answer: Released<Answer>,
+        /// Where the journal ends with it.
+        journal: Option<JournalHead>,
     },
 }
 
@@ -63,7 +65,14 @@ pub struct Site {
 struct Current {
     run: RunId,
     asked: u32,
-    answered: Option<(u32, Released<Answer>)>,
+    answered: Option<Answered>,
+}
+
+#[derive(Debug, Clone)]
+struct Answered {
+    exchange: u32,
+    answer: Released<Answer>,
+    journal: Option<JournalHead>,
 }
 
 impl Site {
@@ -79,7 +88,15 @@ impl Site {
                 run,
                 exchange,
                 answer,
-            } => self.computed(&run, exchange, answer),
+                journal,
+            } => self.computed(
+                run,
+                Answered {
+                    exchange,
+                    answer,
+                    journal,
+                },
+            ),
         };
         (self, actions)
     }
@@ -131,27 +148,30 @@ impl Site {
             }];
         }
         match &current.answered {
-            Some((answered, answer)) if *answered == exchange => {
-                let answer = answer.clone();
-                vec![Action::Send(ToCoordinator::Reply {
-                    run,
-                    exchange,
-                    answer,
-                })]
-            }
+            Some(answered) if answered.exchange == exchange => vec![reply(run, answered.clone())],
             _ => Vec::new(),
         }
     }
 
-    fn computed(&mut self, run: &RunId, exchange: u32, answer: Released<Answer>) -> Vec<Action> {
-        let Some(current) = self.current.as_mut().filter(|current| current.run == *run) else {
+    fn computed(&mut self, run: RunId, answered: Answered) -> Vec<Action> {
+        let Some(current) = self.current.as_mut().filter(|current| current.run == run) else {
             return Vec::new();
         };
-        current.answered = Some((exchange, answer.clone()));
-        vec![Action::Send(ToCoordinator::Reply {
-            run: run.clone(),
-            exchange,
-            answer,
-        })]
+        current.answered = Some(answered.clone());
+        vec![reply(run, answered)]
     }
+}
+
+fn reply(run: RunId, answered: Answered) -> Action {
+    let Answered {
+        exchange,
+        answer,
+        journal,
+    } = answered;
+    Action::Send(ToCoordinator::Reply {
+        run,
+        exchange,
+        answer,
+        journal,
+    })
 }

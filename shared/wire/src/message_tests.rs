@@ -50,6 +50,7 @@ pub(super) fn reply(answer: Answer) -> ToCoordinator<Answer> {
     ToCoordinator::Reply {
         run: run(),
         exchange: 3,
+        journal: None,
         answer,
     }
 }
@@ -393,6 +394,38 @@ fn result_sample() -> RunResult {
             class_weights: vec![1.0, 2.0],
         }),
         notes: vec!["south missed a round".to_owned()],
+    }
+}
+
+#[test]
+fn where_a_journal_ends_travels_with_an_answer_and_is_a_hash() {
+    let with = |hash: &str| {
+        let ToCoordinator::Reply {
+            run,
+            exchange,
+            answer,
+            ..
+        } = reply(Answer::Correlated)
+        else {
+            panic!("a reply is a reply");
+        };
+        let hash = hash.to_owned();
+        let journal = Some(JournalHead { entries: 7, hash });
+        coordinator_frames(ToCoordinator::Reply {
+            run,
+            exchange,
+            journal,
+            answer,
+        })
+    };
+    let hash = "0123456789abcdef".repeat(4);
+    let found = decode_to_coordinator(&with(&hash)).unwrap();
+    let ToCoordinator::Reply { journal, .. } = found else {
+        panic!("a reply is a reply");
+    };
+    assert_eq!(journal, Some(JournalHead { entries: 7, hash }));
+    for wrong in ["", "0", &"A".repeat(64), &"é".repeat(32)] {
+        assert!(decode_to_coordinator(&with(wrong)).is_err(), "{wrong}");
     }
 }
 

@@ -16,9 +16,13 @@ use crate::values::{
 use privacy::Released;
 use protocol::limits::{CANDIDATES_MAX, CLASSES_MAX, PROBLEMS_MAX};
 use protocol::message::{
-    Answer, Contribution, Description, Failure, Finished, Problem, Refusal, ToCoordinator,
+    Answer, Contribution, Description, Failure, Finished, JournalHead, Problem, Refusal,
+    ToCoordinator,
 };
 use std::sync::Arc;
+
+/// Digits of a SHA-256.
+const HASH_DIGITS: usize = 64;
 
 /// Cuts a message into frames. Only what a release rule has cleared has a way through here.
 pub(crate) fn frames(message: ToCoordinator<Released<Answer>>) -> Frames<pb::ToCoordinatorFrame> {
@@ -28,10 +32,12 @@ pub(crate) fn frames(message: ToCoordinator<Released<Answer>>) -> Frames<pb::ToC
             run,
             exchange,
             answer,
+            journal,
         } => ToCoordinator::Reply {
             run,
             exchange,
             answer: answer.into_value(),
+            journal,
         },
     })
 }
@@ -52,6 +58,7 @@ pub(crate) fn frames_of_any(message: ToCoordinator<Answer>) -> Frames<pb::ToCoor
             run,
             exchange,
             answer,
+            journal,
         } => {
             let (answer, parts) = answer_to_proto(answer);
             let run = run.as_str().to_owned();
@@ -59,6 +66,7 @@ pub(crate) fn frames_of_any(message: ToCoordinator<Answer>) -> Frames<pb::ToCoor
                 run,
                 exchange,
                 answer: Some(answer),
+                journal: journal.map(journal_to_proto),
             };
             (Message::Reply(reply), parts)
         }
@@ -97,9 +105,27 @@ impl Header for pb::ToCoordinator {
                 run: run_id(&reply.run)?,
                 exchange: reply.exchange,
                 answer: present("answer", reply.answer)?.complete(parts)?,
+                journal: reply.journal.map(journal).transpose()?,
             },
         })
     }
+}
+
+fn journal_to_proto(head: JournalHead) -> pb::JournalHead {
+    let JournalHead { entries, hash } = head;
+    pb::JournalHead { entries, hash }
+}
+
+fn journal(head: pb::JournalHead) -> Result<JournalHead, WireError> {
+    let pb::JournalHead { entries, hash } = head;
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if hash.len() != HASH_DIGITS || !hash.bytes().all(is_digit) {
+        return Err(WireError::Unexpected {
+            found: "another text as the hash of a journal".to_owned(),
+            wanted: format!("{HASH_DIGITS} hexadecimal digits"),
+        });
+    }
+    Ok(JournalHead { entries, hash })
 }
 
 impl Header for pb::Answer {

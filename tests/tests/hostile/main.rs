@@ -12,4 +12,5 @@ mod programs;
 mod questions;
 mod raw;
 mod signature;
+mod soak;
 mod stranger;

@@ -49,7 +49,8 @@ impl Member {
             tls: ClientTls::load(&CredentialFiles::in_folder(&folder)).unwrap(),
             proxy: None,
         };
-        let number = SITES.iter().position(|known| *known == site).unwrap();
+        let known = SITES.iter().position(|known| *known == site);
+        let number = known.unwrap_or(SITES.len());
         let runtime = Runtime::new().unwrap();
         runtime.spawn(async move {
             loop {
@@ -83,6 +84,7 @@ async fn converse(dial: &Dial, number: usize, lie: Lie) {
                 let reply = ToCoordinator::Reply {
                     run,
                     exchange,
+                    journal: None,
                     answer,
                 };
                 if sender.send(reply).await.is_err() {
@@ -246,7 +248,7 @@ fn coordinator_alone() -> Deployment {
     deployment
 }
 
-fn in_a_round(answer: Answer, change: impl FnOnce(&mut Contribution)) -> Option<Answer> {
+pub(crate) fn in_a_round(answer: Answer, change: impl FnOnce(&mut Contribution)) -> Option<Answer> {
     match answer {
         Answer::Contribution(mut contribution) => {
             change(&mut contribution);

@@ -3,7 +3,7 @@
 //! Attacks are functions that take an address or credentials, go on for a bounded time, and reach no other machine.
 
 use super::programs::deployment::{Deployment, SITES};
-use super::programs::{PATIENCE, coordinator, site_agent, until};
+use super::programs::{DEMO_JOB, PATIENCE, coordinator, result, site_agent, until};
 use super::raw::{ATTEND, CHUNK_BYTES, Raw, chunk, contribution, hello};
 use ndarray::Array2;
 use protocol::message::{Begin, Failure, Request, ToSite, Warrant};
@@ -350,7 +350,7 @@ async fn what_a_peer_says_forges_no_line_of_a_log_and_moves_no_terminal() {
 #[test]
 fn nobody_else_reads_what_a_run_leaves_at_a_site_or_at_the_coordinator() {
     let deployment = Deployment::start();
-    let run = deployment.submit(super::programs::DEMO_JOB, &[]);
+    let run = deployment.submit(DEMO_JOB, &[]);
     deployment
         .watch(&run)
         .until("the end", |progress| progress.ending.is_some());
@@ -388,6 +388,78 @@ fn a_key_that_others_can_read_lets_no_program_start() {
         let wanted = ["found mode 640", "key.pem", "chmod 600"];
         home.run(&program, arguments).must_fail(2, &wanted);
     }
+}
+
+#[test]
+fn a_site_whose_certificate_is_revoked_leaves_a_federation_that_runs() {
+    let mut deployment = Deployment::prepare();
+    let folder = deployment.home.join("certificates");
+    let gone = ["certificates", "issue", "--operator", "gone", "--folder"];
+    for arguments in [
+        &gone[..],
+        &["certificates", "revoke", "--operator", "gone", "--folder"],
+    ] {
+        let mut all = arguments.to_vec();
+        let folder = folder.to_string_lossy();
+        all.push(&folder);
+        deployment.home.run(&coordinator(), &all).must_succeed();
+    }
+    let path = deployment.home.join("coordinator.toml");
+    let list = "revoked = \"certificates/authority/revoked.pem\"\n";
+    std::fs::write(&path, std::fs::read_to_string(&path).unwrap() + list).unwrap();
+    deployment.start_coordinator();
+    for site in ["north", "south"] {
+        deployment.start_agent(site);
+        deployment.agent(site).wait_for("joined the coordinator");
+    }
+    let began = Instant::now();
+    let arguments = [
+        "certificates",
+        "revoke",
+        "--site",
+        "north",
+        "--folder",
+        "certificates",
+    ];
+    deployment
+        .home
+        .run(&coordinator(), &arguments)
+        .must_succeed();
+    deployment
+        .coordinator()
+        .wait_for("the peer's certificate was revoked");
+    println!("ended after {:?}", began.elapsed());
+    deployment.agent("north").wait_for("KDR-REVOKED");
+    assert!(deployment.agent("north").ended().is_none());
+    let south = deployment.agent("south").log();
+    assert!(!south.contains("lost the coordinator"), "{south}");
+}
+
+#[test]
+fn a_journal_that_was_begun_anew_shows_in_the_next_result() {
+    let mut deployment = Deployment::start();
+    let ran = |deployment: &Deployment, token: &str| {
+        let out = deployment.home.join(token);
+        deployment.home.write("job.toml", DEMO_JOB);
+        let more = [
+            "submit", "job.toml", "--wait", "--token", token, "--out", token,
+        ];
+        deployment.job(&more).must_succeed();
+        result(&out)["notes"].to_string()
+    };
+    let before = ran(&deployment, "first");
+    assert!(!before.contains("journal"), "{before}");
+    deployment.kill_agent("north");
+    for book in ["journal.jsonl", "ledger.jsonl"] {
+        std::fs::remove_file(deployment.home.join("sites/north").join(book)).unwrap();
+    }
+    deployment.start_agent("north");
+    let after = ran(&deployment, "second");
+    println!("{after}");
+    assert!(
+        after.contains("The journal of north has 1 entries and had"),
+        "{after}"
+    );
 }
 
 /// Everything at `path` and below that someone but its owner may read, write or enter.

@@ -114,6 +114,11 @@ impl Deployment {
         self.agents.get_mut(site).expect("it runs")
     }
 
+    /// Memory that the coordinator holds.
+    pub(crate) fn coordinator_bytes(&self) -> u64 {
+        self.coordinator.as_ref().expect("it runs").resident_bytes()
+    }
+
     pub(crate) fn coordinator(&mut self) -> &mut Process {
         self.coordinator.as_mut().expect("it runs")
     }

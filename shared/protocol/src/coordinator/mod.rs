@@ -16,6 +16,7 @@ mod unpsl;
 mod work;
 
 use crate::job::{Job, UnpslSettings};
+use crate::limits::NOTES_MAX;
 use crate::message::{Answer, Begin, Failure, Request, ToSite, Warrant};
 use crate::name::{RunId, SiteName};
 use crate::progress::{Ending, Progress, RunResult};
@@ -45,6 +46,8 @@ pub enum Event {
     Tick,
     /// An operator cancelled the run.
     Cancelled,
+    /// Something outside that the result must say.
+    Noted(String),
 }
 
 /// What is to be done outside, in this order.
@@ -271,6 +274,7 @@ impl Run {
             } => self.answered(&site, exchange, answer),
             Event::Tick => {}
             Event::Cancelled => self.end(Ending::Cancelled, now, &mut actions),
+            Event::Noted(note) => self.noted(note),
         }
         self.settle(now, &mut actions);
         (self, actions)
@@ -359,6 +363,12 @@ impl Run {
         }
         if asked_now {
             actions.push(self.send(index, number, self.work.request(index)));
+        }
+    }
+
+    fn noted(&mut self, note: String) {
+        if self.notes.len() < NOTES_MAX && !self.notes.contains(&note) {
+            self.notes.push(note);
         }
     }
 

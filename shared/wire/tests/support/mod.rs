@@ -137,6 +137,7 @@ pub(crate) fn contribution(
     ToCoordinator::Reply {
         run: run(),
         exchange: 1,
+        journal: None,
         answer: gate.release(Answer::Contribution(contribution)).unwrap(),
     }
 }
