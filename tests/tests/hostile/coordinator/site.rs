@@ -1,13 +1,14 @@
 //! A real site for a coordinator that lies: its worker, gate, ledger and journal on a table of patients.
 
-use crate::programs::Home;
 use crate::programs::deployment::site_config;
+use crate::programs::{Home, PATIENCE, until};
 use ndarray::Array2;
 use protocol::message::{Answer, Begin, ColumnMoments, Request, Round, Summary, Totals, Warrant};
 use protocol::name::{OperatorName, RunId};
 use protocol::time::Timestamp;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use site_agent::chain::ChainError;
 use site_agent::config::SiteConfig;
 use site_agent::worker::Worker;
 use std::fmt::Write as _;
@@ -93,7 +94,24 @@ impl Site {
         self.worker = None;
         let config = SiteConfig::parse(&self.policy, self.home.path()).unwrap();
         std::fs::create_dir_all(&config.folder).unwrap();
-        self.worker = Some(Worker::open(config, self.now).unwrap());
+        // A program that another test starts holds the lock for the blink between its fork and its own beginning.
+        let opened = until("the folder to be free", PATIENCE, || {
+            match Worker::open(config.clone(), self.now) {
+                Err(ChainError::InUse { .. }) => None,
+                opened => Some(opened),
+            }
+        });
+        self.worker = Some(opened.unwrap());
+    }
+
+    /// Stops the agent.
+    pub(crate) fn stop(&mut self) {
+        self.worker = None;
+    }
+
+    /// Its configuration.
+    pub(crate) fn config(&self) -> &str {
+        &self.policy
     }
 
     pub(crate) fn home(&self) -> &Home {
