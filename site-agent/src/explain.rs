@@ -2,6 +2,7 @@
 
 mod forest;
 mod table;
+mod worst;
 
 use privacy::{Policy, Refusal, Rules};
 use protocol::job::{
@@ -11,7 +12,7 @@ use protocol::job::{
 use protocol::limits::{PROBLEMS_MAX, TEXT_LENGTH_MAX};
 use similarity::unpsl::CorrelationScope;
 use std::fmt;
-use table::{grouped, table};
+use table::{grouped, paragraph, table};
 
 /// Every kind of message that a job would make this site send, and what the policy says of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +25,9 @@ pub struct Explanation {
     pub messages: Vec<MessageKind>,
     rules: Rules,
     lowered: Vec<String>,
+    /// What each kind of message can tell in the worst case, in their order.
+    pub worst: Vec<String>,
+    closing: [(&'static str, String); 3],
 }
 
 /// One kind of message.
@@ -73,7 +77,12 @@ impl Explanation {
             Method::Unpsl(settings) => unpsl(policy.rules(), job, settings),
             Method::Forest(settings) => forest::messages(policy.rules(), job, settings),
         };
+        let kinds = messages.iter().map(|message| message.kind);
         Self {
+            worst: kinds
+                .map(|kind| worst::tells(kind, policy.rules(), job))
+                .collect(),
+            closing: worst::closing(policy.rules(), job),
             job: job.name.clone(),
             asked_by: format!("the operator {operator:?}"),
             refusals: policy.refusals(&job.facts(operator)),
@@ -145,7 +154,7 @@ fn refusal() -> MessageKind {
         bytes_formula: format!("up to {TEXT_LENGTH_MAX} a text"),
         bytes: (PROBLEMS_MAX * TEXT_LENGTH_MAX) as u64,
         times: 1,
-        rule: "none: no patient's value, no count",
+        rule: "none: no patient's value, no count of patients or rows",
         withheld: "no".to_owned(),
     }
 }
@@ -293,7 +302,7 @@ fn contribution(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
         bytes_formula: format!("{NUMBER_BYTES} x ({matrices} x {rows} x {rank} + 2)"),
         bytes: NUMBER_BYTES * (matrices * rows * rank + 2),
         times: settings.rounds() - validations,
-        rule: "rounds_per_cohort_max, patients_min",
+        rule: "second_moments, similarity_max, rounds_per_cohort_max, patients_min",
         withheld: "no: it holds no count".to_owned(),
     }
 }
@@ -425,17 +434,25 @@ impl fmt::Display for Explanation {
         }
         writeln!(formatter, "\nMessages that this site would send:\n")?;
         formatter.write_str(&table(&self.messages))?;
+        writeln!(formatter, "\nWhat each can tell in the worst case:\n")?;
+        for (message, worst) in self.messages.iter().zip(&self.worst) {
+            formatter.write_str(&paragraph(message.kind, worst))?;
+        }
         writeln!(
             formatter,
             "\nIn all at most {} bytes over the run, and a few hundred bytes of framing a message. \
              Constant features\nmake matrices smaller. No patient, no row and no identifier is \
-             among them.",
+             among them.\n",
             grouped(self.bytes())
-        )
+        )?;
+        for (heading, text) in &self.closing {
+            formatter.write_str(&paragraph(heading, text))?;
+        }
+        Ok(())
     }
 }
 
-fn conditions(rules: &Rules) -> [String; 5] {
+fn conditions(rules: &Rules) -> [String; 6] {
     [
         format!(
             "patients_min: at least {} patients",
@@ -456,6 +473,10 @@ fn conditions(rules: &Rules) -> [String; 5] {
         format!(
             "cohort_difference_min: the same patients as an earlier cohort, or at least {} others",
             rules.cohort_difference_min
+        ),
+        format!(
+            "descriptions_per_day_max: at most {} jobs a day that have a cohort read",
+            rules.descriptions_per_day_max
         ),
     ]
 }

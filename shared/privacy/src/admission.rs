@@ -218,16 +218,8 @@ impl Admission {
             }
         }
         let minimum = rules.class_patients_min;
-        let small = cohort
-            .classes
-            .iter()
-            .filter(|class| **class < minimum)
-            .count();
-        if small > 0 {
-            let text = format!(
-                "{small} of the {} outcome classes have fewer than the {minimum} patients required",
-                cohort.classes.len()
-            );
+        if cohort.classes.iter().any(|class| *class < minimum) {
+            let text = format!("an outcome class has fewer than the {minimum} patients required");
             refusals.push(Refusal::new("class_patients_min", text));
         }
         refusals
@@ -273,15 +265,16 @@ impl Admission {
         let mut refusals = Vec::new();
         if cohort.runs_before >= rules.runs_per_cohort_max {
             let text = format!(
-                "this cohort has served {} runs, the site allows {}",
-                cohort.runs_before, rules.runs_per_cohort_max
+                "this cohort has served the {} runs that the site allows",
+                rules.runs_per_cohort_max
             );
             refusals.push(Refusal::new("runs_per_cohort_max", text));
         }
         if cohort.rounds_before.saturating_add(self.round_limit) > rules.rounds_per_cohort_max {
             let text = format!(
-                "this cohort has served {} rounds and the job asks for up to {}, the site allows {}",
-                cohort.rounds_before, self.round_limit, rules.rounds_per_cohort_max
+                "the job asks for up to {} rounds, more than are left to this cohort of the {} that the \
+                 site allows",
+                self.round_limit, rules.rounds_per_cohort_max
             );
             refusals.push(Refusal::new("rounds_per_cohort_max", text));
         }

@@ -364,6 +364,99 @@ fn a_round_beyond_those_admitted_does_not_leave() {
 }
 
 #[test]
+fn what_is_no_round_leaves_once_a_run_and_again_only_as_it_was() {
+    let once = [Message::SecondMoments, Message::Tables(Vec::new())];
+    for message in once {
+        let asked = JobFacts {
+            second_moments: true,
+            ..job()
+        };
+        let rules = Rules {
+            second_moments: true,
+            ..open_lists()
+        };
+        let admission = policy(rules).admit(&asked).unwrap();
+        let mut gate = admission.cohort(&cohort(100)).unwrap();
+        assert!(gate.release(message.clone()).is_ok());
+        let twice = gate.release(message.clone()).unwrap_err();
+        assert_eq!(twice.rule, "once_a_run");
+        assert!(gate.repeat(message.clone(), |_| true).is_ok());
+        let other = gate.repeat(message.clone(), |_| false).unwrap_err();
+        assert_eq!(other.rule, "same_answer");
+        // Started again, the gate knows it from the books.
+        let told = CohortFacts {
+            so_far: SoFar {
+                kinds: ["message".to_owned()].into(),
+                ..SoFar::default()
+            },
+            ..cohort(100)
+        };
+        let mut gate = admission.cohort(&told).unwrap();
+        assert_eq!(gate.release(message).unwrap_err().rule, "once_a_run");
+    }
+}
+
+#[test]
+fn a_round_that_is_told_again_costs_none_and_is_withheld_as_before() {
+    let mut gate = gate(100);
+    let left = gate.rounds_left();
+    assert!(gate.release(Message::Update).is_ok());
+    assert!(gate.repeat(Message::Update, |_| true).is_ok());
+    assert_eq!(gate.rounds_left(), left - 1);
+    let small = Message::Tables(vec![Some(vec![vec![41, 9]])]);
+    let same = |message: &Message| *message == Message::Tables(vec![None]);
+    assert!(gate.repeat(small, same).is_ok());
+}
+
+#[test]
+fn a_metric_that_is_too_steep_shuts_the_gate_for_good() {
+    // 100, or 4 a column: so the common start of a metric of many columns passes.
+    for (similarity, columns, wanted) in [
+        (100.0, 8, true),
+        (100.1, 8, false),
+        (100.1, 26, true),
+        (104.1, 26, false),
+        (f64::NAN, 8, false),
+        (f64::INFINITY, 8, false),
+    ] {
+        let mut gate = gate(100);
+        assert_eq!(gate.brake(similarity, columns).is_ok(), wanted);
+        let after = gate.release(Message::Update);
+        assert_eq!(after.is_ok(), wanted);
+        if !wanted {
+            assert_eq!(after.unwrap_err().rule, "similarity_max");
+            assert!(gate.brake(1.0, 8).is_err());
+            assert!(gate.repeat(Message::Ready, |_| true).is_err());
+        }
+    }
+    let shut = CohortFacts {
+        so_far: SoFar {
+            shut: true,
+            ..SoFar::default()
+        },
+        ..cohort(100)
+    };
+    let admission = policy(open_lists()).admit(&job()).unwrap();
+    assert_eq!(admission.cohort(&shut).unwrap_err().rule, "similarity_max");
+}
+
+#[test]
+fn a_job_of_fewer_sites_and_one_description_too_many_are_refused() {
+    let asked = JobFacts {
+        sites_min: 2,
+        ..job()
+    };
+    let refusal = policy(open_lists()).admit(&asked).unwrap_err();
+    assert_eq!(refusal.rule, "sites_min");
+    let policy = policy(open_lists());
+    assert!(policy.describe(49).is_ok());
+    assert_eq!(
+        policy.describe(50).unwrap_err().rule,
+        "descriptions_per_day_max"
+    );
+}
+
+#[test]
 fn what_was_not_admitted_does_not_leave() {
     let table = [
         ("patients_min", Message::Cohort(99, vec![50, 49])),

@@ -39,6 +39,23 @@ pub(super) fn table(messages: &[MessageKind]) -> String {
     text
 }
 
+/// A heading and its text, in lines of the table's width.
+pub(super) fn paragraph(heading: &str, text: &str) -> String {
+    const WIDTH: usize = 110;
+    const INDENT: usize = 14;
+    let mut lines = String::new();
+    let mut heading = heading;
+    if heading.len() >= INDENT {
+        lines.push_str(&format!("{heading}:\n"));
+        heading = "";
+    }
+    for line in wrap(text, WIDTH - INDENT) {
+        lines.push_str(&format!("{heading:<INDENT$}{line}\n"));
+        heading = "";
+    }
+    lines
+}
+
 /// One row of the table, its cells wrapped to their widths.
 fn row(cells: &[String; 7]) -> String {
     let wrapped: Vec<Vec<String>> = cells

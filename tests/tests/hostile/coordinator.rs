@@ -1,7 +1,9 @@
 //! A coordinator that lies: it speaks the protocol to a real site, and asks what it should not.
 
+mod books;
 mod honest;
 mod rows;
+mod sequences;
 mod site;
 mod trees;
 

@@ -96,6 +96,16 @@ impl Site {
         self.worker = Some(Worker::open(config, self.now).unwrap());
     }
 
+    /// Stops the agent.
+    pub(crate) fn stop(&mut self) {
+        self.worker = None;
+    }
+
+    /// Its configuration.
+    pub(crate) fn config(&self) -> &str {
+        &self.policy
+    }
+
     pub(crate) fn home(&self) -> &Home {
         &self.home
     }

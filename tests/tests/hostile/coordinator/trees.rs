@@ -6,7 +6,7 @@ use protocol::message::{Answer, Growing, Judging, NodeKind, Request, TerminalTab
 use std::sync::Arc;
 
 /// A job of a forest of one feature.
-fn forest() -> String {
+pub(crate) fn forest() -> String {
     "name = \"trees\"\nmethod = \"forest\"\nsites = [\"north\", \"south\", \"east\"]\n\
      [outcome]\ncolumn = \"value\"\nkind = \"numeric\"\n\
      [[features]]\nname = \"f2\"\nkind = \"numeric\"\nrange = [-8, 8]\n\
@@ -24,7 +24,7 @@ pub(crate) fn grow(cuts: &[f64]) -> Request {
 }
 
 /// Describes, counts and grows at one cut in a run of that seed.
-fn grown(site: &mut Site, seed: u64, cut: f64) -> Answer {
+pub(crate) fn grown(site: &mut Site, seed: u64, cut: f64) -> Answer {
     site.begin(RUN, &forest(), seed);
     site.ask_in(1, Request::Describe);
     site.ask_in(2, Request::Quantiles);
@@ -32,7 +32,7 @@ fn grown(site: &mut Site, seed: u64, cut: f64) -> Answer {
 }
 
 #[track_caller]
-fn trees(answer: Answer) -> Trees {
+pub(crate) fn trees(answer: Answer) -> Trees {
     match answer {
         Answer::Grown(trees) => trees,
         other => panic!("{}", said(&other)),

@@ -1,0 +1,75 @@
+//! Somebody at the site who would have a new budget: the ledger is cut, written anew or deleted while the agent is away.
+
+use super::site::{Site, table, unpsl};
+use super::{OPEN, RUN};
+use crate::programs::deployment::issue;
+use crate::programs::site_agent;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A site that has told its moments in one run.
+fn served() -> Site {
+    let mut site = Site::open(&table(60, 12), OPEN);
+    site.begin(RUN, &unpsl("rank = 8"), 5);
+    site.tell();
+    site.stop();
+    site
+}
+
+fn ledger(folder: &Path) -> PathBuf {
+    folder.join("ledger.jsonl")
+}
+
+#[test]
+fn an_agent_does_not_start_on_a_ledger_that_is_not_the_one_it_wrote() {
+    type Touch = fn(&Path);
+    let touched: [(&str, Touch); 5] = [
+        ("the end is missing", |folder| {
+            let text = fs::read_to_string(ledger(folder)).unwrap();
+            let first = text.split_inclusive('\n').next().unwrap();
+            fs::write(ledger(folder), first).unwrap();
+        }),
+        ("the file is missing", |folder| {
+            fs::remove_file(ledger(folder)).unwrap();
+        }),
+        ("written anew", |folder| {
+            // The ledger of another site, as good as any.
+            let other = served();
+            let other = other.home().join("sites/north");
+            fs::copy(ledger(&other), ledger(folder)).unwrap();
+            fs::copy(
+                other.join("fingerprint.key"),
+                folder.join("fingerprint.key"),
+            )
+            .unwrap();
+            for cohort in fs::read_dir(other.join("cohorts")).unwrap() {
+                let cohort = cohort.unwrap();
+                fs::copy(
+                    cohort.path(),
+                    folder.join("cohorts").join(cohort.file_name()),
+                )
+                .unwrap();
+            }
+        }),
+        ("cohorts", |folder| {
+            fs::remove_dir_all(folder.join("cohorts")).unwrap();
+        }),
+        ("fingerprint.key", |folder| {
+            fs::remove_file(folder.join("fingerprint.key")).unwrap();
+        }),
+    ];
+    for (wanted, touch) in touched {
+        let site = served();
+        let home = site.home();
+        touch(&home.join("sites/north"));
+        issue(home, &["init"]);
+        issue(home, &["issue", "--site", "north"]);
+        let config = site
+            .config()
+            .replace("certificates/north", "certificates/site-north");
+        home.write("north.toml", &config);
+        let ran = home.run(&site_agent(), &["serve", "--config", "north.toml"]);
+        println!("{wanted}: {}", ran.stderr.trim());
+        ran.must_fail(7, &[wanted]);
+    }
+}
