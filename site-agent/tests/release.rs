@@ -80,7 +80,8 @@ fn every_sample_policy_is_read_and_says_what_it_means() {
     let names = fs::read_dir(samples).unwrap();
     let policies = names.filter(|name| {
         let path = name.as_ref().unwrap().path();
-        path.extension().is_some_and(|extension| extension == "toml")
+        path.extension()
+            .is_some_and(|extension| extension == "toml")
     });
     assert_eq!(policies.count(), 5, "a sample that no test reads");
 }
