@@ -11,7 +11,7 @@ use protocol::site::{Action, Event, Site};
 use protocol::time::Timestamp;
 use std::time::{Duration, SystemTime};
 use tokio::sync::{mpsc, oneshot};
-use wire::{ConnectionError, CoordinatorReceiver, CoordinatorSender, Dial, Remedy, Warrants};
+use wire::{ConnectionError, CoordinatorReceiver, CoordinatorSender, Dial, Remedy};
 
 /// The agent's version, as the coordinator hears it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -74,9 +74,8 @@ pub async fn serve(
             source,
         });
     }
-    let mut worker = Worker::open(config, now())?;
-    let warrants = dial.tls.warrants().clone();
-    let (mut desk, panicked) = start_worker(move |order| carry_out(&mut worker, &warrants, order));
+    let mut worker = Worker::open(config.clone(), now())?;
+    let (mut desk, panicked) = start_worker(move |order| carry_out(&mut worker, &config, order));
     tokio::select! {
         () = stop => Ok(()),
         _ = panicked => Err(AgentError::Worker),
@@ -231,11 +230,11 @@ fn start_worker(
     (Desk { orders, computed }, panicked)
 }
 
-fn carry_out(worker: &mut Worker, warrants: &Warrants, order: Action) -> Option<Computed> {
+fn carry_out(worker: &mut Worker, config: &SiteConfig, order: Action) -> Option<Computed> {
     match order {
         Action::Send(_) => None,
         Action::Begin(begin) => {
-            let operator = signed_by(&begin, warrants);
+            let operator = signed_by(&begin, config);
             worker.begin(begin, operator);
             None
         }
@@ -263,13 +262,21 @@ fn carry_out(worker: &mut Worker, warrants: &Warrants, order: Action) -> Option<
 }
 
 /// The operator who signed a run's job; nobody else's word counts.
-fn signed_by(begin: &Begin, warrants: &Warrants) -> Result<OperatorName, Refusal> {
+fn signed_by(begin: &Begin, config: &SiteConfig) -> Result<OperatorName, Refusal> {
     let Begin {
         run,
         job,
         seed,
         warrant,
     } = begin;
+    let refused = |text: String| Refusal {
+        rule: "operators".to_owned(),
+        text,
+    };
+    let warrants = config.warrants().map_err(|error| {
+        tracing::error!(%run, %error, "nobody can be believed to have signed the job");
+        refused("the site cannot judge who signed the job; its log says why".to_owned())
+    })?;
     match warrants.operator(run, job, *seed, warrant) {
         Ok(operator) => {
             tracing::info!(%run, %operator, "a run begins");
@@ -277,10 +284,7 @@ fn signed_by(begin: &Begin, warrants: &Warrants) -> Result<OperatorName, Refusal
         }
         Err(error) => {
             tracing::warn!(%run, %error, "a run is refused");
-            Err(Refusal {
-                rule: "operators".to_owned(),
-                text: error.to_string(),
-            })
+            Err(refused(error.to_string()))
         }
     }
 }

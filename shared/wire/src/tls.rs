@@ -83,7 +83,6 @@ pub struct ServerTls {
 pub struct ClientTls {
     pub(crate) config: Arc<ClientConfig>,
     pub(crate) signer: Signer,
-    warrants: Warrants,
     identity: Identity,
     /// From when until when the own certificate is valid.
     valid: Range<SystemTime>,
@@ -196,7 +195,6 @@ impl ClientTls {
         Ok(Self {
             config: Arc::new(config),
             signer,
-            warrants: Warrants::load(&files.authority)?,
             identity,
             valid,
         })
@@ -215,12 +213,6 @@ impl ClientTls {
             return Err(ConnectionError::Expired { whose: OWN });
         }
         Ok(())
-    }
-
-    /// What judges who asked for a job.
-    #[must_use]
-    pub fn warrants(&self) -> &Warrants {
-        &self.warrants
     }
 
     /// Whom the certificate names.
@@ -273,12 +265,12 @@ pub(crate) struct Credentials {
 
 /// What a list of revoked certificates says.
 #[derive(Default)]
-struct RevocationList {
-    signed: Vec<CertificateRevocationListDer<'static>>,
+pub(crate) struct RevocationList {
+    pub(crate) signed: Vec<CertificateRevocationListDer<'static>>,
     serials: BTreeSet<Serial>,
 }
 
-fn revocation_list(path: &Path) -> Result<RevocationList, TlsError> {
+pub(crate) fn revocation_list(path: &Path) -> Result<RevocationList, TlsError> {
     let failed = |source| pem(path, "a list of revoked certificates", source);
     let signed = CertificateRevocationListDer::pem_file_iter(path)
         .map_err(failed)?

@@ -5,7 +5,7 @@
 
 use crate::certificates::CredentialFiles;
 use crate::identity::{Identity, IdentityError};
-use crate::tls::{Credentials, TlsError, client_verifier, provider, unusable};
+use crate::tls::{Credentials, TlsError, client_verifier, provider, revocation_list, unusable};
 use protocol::message::Warrant;
 use protocol::name::{NameError, OperatorName, RunId};
 use rustls::SignatureScheme;
@@ -112,6 +112,15 @@ impl Warrants {
     /// [`TlsError`] names the file.
     pub fn load(authority: &Path) -> Result<Self, TlsError> {
         Ok(Self::new(client_verifier(authority, Vec::new())?))
+    }
+
+    /// As [`Warrants::load`], with a list of revoked certificates, whose holders ask for nothing any more.
+    ///
+    /// # Errors
+    /// [`TlsError`] names the file.
+    pub fn load_revoking(authority: &Path, revoked: &Path) -> Result<Self, TlsError> {
+        let list = revocation_list(revoked)?;
+        Ok(Self::new(client_verifier(authority, list.signed)?))
     }
 
     pub(crate) fn new(verifier: Arc<dyn ClientCertVerifier>) -> Self {

@@ -16,7 +16,7 @@ use privacy::Policy;
 use protocol::document::{self, DocumentErrors, Section};
 use protocol::name::SiteName;
 use std::path::{Path, PathBuf};
-use wire::{Address, ClientTls, CredentialFiles, Dial, TlsError};
+use wire::{Address, ClientTls, CredentialFiles, Dial, TlsError, Warrants};
 
 /// One site's configuration. Only [`SiteConfig::parse`] makes one, so what it holds fits together.
 #[derive(Debug, Clone)]
@@ -28,6 +28,8 @@ pub struct SiteConfig {
     pub coordinator: Address,
     /// Proof of who this site is, and whom it trusts.
     pub tls: CredentialFiles,
+    /// The authority's list of revoked certificates; it is read for each run.
+    pub revoked: Option<PathBuf>,
     /// The way out, where the site has no direct one.
     pub proxy: Option<Proxy>,
     /// Folder of local results and of the journal.
@@ -108,26 +110,41 @@ impl SiteConfig {
                 let ca = path(section, "ca", folder);
                 let certificate = path(section, "certificate", folder);
                 let key = path(section, "key", folder);
-                Some(CredentialFiles {
+                let revoked: Option<String> = section.optional("revoked");
+                let files = CredentialFiles {
                     certificate: certificate?,
                     key: key?,
                     authority: ca?,
-                })
+                };
+                Some((files, revoked.map(|path| folder.join(path))))
             });
             let proxy = root.table("proxy", |section| proxy(section, folder));
             let results = path(root, "folder", folder);
             let source = source::read(root, folder);
             let policy = root.table("policy", policy::read).unwrap_or_default();
+            let (tls, revoked) = files?;
             Some(Self {
                 site: site?,
                 coordinator: coordinator?,
-                tls: files?,
+                tls,
+                revoked,
                 proxy,
                 folder: results?,
                 source: source?,
                 policy,
             })
         })
+    }
+
+    /// What judges who asked for a job, as the files say now.
+    ///
+    /// # Errors
+    /// [`TlsError`] names the file: then nobody may be believed.
+    pub fn warrants(&self) -> Result<Warrants, TlsError> {
+        match &self.revoked {
+            Some(revoked) => Warrants::load_revoking(&self.tls.authority, revoked),
+            None => Warrants::load(&self.tls.authority),
+        }
     }
 
     /// How the coordinator is reached: certificates are loaded and passwords fetched.
@@ -153,6 +170,8 @@ impl SiteConfig {
                 ))
             }
         };
+        // A list that cannot be read is said now, not when the first run begins.
+        self.warrants()?;
         Ok(Dial {
             address: self.coordinator.clone(),
             tls: ClientTls::load(&self.tls)?,

@@ -1,12 +1,12 @@
 //! A coordinator that asks in an operator's name: it holds a coordinator's certificate, speaks the protocol to a
 //! real agent, and says that somebody whom the site allows has asked for its job.
 
-use crate::programs::deployment::Deployment;
+use crate::programs::deployment::{Deployment, issue, site_config};
 use protocol::message::{Answer, Begin, Request, ToCoordinator, ToSite, Warrant};
 use protocol::name::{OperatorName, RunId};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use wire::certificates::{Role, Validity, issue};
+use wire::certificates::{Role, Validity};
 use wire::{CredentialFiles, Incoming, ServerTls, Signer};
 
 const JOB: &str = include_str!("../../../deploy/jobs/demo.toml");
@@ -80,7 +80,9 @@ fn a_coordinator_cannot_ask_in_the_name_of_an_operator_who_has_not_signed() {
     let own = signer("coordinator-centre").sign(JOB, 1, "monday").unwrap();
     let elsewhere = deployment.home.join("elsewhere");
     wire::certificates::init(&elsewhere, Validity::days(1)).unwrap();
-    let files = issue(&elsewhere, &Role::Operator, "researcher", Validity::days(1)).unwrap();
+    let files =
+        wire::certificates::issue(&elsewhere, &Role::Operator, "researcher", Validity::days(1))
+            .unwrap();
     let foreign = Signer::load(&files).unwrap().sign(JOB, 1, "monday");
     let other_job = JOB.replace("rank = ", "rank = 1");
     assert_ne!(other_job, JOB);
@@ -98,5 +100,30 @@ fn a_coordinator_cannot_ask_in_the_name_of_an_operator_who_has_not_signed() {
             Answer::Refused(refusal) => assert_eq!(refusal.rule, "operators", "{}", refusal.text),
             other => panic!("{other:?}"),
         }
+    }
+}
+
+#[test]
+fn an_operator_whose_certificate_is_revoked_asks_for_nothing_more_at_a_site_that_has_the_list() {
+    let mut deployment = Deployment::prepare();
+    // A list of somebody else's certificate first, so that there is one.
+    issue(&deployment.home, &["issue", "--operator", "former"]);
+    issue(&deployment.home, &["revoke", "--operator", "former"]);
+    let list = "revoked = \"certificates/authority/revoked.pem\"\n\n[source]";
+    let config = site_config("north", deployment.port(), "site-north").replace("[source]", list);
+    deployment.home.write("north.toml", &config);
+    deployment.start_agent("north");
+    let folder = deployment.home.join("certificates/operator-researcher");
+    let signer = Signer::load(&CredentialFiles::in_folder(&folder)).unwrap();
+    let ask = |token: &str| {
+        let signed = signer.sign(JOB, 1, token).unwrap();
+        answer(&deployment, begin("researcher", JOB, signed))
+    };
+    let before = ask("monday");
+    assert!(matches!(before, Answer::Described(_)), "{before:?}");
+    issue(&deployment.home, &["revoke", "--operator", "researcher"]);
+    match ask("tuesday") {
+        Answer::Refused(refusal) => assert_eq!(refusal.rule, "operators", "{}", refusal.text),
+        other => panic!("{other:?}"),
     }
 }
