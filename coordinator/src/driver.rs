@@ -1,7 +1,7 @@
 //! Carries out what `protocol::coordinator` decides. One run at a time; the others wait in their turn.
 //!
-//! The driver itself only passes on: a run computes and is stored on a thread of its own ([`course`]), jobs are
-//! parsed and results read on others ([`calls`]), so that no input keeps it from the next caller.
+//! The driver itself only passes on: a run computes and is stored on a thread of its own (`course`), jobs are
+//! parsed and results read on others (`calls`), so that no input keeps it from the next caller.
 
 mod calls;
 mod course;
