@@ -68,6 +68,8 @@ pub const GROUPS_MAX: usize = LEVELS_MAX;
 pub const NOTES_MAX: usize = 1_000;
 /// Entries of one matrix on the wire (512 MiB of f64).
 pub const MATRIX_ENTRIES_MAX: usize = 1 << 26;
+/// A plausible age in years: what sites read, what grids cover, and what answers are judged by.
+pub const AGE_MAX: f64 = 150.0;
 /// Rounds of one run.
 pub const ROUNDS_MAX: u32 = 100_000;
 /// The ADMM penalties that a site takes.

@@ -7,10 +7,11 @@ use super::misfit::Cause;
 use super::missing::Missing;
 use super::problem::{CohortProblem, Fault, Faults};
 use super::terms::{Agreement, Terms};
-use super::value::{AGE_MAX, Kind, Mismatch, Read, conversion_of};
+use super::value::{Kind, Mismatch, Read, conversion_of};
 use crate::config::{ColumnMapping, DecimalMark, SourceConfig};
 use ndarray::Array1;
 use protocol::job::{Feature, FeatureKind, Impute};
+use protocol::limits::AGE_MAX;
 use similarity::cohort::{Column, MISSING_LEVEL, Values};
 
 /// One feature while it is being read.

@@ -7,9 +7,10 @@
 //! code of the job, and there is no range.
 
 use super::misfit::Structure;
-use super::value::{AGE_MAX, DAYS_OF_YEAR, Mismatch};
+use super::value::{DAYS_OF_YEAR, Mismatch};
 use crate::config::{ColumnMapping, DeclaredRange};
 use protocol::job::{Feature, FeatureKind, Impute, Transform};
+use protocol::limits::AGE_MAX;
 use std::collections::BTreeSet;
 use time::Date;
 

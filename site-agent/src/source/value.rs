@@ -12,8 +12,6 @@ use time::Date;
 
 /// Days of a year on average over a cycle of the Gregorian calendar.
 pub(super) const DAYS_OF_YEAR: f64 = 365.2425;
-/// A plausible age in years.
-pub(super) const AGE_MAX: f64 = 150.0;
 
 /// How a field of a column is read.
 pub(super) enum Kind {

@@ -1,13 +1,12 @@
 //! What a job wants done with the values of its features, as the mathematics wants it told.
 
 use super::{Feature, FeatureKind, ForestScope, Impute, Job, Method, Standardise, Transform};
+use crate::limits::AGE_MAX;
 use similarity::quantile::{Grid, Quartiles};
 use similarity::standardise;
 
 /// Cells of every grid of numbers: a quantile is known to a 4096th of the declared range.
 pub(super) const CELLS: u32 = 4096;
-/// A plausible age in years, as the sites read it.
-const AGE_MAX: f64 = 150.0;
 
 /// A column that the sites count on a grid.
 #[derive(Debug, Clone, Copy, PartialEq)]

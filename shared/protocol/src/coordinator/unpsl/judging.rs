@@ -5,14 +5,12 @@ use crate::coordinator::judging::{
     ROUNDING, count, ensure, fault, histogram, length, numbers, pairs_of, table, unexpected, within,
 };
 use crate::job::{FeatureKind, Job};
+use crate::limits::AGE_MAX;
 use crate::message::{
     Answer, ColumnMoments, EvaluationCounts, Failure, Finished, PairCounts, SecondMoments, Summary,
 };
 use crate::scores::PAIRS_RULE;
 use similarity::unpsl::{CorrelationScope, Pairs};
-
-/// The largest age in years that a site reads.
-const AGE_MAX: f64 = 150.0;
 
 impl UnpslWork {
     /// Judges the answer of one site, which has `patients`, to the open exchange.
