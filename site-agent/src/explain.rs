@@ -475,7 +475,7 @@ fn conditions(rules: &Rules) -> [String; 6] {
             rules.cohort_difference_min
         ),
         format!(
-            "descriptions_per_day_max: at most {} jobs a day that have a cohort read",
+            "descriptions_per_day_max: at most {} jobs of one operator a day that have a cohort read",
             rules.descriptions_per_day_max
         ),
     ]

@@ -54,8 +54,8 @@ pub struct Answered {
 #[derive(Debug, Default)]
 struct Books {
     runs: Vec<Run>,
-    /// Runs for which a cohort was read, by day.
-    descriptions: BTreeMap<u64, BTreeSet<RunDigest>>,
+    /// Runs for which a cohort was read, by day and operator.
+    descriptions: BTreeMap<(u64, String), BTreeSet<RunDigest>>,
 }
 
 /// A run on one cohort. A run that comes back with another cohort stands here twice, the latest last.
@@ -72,8 +72,12 @@ struct Run {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Event {
-    /// A cohort is read for a run, on a day since 1970.
-    Description { run: RunDigest, day: u64 },
+    /// A cohort is read for an operator's run, on a day since 1970.
+    Description {
+        run: RunDigest,
+        operator: String,
+        day: u64,
+    },
     /// A run, under this name of the coordinator's, goes on a cohort.
     Run {
         run: RunDigest,
@@ -153,27 +157,35 @@ impl Ledger {
         self.key.secret(purpose, bytes)
     }
 
-    /// How many other runs had a cohort read on `day`; none where `run` is free to read it: it did so on that day, or has
-    /// told something already.
+    /// How many other runs of `operator` had a cohort read on `day`; none where `run`, one of that operator's, is free to
+    /// read it: it did so on that day, or has told something already.
     #[must_use]
-    pub fn descriptions(&self, run: &RunDigest, day: u64) -> Option<u64> {
+    pub fn descriptions(&self, run: &RunDigest, operator: &str, day: u64) -> Option<u64> {
         let own = self.books.runs.iter().filter(|known| known.digest == *run);
         if own.into_iter().any(|own| own.told) {
             return None;
         }
-        let Some(today) = self.books.descriptions.get(&day) else {
+        let Some(today) = self.books.descriptions.get(&(day, operator.to_owned())) else {
             return Some(0);
         };
         (!today.contains(run)).then_some(today.len() as u64)
     }
 
-    /// Notes that a cohort is read for `run`, before it is.
+    /// Notes that a cohort is read for `operator`'s run, before it is.
     ///
     /// # Errors
     /// [`ChainError::File`]: nothing may be read then.
-    pub fn describe(&mut self, run: &RunDigest, day: u64) -> Result<(), ChainError> {
-        let run = run.clone();
-        self.record(Event::Description { run, day })
+    pub fn describe(
+        &mut self,
+        run: &RunDigest,
+        operator: &str,
+        day: u64,
+    ) -> Result<(), ChainError> {
+        self.record(Event::Description {
+            run: run.clone(),
+            operator: operator.to_owned(),
+            day,
+        })
     }
 
     /// What the policy judges of a cohort on which `run` is to go.
@@ -327,8 +339,9 @@ impl Books {
 
     fn note(&mut self, event: Event) {
         match event {
-            Event::Description { run, day } => {
-                self.descriptions.entry(day).or_default().insert(run);
+            Event::Description { run, operator, day } => {
+                let today = self.descriptions.entry((day, operator)).or_default();
+                today.insert(run);
             }
             Event::Run { run, cohort, .. } => {
                 let same = |known: &Run| known.digest == run && known.cohort == cohort;

@@ -177,11 +177,11 @@ impl Current {
         };
         // Whatever comes of it, an answer tells of the cohort: it is counted before anything is read.
         let day = now.0 / DAY_MILLISECONDS;
-        if let Some(today) = ledger.descriptions(&self.digest, day) {
+        if let Some(today) = ledger.descriptions(&self.digest, &self.operator, day) {
             if let Err(refusal) = config.policy.describe(today) {
                 return Ok(Err(refused(refusal)));
             }
-            ledger.describe(&self.digest, day)?;
+            ledger.describe(&self.digest, &self.operator, day)?;
         }
         let cell_min = config.policy.rules().cell_min;
         let mut progress = |progress: ReadProgress| {

@@ -49,7 +49,7 @@ pub struct Rules {
     pub rounds_per_cohort_max: u64,
     /// A cohort must be the same as an earlier one, or differ from it by at least so many patients.
     pub cohort_difference_min: u64,
-    /// Jobs that may have a cohort read and described in a day, at most.
+    /// Jobs of one operator that may have a cohort read and described in a day, at most.
     pub descriptions_per_day_max: u64,
     /// Mean similarity of a patient with itself, ||W'x||^2, at most: a metric of larger ones parts
     /// patients by steps, whose jumps tell of single ones.
@@ -191,7 +191,7 @@ impl Policy {
         admission::admit(self, job)
     }
 
-    /// The door before the source is read: judges how many other jobs had a cohort described `today`.
+    /// The door before the source is read: judges how many other jobs of one operator had a cohort described `today`.
     ///
     /// # Errors
     /// A [`Refusal`] by `descriptions_per_day_max`.
@@ -201,7 +201,8 @@ impl Policy {
             return Ok(());
         }
         let text = format!(
-            "other jobs have used up the {maximum} descriptions of a cohort that the site allows a day"
+            "other jobs of this operator have used up the {maximum} descriptions of a cohort that the site allows each operator \
+             a day"
         );
         Err(Refusal::new("descriptions_per_day_max", text))
     }

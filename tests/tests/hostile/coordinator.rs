@@ -187,6 +187,9 @@ fn a_run_that_told_nothing_costs_no_run_but_a_description() {
     site.restart();
     site.begin(RUN, &unpsl("rank = 8"), 21);
     assert_refused(&site.ask(Request::Describe), "descriptions_per_day_max");
+    // Another operator has descriptions of its own, which this one cannot use up.
+    site.begin_by("colleague", RUN, &unpsl("rank = 8"), 21);
+    assert!(matches!(site.ask(Request::Describe), Answer::Described(_)));
     // One that was described on this day may be described again, and the next day has descriptions of its own.
     site.begin(RUN, &unpsl("rank = 8"), 7);
     assert!(matches!(site.ask(Request::Describe), Answer::Described(_)));

@@ -46,6 +46,14 @@ fn job(number: usize) -> String {
     }
 }
 
+/// Who signed it.
+fn operator(number: usize) -> &'static str {
+    match number {
+        1 => "colleague",
+        _ => "researcher",
+    }
+}
+
 const QUESTIONS: usize = 16;
 
 fn question(number: usize, told: &Told, grown: &Trees) -> Request {
@@ -166,11 +174,14 @@ impl Account {
         }
         assert!(all_rounds <= ROUNDS_MAX, "{all_rounds} rounds of a cohort");
         assert!(runs.len() <= RUNS_MAX, "{} runs of a cohort", runs.len());
-        let described = self.described.len();
-        assert!(
-            described <= DESCRIPTIONS_MAX,
-            "{described} descriptions in a day"
-        );
+        for one in ["researcher", "colleague"] {
+            let own = |run: &&Run| operator(run.0) == one;
+            let described = self.described.iter().filter(own).count();
+            assert!(
+                described <= DESCRIPTIONS_MAX,
+                "{described} descriptions of the {one} in a day"
+            );
+        }
     }
 }
 
@@ -205,11 +216,11 @@ proptest! {
                     run = None;
                 }
                 Move::Begin(name, number, seed) => {
-                    site.begin(NAMES[name], &job(number), seed);
+                    site.begin_by(operator(number), NAMES[name], &job(number), seed);
                     run = Some((number, seed));
                 }
                 Move::Honest(name, number, seed, rounds) => {
-                    site.begin(NAMES[name], &job(number), seed);
+                    site.begin_by(operator(number), NAMES[name], &job(number), seed);
                     run = Some((number, seed));
                     asked = match number {
                         2 => vec![(1, 0), (2, 13), (3, 14)],

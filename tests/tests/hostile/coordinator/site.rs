@@ -123,8 +123,13 @@ impl Site {
         self.entries("ledger.jsonl", "\"round\":true")
     }
 
-    /// Says that a run begins.
+    /// Says that a run of the researcher begins.
     pub(crate) fn begin(&mut self, run: &str, job: &str, seed: u64) {
+        self.begin_by("researcher", run, job, seed);
+    }
+
+    /// Says that a run begins whose job `operator` signed.
+    pub(crate) fn begin_by(&mut self, operator: &str, run: &str, job: &str, seed: u64) {
         self.run = RunId::new(run).unwrap();
         self.exchange = 0;
         let begin = Begin {
@@ -133,7 +138,7 @@ impl Site {
             seed,
             warrant: Warrant::default(),
         };
-        let operator = OperatorName::new("researcher").unwrap();
+        let operator = OperatorName::new(operator).unwrap();
         self.worker.as_mut().unwrap().begin(begin, Ok(operator));
     }
 
