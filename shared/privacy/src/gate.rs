@@ -1,101 +1,20 @@
 //! The third door: every message, one by one.
 
-use crate::admission::{CohortFacts, Refusal};
-use crate::cells;
-use crate::forest::{self, Errors, TerminalNode};
-use crate::policy::Policy;
+use crate::content::{Column, Content, Cost, Histogram};
+use crate::facts::CohortFacts;
 use crate::released::{Disclosure, Released};
+use crate::rule::{Refusal, Rules};
+use crate::{cells, nodes, predictions};
 use std::collections::BTreeSet;
 
 /// What `similarity_max` is raised to, a column of W: the common start of all sites has about 1 a column, and a metric of many
 /// columns is not steeper for it.
 const SIMILARITY_A_COLUMN: f64 = 4.0;
 
-/// What a message carries of a cohort, as far as a rule judges it.
-pub enum Content<'message> {
-    /// Nothing: a refusal, a problem, a mere "ready".
-    Notice,
-    /// The cohort's size and the sizes of its classes.
-    Cohort {
-        /// Patients.
-        patients: u64,
-        /// Patients of each class; empty where the message tells none.
-        classes: &'message [u64],
-    },
-    /// Moments of features, each over the whole cohort.
-    Columns {
-        /// Patients of the cohort.
-        patients: u64,
-        /// One a feature.
-        columns: Vec<Column<'message>>,
-    },
-    /// Histograms of features, each over the values present in the whole cohort.
-    Histograms(Vec<Histogram<'message>>),
-    /// Second moments X'X (d x d) of the patients.
-    SecondMoments,
-    /// One round's local update of a model, fitted to the whole cohort.
-    LocalUpdate,
-    /// Tables of patients by right and predicted class; a rule sets to none what it withholds.
-    Tables(Vec<&'message mut Option<Vec<Vec<u64>>>>),
-    /// Tables of held-out patients by right and wrong, which count as a round: without a limit a model
-    /// made for the purpose could be asked about again and again.
-    Validation(Vec<&'message mut Option<Vec<Vec<u64>>>>),
-    /// The trees of a forest, by their terminal nodes.
-    Trees(Vec<TerminalNode<'message>>),
-    /// How well a forest predicts the whole cohort, as [`Content::Tables`] and as sums of errors.
-    Judgement {
-        /// Patients by right and predicted class.
-        tables: Vec<&'message mut Option<Vec<Vec<u64>>>>,
-        /// Sums of errors.
-        errors: Vec<Errors<'message>>,
-    },
-}
-
-/// What a message costs of the budgets of its run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cost {
-    /// It tells nothing of a cohort but its size.
-    Nothing,
-    /// It makes the run one that has told something. Once a run.
-    Message,
-    /// The same, and it is a round.
-    Round,
-}
-
-/// The moments of one feature.
-pub enum Column<'message> {
-    /// Sums over the values present.
-    Numeric {
-        /// Values present.
-        count: &'message mut u64,
-        /// Their sum.
-        sum: &'message mut f64,
-        /// The sum of their squares.
-        sum_squares: &'message mut f64,
-        /// Values missing.
-        missing: &'message mut u64,
-    },
-    /// A table of patients by level.
-    Categorical {
-        /// Patients at each level.
-        counts: &'message mut [u64],
-        /// Values missing.
-        missing: &'message mut u64,
-    },
-}
-
-/// A histogram of one feature: group i reaches from where the one before ends up to `ends[i]`.
-pub struct Histogram<'message> {
-    /// Where each group ends, ascending.
-    pub ends: &'message mut Vec<u32>,
-    /// Values in each.
-    pub counts: &'message mut Vec<u64>,
-}
-
 /// An admitted job on an admitted cohort: the only maker of [`Released`] messages that carry
 /// anything of it.
 pub struct Gate {
-    policy: Policy,
+    rules: Rules,
     patients: u64,
     classes: Vec<u64>,
     rounds_left: u64,
@@ -113,14 +32,9 @@ pub(crate) struct Asked {
 }
 
 impl Gate {
-    pub(crate) fn open(
-        policy: Policy,
-        cohort: &CohortFacts,
-        rounds_left: u64,
-        asked: Asked,
-    ) -> Self {
+    pub(crate) fn open(rules: Rules, cohort: &CohortFacts, rounds_left: u64, asked: Asked) -> Self {
         Self {
-            policy,
+            rules,
             patients: cohort.patients,
             classes: cohort.classes.clone(),
             rounds_left,
@@ -170,7 +84,7 @@ impl Gate {
             return Ok(released);
         }
         let text = "the site gave another answer to this question before, and gives one only";
-        Err(Refusal::new("same_answer", text.to_owned()))
+        Err(Refusal::new("same_answer", text))
     }
 
     /// The brake: refuses a metric of `columns` columns under which a patient's similarity with itself is
@@ -180,7 +94,7 @@ impl Gate {
     /// A [`Refusal`] by `similarity_max`.
     #[allow(clippy::cast_precision_loss)] // columns are few
     pub fn brake(&mut self, similarity: f64, columns: usize) -> Result<(), Refusal> {
-        let most = self.policy.rules().similarity_max;
+        let most = self.rules.similarity_max;
         let most = most.max(SIMILARITY_A_COLUMN * columns as f64);
         self.shut |= similarity.is_nan() || similarity > most;
         self.still_open()
@@ -218,13 +132,13 @@ impl Gate {
             Content::Trees(nodes) => {
                 self.trees()?;
                 for node in nodes {
-                    forest::withhold_node(self.policy.rules(), node)?;
+                    nodes::withhold_node(&self.rules, node)?;
                 }
             }
             Content::Judgement { tables, errors } => {
                 self.withhold_tables(tables);
                 for error in errors {
-                    forest::withhold_errors(self.policy.rules(), error);
+                    predictions::withhold_errors(&self.rules, error);
                 }
             }
         }
@@ -246,7 +160,7 @@ impl Gate {
             return Ok(());
         }
         let text = "the rounds that were admitted with the job are used up";
-        Err(Refusal::new("rounds_per_cohort_max", text.to_owned()))
+        Err(Refusal::new("rounds_per_cohort_max", text))
     }
 
     /// What was judged at the second door must be what leaves at the third.
@@ -255,11 +169,11 @@ impl Gate {
             return Ok(());
         }
         let text = "the message tells of another cohort than the one that was admitted";
-        Err(Refusal::new("patients_min", text.to_owned()))
+        Err(Refusal::new("patients_min", text))
     }
 
     fn withhold(&self, column: Column<'_>) -> Result<(), Refusal> {
-        let rules = self.policy.rules();
+        let rules = &self.rules;
         let told = match &column {
             Column::Numeric { count, missing, .. } => count.checked_add(**missing),
             Column::Categorical { counts, missing } => counts
@@ -268,7 +182,7 @@ impl Gate {
         };
         if told != Some(self.patients) {
             let text = "the counts of a feature do not add up to the admitted cohort";
-            return Err(Refusal::new("cell_min", text.to_owned()));
+            return Err(Refusal::new("cell_min", text));
         }
         match column {
             Column::Categorical { counts, missing } => {
@@ -295,7 +209,7 @@ impl Gate {
     }
 
     fn withhold_histogram(&self, histogram: Histogram<'_>) -> Result<(), Refusal> {
-        let rules = self.policy.rules();
+        let rules = &self.rules;
         let Histogram { ends, counts } = histogram;
         let present = counts
             .iter()
@@ -304,7 +218,7 @@ impl Gate {
         let ascend = ends.is_sorted_by(|before, end| before < end);
         let (Some(missing), true) = (missing, ascend && ends.len() == counts.len()) else {
             let text = "a histogram does not fit the admitted cohort";
-            return Err(Refusal::new("cell_min", text.to_owned()));
+            return Err(Refusal::new("cell_min", text));
         };
         let present_min = rules.patients_min.max(rules.cell_min);
         cells::withhold_groups(ends, counts, missing, present_min, rules.cell_min);
@@ -316,7 +230,7 @@ impl Gate {
             return Ok(());
         }
         let text = "second moments were not asked for when the job was admitted";
-        Err(Refusal::new("second_moments", text.to_owned()))
+        Err(Refusal::new("second_moments", text))
     }
 
     fn round(&mut self) -> Result<(), Refusal> {
@@ -326,9 +240,9 @@ impl Gate {
     }
 
     fn withhold_tables(&self, tables: Vec<&mut Option<Vec<Vec<u64>>>>) {
-        let minimum = self.policy.rules().cell_min;
+        let minimum = self.rules.cell_min;
         for table in tables {
-            if forest::has_small_cell(table, minimum) {
+            if predictions::has_small_cell(table, minimum) {
                 *table = None;
             }
         }
@@ -339,7 +253,7 @@ impl Gate {
             return Ok(());
         }
         let text = "trees were not asked for when the job was admitted";
-        Err(Refusal::new("forests", text.to_owned()))
+        Err(Refusal::new("forests", text))
     }
 
     /// Two of a kind, of questions that differ little, would tell of single patients.
@@ -350,22 +264,6 @@ impl Gate {
         let text =
             format!("a message of the kind {kind} left before in this run, and one was admitted");
         Err(Refusal::new("once_a_run", text))
-    }
-}
-
-impl Content<'_> {
-    /// What a message of this content costs.
-    #[must_use]
-    pub fn cost(&self) -> Cost {
-        match self {
-            Self::Notice | Self::Cohort { .. } => Cost::Nothing,
-            Self::Columns { .. }
-            | Self::Histograms(_)
-            | Self::SecondMoments
-            | Self::Tables(_)
-            | Self::Judgement { .. } => Cost::Message,
-            Self::LocalUpdate | Self::Validation(_) | Self::Trees(_) => Cost::Round,
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The type that a site can encode.
 
-use crate::gate::Content;
+use crate::content::Content;
 
 /// A value that a release rule has cleared. Only this crate can make one, and a site can encode
 /// nothing else, so what no rule has seen has no way onto the wire.
