@@ -1,9 +1,8 @@
-//! What a message carries of a cohort, as rules judge it.
+//! What a message carries of a cohort, in parts that rules judge one by one. Each part says by itself what it costs.
 
-/// What a message carries of a cohort, as far as a rule judges it.
+/// One part of what a message carries of a cohort. A message is a list of them; a notice (a refusal, a problem, a mere
+/// "ready") is an empty one.
 pub enum Content<'message> {
-    /// Nothing: a refusal, a problem, a mere "ready".
-    Notice,
     /// The cohort's size and the sizes of its classes.
     Cohort {
         /// Patients.
@@ -15,33 +14,28 @@ pub enum Content<'message> {
     Columns {
         /// Patients of the cohort.
         patients: u64,
-        /// One a feature.
+        /// One per feature.
         columns: Vec<Column<'message>>,
     },
     /// Histograms of features, each over the values present in the whole cohort.
     Histograms(Vec<Histogram<'message>>),
     /// Second moments X'X (d x d) of the patients.
     SecondMoments,
-    /// One round's local update of a model, fitted to the whole cohort.
-    LocalUpdate,
     /// Tables of patients by right and predicted class; a rule sets to none what it withholds.
     Tables(Vec<&'message mut Option<Vec<Vec<u64>>>>),
-    /// Tables of held-out patients by right and wrong, which count as a round: without a limit a model
-    /// made for the purpose could be asked about again and again.
-    Validation(Vec<&'message mut Option<Vec<Vec<u64>>>>),
+    /// Held-out patients that were classified right and wrong; a rule sets to none what it withholds. They count as a
+    /// round: without a limit a model made for the purpose could be asked about again and again.
+    HeldOut(Vec<&'message mut Option<RightCounts>>),
+    /// How far predictions of the whole cohort are off.
+    Errors(Vec<Errors<'message>>),
     /// The trees of a forest, by their terminal nodes.
-    Trees(Vec<TerminalNode<'message>>),
-    /// How well a forest predicts the whole cohort, as [`Content::Tables`] and as sums of errors.
-    Judgement {
-        /// Patients by right and predicted class.
-        tables: Vec<&'message mut Option<Vec<Vec<u64>>>>,
-        /// Sums of errors.
-        errors: Vec<Errors<'message>>,
-    },
+    Nodes(Vec<TerminalNode<'message>>),
+    /// One round's local update of a model, fitted to the whole cohort.
+    LocalUpdate,
 }
 
-/// What a message costs of the budgets of its run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a message costs of the budgets of its run, the least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cost {
     /// It tells nothing of a cohort but its size.
     Nothing,
@@ -108,6 +102,15 @@ pub enum TerminalNode<'message> {
     },
 }
 
+/// Held-out patients by whether their class was predicted right.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct RightCounts {
+    /// Patients whose class was predicted.
+    pub right: u64,
+    /// All others.
+    pub wrong: u64,
+}
+
 /// How far a model's predictions of the cohort are off, as sums that add up over sites.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ErrorSums {
@@ -126,17 +129,38 @@ pub enum Errors<'message> {
 }
 
 impl Content<'_> {
-    /// What a message of this content costs.
+    /// What this part costs by itself.
     #[must_use]
     pub fn cost(&self) -> Cost {
         match self {
-            Self::Notice | Self::Cohort { .. } => Cost::Nothing,
+            Self::Cohort { .. } => Cost::Nothing,
             Self::Columns { .. }
             | Self::Histograms(_)
             | Self::SecondMoments
             | Self::Tables(_)
-            | Self::Judgement { .. } => Cost::Message,
-            Self::LocalUpdate | Self::Validation(_) | Self::Trees(_) => Cost::Round,
+            | Self::Errors(_) => Cost::Message,
+            Self::HeldOut(_) | Self::Nodes(_) | Self::LocalUpdate => Cost::Round,
         }
+    }
+}
+
+impl Cost {
+    /// What a message of these parts costs: the most that any of them costs.
+    #[must_use]
+    pub fn of(contents: &[Content<'_>]) -> Self {
+        contents
+            .iter()
+            .map(Content::cost)
+            .max()
+            .unwrap_or(Self::Nothing)
+    }
+}
+
+impl std::fmt::Debug for RightCounts {
+    /// Nothing of the cohort.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("RightCounts")
+            .finish_non_exhaustive()
     }
 }

@@ -61,7 +61,7 @@ impl Gate {
     /// A [`Refusal`] that names the rule.
     pub fn release<T: Disclosure>(&mut self, mut message: T) -> Result<Released<T>, Refusal> {
         let kind = message.kind();
-        match message.content().cost() {
+        match Cost::of(&message.content()) {
             Cost::Nothing => {}
             Cost::Message => self.once(kind)?,
             Cost::Round => self.round()?,
@@ -113,36 +113,47 @@ impl Gate {
 
     fn clear<T: Disclosure>(&self, mut message: T) -> Result<Released<T>, Refusal> {
         self.still_open()?;
-        match message.content() {
-            Content::Notice | Content::LocalUpdate => {}
-            Content::Cohort { patients, classes } => self.same_cohort(patients, classes)?,
-            Content::Columns { patients, columns } => {
-                self.same_cohort(patients, &[])?;
-                for column in columns {
-                    self.withhold(column)?;
-                }
-            }
-            Content::Histograms(histograms) => {
-                for histogram in histograms {
-                    self.withhold_histogram(histogram)?;
-                }
-            }
-            Content::SecondMoments => self.second_moments()?,
-            Content::Tables(tables) | Content::Validation(tables) => self.withhold_tables(tables),
-            Content::Trees(nodes) => {
-                self.trees()?;
-                for node in nodes {
-                    nodes::withhold_node(&self.rules, node)?;
-                }
-            }
-            Content::Judgement { tables, errors } => {
-                self.withhold_tables(tables);
-                for error in errors {
-                    predictions::withhold_errors(&self.rules, error);
-                }
-            }
+        for content in message.content() {
+            self.withhold(content)?;
         }
         Ok(Released::cleared(message))
+    }
+
+    /// Withholds of one part what the rules demand, or refuses it.
+    fn withhold(&self, content: Content<'_>) -> Result<(), Refusal> {
+        let rules = &self.rules;
+        match content {
+            Content::LocalUpdate => Ok(()),
+            Content::SecondMoments => self.second_moments(),
+            Content::Cohort { patients, classes } => self.same_cohort(patients, classes),
+            Content::Columns { patients, columns } => {
+                self.same_cohort(patients, &[])?;
+                columns
+                    .into_iter()
+                    .try_for_each(|column| self.withhold_column(column))
+            }
+            Content::Histograms(histograms) => histograms
+                .into_iter()
+                .try_for_each(|histogram| self.withhold_histogram(histogram)),
+            Content::Nodes(nodes) => {
+                self.trees()?;
+                nodes
+                    .into_iter()
+                    .try_for_each(|node| nodes::withhold_node(rules, node))
+            }
+            Content::Tables(tables) => {
+                predictions::withhold_tables(rules, tables);
+                Ok(())
+            }
+            Content::HeldOut(counts) => {
+                predictions::withhold_held_out(rules, counts);
+                Ok(())
+            }
+            Content::Errors(errors) => {
+                predictions::withhold_errors(rules, errors);
+                Ok(())
+            }
+        }
     }
 
     /// Rounds that may still be released.
@@ -172,7 +183,7 @@ impl Gate {
         Err(Refusal::new("patients_min", text))
     }
 
-    fn withhold(&self, column: Column<'_>) -> Result<(), Refusal> {
+    fn withhold_column(&self, column: Column<'_>) -> Result<(), Refusal> {
         let rules = &self.rules;
         let told = match &column {
             Column::Numeric { count, missing, .. } => count.checked_add(**missing),
@@ -237,15 +248,6 @@ impl Gate {
         self.has_round()?;
         self.rounds_left -= 1;
         Ok(())
-    }
-
-    fn withhold_tables(&self, tables: Vec<&mut Option<Vec<Vec<u64>>>>) {
-        let minimum = self.rules.cell_min;
-        for table in tables {
-            if predictions::has_small_cell(table, minimum) {
-                *table = None;
-            }
-        }
     }
 
     fn trees(&self) -> Result<(), Refusal> {

@@ -21,7 +21,7 @@ mod released;
 mod rule;
 
 pub use admission::Admission;
-pub use content::{Column, Content, Cost, ErrorSums, Errors, Histogram, TerminalNode};
+pub use content::{Column, Content, Cost, ErrorSums, Errors, Histogram, RightCounts, TerminalNode};
 pub use facts::{CohortFacts, JobFacts, SoFar};
 pub use fingerprint::{Fingerprint, FingerprintError, FingerprintKey};
 pub use gate::Gate;

@@ -55,8 +55,9 @@ pub trait Disclosure {
     /// The shape in words, as the journal keeps it: no number of it is a patient's.
     fn shape(&self) -> String;
 
-    /// What the message carries of the cohort, open to the changes that a rule demands.
-    fn content(&mut self) -> Content<'_>;
+    /// What the message carries of the cohort, part by part, open to the changes that a rule demands. Empty where it
+    /// carries nothing.
+    fn content(&mut self) -> Vec<Content<'_>>;
 }
 
 /// What says nothing of a cohort and becomes a message `T`: a refusal, a failure, problems that

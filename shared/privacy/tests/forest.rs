@@ -35,35 +35,38 @@ impl Disclosure for Message {
         String::new()
     }
 
-    fn content(&mut self) -> Content<'_> {
-        match self {
-            Self::Classes(patients, counts) => Content::Trees(vec![TerminalNode::Classes {
+    fn content(&mut self) -> Vec<Content<'_>> {
+        let node = match self {
+            Self::Classes(patients, counts) => TerminalNode::Classes {
                 patients: *patients,
                 counts,
-            }]),
-            Self::Mean(patients) => Content::Trees(vec![TerminalNode::Mean {
+            },
+            Self::Mean(patients) => TerminalNode::Mean {
                 patients: *patients,
-            }]),
+            },
             Self::Survival {
                 patients,
                 ends,
                 events,
                 exposures,
-            } => Content::Trees(vec![TerminalNode::Survival {
+            } => TerminalNode::Survival {
                 patients: *patients,
                 ends,
                 events,
                 exposures,
-            }]),
+            },
             Self::Judgement {
                 tables,
                 counted,
                 summed,
-            } => Content::Judgement {
-                tables: tables.iter_mut().collect(),
-                errors: vec![Errors::Counted(counted), Errors::Summed(summed)],
-            },
-        }
+            } => {
+                return vec![
+                    Content::Tables(tables.iter_mut().collect()),
+                    Content::Errors(vec![Errors::Counted(counted), Errors::Summed(summed)]),
+                ];
+            }
+        };
+        vec![Content::Nodes(vec![node])]
     }
 }
 

@@ -43,9 +43,9 @@ impl Disclosure for Message {
         String::new()
     }
 
-    fn content(&mut self) -> Content<'_> {
-        match self {
-            Self::Ready => Content::Notice,
+    fn content(&mut self) -> Vec<Content<'_>> {
+        let content = match self {
+            Self::Ready => return Vec::new(),
             Self::Cohort(patients, classes) => Content::Cohort {
                 patients: *patients,
                 classes,
@@ -79,7 +79,8 @@ impl Disclosure for Message {
             Self::SecondMoments => Content::SecondMoments,
             Self::Update => Content::LocalUpdate,
             Self::Tables(tables) => Content::Tables(tables.iter_mut().collect()),
-        }
+        };
+        vec![content]
     }
 }
 
