@@ -24,7 +24,7 @@
 #![allow(clippy::unwrap_used)] // functions that tests share
 
 use ndarray::Array2;
-use privacy::{Allowed, CohortFacts, Gate, Policy, Released, Rules, SoFar};
+use privacy::{Allowed, CohortFacts, Gate, Permission, Policy, Released, Rules, SoFar};
 use protocol::coordinator::{self, Record, Run};
 use protocol::job::{ConsensusMethod, Job};
 use protocol::message::{
@@ -917,7 +917,7 @@ fn gate(job: &Job) -> Gate {
         methods: every(),
         outcomes: every(),
         features: every(),
-        second_moments: true,
+        permissions: [Permission::SecondMoments].into(),
         sites_min: 1,
         rounds_per_cohort_max: 1_000_000,
         ..Rules::default()

@@ -1,8 +1,9 @@
 //! The first two doors: what a job asks, and what the cohort is.
 
 use crate::facts::{CohortFacts, JobFacts};
-use crate::gate::{Asked, Gate};
-use crate::rule::{Allowed, Refusal, Rules};
+use crate::gate::Gate;
+use crate::rule::{Allowed, Permission, Refusal, Rules};
+use std::collections::BTreeSet;
 
 /// A job that a policy admits. Its cohort has still to be judged.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,7 +11,7 @@ pub struct Admission {
     rules: Rules,
     round_limit: u64,
     folds: u64,
-    asked: Asked,
+    permissions: BTreeSet<Permission>,
 }
 
 pub(crate) fn admit(rules: &Rules, job: &JobFacts) -> Result<Admission, Refusal> {
@@ -20,10 +21,7 @@ pub(crate) fn admit(rules: &Rules, job: &JobFacts) -> Result<Admission, Refusal>
             rules: rules.clone(),
             round_limit: job.round_limit,
             folds: job.folds.max(1),
-            asked: Asked {
-                second_moments: job.second_moments,
-                forests: job.forests,
-            },
+            permissions: job.permissions.clone(),
         }),
     }
 }
@@ -48,16 +46,8 @@ pub(crate) fn refusals(rules: &Rules, job: &JobFacts) -> Vec<Refusal> {
         );
         refusals.push(Refusal::new("sites_min", text));
     }
-    if job.second_moments && !rules.second_moments {
-        let text = "the job's messages tell the second moments of the patients (rounds of UnPSL do), \
-                    which the site does not allow";
-        refusals.push(Refusal::new("second_moments", text));
-    }
-    if job.forests && !rules.forests {
-        let text = "the job asks for the trees of a forest grown on the patients (scope = \"federated\"), \
-                    which the site does not allow";
-        refusals.push(Refusal::new("forests", text));
-    }
+    let missing = job.permissions.difference(&rules.permissions);
+    refusals.extend(missing.map(|permission| permission.not_granted()));
     if rules.runs_per_cohort_max == 0 {
         let text = "the job asks for a run, the site allows none";
         refusals.push(Refusal::new("runs_per_cohort_max", text));
@@ -107,7 +97,7 @@ impl Admission {
                 self.rules.clone(),
                 cohort,
                 self.round_limit.saturating_sub(cohort.so_far.rounds),
-                self.asked,
+                self.permissions.clone(),
             )),
         }
     }

@@ -1,4 +1,7 @@
-//! What a message carries of a cohort, in parts that rules judge one by one. Each part says by itself what it costs.
+//! What a message carries of a cohort, in parts that rules judge one by one. Each part says by itself what it costs and
+//! which permission it needs.
+
+use crate::rule::Permission;
 
 /// One part of what a message carries of a cohort. A message is a list of them; a notice (a refusal, a problem, a mere
 /// "ready") is an empty one.
@@ -140,6 +143,22 @@ impl Content<'_> {
             | Self::Tables(_)
             | Self::Errors(_) => Cost::Message,
             Self::HeldOut(_) | Self::Nodes(_) | Self::LocalUpdate => Cost::Round,
+        }
+    }
+
+    /// What the site must permit and the job must have asked for, where the usual rules are not enough.
+    #[must_use]
+    pub fn permission(&self) -> Option<Permission> {
+        match self {
+            // Where all similarities are near 0, the gradient of a round is linear in the second moments.
+            Self::SecondMoments | Self::LocalUpdate => Some(Permission::SecondMoments),
+            Self::Nodes(_) => Some(Permission::Forests),
+            Self::Cohort { .. }
+            | Self::Columns { .. }
+            | Self::Histograms(_)
+            | Self::Tables(_)
+            | Self::HeldOut(_)
+            | Self::Errors(_) => None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the doors judge, in plain facts: a job, a cohort, and what a run has released of it.
 
+use crate::rule::Permission;
 use std::collections::BTreeSet;
 
 /// What a job asks of a site, as far as a policy judges it.
@@ -15,10 +16,8 @@ pub struct JobFacts {
     pub features: Vec<String>,
     /// Sites without which it fails.
     pub sites_min: u64,
-    /// Whether its messages tell the second moments of the patients.
-    pub second_moments: bool,
-    /// Whether it asks for trees of a forest.
-    pub forests: bool,
+    /// What it asks for beyond the usual messages.
+    pub permissions: BTreeSet<Permission>,
     /// Rounds of the run at most.
     pub round_limit: u64,
     /// Folds of a cross-validation, whose rounds each leave one out; 1 where there is none.

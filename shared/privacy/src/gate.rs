@@ -3,7 +3,7 @@
 use crate::content::{Column, Content, Cost, Histogram};
 use crate::facts::CohortFacts;
 use crate::released::{Disclosure, Released};
-use crate::rule::{Refusal, Rules};
+use crate::rule::{Permission, Refusal, Rules};
 use crate::{cells, nodes, predictions};
 use std::collections::BTreeSet;
 
@@ -18,27 +18,26 @@ pub struct Gate {
     patients: u64,
     classes: Vec<u64>,
     rounds_left: u64,
-    asked: Asked,
+    /// What was admitted with the job beyond the usual messages.
+    permissions: BTreeSet<Permission>,
     /// Kinds of message that have left in this run.
     kinds: BTreeSet<String>,
     shut: bool,
 }
 
-/// What was admitted with the job beside the usual messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Asked {
-    pub(crate) second_moments: bool,
-    pub(crate) forests: bool,
-}
-
 impl Gate {
-    pub(crate) fn open(rules: Rules, cohort: &CohortFacts, rounds_left: u64, asked: Asked) -> Self {
+    pub(crate) fn open(
+        rules: Rules,
+        cohort: &CohortFacts,
+        rounds_left: u64,
+        permissions: BTreeSet<Permission>,
+    ) -> Self {
         Self {
             rules,
             patients: cohort.patients,
             classes: cohort.classes.clone(),
             rounds_left,
-            asked,
+            permissions,
             kinds: cohort.so_far.kinds.clone(),
             shut: cohort.so_far.shut,
         }
@@ -114,17 +113,25 @@ impl Gate {
     fn clear<T: Disclosure>(&self, mut message: T) -> Result<Released<T>, Refusal> {
         self.still_open()?;
         for content in message.content() {
+            self.permits(&content)?;
             self.withhold(content)?;
         }
         Ok(Released::cleared(message))
+    }
+
+    /// Whether what the part needs was asked for with the job, and so granted.
+    fn permits(&self, content: &Content<'_>) -> Result<(), Refusal> {
+        match content.permission() {
+            Some(needed) if !self.permissions.contains(&needed) => Err(needed.not_asked()),
+            _ => Ok(()),
+        }
     }
 
     /// Withholds of one part what the rules demand, or refuses it.
     fn withhold(&self, content: Content<'_>) -> Result<(), Refusal> {
         let rules = &self.rules;
         match content {
-            Content::LocalUpdate => Ok(()),
-            Content::SecondMoments => self.second_moments(),
+            Content::SecondMoments | Content::LocalUpdate => Ok(()),
             Content::Cohort { patients, classes } => self.same_cohort(patients, classes),
             Content::Columns { patients, columns } => {
                 self.same_cohort(patients, &[])?;
@@ -135,12 +142,9 @@ impl Gate {
             Content::Histograms(histograms) => histograms
                 .into_iter()
                 .try_for_each(|histogram| self.withhold_histogram(histogram)),
-            Content::Nodes(nodes) => {
-                self.trees()?;
-                nodes
-                    .into_iter()
-                    .try_for_each(|node| nodes::withhold_node(rules, node))
-            }
+            Content::Nodes(nodes) => nodes
+                .into_iter()
+                .try_for_each(|node| nodes::withhold_node(rules, node)),
             Content::Tables(tables) => {
                 predictions::withhold_tables(rules, tables);
                 Ok(())
@@ -236,26 +240,10 @@ impl Gate {
         Ok(())
     }
 
-    fn second_moments(&self) -> Result<(), Refusal> {
-        if self.asked.second_moments {
-            return Ok(());
-        }
-        let text = "second moments were not asked for when the job was admitted";
-        Err(Refusal::new("second_moments", text))
-    }
-
     fn round(&mut self) -> Result<(), Refusal> {
         self.has_round()?;
         self.rounds_left -= 1;
         Ok(())
-    }
-
-    fn trees(&self) -> Result<(), Refusal> {
-        if self.asked.forests {
-            return Ok(());
-        }
-        let text = "trees were not asked for when the job was admitted";
-        Err(Refusal::new("forests", text))
     }
 
     /// Two of a kind, of questions that differ little, would tell of single patients.

@@ -27,4 +27,4 @@ pub use fingerprint::{Fingerprint, FingerprintError, FingerprintKey};
 pub use gate::Gate;
 pub use policy::Policy;
 pub use released::{Disclosure, Notice, Released};
-pub use rule::{Allowed, InvalidRule, Refusal, Rules};
+pub use rule::{Allowed, InvalidRule, Permission, Refusal, Rules};

@@ -90,13 +90,9 @@ impl Policy {
                 sentences.push(format!("{rule} is {own}, lowered from {default}."));
             }
         }
-        for (rule, own) in [
-            ("second_moments", own.second_moments),
-            ("forests", own.forests),
-        ] {
-            if own {
-                sentences.push(format!("{rule} is true, where it is false unless set."));
-            }
+        for granted in own.permissions.difference(&default.permissions) {
+            let rule = granted.name();
+            sentences.push(format!("{rule} is true, where it is false unless set."));
         }
         let maxima = [
             (

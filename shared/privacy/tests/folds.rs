@@ -7,6 +7,7 @@ use privacy::{
     Allowed, CohortFacts, Content, Disclosure, Gate, JobFacts, Policy, Refusal, RightCounts, Rules,
     SoFar,
 };
+use std::collections::BTreeSet;
 
 /// The counts of one candidate.
 struct Counts(Vec<Option<RightCounts>>);
@@ -45,8 +46,7 @@ fn gate(classes: [u64; 2], folds: u64, round_limit: u64) -> Result<Gate, Refusal
         outcomes: Vec::new(),
         features: Vec::new(),
         sites_min: 3,
-        second_moments: false,
-        forests: false,
+        permissions: BTreeSet::new(),
         round_limit,
         folds,
     };

@@ -1,9 +1,11 @@
 //! Every rule of a site, with its default.
 
 use super::allowed::Allowed;
+use super::permission::Permission;
+use std::collections::BTreeSet;
 
 /// Every rule of a site, each named as `[policy]` of site.toml spells it. The default is closed:
-/// the lists are empty, the minima those of the project.
+/// the lists are empty, nothing is permitted, the minima are those of the project.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rules {
     /// Operators who may submit jobs.
@@ -24,11 +26,8 @@ pub struct Rules {
     pub terminal_node_min: u64,
     /// Sites of which a job must require answers, at least: what is pooled over fewer is nearly one site's own.
     pub sites_min: u64,
-    /// Whether the d x d second moments of the patients may be learnt: rounds of UnPSL tell them, and
-    /// `correlation = "pooled"` sends them.
-    pub second_moments: bool,
-    /// Whether the trees of a forest may leave (`scope = "federated"`).
-    pub forests: bool,
+    /// What may be asked for beyond the usual messages, each a key of its own.
+    pub permissions: BTreeSet<Permission>,
     /// Runs on one cohort, at most.
     pub runs_per_cohort_max: u64,
     /// Rounds on one cohort over all runs, at most.
@@ -66,8 +65,7 @@ impl Default for Rules {
             cell_min: 10,
             terminal_node_min: 10,
             sites_min: 3,
-            second_moments: false,
-            forests: false,
+            permissions: BTreeSet::new(),
             runs_per_cohort_max: 20,
             rounds_per_cohort_max: 2_000,
             cohort_difference_min: 10,
