@@ -9,7 +9,7 @@ use crate::source::SiteCohort;
 use ndarray::{Array1, Array2, ArrayView1, Axis, s};
 use protocol::job::{GriddedColumn, Job, Method, UnpslSettings};
 use protocol::message::{
-    Answer, ColumnHistogram, ColumnMoments, Contribution, Description, Finished, Quartiles,
+    self, Answer, ColumnHistogram, ColumnMoments, Contribution, Description, Finished, Quartiles,
     Request, Round, SecondMoments, Totals,
 };
 use similarity::cohort::{Outcome, Values};
@@ -326,8 +326,8 @@ impl Computation {
         let wanted: Vec<usize> = neighbours.iter().map(|count| *count as usize).collect();
         let sums = cross_validated_counts(&patients, &folds, &metrics, rule, &wanted)
             .map_err(Stop::numeric)?;
-        let table = |sum: RightCounts| Some(vec![vec![sum.right, sum.wrong]]);
-        Ok(Answer::Validated(sums.into_iter().map(table).collect()))
+        let counts = |RightCounts { right, wrong }| Some(message::RightCounts { right, wrong });
+        Ok(Answer::Validated(sums.into_iter().map(counts).collect()))
     }
 
     fn finish(&mut self, consensus: &Array2<f64>, neighbours: u32) -> Result<Answer, Stop> {

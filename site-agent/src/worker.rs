@@ -10,7 +10,7 @@ use crate::journal::{Entry, Journal};
 use crate::ledger::{Answered, CohortCounts, Ledger};
 use crate::source::{self, ReadProgress, SiteCohort};
 use ndarray::Array2;
-use privacy::{Admission, Disclosure, Gate, Released};
+use privacy::{Admission, Cost, Disclosure, Gate, Released};
 use protocol::job::Job;
 use protocol::message::{Answer, Begin, Description, Failure, JournalHead, Refusal, Request};
 use protocol::name::{OperatorName, RunId};
@@ -337,7 +337,7 @@ impl Admitted {
         run: &RunDigest,
         question: Question,
     ) -> Outcome {
-        let (kind, cost) = (answer.kind(), answer.content().cost());
+        let (kind, cost) = (answer.kind(), Cost::of(&answer.content()));
         let released = match self.gate.release(answer) {
             Ok(released) => released,
             Err(refusal) => return Ok(Err(refused(refusal))),

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // functions that tests share
 
-use privacy::{Cost, JobFacts, Policy, Released};
+use privacy::{Cost, JobFacts, Permission, Policy, Released};
 use protocol::job::Job;
 use protocol::message::{Answer, Begin, Failure, Request, Warrant};
 use protocol::name::RunId;
@@ -45,6 +45,18 @@ fn sample(name: &str) -> Policy {
     policy::parse(&text).unwrap_or_else(|errors| panic!("{name}:\n{errors}"))
 }
 
+#[test]
+fn a_permission_is_granted_by_its_name_and_the_sample_of_all_rules_lists_it_as_closed() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/policies/site.toml");
+    let every_rule = fs::read_to_string(path).unwrap();
+    for permission in Permission::ALL {
+        let name = permission.name();
+        let policy = policy::parse(&format!("{name} = true")).unwrap();
+        assert_eq!(policy.rules().permissions, [permission].into());
+        assert!(every_rule.contains(&format!("\n{name} = false")), "{name}");
+    }
+}
+
 fn run(name: &str) -> RunId {
     RunId::new(name).unwrap()
 }
@@ -64,8 +76,7 @@ fn every_sample_policy_is_read_and_says_what_it_means() {
     assert_eq!(lowered, [class, moments]);
     // Trees leave only by the samples that are made for them.
     let trees = JobFacts {
-        second_moments: false,
-        forests: true,
+        permissions: [Permission::Forests].into(),
         ..job
     };
     assert!(sample("simulation.toml").admit(&trees).is_err());

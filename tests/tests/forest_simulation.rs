@@ -15,7 +15,7 @@
 
 #![allow(clippy::unwrap_used)] // functions that tests share
 
-use privacy::{Allowed, CohortFacts, Gate, Policy, Released, Rules, SoFar};
+use privacy::{Allowed, CohortFacts, Gate, Permission, Policy, Released, Rules, SoFar};
 use protocol::coordinator::{self, Record, Run};
 use protocol::job::Job;
 use protocol::message::{
@@ -668,7 +668,7 @@ fn gate(job: &Job, site: usize) -> Gate {
         methods: every(),
         outcomes: every(),
         features: every(),
-        forests: true,
+        permissions: [Permission::Forests].into(),
         sites_min: 1,
         ..Rules::default()
     };

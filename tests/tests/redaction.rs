@@ -8,7 +8,8 @@ use protocol::job::Job;
 use protocol::message::{
     Answer, ColumnHistogram, ColumnMoments, Contribution, Description, ErrorMeasure, ErrorSums,
     EvaluationCounts, FeatureImportance, Finished, Judged, NodeKind, NodeTable, PairCounts,
-    RuleErrors, SecondMoments, Summary, TerminalTable, ToCoordinator, TreeTable, Trees,
+    RightCounts, RuleErrors, SecondMoments, Summary, TerminalTable, ToCoordinator, TreeTable,
+    Trees,
 };
 use protocol::name::RunId;
 use similarity::cohort::{Cohort, Column, Outcome, Values};
@@ -116,6 +117,11 @@ fn answers() -> Vec<(&'static str, Answer)> {
         neighbours: 5,
         confusion: Some(vec![vec![count, count]; 2]),
     };
+    let held_out = RightCounts {
+        right: count,
+        wrong: count,
+    };
+    assert_eq!(redacted(&held_out), "RightCounts { .. }");
     vec![
         (
             "description",
@@ -160,6 +166,7 @@ fn answers() -> Vec<(&'static str, Answer)> {
                 gradient: Some(matrix),
             }),
         ),
+        ("validation", Answer::Validated(vec![Some(held_out)])),
         (
             "finished",
             Answer::Finished(Finished {

@@ -24,12 +24,12 @@
 #![allow(clippy::unwrap_used)] // functions that tests share
 
 use ndarray::Array2;
-use privacy::{Allowed, CohortFacts, Gate, Policy, Released, Rules, SoFar};
+use privacy::{Allowed, CohortFacts, Gate, Permission, Policy, Released, Rules, SoFar};
 use protocol::coordinator::{self, Record, Run};
 use protocol::job::{ConsensusMethod, Job};
 use protocol::message::{
     Answer, ColumnHistogram, ColumnMoments, Contribution, Description, Finished, PairCounts,
-    Request, Round, Summary, ToCoordinator, ToSite, Warrant,
+    Request, RightCounts, Round, Summary, ToCoordinator, ToSite, Warrant,
 };
 use protocol::name::{RunId, SiteName};
 use protocol::progress::Ending;
@@ -231,7 +231,10 @@ const LIES: [fn(&Answer) -> Answer; 6] = [
         Answer::Contribution(own) => {
             contribution(&own.matrix + 1e9, own.objective, own.gradient.clone())
         }
-        _ => Answer::Validated(vec![Some(vec![vec![u64::MAX, 1]])]),
+        _ => Answer::Validated(vec![Some(RightCounts {
+            right: u64::MAX,
+            wrong: 1,
+        })]),
     },
     |answer| match answer {
         Answer::Moments { columns, summary } => Answer::Moments {
@@ -873,7 +876,12 @@ fn pretend(site: usize, request: &Request) -> Answer {
             })
         }
         Request::Validate { neighbours, .. } => {
-            let counts = |_: &u32| Some(vec![vec![40, 20]]);
+            let counts = |_: &u32| {
+                Some(RightCounts {
+                    right: 40,
+                    wrong: 20,
+                })
+            };
             Answer::Validated(neighbours.iter().map(counts).collect())
         }
         Request::Finish { .. } => Answer::Finished(Finished {
@@ -909,7 +917,7 @@ fn gate(job: &Job) -> Gate {
         methods: every(),
         outcomes: every(),
         features: every(),
-        second_moments: true,
+        permissions: [Permission::SecondMoments].into(),
         sites_min: 1,
         rounds_per_cohort_max: 1_000_000,
         ..Rules::default()

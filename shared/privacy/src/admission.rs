@@ -1,125 +1,32 @@
 //! The first two doors: what a job asks, and what the cohort is.
 
-use crate::gate::{Asked, Gate};
-use crate::policy::{Allowed, Policy};
+use crate::facts::{CohortFacts, JobFacts};
+use crate::gate::Gate;
+use crate::rule::{Allowed, Permission, Refusal, Rules};
 use std::collections::BTreeSet;
-
-/// What a job asks of a site, as far as a policy judges it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JobFacts {
-    /// The operator who submitted it, from their certificate.
-    pub operator: String,
-    /// The method.
-    pub method: String,
-    /// The columns of the outcome; two for survival.
-    pub outcomes: Vec<String>,
-    /// The features.
-    pub features: Vec<String>,
-    /// Sites without which it fails.
-    pub sites_min: u64,
-    /// Whether its messages tell the second moments of the patients.
-    pub second_moments: bool,
-    /// Whether it asks for trees of a forest.
-    pub forests: bool,
-    /// Rounds of the run at most.
-    pub round_limit: u64,
-    /// Folds of a cross-validation, whose rounds each leave one out; 1 where there is none.
-    pub folds: u64,
-}
-
-/// What a site knows of a cohort that it has read, and of earlier runs on it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct CohortFacts {
-    /// Patients.
-    pub patients: u64,
-    /// Patients of each outcome class (for survival: censored, events); empty for a number.
-    pub classes: Vec<u64>,
-    /// Other runs so far that released anything of the same cohort but its size.
-    pub runs_before: u64,
-    /// Rounds of those other runs.
-    pub rounds_before: u64,
-    /// What this run has released of the cohort already.
-    pub so_far: SoFar,
-    /// The smallest number of patients by which the cohort differs from another one that was
-    /// released earlier; none where there is no other.
-    pub difference: Option<u64>,
-}
-
-/// What a run has released of a cohort, by the site's own books.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SoFar {
-    /// Rounds.
-    pub rounds: u64,
-    /// Kinds of message.
-    pub kinds: BTreeSet<String>,
-    /// A brake has shut the run's gate.
-    pub shut: bool,
-}
-
-/// A policy's no.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{rule}: {text}")]
-pub struct Refusal {
-    /// The rule, as site.toml names it; several, separated by `, `, where several say no.
-    pub rule: String,
-    /// What was asked and what the rule allows.
-    pub text: String,
-}
 
 /// A job that a policy admits. Its cohort has still to be judged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Admission {
-    policy: Policy,
+    rules: Rules,
     round_limit: u64,
     folds: u64,
-    asked: Asked,
+    permissions: BTreeSet<Permission>,
 }
 
-impl Refusal {
-    pub(crate) fn new(rule: &str, text: String) -> Self {
-        Self {
-            rule: rule.to_owned(),
-            text,
-        }
-    }
-
-    /// A brake has ended the run.
-    pub(crate) fn shut() -> Self {
-        let text = "a metric was asked about under which the patients are more alike than the site allows; \
-                    nothing more of this run leaves";
-        Self::new("similarity_max", text.to_owned())
-    }
-
-    /// All as one, or none.
-    fn all(refusals: &[Self]) -> Option<Self> {
-        let join = |part: fn(&Self) -> &str, separator| {
-            let parts: Vec<&str> = refusals.iter().map(part).collect();
-            parts.join(separator)
-        };
-        (!refusals.is_empty()).then(|| Self {
-            rule: join(|refusal| &refusal.rule, ", "),
-            text: join(|refusal| &refusal.text, "; "),
-        })
-    }
-}
-
-pub(crate) fn admit(policy: &Policy, job: &JobFacts) -> Result<Admission, Refusal> {
-    match Refusal::all(&refusals(policy, job)) {
+pub(crate) fn admit(rules: &Rules, job: &JobFacts) -> Result<Admission, Refusal> {
+    match Refusal::all(&refusals(rules, job)) {
         Some(refusal) => Err(refusal),
         None => Ok(Admission {
-            policy: policy.clone(),
+            rules: rules.clone(),
             round_limit: job.round_limit,
             folds: job.folds.max(1),
-            asked: Asked {
-                second_moments: job.second_moments,
-                forests: job.forests,
-            },
+            permissions: job.permissions.clone(),
         }),
     }
 }
 
-pub(crate) fn refusals(policy: &Policy, job: &JobFacts) -> Vec<Refusal> {
-    let rules = policy.rules();
+pub(crate) fn refusals(rules: &Rules, job: &JobFacts) -> Vec<Refusal> {
     let operator = std::slice::from_ref(&job.operator);
     let method = std::slice::from_ref(&job.method);
     let lists: [(&str, &str, &Allowed, &[String]); 4] = [
@@ -139,19 +46,11 @@ pub(crate) fn refusals(policy: &Policy, job: &JobFacts) -> Vec<Refusal> {
         );
         refusals.push(Refusal::new("sites_min", text));
     }
-    if job.second_moments && !rules.second_moments {
-        let text = "the job's messages tell the second moments of the patients (rounds of UnPSL do), \
-                    which the site does not allow";
-        refusals.push(Refusal::new("second_moments", text.to_owned()));
-    }
-    if job.forests && !rules.forests {
-        let text = "the job asks for the trees of a forest grown on the patients (scope = \"federated\"), \
-                    which the site does not allow";
-        refusals.push(Refusal::new("forests", text.to_owned()));
-    }
+    let missing = job.permissions.difference(&rules.permissions);
+    refusals.extend(missing.map(|permission| permission.not_granted()));
     if rules.runs_per_cohort_max == 0 {
         let text = "the job asks for a run, the site allows none";
-        refusals.push(Refusal::new("runs_per_cohort_max", text.to_owned()));
+        refusals.push(Refusal::new("runs_per_cohort_max", text));
     }
     if job.round_limit > rules.rounds_per_cohort_max {
         let text = format!(
@@ -195,16 +94,16 @@ impl Admission {
         match Refusal::all(&refusals) {
             Some(refusal) => Err(refusal),
             None => Ok(Gate::open(
-                self.policy.clone(),
+                self.rules.clone(),
                 cohort,
                 self.round_limit.saturating_sub(cohort.so_far.rounds),
-                self.asked,
+                self.permissions.clone(),
             )),
         }
     }
 
     fn too_few(&self, cohort: &CohortFacts) -> Vec<Refusal> {
-        let rules = self.policy.rules();
+        let rules = &self.rules;
         let mut refusals = Vec::new();
         // Below the cell minimum the cohort itself would be a cell that is withheld.
         for (rule, minimum) in [
@@ -231,7 +130,7 @@ impl Admission {
         if self.folds == 1 {
             return Vec::new();
         }
-        let (rules, folds) = (self.policy.rules(), self.folds);
+        let (rules, folds) = (&self.rules, self.folds);
         let without_largest_fold = |patients: u64| patients - patients.div_ceil(folds);
         let mut refusals = Vec::new();
         let minimum = rules.cohort_difference_min;
@@ -261,7 +160,7 @@ impl Admission {
     }
 
     fn too_often(&self, cohort: &CohortFacts) -> Vec<Refusal> {
-        let rules = self.policy.rules();
+        let rules = &self.rules;
         let mut refusals = Vec::new();
         if cohort.runs_before >= rules.runs_per_cohort_max {
             let text = format!(
@@ -290,14 +189,5 @@ impl Admission {
             refusals.push(Refusal::new("cohort_difference_min", text));
         }
         refusals
-    }
-}
-
-impl std::fmt::Debug for CohortFacts {
-    /// Nothing of the cohort: a count below a minimum must not reach a log.
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("CohortFacts")
-            .finish_non_exhaustive()
     }
 }

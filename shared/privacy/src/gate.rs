@@ -1,130 +1,43 @@
 //! The third door: every message, one by one.
 
-use crate::admission::{CohortFacts, Refusal};
-use crate::cells;
-use crate::forest::{self, Errors, TerminalNode};
-use crate::policy::Policy;
+use crate::content::{Column, Content, Cost, Histogram};
+use crate::facts::CohortFacts;
 use crate::released::{Disclosure, Released};
+use crate::rule::{Permission, Refusal, Rules};
+use crate::{cells, nodes, predictions};
 use std::collections::BTreeSet;
 
 /// What `similarity_max` is raised to, a column of W: the common start of all sites has about 1 a column, and a metric of many
 /// columns is not steeper for it.
 const SIMILARITY_A_COLUMN: f64 = 4.0;
 
-/// What a message carries of a cohort, as far as a rule judges it.
-pub enum Content<'message> {
-    /// Nothing: a refusal, a problem, a mere "ready".
-    Notice,
-    /// The cohort's size and the sizes of its classes.
-    Cohort {
-        /// Patients.
-        patients: u64,
-        /// Patients of each class; empty where the message tells none.
-        classes: &'message [u64],
-    },
-    /// Moments of features, each over the whole cohort.
-    Columns {
-        /// Patients of the cohort.
-        patients: u64,
-        /// One a feature.
-        columns: Vec<Column<'message>>,
-    },
-    /// Histograms of features, each over the values present in the whole cohort.
-    Histograms(Vec<Histogram<'message>>),
-    /// Second moments X'X (d x d) of the patients.
-    SecondMoments,
-    /// One round's local update of a model, fitted to the whole cohort.
-    LocalUpdate,
-    /// Tables of patients by right and predicted class; a rule sets to none what it withholds.
-    Tables(Vec<&'message mut Option<Vec<Vec<u64>>>>),
-    /// Tables of held-out patients by right and wrong, which count as a round: without a limit a model
-    /// made for the purpose could be asked about again and again.
-    Validation(Vec<&'message mut Option<Vec<Vec<u64>>>>),
-    /// The trees of a forest, by their terminal nodes.
-    Trees(Vec<TerminalNode<'message>>),
-    /// How well a forest predicts the whole cohort, as [`Content::Tables`] and as sums of errors.
-    Judgement {
-        /// Patients by right and predicted class.
-        tables: Vec<&'message mut Option<Vec<Vec<u64>>>>,
-        /// Sums of errors.
-        errors: Vec<Errors<'message>>,
-    },
-}
-
-/// What a message costs of the budgets of its run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cost {
-    /// It tells nothing of a cohort but its size.
-    Nothing,
-    /// It makes the run one that has told something. Once a run.
-    Message,
-    /// The same, and it is a round.
-    Round,
-}
-
-/// The moments of one feature.
-pub enum Column<'message> {
-    /// Sums over the values present.
-    Numeric {
-        /// Values present.
-        count: &'message mut u64,
-        /// Their sum.
-        sum: &'message mut f64,
-        /// The sum of their squares.
-        sum_squares: &'message mut f64,
-        /// Values missing.
-        missing: &'message mut u64,
-    },
-    /// A table of patients by level.
-    Categorical {
-        /// Patients at each level.
-        counts: &'message mut [u64],
-        /// Values missing.
-        missing: &'message mut u64,
-    },
-}
-
-/// A histogram of one feature: group i reaches from where the one before ends up to `ends[i]`.
-pub struct Histogram<'message> {
-    /// Where each group ends, ascending.
-    pub ends: &'message mut Vec<u32>,
-    /// Values in each.
-    pub counts: &'message mut Vec<u64>,
-}
-
 /// An admitted job on an admitted cohort: the only maker of [`Released`] messages that carry
 /// anything of it.
 pub struct Gate {
-    policy: Policy,
+    rules: Rules,
     patients: u64,
     classes: Vec<u64>,
     rounds_left: u64,
-    asked: Asked,
+    /// What was admitted with the job beyond the usual messages.
+    permissions: BTreeSet<Permission>,
     /// Kinds of message that have left in this run.
     kinds: BTreeSet<String>,
     shut: bool,
 }
 
-/// What was admitted with the job beside the usual messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Asked {
-    pub(crate) second_moments: bool,
-    pub(crate) forests: bool,
-}
-
 impl Gate {
     pub(crate) fn open(
-        policy: Policy,
+        rules: Rules,
         cohort: &CohortFacts,
         rounds_left: u64,
-        asked: Asked,
+        permissions: BTreeSet<Permission>,
     ) -> Self {
         Self {
-            policy,
+            rules,
             patients: cohort.patients,
             classes: cohort.classes.clone(),
             rounds_left,
-            asked,
+            permissions,
             kinds: cohort.so_far.kinds.clone(),
             shut: cohort.so_far.shut,
         }
@@ -147,7 +60,7 @@ impl Gate {
     /// A [`Refusal`] that names the rule.
     pub fn release<T: Disclosure>(&mut self, mut message: T) -> Result<Released<T>, Refusal> {
         let kind = message.kind();
-        match message.content().cost() {
+        match Cost::of(&message.content()) {
             Cost::Nothing => {}
             Cost::Message => self.once(kind)?,
             Cost::Round => self.round()?,
@@ -170,7 +83,7 @@ impl Gate {
             return Ok(released);
         }
         let text = "the site gave another answer to this question before, and gives one only";
-        Err(Refusal::new("same_answer", text.to_owned()))
+        Err(Refusal::new("same_answer", text))
     }
 
     /// The brake: refuses a metric of `columns` columns under which a patient's similarity with itself is
@@ -180,7 +93,7 @@ impl Gate {
     /// A [`Refusal`] by `similarity_max`.
     #[allow(clippy::cast_precision_loss)] // columns are few
     pub fn brake(&mut self, similarity: f64, columns: usize) -> Result<(), Refusal> {
-        let most = self.policy.rules().similarity_max;
+        let most = self.rules.similarity_max;
         let most = most.max(SIMILARITY_A_COLUMN * columns as f64);
         self.shut |= similarity.is_nan() || similarity > most;
         self.still_open()
@@ -199,36 +112,52 @@ impl Gate {
 
     fn clear<T: Disclosure>(&self, mut message: T) -> Result<Released<T>, Refusal> {
         self.still_open()?;
-        match message.content() {
-            Content::Notice | Content::LocalUpdate => {}
-            Content::Cohort { patients, classes } => self.same_cohort(patients, classes)?,
-            Content::Columns { patients, columns } => {
-                self.same_cohort(patients, &[])?;
-                for column in columns {
-                    self.withhold(column)?;
-                }
-            }
-            Content::Histograms(histograms) => {
-                for histogram in histograms {
-                    self.withhold_histogram(histogram)?;
-                }
-            }
-            Content::SecondMoments => self.second_moments()?,
-            Content::Tables(tables) | Content::Validation(tables) => self.withhold_tables(tables),
-            Content::Trees(nodes) => {
-                self.trees()?;
-                for node in nodes {
-                    forest::withhold_node(self.policy.rules(), node)?;
-                }
-            }
-            Content::Judgement { tables, errors } => {
-                self.withhold_tables(tables);
-                for error in errors {
-                    forest::withhold_errors(self.policy.rules(), error);
-                }
-            }
+        for content in message.content() {
+            self.permits(&content)?;
+            self.withhold(content)?;
         }
         Ok(Released::cleared(message))
+    }
+
+    /// Whether what the part needs was asked for with the job, and so granted.
+    fn permits(&self, content: &Content<'_>) -> Result<(), Refusal> {
+        match content.permission() {
+            Some(needed) if !self.permissions.contains(&needed) => Err(needed.not_asked()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Withholds of one part what the rules demand, or refuses it.
+    fn withhold(&self, content: Content<'_>) -> Result<(), Refusal> {
+        let rules = &self.rules;
+        match content {
+            Content::SecondMoments | Content::LocalUpdate => Ok(()),
+            Content::Cohort { patients, classes } => self.same_cohort(patients, classes),
+            Content::Columns { patients, columns } => {
+                self.same_cohort(patients, &[])?;
+                columns
+                    .into_iter()
+                    .try_for_each(|column| self.withhold_column(column))
+            }
+            Content::Histograms(histograms) => histograms
+                .into_iter()
+                .try_for_each(|histogram| self.withhold_histogram(histogram)),
+            Content::Nodes(nodes) => nodes
+                .into_iter()
+                .try_for_each(|node| nodes::withhold_node(rules, node)),
+            Content::Tables(tables) => {
+                predictions::withhold_tables(rules, tables);
+                Ok(())
+            }
+            Content::HeldOut(counts) => {
+                predictions::withhold_held_out(rules, counts);
+                Ok(())
+            }
+            Content::Errors(errors) => {
+                predictions::withhold_errors(rules, errors);
+                Ok(())
+            }
+        }
     }
 
     /// Rounds that may still be released.
@@ -246,7 +175,7 @@ impl Gate {
             return Ok(());
         }
         let text = "the rounds that were admitted with the job are used up";
-        Err(Refusal::new("rounds_per_cohort_max", text.to_owned()))
+        Err(Refusal::new("rounds_per_cohort_max", text))
     }
 
     /// What was judged at the second door must be what leaves at the third.
@@ -255,11 +184,11 @@ impl Gate {
             return Ok(());
         }
         let text = "the message tells of another cohort than the one that was admitted";
-        Err(Refusal::new("patients_min", text.to_owned()))
+        Err(Refusal::new("patients_min", text))
     }
 
-    fn withhold(&self, column: Column<'_>) -> Result<(), Refusal> {
-        let rules = self.policy.rules();
+    fn withhold_column(&self, column: Column<'_>) -> Result<(), Refusal> {
+        let rules = &self.rules;
         let told = match &column {
             Column::Numeric { count, missing, .. } => count.checked_add(**missing),
             Column::Categorical { counts, missing } => counts
@@ -268,7 +197,7 @@ impl Gate {
         };
         if told != Some(self.patients) {
             let text = "the counts of a feature do not add up to the admitted cohort";
-            return Err(Refusal::new("cell_min", text.to_owned()));
+            return Err(Refusal::new("cell_min", text));
         }
         match column {
             Column::Categorical { counts, missing } => {
@@ -295,7 +224,7 @@ impl Gate {
     }
 
     fn withhold_histogram(&self, histogram: Histogram<'_>) -> Result<(), Refusal> {
-        let rules = self.policy.rules();
+        let rules = &self.rules;
         let Histogram { ends, counts } = histogram;
         let present = counts
             .iter()
@@ -304,42 +233,17 @@ impl Gate {
         let ascend = ends.is_sorted_by(|before, end| before < end);
         let (Some(missing), true) = (missing, ascend && ends.len() == counts.len()) else {
             let text = "a histogram does not fit the admitted cohort";
-            return Err(Refusal::new("cell_min", text.to_owned()));
+            return Err(Refusal::new("cell_min", text));
         };
         let present_min = rules.patients_min.max(rules.cell_min);
         cells::withhold_groups(ends, counts, missing, present_min, rules.cell_min);
         Ok(())
     }
 
-    fn second_moments(&self) -> Result<(), Refusal> {
-        if self.asked.second_moments {
-            return Ok(());
-        }
-        let text = "second moments were not asked for when the job was admitted";
-        Err(Refusal::new("second_moments", text.to_owned()))
-    }
-
     fn round(&mut self) -> Result<(), Refusal> {
         self.has_round()?;
         self.rounds_left -= 1;
         Ok(())
-    }
-
-    fn withhold_tables(&self, tables: Vec<&mut Option<Vec<Vec<u64>>>>) {
-        let minimum = self.policy.rules().cell_min;
-        for table in tables {
-            if forest::has_small_cell(table, minimum) {
-                *table = None;
-            }
-        }
-    }
-
-    fn trees(&self) -> Result<(), Refusal> {
-        if self.asked.forests {
-            return Ok(());
-        }
-        let text = "trees were not asked for when the job was admitted";
-        Err(Refusal::new("forests", text.to_owned()))
     }
 
     /// Two of a kind, of questions that differ little, would tell of single patients.
@@ -350,22 +254,6 @@ impl Gate {
         let text =
             format!("a message of the kind {kind} left before in this run, and one was admitted");
         Err(Refusal::new("once_a_run", text))
-    }
-}
-
-impl Content<'_> {
-    /// What a message of this content costs.
-    #[must_use]
-    pub fn cost(&self) -> Cost {
-        match self {
-            Self::Notice | Self::Cohort { .. } => Cost::Nothing,
-            Self::Columns { .. }
-            | Self::Histograms(_)
-            | Self::SecondMoments
-            | Self::Tables(_)
-            | Self::Judgement { .. } => Cost::Message,
-            Self::LocalUpdate | Self::Validation(_) | Self::Trees(_) => Cost::Round,
-        }
     }
 }
 

@@ -10,15 +10,21 @@
 
 mod admission;
 mod cells;
+mod content;
+mod facts;
 mod fingerprint;
-mod forest;
 mod gate;
+mod nodes;
 mod policy;
+mod predictions;
 mod released;
+mod rule;
 
-pub use admission::{Admission, CohortFacts, JobFacts, Refusal, SoFar};
+pub use admission::Admission;
+pub use content::{Column, Content, Cost, ErrorSums, Errors, Histogram, RightCounts, TerminalNode};
+pub use facts::{CohortFacts, JobFacts, SoFar};
 pub use fingerprint::{Fingerprint, FingerprintError, FingerprintKey};
-pub use forest::{ErrorSums, Errors, TerminalNode};
-pub use gate::{Column, Content, Cost, Gate, Histogram};
-pub use policy::{Allowed, InvalidRule, Policy, Rules};
+pub use gate::Gate;
+pub use policy::Policy;
 pub use released::{Disclosure, Notice, Released};
+pub use rule::{Allowed, InvalidRule, Permission, Refusal, Rules};

@@ -1,6 +1,6 @@
 //! The type that a site can encode.
 
-use crate::gate::Content;
+use crate::content::Content;
 
 /// A value that a release rule has cleared. Only this crate can make one, and a site can encode
 /// nothing else, so what no rule has seen has no way onto the wire.
@@ -55,8 +55,9 @@ pub trait Disclosure {
     /// The shape in words, as the journal keeps it: no number of it is a patient's.
     fn shape(&self) -> String;
 
-    /// What the message carries of the cohort, open to the changes that a rule demands.
-    fn content(&mut self) -> Content<'_>;
+    /// What the message carries of the cohort, part by part, open to the changes that a rule demands. Empty where it
+    /// carries nothing.
+    fn content(&mut self) -> Vec<Content<'_>>;
 }
 
 /// What says nothing of a cohort and becomes a message `T`: a refusal, a failure, problems that

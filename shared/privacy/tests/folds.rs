@@ -4,11 +4,13 @@
 #![allow(clippy::unwrap_used)]
 
 use privacy::{
-    Allowed, CohortFacts, Content, Disclosure, Gate, JobFacts, Policy, Refusal, Rules, SoFar,
+    Allowed, CohortFacts, Content, Disclosure, Gate, JobFacts, Policy, Refusal, RightCounts, Rules,
+    SoFar,
 };
+use std::collections::BTreeSet;
 
 /// The counts of one candidate.
-struct Counts(Vec<Option<Vec<Vec<u64>>>>);
+struct Counts(Vec<Option<RightCounts>>);
 
 impl Disclosure for Counts {
     fn kind(&self) -> &'static str {
@@ -19,8 +21,8 @@ impl Disclosure for Counts {
         String::new()
     }
 
-    fn content(&mut self) -> Content<'_> {
-        Content::Validation(self.0.iter_mut().collect())
+    fn content(&mut self) -> Vec<Content<'_>> {
+        vec![Content::HeldOut(self.0.iter_mut().collect())]
     }
 }
 
@@ -44,8 +46,7 @@ fn gate(classes: [u64; 2], folds: u64, round_limit: u64) -> Result<Gate, Refusal
         outcomes: Vec::new(),
         features: Vec::new(),
         sites_min: 3,
-        second_moments: false,
-        forests: false,
+        permissions: BTreeSet::new(),
         round_limit,
         folds,
     };
@@ -81,10 +82,11 @@ fn a_fold_and_the_cohort_without_it_pass_the_minima_or_the_job_is_refused() {
 #[test]
 fn counts_of_held_out_patients_use_up_a_round_and_small_ones_are_withheld() {
     let mut gate = gate([25, 25], 5, 2).unwrap();
-    let counts = || Counts(vec![Some(vec![vec![41, 9]]), Some(vec![vec![40, 10]])]);
+    let one = |right, wrong| Some(RightCounts { right, wrong });
+    let counts = || Counts(vec![one(41, 9), one(40, 10)]);
     for _ in 0..2 {
         let released = gate.release(counts()).unwrap().into_value();
-        assert_eq!(released.0, [None, Some(vec![vec![40, 10]])]);
+        assert_eq!(released.0, [None, one(40, 10)]);
     }
     let refusal = gate.release(counts()).err().unwrap();
     assert_eq!(refusal.rule, "rounds_per_cohort_max");

@@ -3,10 +3,11 @@
 #![allow(clippy::unwrap_used)] // functions that tests share
 
 use privacy::{
-    Allowed, CohortFacts, Content, Disclosure, ErrorSums, Errors, Gate, JobFacts, Policy, Refusal,
-    Rules, SoFar, TerminalNode,
+    Allowed, CohortFacts, Content, Disclosure, ErrorSums, Errors, Gate, JobFacts, Permission,
+    Policy, Refusal, Rules, SoFar, TerminalNode,
 };
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 /// The parts of a forest's messages, as a test needs them.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,35 +36,38 @@ impl Disclosure for Message {
         String::new()
     }
 
-    fn content(&mut self) -> Content<'_> {
-        match self {
-            Self::Classes(patients, counts) => Content::Trees(vec![TerminalNode::Classes {
+    fn content(&mut self) -> Vec<Content<'_>> {
+        let node = match self {
+            Self::Classes(patients, counts) => TerminalNode::Classes {
                 patients: *patients,
                 counts,
-            }]),
-            Self::Mean(patients) => Content::Trees(vec![TerminalNode::Mean {
+            },
+            Self::Mean(patients) => TerminalNode::Mean {
                 patients: *patients,
-            }]),
+            },
             Self::Survival {
                 patients,
                 ends,
                 events,
                 exposures,
-            } => Content::Trees(vec![TerminalNode::Survival {
+            } => TerminalNode::Survival {
                 patients: *patients,
                 ends,
                 events,
                 exposures,
-            }]),
+            },
             Self::Judgement {
                 tables,
                 counted,
                 summed,
-            } => Content::Judgement {
-                tables: tables.iter_mut().collect(),
-                errors: vec![Errors::Counted(counted), Errors::Summed(summed)],
-            },
-        }
+            } => {
+                return vec![
+                    Content::Tables(tables.iter_mut().collect()),
+                    Content::Errors(vec![Errors::Counted(counted), Errors::Summed(summed)]),
+                ];
+            }
+        };
+        vec![Content::Nodes(vec![node])]
     }
 }
 
@@ -74,21 +78,20 @@ fn job() -> JobFacts {
         outcomes: vec!["disease".to_owned()],
         features: vec!["age".to_owned()],
         sites_min: 3,
-        second_moments: false,
-        forests: true,
+        permissions: [Permission::Forests].into(),
         round_limit: 1,
         folds: 1,
     }
 }
 
-fn rules(forests: bool) -> Rules {
+fn rules(permissions: &[Permission]) -> Rules {
     let every = || Allowed::listed(["*"]);
     Rules {
         operators: every(),
         methods: every(),
         outcomes: every(),
         features: every(),
-        forests,
+        permissions: permissions.iter().copied().collect(),
         ..Rules::default()
     }
 }
@@ -106,7 +109,7 @@ fn gate_of(rules: Rules, job: &JobFacts) -> Result<Gate, Refusal> {
 }
 
 fn gate() -> Gate {
-    gate_of(rules(true), &job()).unwrap()
+    gate_of(rules(&[Permission::Forests]), &job()).unwrap()
 }
 
 fn released(message: Message) -> Message {
@@ -115,16 +118,18 @@ fn released(message: Message) -> Message {
 
 #[test]
 fn trees_leave_only_where_the_site_says_so_and_the_job_asked_for_them() {
-    let refused = gate_of(rules(false), &job()).err().unwrap();
+    let refused = gate_of(rules(&[]), &job()).err().unwrap();
     assert_eq!(refused.rule, "forests");
     let local = JobFacts {
-        forests: false,
+        permissions: BTreeSet::new(),
         ..job()
     };
-    let mut unasked = gate_of(rules(true), &local).unwrap();
+    let mut unasked = gate_of(rules(&[Permission::Forests]), &local).unwrap();
     let refused = unasked.release(Message::Mean(50)).unwrap_err();
     assert_eq!(refused.rule, "forests");
-    let lowered = Policy::new(rules(true)).unwrap().lowered();
+    let lowered = Policy::new(rules(&[Permission::Forests]))
+        .unwrap()
+        .lowered();
     assert!(
         lowered
             .iter()
@@ -153,7 +158,7 @@ fn a_terminal_node_below_either_minimum_is_refused() {
         let rules = Rules {
             terminal_node_min,
             cell_min,
-            ..rules(true)
+            ..rules(&[Permission::Forests])
         };
         let message = Message::Classes(patients, vec![patients, 0]);
         let refused = gate_of(rules, &job())

@@ -3,10 +3,11 @@
 #![allow(clippy::unwrap_used)] // functions that tests share
 
 use privacy::{
-    Allowed, CohortFacts, Column, Content, Disclosure, Fingerprint, FingerprintKey, Gate,
-    Histogram, JobFacts, Notice, Policy, Refusal, Released, Rules, SoFar,
+    Admission, Allowed, CohortFacts, Column, Content, Disclosure, Fingerprint, FingerprintKey,
+    Gate, Histogram, JobFacts, Notice, Permission, Policy, Refusal, Released, Rules, SoFar,
 };
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 /// A message with every kind of content, as a test needs it.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,9 +44,9 @@ impl Disclosure for Message {
         String::new()
     }
 
-    fn content(&mut self) -> Content<'_> {
-        match self {
-            Self::Ready => Content::Notice,
+    fn content(&mut self) -> Vec<Content<'_>> {
+        let content = match self {
+            Self::Ready => return Vec::new(),
             Self::Cohort(patients, classes) => Content::Cohort {
                 patients: *patients,
                 classes,
@@ -79,7 +80,8 @@ impl Disclosure for Message {
             Self::SecondMoments => Content::SecondMoments,
             Self::Update => Content::LocalUpdate,
             Self::Tables(tables) => Content::Tables(tables.iter_mut().collect()),
-        }
+        };
+        vec![content]
     }
 }
 
@@ -100,8 +102,7 @@ fn job() -> JobFacts {
         outcomes: vec!["disease".to_owned()],
         features: vec!["age".to_owned(), "chol".to_owned()],
         sites_min: 3,
-        second_moments: false,
-        forests: false,
+        permissions: BTreeSet::new(),
         round_limit: 100,
         folds: 1,
     }
@@ -122,12 +123,22 @@ fn policy(rules: Rules) -> Policy {
     Policy::new(rules).unwrap()
 }
 
+/// A job that asks for everything, where everything is permitted.
+fn everything() -> Admission {
+    let permissions: BTreeSet<Permission> = Permission::ALL.into();
+    let rules = Rules {
+        permissions: permissions.clone(),
+        ..open_lists()
+    };
+    let job = JobFacts {
+        permissions,
+        ..job()
+    };
+    policy(rules).admit(&job).unwrap()
+}
+
 fn gate(patients: u64) -> Gate {
-    policy(open_lists())
-        .admit(&job())
-        .unwrap()
-        .cohort(&cohort(patients))
-        .unwrap()
+    everything().cohort(&cohort(patients)).unwrap()
 }
 
 fn released(patients: u64, message: Message) -> Message {
@@ -202,8 +213,7 @@ fn only_what_is_not_listed_is_named() {
 fn what_is_asked_beyond_a_limit_is_refused_before_the_cohort_is_read() {
     let asked = JobFacts {
         sites_min: 3,
-        second_moments: true,
-        forests: true,
+        permissions: Permission::ALL.into(),
         round_limit: 2_001,
         ..job()
     };
@@ -338,12 +348,16 @@ fn a_cohort_below_the_cell_minimum_is_refused_where_the_cohort_minimum_was_lower
 
 #[test]
 fn a_round_beyond_those_admitted_does_not_leave() {
-    let admission = policy(open_lists())
-        .admit(&JobFacts {
-            round_limit: 3,
-            ..job()
-        })
-        .unwrap();
+    let asked = JobFacts {
+        round_limit: 3,
+        permissions: [Permission::SecondMoments].into(),
+        ..job()
+    };
+    let rules = Rules {
+        permissions: asked.permissions.clone(),
+        ..open_lists()
+    };
+    let admission = policy(rules).admit(&asked).unwrap();
     let mut gate = admission
         .cohort(&CohortFacts {
             so_far: SoFar {
@@ -367,15 +381,7 @@ fn a_round_beyond_those_admitted_does_not_leave() {
 fn what_is_no_round_leaves_once_a_run_and_again_only_as_it_was() {
     let once = [Message::SecondMoments, Message::Tables(Vec::new())];
     for message in once {
-        let asked = JobFacts {
-            second_moments: true,
-            ..job()
-        };
-        let rules = Rules {
-            second_moments: true,
-            ..open_lists()
-        };
-        let admission = policy(rules).admit(&asked).unwrap();
+        let admission = everything();
         let mut gate = admission.cohort(&cohort(100)).unwrap();
         assert!(gate.release(message.clone()).is_ok());
         let twice = gate.release(message.clone()).unwrap_err();
@@ -477,7 +483,6 @@ fn what_was_not_admitted_does_not_leave() {
                 missing: 0,
             },
         ),
-        ("second_moments", Message::SecondMoments),
     ];
     for (rule, message) in table {
         assert_eq!(gate(100).release(message).unwrap_err().rule, rule);

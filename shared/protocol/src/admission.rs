@@ -1,18 +1,17 @@
 //! What a policy judges of a job.
 
 use crate::job::{ForestScope, Job, Method, OutcomeKind};
-use privacy::JobFacts;
+use privacy::{JobFacts, Permission};
 
 impl Job {
     /// The facts of this job, submitted by `operator`, that a site's policy judges.
     #[must_use]
     pub fn facts(&self, operator: &str) -> JobFacts {
-        let (second_moments, forests, round_limit, folds) = match &self.method {
+        let (permission, round_limit, folds) = match &self.method {
             // Rounds tell the second moments, also where the job pools no correlation: where all similarities are near 0, a
             // gradient is linear in them.
             Method::Unpsl(settings) => (
-                true,
-                false,
+                Some(Permission::SecondMoments),
                 settings.rounds(),
                 settings
                     .selection
@@ -22,7 +21,8 @@ impl Job {
             // Trees that leave are a round; a forest that stays asks for none.
             Method::Forest(settings) => {
                 let federated = settings.scope == ForestScope::Federated;
-                (false, federated, u64::from(federated), 1)
+                let permission = federated.then_some(Permission::Forests);
+                (permission, u64::from(federated), 1)
             }
         };
         let mut outcomes = vec![self.outcome.column.clone()];
@@ -39,8 +39,7 @@ impl Job {
                 .map(|feature| feature.name.clone())
                 .collect(),
             sites_min: self.sites_min as u64,
-            second_moments,
-            forests,
+            permissions: permission.into_iter().collect(),
             round_limit,
             folds,
         }

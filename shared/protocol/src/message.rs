@@ -12,6 +12,7 @@ pub use forest::{
     NodeTable, RuleErrors, Side, TerminalTable, TreeTable, Trees,
 };
 use ndarray::Array2;
+pub use privacy::RightCounts;
 use privacy::{Column, Content, Disclosure, Notice};
 pub use similarity::moments::ColumnMoments;
 pub use similarity::quantile::Quartiles;
@@ -214,9 +215,9 @@ pub enum Answer {
     Correlated,
     /// A local update.
     Contribution(Contribution),
-    /// Held-out patients over all folds, one table a number of neighbours: 1 x 2, right and wrong;
-    /// none where withheld.
-    Validated(Vec<Option<Vec<Vec<u64>>>>),
+    /// Held-out patients over all folds that were classified right and wrong, by number of neighbours; none where
+    /// withheld.
+    Validated(Vec<Option<RightCounts>>),
     /// The last word of the site.
     Finished(Finished),
     /// The site's share of the common forest.
@@ -346,7 +347,7 @@ impl Disclosure for Answer {
                 format!("2 x {}", matrix(&contribution.matrix))
             }
             Self::Contribution(contribution) => matrix(&contribution.matrix),
-            Self::Validated(tables) => format!("{} tables of 1 x 2", tables.len()),
+            Self::Validated(counts) => format!("{} tables of 1 x 2", counts.len()),
             Self::Finished(finished) => format!("1 + {} tables", finished.evaluation.len()),
             Self::Grown(trees) => format!("{} trees, {} nodes", trees.trees.len(), trees.nodes()),
             Self::Judged(judged) => format!(
@@ -358,33 +359,30 @@ impl Disclosure for Answer {
         }
     }
 
-    fn content(&mut self) -> Content<'_> {
+    fn content(&mut self) -> Vec<Content<'_>> {
         match self {
-            Self::Unfit(_) | Self::Refused(_) | Self::Failed(_) | Self::Correlated => {
-                Content::Notice
-            }
-            Self::Described(description) => Content::Cohort {
+            Self::Unfit(_) | Self::Refused(_) | Self::Failed(_) | Self::Correlated => Vec::new(),
+            Self::Described(description) => vec![Content::Cohort {
                 patients: description.patients,
                 classes: &description.classes,
-            },
-            Self::Moments { columns, summary } => Content::Columns {
+            }],
+            Self::Moments { columns, summary } => vec![Content::Columns {
                 patients: summary.patients,
                 columns: columns.iter_mut().map(disclosed).collect(),
-            },
+            }],
             Self::Quantiles(histograms) => {
-                Content::Histograms(histograms.iter_mut().map(histogram).collect())
+                vec![Content::Histograms(
+                    histograms.iter_mut().map(histogram).collect(),
+                )]
             }
-            Self::Prepared { second_moments } => match second_moments {
-                Some(_) => Content::SecondMoments,
-                None => Content::Notice,
-            },
-            Self::Contribution(_) => Content::LocalUpdate,
-            Self::Validated(tables) => Content::Validation(tables.iter_mut().collect()),
-            Self::Finished(finished) => {
-                let tables = finished.evaluation.iter_mut();
-                Content::Tables(tables.map(|counts| &mut counts.confusion).collect())
-            }
-            Self::Grown(trees) => trees.content(),
+            Self::Prepared { second_moments } => second_moments
+                .iter()
+                .map(|_| Content::SecondMoments)
+                .collect(),
+            Self::Contribution(_) => vec![Content::LocalUpdate],
+            Self::Validated(counts) => vec![Content::HeldOut(counts.iter_mut().collect())],
+            Self::Finished(finished) => vec![tables(&mut finished.evaluation)],
+            Self::Grown(trees) => vec![trees.content()],
             Self::Judged(judged) => judged.content(),
         }
     }
@@ -413,6 +411,16 @@ impl From<privacy::Refusal> for Refusal {
         let privacy::Refusal { rule, text } = refusal;
         Self { rule, text }
     }
+}
+
+/// Counts of predictions as the release rules see them.
+fn tables(evaluation: &mut [EvaluationCounts]) -> Content<'_> {
+    Content::Tables(
+        evaluation
+            .iter_mut()
+            .map(|counts| &mut counts.confusion)
+            .collect(),
+    )
 }
 
 /// A feature's moments as the release rules see them.

@@ -285,7 +285,13 @@ fn to_coordinator_samples() -> Vec<(&'static str, ToCoordinator<Answer>)> {
         ("contribution", Answer::Contribution(contribution)),
         (
             "validated",
-            Answer::Validated(vec![Some(vec![vec![250, 50]]), None]),
+            Answer::Validated(vec![
+                Some(RightCounts {
+                    right: 250,
+                    wrong: 50,
+                }),
+                None,
+            ]),
         ),
         (
             "finished",

@@ -17,7 +17,7 @@ use privacy::Released;
 use protocol::limits::{CANDIDATES_MAX, CLASSES_MAX, PROBLEMS_MAX};
 use protocol::message::{
     Answer, Contribution, Description, Failure, Finished, JournalHead, Problem, Refusal,
-    ToCoordinator,
+    RightCounts, ToCoordinator,
 };
 use std::sync::Arc;
 
@@ -275,7 +275,7 @@ fn answer_to_proto(answer: Answer) -> (pb::Answer, OutgoingParts) {
                 gradient: declared_gradient,
             })
         }
-        Answer::Validated(tables) => Answered::Validated(validation_to_proto(tables)),
+        Answer::Validated(counts) => Answered::Validated(validation_to_proto(counts)),
         Answer::Finished(Finished {
             objective,
             evaluation,
@@ -305,28 +305,20 @@ fn answer_to_proto(answer: Answer) -> (pb::Answer, OutgoingParts) {
     )
 }
 
-/// A table that is no 1 x 2 is none: the site's own code makes no other.
-fn validation_to_proto(tables: Vec<Option<Vec<Vec<u64>>>>) -> pb::Validated {
-    let counts = |table: &Vec<Vec<u64>>| match table.first().map(Vec::as_slice) {
-        Some([right, wrong]) => Some(pb::RightCounts {
-            right: *right,
-            wrong: *wrong,
-        }),
-        _ => None,
-    };
-    let one = |table: Option<Vec<Vec<u64>>>| pb::ValidationCounts {
-        counts: table.as_ref().and_then(counts),
+fn validation_to_proto(counts: Vec<Option<RightCounts>>) -> pb::Validated {
+    let one = |counts: Option<RightCounts>| pb::ValidationCounts {
+        counts: counts.map(|RightCounts { right, wrong }| pb::RightCounts { right, wrong }),
     };
     pb::Validated {
-        counts: tables.into_iter().map(one).collect(),
+        counts: counts.into_iter().map(one).collect(),
     }
 }
 
-fn validation(validated: pb::Validated) -> Result<Vec<Option<Vec<Vec<u64>>>>, WireError> {
+fn validation(validated: pb::Validated) -> Result<Vec<Option<RightCounts>>, WireError> {
     at_most("validation counts", validated.counts.len(), CANDIDATES_MAX)?;
     let one = |one: pb::ValidationCounts| {
-        let counts = one.counts?;
-        Some(vec![vec![counts.right, counts.wrong]])
+        one.counts
+            .map(|pb::RightCounts { right, wrong }| RightCounts { right, wrong })
     };
     Ok(validated.counts.into_iter().map(one).collect())
 }

@@ -1,6 +1,6 @@
 //! The release rules of a site: `[policy]` of site.toml, or a file of its own.
 
-use privacy::{Allowed, Policy, Rules};
+use privacy::{Allowed, Permission, Policy, Rules};
 use protocol::document::{self, DocumentErrors, Section};
 
 /// Reads a policy from a file of its own: the keys of `[policy]`, without its heading.
@@ -27,8 +27,10 @@ pub fn read(section: &mut Section<'_, '_>) -> Option<Policy> {
         cell_min: minimum(section, "cell_min", default.cell_min),
         terminal_node_min: minimum(section, "terminal_node_min", default.terminal_node_min),
         sites_min: minimum(section, "sites_min", default.sites_min),
-        second_moments: section.or("second_moments", default.second_moments),
-        forests: section.or("forests", default.forests),
+        permissions: Permission::ALL
+            .into_iter()
+            .filter(|one| section.or(one.name(), default.permissions.contains(one)))
+            .collect(),
         runs_per_cohort_max: section.or("runs_per_cohort_max", default.runs_per_cohort_max),
         rounds_per_cohort_max: section.or("rounds_per_cohort_max", default.rounds_per_cohort_max),
         cohort_difference_min: minimum(

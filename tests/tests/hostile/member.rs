@@ -7,7 +7,7 @@ use privacy::{Notice, Released};
 use protocol::job::{FeatureKind, Job};
 use protocol::message::{
     Answer, ColumnHistogram, ColumnMoments, Contribution, Description, EvaluationCounts, Finished,
-    PairCounts, Request, Summary, ToCoordinator, ToSite,
+    PairCounts, Request, RightCounts, Summary, ToCoordinator, ToSite,
 };
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -143,9 +143,13 @@ fn truth(number: usize, job: &Job, request: &Request) -> Answer {
                 gradient: round.gradient.then(|| &away * CURVATURE),
             })
         }
-        Request::Validate { neighbours, .. } => {
-            Answer::Validated(vec![Some(vec![vec![40, 20]]); neighbours.len()])
-        }
+        Request::Validate { neighbours, .. } => Answer::Validated(vec![
+            Some(RightCounts {
+                right: 40,
+                wrong: 20
+            });
+            neighbours.len()
+        ]),
         Request::Finish { .. } => Answer::Finished(Finished {
             objective: 1.0,
             evaluation: vec![EvaluationCounts {

@@ -9,7 +9,7 @@ use super::failure;
 use super::judging::unexpected;
 use super::unpsl::Answers;
 use crate::job::{SelectionSettings, UnpslSettings};
-use crate::message::{Answer, Failure, Request};
+use crate::message::{self, Answer, Failure, Request};
 use crate::progress::SelectionRow;
 use ndarray::Array2;
 use similarity::evaluate::RightCounts;
@@ -157,7 +157,7 @@ impl Selection {
                     }
                     counts
                         .into_iter()
-                        .map(|table| right_counts(&table?))
+                        .map(|counts| counts.map(summand))
                         .collect()
                 }
                 Some(other) => return Err(unexpected(&other, "validation counts")),
@@ -215,16 +215,7 @@ impl Selection {
     }
 }
 
-/// Of a 1 x 2 table: right, wrong.
-fn right_counts(table: &[Vec<u64>]) -> Option<RightCounts> {
-    match table {
-        [row] => match row.as_slice() {
-            [right, wrong] => Some(RightCounts {
-                right: *right,
-                wrong: *wrong,
-            }),
-            _ => None,
-        },
-        _ => None,
-    }
+/// What a site counted, to be added up.
+fn summand(message::RightCounts { right, wrong }: message::RightCounts) -> RightCounts {
+    RightCounts { right, wrong }
 }

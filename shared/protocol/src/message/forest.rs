@@ -104,25 +104,22 @@ impl Trees {
     pub(super) fn content(&mut self) -> Content<'_> {
         let terminals = self.trees.iter_mut().flat_map(TreeTable::terminals_mut);
         let node = |(patients, table)| terminal(u64::from(patients), table);
-        Content::Trees(terminals.map(node).collect())
+        Content::Nodes(terminals.map(node).collect())
     }
 }
 
 impl Judged {
-    pub(super) fn content(&mut self) -> Content<'_> {
-        let tables = self.evaluation.iter_mut();
-        let errors = self.errors.iter_mut();
-        Content::Judgement {
-            tables: tables.map(|counts| &mut counts.confusion).collect(),
-            errors: errors
-                .map(|errors| match errors.measure {
-                    ErrorMeasure::Squared => Errors::Summed(&mut errors.sums),
-                    ErrorMeasure::Misclassified | ErrorMeasure::Discordant => {
-                        Errors::Counted(&mut errors.sums)
-                    }
-                })
-                .collect(),
-        }
+    pub(super) fn content(&mut self) -> Vec<Content<'_>> {
+        let errors = self.errors.iter_mut().map(|errors| match errors.measure {
+            ErrorMeasure::Squared => Errors::Summed(&mut errors.sums),
+            ErrorMeasure::Misclassified | ErrorMeasure::Discordant => {
+                Errors::Counted(&mut errors.sums)
+            }
+        });
+        vec![
+            super::tables(&mut self.evaluation),
+            Content::Errors(errors.collect()),
+        ]
     }
 }
 

@@ -6,7 +6,7 @@
 )]
 
 use ndarray::Array2;
-use privacy::{Allowed, CohortFacts, Gate, JobFacts, Policy, Released, Rules, SoFar};
+use privacy::{Allowed, CohortFacts, Gate, JobFacts, Permission, Policy, Released, Rules, SoFar};
 use protocol::message::{Answer, Contribution, ToCoordinator};
 use protocol::name::RunId;
 use std::net::SocketAddr;
@@ -93,7 +93,7 @@ pub(crate) fn gate() -> Gate {
         methods: Allowed::Everything,
         outcomes: Allowed::Everything,
         features: Allowed::Everything,
-        second_moments: true,
+        permissions: [Permission::SecondMoments].into(),
         rounds_per_cohort_max: 1_000_000,
         ..Rules::default()
     };
@@ -103,8 +103,7 @@ pub(crate) fn gate() -> Gate {
         outcomes: vec!["num".to_owned()],
         features: vec!["age".to_owned()],
         sites_min: 3,
-        second_moments: true,
-        forests: false,
+        permissions: [Permission::SecondMoments].into(),
         round_limit: 1_000_000,
         folds: 1,
     };

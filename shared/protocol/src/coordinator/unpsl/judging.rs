@@ -41,14 +41,14 @@ impl UnpslWork {
                 Some(fit) => fit.judge(site, own),
                 None => Ok(()),
             },
-            (Step::Validate, Answer::Validated(tables)) => {
+            (Step::Validate, Answer::Validated(counts)) => {
                 let wanted = self
                     .choosing
                     .as_ref()
                     .map_or(0, |choice| choice.neighbours());
-                length("validation counts", tables.len(), wanted)?;
-                let mut told = tables.iter().flatten();
-                told.try_for_each(|found| table(found, (1, 2), patients))
+                length("validation counts", counts.len(), wanted)?;
+                let mut told = counts.iter().flatten();
+                told.try_for_each(|found| within([&found.right, &found.wrong], patients))
             }
             (Step::Finish, Answer::Finished(found)) => finished(job, found, patients),
             (Step::Moments, other) => Err(unexpected(other, "moments")),

@@ -1,57 +1,13 @@
-//! What of a forest may leave: trees, and how well a forest predicts.
+//! What of a tree may leave.
 //!
 //! No terminal node of fewer patients than the minimum leaves. Patients of a class there are counts of a
 //! table: small ones are rounded, so that a node of 12 patients, 3 of them ill, leaves as 12 healthy
 //! ones. Hazards are events over time at risk in groups of neighbouring event times, each of so many
 //! events that none is a small count.
 
-use crate::admission::Refusal;
-use crate::cells::{self, is_small};
-use crate::policy::Rules;
-
-/// The patients of one terminal node of a tree, by outcome.
-pub enum TerminalNode<'message> {
-    /// Patients of each class.
-    Classes {
-        /// Patients of the node.
-        patients: u64,
-        /// One count a class.
-        counts: &'message mut [u64],
-    },
-    /// The mean outcome of the node's patients.
-    Mean {
-        /// Patients of the node.
-        patients: u64,
-    },
-    /// Events and time at risk by groups of neighbouring event times.
-    Survival {
-        /// Patients of the node.
-        patients: u64,
-        /// Where each group ends, rising.
-        ends: &'message mut Vec<u32>,
-        /// Events in each.
-        events: &'message mut Vec<u64>,
-        /// Time at risk in each, summed over patients.
-        exposures: &'message mut Vec<f64>,
-    },
-}
-
-/// How far a model's predictions of the cohort are off, as sums that add up over sites.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ErrorSums {
-    /// Patients with a prediction; for survival times comparable pairs of them.
-    pub total: u64,
-    /// Patients misclassified, the sum of squared errors, or discordant pairs.
-    pub error: f64,
-}
-
-/// Error sums as a rule sees them; it sets to none what it withholds.
-pub enum Errors<'message> {
-    /// Both are counts: of patients, or of pairs of them.
-    Counted(&'message mut Option<ErrorSums>),
-    /// A sum of squares over `total` patients.
-    Summed(&'message mut Option<ErrorSums>),
-}
+use crate::cells;
+use crate::content::TerminalNode;
+use crate::rule::{Refusal, Rules};
 
 /// Rounds the counts of one terminal node, or refuses it.
 pub(crate) fn withhold_node(rules: &Rules, node: TerminalNode<'_>) -> Result<(), Refusal> {
@@ -72,7 +28,7 @@ pub(crate) fn withhold_node(rules: &Rules, node: TerminalNode<'_>) -> Result<(),
     };
     let misfit = || {
         let text = "the counts of a terminal node do not fit its patients";
-        Refusal::new("cell_min", text.to_owned())
+        Refusal::new("cell_min", text)
     };
     match node {
         TerminalNode::Mean { .. } => {}
@@ -131,32 +87,4 @@ fn withhold_hazard(
         }
         exposures.push(exposure);
     }
-}
-
-/// Leaves out errors over too few patients, and counts of errors or of their absence that are small.
-pub(crate) fn withhold_errors(rules: &Rules, errors: Errors<'_>) {
-    let few = |total: u64| total < rules.patients_min.max(rules.cell_min);
-    #[allow(clippy::cast_precision_loss)] // exact below 2^53
-    let small = |count: f64| count > 0.0 && count < rules.cell_min as f64;
-    #[allow(clippy::cast_precision_loss)] // exact below 2^53
-    let told = |sums: &ErrorSums| small(sums.error) || small(sums.total as f64 - sums.error);
-    let (sums, withheld) = match errors {
-        Errors::Counted(sums) => {
-            let withheld = sums.is_some_and(|sums| few(sums.total) || told(&sums));
-            (sums, withheld)
-        }
-        Errors::Summed(sums) => {
-            let withheld = sums.is_some_and(|sums| few(sums.total));
-            (sums, withheld)
-        }
-    };
-    if withheld {
-        *sums = None;
-    }
-}
-
-/// Whether a table of patients has a small cell.
-pub(crate) fn has_small_cell(table: &Option<Vec<Vec<u64>>>, cell_min: u64) -> bool {
-    let mut cells = table.iter().flatten().flatten();
-    cells.any(|cell| is_small(*cell, cell_min))
 }

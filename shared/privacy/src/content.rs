@@ -1,0 +1,185 @@
+//! What a message carries of a cohort, in parts that rules judge one by one. Each part says by itself what it costs and
+//! which permission it needs.
+
+use crate::rule::Permission;
+
+/// One part of what a message carries of a cohort. A message is a list of them; a notice (a refusal, a problem, a mere
+/// "ready") is an empty one.
+pub enum Content<'message> {
+    /// The cohort's size and the sizes of its classes.
+    Cohort {
+        /// Patients.
+        patients: u64,
+        /// Patients of each class; empty where the message tells none.
+        classes: &'message [u64],
+    },
+    /// Moments of features, each over the whole cohort.
+    Columns {
+        /// Patients of the cohort.
+        patients: u64,
+        /// One per feature.
+        columns: Vec<Column<'message>>,
+    },
+    /// Histograms of features, each over the values present in the whole cohort.
+    Histograms(Vec<Histogram<'message>>),
+    /// Second moments X'X (d x d) of the patients.
+    SecondMoments,
+    /// Tables of patients by right and predicted class; a rule sets to none what it withholds.
+    Tables(Vec<&'message mut Option<Vec<Vec<u64>>>>),
+    /// Held-out patients that were classified right and wrong; a rule sets to none what it withholds. They count as a
+    /// round: without a limit a model made for the purpose could be asked about again and again.
+    HeldOut(Vec<&'message mut Option<RightCounts>>),
+    /// How far predictions of the whole cohort are off.
+    Errors(Vec<Errors<'message>>),
+    /// The trees of a forest, by their terminal nodes.
+    Nodes(Vec<TerminalNode<'message>>),
+    /// One round's local update of a model, fitted to the whole cohort.
+    LocalUpdate,
+}
+
+/// What a message costs of the budgets of its run, the least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cost {
+    /// It tells nothing of a cohort but its size.
+    Nothing,
+    /// It makes the run one that has told something. Once a run.
+    Message,
+    /// The same, and it is a round.
+    Round,
+}
+
+/// The moments of one feature.
+pub enum Column<'message> {
+    /// Sums over the values present.
+    Numeric {
+        /// Values present.
+        count: &'message mut u64,
+        /// Their sum.
+        sum: &'message mut f64,
+        /// The sum of their squares.
+        sum_squares: &'message mut f64,
+        /// Values missing.
+        missing: &'message mut u64,
+    },
+    /// A table of patients by level.
+    Categorical {
+        /// Patients at each level.
+        counts: &'message mut [u64],
+        /// Values missing.
+        missing: &'message mut u64,
+    },
+}
+
+/// A histogram of one feature: group i reaches from where the one before ends up to `ends[i]`.
+pub struct Histogram<'message> {
+    /// Where each group ends, ascending.
+    pub ends: &'message mut Vec<u32>,
+    /// Values in each.
+    pub counts: &'message mut Vec<u64>,
+}
+
+/// The patients of one terminal node of a tree, by outcome.
+pub enum TerminalNode<'message> {
+    /// Patients of each class.
+    Classes {
+        /// Patients of the node.
+        patients: u64,
+        /// One count per class.
+        counts: &'message mut [u64],
+    },
+    /// The mean outcome of the node's patients.
+    Mean {
+        /// Patients of the node.
+        patients: u64,
+    },
+    /// Events and time at risk by groups of neighbouring event times.
+    Survival {
+        /// Patients of the node.
+        patients: u64,
+        /// Where each group ends, rising.
+        ends: &'message mut Vec<u32>,
+        /// Events in each.
+        events: &'message mut Vec<u64>,
+        /// Time at risk in each, summed over patients.
+        exposures: &'message mut Vec<f64>,
+    },
+}
+
+/// Held-out patients by whether their class was predicted right.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct RightCounts {
+    /// Patients whose class was predicted.
+    pub right: u64,
+    /// All others.
+    pub wrong: u64,
+}
+
+/// How far a model's predictions of the cohort are off, as sums that add up over sites.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ErrorSums {
+    /// Patients with a prediction; for survival times comparable pairs of them.
+    pub total: u64,
+    /// Patients misclassified, the sum of squared errors, or discordant pairs.
+    pub error: f64,
+}
+
+/// Error sums as a rule sees them; it sets to none what it withholds.
+pub enum Errors<'message> {
+    /// Both are counts: of patients, or of pairs of them.
+    Counted(&'message mut Option<ErrorSums>),
+    /// A sum of squares over `total` patients.
+    Summed(&'message mut Option<ErrorSums>),
+}
+
+impl Content<'_> {
+    /// What this part costs by itself.
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        match self {
+            Self::Cohort { .. } => Cost::Nothing,
+            Self::Columns { .. }
+            | Self::Histograms(_)
+            | Self::SecondMoments
+            | Self::Tables(_)
+            | Self::Errors(_) => Cost::Message,
+            Self::HeldOut(_) | Self::Nodes(_) | Self::LocalUpdate => Cost::Round,
+        }
+    }
+
+    /// What the site must permit and the job must have asked for, where the usual rules are not enough.
+    #[must_use]
+    pub fn permission(&self) -> Option<Permission> {
+        match self {
+            // Where all similarities are near 0, the gradient of a round is linear in the second moments.
+            Self::SecondMoments | Self::LocalUpdate => Some(Permission::SecondMoments),
+            Self::Nodes(_) => Some(Permission::Forests),
+            Self::Cohort { .. }
+            | Self::Columns { .. }
+            | Self::Histograms(_)
+            | Self::Tables(_)
+            | Self::HeldOut(_)
+            | Self::Errors(_) => None,
+        }
+    }
+}
+
+impl Cost {
+    /// What a message of these parts costs: the most that any of them costs.
+    #[must_use]
+    pub fn of(contents: &[Content<'_>]) -> Self {
+        contents
+            .iter()
+            .map(Content::cost)
+            .max()
+            .unwrap_or(Self::Nothing)
+    }
+}
+
+impl std::fmt::Debug for RightCounts {
+    /// Nothing of the cohort.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("RightCounts")
+            .finish_non_exhaustive()
+    }
+}

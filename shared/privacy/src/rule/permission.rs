@@ -1,0 +1,51 @@
+//! What leaves only where a site says so in as many words, beyond the usual messages.
+
+use super::refusal::Refusal;
+
+/// Something that a job may ask for and a site has to permit. Nothing is permitted until it is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Permission {
+    /// That the d x d second moments of the patients are learnt: rounds of UnPSL tell them, and
+    /// `correlation = "pooled"` sends them.
+    SecondMoments,
+    /// That the trees of a forest leave (`scope = "federated"`).
+    Forests,
+}
+
+impl Permission {
+    /// Every permission, in the order in which they are named. What is missing here, no site can grant.
+    pub const ALL: [Self; 2] = [Self::SecondMoments, Self::Forests];
+
+    /// The key in site.toml that grants it, and the rule that refuses without.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SecondMoments => "second_moments",
+            Self::Forests => "forests",
+        }
+    }
+
+    /// The no to a job that asks for it, of a site that does not grant it.
+    pub(crate) fn not_granted(self) -> Refusal {
+        let asked = match self {
+            Self::SecondMoments => {
+                "the job's messages tell the second moments of the patients (rounds of UnPSL do)"
+            }
+            Self::Forests => {
+                "the job asks for the trees of a forest grown on the patients (scope = \"federated\")"
+            }
+        };
+        let text = format!("{asked}, which the site does not allow");
+        Refusal::new(self.name(), text)
+    }
+
+    /// The no to a message that needs it, where the job did not ask for it.
+    pub(crate) fn not_asked(self) -> Refusal {
+        let what = match self {
+            Self::SecondMoments => "second moments",
+            Self::Forests => "trees",
+        };
+        let text = format!("{what} were not asked for when the job was admitted");
+        Refusal::new(self.name(), text)
+    }
+}

@@ -1,0 +1,281 @@
+//! Promise: a message is judged by its parts. It costs the most that any of them costs, it needs every permission that
+//! any of them needs, and each of them is withheld by its own rule.
+
+#![allow(clippy::unwrap_used)] // functions that tests share
+
+use privacy::{
+    Allowed, CohortFacts, Content, Cost, Disclosure, ErrorSums, Errors, Gate, JobFacts, Permission,
+    Policy, Refusal, RightCounts, Rules, SoFar, TerminalNode,
+};
+use std::collections::BTreeSet;
+
+/// One part of a message, with numbers of its own.
+#[derive(Clone, Debug, PartialEq)]
+enum Part {
+    Cohort,
+    Columns,
+    Histograms,
+    SecondMoments,
+    Tables(Option<Vec<Vec<u64>>>),
+    HeldOut(Option<RightCounts>),
+    Errors(Option<ErrorSums>),
+    Nodes,
+    LocalUpdate,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Message(Vec<Part>);
+
+impl Part {
+    fn content(&mut self) -> Content<'_> {
+        match self {
+            Self::Cohort => Content::Cohort {
+                patients: PATIENTS,
+                classes: &[],
+            },
+            Self::Columns => Content::Columns {
+                patients: PATIENTS,
+                columns: Vec::new(),
+            },
+            Self::Histograms => Content::Histograms(Vec::new()),
+            Self::SecondMoments => Content::SecondMoments,
+            Self::Tables(table) => Content::Tables(vec![table]),
+            Self::HeldOut(counts) => Content::HeldOut(vec![counts]),
+            Self::Errors(sums) => Content::Errors(vec![Errors::Counted(sums)]),
+            Self::Nodes => Content::Nodes(vec![TerminalNode::Mean { patients: PATIENTS }]),
+            Self::LocalUpdate => Content::LocalUpdate,
+        }
+    }
+}
+
+impl Disclosure for Message {
+    fn kind(&self) -> &'static str {
+        "message"
+    }
+
+    fn shape(&self) -> String {
+        String::new()
+    }
+
+    fn content(&mut self) -> Vec<Content<'_>> {
+        self.0.iter_mut().map(Part::content).collect()
+    }
+}
+
+const PATIENTS: u64 = 100;
+
+/// Every kind of part, with what it costs and needs by itself.
+const PARTS: [(Part, Cost, Option<Permission>); 9] = [
+    (Part::Cohort, Cost::Nothing, None),
+    (Part::Columns, Cost::Message, None),
+    (Part::Histograms, Cost::Message, None),
+    (
+        Part::SecondMoments,
+        Cost::Message,
+        Some(Permission::SecondMoments),
+    ),
+    (Part::Tables(None), Cost::Message, None),
+    (Part::Errors(None), Cost::Message, None),
+    (Part::HeldOut(None), Cost::Round, None),
+    (Part::Nodes, Cost::Round, Some(Permission::Forests)),
+    (
+        Part::LocalUpdate,
+        Cost::Round,
+        Some(Permission::SecondMoments),
+    ),
+];
+
+fn job(permissions: &BTreeSet<Permission>) -> JobFacts {
+    JobFacts {
+        operator: "researcher".to_owned(),
+        method: "method".to_owned(),
+        outcomes: Vec::new(),
+        features: Vec::new(),
+        sites_min: 3,
+        permissions: permissions.clone(),
+        round_limit: 2,
+        folds: 1,
+    }
+}
+
+/// The gate of a job that asks for some permissions at a site that grants some.
+fn gate(granted: &BTreeSet<Permission>, asked: &BTreeSet<Permission>) -> Result<Gate, Refusal> {
+    let rules = Rules {
+        operators: Allowed::Everything,
+        methods: Allowed::Everything,
+        permissions: granted.clone(),
+        ..Rules::default()
+    };
+    let cohort = CohortFacts {
+        patients: PATIENTS,
+        classes: Vec::new(),
+        runs_before: 0,
+        rounds_before: 0,
+        so_far: SoFar::default(),
+        difference: None,
+    };
+    Policy::new(rules)
+        .unwrap()
+        .admit(&job(asked))?
+        .cohort(&cohort)
+}
+
+fn all() -> BTreeSet<Permission> {
+    Permission::ALL.into()
+}
+
+fn all_but(permission: Permission) -> BTreeSet<Permission> {
+    let mut others = all();
+    others.remove(&permission);
+    others
+}
+
+#[test]
+fn a_message_costs_the_most_of_its_parts_in_any_order_and_none_cost_nothing() {
+    assert!(Cost::Nothing < Cost::Message && Cost::Message < Cost::Round);
+    assert_eq!(Cost::of(&[]), Cost::Nothing);
+    for (first, first_cost, _) in PARTS {
+        assert_eq!(
+            Cost::of(&[first.clone().content()]),
+            first_cost,
+            "{first:?}"
+        );
+        for (second, second_cost, _) in PARTS {
+            let mut message = Message(vec![first.clone(), second]);
+            let dearer = first_cost.max(second_cost);
+            assert_eq!(Cost::of(&message.content()), dearer, "{message:?}");
+        }
+    }
+}
+
+#[test]
+fn the_gate_books_what_the_dearest_part_costs() {
+    for (first, ..) in PARTS {
+        for (second, ..) in PARTS {
+            let mut message = Message(vec![first.clone(), second]);
+            let mut gate = gate(&all(), &all()).unwrap();
+            // Three times, where two rounds were admitted.
+            let released = [0; 3].map(|_| gate.release(message.clone()).is_ok());
+            let (wanted, rounds_left) = match Cost::of(&message.content()) {
+                Cost::Nothing => ([true, true, true], 2),
+                Cost::Message => ([true, false, false], 2),
+                Cost::Round => ([true, true, false], 0),
+            };
+            assert_eq!(
+                (released, gate.rounds_left()),
+                (wanted, rounds_left),
+                "{message:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn each_permission_that_a_site_does_not_grant_refuses_the_job_by_its_name() {
+    for permission in Permission::ALL {
+        let refusal = gate(&all_but(permission), &all()).err().unwrap();
+        assert_eq!(refusal.rule, permission.name());
+        assert!(
+            refusal.text.ends_with(", which the site does not allow"),
+            "{refusal}"
+        );
+    }
+    let refusal = gate(&BTreeSet::new(), &all()).err().unwrap();
+    assert_eq!(
+        refusal.rule,
+        Permission::ALL.map(Permission::name).join(", ")
+    );
+}
+
+#[test]
+fn what_a_permission_says_when_it_refuses_stays_as_it_was() {
+    for (permission, not_granted, not_asked, part) in [
+        (
+            Permission::SecondMoments,
+            "second_moments: the job's messages tell the second moments of the patients (rounds of UnPSL do), \
+             which the site does not allow",
+            "second_moments: second moments were not asked for when the job was admitted",
+            Part::SecondMoments,
+        ),
+        (
+            Permission::Forests,
+            "forests: the job asks for the trees of a forest grown on the patients (scope = \"federated\"), \
+             which the site does not allow",
+            "forests: trees were not asked for when the job was admitted",
+            Part::Nodes,
+        ),
+    ] {
+        let refusal = gate(&all_but(permission), &all()).err().unwrap();
+        assert_eq!(refusal.to_string(), not_granted);
+        let mut unasked = gate(&all(), &BTreeSet::new()).unwrap();
+        let refusal = unasked.release(Message(vec![part])).unwrap_err();
+        assert_eq!(refusal.to_string(), not_asked);
+    }
+}
+
+#[test]
+fn each_permission_that_the_job_did_not_ask_for_refuses_a_message_of_which_one_part_needs_it() {
+    let mut refused = BTreeSet::new();
+    for (part, _, needed) in PARTS {
+        for message in [
+            Message(vec![part.clone()]),
+            Message(vec![part.clone(), Part::Columns]),
+            Message(vec![Part::Columns, part.clone()]),
+        ] {
+            let Some(needed) = needed else {
+                let mut gate = gate(&all(), &BTreeSet::new()).unwrap();
+                assert!(gate.release(message).is_ok());
+                continue;
+            };
+            let mut unasked = gate(&all(), &all_but(needed)).unwrap();
+            let refusal = unasked.release(message.clone()).unwrap_err();
+            assert_eq!(refusal.rule, needed.name());
+            assert!(
+                refusal
+                    .text
+                    .ends_with("were not asked for when the job was admitted"),
+                "{refusal}"
+            );
+            // Nor does it leave as one that left before.
+            assert!(unasked.repeat(message.clone(), |_| true).is_err());
+            let mut asked = gate(&[needed].into(), &[needed].into()).unwrap();
+            assert!(asked.release(message).is_ok());
+            refused.insert(needed);
+        }
+    }
+    assert_eq!(refused, all());
+}
+
+#[test]
+fn every_part_of_a_message_is_withheld_by_its_own_rule() {
+    let counts = |right, wrong| Part::HeldOut(Some(RightCounts { right, wrong }));
+    let errors = |error| {
+        Part::Errors(Some(ErrorSums {
+            total: PATIENTS,
+            error,
+        }))
+    };
+    let fine = Part::Tables(Some(vec![vec![40, 10], vec![0, 50]]));
+    let small = Part::Tables(Some(vec![vec![41, 9], vec![0, 50]]));
+    let message = Message(vec![
+        fine.clone(),
+        small,
+        counts(40, 10),
+        counts(41, 9),
+        counts(9, 41),
+        errors(20.0),
+        errors(9.0),
+    ]);
+    let mut gate = gate(&all(), &all()).unwrap();
+    let released = gate.release(message).unwrap().into_value();
+    let wanted = [
+        fine,
+        Part::Tables(None),
+        counts(40, 10),
+        Part::HeldOut(None),
+        Part::HeldOut(None),
+        errors(20.0),
+        Part::Errors(None),
+    ];
+    assert_eq!(released.0, wanted);
+}
