@@ -2,8 +2,8 @@
 //! it from others.
 
 use crate::member;
-use crate::programs::deployment::{Deployment, issue, tls_of};
-use crate::programs::{PATIENCE, Process, Ran, coordinator, until};
+use kindred_tests::deployment::{Deployment, issue, tls_of};
+use kindred_tests::programs::{PATIENCE, Process, Ran, coordinator, until};
 use protocol::name::RunId;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -270,7 +270,7 @@ fn raw_rival_watch(deployment: &Deployment, run: &RunId) -> Result<(), String> {
 #[test]
 fn a_second_coordinator_on_the_folder_is_refused() {
     let mut deployment = alone();
-    let port = crate::programs::deployment::free_port();
+    let port = kindred_tests::deployment::free_port();
     let text = fs::read_to_string(deployment.home.join("coordinator.toml")).unwrap();
     let text = text.replace(&deployment.port().to_string(), &port.to_string());
     deployment.home.write("second.toml", &text);
@@ -362,7 +362,7 @@ fn nobody_else_reads_the_coordinators_files() {
     let folder = deployment.home.join("coordinator");
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let modes = || -> Vec<(String, u32)> {
-        crate::programs::names(&folder)
+        kindred_tests::programs::names(&folder)
             .into_iter()
             .map(|name| (name.clone(), mode(&folder.join(name))))
             .collect()
@@ -415,7 +415,7 @@ fn what_a_run_stored_of_the_sites_answers_is_gone_once_it_has_ended() {
         let content = fs::read(folder.join(name)).unwrap();
         content.windows(8).any(|window| window == bytes)
     };
-    let left: Vec<String> = crate::programs::names(&folder)
+    let left: Vec<String> = kindred_tests::programs::names(&folder)
         .into_iter()
         .filter(holds)
         .collect();

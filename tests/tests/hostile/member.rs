@@ -1,7 +1,7 @@
 //! A member that lies or is silent: it speaks the protocol to a real coordinator.
 
-use crate::programs::deployment::{Deployment, SITES};
-use crate::programs::{Ran, result};
+use kindred_tests::deployment::{Deployment, SITES};
+use kindred_tests::programs::{Ran, result};
 use ndarray::Array2;
 use privacy::{Notice, Released};
 use protocol::job::{FeatureKind, Job};

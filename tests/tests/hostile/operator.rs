@@ -3,7 +3,7 @@
 //!
 //! Every question is put to a site that has answered nothing before, so that no budget is in the way.
 
-use crate::programs::Home;
+use kindred_tests::programs::Home;
 use protocol::message::{Answer, Begin, ColumnMoments, Request, Warrant};
 use protocol::name::{OperatorName, RunId};
 use protocol::time::Timestamp;

@@ -1,7 +1,7 @@
 //! A coordinator that asks in an operator's name: it holds a coordinator's certificate, speaks the protocol to a
 //! real agent, and says that somebody whom the site allows has asked for its job.
 
-use crate::programs::deployment::{Deployment, issue, site_config};
+use kindred_tests::deployment::{Deployment, issue, site_config};
 use protocol::message::{Answer, Begin, Request, ToCoordinator, ToSite, Warrant};
 use protocol::name::{OperatorName, RunId};
 use std::time::Duration;

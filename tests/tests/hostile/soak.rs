@@ -6,9 +6,10 @@
 //! `KINDRED_SOAK_PAUSE=10` submits every ten seconds.
 
 use crate::member::{self, Member, in_a_round};
-use crate::programs::deployment::{Deployment, SITES, issue, site_config, tls_of};
-use crate::programs::{Ran, coordinator, demo_job};
 use crate::stranger::{many_streams, reply_to_no_run, second_holder};
+use kindred_tests::deployment::{Deployment, SITES, issue, site_config, tls_of};
+use kindred_tests::programs::{Ran, coordinator};
+use kindred_tests::samples::demo_job;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::Path;
 use std::sync::Mutex;

@@ -2,9 +2,10 @@
 //!
 //! Attacks are functions that take an address or credentials, go on for a bounded time, and reach no other machine.
 
-use super::programs::deployment::{Deployment, SITES};
-use super::programs::{DEMO_JOB, PATIENCE, coordinator, result, site_agent, until};
 use super::raw::{ATTEND, CHUNK_BYTES, Raw, chunk, contribution, hello};
+use kindred_tests::deployment::{Deployment, SITES};
+use kindred_tests::programs::{PATIENCE, coordinator, result, site_agent, until};
+use kindred_tests::samples::DEMO_JOB;
 use ndarray::Array2;
 use protocol::message::{Begin, Failure, Request, ToSite, Warrant};
 use protocol::name::RunId;

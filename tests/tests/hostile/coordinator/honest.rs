@@ -1,8 +1,8 @@
 //! An honest coordinator in this process, with real sites: what it asks must never be refused.
 
 use super::RUN;
-use crate::programs::Home;
-use crate::programs::deployment::site_config;
+use kindred_tests::deployment::site_config;
+use kindred_tests::programs::Home;
 use ndarray::{Array2, s};
 use protocol::coordinator::{Action, Event, Run};
 use protocol::job::Job;

@@ -1,7 +1,7 @@
 //! A real site for a coordinator that lies: its worker, gate, ledger and journal on a table of patients.
 
-use crate::programs::deployment::site_config;
-use crate::programs::{Home, PATIENCE, until};
+use kindred_tests::deployment::site_config;
+use kindred_tests::programs::{Home, PATIENCE, until};
 use ndarray::Array2;
 use protocol::message::{Answer, Begin, ColumnMoments, Request, Round, Summary, Totals, Warrant};
 use protocol::name::{OperatorName, RunId};

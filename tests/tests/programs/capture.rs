@@ -4,13 +4,10 @@
 //! numbers it carries; a new kind of answer does not compile until it is judged here. By its bytes:
 //! a whole run of real workers on real files, whose every frame is searched for every value.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
-
-mod programs;
-
+use kindred_tests::deployment::{SITES, site_config};
+use kindred_tests::programs::Home;
+use kindred_tests::samples::{DEMO_JOB, demo_job};
 use ndarray::Array2;
-use programs::Home;
-use programs::deployment::{SITES, site_config};
 use protocol::coordinator::{Action, Event, Run};
 use protocol::job::{Job, Method};
 use protocol::message::{Answer, Contribution, Request, ToCoordinator, ToSite, Warrant};
@@ -256,8 +253,8 @@ fn secrets(capture: &Capture, job: &Job) -> Secrets {
 #[test]
 fn no_frame_of_a_run_holds_a_value_of_any_patient() {
     for text in [
-        programs::DEMO_JOB.to_owned(),
-        programs::demo_job(&["correlation = \"pooled\""], ""),
+        DEMO_JOB.to_owned(),
+        demo_job(&["correlation = \"pooled\""], ""),
     ] {
         let job = Job::parse(&text).unwrap();
         let capture = capture(&text);
@@ -282,7 +279,7 @@ fn no_frame_of_a_run_holds_a_value_of_any_patient() {
 
 #[test]
 fn no_frame_of_a_run_of_forests_holds_a_value_of_any_patient() {
-    let demo = programs::DEMO_JOB;
+    let demo = DEMO_JOB;
     let end = demo.find("[unpsl]").unwrap();
     let begin = demo[..end]
         .replace("method = \"unpsl\"", "method = \"forest\"")
@@ -323,8 +320,8 @@ fn no_frame_of_a_run_of_forests_holds_a_value_of_any_patient() {
 
 #[test]
 fn what_a_site_sends_does_not_grow_with_its_patients() {
-    let capture = capture(programs::DEMO_JOB);
-    let features = Job::parse(programs::DEMO_JOB).unwrap().features.len();
+    let capture = capture(DEMO_JOB);
+    let features = Job::parse(DEMO_JOB).unwrap().features.len();
     let sent: Vec<&Vec<Answered>> = capture.sent.values().collect();
     for answers in &sent {
         assert_eq!(answers.len(), sent[0].len());

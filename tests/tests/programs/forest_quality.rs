@@ -3,11 +3,8 @@
 //! patients, which no federation has. The programs run on two thirds of each site's patients; the other
 //! third is judged here. The table is printed, and deploy/jobs/README.md states it.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
-
-mod programs;
-
-use programs::{Home, coordinator, real_data, site_agent, workspace};
+use kindred_tests::programs::{Home, coordinator, site_agent};
+use kindred_tests::workspace::{real_data, root};
 use protocol::job::Job;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -157,7 +154,7 @@ fn print(name: &str, ways: &Ways) {
 }
 
 fn sample(name: &str) -> String {
-    fs::read_to_string(workspace().join("deploy/jobs").join(name)).unwrap()
+    fs::read_to_string(root().join("deploy/jobs").join(name)).unwrap()
 }
 
 fn synthetic(outcome: &str) -> Home {

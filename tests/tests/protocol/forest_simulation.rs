@@ -13,8 +13,6 @@
 //! | a replay drops its last record | the exchange numbers step back |
 //! | a site that came back grows other trees | two computations of one exchange |
 
-#![allow(clippy::unwrap_used)] // functions that tests share
-
 use privacy::{Allowed, CohortFacts, Gate, Policy, Released, Rules, SoFar};
 use protocol::coordinator::{self, Record, Run};
 use protocol::job::Job;

@@ -1,8 +1,6 @@
 //! Promise: a file is read at one sitting and a function on one screen. What is longer today is listed with its
 //! length, which may only fall.
 
-#![allow(clippy::unwrap_used)] // functions that tests share
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

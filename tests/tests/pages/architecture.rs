@@ -1,20 +1,18 @@
 //! Promise: ARCHITECTURE.md is true. The dependencies between our crates, what each may name, the
 //! licences of what we build with, and the invariants that are absences.
 
-mod support;
-
+use kindred_tests::workspace::{files, root, text};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
-use support::{files, root, text};
 
 /// Our crates and what of ours each of them depends on.
 const EDGES: [(&str, &[&str]); 9] = [
     ("coordinator", &["protocol", "report", "wire"]),
     ("kindred-experiments", &["similarity"]),
-    ("kindred-tests", &[]),
+    ("kindred-tests", &["protocol", "wire"]),
     ("privacy", &[]),
     ("protocol", &["privacy", "similarity"]),
     ("report", &["protocol"]),

@@ -3,12 +3,9 @@
 //! The deployed form: a coordinator, four agents and an operator, each a process of its own with a
 //! certificate of its own. Processes are killed and stopped in the middle of rounds.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
-
-mod programs;
-
-use programs::deployment::{Deployment, PATIENTS};
-use programs::{Home, Signal, coordinator, demo_job, result, until};
+use kindred_tests::deployment::{Deployment, PATIENTS};
+use kindred_tests::programs::{Home, Process, Signal, coordinator, result, site_agent, until};
+use kindred_tests::samples::{DEMO_JOB, demo_job};
 use protocol::name::RunId;
 use protocol::progress::Progress;
 use std::fs;
@@ -59,7 +56,7 @@ fn an_agent_that_is_killed_in_a_round_and_started_again_rejoins_and_no_round_is_
     assert_eq!(result["status"], "converged");
     assert_eq!(missed(&result, "south"), 0);
     let verified = deployment.home.run(
-        &programs::site_agent(),
+        &site_agent(),
         &["journal", "verify", "--config", "south.toml"],
     );
     verified.must_succeed();
@@ -171,7 +168,7 @@ fn a_choice_goes_on_to_the_same_bytes_whoever_is_killed_in_it() {
 
 /// A common forest of so many trees that each of its exchanges can be disturbed.
 fn many_trees() -> String {
-    let (head, _) = programs::DEMO_JOB.split_once("[unpsl]").unwrap();
+    let (head, _) = DEMO_JOB.split_once("[unpsl]").unwrap();
     let head = head
         .replace("method = \"unpsl\"", "method = \"forest\"")
         .replace("sites_min = 3", "sites_min = 4")
@@ -273,7 +270,7 @@ fn one_token_is_one_run_and_watching_leaves_the_run_alone_and_cancelling_ends_it
 }
 
 /// A simulation that has begun its rounds.
-fn simulation(home: &Home) -> programs::Process {
+fn simulation(home: &Home) -> Process {
     home.synthesise(PATIENTS);
     let job = many_rounds(4, "rejoin_seconds = 60").replace("1e-5", "1e-12");
     home.write("job.toml", &job);

@@ -3,12 +3,10 @@
 //! The objective of `result.json` is computed again here, pair by pair, from the files that stay at
 //! the sites and the metric; the optimum is found again by another algorithm on the pooled patients.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
-
-mod programs;
-
+use kindred_tests::programs::{Home, Ran, coordinator, names, ran, result};
+use kindred_tests::samples::{DEMO_JOB, demo_job};
+use kindred_tests::workspace::{real_data, root};
 use ndarray::{Array1, Array2, ArrayView1};
-use programs::{Home, Ran, coordinator, demo_job, names, real_data, result, workspace};
 use protocol::job::{Job, Method};
 use serde_json::Value;
 use similarity::seed::Seed;
@@ -225,7 +223,7 @@ fn the_demonstration_converges_and_leaves_the_documented_files_and_nothing_else(
         assert_eq!(names(&out.join("sites").join(site)), SITE_FILES);
     }
 
-    let job = Job::parse(programs::DEMO_JOB).unwrap();
+    let job = Job::parse(DEMO_JOB).unwrap();
     let result = result(&out);
     for key in RESULT_KEYS {
         assert!(result.get(key).is_some(), "result.json has no {key}");
@@ -311,13 +309,13 @@ fn check_features(result: &Value, metric: &Array2<f64>, out: &Path) {
 fn equal_seeds_give_equal_bytes_on_any_number_of_threads_and_another_seed_others() {
     let home = Home::new();
     home.synthesise("north=130,south=90,east=70,west=60");
-    home.write("job.toml", programs::DEMO_JOB);
+    home.write("job.toml", DEMO_JOB);
     let run = |out: &str, seed: &str, threads: &str| {
         let mut command = home.command(&coordinator());
         command.args(["simulate", "job.toml", "--data", "data"]);
         command.args(["--out", out, "--seed", seed]);
         command.env("RAYON_NUM_THREADS", threads);
-        programs::ran(&mut command).must_succeed();
+        ran(&mut command).must_succeed();
         fs::read(home.join(out).join("metric.npy")).unwrap()
     };
     let one = run("one", "7", "1");
@@ -344,8 +342,8 @@ fn four_real_hospitals_converge_under_the_policy_that_admits_the_smallest() {
         return;
     };
     let home = Home::new();
-    let job = workspace().join("deploy/jobs/heart-disease.toml");
-    let policy = workspace().join("deploy/policies/heart-disease.toml");
+    let job = root().join("deploy/jobs/heart-disease.toml");
+    let policy = root().join("deploy/policies/heart-disease.toml");
     let [job_path, policy, data] =
         [&job, &policy, &data].map(|path| path.to_string_lossy().into_owned());
     let ran = simulate(&home, &[&job_path, "--data", &data, "--policy", &policy]).must_succeed();
@@ -366,7 +364,7 @@ fn four_real_hospitals_are_refused_under_the_default_policy() {
         return;
     };
     let home = Home::new();
-    let job = workspace().join("deploy/jobs/heart-disease.toml");
+    let job = root().join("deploy/jobs/heart-disease.toml");
     let [job, data] = [&job, &data].map(|path| path.to_string_lossy().into_owned());
     simulate(&home, &[&job, "--data", &data])
         .must_fail(4, &["KDR-POLICY", "class_patients_min", "switzerland"]);

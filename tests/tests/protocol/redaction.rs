@@ -1,7 +1,5 @@
 //! Promise: what holds patients, or a site's numbers, shows none of them in its `Debug`.
 
-#![allow(clippy::unwrap_used)] // functions that tests share
-
 use ndarray::{Array2, array};
 use privacy::{CohortFacts, Fingerprint, FingerprintKey, Released, SoFar};
 use protocol::job::Job;

@@ -1,10 +1,9 @@
 //! Promise: what comes from outside never stops a program. The entry functions of `tests/fuzz`, on a
 //! stable compiler: thousands of changed inputs from a fixed seed, each read or refused by a typed error.
 
-mod support;
-
 use bytes::Bytes;
 use coordinator::config::{CoordinatorConfig, OperatorConfig};
+use kindred_tests::workspace::{files, text};
 use protocol::document::DocumentErrors;
 use protocol::forest::assemble;
 use protocol::job::Job;
@@ -19,7 +18,6 @@ use site_agent::config::{SiteConfig, policy};
 use site_agent::source::read_cohort;
 use std::path::Path;
 use std::sync::Arc;
-use support::{files, text};
 use wire::{WireError, decode_progress, decode_result, decode_to_coordinator, decode_to_site};
 
 /// What tends to matter to one of the readers.

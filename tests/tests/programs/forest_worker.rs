@@ -2,12 +2,9 @@
 //! draws other bags, so that the coordinator, which knows the run's seed, cannot tell who was in which;
 //! and it neither grows a second time in a run nor judges a forest without its own trees.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
-
-mod programs;
-
-use programs::Home;
-use programs::deployment::site_config;
+use kindred_tests::deployment::site_config;
+use kindred_tests::programs::Home;
+use kindred_tests::samples::DEMO_JOB;
 use protocol::job::Job;
 use protocol::message::{Answer, Begin, Growing, Judging, Request, Trees, Warrant};
 use protocol::name::{OperatorName, RunId};
@@ -20,7 +17,7 @@ use std::sync::Arc;
 const NOW: Timestamp = Timestamp(1_000);
 
 fn job() -> String {
-    let demo = programs::DEMO_JOB;
+    let demo = DEMO_JOB;
     let (begin, end) = (
         demo.find("[outcome]").unwrap(),
         demo.find("[unpsl]").unwrap(),

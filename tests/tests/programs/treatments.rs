@@ -4,8 +4,6 @@
 //! quartile is known only up to the groups that the sites may release, so that it is judged by its
 //! rank; with NumPy's own quartiles the standardised matrix must agree to rounding.
 
-#![allow(clippy::unwrap_used)] // functions that tests share
-
 use ndarray::{Array1, concatenate};
 use protocol::job::Job;
 use protocol::message::{ColumnMoments, Quartiles};
@@ -16,12 +14,18 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const JOB: &str = include_str!("../reference/standardise/job.toml");
-const EXPECTED: &str = include_str!("../reference/standardise/expected.json");
+const JOB: &str = include_str!("../../reference/standardise/job.toml");
+const EXPECTED: &str = include_str!("../../reference/standardise/expected.json");
 const TABLES: [(&str, &str); 3] = [
-    ("north", include_str!("../reference/standardise/north.csv")),
-    ("south", include_str!("../reference/standardise/south.csv")),
-    ("east", include_str!("../reference/standardise/east.csv")),
+    (
+        "north",
+        include_str!("../../reference/standardise/north.csv"),
+    ),
+    (
+        "south",
+        include_str!("../../reference/standardise/south.csv"),
+    ),
+    ("east", include_str!("../../reference/standardise/east.csv")),
 ];
 const GRADES: [&str; 3] = ["low", "mid", "high"];
 const LEVELS: [&str; 3] = ["a", "b", "c"];

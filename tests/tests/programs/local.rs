@@ -1,11 +1,8 @@
 //! Promise: a job on one cohort, without a coordinator, means what it means in a federation.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
-
-mod programs;
-
+use kindred_tests::programs::{Home, Ran, coordinator, names, result, site_agent};
+use kindred_tests::samples::demo_job;
 use ndarray::{Array1, Array2};
-use programs::{Home, Ran, coordinator, demo_job, names, result, site_agent};
 use protocol::job::{Job, Method};
 use serde_json::Value;
 use similarity::evaluate::NeighbourRule;

@@ -3,12 +3,10 @@
 //! (tests/reference/forest); trees leave only where a policy says so, and none with a small node or
 //! count; a site that was started again grows the same trees.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
-
-mod programs;
-
+use kindred_tests::programs::{Home, Ran, coordinator, names, ran, result, site_agent};
+use kindred_tests::samples::DEMO_JOB;
+use kindred_tests::workspace::{real_data, root};
 use ndarray::Array2;
-use programs::{Home, Ran, coordinator, names, real_data, result, site_agent, workspace};
 use serde_json::Value;
 use similarity::forest::Forest;
 use similarity::forest::tree::TerminalValues;
@@ -48,7 +46,7 @@ fn with_patients(outcome: &str) -> Home {
 }
 
 fn job(outcome: &str, forest: &str) -> String {
-    let features = programs::DEMO_JOB;
+    let features = DEMO_JOB;
     let begin = features.find("[[features]]").unwrap();
     let end = features.find("[unpsl]").unwrap();
     let features = features[begin..end].replace(
@@ -189,7 +187,7 @@ fn kinds(folder: &Path) -> Vec<String> {
 
 #[test]
 fn a_forest_at_each_site_errs_as_often_as_its_files_say_and_as_those_of_scikit_learn() {
-    let reference = workspace().join("tests/reference/forest/errors.json");
+    let reference = root().join("tests/reference/forest/errors.json");
     let reference: Value = serde_json::from_slice(&fs::read(reference).unwrap()).unwrap();
     for (outcome, specification) in [("class", CLASS), ("number", NUMBER)] {
         let home = with_patients(outcome);
@@ -383,8 +381,8 @@ fn four_real_hospitals_grow_one_forest() {
         return;
     };
     let home = Home::new();
-    let job = workspace().join("deploy/jobs/heart-disease-forest.toml");
-    let policy = workspace().join("deploy/policies/heart-disease-forest.toml");
+    let job = root().join("deploy/jobs/heart-disease-forest.toml");
+    let policy = root().join("deploy/policies/heart-disease-forest.toml");
     let [job, data, policy] = [&job, &data, &policy].map(|path| path.to_str().unwrap());
     let arguments = [
         "simulate", job, "--data", data, "--policy", policy, "--out", "out",
@@ -446,7 +444,7 @@ fn simulations_of_equal_seeds_give_equal_forests_on_any_number_of_threads() {
         ]);
         command.args(["--out", out, "--seed", seed]);
         command.env("RAYON_NUM_THREADS", threads);
-        programs::ran(&mut command).must_succeed();
+        ran(&mut command).must_succeed();
         fs::read(home.join(out).join("forest.bin")).unwrap()
     };
     let one = run("one", "7", "1");

@@ -1,11 +1,8 @@
 //! Promise: wrong input ends with a clear error and a documented exit code, and leaves nothing.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
-
-mod programs;
-
-use programs::deployment::{Deployment, free_port, issue, site_config, tls_of};
-use programs::{DEMO_JOB, Home, Ran, coordinator, demo_job, names, site_agent};
+use kindred_tests::deployment::{Deployment, free_port, issue, site_config, tls_of};
+use kindred_tests::programs::{Home, Ran, coordinator, names, site_agent};
+use kindred_tests::samples::{DEMO_JOB, demo_job};
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::{Duration, Instant, SystemTime};
