@@ -7,11 +7,11 @@ mod sequences;
 mod site;
 mod trees;
 
+use kindred_tests::federation::RUN;
 use ndarray::{Array1, Array2, s};
 use protocol::message::{Answer, Request, SecondMoments};
 use site::{FEATURES, PATIENTS, Site, look, preparation, refused_by, said, table, unpsl};
 
-const RUN: &str = "0123456789ab";
 /// Rules of a site that opens everything: its lists and switches, and no number.
 const OPEN: &str = "";
 

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 const EDGES: [(&str, &[&str]); 9] = [
     ("coordinator", &["protocol", "report", "wire"]),
     ("kindred-experiments", &["similarity"]),
-    ("kindred-tests", &["protocol", "wire"]),
+    ("kindred-tests", &["protocol", "site-agent", "wire"]),
     ("privacy", &[]),
     ("protocol", &["privacy", "similarity"]),
     ("report", &["protocol"]),

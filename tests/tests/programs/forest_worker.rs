@@ -3,18 +3,15 @@
 //! and it neither grows a second time in a run nor judges a forest without its own trees.
 
 use kindred_tests::deployment::site_config;
+use kindred_tests::federation::{self, NOW, RUN};
 use kindred_tests::programs::Home;
 use kindred_tests::samples::DEMO_JOB;
 use protocol::job::Job;
-use protocol::message::{Answer, Begin, Growing, Judging, Request, Trees, Warrant};
-use protocol::name::{OperatorName, RunId};
-use protocol::time::Timestamp;
+use protocol::message::{Answer, Growing, Judging, Request, Trees};
 use site_agent::config::SiteConfig;
 use site_agent::explain::Explanation;
 use site_agent::worker::Worker;
 use std::sync::Arc;
-
-const NOW: Timestamp = Timestamp(1_000);
 
 fn job() -> String {
     let demo = DEMO_JOB;
@@ -35,26 +32,13 @@ fn job() -> String {
 fn worker(home: &Home, folder: &str) -> Worker {
     let text = (site_config("north", 1, "north") + "sites_min = 1\n")
         .replace("sites/north", &format!("sites/{folder}"));
-    let config = SiteConfig::parse(&text, home.path()).unwrap();
-    std::fs::create_dir_all(&config.folder).unwrap();
-    let mut worker = Worker::open(config, NOW).unwrap();
-    let begin = Begin {
-        run: run(),
-        job: job(),
-        seed: 5,
-        warrant: Warrant::default(),
-    };
-    worker.begin(begin, Ok(OperatorName::new("researcher").unwrap()));
+    let mut worker = federation::worker(&text, home, NOW);
+    federation::begin(&mut worker, RUN, &job(), 5);
     worker
 }
 
-fn run() -> RunId {
-    RunId::new("0123456789ab").unwrap()
-}
-
 fn ask(worker: &mut Worker, exchange: u32, request: Request) -> Answer {
-    let answer = worker.answer(&run(), exchange, request, NOW).unwrap();
-    answer.unwrap().into_value()
+    federation::ask(worker, RUN, exchange, request, NOW)
 }
 
 fn growing() -> Growing {

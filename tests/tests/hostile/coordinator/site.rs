@@ -1,15 +1,14 @@
 //! A real site for a coordinator that lies: its worker, gate, ledger and journal on a table of patients.
 
 use kindred_tests::deployment::site_config;
-use kindred_tests::programs::{Home, PATIENCE, until};
+use kindred_tests::federation;
+use kindred_tests::programs::Home;
 use ndarray::Array2;
-use protocol::message::{Answer, Begin, ColumnMoments, Request, Round, Summary, Totals, Warrant};
-use protocol::name::{OperatorName, RunId};
+use protocol::message::{Answer, ColumnMoments, Request, Round, Summary, Totals};
+use protocol::name::RunId;
 use protocol::time::Timestamp;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use site_agent::chain::ChainError;
-use site_agent::config::SiteConfig;
 use site_agent::worker::Worker;
 use std::fmt::Write as _;
 
@@ -92,16 +91,7 @@ impl Site {
     /// Stops the agent, if it runs, and starts it on the same folder.
     pub(crate) fn restart(&mut self) {
         self.worker = None;
-        let config = SiteConfig::parse(&self.policy, self.home.path()).unwrap();
-        std::fs::create_dir_all(&config.folder).unwrap();
-        // A program that another test starts holds the lock for the blink between its fork and its own beginning.
-        let opened = until("the folder to be free", PATIENCE, || {
-            match Worker::open(config.clone(), self.now) {
-                Err(ChainError::InUse { .. }) => None,
-                opened => Some(opened),
-            }
-        });
-        self.worker = Some(opened.unwrap());
+        self.worker = Some(federation::worker(&self.policy, &self.home, self.now));
     }
 
     /// Stops the agent.
@@ -127,14 +117,7 @@ impl Site {
     pub(crate) fn begin(&mut self, run: &str, job: &str, seed: u64) {
         self.run = RunId::new(run).unwrap();
         self.exchange = 0;
-        let begin = Begin {
-            run: self.run.clone(),
-            job: job.to_owned(),
-            seed,
-            warrant: Warrant::default(),
-        };
-        let operator = OperatorName::new("researcher").unwrap();
-        self.worker.as_mut().unwrap().begin(begin, Ok(operator));
+        federation::begin(self.worker.as_mut().unwrap(), run, job, seed);
     }
 
     /// Asks in the next exchange.
@@ -146,8 +129,7 @@ impl Site {
     /// Asks in an exchange of the coordinator's choice.
     pub(crate) fn ask_in(&mut self, exchange: u32, request: Request) -> Answer {
         let worker = self.worker.as_mut().unwrap();
-        let released = worker.answer(&self.run, exchange, request, self.now);
-        released.unwrap().unwrap().into_value()
+        federation::ask(worker, self.run.as_str(), exchange, request, self.now)
     }
 
     /// Describe and moments, as every run of UnPSL begins.
