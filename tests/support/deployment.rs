@@ -30,8 +30,7 @@ pub struct Deployment {
 impl Deployment {
     /// Certificates, configurations and patients; nothing runs yet.
     pub fn prepare() -> Self {
-        let home = Home::new();
-        home.synthesise(PATIENTS);
+        let home = Home::with_patients(PATIENTS);
         let port = free_port();
         issue(&home, &["init"]);
         issue(
@@ -50,10 +49,9 @@ impl Deployment {
             "coordinator.toml",
             &format!("listen = \"127.0.0.1:{port}\"\nfolder = \"coordinator\"\n\n{tls}"),
         );
-        let tls = tls_of(&format!("operator-{OPERATOR}"));
         home.write(
             "operator.toml",
-            &format!("coordinator = \"127.0.0.1:{port}\"\n\n{tls}"),
+            &operator_config(port, &format!("operator-{OPERATOR}")),
         );
         for site in SITES {
             issue(&home, &["issue", "--site", site]);
@@ -70,10 +68,16 @@ impl Deployment {
         }
     }
 
-    /// A deployment whose coordinator and agents all run.
-    pub fn start() -> Self {
+    /// A deployment whose coordinator alone runs.
+    pub fn alone() -> Self {
         let mut deployment = Self::prepare();
         deployment.start_coordinator();
+        deployment
+    }
+
+    /// A deployment whose coordinator and agents all run.
+    pub fn start() -> Self {
+        let mut deployment = Self::alone();
         for site in SITES {
             deployment.start_agent(site);
         }
@@ -157,10 +161,24 @@ impl Deployment {
 
     /// `kindred-coordinator job ... --config operator.toml`.
     pub fn job(&self, arguments: &[&str]) -> Ran {
-        let mut all = vec!["job"];
-        all.extend(arguments);
-        all.extend(["--config", "operator.toml"]);
+        self.job_by("operator.toml", arguments)
+    }
+
+    /// `kindred-coordinator job ... --config rival.toml`, once there is a rival.
+    pub fn job_by_rival(&self, arguments: &[&str]) -> Ran {
+        self.job_by("rival.toml", arguments)
+    }
+
+    fn job_by(&self, config: &str, arguments: &[&str]) -> Ran {
+        let all = [&["job"], arguments, &["--config", config]].concat();
         self.home.run(&coordinator(), &all)
+    }
+
+    /// A second operator, with a certificate and a configuration of the name `rival`.
+    pub fn admit_rival(&self) {
+        issue(&self.home, &["issue", "--operator", "rival"]);
+        let config = operator_config(self.port, "operator-rival");
+        self.home.write("rival.toml", &config);
     }
 
     /// Submits a job by the command line; gives the run.
@@ -184,7 +202,7 @@ impl Deployment {
 }
 
 /// What the coordinator says once it listens.
-const WAITS: &str = "the coordinator waits for sites and operators";
+pub const WAITS: &str = "the coordinator waits for sites and operators";
 
 /// The progress of a run.
 pub struct Watch {
@@ -250,6 +268,11 @@ pub fn tls_of(party: &str) -> String {
          certificate = \"certificates/{party}/certificate.pem\"\n\
          key = \"certificates/{party}/key.pem\"\n"
     )
+}
+
+/// An operator's configuration, with the credentials of `party`.
+pub fn operator_config(port: u16, party: &str) -> String {
+    format!("coordinator = \"127.0.0.1:{port}\"\n\n{}", tls_of(party))
 }
 
 /// A site's configuration, with the credentials of `party`; everything may be asked.

@@ -4,7 +4,9 @@
 #![allow(clippy::print_stdout)] // what a test skips, and the logs of one that fails, show among its own output
 
 pub mod deployment;
+pub mod exit;
 pub mod federation;
 pub mod programs;
+pub mod results;
 pub mod samples;
 pub mod workspace;

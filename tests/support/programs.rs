@@ -1,6 +1,6 @@
 //! Where the programs are, and processes that never outlive a test.
 
-use serde_json::Value;
+use crate::results::names;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -50,6 +50,23 @@ impl Home {
             .expect("a temporary folder");
         fs::create_dir(folder.path().join("temp")).expect("a folder in it");
         Self(folder)
+    }
+
+    /// A folder with synthetic patients of `sites`, as `north=130,south=90`, in its folder `data`.
+    pub fn with_patients(sites: &str) -> Self {
+        Self::synthesised(&["--sites", sites])
+    }
+
+    /// The same, with an outcome that is a class, a number or a survival time.
+    pub fn with_outcome(sites: &str, outcome: &str) -> Self {
+        Self::synthesised(&["--sites", sites, "--outcome", outcome])
+    }
+
+    fn synthesised(arguments: &[&str]) -> Self {
+        let home = Self::new();
+        let all = [&["synthesise", "--out", "data"], arguments].concat();
+        home.run(&site_agent(), &all).must_succeed();
+        home
     }
 
     /// Where it is.
@@ -111,15 +128,6 @@ impl Home {
         }
     }
 
-    /// Writes synthetic patients into the folder `data`.
-    pub fn synthesise(&self, sites: &str) {
-        self.run(
-            &site_agent(),
-            &["synthesise", "--sites", sites, "--out", "data"],
-        )
-        .must_succeed();
-    }
-
     /// Everything directly in this folder, sorted, without the temporary folder.
     pub fn left(&self) -> Vec<String> {
         names(self.path())
@@ -161,19 +169,6 @@ impl Home {
             (line.contains("kindred-") && line.contains(&own)).then_some((id, line))
         })
     }
-}
-
-/// Sorted names in a folder.
-pub fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(folder)
-        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
-        .map(|entry| {
-            let entry = entry.expect("an entry of a folder");
-            entry.file_name().to_string_lossy().into_owned()
-        })
-        .collect();
-    names.sort();
-    names
 }
 
 /// A program that ran to its end.
@@ -338,11 +333,4 @@ pub fn until<T>(what: &str, patience: Duration, mut condition: impl FnMut() -> O
         assert!(began.elapsed() < patience, "waited in vain for {what}");
         std::thread::sleep(LOOK_EVERY);
     }
-}
-
-/// `result.json` of a folder of results.
-pub fn result(folder: &Path) -> Value {
-    let path = folder.join("result.json");
-    let text = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    serde_json::from_slice(&text).expect("result.json is JSON")
 }

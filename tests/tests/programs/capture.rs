@@ -7,7 +7,8 @@
 use kindred_tests::deployment::{SITES, site_config};
 use kindred_tests::federation;
 use kindred_tests::programs::Home;
-use kindred_tests::samples::{DEMO_JOB, demo_job};
+use kindred_tests::results::npy;
+use kindred_tests::samples::{DEMO_JOB, demo_job, demo_of_forests};
 use ndarray::Array2;
 use protocol::job::{Job, Method};
 use protocol::message::{Answer, Contribution};
@@ -41,8 +42,7 @@ fn capture(job: &str) -> Capture {
         .zip(PATIENTS)
         .map(|(site, patients)| format!("{site}={patients}"))
         .collect();
-    let home = Home::new();
-    home.synthesise(&sites.join(","));
+    let home = Home::with_patients(&sites.join(","));
     let mut workers: BTreeMap<SiteName, Worker> = SITES
         .map(|site| {
             let config = site_config(site, 1, site);
@@ -175,7 +175,7 @@ fn secrets(capture: &Capture, job: &Job) -> Secrets {
             .join(site)
             .join("runs")
             .join(federation::RUN);
-        let matrix: Array2<f64> = ndarray_npy::read_npy(folder.join("matrix.npy")).unwrap();
+        let matrix = npy(&folder.join("matrix.npy"));
         // The rows of a category hold two values each, which follow from the pooled shares.
         let numeric = job.features.len() - 1;
         for ((row, column), value) in matrix.indexed_iter() {
@@ -217,14 +217,7 @@ fn no_frame_of_a_run_holds_a_value_of_any_patient() {
 
 #[test]
 fn no_frame_of_a_run_of_forests_holds_a_value_of_any_patient() {
-    let demo = DEMO_JOB;
-    let end = demo.find("[unpsl]").unwrap();
-    let begin = demo[..end]
-        .replace("method = \"unpsl\"", "method = \"forest\"")
-        .replace(
-            "kind = \"numeric\"",
-            "kind = \"numeric\"\nrange = [-10000, 10000]",
-        );
+    let begin = demo_of_forests(10_000);
     for (scope, kinds) in [
         ("local", &["description", "judgement"][..]),
         (

@@ -3,7 +3,10 @@
 //! The objective of `result.json` is computed again here, pair by pair, from the files that stay at
 //! the sites and the metric; the optimum is found again by another algorithm on the pooled patients.
 
-use kindred_tests::programs::{Home, Ran, coordinator, names, ran, result};
+use kindred_tests::deployment::PATIENTS;
+use kindred_tests::exit::REFUSED;
+use kindred_tests::programs::{Home, Ran, coordinator, ran};
+use kindred_tests::results::{names, npy, result};
 use kindred_tests::samples::{DEMO_JOB, demo_job};
 use kindred_tests::workspace::{real_data, root};
 use ndarray::{Array1, Array2, ArrayView1};
@@ -59,10 +62,6 @@ fn simulate(home: &Home, arguments: &[&str]) -> Ran {
     let mut all = vec!["simulate", "--out", "out"];
     all.extend(arguments);
     home.run(&coordinator(), &all)
-}
-
-fn npy(path: &Path) -> Array2<f64> {
-    ndarray_npy::read_npy(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// The sites of a folder of results, in the job's order.
@@ -307,8 +306,7 @@ fn check_features(result: &Value, metric: &Array2<f64>, out: &Path) {
 
 #[test]
 fn equal_seeds_give_equal_bytes_on_any_number_of_threads_and_another_seed_others() {
-    let home = Home::new();
-    home.synthesise("north=130,south=90,east=70,west=60");
+    let home = Home::with_patients(PATIENTS);
     home.write("job.toml", DEMO_JOB);
     let run = |out: &str, seed: &str, threads: &str| {
         let mut command = home.command(&coordinator());
@@ -326,8 +324,7 @@ fn equal_seeds_give_equal_bytes_on_any_number_of_threads_and_another_seed_others
 
 #[test]
 fn the_federation_finds_the_metric_of_the_pooled_patients() {
-    let home = Home::new();
-    home.synthesise("north=130,south=90,east=70,west=60");
+    let home = Home::with_patients(PATIENTS);
     let text = demo_job(&["tolerance_relative = 1e-6", "round_limit = 500"], "");
     home.write("job.toml", &text);
     simulate(&home, &["job.toml", "--data", "data"]).must_succeed();
@@ -366,8 +363,10 @@ fn four_real_hospitals_are_refused_under_the_default_policy() {
     let home = Home::new();
     let job = root().join("deploy/jobs/heart-disease.toml");
     let [job, data] = [&job, &data].map(|path| path.to_string_lossy().into_owned());
-    simulate(&home, &[&job, "--data", &data])
-        .must_fail(4, &["KDR-POLICY", "class_patients_min", "switzerland"]);
+    simulate(&home, &[&job, "--data", &data]).must_fail(
+        REFUSED,
+        &["KDR-POLICY", "class_patients_min", "switzerland"],
+    );
     assert_eq!(home.left(), [] as [&str; 0]);
     assert_eq!(home.left_in_temp(), [] as [&str; 0]);
 }
@@ -376,8 +375,7 @@ fn four_real_hospitals_are_refused_under_the_default_policy() {
 /// then the smaller rank, then the more neighbours.
 #[test]
 fn a_federation_chooses_by_counts_that_cover_every_patient_and_sends_what_the_policy_explains() {
-    let home = Home::new();
-    home.synthesise("north=130,south=90,east=70,west=60");
+    let home = Home::with_patients(PATIENTS);
     let keys = [
         "lambda_sparsity = [0.004, 0.02, 0.08]",
         "rank = [2, 5]",

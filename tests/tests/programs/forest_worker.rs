@@ -5,7 +5,7 @@
 use kindred_tests::deployment::site_config;
 use kindred_tests::federation::{self, NOW, RUN};
 use kindred_tests::programs::Home;
-use kindred_tests::samples::DEMO_JOB;
+use kindred_tests::samples::demo_of_forests;
 use protocol::job::Job;
 use protocol::message::{Answer, Growing, Judging, Request, Trees};
 use site_agent::config::SiteConfig;
@@ -14,15 +14,8 @@ use site_agent::worker::Worker;
 use std::sync::Arc;
 
 fn job() -> String {
-    let demo = DEMO_JOB;
-    let (begin, end) = (
-        demo.find("[outcome]").unwrap(),
-        demo.find("[unpsl]").unwrap(),
-    );
-    let middle = demo[begin..end].replace(
-        "kind = \"numeric\"",
-        "kind = \"numeric\"\nrange = [-10000, 10000]",
-    );
+    let demo = demo_of_forests(10_000);
+    let middle = &demo[demo.find("[outcome]").unwrap()..];
     format!(
         "name = \"trees\"\nmethod = \"forest\"\nsites = [\"north\"]\n{middle}[forest]\n\
          trees = 20\nscope = \"federated\"\n"
@@ -66,9 +59,7 @@ fn grown(worker: &mut Worker) -> Trees {
 }
 
 fn home() -> Home {
-    let home = Home::new();
-    home.synthesise("north=150");
-    home
+    Home::with_patients("north=150")
 }
 
 #[test]

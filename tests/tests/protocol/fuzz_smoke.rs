@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 use coordinator::config::{CoordinatorConfig, OperatorConfig};
+use kindred_tests::samples::SITE;
 use kindred_tests::workspace::{files, text};
 use protocol::document::DocumentErrors;
 use protocol::forest::assemble;
@@ -330,9 +331,6 @@ fn no_changed_configuration_stops_its_parser() {
     others.expect_both();
 }
 
-const SITE: &str = "site = 'north'\ncoordinator = 'localhost:7443'\nfolder = 'results'\n\
-    [tls]\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'k.pem'\n\
-    [source]\nkind = 'csv'\npath = 'patients.csv'\npatient = 'id'\n";
 const JOB: &str = "name = 'fuzz'\nmethod = 'unpsl'\nsites = ['north']\n\
     [outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n\
     [[features]]\nname = 'weight'\nkind = 'numeric'\n\

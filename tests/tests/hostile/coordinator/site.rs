@@ -3,6 +3,7 @@
 use kindred_tests::deployment::site_config;
 use kindred_tests::federation;
 use kindred_tests::programs::Home;
+use kindred_tests::results::npy;
 use ndarray::Array2;
 use protocol::message::{Answer, ColumnMoments, Request, Round, Summary, Totals};
 use protocol::name::RunId;
@@ -160,7 +161,7 @@ impl Site {
     /// The standardised patients, as the site keeps them for itself once a run is finished.
     pub(crate) fn truth(&self) -> Array2<f64> {
         let folder = self.home.join("sites/north/runs").join(self.run.as_str());
-        ndarray_npy::read_npy(folder.join("matrix.npy")).unwrap()
+        npy(&folder.join("matrix.npy"))
     }
 
     /// Entries of a book in the site's folder that hold `text`.
