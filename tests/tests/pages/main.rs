@@ -5,4 +5,6 @@
 mod architecture;
 mod deployment;
 mod exit_codes;
+mod licences;
+mod metadata;
 mod style;
