@@ -7,11 +7,12 @@ mod sequences;
 mod site;
 mod trees;
 
+use kindred_tests::federation::RUN;
+use kindred_tests::programs::Home;
 use ndarray::{Array1, Array2, s};
 use protocol::message::{Answer, Request, SecondMoments};
 use site::{FEATURES, PATIENTS, Site, look, preparation, refused_by, said, table, unpsl};
 
-const RUN: &str = "0123456789ab";
 /// Rules of a site that opens everything: its lists and switches, and no number.
 const OPEN: &str = "";
 
@@ -374,7 +375,7 @@ fn an_honest_run_is_never_refused() {
         "rank = [2, 8]\nlambda_sparsity = [0.001, 0.01]\nneighbours = [3, 5]\nfolds = 3",
         "correlation = \"pooled\"\nthreshold = \"learned\"",
     ] {
-        let home = crate::programs::Home::new();
+        let home = Home::new();
         for (place, site) in ["north", "south", "east"].iter().enumerate() {
             let patients = table(PATIENTS + 20 * place, 10 + place as u64);
             home.write(&format!("data/{site}.csv"), &patients);

@@ -2,8 +2,9 @@
 //! it from others.
 
 use crate::member;
-use crate::programs::deployment::{Deployment, issue, tls_of};
-use crate::programs::{PATIENCE, Process, Ran, coordinator, until};
+use kindred_tests::deployment::{Deployment, WAITS, free_port};
+use kindred_tests::programs::{PATIENCE, Process, coordinator, until};
+use kindred_tests::results::names;
 use protocol::name::RunId;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,46 +12,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
-use wire::{Address, ClientTls, ConnectionError, CredentialFiles, Dial, OperatorClient};
-
-/// What the coordinator says once it listens.
-const WAITS: &str = "the coordinator waits for sites and operators";
-
-fn alone() -> Deployment {
-    let mut deployment = Deployment::prepare();
-    deployment.start_coordinator();
-    deployment
-}
-
-/// A second operator, with a configuration of the same name.
-fn rival(deployment: &Deployment) {
-    issue(&deployment.home, &["issue", "--operator", "rival"]);
-    let text = format!(
-        "coordinator = \"127.0.0.1:{}\"\n\n{}",
-        deployment.port(),
-        tls_of("operator-rival")
-    );
-    deployment.home.write("rival.toml", &text);
-}
-
-fn as_rival(deployment: &Deployment, arguments: &[&str]) -> Ran {
-    let mut all = vec!["job"];
-    all.extend(arguments);
-    all.extend(["--config", "rival.toml"]);
-    deployment.home.run(&coordinator(), &all)
-}
+use wire::{ConnectionError, OperatorClient};
 
 /// An operator's connection without the checks that our own program makes first.
 fn raw(deployment: &Deployment) -> (Runtime, OperatorClient) {
-    let folder = deployment
-        .home
-        .join("certificates")
-        .join("operator-researcher");
-    let dial = Dial {
-        address: Address::new(&format!("127.0.0.1:{}", deployment.port())).unwrap(),
-        tls: ClientTls::load(&CredentialFiles::in_folder(&folder)).unwrap(),
-        proxy: None,
-    };
+    let dial = deployment.dial("operator-researcher");
     let runtime = Runtime::new().unwrap();
     let client = runtime.block_on(OperatorClient::connect(&dial)).unwrap();
     (runtime, client)
@@ -67,7 +33,7 @@ fn waiting(seconds: u32) -> String {
 
 #[test]
 fn settings_that_no_run_can_keep_finite_are_refused_and_the_coordinator_lives() {
-    let mut deployment = alone();
+    let mut deployment = Deployment::alone();
     let job = member::job(
         "consensus = \"admm\"\npenalty = 1e-300\nlambda_correlation = 1e300\nlambda_sparsity = 1e300",
     )
@@ -105,7 +71,7 @@ fn settings_that_no_run_can_keep_finite_are_refused_and_the_coordinator_lives() 
 
 #[test]
 fn a_job_of_unknown_keys_does_not_keep_others_waiting() {
-    let deployment = alone();
+    let deployment = Deployment::alone();
     let keys = |bytes: usize| -> String {
         let lines = (0..).map(|number| format!("key_{number:08} = 1\n"));
         let mut text = String::new();
@@ -140,7 +106,7 @@ fn a_job_of_unknown_keys_does_not_keep_others_waiting() {
 
 #[test]
 fn brackets_within_brackets_do_not_end_the_coordinator() {
-    let deployment = alone();
+    let deployment = Deployment::alone();
     let (runtime, client) = raw(&deployment);
     let deep = [
         format!("x = {}", "[".repeat(200_000)),
@@ -157,8 +123,8 @@ fn brackets_within_brackets_do_not_end_the_coordinator() {
 
 #[test]
 fn an_operator_who_fills_the_queue_does_not_keep_out_another() {
-    let deployment = alone();
-    rival(&deployment);
+    let deployment = Deployment::alone();
+    deployment.admit_rival();
     let (runtime, client) = raw(&deployment);
     let mut taken = 0;
     let refused = loop {
@@ -171,21 +137,23 @@ fn an_operator_who_fills_the_queue_does_not_keep_out_another() {
     println!("{taken} jobs were taken, then: {}", code(&refused));
     let text = member::job("").replace("name = \"attacked\"", "name = \"another\"");
     deployment.home.write("another.toml", &text);
-    as_rival(&deployment, &["submit", "another.toml"]).must_succeed();
+    deployment
+        .job_by_rival(&["submit", "another.toml"])
+        .must_succeed();
     assert!(code(&refused).starts_with("KDR-BUSY"), "{refused}");
     // The next run is the other operator's.
     let first = runtime.block_on(client.list()).unwrap();
     let active = first.iter().find(|run| run.phase != "queued").unwrap();
     runtime.block_on(client.cancel(&active.run)).unwrap();
     until("the other operator's run to begin", PATIENCE, || {
-        let listed = as_rival(&deployment, &["list"]).must_succeed().stdout;
+        let listed = deployment.job_by_rival(&["list"]).must_succeed().stdout;
         listed.contains("waiting for sites").then_some(())
     });
 }
 
 #[test]
 fn waits_of_a_week_are_refused() {
-    let deployment = alone();
+    let deployment = Deployment::alone();
     let (runtime, client) = raw(&deployment);
     let job = waiting(604_800);
     let refused = runtime.block_on(client.submit(&job, 1, "week"));
@@ -195,7 +163,7 @@ fn waits_of_a_week_are_refused() {
 
 #[test]
 fn long_jobs_do_not_make_lists_slow() {
-    let deployment = alone();
+    let deployment = Deployment::alone();
     let (runtime, client) = raw(&deployment);
     let padding = format!("# {}\n", "x".repeat(98)).repeat(39_000);
     let mut taken = 0;
@@ -222,14 +190,14 @@ fn long_jobs_do_not_make_lists_slow() {
 
 #[test]
 fn a_run_is_its_operators_own() {
-    let deployment = alone();
-    rival(&deployment);
+    let deployment = Deployment::alone();
+    deployment.admit_rival();
     let run = deployment.submit(&waiting(600), &[]);
-    let listed = as_rival(&deployment, &["list"]).must_succeed();
+    let listed = deployment.job_by_rival(&["list"]).must_succeed();
     println!("another operator's list: {:?}", listed.stdout);
     let watched = raw_rival_watch(&deployment, &run);
-    let fetched = as_rival(&deployment, &["result", run.as_str(), "--out", "stolen"]);
-    let cancelled = as_rival(&deployment, &["cancel", run.as_str()]);
+    let fetched = deployment.job_by_rival(&["result", run.as_str(), "--out", "stolen"]);
+    let cancelled = deployment.job_by_rival(&["cancel", run.as_str()]);
     println!(
         "watch: {watched:?}; cancel: {:?} {}",
         cancelled.code, cancelled.stderr
@@ -242,7 +210,7 @@ fn a_run_is_its_operators_own() {
     assert!(own.contains("waiting for sites"), "{own}");
     // Nor once it has ended.
     deployment.job(&["cancel", run.as_str()]).must_succeed();
-    let fetched = as_rival(&deployment, &["result", run.as_str(), "--out", "stolen"]);
+    let fetched = deployment.job_by_rival(&["result", run.as_str(), "--out", "stolen"]);
     assert!(
         fetched.stderr.contains("found no run"),
         "{}",
@@ -251,12 +219,7 @@ fn a_run_is_its_operators_own() {
 }
 
 fn raw_rival_watch(deployment: &Deployment, run: &RunId) -> Result<(), String> {
-    let folder = deployment.home.join("certificates").join("operator-rival");
-    let dial = Dial {
-        address: Address::new(&format!("127.0.0.1:{}", deployment.port())).unwrap(),
-        tls: ClientTls::load(&CredentialFiles::in_folder(&folder)).unwrap(),
-        proxy: None,
-    };
+    let dial = deployment.dial("operator-rival");
     Runtime::new().unwrap().block_on(async {
         let client = OperatorClient::connect(&dial).await.unwrap();
         client
@@ -269,8 +232,8 @@ fn raw_rival_watch(deployment: &Deployment, run: &RunId) -> Result<(), String> {
 
 #[test]
 fn a_second_coordinator_on_the_folder_is_refused() {
-    let mut deployment = alone();
-    let port = crate::programs::deployment::free_port();
+    let mut deployment = Deployment::alone();
+    let port = free_port();
     let text = fs::read_to_string(deployment.home.join("coordinator.toml")).unwrap();
     let text = text.replace(&deployment.port().to_string(), &port.to_string());
     deployment.home.write("second.toml", &text);
@@ -357,12 +320,12 @@ fn clock(folder: &Path) -> std::path::PathBuf {
 
 #[test]
 fn nobody_else_reads_the_coordinators_files() {
-    let mut deployment = alone();
+    let mut deployment = Deployment::alone();
     deployment.submit(&waiting(600), &[]);
     let folder = deployment.home.join("coordinator");
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let modes = || -> Vec<(String, u32)> {
-        crate::programs::names(&folder)
+        names(&folder)
             .into_iter()
             .map(|name| (name.clone(), mode(&folder.join(name))))
             .collect()
@@ -388,7 +351,7 @@ fn nobody_else_reads_the_coordinators_files() {
 
 #[test]
 fn what_a_run_stored_of_the_sites_answers_is_gone_once_it_has_ended() {
-    let deployment = alone();
+    let deployment = Deployment::alone();
     // A number that no other message holds, as it lies in the file.
     const TOLD: f64 = 0.123_456_789_012_345;
     let _members: Vec<_> = ["north", "south", "east", "west"]
@@ -415,9 +378,6 @@ fn what_a_run_stored_of_the_sites_answers_is_gone_once_it_has_ended() {
         let content = fs::read(folder.join(name)).unwrap();
         content.windows(8).any(|window| window == bytes)
     };
-    let left: Vec<String> = crate::programs::names(&folder)
-        .into_iter()
-        .filter(holds)
-        .collect();
+    let left: Vec<String> = names(&folder).into_iter().filter(holds).collect();
     assert_eq!(left, Vec::<String>::new());
 }

@@ -7,8 +7,6 @@ mod coordinator;
 mod jobs;
 mod member;
 mod operator;
-#[path = "../programs/mod.rs"]
-mod programs;
 mod questions;
 mod raw;
 mod signature;

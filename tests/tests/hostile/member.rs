@@ -1,7 +1,8 @@
 //! A member that lies or is silent: it speaks the protocol to a real coordinator.
 
-use crate::programs::deployment::{Deployment, SITES};
-use crate::programs::{Ran, result};
+use kindred_tests::deployment::{Deployment, SITES};
+use kindred_tests::programs::Ran;
+use kindred_tests::results::result;
 use ndarray::Array2;
 use privacy::{Notice, Released};
 use protocol::job::{FeatureKind, Job};
@@ -12,7 +13,7 @@ use protocol::message::{
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
-use wire::{Address, ClientTls, CredentialFiles, Dial};
+use wire::Dial;
 
 /// Patients of every member of this file, half of them ill.
 const PATIENTS: u64 = 60;
@@ -40,15 +41,7 @@ impl Notice<Answer> for Uncleared {
 impl Member {
     /// Attends as `site` at the port of a deployment, again and again.
     pub(crate) fn attend(deployment: &Deployment, site: &str, lie: Lie) -> Self {
-        let folder = deployment
-            .home
-            .join("certificates")
-            .join(format!("site-{site}"));
-        let dial = Dial {
-            address: Address::new(&format!("127.0.0.1:{}", deployment.port())).unwrap(),
-            tls: ClientTls::load(&CredentialFiles::in_folder(&folder)).unwrap(),
-            proxy: None,
-        };
+        let dial = deployment.dial(&format!("site-{site}"));
         let known = SITES.iter().position(|known| *known == site);
         let number = known.unwrap_or(SITES.len());
         let runtime = Runtime::new().unwrap();
@@ -246,12 +239,6 @@ fn must_live(deployment: &mut Deployment) {
     deployment.job(&["list"]).must_succeed();
 }
 
-fn coordinator_alone() -> Deployment {
-    let mut deployment = Deployment::prepare();
-    deployment.start_coordinator();
-    deployment
-}
-
 pub(crate) fn in_a_round(answer: Answer, change: impl FnOnce(&mut Contribution)) -> Option<Answer> {
     match answer {
         Answer::Contribution(mut contribution) => {
@@ -264,7 +251,7 @@ pub(crate) fn in_a_round(answer: Answer, change: impl FnOnce(&mut Contribution))
 
 #[test]
 fn a_member_that_answers_with_the_largest_number_is_suspended_and_the_coordinator_lives() {
-    let mut deployment = coordinator_alone();
+    let mut deployment = Deployment::alone();
     let huge: Lie = |_, answer| in_a_round(answer, |own| own.matrix.fill(1e308));
     let attacked = attack(&deployment, &job("consensus = \"admm\""), huge);
     must_live(&mut deployment);
@@ -273,7 +260,7 @@ fn a_member_that_answers_with_the_largest_number_is_suspended_and_the_coordinato
 
 #[test]
 fn a_member_that_has_more_patients_than_there_are_is_suspended() {
-    let mut deployment = coordinator_alone();
+    let mut deployment = Deployment::alone();
     let many: Lie = |_, answer| match answer {
         Answer::Moments {
             columns,
@@ -292,7 +279,7 @@ fn a_member_that_has_more_patients_than_there_are_is_suspended() {
 
 #[test]
 fn a_member_whose_tables_hold_more_than_its_patients_does_not_end_the_operators_program() {
-    let mut deployment = coordinator_alone();
+    let mut deployment = Deployment::alone();
     let many: Lie = |_, answer| match answer {
         Answer::Finished(mut finished) => {
             finished.evaluation[0].confusion = Some(vec![vec![u64::MAX; 2]; 2]);
@@ -307,7 +294,7 @@ fn a_member_whose_tables_hold_more_than_its_patients_does_not_end_the_operators_
 
 #[test]
 fn a_member_that_pings_and_never_answers_is_waited_for_in_two_rounds_only() {
-    let mut deployment = coordinator_alone();
+    let mut deployment = Deployment::alone();
     let silent: Lie = |request, answer| match request {
         Request::Round(_) => None,
         _ => Some(answer),
@@ -330,7 +317,7 @@ fn a_member_that_pings_and_never_answers_is_waited_for_in_two_rounds_only() {
 
 #[test]
 fn a_member_that_answers_another_question_is_suspended() {
-    let mut deployment = coordinator_alone();
+    let mut deployment = Deployment::alone();
     let other: Lie = |request, answer| match request {
         Request::Round(_) => Some(Answer::Correlated),
         _ => Some(answer),
@@ -342,7 +329,7 @@ fn a_member_that_answers_another_question_is_suspended() {
 
 #[test]
 fn a_member_that_contributes_another_shape_is_suspended() {
-    let mut deployment = coordinator_alone();
+    let mut deployment = Deployment::alone();
     let large: Lie = |_, answer| in_a_round(answer, |own| own.matrix = Array2::ones((50, 7)));
     let attacked = attack(&deployment, &job(""), large);
     must_live(&mut deployment);
@@ -351,7 +338,7 @@ fn a_member_that_contributes_another_shape_is_suspended() {
 
 #[test]
 fn a_member_whose_sums_no_patients_have_is_suspended_and_spoils_nothing() {
-    let mut deployment = coordinator_alone();
+    let mut deployment = Deployment::alone();
     let absurd: Lie = |_, answer| match answer {
         Answer::Moments {
             mut columns,
@@ -381,7 +368,7 @@ fn a_member_whose_sums_no_patients_have_is_suspended_and_spoils_nothing() {
 
 #[test]
 fn a_member_whose_columns_are_fewer_than_the_jobs_is_suspended() {
-    let mut deployment = coordinator_alone();
+    let mut deployment = Deployment::alone();
     let fewer: Lie = |_, answer| match answer {
         Answer::Moments {
             mut columns,
@@ -399,7 +386,7 @@ fn a_member_whose_columns_are_fewer_than_the_jobs_is_suspended() {
 
 #[test]
 fn a_member_that_steps_farther_than_its_objective_can_have_fallen_is_suspended() {
-    let mut deployment = coordinator_alone();
+    let mut deployment = Deployment::alone();
     let far: Lie = |_, answer| in_a_round(answer, |own| own.matrix.fill(1e6));
     let attacked = attack(&deployment, &job("consensus = \"admm\""), far);
     must_live(&mut deployment);
@@ -408,7 +395,7 @@ fn a_member_that_steps_farther_than_its_objective_can_have_fallen_is_suspended()
 
 #[test]
 fn a_liar_without_whom_too_few_are_left_fails_the_run_by_name() {
-    let mut deployment = coordinator_alone();
+    let mut deployment = Deployment::alone();
     let other: Lie = |request, answer| match request {
         Request::Round(_) => Some(Answer::Correlated),
         _ => Some(answer),

@@ -3,11 +3,9 @@
 //!
 //! Every question is put to a site that has answered nothing before, so that no budget is in the way.
 
-use crate::programs::Home;
-use protocol::message::{Answer, Begin, ColumnMoments, Request, Warrant};
-use protocol::name::{OperatorName, RunId};
-use protocol::time::Timestamp;
-use site_agent::config::SiteConfig;
+use kindred_tests::federation::{self, NOW, RUN, ask};
+use kindred_tests::programs::Home;
+use protocol::message::{Answer, ColumnMoments, Request};
 use site_agent::worker::Worker;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -85,14 +83,12 @@ impl Hospital {
             self.patient,
             self.columns,
         );
-        let config = SiteConfig::parse(&text, self.home.path()).unwrap();
-        std::fs::create_dir_all(&config.folder).unwrap();
-        Worker::open(config, Timestamp(1_000)).unwrap()
+        federation::worker(&text, &self.home, NOW)
     }
 
     /// The site's answer to the first question of a run.
     pub(crate) fn describe(&self, job: &str) -> Answer {
-        first(&mut self.worker(""), "0123456789ab", job)
+        first(&mut self.worker(""), RUN, job)
     }
 
     /// The bytes of that answer: all that the coordinator sees.
@@ -111,29 +107,17 @@ impl Hospital {
     /// The site's moments of a job's first feature.
     pub(crate) fn moments(&self, job: &str) -> Option<ColumnMoments> {
         let mut worker = self.worker("");
-        first(&mut worker, "0123456789ab", job);
-        match ask(&mut worker, "0123456789ab", 2, Request::Moments) {
+        first(&mut worker, RUN, job);
+        match ask(&mut worker, RUN, 2, Request::Moments, NOW) {
             Answer::Moments { mut columns, .. } => Some(columns.remove(0)),
             _ => None,
         }
     }
 }
 
-fn ask(worker: &mut Worker, run: &str, exchange: u32, request: Request) -> Answer {
-    let run = RunId::new(run).unwrap();
-    let answer = worker.answer(&run, exchange, request, Timestamp(1_000));
-    answer.unwrap().unwrap().into_value()
-}
-
 fn first(worker: &mut Worker, run: &str, job: &str) -> Answer {
-    let begin = Begin {
-        run: RunId::new(run).unwrap(),
-        job: job.to_owned(),
-        seed: 1,
-        warrant: Warrant::default(),
-    };
-    worker.begin(begin, Ok(OperatorName::new("researcher").unwrap()));
-    ask(worker, run, 1, Request::Describe)
+    federation::begin(worker, run, job, 1);
+    ask(worker, run, 1, Request::Describe, NOW)
 }
 
 /// A job of these features; the outcome is the stage, 0 or more, unless another is given.
@@ -326,7 +310,7 @@ fn one_cohort_has_one_budget_however_a_job_puts_its_question() {
         let run = format!("{number:012}");
         first(&mut worker, &run, job);
         // A description alone costs no run.
-        let answer = ask(&mut worker, &run, 2, Request::Moments);
+        let answer = ask(&mut worker, &run, 2, Request::Moments, NOW);
         admitted += u32::from(matches!(answer, Answer::Moments { .. }));
     }
     println!(

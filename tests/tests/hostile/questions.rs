@@ -2,21 +2,18 @@
 //! answers them alike, from the first answer of a run to the last; or it is the dictionary that tells them apart.
 
 use crate::operator::{Hospital, feature, job, levels, numeric};
+use kindred_tests::federation::converse;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use protocol::coordinator::{Action, Event, Run};
 use protocol::job::Job;
-use protocol::message::{Answer, ColumnMoments, ToSite, Warrant};
-use protocol::name::{OperatorName, RunId, SiteName};
-use protocol::time::Timestamp;
+use protocol::message::{Answer, ColumnMoments};
+use protocol::name::SiteName;
 use site_agent::worker::Worker;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Below this, a site's default policy tells of nobody.
 const CELL_MIN: usize = 10;
-/// Every run here is short.
-const NOW: Timestamp = Timestamp(1_000);
 const CLASS: &str = "column = 'class'\nkind = 'binary'\npositive = ['1']\nnegative = ['0']";
 
 /// A table of the column `x`, beside a class that both have and a number that nobody asks about.
@@ -37,7 +34,7 @@ fn hospital<T: std::fmt::Display>(values: &[T], columns: &str) -> Hospital {
     Hospital::of(&table(values), columns, "patient = 'id'")
 }
 
-/// Every byte that three sites with this table send in a run of `text`.
+/// The bytes of every answer of three sites with this table in a run of `text`.
 fn stream(hospital: &Hospital, text: &str) -> Vec<Vec<u8>> {
     let parsed = Job::parse(text).unwrap();
     let mut workers: BTreeMap<SiteName, Worker> = parsed
@@ -45,42 +42,10 @@ fn stream(hospital: &Hospital, text: &str) -> Vec<Vec<u8>> {
         .iter()
         .map(|site| (site.clone(), hospital.worker("")))
         .collect();
-    let operator = OperatorName::new("researcher").unwrap();
-    let id = RunId::new("0123456789ab").unwrap();
-    let mut run = Run::new(id, parsed, 5, Warrant::default(), NOW);
-    let mut events: Vec<Event> = workers.keys().cloned().map(Event::Connected).collect();
     let mut sent = Vec::new();
-    while run.ending().is_none() {
-        let (next, actions) = run.step(NOW, events.remove(0));
-        run = next;
-        for action in actions {
-            let Action::Send { site, message } = action else {
-                continue;
-            };
-            let worker = workers.get_mut(&site).unwrap();
-            match message {
-                ToSite::Begin(begin) => worker.begin(begin, Ok(operator.clone())),
-                ToSite::Ask {
-                    run,
-                    exchange,
-                    request,
-                } => {
-                    let answer = worker
-                        .answer(&run, exchange, request, NOW)
-                        .unwrap()
-                        .unwrap();
-                    sent.push(wire::encode_answer(answer.value()));
-                    let answer = answer.into_value();
-                    events.push(Event::Answered {
-                        site,
-                        exchange,
-                        answer,
-                    });
-                }
-                ToSite::End { .. } => {}
-            }
-        }
-    }
+    converse(parsed, &mut workers, |exchange| {
+        sent.push(wire::encode_answer(exchange.answer));
+    });
     sent
 }
 

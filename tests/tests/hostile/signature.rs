@@ -1,20 +1,18 @@
 //! A coordinator that asks in an operator's name: it holds a coordinator's certificate, speaks the protocol to a
 //! real agent, and says that somebody whom the site allows has asked for its job.
 
-use crate::programs::deployment::{Deployment, issue, site_config};
+use kindred_tests::deployment::{Deployment, issue, site_config};
+use kindred_tests::samples::DEMO_JOB as JOB;
 use protocol::message::{Answer, Begin, Request, ToCoordinator, ToSite, Warrant};
 use protocol::name::{OperatorName, RunId};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use wire::certificates::{Role, Validity};
-use wire::{CredentialFiles, Incoming, ServerTls, Signer};
-
-const JOB: &str = include_str!("../../../deploy/jobs/demo.toml");
+use wire::{Incoming, ServerTls, Signer};
 
 /// What the real agent of north answers to `begin` and the first question, put by a coordinator of the test.
 fn answer(deployment: &Deployment, begin: Begin) -> Answer {
-    let folder = deployment.home.join("certificates/coordinator-centre");
-    let tls = ServerTls::load(&CredentialFiles::in_folder(&folder)).unwrap();
+    let tls = ServerTls::load(&deployment.credentials("coordinator-centre")).unwrap();
     let port = deployment.port();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async move {
@@ -63,21 +61,18 @@ fn begin(operator: &str, job: &str, warrant: Warrant) -> Begin {
 #[test]
 fn a_coordinator_cannot_ask_in_the_name_of_an_operator_who_has_not_signed() {
     let mut deployment = Deployment::prepare();
-    let certificates = deployment.home.join("certificates");
-    let signer = |party: &str| {
-        let files = CredentialFiles::in_folder(&certificates.join(party));
-        Signer::load(&files).unwrap()
+    let sign = |party: &str| {
+        let signer = Signer::load(&deployment.credentials(party)).unwrap();
+        signer.sign(JOB, 1, "monday").unwrap()
     };
-    let signed = signer("operator-researcher")
-        .sign(JOB, 1, "monday")
-        .unwrap();
+    let signed = sign("operator-researcher");
+    let own = sign("coordinator-centre");
     deployment.start_agent("north");
 
     let honest = answer(&deployment, begin("researcher", JOB, signed.clone()));
     assert!(matches!(honest, Answer::Described(_)), "{honest:?}");
 
-    // The coordinator's own key, and an authority of its own that calls somebody the same name.
-    let own = signer("coordinator-centre").sign(JOB, 1, "monday").unwrap();
+    // An authority of the coordinator's own that calls somebody the same name.
     let elsewhere = deployment.home.join("elsewhere");
     wire::certificates::init(&elsewhere, Validity::days(1)).unwrap();
     let files =
@@ -113,8 +108,7 @@ fn an_operator_whose_certificate_is_revoked_asks_for_nothing_more_at_a_site_that
     let config = site_config("north", deployment.port(), "site-north").replace("[source]", list);
     deployment.home.write("north.toml", &config);
     deployment.start_agent("north");
-    let folder = deployment.home.join("certificates/operator-researcher");
-    let signer = Signer::load(&CredentialFiles::in_folder(&folder)).unwrap();
+    let signer = Signer::load(&deployment.credentials("operator-researcher")).unwrap();
     let ask = |token: &str| {
         let signed = signer.sign(JOB, 1, token).unwrap();
         answer(&deployment, begin("researcher", JOB, signed))

@@ -6,9 +6,10 @@
 //! `KINDRED_SOAK_PAUSE=10` submits every ten seconds.
 
 use crate::member::{self, Member, in_a_round};
-use crate::programs::deployment::{Deployment, SITES, issue, site_config, tls_of};
-use crate::programs::{Ran, coordinator, demo_job};
 use crate::stranger::{many_streams, reply_to_no_run, second_holder};
+use kindred_tests::deployment::{Deployment, SITES, issue, site_config};
+use kindred_tests::programs::Ran;
+use kindred_tests::samples::demo_job;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::Path;
 use std::sync::Mutex;
@@ -55,10 +56,7 @@ fn federation() -> Deployment {
             .write(&format!("{site}.toml"), &(text + budgets));
     }
     issue(&deployment.home, &["issue", "--site", "stray"]);
-    issue(&deployment.home, &["issue", "--operator", "rival"]);
-    let tls = tls_of("operator-rival");
-    let rival = format!("coordinator = \"127.0.0.1:{}\"\n\n{tls}", deployment.port());
-    deployment.home.write("rival.toml", &rival);
+    deployment.admit_rival();
     deployment.start_coordinator();
     for site in SITES {
         deployment.start_agent(site);
@@ -146,13 +144,6 @@ fn ask_again_and_again(deployment: &Deployment, over: &AtomicBool) -> Vec<Durati
     took
 }
 
-fn as_rival(deployment: &Deployment, arguments: &[&str]) -> Ran {
-    let mut all = vec!["job"];
-    all.extend(arguments);
-    all.extend(["--config", "rival.toml"]);
-    deployment.home.run(&coordinator(), &all)
-}
-
 /// A second operator: jobs that are none, jobs for members that lie or never come, and the honest operator's runs.
 fn rival(deployment: &Deployment, round: u32) {
     let unknown: String = (0..5_000)
@@ -169,7 +160,7 @@ fn rival(deployment: &Deployment, round: u32) {
         let name = format!("rival-{kind}.toml");
         deployment.home.write(&name, job);
         let token = format!("rival-{round}-{kind}");
-        as_rival(deployment, &["submit", &name, "--token", &token]);
+        deployment.job_by_rival(&["submit", &name, "--token", &token]);
     }
     for number in 1..4 {
         let run = wire::run_id(
@@ -178,7 +169,7 @@ fn rival(deployment: &Deployment, round: u32) {
         );
         let run = run.unwrap().to_string();
         for verb in ["cancel", "result"] {
-            let ran = as_rival(deployment, &[verb, &run]);
+            let ran = deployment.job_by_rival(&[verb, &run]);
             assert_ne!(
                 ran.code,
                 Some(0),
@@ -186,7 +177,7 @@ fn rival(deployment: &Deployment, round: u32) {
             );
         }
     }
-    as_rival(deployment, &["list"]);
+    deployment.job_by_rival(&["list"]);
 }
 
 /// Strangers and a certified nobody at the port.

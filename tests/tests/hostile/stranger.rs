@@ -2,9 +2,11 @@
 //!
 //! Attacks are functions that take an address or credentials, go on for a bounded time, and reach no other machine.
 
-use super::programs::deployment::{Deployment, SITES};
-use super::programs::{DEMO_JOB, PATIENCE, coordinator, result, site_agent, until};
 use super::raw::{ATTEND, CHUNK_BYTES, Raw, chunk, contribution, hello};
+use kindred_tests::deployment::{Deployment, SITES};
+use kindred_tests::programs::{PATIENCE, coordinator, site_agent, until};
+use kindred_tests::results::result;
+use kindred_tests::samples::DEMO_JOB;
 use ndarray::Array2;
 use protocol::message::{Begin, Failure, Request, ToSite, Warrant};
 use protocol::name::RunId;
@@ -195,8 +197,7 @@ fn a_stranger_breaks_the_handshakes_of_an_agent_that_goes_on() {
 
 #[test]
 fn a_stranger_with_1_500_idle_connections_keeps_nobody_out() {
-    let mut deployment = Deployment::prepare();
-    deployment.start_coordinator();
+    let mut deployment = Deployment::alone();
     let address = deployment.address();
     let idle = idle_connections(address, 1_500);
     println!("{} idle connections", idle.len());
@@ -212,8 +213,7 @@ fn a_stranger_with_1_500_idle_connections_keeps_nobody_out() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_certificate_with_very_many_streams_costs_the_coordinator_little() {
-    let mut deployment = Deployment::prepare();
-    deployment.start_coordinator();
+    let mut deployment = Deployment::alone();
     let before = deployment.coordinator().resident_bytes();
     let files = deployment.credentials("site-north");
     let (raw, opened) = many_streams(deployment.address(), &files, 20_000).await;
@@ -232,8 +232,7 @@ async fn one_certificate_with_very_many_streams_costs_the_coordinator_little() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reply_to_a_run_that_is_not_there_is_not_held() {
-    let mut deployment = Deployment::prepare();
-    deployment.start_coordinator();
+    let mut deployment = Deployment::alone();
     let before = deployment.coordinator().resident_bytes();
     let files = deployment.credentials("site-north");
     let (raw, taken) = reply_to_no_run(deployment.address(), &files, 256 << 20).await;
@@ -252,8 +251,7 @@ async fn a_reply_to_a_run_that_is_not_there_is_not_held() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_holder_of_a_certificate_does_not_end_the_agent() {
-    let mut deployment = Deployment::prepare();
-    deployment.start_coordinator();
+    let mut deployment = Deployment::alone();
     deployment.start_agent("north");
     deployment.agent("north").wait_for("joined the coordinator");
     second_holder(&deployment.dial("site-north"), Duration::from_secs(1)).await;

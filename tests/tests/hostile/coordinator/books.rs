@@ -2,8 +2,8 @@
 
 use super::site::{Site, table, unpsl};
 use super::{OPEN, RUN};
-use crate::programs::deployment::issue;
-use crate::programs::site_agent;
+use kindred_tests::deployment::issue;
+use kindred_tests::programs::site_agent;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,17 +1,13 @@
 //! An honest coordinator in this process, with real sites: what it asks must never be refused.
 
-use super::RUN;
-use crate::programs::Home;
-use crate::programs::deployment::site_config;
+use kindred_tests::deployment::site_config;
+use kindred_tests::federation::{NOW, RUN, converse, worker};
+use kindred_tests::programs::Home;
 use ndarray::{Array2, s};
-use protocol::coordinator::{Action, Event, Run};
 use protocol::job::Job;
-use protocol::message::{Answer, Request, ToSite, Warrant};
-use protocol::name::{OperatorName, RunId, SiteName};
+use protocol::message::{Answer, Request};
+use protocol::name::SiteName;
 use protocol::progress::Ending;
-use protocol::time::Timestamp;
-use site_agent::config::SiteConfig;
-use site_agent::worker::Worker;
 use std::collections::BTreeMap;
 
 /// A run that is over.
@@ -23,55 +19,25 @@ pub(crate) struct Played {
 
 /// Plays `job` with the tables `data/SITE.csv` in `home`; `rules` stand in every site's policy.
 pub(crate) fn play(home: &Home, job: &str, rules: &str) -> Played {
-    let now = Timestamp(1_000);
     let parsed = Job::parse(job).unwrap();
-    let mut workers: BTreeMap<SiteName, Worker> = BTreeMap::new();
+    let mut workers = BTreeMap::new();
     for site in &parsed.sites {
-        let text = site_config(site.as_str(), 1, site.as_str()) + rules;
-        let config = SiteConfig::parse(&text, home.path()).unwrap();
-        std::fs::create_dir_all(&config.folder).unwrap();
-        workers.insert(site.clone(), Worker::open(config, now).unwrap());
+        let config = site_config(site.as_str(), 1, site.as_str()) + rules;
+        workers.insert(site.clone(), worker(&config, home, NOW));
     }
-    let id = RunId::new(RUN).unwrap();
-    let operator = OperatorName::new("researcher").unwrap();
-    let mut run = Run::new(id, parsed, 5, Warrant::default(), now);
     let mut metrics: Vec<(SiteName, Array2<f64>)> = Vec::new();
-    let mut events: Vec<Event> = workers.keys().cloned().map(Event::Connected).collect();
-    while run.ending().is_none() {
-        assert!(!events.is_empty(), "the run stands still");
-        let (next, actions) = run.step(now, events.remove(0));
-        run = next;
-        for action in actions {
-            let Action::Send { site, message } = action else {
-                continue;
-            };
-            let worker = workers.get_mut(&site).unwrap();
-            match message {
-                ToSite::Begin(begin) => worker.begin(begin, Ok(operator.clone())),
-                ToSite::Ask {
-                    run,
-                    exchange,
-                    request,
-                } => {
-                    let own = asked(&request);
-                    metrics.extend(own.into_iter().map(|metric| (site.clone(), metric)));
-                    let answer = worker.answer(&run, exchange, request, now);
-                    let answer = answer.unwrap().unwrap().into_value();
-                    if let Answer::Contribution(own) = &answer {
-                        metrics.push((site.clone(), own.matrix.clone()));
-                    }
-                    events.push(Event::Answered {
-                        site,
-                        exchange,
-                        answer,
-                    });
-                }
-                ToSite::End { .. } => {}
-            }
+    let ending = converse(parsed, &mut workers, |exchange| {
+        let mut seen = asked(exchange.request);
+        if let Answer::Contribution(own) = exchange.answer {
+            seen.push(own.matrix.clone());
         }
-    }
+        metrics.extend(
+            seen.into_iter()
+                .map(|metric| (exchange.site.clone(), metric)),
+        );
+    });
     Played {
-        ending: run.ending().unwrap().clone(),
+        ending,
         similarity: metrics
             .iter()
             .map(|(site, metric)| similarity(home, site, metric))

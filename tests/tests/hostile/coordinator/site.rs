@@ -1,15 +1,15 @@
 //! A real site for a coordinator that lies: its worker, gate, ledger and journal on a table of patients.
 
-use crate::programs::deployment::site_config;
-use crate::programs::{Home, PATIENCE, until};
+use kindred_tests::deployment::site_config;
+use kindred_tests::federation;
+use kindred_tests::programs::Home;
+use kindred_tests::results::npy;
 use ndarray::Array2;
-use protocol::message::{Answer, Begin, ColumnMoments, Request, Round, Summary, Totals, Warrant};
-use protocol::name::{OperatorName, RunId};
+use protocol::message::{Answer, ColumnMoments, Request, Round, Summary, Totals};
+use protocol::name::RunId;
 use protocol::time::Timestamp;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use site_agent::chain::ChainError;
-use site_agent::config::SiteConfig;
 use site_agent::worker::Worker;
 use std::fmt::Write as _;
 
@@ -92,16 +92,7 @@ impl Site {
     /// Stops the agent, if it runs, and starts it on the same folder.
     pub(crate) fn restart(&mut self) {
         self.worker = None;
-        let config = SiteConfig::parse(&self.policy, self.home.path()).unwrap();
-        std::fs::create_dir_all(&config.folder).unwrap();
-        // A program that another test starts holds the lock for the blink between its fork and its own beginning.
-        let opened = until("the folder to be free", PATIENCE, || {
-            match Worker::open(config.clone(), self.now) {
-                Err(ChainError::InUse { .. }) => None,
-                opened => Some(opened),
-            }
-        });
-        self.worker = Some(opened.unwrap());
+        self.worker = Some(federation::worker(&self.policy, &self.home, self.now));
     }
 
     /// Stops the agent.
@@ -132,14 +123,7 @@ impl Site {
     pub(crate) fn begin_by(&mut self, operator: &str, run: &str, job: &str, seed: u64) {
         self.run = RunId::new(run).unwrap();
         self.exchange = 0;
-        let begin = Begin {
-            run: self.run.clone(),
-            job: job.to_owned(),
-            seed,
-            warrant: Warrant::default(),
-        };
-        let operator = OperatorName::new(operator).unwrap();
-        self.worker.as_mut().unwrap().begin(begin, Ok(operator));
+        federation::begin_by(self.worker.as_mut().unwrap(), operator, run, job, seed);
     }
 
     /// Asks in the next exchange.
@@ -151,8 +135,7 @@ impl Site {
     /// Asks in an exchange of the coordinator's choice.
     pub(crate) fn ask_in(&mut self, exchange: u32, request: Request) -> Answer {
         let worker = self.worker.as_mut().unwrap();
-        let released = worker.answer(&self.run, exchange, request, self.now);
-        released.unwrap().unwrap().into_value()
+        federation::ask(worker, self.run.as_str(), exchange, request, self.now)
     }
 
     /// Describe and moments, as every run of UnPSL begins.
@@ -183,7 +166,7 @@ impl Site {
     /// The standardised patients, as the site keeps them for itself once a run is finished.
     pub(crate) fn truth(&self) -> Array2<f64> {
         let folder = self.home.join("sites/north/runs").join(self.run.as_str());
-        ndarray_npy::read_npy(folder.join("matrix.npy")).unwrap()
+        npy(&folder.join("matrix.npy"))
     }
 
     /// Entries of a book in the site's folder that hold `text`.

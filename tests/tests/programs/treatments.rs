@@ -4,8 +4,8 @@
 //! quartile is known only up to the groups that the sites may release, so that it is judged by its
 //! rank; with NumPy's own quartiles the standardised matrix must agree to rounding.
 
-#![allow(clippy::unwrap_used)] // functions that tests share
-
+use kindred_tests::programs::{Home, coordinator, ran, site_agent};
+use kindred_tests::results::result;
 use ndarray::{Array1, concatenate};
 use protocol::job::Job;
 use protocol::message::{ColumnMoments, Quartiles};
@@ -14,14 +14,19 @@ use similarity::cohort::{Cohort, Column, MISSING_LEVEL, Outcome, Values};
 use similarity::standardise::{Standardisation, StandardiseError};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-const JOB: &str = include_str!("../reference/standardise/job.toml");
-const EXPECTED: &str = include_str!("../reference/standardise/expected.json");
+const JOB: &str = include_str!("../../reference/standardise/job.toml");
+const EXPECTED: &str = include_str!("../../reference/standardise/expected.json");
 const TABLES: [(&str, &str); 3] = [
-    ("north", include_str!("../reference/standardise/north.csv")),
-    ("south", include_str!("../reference/standardise/south.csv")),
-    ("east", include_str!("../reference/standardise/east.csv")),
+    (
+        "north",
+        include_str!("../../reference/standardise/north.csv"),
+    ),
+    (
+        "south",
+        include_str!("../../reference/standardise/south.csv"),
+    ),
+    ("east", include_str!("../../reference/standardise/east.csv")),
 ];
 const GRADES: [&str; 3] = ["low", "mid", "high"];
 const LEVELS: [&str; 3] = ["a", "b", "c"];
@@ -174,41 +179,16 @@ fn a_treatment_that_lacks_what_it_needs_is_a_problem_of_the_job() {
     }
 }
 
-/// The programs, which cargo puts beside the folder of this test's own executable.
-fn program(name: &str) -> PathBuf {
-    let own = std::env::current_exe().unwrap();
-    let folder = own.parent().and_then(Path::parent).unwrap();
-    let path = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-    assert!(
-        path.is_file(),
-        "{} is not there; cargo build --workspace",
-        path.display()
-    );
-    path
-}
-
-fn simulate(folder: &Path) -> PathBuf {
-    let data = folder.join("data");
-    std::fs::create_dir(&data).unwrap();
+fn simulate(home: &Home) -> PathBuf {
     for (site, table) in TABLES {
-        std::fs::write(data.join(format!("{site}.csv")), table).unwrap();
+        home.write(&format!("data/{site}.csv"), table);
     }
-    let (job, out) = (folder.join("job.toml"), folder.join("out"));
-    std::fs::write(&job, JOB).unwrap();
-    let output = Command::new(program("kindred-coordinator"))
-        .arg("simulate")
-        .arg(&job)
-        .arg("--data")
-        .arg(&data)
-        .arg("--out")
-        .arg(&out)
-        .arg("--site-agent")
-        .arg(program("kindred-site-agent"))
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    out
+    home.write("job.toml", JOB);
+    let mut command = home.command(&coordinator());
+    command.args(["simulate", "job.toml", "--data", "data", "--out", "out"]);
+    command.arg("--site-agent").arg(site_agent());
+    ran(&mut command).must_succeed();
+    home.join("out")
 }
 
 /// Mean and scale of every row of features.csv.
@@ -242,8 +222,8 @@ fn rank(name: &str, logarithm: bool, value: f64) -> f64 {
 
 #[test]
 fn a_simulated_job_with_every_treatment_ends_with_numpys_numbers() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = simulate(folder.path());
+    let home = Home::new();
+    let out = simulate(&home);
     let expected = expected();
     let found = features(&out);
     let rows = expected["rows"].as_object().unwrap();
@@ -279,8 +259,7 @@ fn a_simulated_job_with_every_treatment_ends_with_numpys_numbers() {
         "a robust scale does not follow outliers"
     );
 
-    let text = std::fs::read_to_string(out.join("result.json")).unwrap();
-    let result: Value = serde_json::from_str(&text).unwrap();
+    let result = result(&out);
     for site in result["sites"].as_array().unwrap() {
         let wanted = &expected["missing"][site["name"].as_str().unwrap()];
         let told = site["missing"].as_array().unwrap();

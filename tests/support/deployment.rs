@@ -1,7 +1,7 @@
 //! The deployed form on one machine: a coordinator, site agents and an operator, each with a
 //! certificate that the command line issued.
 
-use super::{Home, PATIENCE, Process, Ran, coordinator, site_agent, until};
+use crate::programs::{Home, PATIENCE, Process, Ran, coordinator, site_agent, until};
 use protocol::name::RunId;
 use protocol::progress::Progress;
 use std::collections::BTreeMap;
@@ -12,15 +12,16 @@ use tokio::runtime::Runtime;
 use wire::{Address, ClientTls, CredentialFiles, Dial, OperatorClient};
 
 /// The sites of the demonstration.
-pub(crate) const SITES: [&str; 4] = ["north", "south", "east", "west"];
+pub const SITES: [&str; 4] = ["north", "south", "east", "west"];
 /// Their patients: few, so that a round takes milliseconds.
-pub(crate) const PATIENTS: &str = "north=130,south=90,east=70,west=60";
+pub const PATIENTS: &str = "north=130,south=90,east=70,west=60";
 /// What the test itself submits and watches with.
 const OPERATOR: &str = "researcher";
 
 /// A coordinator, agents, and an operator.
-pub(crate) struct Deployment {
-    pub(crate) home: Home,
+pub struct Deployment {
+    /// Where all of it lies.
+    pub home: Home,
     port: u16,
     coordinator: Option<Process>,
     agents: BTreeMap<&'static str, Process>,
@@ -28,9 +29,8 @@ pub(crate) struct Deployment {
 
 impl Deployment {
     /// Certificates, configurations and patients; nothing runs yet.
-    pub(crate) fn prepare() -> Self {
-        let home = Home::new();
-        home.synthesise(PATIENTS);
+    pub fn prepare() -> Self {
+        let home = Home::with_patients(PATIENTS);
         let port = free_port();
         issue(&home, &["init"]);
         issue(
@@ -49,10 +49,9 @@ impl Deployment {
             "coordinator.toml",
             &format!("listen = \"127.0.0.1:{port}\"\nfolder = \"coordinator\"\n\n{tls}"),
         );
-        let tls = tls_of(&format!("operator-{OPERATOR}"));
         home.write(
             "operator.toml",
-            &format!("coordinator = \"127.0.0.1:{port}\"\n\n{tls}"),
+            &operator_config(port, &format!("operator-{OPERATOR}")),
         );
         for site in SITES {
             issue(&home, &["issue", "--site", site]);
@@ -69,21 +68,29 @@ impl Deployment {
         }
     }
 
-    /// A deployment whose coordinator and agents all run.
-    pub(crate) fn start() -> Self {
+    /// A deployment whose coordinator alone runs.
+    pub fn alone() -> Self {
         let mut deployment = Self::prepare();
         deployment.start_coordinator();
+        deployment
+    }
+
+    /// A deployment whose coordinator and agents all run.
+    pub fn start() -> Self {
+        let mut deployment = Self::alone();
         for site in SITES {
             deployment.start_agent(site);
         }
         deployment
     }
 
-    pub(crate) fn port(&self) -> u16 {
+    /// The port that the coordinator listens on.
+    pub fn port(&self) -> u16 {
         self.port
     }
 
-    pub(crate) fn start_coordinator(&mut self) {
+    /// Starts the coordinator, and waits until it listens.
+    pub fn start_coordinator(&mut self) {
         let arguments = ["serve", "--config", "coordinator.toml"];
         let before = self.coordinator_log().matches(WAITS).count();
         let mut process = self.home.start("coordinator", &coordinator(), &arguments);
@@ -94,7 +101,8 @@ impl Deployment {
         self.coordinator = Some(process);
     }
 
-    pub(crate) fn start_agent(&mut self, site: &'static str) {
+    /// Starts the agent of a site.
+    pub fn start_agent(&mut self, site: &'static str) {
         let config = format!("{site}.toml");
         let process = self
             .home
@@ -102,39 +110,43 @@ impl Deployment {
         self.agents.insert(site, process);
     }
 
-    pub(crate) fn kill_coordinator(&mut self) {
+    /// Kills the coordinator.
+    pub fn kill_coordinator(&mut self) {
         self.coordinator.take().expect("it runs").kill();
     }
 
-    pub(crate) fn kill_agent(&mut self, site: &str) {
+    /// Kills the agent of a site.
+    pub fn kill_agent(&mut self, site: &str) {
         self.agents.remove(site).expect("it runs").kill();
     }
 
-    pub(crate) fn agent(&mut self, site: &str) -> &mut Process {
+    /// The agent of a site, which runs.
+    pub fn agent(&mut self, site: &str) -> &mut Process {
         self.agents.get_mut(site).expect("it runs")
     }
 
     /// Memory that the coordinator holds.
-    pub(crate) fn coordinator_bytes(&self) -> u64 {
+    pub fn coordinator_bytes(&self) -> u64 {
         self.coordinator.as_ref().expect("it runs").resident_bytes()
     }
 
-    pub(crate) fn coordinator(&mut self) -> &mut Process {
+    /// The coordinator, which runs.
+    pub fn coordinator(&mut self) -> &mut Process {
         self.coordinator.as_mut().expect("it runs")
     }
 
     /// The address that the coordinator listens on.
-    pub(crate) fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
     /// The certificate, key and authority that were issued to `party`, as `site-north`.
-    pub(crate) fn credentials(&self, party: &str) -> CredentialFiles {
+    pub fn credentials(&self, party: &str) -> CredentialFiles {
         CredentialFiles::in_folder(&self.home.join("certificates").join(party))
     }
 
     /// How `party` reaches the coordinator.
-    pub(crate) fn dial(&self, party: &str) -> Dial {
+    pub fn dial(&self, party: &str) -> Dial {
         Dial {
             address: Address::new(&self.address().to_string()).expect("an address"),
             tls: ClientTls::load(&self.credentials(party)).expect("certificates"),
@@ -142,20 +154,35 @@ impl Deployment {
         }
     }
 
-    pub(crate) fn coordinator_log(&self) -> String {
+    /// What every coordinator of this deployment has written.
+    pub fn coordinator_log(&self) -> String {
         std::fs::read_to_string(self.home.join("coordinator.log")).unwrap_or_default()
     }
 
     /// `kindred-coordinator job ... --config operator.toml`.
-    pub(crate) fn job(&self, arguments: &[&str]) -> Ran {
-        let mut all = vec!["job"];
-        all.extend(arguments);
-        all.extend(["--config", "operator.toml"]);
+    pub fn job(&self, arguments: &[&str]) -> Ran {
+        self.job_by("operator.toml", arguments)
+    }
+
+    /// `kindred-coordinator job ... --config rival.toml`, once there is a rival.
+    pub fn job_by_rival(&self, arguments: &[&str]) -> Ran {
+        self.job_by("rival.toml", arguments)
+    }
+
+    fn job_by(&self, config: &str, arguments: &[&str]) -> Ran {
+        let all = [&["job"], arguments, &["--config", config]].concat();
         self.home.run(&coordinator(), &all)
     }
 
+    /// A second operator, with a certificate and a configuration of the name `rival`.
+    pub fn admit_rival(&self) {
+        issue(&self.home, &["issue", "--operator", "rival"]);
+        let config = operator_config(self.port, "operator-rival");
+        self.home.write("rival.toml", &config);
+    }
+
     /// Submits a job by the command line; gives the run.
-    pub(crate) fn submit(&self, job: &str, more: &[&str]) -> RunId {
+    pub fn submit(&self, job: &str, more: &[&str]) -> RunId {
         self.home.write("job.toml", job);
         let mut arguments = vec!["submit", "job.toml"];
         arguments.extend(more);
@@ -164,7 +191,7 @@ impl Deployment {
     }
 
     /// Watches `run` as an operator does.
-    pub(crate) fn watch(&self, run: &RunId) -> Watch {
+    pub fn watch(&self, run: &RunId) -> Watch {
         let dial = self.dial(&format!("operator-{OPERATOR}"));
         let runtime = Runtime::new().expect("a runtime");
         let progress = runtime
@@ -175,10 +202,10 @@ impl Deployment {
 }
 
 /// What the coordinator says once it listens.
-const WAITS: &str = "the coordinator waits for sites and operators";
+pub const WAITS: &str = "the coordinator waits for sites and operators";
 
 /// The progress of a run.
-pub(crate) struct Watch {
+pub struct Watch {
     runtime: Runtime,
     progress: wire::ProgressReceiver,
 }
@@ -186,13 +213,13 @@ pub(crate) struct Watch {
 impl Watch {
     /// Waits for a state that `wanted` accepts.
     #[track_caller]
-    pub(crate) fn until(&mut self, what: &str, wanted: impl Fn(&Progress) -> bool) -> Progress {
+    pub fn until(&mut self, what: &str, wanted: impl Fn(&Progress) -> bool) -> Progress {
         self.within(PATIENCE, what, wanted)
     }
 
     /// As `until`, for no longer than `patience`.
     #[track_caller]
-    pub(crate) fn within(
+    pub fn within(
         &mut self,
         patience: Duration,
         what: &str,
@@ -220,7 +247,7 @@ impl Watch {
 
     /// Waits until `round` rounds are closed.
     #[track_caller]
-    pub(crate) fn until_round(&mut self, round: u32) -> Progress {
+    pub fn until_round(&mut self, round: u32) -> Progress {
         let what = format!("round {round}");
         self.until(&what, |progress| {
             progress.round >= round && progress.ending.is_none()
@@ -229,13 +256,13 @@ impl Watch {
 }
 
 /// A port that was free a moment ago.
-pub(crate) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     listener.local_addr().expect("its address").port()
 }
 
 /// `[tls]` with the credentials of `party` in the folder `certificates`.
-pub(crate) fn tls_of(party: &str) -> String {
+pub fn tls_of(party: &str) -> String {
     format!(
         "[tls]\nca = \"certificates/{party}/ca.pem\"\n\
          certificate = \"certificates/{party}/certificate.pem\"\n\
@@ -243,8 +270,13 @@ pub(crate) fn tls_of(party: &str) -> String {
     )
 }
 
+/// An operator's configuration, with the credentials of `party`.
+pub fn operator_config(port: u16, party: &str) -> String {
+    format!("coordinator = \"127.0.0.1:{port}\"\n\n{}", tls_of(party))
+}
+
 /// A site's configuration, with the credentials of `party`; everything may be asked.
-pub(crate) fn site_config(site: &str, port: u16, party: &str) -> String {
+pub fn site_config(site: &str, port: u16, party: &str) -> String {
     format!(
         "site = \"{site}\"\ncoordinator = \"127.0.0.1:{port}\"\nfolder = \"sites/{site}\"\n\n{}\n\
          [source]\nkind = \"csv\"\npath = \"data/{site}.csv\"\npatient = \"patient\"\n\n{}\
@@ -271,7 +303,7 @@ fn ranges() -> String {
 }
 
 /// `kindred-coordinator certificates ... --folder certificates`.
-pub(crate) fn issue(home: &Home, arguments: &[&str]) {
+pub fn issue(home: &Home, arguments: &[&str]) {
     let mut all = vec!["certificates"];
     all.extend(arguments);
     all.extend(["--folder", "certificates"]);

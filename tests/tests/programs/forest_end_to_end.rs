@@ -3,12 +3,11 @@
 //! (tests/reference/forest); trees leave only where a policy says so, and none with a small node or
 //! count; a site that was started again grows the same trees.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
-
-mod programs;
-
-use ndarray::Array2;
-use programs::{Home, Ran, coordinator, names, real_data, result, site_agent, workspace};
+use kindred_tests::exit::{DATA, REFUSED, USAGE};
+use kindred_tests::programs::{Home, Ran, coordinator, ran, site_agent};
+use kindred_tests::results::{names, npy, result};
+use kindred_tests::samples::demo_of_forests;
+use kindred_tests::workspace::{real_data, root};
 use serde_json::Value;
 use similarity::forest::Forest;
 use similarity::forest::tree::TerminalValues;
@@ -16,8 +15,6 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-const REFUSED: i32 = 4;
-const USAGE: i32 = 2;
 const SITE_FILES: [&str; 9] = [
     "forest.bin",
     "journal.jsonl",
@@ -33,28 +30,12 @@ const OPEN: &str = "forests = true\n";
 
 /// Sites north and south with the features of the demonstration, whose values are in reach of all ranges.
 fn with_patients(outcome: &str) -> Home {
-    let home = Home::new();
-    let arguments = [
-        "synthesise",
-        "--sites",
-        "north=260,south=180",
-        "--outcome",
-        outcome,
-        "--out",
-        "data",
-    ];
-    home.run(&site_agent(), &arguments).must_succeed();
-    home
+    Home::with_outcome("north=260,south=180", outcome)
 }
 
 fn job(outcome: &str, forest: &str) -> String {
-    let features = programs::DEMO_JOB;
-    let begin = features.find("[[features]]").unwrap();
-    let end = features.find("[unpsl]").unwrap();
-    let features = features[begin..end].replace(
-        "kind = \"numeric\"",
-        "kind = \"numeric\"\nrange = [-10000, 10000]",
-    );
+    let demo = demo_of_forests(10_000);
+    let features = &demo[demo.find("[[features]]").unwrap()..];
     format!(
         "name = \"forests\"\nmethod = \"forest\"\nsites = [\"north\", \"south\"]\n\
          [outcome]\n{outcome}\n{features}[forest]\n{forest}\n"
@@ -164,7 +145,7 @@ fn check_counts(out: &Path, rule: &str) {
 
 /// Each patient's nearest by the file is its nearest by the matrix.
 fn check_neighbours(folder: &Path) {
-    let matrix: Array2<f64> = ndarray_npy::read_npy(folder.join("proximity.npy")).unwrap();
+    let matrix = npy(&folder.join("proximity.npy"));
     let neighbours = table(&folder.join("neighbours.csv"));
     let first = neighbours.iter().filter(|row| row[1] == "1");
     for (patient, (row, values)) in first.zip(matrix.rows()).enumerate() {
@@ -189,7 +170,7 @@ fn kinds(folder: &Path) -> Vec<String> {
 
 #[test]
 fn a_forest_at_each_site_errs_as_often_as_its_files_say_and_as_those_of_scikit_learn() {
-    let reference = workspace().join("tests/reference/forest/errors.json");
+    let reference = root().join("tests/reference/forest/errors.json");
     let reference: Value = serde_json::from_slice(&fs::read(reference).unwrap()).unwrap();
     for (outcome, specification) in [("class", CLASS), ("number", NUMBER)] {
         let home = with_patients(outcome);
@@ -346,7 +327,6 @@ fn a_job_of_forests_that_cannot_be_is_refused_with_what_was_found_and_wanted() {
 
 #[test]
 fn a_cohort_without_patients_events_or_a_second_class_is_refused() {
-    const DATA: i32 = 3;
     let fields = "1,".repeat(30) + "low";
     let header = {
         let home = with_patients("survival");
@@ -383,8 +363,8 @@ fn four_real_hospitals_grow_one_forest() {
         return;
     };
     let home = Home::new();
-    let job = workspace().join("deploy/jobs/heart-disease-forest.toml");
-    let policy = workspace().join("deploy/policies/heart-disease-forest.toml");
+    let job = root().join("deploy/jobs/heart-disease-forest.toml");
+    let policy = root().join("deploy/policies/heart-disease-forest.toml");
     let [job, data, policy] = [&job, &data, &policy].map(|path| path.to_str().unwrap());
     let arguments = [
         "simulate", job, "--data", data, "--policy", policy, "--out", "out",
@@ -446,7 +426,7 @@ fn simulations_of_equal_seeds_give_equal_forests_on_any_number_of_threads() {
         ]);
         command.args(["--out", out, "--seed", seed]);
         command.env("RAYON_NUM_THREADS", threads);
-        programs::ran(&mut command).must_succeed();
+        ran(&mut command).must_succeed();
         fs::read(home.join(out).join("forest.bin")).unwrap()
     };
     let one = run("one", "7", "1");

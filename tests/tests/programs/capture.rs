@@ -4,20 +4,16 @@
 //! numbers it carries; a new kind of answer does not compile until it is judged here. By its bytes:
 //! a whole run of real workers on real files, whose every frame is searched for every value.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
-
-mod programs;
-
+use kindred_tests::deployment::{SITES, site_config};
+use kindred_tests::federation;
+use kindred_tests::programs::Home;
+use kindred_tests::results::npy;
+use kindred_tests::samples::{DEMO_JOB, demo_job, demo_of_forests};
 use ndarray::Array2;
-use programs::Home;
-use programs::deployment::{SITES, site_config};
-use protocol::coordinator::{Action, Event, Run};
 use protocol::job::{Job, Method};
-use protocol::message::{Answer, Contribution, Request, ToCoordinator, ToSite, Warrant};
-use protocol::name::{OperatorName, RunId, SiteName};
+use protocol::message::{Answer, Contribution};
+use protocol::name::SiteName;
 use protocol::progress::Ending;
-use protocol::time::Timestamp;
-use site_agent::config::SiteConfig;
 use site_agent::worker::Worker;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -39,96 +35,34 @@ struct Answered {
     bytes: Vec<u8>,
 }
 
-/// Plays a whole run: the coordinator's state machine asks, real workers answer, and every answer
-/// travels as the frames that the wire makes of it.
+/// A whole run of `job`, and every frame that left a site in it.
 fn capture(job: &str) -> Capture {
-    let home = Home::new();
     let sites: Vec<String> = SITES
         .iter()
         .zip(PATIENTS)
         .map(|(site, patients)| format!("{site}={patients}"))
         .collect();
-    home.synthesise(&sites.join(","));
-    let now = Timestamp(1_000);
-    let mut workers: BTreeMap<SiteName, Worker> = BTreeMap::new();
-    for site in SITES {
-        let text = site_config(site, 1, site);
-        let config = SiteConfig::parse(&text, home.path()).unwrap();
-        std::fs::create_dir_all(&config.folder).unwrap();
-        workers.insert(config.site.clone(), Worker::open(config, now).unwrap());
-    }
-    let id = RunId::new("0123456789ab").unwrap();
-    let operator = OperatorName::new("researcher").unwrap();
-    let mut run = Run::new(
-        id.clone(),
-        Job::parse(job).unwrap(),
-        5,
-        Warrant::default(),
-        now,
-    );
+    let home = Home::with_patients(&sites.join(","));
+    let mut workers: BTreeMap<SiteName, Worker> = SITES
+        .map(|site| {
+            let config = site_config(site, 1, site);
+            let name = SiteName::new(site).unwrap();
+            (name, federation::worker(&config, &home, federation::NOW))
+        })
+        .into();
     let mut sent: BTreeMap<String, Vec<Answered>> = BTreeMap::new();
-    let mut events: Vec<Event> = workers.keys().cloned().map(Event::Connected).collect();
-    while run.ending().is_none() {
-        assert!(!events.is_empty(), "the run stands still");
-        let (next, actions) = run.step(now, events.remove(0));
-        run = next;
-        for action in actions {
-            let Action::Send { site, message } = action else {
-                continue;
-            };
-            let worker = workers.get_mut(&site).unwrap();
-            match message {
-                ToSite::Begin(begin) => worker.begin(begin, Ok(operator.clone())),
-                ToSite::Ask {
-                    run,
-                    exchange,
-                    request,
-                } => {
-                    let (answered, event) = answer(worker, &site, (&run, exchange), request, now);
-                    sent.entry(site.to_string()).or_default().push(answered);
-                    events.push(event);
-                }
-                ToSite::End { .. } => {}
-            }
-        }
-    }
-    Capture {
-        ending: run.ending().unwrap().clone(),
-        sent,
-        home,
-    }
-}
-
-fn answer(
-    worker: &mut Worker,
-    site: &SiteName,
-    (run, exchange): (&RunId, u32),
-    request: Request,
-    now: Timestamp,
-) -> (Answered, Event) {
-    let released = worker.answer(run, exchange, request, now).unwrap().unwrap();
-    let (kind, numbers) = numbers(released.value());
-    let frames = wire::encode_to_coordinator(ToCoordinator::Reply {
-        run: run.clone(),
-        exchange,
-        journal: Some(worker.journal_head()),
-        answer: released,
+    let job = Job::parse(job).unwrap();
+    let ending = federation::converse(job, &mut workers, |exchange| {
+        let (kind, numbers) = numbers(exchange.answer);
+        let answered = Answered {
+            kind,
+            numbers,
+            bytes: exchange.sent.to_vec(),
+        };
+        let before = sent.entry(exchange.site.to_string()).or_default();
+        before.push(answered);
     });
-    let bytes = frames.iter().flat_map(|frame| frame.to_vec()).collect();
-    let ToCoordinator::Reply { answer, .. } = wire::decode_to_coordinator(&frames).unwrap() else {
-        panic!("a reply is a reply");
-    };
-    let event = Event::Answered {
-        site: site.clone(),
-        exchange,
-        answer,
-    };
-    let answered = Answered {
-        kind,
-        numbers,
-        bytes,
-    };
-    (answered, event)
+    Capture { ending, sent, home }
 }
 
 /// Every kind of answer, and how many real numbers it carries. None has a place for a row.
@@ -239,8 +173,9 @@ fn secrets(capture: &Capture, job: &Job) -> Secrets {
             .home
             .join("sites")
             .join(site)
-            .join("runs/0123456789ab");
-        let matrix: Array2<f64> = ndarray_npy::read_npy(folder.join("matrix.npy")).unwrap();
+            .join("runs")
+            .join(federation::RUN);
+        let matrix = npy(&folder.join("matrix.npy"));
         // The rows of a category hold two values each, which follow from the pooled shares.
         let numeric = job.features.len() - 1;
         for ((row, column), value) in matrix.indexed_iter() {
@@ -256,8 +191,8 @@ fn secrets(capture: &Capture, job: &Job) -> Secrets {
 #[test]
 fn no_frame_of_a_run_holds_a_value_of_any_patient() {
     for text in [
-        programs::DEMO_JOB.to_owned(),
-        programs::demo_job(&["correlation = \"pooled\""], ""),
+        DEMO_JOB.to_owned(),
+        demo_job(&["correlation = \"pooled\""], ""),
     ] {
         let job = Job::parse(&text).unwrap();
         let capture = capture(&text);
@@ -282,14 +217,7 @@ fn no_frame_of_a_run_holds_a_value_of_any_patient() {
 
 #[test]
 fn no_frame_of_a_run_of_forests_holds_a_value_of_any_patient() {
-    let demo = programs::DEMO_JOB;
-    let end = demo.find("[unpsl]").unwrap();
-    let begin = demo[..end]
-        .replace("method = \"unpsl\"", "method = \"forest\"")
-        .replace(
-            "kind = \"numeric\"",
-            "kind = \"numeric\"\nrange = [-10000, 10000]",
-        );
+    let begin = demo_of_forests(10_000);
     for (scope, kinds) in [
         ("local", &["description", "judgement"][..]),
         (
@@ -323,8 +251,8 @@ fn no_frame_of_a_run_of_forests_holds_a_value_of_any_patient() {
 
 #[test]
 fn what_a_site_sends_does_not_grow_with_its_patients() {
-    let capture = capture(programs::DEMO_JOB);
-    let features = Job::parse(programs::DEMO_JOB).unwrap().features.len();
+    let capture = capture(DEMO_JOB);
+    let features = Job::parse(DEMO_JOB).unwrap().features.len();
     let sent: Vec<&Vec<Answered>> = capture.sent.values().collect();
     for answers in &sent {
         assert_eq!(answers.len(), sent[0].len());

@@ -1,11 +1,10 @@
 //! Promise: a job on one cohort, without a coordinator, means what it means in a federation.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
-
-mod programs;
-
+use kindred_tests::exit::{DATA, RUN, USAGE};
+use kindred_tests::programs::{Home, Ran, coordinator, site_agent};
+use kindred_tests::results::{names, npy, result};
+use kindred_tests::samples::demo_job;
 use ndarray::{Array1, Array2};
-use programs::{Home, Ran, coordinator, demo_job, names, result, site_agent};
 use protocol::job::{Job, Method};
 use serde_json::Value;
 use similarity::evaluate::NeighbourRule;
@@ -15,9 +14,6 @@ use similarity::unpsl::selection::{Candidates, Classified, Folds, Search, cross_
 use std::fs;
 use std::path::Path;
 
-const DATA: i32 = 3;
-const USAGE: i32 = 2;
-const RUN: i32 = 6;
 /// What a run leaves, and the patients beside it.
 const FILES: [&str; 6] = [
     "features.csv",
@@ -42,16 +38,6 @@ fn local(home: &Home, job: &str, out: &str) -> Ran {
     home.run(&site_agent(), &arguments)
 }
 
-fn with_patients(sites: &str) -> Home {
-    let home = Home::new();
-    home.synthesise(sites);
-    home
-}
-
-fn npy(path: &Path) -> Array2<f64> {
-    ndarray_npy::read_npy(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
 fn number(result: &Value, key: &str) -> f64 {
     result[key]
         .as_f64()
@@ -61,7 +47,7 @@ fn number(result: &Value, key: &str) -> f64 {
 /// Algorithm 1 and consensus ADMM are different programs for one objective, which has one site here.
 #[test]
 fn it_finds_the_metric_that_a_federation_of_one_site_finds() {
-    let home = with_patients("north=120");
+    let home = Home::with_patients("north=120");
     let job = demo_job(&["tolerance_relative = 1e-7", "round_limit = 400"], "");
     let ran = local(&home, &job, "alone").must_succeed();
     assert!(ran.stdout.contains("report.html"), "{}", ran.stdout);
@@ -113,7 +99,7 @@ fn it_finds_the_metric_that_a_federation_of_one_site_finds() {
 
 #[test]
 fn the_best_of_several_starts_is_never_worse_than_the_first() {
-    let home = with_patients("north=60");
+    let home = Home::with_patients("north=60");
     let one = local(&home, &demo_job(&["starts = 1"], ""), "one").must_succeed();
     drop(one);
     local(&home, &demo_job(&["starts = 4"], ""), "four").must_succeed();
@@ -125,7 +111,7 @@ fn the_best_of_several_starts_is_never_worse_than_the_first() {
 /// cross-validation fits by descent on the pooled patients. They share the folds and nothing more.
 #[test]
 fn what_it_chooses_by_is_what_a_cross_validation_in_one_place_counts() {
-    let home = with_patients("north=200");
+    let home = Home::with_patients("north=200");
     let text = demo_job(
         &[
             "lambda_sparsity = [0.005, 0.02, 0.06]",
@@ -186,7 +172,7 @@ fn what_it_chooses_by_is_what_a_cross_validation_in_one_place_counts() {
 
 #[test]
 fn wrong_input_ends_with_a_clear_error_and_leaves_nothing() {
-    let home = with_patients("north=40");
+    let home = Home::with_patients("north=40");
     let demo = demo_job(&[], "");
     let before = home.left();
     home.write("job.toml", &demo);
@@ -228,7 +214,7 @@ fn wrong_input_ends_with_a_clear_error_and_leaves_nothing() {
 
 #[test]
 fn a_cohort_of_one_class_or_of_one_patient_is_no_cohort_of_the_job() {
-    let home = with_patients("north=40");
+    let home = Home::with_patients("north=40");
     let path = home.join("data").join("north.csv");
     let text = fs::read_to_string(&path).unwrap();
     let header = text.lines().next().unwrap();
@@ -246,7 +232,7 @@ fn a_cohort_of_one_class_or_of_one_patient_is_no_cohort_of_the_job() {
 
 #[test]
 fn a_constant_feature_is_dropped_and_named_and_an_infinite_number_is_a_problem_of_its_row() {
-    let home = with_patients("north=60");
+    let home = Home::with_patients("north=60");
     let path = home.join("data").join("north.csv");
     let text = fs::read_to_string(&path).unwrap();
     let lines: Vec<&str> = text.lines().collect();

@@ -2,33 +2,20 @@
 //! draws other bags, so that the coordinator, which knows the run's seed, cannot tell who was in which;
 //! and it neither grows a second time in a run nor judges a forest without its own trees.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
-
-mod programs;
-
-use programs::Home;
-use programs::deployment::site_config;
+use kindred_tests::deployment::site_config;
+use kindred_tests::federation::{self, NOW, RUN};
+use kindred_tests::programs::Home;
+use kindred_tests::samples::demo_of_forests;
 use protocol::job::Job;
-use protocol::message::{Answer, Begin, Growing, Judging, Request, Trees, Warrant};
-use protocol::name::{OperatorName, RunId};
-use protocol::time::Timestamp;
+use protocol::message::{Answer, Growing, Judging, Request, Trees};
 use site_agent::config::SiteConfig;
 use site_agent::explain::Explanation;
 use site_agent::worker::Worker;
 use std::sync::Arc;
 
-const NOW: Timestamp = Timestamp(1_000);
-
 fn job() -> String {
-    let demo = programs::DEMO_JOB;
-    let (begin, end) = (
-        demo.find("[outcome]").unwrap(),
-        demo.find("[unpsl]").unwrap(),
-    );
-    let middle = demo[begin..end].replace(
-        "kind = \"numeric\"",
-        "kind = \"numeric\"\nrange = [-10000, 10000]",
-    );
+    let demo = demo_of_forests(10_000);
+    let middle = &demo[demo.find("[outcome]").unwrap()..];
     format!(
         "name = \"trees\"\nmethod = \"forest\"\nsites = [\"north\"]\n{middle}[forest]\n\
          trees = 20\nscope = \"federated\"\n"
@@ -38,26 +25,13 @@ fn job() -> String {
 fn worker(home: &Home, folder: &str) -> Worker {
     let text = (site_config("north", 1, "north") + "sites_min = 1\n")
         .replace("sites/north", &format!("sites/{folder}"));
-    let config = SiteConfig::parse(&text, home.path()).unwrap();
-    std::fs::create_dir_all(&config.folder).unwrap();
-    let mut worker = Worker::open(config, NOW).unwrap();
-    let begin = Begin {
-        run: run(),
-        job: job(),
-        seed: 5,
-        warrant: Warrant::default(),
-    };
-    worker.begin(begin, Ok(OperatorName::new("researcher").unwrap()));
+    let mut worker = federation::worker(&text, home, NOW);
+    federation::begin(&mut worker, RUN, &job(), 5);
     worker
 }
 
-fn run() -> RunId {
-    RunId::new("0123456789ab").unwrap()
-}
-
 fn ask(worker: &mut Worker, exchange: u32, request: Request) -> Answer {
-    let answer = worker.answer(&run(), exchange, request, NOW).unwrap();
-    answer.unwrap().into_value()
+    federation::ask(worker, RUN, exchange, request, NOW)
 }
 
 fn growing() -> Growing {
@@ -85,9 +59,7 @@ fn grown(worker: &mut Worker) -> Trees {
 }
 
 fn home() -> Home {
-    let home = Home::new();
-    home.synthesise("north=150");
-    home
+    Home::with_patients("north=150")
 }
 
 #[test]

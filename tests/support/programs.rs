@@ -1,30 +1,23 @@
-//! What the tests of the programs share: where they are, and processes that never outlive a test.
+//! Where the programs are, and processes that never outlive a test.
 
-#![allow(dead_code)] // every test file uses a part of it
-
-pub(crate) mod deployment;
-
-use serde_json::Value;
-use std::fmt::Write as _;
+use crate::results::names;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// The job on synthetic patients.
-pub(crate) const DEMO_JOB: &str = include_str!("../../../deploy/jobs/demo.toml");
 /// No wait of a test is longer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks at a condition.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The coordinator's program.
-pub(crate) fn coordinator() -> PathBuf {
+pub fn coordinator() -> PathBuf {
     program("kindred-coordinator")
 }
 
 /// The site agent's program.
-pub(crate) fn site_agent() -> PathBuf {
+pub fn site_agent() -> PathBuf {
     program("kindred-site-agent")
 }
 
@@ -44,33 +37,13 @@ fn program(name: &str) -> PathBuf {
     path
 }
 
-/// The workspace's root.
-pub(crate) fn workspace() -> &'static Path {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-    tests.parent().expect("tests/ lies in the workspace")
-}
-
-/// A folder of the real data: `KINDRED_DATA`, or `../shared/data` beside the workspace. Where it is
-/// absent, says so and gives none.
-pub(crate) fn real_data(folder: &str) -> Option<PathBuf> {
-    let data = std::env::var_os("KINDRED_DATA")
-        .map_or_else(|| workspace().join("../shared/data"), PathBuf::from);
-    let path = data.join(folder);
-    if path.is_dir() {
-        return Some(path);
-    }
-    println!(
-        "skipped: found no {}; name it by KINDRED_DATA",
-        data.display()
-    );
-    None
-}
-
 /// A test's own folder; `temp` in it is the temporary folder of every program that it starts.
-pub(crate) struct Home(tempfile::TempDir);
+pub struct Home(tempfile::TempDir);
 
 impl Home {
-    pub(crate) fn new() -> Self {
+    /// An empty folder, which goes when the test lets go of it.
+    #[allow(clippy::new_without_default)] // a folder on the disk is no default value
+    pub fn new() -> Self {
         let folder = tempfile::Builder::new()
             .prefix("test-of-kindred-")
             .tempdir()
@@ -79,15 +52,35 @@ impl Home {
         Self(folder)
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// A folder with synthetic patients of `sites`, as `north=130,south=90`, in its folder `data`.
+    pub fn with_patients(sites: &str) -> Self {
+        Self::synthesised(&["--sites", sites])
+    }
+
+    /// The same, with an outcome that is a class, a number or a survival time.
+    pub fn with_outcome(sites: &str, outcome: &str) -> Self {
+        Self::synthesised(&["--sites", sites, "--outcome", outcome])
+    }
+
+    fn synthesised(arguments: &[&str]) -> Self {
+        let home = Self::new();
+        let all = [&["synthesise", "--out", "data"], arguments].concat();
+        home.run(&site_agent(), &all).must_succeed();
+        home
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    pub(crate) fn join(&self, name: &str) -> PathBuf {
+    /// The path of `name` in it.
+    pub fn join(&self, name: &str) -> PathBuf {
         self.path().join(name)
     }
 
-    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+    /// Writes a file, with the folders above it; gives its path.
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.join(name);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).expect("a folder for a file");
@@ -97,7 +90,7 @@ impl Home {
     }
 
     /// A command whose relative paths and temporary files are in this folder.
-    pub(crate) fn command(&self, program: &Path) -> Command {
+    pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command
             .current_dir(self.path())
@@ -108,13 +101,13 @@ impl Home {
     }
 
     /// Runs a command to its end.
-    pub(crate) fn run(&self, program: &Path, arguments: &[&str]) -> Ran {
+    pub fn run(&self, program: &Path, arguments: &[&str]) -> Ran {
         let mut command = self.command(program);
         ran(command.args(arguments))
     }
 
     /// Starts a command whose standard error goes to the file `name`.log.
-    pub(crate) fn start(&self, name: &str, program: &Path, arguments: &[&str]) -> Process {
+    pub fn start(&self, name: &str, program: &Path, arguments: &[&str]) -> Process {
         let log = self.join(&format!("{name}.log"));
         let file = File::options()
             .create(true)
@@ -135,17 +128,8 @@ impl Home {
         }
     }
 
-    /// Writes synthetic patients into the folder `data`.
-    pub(crate) fn synthesise(&self, sites: &str) {
-        self.run(
-            &site_agent(),
-            &["synthesise", "--sites", sites, "--out", "data"],
-        )
-        .must_succeed();
-    }
-
     /// Everything directly in this folder, sorted, without the temporary folder.
-    pub(crate) fn left(&self) -> Vec<String> {
+    pub fn left(&self) -> Vec<String> {
         names(self.path())
             .into_iter()
             .filter(|name| name != "temp")
@@ -153,17 +137,17 @@ impl Home {
     }
 
     /// What the programs left in their temporary folder.
-    pub(crate) fn left_in_temp(&self) -> Vec<String> {
+    pub fn left_in_temp(&self) -> Vec<String> {
         names(&self.join("temp"))
     }
 
     /// Command lines of live programs of ours that name this folder.
-    pub(crate) fn processes(&self) -> Vec<String> {
+    pub fn processes(&self) -> Vec<String> {
         self.programs().map(|(_, line)| line).collect()
     }
 
     /// Kills the programs of ours whose command lines name this folder and `part`; gives how many.
-    pub(crate) fn kill_process_with(&self, part: &str) -> usize {
+    pub fn kill_process_with(&self, part: &str) -> usize {
         let found: Vec<_> = self
             .programs()
             .filter(|(_, line)| line.contains(part))
@@ -187,36 +171,27 @@ impl Home {
     }
 }
 
-/// Sorted names in a folder.
-pub(crate) fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(folder)
-        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
-        .map(|entry| {
-            let entry = entry.expect("an entry of a folder");
-            entry.file_name().to_string_lossy().into_owned()
-        })
-        .collect();
-    names.sort();
-    names
-}
-
 /// A program that ran to its end.
-pub(crate) struct Ran {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
+pub struct Ran {
+    /// Its exit code; none where a signal ended it.
+    pub code: Option<i32>,
+    /// All that it wrote to its standard output.
+    pub stdout: String,
+    /// All that it wrote to its standard error.
+    pub stderr: String,
 }
 
 impl Ran {
+    /// Ended with code 0.
     #[track_caller]
-    pub(crate) fn must_succeed(self) -> Self {
+    pub fn must_succeed(self) -> Self {
         assert_eq!(self.code, Some(0), "{}{}", self.stdout, self.stderr);
         self
     }
 
     /// Ended with `code`, and its standard error holds every one of `wanted`.
     #[track_caller]
-    pub(crate) fn must_fail(self, code: i32, wanted: &[&str]) -> Self {
+    pub fn must_fail(self, code: i32, wanted: &[&str]) -> Self {
         assert_eq!(self.code, Some(code), "{}{}", self.stdout, self.stderr);
         for text in wanted {
             assert!(
@@ -230,7 +205,7 @@ impl Ran {
 }
 
 /// Runs a command to its end.
-pub(crate) fn ran(command: &mut Command) -> Ran {
+pub fn ran(command: &mut Command) -> Ran {
     let Output {
         status,
         stdout,
@@ -245,27 +220,32 @@ pub(crate) fn ran(command: &mut Command) -> Ran {
 
 /// A signal, by its name in POSIX.
 #[derive(Clone, Copy)]
-pub(crate) enum Signal {
+pub enum Signal {
+    /// SIGINT, as of Ctrl-C.
     Interrupt,
+    /// SIGKILL, which no process survives.
     Kill,
+    /// SIGSTOP: the process stands still.
     Stop,
+    /// SIGCONT: it goes on.
     Continue,
 }
 
 /// A program that runs, and is killed when the test lets go of it.
-pub(crate) struct Process {
+pub struct Process {
     child: Child,
     log: PathBuf,
     name: String,
 }
 
 impl Process {
-    pub(crate) fn log(&self) -> String {
+    /// What it has written so far.
+    pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
     /// Bytes of its memory that are resident.
-    pub(crate) fn resident_bytes(&self) -> u64 {
+    pub fn resident_bytes(&self) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());
         let status = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
         let line = status.lines().find(|line| line.starts_with("VmRSS:"));
@@ -273,7 +253,8 @@ impl Process {
         1024 * kib.unwrap_or(0_u64)
     }
 
-    pub(crate) fn signal(&self, signal: Signal) {
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
         assert!(
             send(signal, self.child.id()),
             "{} was not there any more",
@@ -282,19 +263,19 @@ impl Process {
     }
 
     /// Kills it, and waits until it is gone.
-    pub(crate) fn kill(mut self) {
+    pub fn kill(mut self) {
         self.signal(Signal::Kill);
         self.child.wait().expect("a killed process ends");
     }
 
-    /// True once it has ended.
-    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+    /// How it ended; none while it runs.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("a child can be asked")
     }
 
     /// Waits until it ends; gives its exit code.
     #[track_caller]
-    pub(crate) fn wait(&mut self) -> Option<i32> {
+    pub fn wait(&mut self) -> Option<i32> {
         let what = format!("{} to end", self.name);
         let status = until(&what, PATIENCE, || self.ended());
         status.code()
@@ -302,7 +283,7 @@ impl Process {
 
     /// Waits until its log holds `text`.
     #[track_caller]
-    pub(crate) fn wait_for(&mut self, text: &str) {
+    pub fn wait_for(&mut self, text: &str) {
         let what = format!("{text:?} in the log of {}", self.name);
         until(&what, PATIENCE, || {
             let found = self.log().contains(text);
@@ -343,11 +324,7 @@ fn send(signal: Signal, process: u32) -> bool {
 
 /// Looks until `condition` gives something.
 #[track_caller]
-pub(crate) fn until<T>(
-    what: &str,
-    patience: Duration,
-    mut condition: impl FnMut() -> Option<T>,
-) -> T {
+pub fn until<T>(what: &str, patience: Duration, mut condition: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
         if let Some(found) = condition() {
@@ -356,27 +333,4 @@ pub(crate) fn until<T>(
         assert!(began.elapsed() < patience, "waited in vain for {what}");
         std::thread::sleep(LOOK_EVERY);
     }
-}
-
-/// The demonstration's job with other keys of [unpsl], and more tables after it.
-pub(crate) fn demo_job(unpsl: &[&str], tables: &str) -> String {
-    let key = |line: &str| line.split('=').next().unwrap_or_default().trim().to_owned();
-    let replaced: Vec<String> = unpsl.iter().map(|line| key(line)).collect();
-    let mut text = String::new();
-    for line in DEMO_JOB.lines() {
-        if !replaced.contains(&key(line)) {
-            let _ = writeln!(text, "{line}");
-        }
-    }
-    for line in unpsl {
-        let _ = writeln!(text, "{line}");
-    }
-    text + tables
-}
-
-/// `result.json` of a folder of results.
-pub(crate) fn result(folder: &Path) -> Value {
-    let path = folder.join("result.json");
-    let text = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    serde_json::from_slice(&text).expect("result.json is JSON")
 }

@@ -13,9 +13,7 @@
 //! | a replay drops its last record | the exchange numbers step back |
 //! | a site that came back grows other trees | two computations of one exchange |
 
-#![allow(clippy::unwrap_used)] // functions that tests share
-
-use privacy::{Allowed, CohortFacts, Gate, Permission, Policy, Released, Rules, SoFar};
+use privacy::{Allowed, CohortFacts, Gate, Policy, Released, Rules, SoFar};
 use protocol::coordinator::{self, Record, Run};
 use protocol::job::Job;
 use protocol::message::{
@@ -668,7 +666,7 @@ fn gate(job: &Job, site: usize) -> Gate {
         methods: every(),
         outcomes: every(),
         features: every(),
-        permissions: [Permission::Forests].into(),
+        forests: true,
         sites_min: 1,
         ..Rules::default()
     };

@@ -3,11 +3,9 @@
 //! patients, which no federation has. The programs run on two thirds of each site's patients; the other
 //! third is judged here. The table is printed, and deploy/jobs/README.md states it.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
-
-mod programs;
-
-use programs::{Home, coordinator, real_data, site_agent, workspace};
+use kindred_tests::deployment::SITES;
+use kindred_tests::programs::{Home, coordinator, site_agent};
+use kindred_tests::workspace::{real_data, text};
 use protocol::job::Job;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -157,25 +155,12 @@ fn print(name: &str, ways: &Ways) {
 }
 
 fn sample(name: &str) -> String {
-    fs::read_to_string(workspace().join("deploy/jobs").join(name)).unwrap()
+    text(Path::new("deploy/jobs").join(name))
 }
 
 fn synthetic(outcome: &str) -> Home {
-    let home = Home::new();
-    let arguments = [
-        "synthesise",
-        "--sites",
-        "north=260,south=180,east=120,west=80",
-        "--outcome",
-        outcome,
-        "--out",
-        "data",
-    ];
-    home.run(&site_agent(), &arguments).must_succeed();
-    home
+    Home::with_outcome("north=260,south=180,east=120,west=80", outcome)
 }
-
-const SITES: [&str; 4] = ["north", "south", "east", "west"];
 
 #[test]
 fn on_four_hospitals_a_common_forest_errs_little_more_than_a_pooled_one() {

@@ -1,21 +1,16 @@
 //! Promise: wrong input ends with a clear error and a documented exit code, and leaves nothing.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
-
-mod programs;
-
-use programs::deployment::{Deployment, free_port, issue, site_config, tls_of};
-use programs::{DEMO_JOB, Home, Ran, coordinator, demo_job, names, site_agent};
+use kindred_tests::deployment::{
+    Deployment, free_port, issue, operator_config, site_config, tls_of,
+};
+use kindred_tests::exit::{CONNECTION, DATA, RUN, USAGE};
+use kindred_tests::programs::{Home, Ran, coordinator, site_agent};
+use kindred_tests::results::names;
+use kindred_tests::samples::{DEMO_JOB, demo_job};
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::{Duration, Instant, SystemTime};
 use wire::certificates::{self, Role, Validity};
-
-/// Exit codes, as deploy/README.md has them.
-const USAGE: i32 = 2;
-const DATA: i32 = 3;
-const CONNECTION: i32 = 5;
-const RUN: i32 = 6;
 
 /// Few patients: these runs end before they begin.
 const PATIENTS: &str = "north=40,south=40,east=40,west=40";
@@ -35,9 +30,7 @@ fn simulate(home: &Home, job: &str) -> Ran {
 }
 
 fn with_patients() -> Home {
-    let home = Home::new();
-    home.synthesise(PATIENTS);
-    home
+    Home::with_patients(PATIENTS)
 }
 
 /// Rewrites one field of a site's file; rows count from 0 without the header.
@@ -211,8 +204,7 @@ fn an_output_folder_with_other_files_stays_as_it_is() {
 
 #[test]
 fn sites_that_do_not_join_before_the_deadline_are_named() {
-    let mut deployment = Deployment::prepare();
-    deployment.start_coordinator();
+    let mut deployment = Deployment::alone();
     deployment.start_agent("north");
     let job = demo_job(&[], "\n[deadlines]\njoin_seconds = 2\n");
     deployment.home.write("job.toml", &job);
@@ -236,11 +228,7 @@ fn join(deployment: &Deployment, site: &str, party: &str) -> Ran {
 
 /// `job list` with the credentials of `party`.
 fn list(deployment: &Deployment, party: &str) -> Ran {
-    let config = format!(
-        "coordinator = \"127.0.0.1:{}\"\n\n{}",
-        deployment.port(),
-        tls_of(party)
-    );
+    let config = operator_config(deployment.port(), party);
     deployment.home.write("other.toml", &config);
     let arguments = ["job", "list", "--config", "other.toml"];
     deployment.home.run(&coordinator(), &arguments)
@@ -248,8 +236,7 @@ fn list(deployment: &Deployment, party: &str) -> Ran {
 
 #[test]
 fn expired_foreign_and_wrong_certificates_are_told_apart() {
-    let mut deployment = Deployment::prepare();
-    deployment.start_coordinator();
+    let deployment = Deployment::alone();
     let now = SystemTime::now();
     let past = Validity {
         from: now - 9 * DAY,
@@ -275,8 +262,7 @@ fn expired_foreign_and_wrong_certificates_are_told_apart() {
 
 #[test]
 fn a_site_cannot_submit() {
-    let mut deployment = Deployment::prepare();
-    deployment.start_coordinator();
+    let deployment = Deployment::alone();
     list(&deployment, "site-north");
     deployment.home.write("job.toml", DEMO_JOB);
     let arguments = ["job", "submit", "job.toml", "--config", "other.toml"];

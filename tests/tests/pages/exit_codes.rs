@@ -1,12 +1,10 @@
 //! Promise: the page for deployments documents every exit code of both programs, and no other.
 
-mod support;
-
 use coordinator::exit::Exit as Coordinator;
+use kindred_tests::workspace::text;
 use protocol::progress::Ending;
 use site_agent::exit::Exit as SiteAgent;
 use std::collections::BTreeSet;
-use support::text;
 
 const COORDINATOR: [Coordinator; 8] = [
     Coordinator::Done,

@@ -21,8 +21,6 @@
 //! | a suspended site is asked again, or goes unnamed | the records after its fault, and the result |
 //! | a silent member is waited for in a third round | it is asked after two silent rounds |
 
-#![allow(clippy::unwrap_used)] // functions that tests share
-
 use ndarray::Array2;
 use privacy::{Allowed, CohortFacts, Gate, Permission, Policy, Released, Rules, SoFar};
 use protocol::coordinator::{self, Record, Run};

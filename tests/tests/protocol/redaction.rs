@@ -1,7 +1,6 @@
 //! Promise: what holds patients, or a site's numbers, shows none of them in its `Debug`.
 
-#![allow(clippy::unwrap_used)] // functions that tests share
-
+use kindred_tests::samples::SITE;
 use ndarray::{Array2, array};
 use privacy::{CohortFacts, Fingerprint, FingerprintKey, Released, SoFar};
 use protocol::job::Job;
@@ -18,9 +17,6 @@ use site_agent::config::SiteConfig;
 use site_agent::source::{DataCheck, SiteCohort, check, read_cohort};
 use std::fmt::Debug;
 
-const SITE: &str = "site = 'north'\ncoordinator = 'localhost:7443'\nfolder = 'results'\n\
-    [tls]\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'k.pem'\n\
-    [source]\nkind = 'csv'\npath = 'patients.csv'\npatient = 'id'\n";
 const JOB: &str = "name = 'test'\nmethod = 'unpsl'\nsites = ['north']\n\
     [outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n\
     [[features]]\nname = 'chol'\nkind = 'numeric'\n\

@@ -1,10 +1,10 @@
 //! Promise: what comes from outside never stops a program. The entry functions of `tests/fuzz`, on a
 //! stable compiler: thousands of changed inputs from a fixed seed, each read or refused by a typed error.
 
-mod support;
-
 use bytes::Bytes;
 use coordinator::config::{CoordinatorConfig, OperatorConfig};
+use kindred_tests::samples::SITE;
+use kindred_tests::workspace::{files, text};
 use protocol::document::DocumentErrors;
 use protocol::forest::assemble;
 use protocol::job::Job;
@@ -19,7 +19,6 @@ use site_agent::config::{SiteConfig, policy};
 use site_agent::source::read_cohort;
 use std::path::Path;
 use std::sync::Arc;
-use support::{files, text};
 use wire::{WireError, decode_progress, decode_result, decode_to_coordinator, decode_to_site};
 
 /// What tends to matter to one of the readers.
@@ -332,9 +331,6 @@ fn no_changed_configuration_stops_its_parser() {
     others.expect_both();
 }
 
-const SITE: &str = "site = 'north'\ncoordinator = 'localhost:7443'\nfolder = 'results'\n\
-    [tls]\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'k.pem'\n\
-    [source]\nkind = 'csv'\npath = 'patients.csv'\npatient = 'id'\n";
 const JOB: &str = "name = 'fuzz'\nmethod = 'unpsl'\nsites = ['north']\n\
     [outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n\
     [[features]]\nname = 'weight'\nkind = 'numeric'\n\

@@ -1,10 +1,8 @@
 //! Promise: a file is read at one sitting and a function on one screen. What is longer today is listed with its
 //! length, which may only fall.
 
-#![allow(clippy::unwrap_used)] // functions that tests share
-
-use std::fs;
-use std::path::{Path, PathBuf};
+use kindred_tests::workspace::{files, text};
+use std::path::PathBuf;
 
 const FILE_LINES_MAX: usize = 500;
 const FUNCTION_LINES_MAX: usize = 70;
@@ -21,34 +19,19 @@ const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[
     ("shared/wire/src/to_site.rs", "request_to_proto", 83),
 ];
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
 /// Source files of the programs and of what they share, by their path in the workspace, without tests.
 fn sources() -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    let mut open = vec![
-        root().join("coordinator/src"),
-        root().join("site-agent/src"),
-        root().join("shared"),
-    ];
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            if path.is_dir() {
-                if !["tests", "benches", "target"].contains(&name.as_str()) {
-                    open.push(path);
-                }
-            } else if name.ends_with(".rs") && !name.ends_with("tests.rs") {
-                let place = path.strip_prefix(root()).unwrap().display().to_string();
-                found.push((place, fs::read_to_string(&path).unwrap()));
-            }
-        }
-    }
-    found.sort();
-    found
+    let is_source = |path: &PathBuf| {
+        let mut folders = path.iter();
+        !folders.any(|folder| folder == "tests" || folder == "benches")
+            && !path.to_string_lossy().ends_with("tests.rs")
+    };
+    ["coordinator/src", "shared", "site-agent/src"]
+        .iter()
+        .flat_map(|folder| files(folder, &["rs"]))
+        .filter(is_source)
+        .map(|path| (path.display().to_string(), text(&path)))
+        .collect()
 }
 
 /// The functions of a formatted file: name and lines, from `fn` to the brace at the same indentation.

@@ -1,20 +1,16 @@
-//! Promise: ARCHITECTURE.md is true. The dependencies between our crates, what each may name, the
-//! licences of what we build with, and the invariants that are absences.
+//! Promise: ARCHITECTURE.md is true. The dependencies between our crates, what each may name, and the invariants that are
+//! absences.
 
-mod support;
-
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::metadata::{BUILD, Metadata, NORMAL};
+use kindred_tests::workspace::{files, text};
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
-use std::sync::OnceLock;
-use support::{files, root, text};
 
 /// Our crates and what of ours each of them depends on.
 const EDGES: [(&str, &[&str]); 9] = [
     ("coordinator", &["protocol", "report", "wire"]),
     ("kindred-experiments", &["similarity"]),
-    ("kindred-tests", &[]),
+    ("kindred-tests", &["protocol", "site-agent", "wire"]),
     ("privacy", &[]),
     ("protocol", &["privacy", "similarity"]),
     ("report", &["protocol"]),
@@ -39,106 +35,6 @@ const TRANSPORT: [&str; 9] = [
 ];
 /// Crates without I/O, clock, environment, logging and global randomness.
 const PURE: [&str; 3] = ["similarity", "privacy", "protocol"];
-/// Licences outside of deny.toml's list, of crates that run while Kindred is built and are in neither
-/// program. `option-ext` comes with the build script of `openblas-src`, which finds OpenBLAS.
-const BUILD_ONLY: [(&str, &str); 1] = [("option-ext", "MPL-2.0")];
-
-/// One kind of dependency, as cargo names it; none is the usual kind.
-type Kind = Option<&'static str>;
-const NORMAL: Kind = None;
-const BUILD: Kind = Some("build");
-
-/// What cargo knows of the workspace and of all that it needs.
-struct Metadata(Value);
-
-impl Metadata {
-    fn get() -> &'static Self {
-        static METADATA: OnceLock<Metadata> = OnceLock::new();
-        METADATA.get_or_init(|| {
-            let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
-            // Without the platform, cargo wants crates of others, which no build here has downloaded.
-            let output = Command::new(cargo)
-                .args(["metadata", "--format-version", "1", "--locked", "--offline"])
-                .args(["--filter-platform", &host_platform()])
-                .current_dir(root())
-                .output()
-                .expect("cargo starts");
-            let problems = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "cargo metadata: {problems}");
-            Self(serde_json::from_slice(&output.stdout).expect("cargo writes JSON"))
-        })
-    }
-
-    /// Packages by their identifier.
-    fn packages(&self) -> BTreeMap<&str, &Value> {
-        let packages = list(&self.0["packages"]);
-        packages.map(|one| (string(&one["id"]), one)).collect()
-    }
-
-    /// Our own crates, by name.
-    fn members(&self) -> BTreeMap<&str, &Value> {
-        let packages = self.packages();
-        list(&self.0["workspace_members"])
-            .map(|id| packages[string(id)])
-            .map(|one| (string(&one["name"]), one))
-            .collect()
-    }
-
-    /// What a crate names in its manifest.
-    fn direct<'a>(package: &'a Value, kinds: &[Kind]) -> BTreeSet<&'a str> {
-        list(&package["dependencies"])
-            .filter(|one| kinds.contains(&kind(&one["kind"])))
-            .map(|one| string(&one["name"]))
-            .collect()
-    }
-
-    /// Identifiers of all that our crates need by `kinds`, themselves included.
-    fn needed(&self, kinds: &[Kind]) -> BTreeSet<&str> {
-        let nodes: BTreeMap<_, _> = list(&self.0["resolve"]["nodes"])
-            .map(|node| (string(&node["id"]), node))
-            .collect();
-        let mut open: Vec<_> = list(&self.0["workspace_members"]).map(string).collect();
-        let mut needed = BTreeSet::new();
-        while let Some(id) = open.pop() {
-            if needed.insert(id) {
-                let edges = list(&nodes[id]["deps"]);
-                let edges = edges.filter(|edge| {
-                    list(&edge["dep_kinds"]).any(|k| kinds.contains(&kind(&k["kind"])))
-                });
-                open.extend(edges.map(|edge| string(&edge["pkg"])));
-            }
-        }
-        needed
-    }
-}
-
-/// The platform that the compiler runs on, as it names it.
-fn host_platform() -> String {
-    let rustc = std::env::var_os("RUSTC").unwrap_or("rustc".into());
-    let output = Command::new(rustc).arg("-vV").output();
-    let text = output.expect("rustc starts").stdout;
-    let text = String::from_utf8_lossy(&text);
-    let line = text.lines().find_map(|line| line.strip_prefix("host: "));
-    line.expect("rustc names its host").to_owned()
-}
-
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().expect("a list").iter()
-}
-
-fn string(value: &Value) -> &str {
-    value.as_str().expect("a string")
-}
-
-fn kind(value: &Value) -> Kind {
-    match value.as_str() {
-        None => NORMAL,
-        Some("build") => BUILD,
-        Some("dev") => Some("dev"),
-        Some(other) => panic!("an unknown kind of dependency: {other}"),
-    }
-}
-
 #[test]
 fn our_crates_depend_on_each_other_as_drawn_and_on_nothing_more() {
     let members = Metadata::get().members();
@@ -214,118 +110,6 @@ fn no_crate_below_the_programs_depends_on_serde_and_no_pure_one_on_a_runtime_or_
         }
         let found: Vec<_> = banned.iter().filter(|one| direct.contains(**one)).collect();
         assert!(found.is_empty(), "{name} depends on {found:?}");
-    }
-}
-
-/// Licences of all that is needed by `kinds` and not permitted: the crate's name and its expression.
-fn not_permitted<'a>(kinds: &[Kind], allowed: &BTreeSet<String>) -> BTreeSet<(&'a str, &'a str)> {
-    let metadata = Metadata::get();
-    let packages = metadata.packages();
-    let needed = metadata.needed(kinds);
-    assert!(needed.len() > 100, "found only {} packages", needed.len());
-    needed
-        .iter()
-        .map(|id| packages[id])
-        .map(|one| {
-            (
-                string(&one["name"]),
-                one["license"].as_str().unwrap_or_default(),
-            )
-        })
-        .filter(|(_, licence)| !permits(licence, allowed))
-        .collect()
-}
-
-fn allowed() -> BTreeSet<String> {
-    let text = text("deny.toml");
-    let mut document = toml_span::parse(&text).expect("deny.toml is TOML");
-    let allowed = document
-        .pointer_mut("/licenses/allow")
-        .expect("a list of licences");
-    let allowed = allowed.as_array().expect("a list of licences").iter();
-    allowed
-        .map(|one| one.as_str().expect("a licence").to_owned())
-        .collect()
-}
-
-#[test]
-fn every_crate_in_the_programs_has_a_permitted_licence() {
-    assert_eq!(not_permitted(&[NORMAL], &allowed()), BTreeSet::new());
-}
-
-#[test]
-fn every_crate_that_builds_them_has_a_permitted_licence_but_those_named_here() {
-    let found = not_permitted(&[NORMAL, BUILD], &allowed());
-    assert_eq!(found, BTreeSet::from(BUILD_ONLY));
-}
-
-/// Whether an SPDX expression can be met by permitted licences alone. `/` is an older `OR`.
-fn permits(expression: &str, allowed: &BTreeSet<String>) -> bool {
-    let spaced = expression
-        .replace('/', " OR ")
-        .replace('(', " ( ")
-        .replace(')', " ) ");
-    let mut words = spaced.split_whitespace().peekable();
-    words.peek().is_some() && any(&mut words, allowed) && words.next().is_none()
-}
-
-type Words<'a> = std::iter::Peekable<std::str::SplitWhitespace<'a>>;
-
-/// `all OR all ...`
-fn any(words: &mut Words<'_>, allowed: &BTreeSet<String>) -> bool {
-    let mut met = all(words, allowed);
-    while words.next_if_eq(&"OR").is_some() {
-        met |= all(words, allowed);
-    }
-    met
-}
-
-/// `one AND one ...`, which binds more closely than `OR`.
-fn all(words: &mut Words<'_>, allowed: &BTreeSet<String>) -> bool {
-    let mut met = one(words, allowed);
-    while words.next_if_eq(&"AND").is_some() {
-        met &= one(words, allowed);
-    }
-    met
-}
-
-/// A licence, a licence `WITH` an exception, or an expression in parentheses.
-fn one(words: &mut Words<'_>, allowed: &BTreeSet<String>) -> bool {
-    let Some(word) = words.next() else {
-        return false;
-    };
-    if word == "(" {
-        let met = any(words, allowed);
-        return words.next() == Some(")") && met;
-    }
-    if words.next_if_eq(&"WITH").is_some() {
-        let exception = words.next().unwrap_or_default();
-        return allowed.contains(&format!("{word} WITH {exception}"));
-    }
-    allowed.contains(word)
-}
-
-#[test]
-fn licence_expressions_are_read_as_spdx_reads_them() {
-    let allowed = ["MIT", "ISC", "Apache-2.0 WITH LLVM-exception"];
-    let allowed: BTreeSet<String> = allowed.map(str::to_owned).into();
-    for (expression, wanted) in [
-        ("MIT", true),
-        ("GPL-3.0", false),
-        ("", false),
-        ("GPL-3.0 OR MIT", true),
-        ("GPL-3.0/MIT", true),
-        ("GPL-3.0 AND MIT", false),
-        ("MIT AND ISC", true),
-        ("MIT OR ISC AND GPL-3.0", true),
-        ("(MIT OR ISC) AND GPL-3.0", false),
-        ("(GPL-3.0 OR ISC) AND MIT", true),
-        ("Apache-2.0 WITH LLVM-exception", true),
-        ("Apache-2.0", false),
-        ("MIT ISC", false),
-        ("(MIT", false),
-    ] {
-        assert_eq!(permits(expression, &allowed), wanted, "{expression:?}");
     }
 }
 

@@ -1,16 +1,14 @@
 //! Promise: what `deploy/` holds works as it lies there. Samples, jobs, policies, services and the
 //! commands of its page are read by the parsers that the programs use.
 
-mod support;
-
 use clap::Parser;
 use coordinator::config::{CoordinatorConfig, OperatorConfig};
+use kindred_tests::workspace::{files, root, text};
 use privacy::Policy;
 use protocol::job::Job;
 use site_agent::config::{Password, Query, SiteConfig, SourceKind, policy};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use support::{files, root, text};
 
 #[track_caller]
 fn read<T, E: Display>(path: &Path, result: Result<T, E>) -> T {

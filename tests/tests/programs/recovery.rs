@@ -3,12 +3,10 @@
 //! The deployed form: a coordinator, four agents and an operator, each a process of its own with a
 //! certificate of its own. Processes are killed and stopped in the middle of rounds.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
-
-mod programs;
-
-use programs::deployment::{Deployment, PATIENTS};
-use programs::{Home, Signal, coordinator, demo_job, result, until};
+use kindred_tests::deployment::{Deployment, PATIENTS};
+use kindred_tests::programs::{Home, Process, Signal, coordinator, site_agent, until};
+use kindred_tests::results::result;
+use kindred_tests::samples::{demo_job, demo_of_forests};
 use protocol::name::RunId;
 use protocol::progress::Progress;
 use std::fs;
@@ -59,7 +57,7 @@ fn an_agent_that_is_killed_in_a_round_and_started_again_rejoins_and_no_round_is_
     assert_eq!(result["status"], "converged");
     assert_eq!(missed(&result, "south"), 0);
     let verified = deployment.home.run(
-        &programs::site_agent(),
+        &site_agent(),
         &["journal", "verify", "--config", "south.toml"],
     );
     verified.must_succeed();
@@ -103,8 +101,7 @@ fn below_sites_min_the_run_fails_within_the_deadline_and_names_the_site() {
 #[test]
 fn a_coordinator_that_is_killed_in_a_round_goes_on_to_the_same_bytes() {
     let job = many_rounds(4, "rejoin_seconds = 60");
-    let undisturbed = Home::new();
-    undisturbed.synthesise(PATIENTS);
+    let undisturbed = Home::with_patients(PATIENTS);
     undisturbed.write("job.toml", &job);
     let arguments = [
         "simulate", "job.toml", "--data", "data", "--seed", "3", "--out", "out",
@@ -139,8 +136,7 @@ fn a_choice_goes_on_to_the_same_bytes_whoever_is_killed_in_it() {
     ];
     let job = demo_job(&keys, "\n[deadlines]\nrejoin_seconds = 60\n")
         .replace("sites_min = 3", "sites_min = 4");
-    let undisturbed = Home::new();
-    undisturbed.synthesise(PATIENTS);
+    let undisturbed = Home::with_patients(PATIENTS);
     undisturbed.write("job.toml", &job);
     let arguments = [
         "simulate", "job.toml", "--data", "data", "--seed", "3", "--out", "out",
@@ -171,14 +167,7 @@ fn a_choice_goes_on_to_the_same_bytes_whoever_is_killed_in_it() {
 
 /// A common forest of so many trees that each of its exchanges can be disturbed.
 fn many_trees() -> String {
-    let (head, _) = programs::DEMO_JOB.split_once("[unpsl]").unwrap();
-    let head = head
-        .replace("method = \"unpsl\"", "method = \"forest\"")
-        .replace("sites_min = 3", "sites_min = 4")
-        .replace(
-            "kind = \"numeric\"",
-            "kind = \"numeric\"\nrange = [-1000, 1000]",
-        );
+    let head = demo_of_forests(1_000).replace("sites_min = 3", "sites_min = 4");
     let forest = "[forest]\ntrees = 8000\nscope = \"federated\"\nimportance = false\n";
     format!("{head}{forest}[deadlines]\nrejoin_seconds = 60\n")
 }
@@ -272,9 +261,8 @@ fn one_token_is_one_run_and_watching_leaves_the_run_alone_and_cancelling_ends_it
         .must_fail(5, &["KDR-RUN", "0123456789ab"]);
 }
 
-/// A simulation that has begun its rounds.
-fn simulation(home: &Home) -> programs::Process {
-    home.synthesise(PATIENTS);
+/// A simulation on the patients of `home` that has begun its rounds.
+fn simulation(home: &Home) -> Process {
     let job = many_rounds(4, "rejoin_seconds = 60").replace("1e-5", "1e-12");
     home.write("job.toml", &job);
     let arguments = ["simulate", "job.toml", "--data", "data", "--out", "out"];
@@ -287,7 +275,7 @@ fn simulation(home: &Home) -> programs::Process {
 #[test]
 #[cfg(target_os = "linux")]
 fn an_interrupted_simulation_leaves_no_process_and_nothing_half_written() {
-    let home = Home::new();
+    let home = Home::with_patients(PATIENTS);
     let mut simulation = simulation(&home);
     simulation.signal(Signal::Interrupt);
     assert_eq!(simulation.wait(), Some(130), "{}", simulation.log());
@@ -304,7 +292,7 @@ fn an_interrupted_simulation_leaves_no_process_and_nothing_half_written() {
 #[test]
 #[cfg(target_os = "linux")]
 fn the_agents_of_a_simulation_that_is_killed_end_by_themselves() {
-    let home = Home::new();
+    let home = Home::with_patients(PATIENTS);
     let simulation = simulation(&home);
     simulation.kill();
     until("all agents to end", Duration::from_secs(10), || {
@@ -316,8 +304,7 @@ fn the_agents_of_a_simulation_that_is_killed_end_by_themselves() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_simulation_goes_on_without_an_agent_that_is_killed() {
-    let home = Home::new();
-    home.synthesise(PATIENTS);
+    let home = Home::with_patients(PATIENTS);
     home.write("job.toml", &many_rounds(3, "rejoin_seconds = 1"));
     let arguments = ["simulate", "job.toml", "--data", "data", "--out", "out"];
     let mut simulation = home.start("simulation", &coordinator(), &arguments);

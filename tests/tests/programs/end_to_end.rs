@@ -3,12 +3,13 @@
 //! The objective of `result.json` is computed again here, pair by pair, from the files that stay at
 //! the sites and the metric; the optimum is found again by another algorithm on the pooled patients.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
-
-mod programs;
-
+use kindred_tests::deployment::PATIENTS;
+use kindred_tests::exit::REFUSED;
+use kindred_tests::programs::{Home, Ran, coordinator, ran};
+use kindred_tests::results::{names, npy, result};
+use kindred_tests::samples::{DEMO_JOB, demo_job};
+use kindred_tests::workspace::{real_data, root};
 use ndarray::{Array1, Array2, ArrayView1};
-use programs::{Home, Ran, coordinator, demo_job, names, real_data, result, workspace};
 use protocol::job::{Job, Method};
 use serde_json::Value;
 use similarity::seed::Seed;
@@ -61,10 +62,6 @@ fn simulate(home: &Home, arguments: &[&str]) -> Ran {
     let mut all = vec!["simulate", "--out", "out"];
     all.extend(arguments);
     home.run(&coordinator(), &all)
-}
-
-fn npy(path: &Path) -> Array2<f64> {
-    ndarray_npy::read_npy(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// The sites of a folder of results, in the job's order.
@@ -225,7 +222,7 @@ fn the_demonstration_converges_and_leaves_the_documented_files_and_nothing_else(
         assert_eq!(names(&out.join("sites").join(site)), SITE_FILES);
     }
 
-    let job = Job::parse(programs::DEMO_JOB).unwrap();
+    let job = Job::parse(DEMO_JOB).unwrap();
     let result = result(&out);
     for key in RESULT_KEYS {
         assert!(result.get(key).is_some(), "result.json has no {key}");
@@ -309,15 +306,14 @@ fn check_features(result: &Value, metric: &Array2<f64>, out: &Path) {
 
 #[test]
 fn equal_seeds_give_equal_bytes_on_any_number_of_threads_and_another_seed_others() {
-    let home = Home::new();
-    home.synthesise("north=130,south=90,east=70,west=60");
-    home.write("job.toml", programs::DEMO_JOB);
+    let home = Home::with_patients(PATIENTS);
+    home.write("job.toml", DEMO_JOB);
     let run = |out: &str, seed: &str, threads: &str| {
         let mut command = home.command(&coordinator());
         command.args(["simulate", "job.toml", "--data", "data"]);
         command.args(["--out", out, "--seed", seed]);
         command.env("RAYON_NUM_THREADS", threads);
-        programs::ran(&mut command).must_succeed();
+        ran(&mut command).must_succeed();
         fs::read(home.join(out).join("metric.npy")).unwrap()
     };
     let one = run("one", "7", "1");
@@ -328,8 +324,7 @@ fn equal_seeds_give_equal_bytes_on_any_number_of_threads_and_another_seed_others
 
 #[test]
 fn the_federation_finds_the_metric_of_the_pooled_patients() {
-    let home = Home::new();
-    home.synthesise("north=130,south=90,east=70,west=60");
+    let home = Home::with_patients(PATIENTS);
     let text = demo_job(&["tolerance_relative = 1e-6", "round_limit = 500"], "");
     home.write("job.toml", &text);
     simulate(&home, &["job.toml", "--data", "data"]).must_succeed();
@@ -344,8 +339,8 @@ fn four_real_hospitals_converge_under_the_policy_that_admits_the_smallest() {
         return;
     };
     let home = Home::new();
-    let job = workspace().join("deploy/jobs/heart-disease.toml");
-    let policy = workspace().join("deploy/policies/heart-disease.toml");
+    let job = root().join("deploy/jobs/heart-disease.toml");
+    let policy = root().join("deploy/policies/heart-disease.toml");
     let [job_path, policy, data] =
         [&job, &policy, &data].map(|path| path.to_string_lossy().into_owned());
     let ran = simulate(&home, &[&job_path, "--data", &data, "--policy", &policy]).must_succeed();
@@ -366,10 +361,12 @@ fn four_real_hospitals_are_refused_under_the_default_policy() {
         return;
     };
     let home = Home::new();
-    let job = workspace().join("deploy/jobs/heart-disease.toml");
+    let job = root().join("deploy/jobs/heart-disease.toml");
     let [job, data] = [&job, &data].map(|path| path.to_string_lossy().into_owned());
-    simulate(&home, &[&job, "--data", &data])
-        .must_fail(4, &["KDR-POLICY", "class_patients_min", "switzerland"]);
+    simulate(&home, &[&job, "--data", &data]).must_fail(
+        REFUSED,
+        &["KDR-POLICY", "class_patients_min", "switzerland"],
+    );
     assert_eq!(home.left(), [] as [&str; 0]);
     assert_eq!(home.left_in_temp(), [] as [&str; 0]);
 }
@@ -378,8 +375,7 @@ fn four_real_hospitals_are_refused_under_the_default_policy() {
 /// then the smaller rank, then the more neighbours.
 #[test]
 fn a_federation_chooses_by_counts_that_cover_every_patient_and_sends_what_the_policy_explains() {
-    let home = Home::new();
-    home.synthesise("north=130,south=90,east=70,west=60");
+    let home = Home::with_patients(PATIENTS);
     let keys = [
         "lambda_sparsity = [0.004, 0.02, 0.08]",
         "rank = [2, 5]",

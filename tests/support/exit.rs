@@ -1,0 +1,12 @@
+//! Exit codes of the programs, as deploy/README.md has them.
+
+/// A command line, a job, a configuration or a key file cannot be used.
+pub const USAGE: i32 = 2;
+/// A site's data does not fit the job.
+pub const DATA: i32 = 3;
+/// A site's policy refuses the job.
+pub const REFUSED: i32 = 4;
+/// The other side cannot be reached, or does not accept the certificate.
+pub const CONNECTION: i32 = 5;
+/// The run failed.
+pub const RUN: i32 = 6;

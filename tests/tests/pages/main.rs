@@ -1,0 +1,10 @@
+//! Promises that are read off the repository itself: its pages, samples, manifests and sources.
+
+#![allow(clippy::unwrap_used)] // a test panics, and says what it found
+
+mod architecture;
+mod deployment;
+mod exit_codes;
+mod licences;
+mod metadata;
+mod style;

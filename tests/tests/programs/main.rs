@@ -1,0 +1,13 @@
+//! Promises of the programs: each test starts them, or a site's worker on files that a program made, in a folder of its own.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
+
+mod capture;
+mod command_line;
+mod end_to_end;
+mod forest_end_to_end;
+mod forest_quality;
+mod forest_worker;
+mod local;
+mod recovery;
+mod treatments;

@@ -1,0 +1,8 @@
+//! Promises of the protocol and of the readers, kept in this process: no test here starts a program.
+
+#![allow(clippy::unwrap_used)] // a test panics, and says what it found
+
+mod forest_simulation;
+mod fuzz_smoke;
+mod redaction;
+mod simulation;
