@@ -15,7 +15,7 @@ pub struct Cli {
 /// What the coordinator can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a whole federation on this machine: a coordinator and one site agent process a site
+    /// Run a whole federation on this machine: a coordinator and one site agent process per site
     Simulate(Simulate),
     /// Wait for sites and operators
     Serve(Serve),
@@ -33,22 +33,22 @@ pub struct Simulate {
     /// The job; without it, a job on synthetic patients of four sites
     #[arg(value_name = "JOB.toml")]
     pub job: Option<PathBuf>,
-    /// Folder with one file a site: SITE.csv, SITE.csv.gz or SITE.parquet
+    /// Folder with one file per site: SITE.csv, SITE.csv.gz or SITE.parquet
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// Folder for the results [default: kindred-JOB]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Seed of the run; the job's where absent
+    /// Seed of the run [default: the job's]
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Release rules of the simulated sites: the keys of a site's policy; what it lowers is said openly
+    /// Release rules of the simulated sites: the keys of a site's policy; rules that it relaxes are listed in the report
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// The site agent's program [default: beside this program]
+    /// The site agent's program [default: next to this program]
     #[arg(long, value_name = "FILE")]
     pub site_agent: Option<PathBuf>,
-    /// Port on loopback; any free one where absent
+    /// Port on loopback [default: any free one]
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     pub port: u16,
 }
@@ -96,7 +96,7 @@ pub struct Submit {
     /// The operator's configuration
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
-    /// Seed of the run; the job's where absent
+    /// Seed of the run [default: the job's]
     #[arg(long)]
     pub seed: Option<u64>,
     /// Submitting the same job with the same token twice gives the same run

@@ -1,4 +1,4 @@
-//! Carries out what `protocol::coordinator` decides. One run at a time; the others wait in their turn.
+//! Carries out what `protocol::run` decides. One run at a time; the others wait in their turn.
 //!
 //! The driver itself only passes on: a run computes and is stored on a thread of its own (`course`), jobs are
 //! parsed and results read on others (`calls`), so that no input keeps it from the next caller.
@@ -11,10 +11,11 @@ use crate::clock::Clock;
 use crate::journals::Journals;
 use crate::store::{Store, StoreError, failed_result};
 use course::{Course, Stepped};
-use protocol::coordinator::{Action, Event};
-use protocol::message::{Answer, Failure, ToCoordinator};
+use protocol::failure::{Code, Failure};
+use protocol::message::{Answer, Reply, ToCoordinator};
 use protocol::name::{RunId, SiteName};
 use protocol::progress::{Ending, Progress};
+use protocol::run::{Action, Event};
 use queue::Queue;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -127,7 +128,7 @@ impl Driver {
                 Err(problems) => {
                     let run = unfinished.run;
                     tracing::error!(%run, "the job of a stored run cannot be read; the run has failed");
-                    let failure = failure("KDR-JOB", &problems);
+                    let failure = Failure::new(Code::Job, problems);
                     store.end(failed_result(run, unfinished.job, unfinished.seed, failure))?;
                 }
             }
@@ -189,10 +190,8 @@ impl Driver {
         tracing::info!(%site, version, "a site joined");
         if let Some(old) = self.sites.remove(&site) {
             self.add_past(&site, old.sender.traffic());
-            old.sender.close(failure(
-                "KDR-REPLACED",
-                "the site has opened another stream",
-            ));
+            let text = "the site has opened another stream";
+            old.sender.close(Failure::new(Code::Replaced, text));
         }
         self.sites
             .insert(site.clone(), Connected { number, sender });
@@ -232,12 +231,12 @@ impl Driver {
             .get(&site)
             .is_some_and(|known| known.number == connection);
         match message {
-            Some(ToCoordinator::Reply {
+            Some(ToCoordinator::Reply(Reply {
                 run,
                 exchange,
                 answer,
                 journal,
-            }) if current => {
+            })) if current => {
                 let note = self.journals.heard(&site, journal);
                 if self
                     .active
@@ -399,13 +398,6 @@ fn same_but_for_time(one: &Progress, other: &Progress) -> bool {
     let mut one = one.clone();
     one.deadline_seconds = other.deadline_seconds;
     one == *other
-}
-
-fn failure(code: &str, text: &str) -> Failure {
-    Failure {
-        code: code.to_owned(),
-        text: text.to_owned(),
-    }
 }
 
 /// True where an ending is a result that an operator can use.

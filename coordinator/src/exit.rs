@@ -4,6 +4,7 @@ use crate::folder;
 use crate::operator::OperatorError;
 use crate::serve::ServeError;
 use crate::simulate::{AgentsError, SimulateError};
+use protocol::failure::Code;
 use protocol::name::NameError;
 use protocol::progress::Ending;
 use report::FolderError;
@@ -43,9 +44,9 @@ impl Exit {
         match ending {
             Ending::Converged | Ending::Completed | Ending::RoundLimit => Self::Done,
             Ending::Cancelled => Self::Cancelled,
-            Ending::Failed { code, .. } => match code.as_str() {
-                "KDR-COHORT" => Self::Data,
-                "KDR-POLICY" => Self::Refused,
+            Ending::Failed(failure) => match failure.code {
+                Code::Cohort => Self::Data,
+                Code::Policy => Self::Refused,
                 _ => Self::Run,
             },
         }

@@ -1,4 +1,4 @@
-//! The coordinator: carries out what `protocol::coordinator` decides, for sites and operators.
+//! The coordinator: carries out what `protocol::run` decides, for sites and operators.
 
 pub mod cli;
 pub mod clock;

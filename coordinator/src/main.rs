@@ -155,7 +155,7 @@ fn say(ending: Option<&Ending>, folder: Option<&Path>) -> Exit {
         Ending::Completed => println!("completed"),
         Ending::RoundLimit => println!("stopped at the round limit"),
         Ending::Cancelled => println!("cancelled"),
-        Ending::Failed { code, text } => eprintln!("error: {code}\n{text}"),
+        Ending::Failed(failure) => eprintln!("error: {}\n{}", failure.code, failure.text),
     }
     if let Some(folder) = folder {
         println!("report: {}", folder.join("report.html").display());
@@ -168,7 +168,10 @@ fn row(progress: &Progress) -> String {
         Some(ending) if progress.phase != store::UNREADABLE => ending.status(),
         _ => progress.phase.as_str(),
     };
-    format!("{}  {state:<24}  round {}", progress.run, progress.round)
+    format!(
+        "{}  {state:<24}  round {}",
+        progress.run, progress.course.round
+    )
 }
 
 fn with_causes(error: &dyn Error) -> String {

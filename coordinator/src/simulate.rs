@@ -9,10 +9,11 @@ use crate::store::{Store, StoreError};
 use agents::Agents;
 pub use agents::AgentsError;
 use protocol::document::DocumentErrors;
+use protocol::failure::{Code, Failure};
 use protocol::job::Job;
-use protocol::message::Failure;
 use protocol::name::{NameError, OperatorName, SiteName};
-use protocol::progress::{Ending, RunResult};
+use protocol::progress::Ending;
+use protocol::result::RunResult;
 use report::{FolderError, PendingFolder, ReportError, Watching};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -58,7 +59,7 @@ pub enum SimulateError {
         problems: DocumentErrors,
     },
     /// A job of one's own needs data.
-    #[error("found no --data DIR, wanted the folder with one file a site: {wanted}")]
+    #[error("found no --data DIR, wanted the folder with one file per site: {wanted}")]
     NoData {
         /// The files.
         wanted: String,
@@ -349,10 +350,8 @@ async fn ask<T>(
 }
 
 fn stopped() -> SimulateError {
-    SimulateError::Coordinator(Failure {
-        code: "KDR-STOPPED".to_owned(),
-        text: "the coordinator stopped before the run had ended".to_owned(),
-    })
+    let text = "the coordinator stopped before the run had ended";
+    SimulateError::Coordinator(Failure::new(Code::Stopped, text))
 }
 
 /// Moves what stays at each site into `OUT/sites/<name>`: a deployed site keeps it in its folder.

@@ -9,12 +9,14 @@ mod schema;
 use kept::readable;
 pub use kept::{UNREADABLE, ended_progress, failed_result, unreadable};
 
-use protocol::coordinator::Record;
+use protocol::failure::{Code, Failure};
 use protocol::job::Job;
 use protocol::limits::{RESULT_BYTES_PER_OPERATOR_MAX, RESULTS_PER_OPERATOR_MAX};
-use protocol::message::{Failure, Warrant};
+use protocol::message::Warrant;
 use protocol::name::{NameError, RunId};
-use protocol::progress::{Ending, Progress, RunResult};
+use protocol::progress::{Ending, Progress};
+use protocol::result::RunResult;
+use protocol::run::Record;
 use protocol::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use std::fs::OpenOptions;
@@ -273,7 +275,7 @@ impl Store {
                     i64::try_from(site).unwrap_or(i64::MAX),
                     member,
                     answer.as_ref().map(wire::encode_answer),
-                    fault.as_ref().map(|fault| fault.code.as_str()),
+                    fault.as_ref().map(|fault| fault.code.name()),
                     fault.as_ref().map(|fault| fault.text.as_str()),
                 ],
             )?;
@@ -318,8 +320,11 @@ impl Store {
             let answer = bytes.map(|bytes| wire::decode_answer(&bytes)).transpose()?;
             record.answers.push(answer);
             let (code, text): (Option<String>, Option<String>) = (row.get(2)?, row.get(3)?);
-            let fault = code.zip(text).map(|(code, text)| Failure { code, text });
-            record.faults.push(fault);
+            // What another version named is a violation of the protocol, by its own words.
+            let named = |(code, text): (String, String)| {
+                Failure::new(Code::named(&code).unwrap_or(Code::Protocol), text)
+            };
+            record.faults.push(code.zip(text).map(named));
         }
         Ok(())
     }

@@ -8,15 +8,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "federation/v1/operations.proto",
     ];
     let descriptors = protox::compile(files, [&root])?;
-    tonic_prost_build::configure()
+    let mut config = tonic_prost_build::configure()
         .build_transport(false)
-        .codec_path("crate::frame::FrameCodec")
-        // A packed run of doubles and a bytes field are the same on the wire; this type keeps the
-        // run as it came, so that entries are copied once.
-        .extern_path(
-            ".kindred.federation.v1.MatrixChunk",
-            "crate::frame::MatrixChunk",
-        )
-        .compile_fds(descriptors)?;
+        .codec_path("crate::encoding::codec::FrameCodec");
+    // A message within a message, and a packed run of doubles, are the same on the wire as a bytes field. These types
+    // leave them as they came.
+    for name in ["MatrixChunk", "ToCoordinatorFrame"] {
+        config = config.extern_path(
+            format!(".kindred.federation.v1.{name}"),
+            format!("crate::encoding::raw::{name}"),
+        );
+    }
+    config.compile_fds(descriptors)?;
     Ok(())
 }

@@ -167,7 +167,7 @@ pub struct Synthesise {
     /// Seed; equal seeds give equal files
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Folder for one CSV file a site
+    /// Folder for one CSV file per site
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
 }

@@ -1,8 +1,8 @@
 //! Exit codes, as README.md documents them.
 
-use crate::chain::ChainError;
-use crate::driver::AgentError;
-use crate::local::LocalError;
+use crate::books::chain::ChainError;
+use crate::run::driver::AgentError;
+use crate::run::local::LocalError;
 use report::FolderError;
 use std::error::Error;
 use std::process::ExitCode;

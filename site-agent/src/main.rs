@@ -4,13 +4,15 @@
 
 use clap::Parser;
 use protocol::progress::Ending;
+use site_agent::books::journal;
+use site_agent::books::ledger::KEY_NAME;
 use site_agent::cli::{Cli, Command, Data, Journal, Policy, Serve};
 use site_agent::config::SiteConfig;
 use site_agent::exit::Exit;
 use site_agent::explain::Explanation;
-use site_agent::ledger::KEY_NAME;
+use site_agent::run::{driver, local};
 use site_agent::source::{DataCheck, Dictionary};
-use site_agent::{cli, driver, journal, local, source, synthesise};
+use site_agent::{cli, source, synthesise};
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
@@ -45,8 +47,8 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
         Command::Serve(arguments) => serve(&arguments),
         Command::Local(arguments) => {
             let ran = local::run(&arguments)?;
-            if let Ending::Failed { code, text } = &ran.ending {
-                eprintln!("error: {code}: {text}");
+            if let Ending::Failed(failure) = &ran.ending {
+                eprintln!("error: {}: {}", failure.code, failure.text);
                 return Ok(Exit::Run);
             }
             if let Some(folder) = ran.folder {

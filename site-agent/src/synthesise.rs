@@ -1,9 +1,9 @@
-//! Writes synthetic patients as one CSV file a site.
+//! Writes synthetic patients as one CSV file per site.
 
 use crate::cli::{OutcomeChoice, Synthesise};
 use protocol::name::SiteName;
 use similarity::cohort::{Cohort, MISSING_LEVEL, Outcome, Values};
-use similarity::seed::Seed;
+use similarity::numeric::seed::Seed;
 use similarity::synthetic::{self, CohortSettings, SyntheticOutcome};
 use std::fs;
 use std::io;

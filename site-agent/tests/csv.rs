@@ -4,13 +4,15 @@
 
 mod sources;
 
-use protocol::job::{Job, OutcomeKind, OutcomeSpecification};
+use protocol::cohort::{OutcomeKind, OutcomeSpecification};
+use protocol::job::Job;
 use similarity::cohort::{MISSING_LEVEL, Outcome};
 use site_agent::source::read_for_release;
 use site_agent::source::{CohortProblems, Misfit, SiteCohort, Structure};
 use sources::{JOB, categorical, config, job, numbers, read};
 use std::collections::HashSet;
 use std::io::Write;
+use std::sync::Arc;
 
 const GOOD: &str = "id,age,chol,sex,born,grade,smoker,num,ignored\n\
                     a1,63,233,M,1960-02-29,low,1,0,x\n\
@@ -274,7 +276,7 @@ fn missing_values_that_the_job_refuses_and_negative_logarithms_are_problems() {
 #[test]
 fn survival_takes_times_above_zero_and_leaves_out_who_has_no_event_field() {
     let mut job = job(JOB);
-    job.outcome = OutcomeSpecification {
+    Arc::make_mut(&mut job.cohort).outcome = OutcomeSpecification {
         column: "time".to_owned(),
         kind: OutcomeKind::Survival {
             event: "event".to_owned(),

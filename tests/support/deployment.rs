@@ -250,7 +250,7 @@ impl Watch {
     pub fn until_round(&mut self, round: u32) -> Progress {
         let what = format!("round {round}");
         self.until(&what, |progress| {
-            progress.round >= round && progress.ending.is_none()
+            progress.course.round >= round && progress.ending.is_none()
         })
     }
 }

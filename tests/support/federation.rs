@@ -2,15 +2,16 @@
 //! no program but the one that made the files.
 
 use crate::programs::{Home, PATIENCE, until};
-use protocol::coordinator::{Action, Event, Run};
+use bytes::Bytes;
 use protocol::job::Job;
-use protocol::message::{Answer, Begin, Request, ToCoordinator, ToSite, Warrant};
+use protocol::message::{Answer, Ask, Begin, Reply, Request, ToCoordinator, ToSite, Warrant};
 use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::progress::Ending;
+use protocol::run::{Action, Event, Run};
 use protocol::time::Timestamp;
-use site_agent::chain::ChainError;
+use site_agent::books::chain::ChainError;
 use site_agent::config::SiteConfig;
-use site_agent::worker::Worker;
+use site_agent::run::worker::Worker;
 use std::collections::BTreeMap;
 
 /// The run of every conversation here.
@@ -19,6 +20,8 @@ pub const RUN: &str = "0123456789ab";
 pub const NOW: Timestamp = Timestamp(1_000);
 /// The seed of the runs that `converse` plays.
 const SEED: u64 = 5;
+/// Who asks for a run, where a test names nobody else.
+const RESEARCHER: &str = "researcher";
 
 /// The worker of a site with the configuration `config`, whose relative paths are in `home`.
 ///
@@ -38,13 +41,18 @@ pub fn worker(config: &str, home: &Home, now: Timestamp) -> Worker {
 
 /// Says that the run `run` begins, which the researcher has asked for.
 pub fn begin(worker: &mut Worker, run: &str, job: &str, seed: u64) {
+    begin_by(worker, RESEARCHER, run, job, seed);
+}
+
+/// Says that the run `run` begins, whose job `operator` signed.
+pub fn begin_by(worker: &mut Worker, operator: &str, run: &str, job: &str, seed: u64) {
     let begin = Begin {
         run: run_id(run),
         job: job.to_owned(),
         seed,
         warrant: Warrant::default(),
     };
-    worker.begin(begin, Ok(researcher()));
+    worker.begin(begin, Ok(operator_name(operator)));
 }
 
 /// Asks a site that knows the run.
@@ -55,9 +63,12 @@ pub fn ask(
     request: Request,
     now: Timestamp,
 ) -> Answer {
-    let answer = worker.answer(&run_id(run), exchange, request, now);
-    let answer = answer.expect("books that can be written");
-    answer.expect("an answer").into_value()
+    let ask = Ask {
+        run: run_id(run),
+        exchange,
+        request,
+    };
+    reply(worker, &ask, now).answer
 }
 
 /// A question and what the site answered.
@@ -68,8 +79,8 @@ pub struct Exchange<'x> {
     pub request: &'x Request,
     /// What the coordinator reads.
     pub answer: &'x Answer,
-    /// The bytes that left the site, of all frames of the answer.
-    pub sent: &'x [u8],
+    /// The frames that left the site.
+    pub sent: &'x [Bytes],
 }
 
 /// Plays a run of `job` to its end: the coordinator's state machine asks, the workers answer, and every answer travels as
@@ -94,22 +105,18 @@ pub fn converse(
             };
             let worker = workers.get_mut(&site).expect("a site of the job");
             match message {
-                ToSite::Begin(begin) => worker.begin(begin, Ok(researcher())),
-                ToSite::Ask {
-                    run,
-                    exchange,
-                    request,
-                } => {
-                    let (answer, sent) = reply(worker, run, exchange, request.clone());
+                ToSite::Begin(begin) => worker.begin(begin, Ok(operator_name(RESEARCHER))),
+                ToSite::Ask(ask) => {
+                    let Heard { answer, sent } = reply(worker, &ask, NOW);
                     hear(&Exchange {
                         site: &site,
-                        request: &request,
+                        request: &ask.request,
                         answer: &answer,
                         sent: &sent,
                     });
                     events.push(Event::Answered {
                         site,
-                        exchange,
+                        exchange: ask.exchange,
                         answer,
                     });
                 }
@@ -119,18 +126,19 @@ pub fn converse(
     }
 }
 
-/// An answer as the coordinator reads it, and the bytes that it reads.
-fn reply(worker: &mut Worker, run: RunId, exchange: u32, request: Request) -> (Answer, Vec<u8>) {
-    let answer = worker.answer(&run, exchange, request, NOW);
-    let answer = answer.expect("books that can be written");
-    let frames = wire::encode_to_coordinator(ToCoordinator::Reply {
-        run,
-        exchange,
-        journal: Some(worker.journal_head()),
-        answer: answer.expect("an answer"),
-    });
-    match wire::decode_to_coordinator(&frames) {
-        Ok(ToCoordinator::Reply { answer, .. }) => (answer, frames.concat()),
+/// What the coordinator hears of a site.
+struct Heard {
+    answer: Answer,
+    sent: Vec<Bytes>,
+}
+
+/// An answer as the coordinator reads it, and the frames that it reads.
+fn reply(worker: &mut Worker, ask: &Ask, now: Timestamp) -> Heard {
+    let reply = worker.answer(ask, now).expect("books that can be written");
+    let reply = reply.expect("an answer");
+    let sent = wire::encode_to_coordinator(ToCoordinator::Reply(reply));
+    match wire::decode_to_coordinator(&sent) {
+        Ok(ToCoordinator::Reply(Reply { answer, .. })) => Heard { answer, sent },
         _ => panic!("a reply is a reply"),
     }
 }
@@ -139,6 +147,6 @@ fn run_id(run: &str) -> RunId {
     RunId::new(run).expect("a run's name")
 }
 
-fn researcher() -> OperatorName {
-    OperatorName::new("researcher").expect("an operator's name")
+fn operator_name(operator: &str) -> OperatorName {
+    OperatorName::new(operator).expect("an operator's name")
 }

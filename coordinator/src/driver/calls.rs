@@ -1,12 +1,13 @@
 //! What operators ask. A run is its operator's own: for everybody else it is not there.
 
-use super::{Driver, SharedStore, Shown, failure, locked};
+use super::{Driver, SharedStore, Shown, locked};
 use crate::store::{Known, Listed, StoreError, Submission, UNREADABLE, unreadable};
-use protocol::coordinator::{Action, Event, Run};
+use protocol::failure::{Code, Failure};
 use protocol::job::Job;
-use protocol::message::{Failure, Warrant};
+use protocol::message::Warrant;
 use protocol::name::{OperatorName, RunId};
 use protocol::progress::{Ending, Progress};
+use protocol::run::{Action, Event, Run};
 use protocol::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -80,7 +81,7 @@ impl Driver {
             OperatorCall::FetchResult { run, reply } => match self.own(&run, operator) {
                 Some(_) => {
                     let text = "the run has not ended; watch it until it has";
-                    let _ = reply.send(Err(failure("KDR-RUNNING", text)));
+                    let _ = reply.send(Err(Failure::new(Code::Running, text)));
                 }
                 None => self.read(operator, run, reply, |store, run, operator| {
                     locked(store).result(run, operator)
@@ -231,7 +232,7 @@ impl Driver {
             });
             let _ = reply.send(listed.map_err(|error| {
                 tracing::error!(%error, "the runs of an operator cannot be listed");
-                failure("KDR-STORE", &error.to_string())
+                Failure::new(Code::Store, error.to_string())
             }));
             drop(permit);
         });
@@ -254,17 +255,20 @@ fn take(
     } = submitted;
     let parsed = match Job::parse(&job) {
         Ok(parsed) => parsed,
-        Err(errors) => return Ok((None, Err(failure("KDR-JOB", &errors.to_string())))),
+        Err(errors) => return Ok((None, Err(Failure::new(Code::Job, errors.to_string())))),
     };
     let Ok(run) = wire::run_id(&operator, &warrant.token) else {
-        return Ok((None, Err(failure("KDR-JOB", "the token makes no run id"))));
+        return Ok((
+            None,
+            Err(Failure::new(Code::Job, "the token makes no run id")),
+        ));
     };
     let store = locked(store);
     match store.known(&run, &job, seed)? {
         Known::Same => return Ok((None, Ok(run))),
         Known::Other => {
             let text = "this token stands for another job or seed; use a new token";
-            return Ok((None, Err(failure("KDR-TOKEN", text))));
+            return Ok((None, Err(Failure::new(Code::Token, text))));
         }
         Known::New => {}
     }
@@ -323,18 +327,18 @@ fn state(row: Listed, live: &BTreeMap<RunId, Progress>) -> Option<Progress> {
 
 fn unknown(run: &RunId) -> Failure {
     let text = format!("found no run {run}; `job list` shows all of yours");
-    failure("KDR-RUN", &text)
+    Failure::new(Code::Run, text)
 }
 
 fn unread(run: &RunId, error: &StoreError) -> Failure {
     tracing::error!(%run, %error, "a run in the store cannot be read");
-    failure(
-        "KDR-STORE",
-        &format!("the run {run} cannot be read: {error}"),
+    Failure::new(
+        Code::Store,
+        format!("the run {run} cannot be read: {error}"),
     )
 }
 
 fn busy() -> Failure {
     let text = "too many calls at the same time; try again";
-    failure("KDR-BUSY", text)
+    Failure::new(Code::Busy, text)
 }

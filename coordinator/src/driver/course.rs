@@ -1,11 +1,12 @@
 //! The run that is under way. It computes, and is stored, on a thread of its own.
 
-use super::{SharedStore, VERSION, failure, locked};
+use super::{SharedStore, VERSION, locked};
 use crate::clock::Clock;
 use crate::store::{StoreError, Submission, failed_result};
-use protocol::coordinator::{Action, Event, Run};
+use protocol::failure::{Code, Failure};
 use protocol::name::{RunId, SiteName};
 use protocol::progress::Ending;
+use protocol::run::{Action, Event, Run};
 use protocol::time::Timestamp;
 use std::collections::{BTreeMap, VecDeque};
 use tokio::task::JoinHandle;
@@ -118,7 +119,7 @@ impl Course {
                 Err(reason) => {
                     tracing::error!(run = %id, reason, "a stored run cannot be gone on with");
                     let text_of = format!("the run cannot be gone on with: {reason}");
-                    let failed = failed_result(id, text, seed, failure("KDR-STORE", &text_of));
+                    let failed = failed_result(id, text, seed, Failure::new(Code::Store, text_of));
                     let ended = Some(locked(&store).end(failed)?);
                     let actions = Vec::new();
                     let stepped = Stepped { actions, ended };
@@ -185,7 +186,7 @@ impl Course {
 
     fn give_up(&self, store: &SharedStore) -> Result<Stepped, StoreError> {
         let text = "the coordinator could not go on with the run; its log says more";
-        let failure = failure("KDR-INTERNAL", text);
+        let failure = Failure::new(Code::Internal, text);
         let failed = failed_result(self.run.clone(), self.job.clone(), self.seed, failure);
         Ok(Stepped {
             actions: Vec::new(),
@@ -296,7 +297,7 @@ mod tests {
         }));
         let mut active = Some(course);
         let stepped = Course::stepped(&mut active, &store).await.unwrap();
-        let internal = |ending: &Ending| matches!(ending, Ending::Failed { code, .. } if code == "KDR-INTERNAL");
+        let internal = |ending: &Ending| matches!(ending, Ending::Failed(failure) if failure.code == Code::Internal);
         assert!(stepped.ended.as_ref().is_some_and(internal));
         let kept = locked(&store)
             .result(&submission.run, "a")

@@ -1,8 +1,8 @@
 //! Runs that wait: by turns, one operator after the other, so that nobody's queue keeps out another's run.
 
 use crate::store::Submission;
+use protocol::failure::{Code, Failure};
 use protocol::limits::{QUEUE_MAX, QUEUE_PER_OPERATOR_MAX};
-use protocol::message::Failure;
 use protocol::name::RunId;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -62,7 +62,7 @@ impl Queue {
         } else {
             return Ok(());
         };
-        Err(super::failure("KDR-BUSY", &text))
+        Err(Failure::new(Code::Busy, text))
     }
 
     /// A submission has been read.
@@ -124,7 +124,7 @@ mod tests {
             queue.push(submission(&format!("a{run}"), "a"));
             queue.release("a");
         }
-        assert_eq!(queue.reserve("a").unwrap_err().code, "KDR-BUSY");
+        assert_eq!(queue.reserve("a").unwrap_err().code, Code::Busy);
         queue.release("a");
         queue.reserve("b").unwrap();
     }

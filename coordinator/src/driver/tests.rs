@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::store::Submission;
-use protocol::coordinator::Record;
 use protocol::job::Job;
 use protocol::message::Warrant;
 use protocol::name::OperatorName;
+use protocol::run::Record;
 use protocol::time::Timestamp;
 use tokio::sync::oneshot;
 use wire::OperatorCall;
@@ -78,7 +78,7 @@ async fn runs_that_cannot_be_gone_on_with_fail_with_a_reason_and_the_next_begins
         listed = list(&calls).await;
     }
     let told = |run: &Progress| match &run.ending {
-        Some(Ending::Failed { code, .. }) => code.clone(),
+        Some(Ending::Failed(failure)) => failure.code.to_string(),
         other => format!("{} {other:?}", run.phase),
     };
     let told: Vec<String> = listed.iter().map(told).collect();

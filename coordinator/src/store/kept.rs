@@ -1,8 +1,10 @@
 //! What is kept of a run that has ended.
 
-use protocol::message::Failure;
+use protocol::failure::{Code, Failure};
+use protocol::method::Model;
 use protocol::name::RunId;
-use protocol::progress::{Ending, Progress, RunResult};
+use protocol::progress::{Ending, Progress};
+use protocol::result::RunResult;
 
 /// The phase of a run that the store holds and that cannot be read.
 pub const UNREADABLE: &str = "unreadable";
@@ -15,19 +17,10 @@ pub fn failed_result(run: RunId, job: String, seed: u64, failure: Failure) -> Ru
         job,
         seed,
         version: crate::driver::VERSION.to_owned(),
-        ending: Ending::Failed {
-            code: failure.code,
-            text: failure.text,
-        },
-        rounds: Vec::new(),
-        objective: None,
+        ending: Ending::Failed(failure),
         seconds: 0.0,
         sites: Vec::new(),
-        selection: Vec::new(),
-        features: Vec::new(),
-        dropped: Vec::new(),
-        metric: None,
-        forest: None,
+        model: None,
         notes: Vec::new(),
     }
 }
@@ -36,10 +29,7 @@ pub fn failed_result(run: RunId, job: String, seed: u64, failure: Failure) -> Ru
 #[must_use]
 pub fn unreadable(run: RunId) -> Progress {
     let text = "the coordinator's store holds of this run what this version cannot read";
-    let failure = Failure {
-        code: "KDR-STORE".to_owned(),
-        text: text.to_owned(),
-    };
+    let failure = Failure::new(Code::Store, text);
     let result = failed_result(run, String::new(), 0, failure);
     Progress {
         phase: UNREADABLE.to_owned(),
@@ -50,15 +40,10 @@ pub fn unreadable(run: RunId) -> Progress {
 /// Where a run that has ended stands.
 #[must_use]
 pub fn ended_progress(result: &RunResult) -> Progress {
-    let last = result.rounds.last();
     Progress {
         run: result.run.clone(),
         phase: "ended".to_owned(),
-        round: u32::try_from(result.rounds.len()).unwrap_or(u32::MAX),
-        round_limit: 0,
-        objective: result.objective,
-        primal_residual: last.map(|row| row.primal_residual),
-        dual_residual: last.map(|row| row.dual_residual),
+        course: result.model.as_ref().map(Model::course).unwrap_or_default(),
         sites_connected: 0,
         sites: u32::try_from(result.sites.len()).unwrap_or(u32::MAX),
         waiting_for: Vec::new(),
@@ -74,10 +59,8 @@ pub(super) fn readable(result: RunResult) -> (RunResult, Vec<u8>) {
         return (result, bytes);
     };
     tracing::error!(run = %result.run, %error, "a result cannot be stored");
-    let failure = Failure {
-        code: "KDR-RESULT".to_owned(),
-        text: format!("the result cannot be stored: {error}"),
-    };
+    let text = format!("the result cannot be stored: {error}");
+    let failure = Failure::new(Code::Result, text);
     let failed = failed_result(result.run, result.job, result.seed, failure);
     let bytes = wire::encode_result(&failed);
     (failed, bytes)

@@ -2,7 +2,8 @@
 
 use super::*;
 use protocol::message::{Answer, Description};
-use protocol::progress::RoundRow;
+use protocol::method::Model;
+use protocol::method::unpsl::model::{self, RoundRow};
 
 const JOB: &str = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\"]\n[outcome]\ncolumn = \"y\"\n\
     kind = \"binary\"\npositive = [\"1\"]\n[[features]]\nname = \"x\"\nkind = \"numeric\"\n[unpsl]\n";
@@ -41,22 +42,27 @@ fn submission(run: &str, operator: &str, at: u64) -> Submission {
 }
 
 fn converged(run: &str) -> RunResult {
-    let failure = Failure {
-        code: String::new(),
-        text: String::new(),
-    };
+    let failure = Failure::new(Code::Internal, "");
     let failed = failed_result(RunId::new(run).unwrap(), JOB.to_owned(), 7, failure);
     RunResult {
         ending: Ending::Converged,
-        rounds: vec![RoundRow {
-            round: 1,
-            objective: Some(0.5),
-            primal_residual: 0.1,
-            dual_residual: 0.1,
-            penalty: 1.0,
-            seconds: 1.0,
-            sites_answered: 1,
-        }],
+        model: Some(Model::Unpsl(model::Model {
+            rounds: vec![RoundRow {
+                round: 1,
+                objective: Some(0.5),
+                primal_residual: 0.1,
+                dual_residual: 0.1,
+                penalty: 1.0,
+                seconds: 1.0,
+                sites_answered: 1,
+            }],
+            objective: None,
+            selection: Vec::new(),
+            features: Vec::new(),
+            dropped: Vec::new(),
+            metric: None,
+            pairs: Vec::new(),
+        })),
         ..failed
     }
 }
@@ -78,7 +84,7 @@ fn a_list_shows_the_runs_of_one_operator_the_newest_first() {
     assert_eq!(names(&listed), ["a2", "a1"]);
     assert_eq!((listed[0].ended, listed[1].ended), (false, true));
     let summary = listed[1].summary.as_ref().unwrap();
-    assert_eq!((summary.round, summary.objective), (1, None));
+    assert_eq!((summary.course.round, summary.course.objective), (1, None));
     assert_eq!(store.result(&RunId::new("a1").unwrap(), "b").unwrap(), None);
     assert!(
         store
@@ -94,10 +100,13 @@ fn a_result_that_cannot_be_read_back_is_kept_as_a_failure() {
     let mut store = home.store();
     store.submit(&submission("a1", "a", 1)).unwrap();
     let mut result = converged("a1");
-    result.rounds[0].dual_residual = f64::INFINITY;
-    result.objective = Some(f64::NAN);
+    let Some(Model::Unpsl(model)) = &mut result.model else {
+        panic!("the result is one of UnPSL");
+    };
+    model.rounds[0].dual_residual = f64::INFINITY;
+    model.objective = Some(f64::NAN);
     let ending = store.end(result).unwrap();
-    assert!(matches!(&ending, Ending::Failed { code, .. } if code == "KDR-RESULT"));
+    assert!(matches!(&ending, Ending::Failed(failure) if failure.code == Code::Result));
     let kept = store
         .result(&RunId::new("a1").unwrap(), "a")
         .unwrap()
@@ -168,10 +177,10 @@ fn records_come_back_with_their_answers_and_faults() {
         ],
         faults: vec![
             None,
-            Some(Failure {
-                code: "KDR-PROTOCOL".to_owned(),
-                text: "found moments, wanted a contribution".to_owned(),
-            }),
+            Some(Failure::new(
+                Code::Protocol,
+                "found moments, wanted a contribution",
+            )),
             None,
         ],
         members: vec![true, false, true],

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use similarity::admm::{AcceleratedError, ConsensusError};
-use similarity::evaluate::EvaluateError;
-use similarity::linear_algebra::LinearAlgebraError;
-use similarity::unpsl::selection::SelectionError;
-use similarity::unpsl::{LocalError, ObjectiveError};
+use similarity::learn::unpsl::selection::SelectionError;
+use similarity::learn::unpsl::{LocalError, ObjectiveError};
+use similarity::numeric::admm::{AcceleratedError, ConsensusError};
+use similarity::numeric::linear_algebra::LinearAlgebraError;
+use similarity::uses::neighbours::EvaluateError;
 
 /// A file that cannot be used, or mathematics that cannot go on.
 #[derive(Debug, thiserror::Error)]

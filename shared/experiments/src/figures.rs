@@ -5,17 +5,17 @@ use std::path::Path;
 use ndarray::{Array1, Array2, Axis};
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
-use similarity::admm::{
-    AcceleratedConsensus, AcceleratedSettings, Consensus, ConsensusSettings, Contribution,
-    SecondMoments,
-};
-use similarity::linear_algebra::{norm, product};
-use similarity::seed::Seed;
-use similarity::synthetic::labelled_pairs;
-use similarity::unpsl::{
+use similarity::learn::unpsl::{
     Labels, LocalLimits, PooledLimits, Settings, SiteObjective, Summary, Totals, learn,
     minimise_pooled, start, summarise,
 };
+use similarity::numeric::admm::{
+    AcceleratedConsensus, AcceleratedSettings, Consensus, ConsensusSettings, Contribution,
+    SecondMoments,
+};
+use similarity::numeric::linear_algebra::{norm, product};
+use similarity::numeric::seed::Seed;
+use similarity::synthetic::labelled_pairs;
 
 use crate::drawing::{Curve, Panel, draw};
 use crate::output::Sheet;

@@ -10,7 +10,7 @@ use kindred_experiments::{
     DataSet, ExperimentError, Figure, Sheet, Table1Settings, Table2Settings, figure_2, figure_3,
     table_1, table_2, write_files,
 };
-use similarity::seed::Seed;
+use similarity::numeric::seed::Seed;
 
 /// The experiments of the UnPSL paper (Huai et al. 2018), in one process on public data.
 #[derive(Parser)]

@@ -2,14 +2,15 @@
 //! training patients, learn from all of them, classify the test patients.
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
-use similarity::evaluate::{NeighbourRule, RightCounts, neighbours, vote};
-use similarity::linear_algebra::product;
-use similarity::seed::Seed;
-use similarity::unpsl::selection::{
+use similarity::judge::votes::{RightCounts, vote};
+use similarity::learn::unpsl::selection::{
     Candidate, Candidates, Classified, Folds, Search, best, cross_validate_rules, fit_path,
     held_out_counts, lambda_max, lambda_path,
 };
-use similarity::unpsl::{Labels, PairWeights, PooledLimits, Settings};
+use similarity::learn::unpsl::{Labels, PairWeights, PooledLimits, Settings};
+use similarity::numeric::linear_algebra::product;
+use similarity::numeric::seed::Seed;
+use similarity::uses::neighbours::{NeighbourRule, neighbours};
 
 use crate::ExperimentError;
 use crate::baselines::{GmmlSettings, ItmlSettings, distance_percentiles, gmml, itml, lmnn};
@@ -147,7 +148,7 @@ fn unpsl(task: &Task, seed: Seed) -> Result<Vec<Answer>, ExperimentError> {
         let search = unpsl_search(rank, seed);
         let mut path = fit_path(&task.training.view(), &labels, &up_to, &search)?;
         let metric = path.pop().expect("the path holds the chosen value");
-        let norms = similarity::prox::row_norms(&metric.view());
+        let norms = similarity::numeric::prox::row_norms(&metric.view());
         answers.push(Answer {
             rule: name,
             predicted: classify(&metric, task, rule, neighbours)?,

@@ -1,6 +1,6 @@
 //! Scores of the paper's tables, and the paper's own numbers.
 
-use similarity::evaluate::BinaryCounts;
+use similarity::judge::votes::BinaryCounts;
 
 /// Accuracy, recall, F1 and F2, in the order of the paper's columns.
 pub(crate) type Scores = [f64; 4];

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use rand::RngExt;
 use rayon::prelude::*;
-use similarity::evaluate::BinaryCounts;
-use similarity::seed::Seed;
+use similarity::judge::votes::BinaryCounts;
+use similarity::numeric::seed::Seed;
 
 use crate::methods::{Answer, Method};
 use crate::output::Sheet;

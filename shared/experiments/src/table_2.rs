@@ -2,12 +2,12 @@
 
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 use rayon::prelude::*;
-use similarity::evaluate::{BinaryCounts, count_pairs};
-use similarity::linear_algebra::product;
-use similarity::seed::Seed;
+use similarity::judge::votes::{BinaryCounts, count_pairs};
+use similarity::learn::unpsl::selection::{Search, fit_path};
+use similarity::learn::unpsl::{Labels, PooledLimits, Settings};
+use similarity::numeric::linear_algebra::product;
+use similarity::numeric::seed::Seed;
 use similarity::synthetic::labelled_pairs;
-use similarity::unpsl::selection::{Search, fit_path};
-use similarity::unpsl::{Labels, PooledLimits, Settings};
 
 use crate::baselines::{
     GmmlSettings, ItmlSettings, distance_percentiles, gmml, itml, lmnn, squared_distances,

@@ -2,9 +2,9 @@
 
 use ndarray::{Array1, Array2, Axis};
 use rand::seq::SliceRandom;
-use similarity::linear_algebra::{LinearAlgebraError, product, symmetric_eigen};
-use similarity::seed::Seed;
-use similarity::unpsl::selection::{Classified, Folds, SelectionError};
+use similarity::learn::unpsl::selection::{Classified, Folds, SelectionError};
+use similarity::numeric::linear_algebra::{LinearAlgebraError, product, symmetric_eigen};
+use similarity::numeric::seed::Seed;
 
 use crate::preparation::{Standardiser, logarithm_by_array, threshold, varying};
 use crate::sources::Patients;

@@ -7,7 +7,7 @@ use crate::rule::{Permission, Refusal, Rules};
 use crate::{cells, nodes, predictions};
 use std::collections::BTreeSet;
 
-/// What `similarity_max` is raised to, a column of W: the common start of all sites has about 1 a column, and a metric of many
+/// What `similarity_max` is raised to, a column of W: the common start of all sites has about 1 per column, and a metric of many
 /// columns is not steeper for it.
 const SIMILARITY_A_COLUMN: f64 = 4.0;
 
@@ -54,7 +54,7 @@ impl Gate {
     /// Withheld in a histogram means that a group of fewer is joined with the next; its total follows
     /// the moments, so that it does not tell how many values are missing.
     ///
-    /// Every round is counted, and what is no round leaves once a run.
+    /// Every round is counted, and anything else leaves once per run.
     ///
     /// # Errors
     /// A [`Refusal`] that names the rule.
@@ -183,7 +183,7 @@ impl Gate {
         if patients == self.patients && (classes.is_empty() || classes == self.classes) {
             return Ok(());
         }
-        let text = "the message tells of another cohort than the one that was admitted";
+        let text = "the message is about another cohort than the one that was admitted";
         Err(Refusal::new("patients_min", text))
     }
 

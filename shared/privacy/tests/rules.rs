@@ -416,7 +416,7 @@ fn a_round_that_is_told_again_costs_none_and_is_withheld_as_before() {
 
 #[test]
 fn a_metric_that_is_too_steep_shuts_the_gate_for_good() {
-    // 100, or 4 a column: so the common start of a metric of many columns passes.
+    // 100, or 4 per column: so the common start of a metric of many columns passes.
     for (similarity, columns, wanted) in [
         (100.0, 8, true),
         (100.1, 8, false),

@@ -363,6 +363,11 @@ fn show(value: &Value<'_>) -> String {
     value.as_ref().type_str().to_owned()
 }
 
+/// A count whose range was checked to fit.
+pub(crate) fn narrow<T: TryFrom<u64> + Default>(count: u64) -> T {
+    T::try_from(count).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,17 +2,29 @@
 //!
 //! No I/O and no clock: time is an argument, randomness comes from the run's seed, and what must
 //! be done outside comes back as a list of actions.
+//!
+//! ```text
+//! run (coordinator) --Begin, Ask--> site            a run is a sequence of stages,
+//!   agreeing -> a method's stages                   a stage a sequence of exchanges
+//!   <--Reply-- site                                 (exchange::Stage)
+//! ```
 
-pub mod admission;
-pub mod coordinator;
+pub mod assessment;
+mod checks;
+pub mod cohort;
 pub mod document;
-pub mod forest;
+mod exchange;
+pub mod failure;
 pub mod job;
 pub mod limits;
 pub mod message;
+pub mod method;
 pub mod name;
 pub mod progress;
-pub mod question;
+mod question;
+pub mod result;
+pub mod run;
 pub mod scores;
 pub mod site;
+mod stage;
 pub mod time;

@@ -4,19 +4,28 @@
 //! each answers once. An exchange is computed once by a site; asked again, the site repeats its
 //! stored answer. A patient row has no type here.
 
-mod forest;
-
+use crate::assessment::{ASSESSMENT, Assessment};
+use crate::failure::{Code, Failure, Problem, Refusal};
+pub use crate::method::forest::message as forest;
+pub use crate::method::unpsl::message as unpsl;
 use crate::name::RunId;
-pub use forest::{
-    ErrorMeasure, ErrorSums, FeatureImportance, Growing, Judged, Judging, NodeKind, NodeRule,
-    NodeTable, RuleErrors, Side, TerminalTable, TreeTable, Trees,
-};
 use ndarray::Array2;
-pub use privacy::RightCounts;
 use privacy::{Column, Content, Disclosure, Notice};
-pub use similarity::moments::ColumnMoments;
-pub use similarity::quantile::Quartiles;
-pub use similarity::unpsl::{PairCounts, SecondMoments, Summary, Totals};
+pub use similarity::cohort::moments::ColumnMoments;
+pub use similarity::cohort::quantile::Quartiles;
+pub use similarity::learn::unpsl::{PairCounts, SecondMoments, Summary, Totals};
+use std::sync::Arc;
+
+/// The kind of message that describes a cohort.
+const DESCRIPTION: &str = "description";
+/// The kind of message that carries moments.
+pub(crate) const MOMENTS: &str = "moments";
+/// The kind of message that carries histograms.
+pub(crate) const QUANTILES: &str = "quantiles";
+/// The kind of message that says that a site is prepared.
+pub const PREPARED: &str = "prepared";
+/// The kind of message that says that a site has the pooled correlation.
+pub(crate) const CORRELATED: &str = "correlated";
 
 /// From coordinator to site.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,14 +33,7 @@ pub enum ToSite {
     /// A run begins, or the site came back to it. Saying it twice changes nothing.
     Begin(Begin),
     /// One exchange.
-    Ask {
-        /// The run.
-        run: RunId,
-        /// Number of the exchange in the run, from 1.
-        exchange: u32,
-        /// What is asked.
-        request: Request,
-    },
+    Ask(Ask),
     /// The run is over; the site may let go of it.
     End {
         /// The run.
@@ -54,6 +56,17 @@ pub struct Begin {
     pub warrant: Warrant,
 }
 
+/// One exchange, as one site hears it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ask {
+    /// The run.
+    pub run: RunId,
+    /// Number of the exchange in the run, from 1.
+    pub exchange: u32,
+    /// What is asked.
+    pub request: Request,
+}
+
 /// An operator's signed word for a job, which the coordinator passes on and cannot make. Empty where nobody
 /// signed, as where everything is in one process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -68,7 +81,7 @@ pub struct Warrant {
     pub signature: Vec<u8>,
 }
 
-/// From site to coordinator. `A` is `Released<Answer>` at the site and [`Answer`] at the
+/// From site to coordinator. `A` is a released answer as it travels at the site, and [`Answer`] at the
 /// coordinator.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToCoordinator<A> {
@@ -78,16 +91,20 @@ pub enum ToCoordinator<A> {
         version: String,
     },
     /// The answer to one exchange.
-    Reply {
-        /// The run.
-        run: RunId,
-        /// The exchange that is answered.
-        exchange: u32,
-        /// Where the site's journal ends with the answer; none where a site keeps none.
-        journal: Option<JournalHead>,
-        /// The answer.
-        answer: A,
-    },
+    Reply(Reply<A>),
+}
+
+/// The answer to one exchange.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply<A> {
+    /// The run.
+    pub run: RunId,
+    /// The exchange that is answered.
+    pub exchange: u32,
+    /// Where the site's journal ends with the answer; none where a site keeps none.
+    pub journal: Option<JournalHead>,
+    /// The answer.
+    pub answer: A,
 }
 
 /// Where a site's journal ends. The coordinator remembers it, so that a journal that was cut or written anew shows.
@@ -106,84 +123,27 @@ pub enum Request {
     Describe,
     /// Pooled moments: the site's own, before standardisation.
     Moments,
-    /// Histograms of the job's gridded columns, for pooled quartiles or cut points.
+    /// Histograms of what the job counts on grids, for pooled quartiles or cut points.
     Quantiles,
     /// Standardise with the pooled moments and make ready for rounds.
-    Prepare {
-        /// Pooled moments of every feature, in the job's order.
-        moments: Vec<ColumnMoments>,
-        /// Pooled quartiles of every gridded column, in the job's order.
-        quartiles: Vec<Quartiles>,
-        /// Sums over all sites, that weights are taken from.
-        totals: Totals,
-    },
-    /// The pooled second moments, where correlation is pooled.
-    Correlate {
-        /// The sum over all sites.
-        second_moments: SecondMoments,
-    },
-    /// One local update (4.21).
-    Round(Round),
-    /// Classify the patients of each fold by their nearest among the other folds' patients.
-    Validate {
-        /// Number of the round, from 1; a site does not go by it, and counts it as one.
-        number: u32,
-        /// W of one candidate, d x m, one a fold that was left out when it was fitted.
-        models: Vec<Array2<f64>>,
-        /// Numbers of neighbours.
-        neighbours: Vec<u32>,
-    },
-    /// The run's model: evaluate it, write local results.
-    Finish {
-        /// The consensus W, d x m.
-        consensus: Array2<f64>,
-        /// Neighbours of the k-NN evaluation.
-        neighbours: u32,
-    },
-    /// Grow a forest of the site's own, keep it, judge it, write local results.
-    GrowOwn,
-    /// Grow the site's share of the common forest.
-    Grow(Growing),
-    /// Judge the common forest, write local results.
-    Judge(Judging),
+    Prepare(Arc<Preparing>),
+    /// The pooled second moments, where correlation is pooled: the sum over all sites.
+    Correlate(Arc<SecondMoments>),
+    /// Of UnPSL alone.
+    Unpsl(unpsl::Request),
+    /// Of forests alone.
+    Forest(forest::Request),
 }
 
-impl Request {
-    /// The kind of message that answers it.
-    #[must_use]
-    pub fn answer_kind(&self) -> &'static str {
-        match self {
-            Self::Describe => "description",
-            Self::Moments => "moments",
-            Self::Quantiles => "quantiles",
-            Self::Prepare { .. } => "prepared",
-            Self::Correlate { .. } => "correlated",
-            Self::Round(_) => "contribution",
-            Self::Validate { .. } => "validation",
-            Self::Finish { .. } => "finished",
-            Self::GrowOwn | Self::Judge(_) => "judgement",
-            Self::Grow(_) => "trees",
-        }
-    }
-}
-
-/// One local update (4.21): argmin f_p(V) + penalty/2 ||V - centre||^2, started at `consensus`.
+/// What a site standardises with.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Round {
-    /// Number of the round, from 1; a site does not go by it.
-    pub number: u32,
-    /// The consensus W, d x m.
-    pub consensus: Array2<f64>,
-    /// W - U_p, d x m.
-    pub centre: Array2<f64>,
-    /// The ADMM penalty rho.
-    pub penalty: f64,
-    /// Relative gradient tolerance of the local solver.
-    pub tolerance: f64,
-    /// Whether the contribution is to carry the gradient at the consensus.
-    pub gradient: bool,
-    /// The fold of the cross-validation that is left out, from 0; none where all patients take part.
-    pub fold: Option<u32>,
+pub struct Preparing {
+    /// Pooled moments of every feature, in the job's order.
+    pub moments: Vec<ColumnMoments>,
+    /// Pooled quartiles of every gridded column, in the job's order.
+    pub quartiles: Vec<Quartiles>,
+    /// Sums over all sites, that weights are taken from.
+    pub totals: Totals,
 }
 
 /// What a site answers.
@@ -197,33 +157,29 @@ pub enum Answer {
     Refused(Refusal),
     /// Something broke at the site.
     Failed(Failure),
-    /// The site's moments, in the job's order.
-    Moments {
-        /// One a feature.
-        columns: Vec<ColumnMoments>,
-        /// Patients and pairs.
-        summary: Summary,
-    },
-    /// The site's histograms, one a gridded column, in the job's order.
+    /// The site's moments.
+    Moments(SiteMoments),
+    /// The site's histograms, one per grid, in the order of [`Grids`](crate::cohort::Grids).
     Quantiles(Vec<ColumnHistogram>),
-    /// Ready; with second moments of the standardised patients where correlation is pooled.
-    Prepared {
-        /// The site's own, or none.
-        second_moments: Option<SecondMoments>,
-    },
+    /// Ready; with the site's own second moments of the standardised patients where correlation is pooled.
+    Prepared(Option<SecondMoments>),
     /// Ready with the pooled correlation.
     Correlated,
-    /// A local update.
-    Contribution(Contribution),
-    /// Held-out patients over all folds that were classified right and wrong, by number of neighbours; none where
-    /// withheld.
-    Validated(Vec<Option<RightCounts>>),
-    /// The last word of the site.
-    Finished(Finished),
-    /// The site's share of the common forest.
-    Grown(Trees),
-    /// How well a forest predicts the site's patients: its last word.
-    Judged(Judged),
+    /// The last word of the site on the model.
+    Assessed(Assessment),
+    /// Of UnPSL alone.
+    Unpsl(unpsl::Answer),
+    /// Of forests alone.
+    Forest(forest::Answer),
+}
+
+/// The moments of a site.
+#[derive(Clone, PartialEq)]
+pub struct SiteMoments {
+    /// One per feature, in the job's order.
+    pub columns: Vec<ColumnMoments>,
+    /// Patients and pairs.
+    pub summary: Summary,
 }
 
 /// Values of one column by groups of neighbouring cells of its grid; without groups where too few
@@ -236,41 +192,6 @@ pub struct ColumnHistogram {
     pub counts: Vec<u64>,
 }
 
-/// What a site contributes in a round.
-#[derive(Clone, PartialEq)]
-pub struct Contribution {
-    /// W_p, d x m.
-    pub matrix: Array2<f64>,
-    /// f_p at the consensus that was broadcast: the site's term of (4.19) without the row sparsity.
-    pub objective: f64,
-    /// Iterations of the local solver.
-    pub iterations: u32,
-    /// The gradient of f_p at the consensus, d x m, where the round asked for it.
-    pub gradient: Option<Array2<f64>>,
-}
-
-/// A site's last word on the model.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Finished {
-    /// f_p at the final consensus.
-    pub objective: f64,
-    /// Leave-one-out nearest-neighbour counts of each rule, where the release rule cleared them.
-    pub evaluation: Vec<EvaluationCounts>,
-}
-
-/// Counts of right and wrong predictions by one rule.
-#[derive(Debug, Clone, PartialEq)]
-pub struct EvaluationCounts {
-    /// The rule: `distance` or `inner_product` of nearest neighbours, or `pairs`; `forest`, or the
-    /// proximity of a forest.
-    pub rule: String,
-    /// Neighbours; 0 for pairs and for a forest's own prediction.
-    pub neighbours: u32,
-    /// `counts[i][j]`: patients of class i predicted as class j, of pairs 0 dissimilar and 1 similar;
-    /// none where withheld.
-    pub confusion: Option<Vec<Vec<u64>>>,
-}
-
 /// A cohort that fits the job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Description {
@@ -280,51 +201,128 @@ pub struct Description {
     pub classes: Vec<u64>,
 }
 
-/// Something in a cohort that does not fit the job.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// The column, or empty where the problem is the file's.
-    pub column: String,
-    /// What was found, never a patient's value.
-    pub found: String,
-    /// What was wanted.
-    pub wanted: String,
+impl Request {
+    /// The kind of message that answers it.
+    #[must_use]
+    pub fn answer_kind(&self) -> &'static str {
+        match self {
+            Self::Describe => DESCRIPTION,
+            Self::Moments => MOMENTS,
+            Self::Quantiles => QUANTILES,
+            Self::Prepare(_) => PREPARED,
+            Self::Correlate(_) => CORRELATED,
+            Self::Unpsl(request) => request.answer_kind(),
+            Self::Forest(request) => request.answer_kind(),
+        }
+    }
+
+    /// Whether its answer is a round of the budget of a cohort.
+    #[must_use]
+    pub fn is_round(&self) -> bool {
+        match self {
+            Self::Describe
+            | Self::Moments
+            | Self::Quantiles
+            | Self::Prepare(_)
+            | Self::Correlate(_) => false,
+            Self::Unpsl(request) => request.is_round(),
+            Self::Forest(request) => request.is_round(),
+        }
+    }
+
+    /// Whether the site must have been prepared before.
+    #[must_use]
+    pub fn builds_on_preparation(&self) -> bool {
+        match self {
+            Self::Correlate(_) | Self::Unpsl(_) => true,
+            Self::Describe
+            | Self::Moments
+            | Self::Quantiles
+            | Self::Prepare(_)
+            | Self::Forest(_) => false,
+        }
+    }
+
+    /// The metrics under which it has the patients compared.
+    #[must_use]
+    pub fn metrics(&self) -> Vec<&Array2<f64>> {
+        match self {
+            Self::Unpsl(request) => request.metrics(),
+            Self::Describe
+            | Self::Moments
+            | Self::Quantiles
+            | Self::Prepare(_)
+            | Self::Correlate(_)
+            | Self::Forest(_) => Vec::new(),
+        }
+    }
+
+    /// Whether a job may ask several questions of its kind.
+    pub(crate) fn repeats(&self) -> bool {
+        match self {
+            Self::Describe => true,
+            Self::Moments | Self::Quantiles | Self::Prepare(_) | Self::Correlate(_) => false,
+            Self::Unpsl(request) => request.repeats(),
+            Self::Forest(request) => request.repeats(),
+        }
+    }
 }
 
-/// A policy's no.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// The rule, as site.toml names it.
-    pub rule: String,
-    /// What was asked and what the rule allows.
-    pub text: String,
-}
+impl Answer {
+    /// The metric that it was found at, of which it tells the gradient.
+    #[must_use]
+    pub fn metric(&self) -> Option<&Array2<f64>> {
+        match self {
+            Self::Unpsl(answer) => answer.metric(),
+            Self::Described(_)
+            | Self::Unfit(_)
+            | Self::Refused(_)
+            | Self::Failed(_)
+            | Self::Moments(_)
+            | Self::Quantiles(_)
+            | Self::Prepared(_)
+            | Self::Correlated
+            | Self::Assessed(_)
+            | Self::Forest(_) => None,
+        }
+    }
 
-/// A stable code and a sentence on what to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// `KDR-` and a word.
-    pub code: String,
-    /// What happened and what to do, without any patient's value.
-    pub text: String,
+    /// Why there is no answer, each reason by itself; none where there is one.
+    #[must_use]
+    pub fn reasons(&self) -> Vec<Failure> {
+        match self {
+            Self::Unfit(problems) => problems
+                .iter()
+                .map(|problem| Failure::new(Code::Cohort, problem.to_string()))
+                .collect(),
+            Self::Refused(refusal) => vec![Failure::new(Code::Policy, refusal.to_string())],
+            Self::Failed(failure) => vec![failure.clone()],
+            Self::Described(_)
+            | Self::Moments(_)
+            | Self::Quantiles(_)
+            | Self::Prepared(_)
+            | Self::Correlated
+            | Self::Assessed(_)
+            | Self::Unpsl(_)
+            | Self::Forest(_) => Vec::new(),
+        }
+    }
 }
 
 impl Disclosure for Answer {
     fn kind(&self) -> &'static str {
         match self {
-            Self::Described(_) => "description",
+            Self::Described(_) => DESCRIPTION,
             Self::Unfit(_) => "problems",
             Self::Refused(_) => "refusal",
             Self::Failed(_) => "failure",
-            Self::Moments { .. } => "moments",
-            Self::Quantiles(_) => "quantiles",
-            Self::Prepared { .. } => "prepared",
-            Self::Correlated => "correlated",
-            Self::Contribution(_) => "contribution",
-            Self::Validated(_) => "validation",
-            Self::Finished(_) => "finished",
-            Self::Grown(_) => "trees",
-            Self::Judged(_) => "judgement",
+            Self::Moments(_) => MOMENTS,
+            Self::Quantiles(_) => QUANTILES,
+            Self::Prepared(_) => PREPARED,
+            Self::Correlated => CORRELATED,
+            Self::Assessed(_) => ASSESSMENT,
+            Self::Unpsl(answer) => answer.kind(),
+            Self::Forest(answer) => answer.kind(),
         }
     }
 
@@ -334,39 +332,31 @@ impl Disclosure for Answer {
             Self::Described(description) => format!("1 + {}", description.classes.len()),
             Self::Unfit(problems) => format!("{} problems", problems.len()),
             Self::Refused(_) | Self::Failed(_) => "1 text".to_owned(),
-            Self::Moments { columns, .. } => format!("{} features", columns.len()),
+            Self::Moments(moments) => format!("{} features", moments.columns.len()),
             Self::Quantiles(histograms) => {
                 let groups: usize = histograms.iter().map(|one| one.counts.len()).sum();
                 format!("{} features, {groups} groups", histograms.len())
             }
-            Self::Prepared { second_moments } => second_moments
-                .as_ref()
-                .map_or("empty".to_owned(), |own| matrix(&own.products)),
-            Self::Correlated => "empty".to_owned(),
-            Self::Contribution(contribution) if contribution.gradient.is_some() => {
-                format!("2 x {}", matrix(&contribution.matrix))
-            }
-            Self::Contribution(contribution) => matrix(&contribution.matrix),
-            Self::Validated(counts) => format!("{} tables of 1 x 2", counts.len()),
-            Self::Finished(finished) => format!("1 + {} tables", finished.evaluation.len()),
-            Self::Grown(trees) => format!("{} trees, {} nodes", trees.trees.len(), trees.nodes()),
-            Self::Judged(judged) => format!(
-                "{} errors, {} tables, {} importances",
-                judged.errors.len(),
-                judged.evaluation.len(),
-                judged.importance.len()
-            ),
+            Self::Prepared(Some(second_moments)) => matrix(&second_moments.products),
+            Self::Prepared(None) | Self::Correlated => "empty".to_owned(),
+            Self::Assessed(assessment) => assessment.shape(),
+            Self::Unpsl(answer) => answer.shape(),
+            Self::Forest(answer) => answer.shape(),
         }
     }
 
     fn content(&mut self) -> Vec<Content<'_>> {
         match self {
-            Self::Unfit(_) | Self::Refused(_) | Self::Failed(_) | Self::Correlated => Vec::new(),
+            Self::Unfit(_)
+            | Self::Refused(_)
+            | Self::Failed(_)
+            | Self::Prepared(None)
+            | Self::Correlated => Vec::new(),
             Self::Described(description) => vec![Content::Cohort {
                 patients: description.patients,
                 classes: &description.classes,
             }],
-            Self::Moments { columns, summary } => vec![Content::Columns {
+            Self::Moments(SiteMoments { columns, summary }) => vec![Content::Columns {
                 patients: summary.patients,
                 columns: columns.iter_mut().map(disclosed).collect(),
             }],
@@ -375,15 +365,10 @@ impl Disclosure for Answer {
                     histograms.iter_mut().map(histogram).collect(),
                 )]
             }
-            Self::Prepared { second_moments } => second_moments
-                .iter()
-                .map(|_| Content::SecondMoments)
-                .collect(),
-            Self::Contribution(_) => vec![Content::LocalUpdate],
-            Self::Validated(counts) => vec![Content::HeldOut(counts.iter_mut().collect())],
-            Self::Finished(finished) => vec![tables(&mut finished.evaluation)],
-            Self::Grown(trees) => vec![trees.content()],
-            Self::Judged(judged) => judged.content(),
+            Self::Prepared(Some(_)) => vec![Content::SecondMoments],
+            Self::Assessed(assessment) => assessment.content(),
+            Self::Unpsl(answer) => answer.content(),
+            Self::Forest(answer) => answer.content(),
         }
     }
 }
@@ -404,23 +389,6 @@ impl Notice<Answer> for Failure {
     fn into_message(self) -> Answer {
         Answer::Failed(self)
     }
-}
-
-impl From<privacy::Refusal> for Refusal {
-    fn from(refusal: privacy::Refusal) -> Self {
-        let privacy::Refusal { rule, text } = refusal;
-        Self { rule, text }
-    }
-}
-
-/// Counts of predictions as the release rules see them.
-fn tables(evaluation: &mut [EvaluationCounts]) -> Content<'_> {
-    Content::Tables(
-        evaluation
-            .iter_mut()
-            .map(|counts| &mut counts.confusion)
-            .collect(),
-    )
 }
 
 /// A feature's moments as the release rules see them.

@@ -1,11 +1,10 @@
 //! What released counts say of a model: accuracy, recall, F1 and F2, per site and pooled.
 
-use crate::message::{ErrorMeasure, EvaluationCounts, FeatureImportance, RuleErrors};
-use crate::progress::RunResult;
-use similarity::evaluate::BinaryCounts;
-
-/// The rule of an evaluation that counts pairs of patients: similar is the positive class.
-pub const PAIRS_RULE: &str = "pairs";
+use crate::assessment::{
+    Assessment, ErrorMeasure, EvaluationCounts, FeatureImportance, RuleErrors,
+};
+use crate::result::RunResult;
+use similarity::judge::votes::BinaryCounts;
 
 /// Shares of one rule, of one site or pooled.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +42,7 @@ pub fn of_counts(counts: &EvaluationCounts) -> Option<Scores> {
 #[must_use]
 pub fn pooled(result: &RunResult) -> Vec<Scores> {
     let mut pooled: Vec<(EvaluationCounts, u32)> = Vec::new();
-    for counts in result.sites.iter().flat_map(|site| &site.evaluation) {
+    for counts in assessments(result).flat_map(|own| &own.evaluation) {
         let Some(own) = &counts.confusion else {
             continue;
         };
@@ -115,7 +114,7 @@ impl PooledErrors {
 #[must_use]
 pub fn pooled_errors(result: &RunResult) -> Vec<PooledErrors> {
     let mut pooled: Vec<PooledErrors> = Vec::new();
-    let all = result.sites.iter().flat_map(|site| &site.errors);
+    let all = assessments(result).flat_map(|own| &own.errors);
     for own in all.filter_map(PooledErrors::of_site) {
         let same =
             |known: &&mut PooledErrors| known.rule == own.rule && known.measure == own.measure;
@@ -136,18 +135,21 @@ pub fn pooled_errors(result: &RunResult) -> Vec<PooledErrors> {
 #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
 pub fn pooled_importance(result: &RunResult) -> Vec<FeatureImportance> {
     let told = || {
-        result
-            .sites
-            .iter()
-            .filter(|site| !site.importance.is_empty())
+        let sites = result.sites.iter();
+        sites
+            .filter_map(|site| Some((site.patients, &site.assessment.as_ref()?.importance)))
+            .filter(|(_, importance)| !importance.is_empty())
     };
-    let patients: u64 = told().map(|site| site.patients).sum();
-    let features = told().map(|site| site.importance.len()).min().unwrap_or(0);
+    let patients: u64 = told().map(|(patients, _)| patients).sum();
+    let features = told()
+        .map(|(_, importance)| importance.len())
+        .min()
+        .unwrap_or(0);
     let of_feature = |feature: usize| {
         let (mut mean, mut variance) = (0.0, 0.0);
-        for site in told() {
-            let weight = site.patients as f64 / patients.max(1) as f64;
-            let own = site.importance[feature];
+        for (own_patients, importance) in told() {
+            let weight = own_patients as f64 / patients.max(1) as f64;
+            let own = importance[feature];
             mean += weight * own.mean;
             variance += (weight * own.standard_error).powi(2);
         }
@@ -157,6 +159,14 @@ pub fn pooled_importance(result: &RunResult) -> Vec<FeatureImportance> {
         }
     };
     (0..features).map(of_feature).collect()
+}
+
+/// The last words of the sites that gave one.
+fn assessments(result: &RunResult) -> impl Iterator<Item = &Assessment> {
+    result
+        .sites
+        .iter()
+        .filter_map(|site| site.assessment.as_ref())
 }
 
 fn add(sum: &mut [Vec<u64>], own: &[Vec<u64>]) {

@@ -3,13 +3,12 @@
 //! An exchange is computed once. Asked again, the site repeats its stored answer; asked for an
 //! older one, it stays silent, because the coordinator has closed it.
 
-use crate::message::{Answer, Begin, JournalHead, Request, ToCoordinator, ToSite};
+use crate::message::{Ask, Begin, Reply, ToCoordinator, ToSite};
 use crate::name::RunId;
-use privacy::Released;
 
-/// What happened outside.
+/// What happened outside. `A` is an answer that the release rules cleared.
 #[derive(Debug, Clone)]
-pub enum Event {
+pub enum Event<A> {
     /// The stream to the coordinator is open.
     Connected {
         /// Version of the agent.
@@ -17,35 +16,19 @@ pub enum Event {
     },
     /// The coordinator spoke.
     Received(ToSite),
-    /// The worker has an answer that the release rules cleared.
-    Computed {
-        /// The run.
-        run: RunId,
-        /// The exchange.
-        exchange: u32,
-        /// The answer.
-        answer: Released<Answer>,
-        /// Where the journal ends with it.
-        journal: Option<JournalHead>,
-    },
+    /// The worker has an answer.
+    Computed(Reply<A>),
 }
 
 /// What is to be done outside, in this order.
 #[derive(Debug, Clone)]
-pub enum Action {
+pub enum Action<A> {
     /// Send to the coordinator; dropped where the stream is down.
-    Send(ToCoordinator<Released<Answer>>),
+    Send(ToCoordinator<A>),
     /// Make ready for a run: forget any other.
     Begin(Begin),
     /// Compute one answer; requests of a run come in the order of their exchanges.
-    Compute {
-        /// The run.
-        run: RunId,
-        /// The exchange.
-        exchange: u32,
-        /// What is asked.
-        request: Request,
-    },
+    Compute(Ask),
     /// The run is over.
     LetGo {
         /// The run.
@@ -56,47 +39,34 @@ pub enum Action {
 }
 
 /// A site between and during runs.
-#[derive(Debug, Clone, Default)]
-pub struct Site {
-    current: Option<Current>,
+#[derive(Debug, Clone)]
+pub struct Site<A> {
+    current: Option<Current<A>>,
 }
 
 #[derive(Debug, Clone)]
-struct Current {
+struct Current<A> {
     run: RunId,
     asked: u32,
-    answered: Option<Answered>,
+    answered: Option<Reply<A>>,
 }
 
-#[derive(Debug, Clone)]
-struct Answered {
-    exchange: u32,
-    answer: Released<Answer>,
-    journal: Option<JournalHead>,
+impl<A> Default for Site<A> {
+    fn default() -> Self {
+        Self { current: None }
+    }
 }
 
-impl Site {
+impl<A: Clone> Site<A> {
     /// One step: what happened in, what to do out.
     #[must_use]
-    pub fn step(mut self, event: Event) -> (Self, Vec<Action>) {
+    pub fn step(mut self, event: Event<A>) -> (Self, Vec<Action<A>>) {
         let actions = match event {
             Event::Connected { version } => {
                 vec![Action::Send(ToCoordinator::Hello { version })]
             }
             Event::Received(message) => self.received(message),
-            Event::Computed {
-                run,
-                exchange,
-                answer,
-                journal,
-            } => self.computed(
-                run,
-                Answered {
-                    exchange,
-                    answer,
-                    journal,
-                },
-            ),
+            Event::Computed(reply) => self.computed(reply),
         };
         (self, actions)
     }
@@ -107,7 +77,7 @@ impl Site {
         self.current.as_ref().map(|current| &current.run)
     }
 
-    fn received(&mut self, message: ToSite) -> Vec<Action> {
+    fn received(&mut self, message: ToSite) -> Vec<Action<A>> {
         match message {
             ToSite::Begin(begin) => {
                 if self.run() == Some(&begin.run) {
@@ -120,11 +90,7 @@ impl Site {
                 });
                 vec![Action::Begin(begin)]
             }
-            ToSite::Ask {
-                run,
-                exchange,
-                request,
-            } => self.asked(run, exchange, request),
+            ToSite::Ask(ask) => self.asked(ask),
             ToSite::End { run, ending } => {
                 if self.run() != Some(&run) {
                     return Vec::new();
@@ -135,43 +101,31 @@ impl Site {
         }
     }
 
-    fn asked(&mut self, run: RunId, exchange: u32, request: Request) -> Vec<Action> {
-        let Some(current) = self.current.as_mut().filter(|current| current.run == run) else {
+    fn asked(&mut self, ask: Ask) -> Vec<Action<A>> {
+        let own = self.current.as_mut();
+        let Some(current) = own.filter(|current| current.run == ask.run) else {
             return Vec::new();
         };
-        if exchange > current.asked {
-            current.asked = exchange;
-            return vec![Action::Compute {
-                run,
-                exchange,
-                request,
-            }];
+        if ask.exchange > current.asked {
+            current.asked = ask.exchange;
+            return vec![Action::Compute(ask)];
         }
         match &current.answered {
-            Some(answered) if answered.exchange == exchange => vec![reply(run, answered.clone())],
+            Some(answered) if answered.exchange == ask.exchange => vec![reply(answered.clone())],
             _ => Vec::new(),
         }
     }
 
-    fn computed(&mut self, run: RunId, answered: Answered) -> Vec<Action> {
-        let Some(current) = self.current.as_mut().filter(|current| current.run == run) else {
+    fn computed(&mut self, answered: Reply<A>) -> Vec<Action<A>> {
+        let own = self.current.as_mut();
+        let Some(current) = own.filter(|current| current.run == answered.run) else {
             return Vec::new();
         };
         current.answered = Some(answered.clone());
-        vec![reply(run, answered)]
+        vec![reply(answered)]
     }
 }
 
-fn reply(run: RunId, answered: Answered) -> Action {
-    let Answered {
-        exchange,
-        answer,
-        journal,
-    } = answered;
-    Action::Send(ToCoordinator::Reply {
-        run,
-        exchange,
-        answer,
-        journal,
-    })
+fn reply<A>(answered: Reply<A>) -> Action<A> {
+    Action::Send(ToCoordinator::Reply(answered))
 }

@@ -2,7 +2,7 @@
 
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
 use plotters::prelude::*;
-use protocol::progress::RoundRow;
+use protocol::method::unpsl::model::RoundRow;
 
 /// A figure could not be drawn.
 #[derive(Debug, thiserror::Error)]

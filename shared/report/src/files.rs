@@ -1,8 +1,9 @@
 //! `result.json`: all of a run that a machine may ask.
 
+use protocol::assessment::RuleErrors;
 use protocol::job::Job;
-use protocol::message::RuleErrors;
-use protocol::progress::{Ending, RunResult, SelectionRow, SiteResult};
+use protocol::progress::{Course, Ending};
+use protocol::result::{RunResult, SiteResult};
 use protocol::scores::{self, PooledErrors, Scores};
 use serde::Serialize;
 use std::io;
@@ -86,33 +87,50 @@ struct ScoresEntry {
 }
 
 #[derive(Serialize)]
-struct SelectionEntry {
-    lambda_sparsity: f64,
-    rank: u32,
-    neighbours: u32,
-    right: u64,
-    wrong: u64,
-    chosen: bool,
+pub(crate) struct SelectionEntry {
+    pub(crate) lambda_sparsity: f64,
+    pub(crate) rank: u32,
+    pub(crate) neighbours: u32,
+    pub(crate) right: u64,
+    pub(crate) wrong: u64,
+    pub(crate) chosen: bool,
 }
 
 #[derive(Serialize)]
-struct FeatureEntry<'r> {
-    name: &'r str,
-    norm: f64,
-    selected: bool,
-    missing_share: f64,
+pub(crate) struct FeatureEntry<'r> {
+    pub(crate) name: &'r str,
+    pub(crate) norm: f64,
+    pub(crate) selected: bool,
+    pub(crate) missing_share: f64,
 }
 
-pub(crate) fn result_json(result: &RunResult, job: &Job) -> io::Result<Vec<u8>> {
-    let last = result.rounds.last();
+/// What a method adds to the file; what it has not is empty.
+#[derive(Default)]
+pub(crate) struct Learnt<'r> {
+    pub(crate) course: Course,
+    pub(crate) selection: Vec<SelectionEntry>,
+    pub(crate) features: Vec<FeatureEntry<'r>>,
+    pub(crate) dropped: &'r [String],
+    /// One per site.
+    pub(crate) pairs: &'r [u64],
+    /// One per site.
+    pub(crate) trees: &'r [u32],
+}
+
+pub(crate) fn result_json(
+    result: &RunResult,
+    job: &Job,
+    learnt: Learnt<'_>,
+) -> io::Result<Vec<u8>> {
     let importance = scores::pooled_importance(result);
-    let features_by_name = job.features.iter().map(|feature| feature.name.as_str());
+    let features_by_name = job.cohort.features.iter();
+    let sites = result.sites.iter().enumerate();
     let file = ResultFile {
         run: result.run.as_str(),
         importance: features_by_name
             .zip(&importance)
             .map(|(feature, importance)| ImportanceEntry {
-                feature,
+                feature: &feature.name,
                 mean: importance.mean,
                 standard_error: importance.standard_error,
             })
@@ -121,17 +139,22 @@ pub(crate) fn result_json(result: &RunResult, job: &Job) -> io::Result<Vec<u8>> 
         method: job.method.name(),
         status: result.ending.status(),
         error: match &result.ending {
-            Ending::Failed { code, text } => Some(ErrorEntry { code, text }),
-            _ => None,
+            Ending::Failed(failure) => Some(ErrorEntry {
+                code: failure.code.name(),
+                text: &failure.text,
+            }),
+            Ending::Converged | Ending::Completed | Ending::RoundLimit | Ending::Cancelled => None,
         },
-        rounds: result.rounds.len(),
-        objective: result.objective,
-        primal_residual: last.map(|row| row.primal_residual),
-        dual_residual: last.map(|row| row.dual_residual),
+        rounds: learnt.course.round as usize,
+        objective: learnt.course.objective,
+        primal_residual: learnt.course.primal_residual,
+        dual_residual: learnt.course.dual_residual,
         seconds: result.seconds,
         seed: result.seed,
         version: &result.version,
-        sites: result.sites.iter().map(site).collect(),
+        sites: sites
+            .map(|(index, own)| site(index, own, &learnt))
+            .collect(),
         evaluation: scores::pooled(result)
             .into_iter()
             .map(scores_entry)
@@ -140,9 +163,9 @@ pub(crate) fn result_json(result: &RunResult, job: &Job) -> io::Result<Vec<u8>> 
             .iter()
             .map(pooled_entry)
             .collect(),
-        selection: result.selection.iter().map(selection_entry).collect(),
-        features: features(result),
-        dropped_features: &result.dropped,
+        selection: learnt.selection,
+        features: learnt.features,
+        dropped_features: learnt.dropped,
         notes: &result.notes,
     };
     let mut text = serde_json::to_vec_pretty(&file)?;
@@ -173,35 +196,19 @@ fn scores_entry(scores: Scores) -> ScoresEntry {
     }
 }
 
-fn selection_entry(row: &SelectionRow) -> SelectionEntry {
-    let SelectionRow {
-        lambda_sparsity,
-        rank,
-        neighbours,
-        right,
-        wrong,
-        chosen,
-    } = *row;
-    SelectionEntry {
-        lambda_sparsity,
-        rank,
-        neighbours,
-        right,
-        wrong,
-        chosen,
-    }
-}
-
-fn site(site: &SiteResult) -> SiteEntry<'_> {
+fn site<'r>(index: usize, site: &'r SiteResult, learnt: &Learnt<'_>) -> SiteEntry<'r> {
+    let (evaluation, errors) = match &site.assessment {
+        Some(own) => (&own.evaluation[..], &own.errors[..]),
+        None => (&[][..], &[][..]),
+    };
     SiteEntry {
         name: &site.name,
         patients: site.patients,
-        pairs: site.pairs,
+        pairs: learnt.pairs.get(index).copied().unwrap_or(0),
         bytes_sent: site.bytes_sent,
         bytes_received: site.bytes_received,
         rounds_missed: site.rounds_missed,
-        evaluation: site
-            .evaluation
+        evaluation: evaluation
             .iter()
             .map(|counts| EvaluationEntry {
                 rule: &counts.rule,
@@ -209,8 +216,8 @@ fn site(site: &SiteResult) -> SiteEntry<'_> {
                 confusion: counts.confusion.as_ref(),
             })
             .collect(),
-        errors: site.errors.iter().map(own_entry).collect(),
-        trees: site.trees,
+        errors: errors.iter().map(own_entry).collect(),
+        trees: learnt.trees.get(index).copied().unwrap_or(0),
         missing: site
             .missing
             .iter()
@@ -220,20 +227,6 @@ fn site(site: &SiteResult) -> SiteEntry<'_> {
             })
             .collect(),
     }
-}
-
-fn features(result: &RunResult) -> Vec<FeatureEntry<'_>> {
-    result
-        .features
-        .iter()
-        .zip(norms(result))
-        .map(|(feature, norm)| FeatureEntry {
-            name: &feature.name,
-            norm,
-            selected: norm > 0.0,
-            missing_share: feature.missing_share,
-        })
-        .collect()
 }
 
 /// Errors as the machine-readable file has them.
@@ -273,16 +266,4 @@ fn pooled_entry(errors: &PooledErrors) -> RuleEntry {
         value: errors.value(),
         sites: Some(errors.sites),
     }
-}
-
-/// ||w_k|| of every row of the metric; empty where there is none.
-pub(crate) fn norms(result: &RunResult) -> Vec<f64> {
-    let Some(metric) = &result.metric else {
-        return Vec::new();
-    };
-    metric
-        .rows()
-        .into_iter()
-        .map(|row| row.dot(&row).sqrt())
-        .collect()
 }

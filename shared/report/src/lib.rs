@@ -15,9 +15,10 @@ pub use figures::FigureError;
 pub use folder::{FolderError, PendingFolder};
 pub use scatter::{scatter_by_group, scatter_by_value};
 pub use watching::Watching;
+pub use words::npy;
 
 use protocol::job::Job;
-use protocol::progress::RunResult;
+use protocol::result::RunResult;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -69,7 +70,8 @@ pub fn write_with(
         path: folder.join("result.json"),
         source: io::Error::other(problems),
     })?;
-    put("result.json", files::result_json(result, &job))?;
+    let learnt = method::learnt(result);
+    put("result.json", files::result_json(result, &job, learnt))?;
     for (name, bytes) in method::files(result, &job) {
         put(name, bytes)?;
     }

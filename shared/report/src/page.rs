@@ -5,7 +5,7 @@ use crate::method::Chapters;
 use crate::tables;
 use maud::{DOCTYPE, PreEscaped, html};
 use protocol::job::Job;
-use protocol::progress::RunResult;
+use protocol::result::RunResult;
 
 const STYLE: &str = "
 body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 900px; margin: 2em auto; padding: 0 1em; }

@@ -2,8 +2,9 @@
 
 use crate::words::{kilobytes, percent, share, sites_in_words};
 use maud::{Markup, PreEscaped, html};
-use protocol::message::EvaluationCounts;
-use protocol::progress::{Ending, RunResult, SiteResult};
+use protocol::assessment::{Assessment, EvaluationCounts};
+use protocol::progress::Ending;
+use protocol::result::RunResult;
 use protocol::scores::{self, Scores};
 use std::collections::{HashMap, HashSet};
 
@@ -11,8 +12,14 @@ use std::collections::{HashMap, HashSet};
 pub(crate) struct SiteColumn {
     /// Its heading.
     pub(crate) heading: &'static str,
-    /// What it shows of a site.
-    pub(crate) value: fn(&SiteResult) -> String,
+    /// What it shows, one per site.
+    pub(crate) value: Vec<String>,
+}
+
+/// The last words of the sites that gave one.
+pub(crate) fn assessments(result: &RunResult) -> impl Iterator<Item = &Assessment> {
+    let sites = result.sites.iter();
+    sites.filter_map(|site| site.assessment.as_ref())
 }
 
 /// Which run it was.
@@ -26,9 +33,9 @@ pub(crate) fn identity(result: &RunResult) -> Markup {
 /// Why a run failed, where it has.
 pub(crate) fn failure(result: &RunResult) -> Markup {
     html! {
-        @if let Ending::Failed { code, text } = &result.ending {
-            h2 { "Why it failed (" (code) ")" }
-            pre { (text) }
+        @if let Ending::Failed(failure) = &result.ending {
+            h2 { "Why it failed (" (failure.code) ")" }
+            pre { (failure.text) }
         }
     }
 }
@@ -54,12 +61,12 @@ pub(crate) fn sites(result: &RunResult, before: &[SiteColumn], after: &[SiteColu
                 th { "sent" } th { "received" }
                 @for column in after { th { (column.heading) } }
             }
-            @for site in &result.sites {
+            @for (place, site) in result.sites.iter().enumerate() {
                 tr {
                     td { (site.name) } td { (site.patients) }
-                    @for column in before { td { ((column.value)(site)) } }
+                    @for column in before { td { (column.value.get(place).map_or("", String::as_str)) } }
                     td { (kilobytes(site.bytes_sent)) } td { (kilobytes(site.bytes_received)) }
-                    @for column in after { td { ((column.value)(site)) } }
+                    @for column in after { td { (column.value.get(place).map_or("", String::as_str)) } }
                 }
             }
         }
@@ -124,7 +131,7 @@ pub(crate) fn evaluation(
         }
     };
     html! {
-        @if result.sites.iter().any(|site| !site.evaluation.is_empty()) {
+        @if assessments(result).any(|own| !own.evaluation.is_empty()) {
             h2 { (heading) }
             @if let Some(note) = note { p.note { (note) } }
             table {
@@ -133,7 +140,7 @@ pub(crate) fn evaluation(
                     th { "F1" } th { "F2" }
                 }
                 @for site in &result.sites {
-                    @for counts in &site.evaluation {
+                    @for counts in site.assessment.iter().flat_map(|own| &own.evaluation) {
                         @match scores::of_counts(counts) {
                             Some(scores) => { (row(&site.name, &scores)) }
                             None => { (withheld(&site.name, counts)) }

@@ -38,7 +38,7 @@ impl Watching {
 
     /// Shows where the run stands.
     pub fn show(&mut self, progress: &Progress) {
-        if progress.round > 0 && self.rounds_began.is_none() {
+        if progress.course.round > 0 && self.rounds_began.is_none() {
             self.rounds_began = Some(Instant::now());
         }
         let line = self.line(progress);
@@ -69,10 +69,10 @@ impl Watching {
             "{}: {} of {} sites connected",
             progress.phase, progress.sites_connected, progress.sites
         );
-        if progress.round > 0 {
+        if progress.course.round > 0 {
             line.push_str(&format!(
                 ", round {} of at most {}",
-                progress.round, progress.round_limit
+                progress.course.round, progress.course.round_limit
             ));
         }
         let mut figure = |name: &str, value: Option<f64>| {
@@ -80,9 +80,9 @@ impl Watching {
                 line.push_str(&format!(", {name} {value:.3e}"));
             }
         };
-        figure("objective", progress.objective);
-        figure("primal", progress.primal_residual);
-        figure("dual", progress.dual_residual);
+        figure("objective", progress.course.objective);
+        figure("primal", progress.course.primal_residual);
+        figure("dual", progress.course.dual_residual);
         if let Some(left) = self.time_left(progress) {
             line.push_str(&format!(", at most {} s of rounds left", left.as_secs()));
         }
@@ -99,8 +99,15 @@ impl Watching {
     /// At the pace so far, until the round limit; convergence comes earlier.
     fn time_left(&self, progress: &Progress) -> Option<Duration> {
         let began = self.rounds_began?;
-        let done = progress.round.checked_sub(1).filter(|done| *done > 0)?;
-        let left = progress.round_limit.saturating_sub(progress.round);
+        let done = progress
+            .course
+            .round
+            .checked_sub(1)
+            .filter(|done| *done > 0)?;
+        let left = progress
+            .course
+            .round_limit
+            .saturating_sub(progress.course.round);
         (progress.ending.is_none()).then(|| began.elapsed() / done * left)
     }
 }

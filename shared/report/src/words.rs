@@ -1,5 +1,9 @@
 //! Words and figures as people read them.
 
+use ndarray::Array2;
+use ndarray_npy::WriteNpyExt;
+use std::io;
+
 /// A number of sites, in words.
 pub(crate) fn sites_in_words(sites: usize) -> String {
     match sites {
@@ -33,4 +37,14 @@ pub(crate) fn error(value: Option<f64>) -> String {
             format!("{value:.4}")
         }
     })
+}
+
+/// A matrix in NumPy's format, float64.
+///
+/// # Errors
+/// [`io::Error`] where it is too large to be described.
+pub fn npy(matrix: &Array2<f64>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    matrix.write_npy(&mut bytes).map_err(io::Error::other)?;
+    Ok(bytes)
 }

@@ -11,11 +11,11 @@ use std::time::Instant;
 use ndarray::Array1;
 use rand::RngExt;
 use similarity::cohort::{Cohort, Column, Outcome, Values};
-use similarity::forest::error::{Measure, prediction_error};
-use similarity::forest::kernel::{Kernel, Training};
-use similarity::forest::neighbours::nearest;
-use similarity::forest::{FeaturesPerSplit, Grown, Sampling, Settings, grow};
-use similarity::seed::Seed;
+use similarity::compare::proximity::kernel::{Kernel, Training};
+use similarity::judge::error::{Measure, prediction_error};
+use similarity::learn::forest::{FeaturesPerSplit, Grown, Sampling, Settings, grow};
+use similarity::numeric::seed::Seed;
+use similarity::uses::nearest::nearest;
 
 /// One data set: Friedman's first function of uniform features, with noise.
 struct Shape {

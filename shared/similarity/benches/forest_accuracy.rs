@@ -16,9 +16,9 @@ use ndarray::{Array1, Array2, ArrayView1};
 use rand::RngExt;
 use rand_distr::{Distribution, Exp1, StandardNormal};
 use similarity::cohort::{Cohort, Column, Outcome, Values};
-use similarity::forest::predict::Prediction;
-use similarity::forest::{FeaturesPerSplit, Settings, grow};
-use similarity::seed::Seed;
+use similarity::learn::forest::trees::predict::Prediction;
+use similarity::learn::forest::{FeaturesPerSplit, Settings, grow};
+use similarity::numeric::seed::Seed;
 
 const REPEATS: u64 = 40;
 const TRAINING_PATIENTS: usize = 500;

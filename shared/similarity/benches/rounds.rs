@@ -17,7 +17,7 @@ use std::ops::Range;
 use federation::{Federation, Run, synthetic_parts};
 use hospitals::{data_folder, heart, parkinsons};
 use rayon::prelude::*;
-use similarity::admm::ConsensusSettings;
+use similarity::numeric::admm::ConsensusSettings;
 
 /// Starting penalties over the best fixed one.
 const FACTORS: [f64; 5] = [0.01, 0.1, 1.0, 10.0, 100.0];

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use ndarray::Array2;
-use similarity::unpsl::{LocalLimits, learn};
+use similarity::learn::unpsl::{LocalLimits, learn};
 use sizes::{Size, TALL, WIDE, peak_bytes};
 
 /// L-BFGS steps of the local update.

@@ -7,9 +7,9 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use ndarray::Array2;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::ThreadPoolBuilder;
-use similarity::linear_algebra::{product_into, transposed_product_into};
-use similarity::seed::Seed;
-use similarity::unpsl::{Labels, PairLoss, PairWeightValues, Pairs};
+use similarity::learn::unpsl::{Labels, PairLoss, PairWeightValues, Pairs};
+use similarity::numeric::linear_algebra::{product_into, transposed_product_into};
+use similarity::numeric::seed::Seed;
 
 const PATIENTS: usize = 2_000;
 const FEATURES: usize = 200;

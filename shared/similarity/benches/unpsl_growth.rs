@@ -11,11 +11,11 @@ use std::time::Instant;
 use ndarray::Array2;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::ThreadPoolBuilder;
-use similarity::linear_algebra::{product_into, transposed_product_into};
-use similarity::seed::Seed;
-use similarity::unpsl::{
+use similarity::learn::unpsl::{
     Labels, PairLoss, PairWeightValues, Pairs, Settings, SiteObjective, Totals, start, summarise,
 };
+use similarity::numeric::linear_algebra::{product_into, transposed_product_into};
+use similarity::numeric::seed::Seed;
 
 const REPEATS: usize = 15;
 /// L-BFGS steps of the local update.

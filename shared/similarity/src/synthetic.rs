@@ -9,8 +9,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Normal, StandardNormal, Uniform};
 
 use crate::cohort::{Cohort, Column, MISSING_LEVEL, Outcome, Values};
-use crate::seed::Seed;
-use crate::unpsl::Labels;
+use crate::learn::unpsl::Labels;
+use crate::numeric::seed::Seed;
 
 /// Mean of every entry of epsilon.
 const EPSILON_MEAN: f64 = -0.1;

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use ndarray::{Array2, array};
-use similarity::admm::{Consensus, ConsensusError, ConsensusSettings, PenaltySettings};
+use similarity::numeric::admm::{Consensus, ConsensusError, ConsensusSettings, PenaltySettings};
 
 /// Plain ADMM: no relaxation, a fixed penalty of 2, no sparsity.
 fn plain() -> ConsensusSettings {

@@ -13,7 +13,7 @@ mod hospitals;
 use federation::{Federation, Part, synthetic_parts};
 use hospitals::{data_folder, heart, parkinsons};
 use ndarray::Array2;
-use similarity::admm::{
+use similarity::numeric::admm::{
     AcceleratedConsensus, AcceleratedError, AcceleratedSettings, ConsensusError, ConsensusSettings,
     Contribution, SecondMoments,
 };

@@ -4,7 +4,9 @@
 
 use ndarray::Array1;
 use serde_json::Value;
-use similarity::quantile::{Grid, Group, Histogram, QuantileError, Quartiles, pooled_quartiles};
+use similarity::cohort::quantile::{
+    Grid, Group, Histogram, QuantileError, Quartiles, pooled_quartiles,
+};
 
 struct Reference {
     sites: Vec<Array1<f64>>,

@@ -6,15 +6,16 @@ use ndarray::{Array1, Array2, Axis, array};
 use proptest::prelude::*;
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::Value;
-use similarity::evaluate::{NeighbourRule, RightCounts};
-use similarity::prox::row_norms;
-use similarity::seed::Seed;
-use similarity::unpsl::selection::{
+use similarity::judge::votes::RightCounts;
+use similarity::learn::unpsl::selection::{
     Candidate, CandidateCounts, Candidates, Classified, Folds, Search, SelectionError, best,
     cross_validate, cross_validate_rules, feature_strengths, fit_path, held_out_counts, lambda_max,
     lambda_path,
 };
-use similarity::unpsl::{Labels, PooledLimits, Settings, SiteObjective, Totals, summarise};
+use similarity::learn::unpsl::{Labels, PooledLimits, Settings, SiteObjective, Totals, summarise};
+use similarity::numeric::prox::row_norms;
+use similarity::numeric::seed::Seed;
+use similarity::uses::neighbours::NeighbourRule;
 
 /// Two classes that the first feature tells apart, the second less so, and others not at all.
 fn patients(count: usize, features: usize, seed: u64) -> (Array2<f64>, Array1<u32>) {
@@ -334,7 +335,7 @@ fn what_cannot_be_chosen_from_is_refused() {
     );
     assert_eq!(
         refused(3).to_string(),
-        "a class has 2 patients, wanted at least 3, one a fold"
+        "a class has 2 patients, wanted at least 3, one per fold"
     );
     assert_eq!(refused(1), SelectionError::FoldCount { found: 1 });
     assert!(Folds::stratified(&array![], 2, Seed(1)).is_err());

@@ -9,8 +9,8 @@ mod sizes;
 use std::process::Command;
 
 use ndarray::Array2;
-use similarity::linear_algebra::norm;
-use similarity::unpsl::{LocalLimits, SiteObjective, learn};
+use similarity::learn::unpsl::{LocalLimits, SiteObjective, learn};
+use similarity::numeric::linear_algebra::norm;
 use sizes::{Size, TALL, WIDE, peak_bytes};
 
 /// Set in the process that does the work, so that its peak is of that work alone.

@@ -3,18 +3,19 @@
 #![allow(clippy::unwrap_used)]
 
 use ndarray::{Array1, Array2, Axis, concatenate, s};
-use similarity::admm::{Consensus, ConsensusSettings};
+use similarity::cohort::moments::ColumnMoments;
+use similarity::cohort::standardise::{Feature, FeatureKind, Standardisation, Treatment};
 use similarity::cohort::{Cohort, Outcome, Values};
-use similarity::evaluate::{NeighbourRule, RightCounts, neighbours_within, vote};
-use similarity::moments::ColumnMoments;
-use similarity::prox::row_norms;
-use similarity::seed::Seed;
-use similarity::standardise::{Feature, FeatureKind, Standardisation, Treatment};
-use similarity::synthetic::{CohortSettings, cohorts};
-use similarity::unpsl::{
+use similarity::judge::votes::{RightCounts, vote};
+use similarity::learn::unpsl::{
     Labels, PooledLimits, Settings, SiteObjective, Threshold, Totals, minimise_pooled, objective,
     start, summarise,
 };
+use similarity::numeric::admm::{Consensus, ConsensusSettings};
+use similarity::numeric::prox::row_norms;
+use similarity::numeric::seed::Seed;
+use similarity::synthetic::{CohortSettings, cohorts};
+use similarity::uses::neighbours::{NeighbourRule, neighbours_within};
 
 fn features(cohort: &Cohort) -> Vec<Feature> {
     let kind = |values: &Values| match values {

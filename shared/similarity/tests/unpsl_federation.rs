@@ -3,13 +3,13 @@
 #![allow(clippy::unwrap_used)]
 
 use ndarray::{Array2, s};
-use similarity::admm::{Consensus, ConsensusSettings, Residuals};
-use similarity::seed::Seed;
-use similarity::synthetic::labelled_pairs;
-use similarity::unpsl::{
+use similarity::learn::unpsl::{
     Labels, PooledLimits, Settings, SiteObjective, Totals, minimise_pooled, objective, start,
     summarise,
 };
+use similarity::numeric::admm::{Consensus, ConsensusSettings, Residuals};
+use similarity::numeric::seed::Seed;
+use similarity::synthetic::labelled_pairs;
 
 /// The paper's distributed data: n = 600, d = 10 (30 features), in 3 equal parts.
 fn three_sites(settings: &Settings) -> Vec<SiteObjective> {

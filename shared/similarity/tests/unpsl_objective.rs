@@ -7,12 +7,12 @@ use std::sync::Arc;
 use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate, s};
 use proptest::prelude::*;
 use rand_distr::{Distribution, StandardNormal};
-use similarity::seed::Seed;
-use similarity::unpsl::{
+use similarity::learn::unpsl::{
     Correlation, CorrelationScope, Labels, Loss, ObjectiveError, PairCounts, PairWeights, Pairs,
     SecondMoments, Settings, SettingsError, SiteObjective, SiteWeights, Threshold, Totals, start,
     summarise,
 };
+use similarity::numeric::seed::Seed;
 
 fn normal(rows: usize, columns: usize, index: u64) -> Array2<f64> {
     let mut stream = Seed(42).stream("test", index);

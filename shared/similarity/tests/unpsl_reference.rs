@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use ndarray::{Array1, Array2, Axis, concatenate, s};
 use serde_json::Value;
-use similarity::admm::{Consensus, ConsensusSettings};
-use similarity::evaluate::BinaryCounts;
-use similarity::seed::Seed;
-use similarity::unpsl::{
+use similarity::judge::votes::BinaryCounts;
+use similarity::learn::unpsl::{
     Correlation, CorrelationScope, Labels, LocalLimits, LocalStatus, PooledLimits, Settings,
     SiteObjective, Totals, learn, learn_from_starts, minimise_pooled, objective, start, summarise,
 };
+use similarity::numeric::admm::{Consensus, ConsensusSettings};
+use similarity::numeric::seed::Seed;
 
 struct Reference {
     json: Value,

@@ -12,9 +12,10 @@
 mod support;
 
 use ndarray::Array2;
-use protocol::message::{Answer, Request, ToCoordinator, ToSite};
+use protocol::message::{Answer, Ask, Request, ToCoordinator, ToSite, unpsl};
+use std::sync::Arc;
 use std::time::Instant;
-use support::{Port, contribution, gate, run};
+use support::{Port, contributed, contribution, gate};
 use tokio::sync::mpsc;
 use wire::certificates::Role;
 use wire::{Incoming, SiteSender, attend};
@@ -31,15 +32,13 @@ async fn main() {
         tokio::spawn(async move {
             let (sender, mut receiver) = attend(&dial, "bench").await.unwrap();
             let mut gate = gate();
-            while let Ok(ToSite::Ask {
-                request: Request::Finish { consensus, .. },
+            while let Ok(ToSite::Ask(Ask {
+                request: Request::Unpsl(unpsl::Request::Round(round)),
                 ..
-            }) = receiver.next().await
+            })) = receiver.next().await
             {
-                sender
-                    .send(contribution(&mut gate, consensus))
-                    .await
-                    .unwrap();
+                let matrix = Arc::unwrap_or_clone(round.consensus);
+                sender.send(contribution(&mut gate, matrix)).await.unwrap();
             }
         });
     }
@@ -91,26 +90,11 @@ async fn round(
 ) -> f64 {
     let begun = Instant::now();
     for site in sites {
-        let request = Request::Finish {
-            consensus: matrix.clone(),
-            neighbours: 5,
-        };
-        site.send(ToSite::Ask {
-            run: run(),
-            exchange: 1,
-            request,
-        })
-        .unwrap();
+        site.send(support::round(matrix.clone())).unwrap();
     }
     for _ in sites {
-        let Some(ToCoordinator::Reply {
-            answer: Answer::Contribution(found),
-            ..
-        }) = answered.recv().await
-        else {
-            panic!("wanted a contribution");
-        };
-        assert_eq!(found.matrix.dim(), matrix.dim());
+        let found = answered.recv().await.unwrap();
+        assert_eq!(contributed(found).dim(), matrix.dim());
     }
     begun.elapsed().as_secs_f64()
 }

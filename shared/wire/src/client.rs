@@ -1,18 +1,19 @@
 //! The two kinds of caller: site agents, which attend, and operators, who ask.
 
-use crate::assembly::Assembly;
-use crate::connection::{ByteCounts, ConnectionError, Inbox, OutboxSender, SendError, outbox};
-use crate::dial::{Dial, Line};
+use crate::connection::dial::{Dial, Line};
+use crate::connection::failing::{ConnectionError, SendError};
+use crate::connection::status::with_version;
+use crate::connection::stream::{ByteCounts, Inbox, OutboxSender, outbox};
+use crate::encoding::assembly::Assembly;
+use crate::encoding::sealed::Sealed;
+use crate::encoding::values;
 use crate::generated as pb;
-use crate::progress;
-use crate::status::with_version;
-use crate::to_coordinator;
-use crate::values;
-use crate::warrant::Signer;
-use privacy::Released;
-use protocol::message::{Answer, ToCoordinator, ToSite};
+use crate::identity::warrant::Signer;
+use crate::message::{progress, to_coordinator, to_site};
+use protocol::message::{ToCoordinator, ToSite};
 use protocol::name::RunId;
-use protocol::progress::{Progress, RunResult};
+use protocol::progress::Progress;
+use protocol::result::RunResult;
 use std::sync::Arc;
 use tokio_stream::StreamExt;
 use tonic::Streaming;
@@ -23,15 +24,15 @@ const RUNS_LISTED_MAX: usize = 10_000;
 /// A site's stream to the coordinator.
 #[derive(Debug, Clone)]
 pub struct CoordinatorSender {
-    outbox: OutboxSender<ToCoordinator<Released<Answer>>>,
+    outbox: OutboxSender<ToCoordinator<Sealed>>,
 }
 
 impl CoordinatorSender {
-    /// Queues a message, waiting while the queue is full.
+    /// Queues a message, waiting while the queue is full. An answer leaves as the bytes that it was sealed to.
     ///
     /// # Errors
     /// [`SendError::Closed`] where the connection is gone.
-    pub async fn send(&self, message: ToCoordinator<Released<Answer>>) -> Result<(), SendError> {
+    pub async fn send(&self, message: ToCoordinator<Sealed>) -> Result<(), SendError> {
         self.outbox
             .messages
             .send(message)
@@ -145,7 +146,7 @@ impl OperatorClient {
         let request = with_version(pb::SubmitRequest {
             job: job.to_owned(),
             seed,
-            warrant: Some(values::warrant_to_proto(warrant)),
+            warrant: Some(to_site::warrant_to_proto(warrant)),
         });
         let reply = self.line.operations().submit(request).await;
         let reply = reply.map_err(|status| self.failed(&status))?.into_inner();

@@ -1,16 +1,17 @@
 //! The service that operators call, handed on to the program call by call.
 
-use crate::assembly::Frames;
+use crate::connection::status::{self, unavailable};
+use crate::encoding::assembly::Frames;
+use crate::encoding::values;
 use crate::generated as pb;
 use crate::generated::operations_server::Operations;
-use crate::progress::{progress_to_proto, result_frames};
-use crate::server::{Incoming, unavailable};
-use crate::warrant::Warrants;
-use crate::{status, values};
+use crate::identity::warrant::Warrants;
+use crate::incoming::{Incoming, OperatorCall, Reply};
+use crate::message::progress::progress_to_proto;
+use crate::message::to_site::warrant;
 use protocol::limits::JOB_LENGTH_MAX;
-use protocol::message::{Failure, Warrant};
 use protocol::name::{OperatorName, RunId};
-use protocol::progress::{Progress, RunResult};
+use protocol::progress::Progress;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -18,52 +19,6 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Iter, Stream};
 use tonic::{Code, Request, Response, Status};
-
-/// The place for an answer, or for the reason that there is none.
-pub type Reply<T> = oneshot::Sender<Result<T, Failure>>;
-
-/// What an operator asks.
-#[derive(Debug)]
-pub enum OperatorCall {
-    /// Start a run, or find the one that the same job with the same token has started.
-    Submit {
-        /// The job's text.
-        job: String,
-        /// Seed of the run.
-        seed: u64,
-        /// The operator's word for it, which was judged.
-        warrant: Warrant,
-        /// The run.
-        reply: Reply<RunId>,
-    },
-    /// Follow a run. The latest state is what counts: each change of the channel is shown, until
-    /// one carries the ending.
-    Watch {
-        /// The run.
-        run: RunId,
-        /// Its present state and all that follow.
-        reply: Reply<watch::Receiver<Progress>>,
-    },
-    /// Cancel a run.
-    Cancel {
-        /// The run.
-        run: RunId,
-        /// Done.
-        reply: Reply<()>,
-    },
-    /// What a run left.
-    FetchResult {
-        /// The run.
-        run: RunId,
-        /// The result, once the run has ended.
-        reply: Reply<RunResult>,
-    },
-    /// Every run, the newest first.
-    List {
-        /// Their states.
-        reply: Reply<Vec<Progress>>,
-    },
-}
 
 pub(crate) struct Operator {
     warrants: Warrants,
@@ -111,10 +66,14 @@ impl Operations for Operator {
         request: Request<pb::SubmitRequest>,
     ) -> Result<Response<pb::SubmitReply>, Status> {
         let operator = operator(&request)?;
-        let pb::SubmitRequest { job, seed, warrant } = request.into_inner();
+        let pb::SubmitRequest {
+            job,
+            seed,
+            warrant: found,
+        } = request.into_inner();
         let job = values::text("a job's text", job, JOB_LENGTH_MAX);
         let job = job.map_err(|error| status::protocol_violation(&error))?;
-        let warrant = values::present("a warrant", warrant).and_then(values::warrant);
+        let warrant = values::present("a warrant", found).and_then(warrant);
         let warrant = warrant.map_err(|error| status::protocol_violation(&error))?;
         if !matches!(self.warrants.signer(&job, seed, &warrant), Ok(name) if name == operator) {
             return Err(status::unsigned());
@@ -170,9 +129,9 @@ impl Operations for Operator {
         let result = self
             .ask(operator, |reply| OperatorCall::FetchResult { run, reply })
             .await?;
-        Ok(Response::new(tokio_stream::iter(ResultFrames(
-            result_frames(result),
-        ))))
+        Ok(Response::new(tokio_stream::iter(ResultFrames(Frames::of(
+            result,
+        )))))
     }
 
     type ListStream = Iter<std::vec::IntoIter<Result<pb::Progress, Status>>>;

@@ -1,27 +1,29 @@
 //! The coordinator's port: who calls is known from the certificate, and what they say is handed to
 //! the program as channels.
 
-use crate::asked::Asked;
-use crate::connection::{
-    ByteCounts, ConnectionError, Inbox, Outbox, OutboxSender, SendError, outbox,
-};
-use crate::frame::{FRAME_BYTES_MAX, REPLY_FRAME_BYTES_MAX};
-use crate::generated as pb;
-use crate::generated::federation_server::{Federation, FederationServer};
-use crate::generated::operations_server::OperationsServer;
-use crate::identity::Identity;
-use crate::operations::{Operator, OperatorCall};
-use crate::port::{Caller, callers};
-use crate::tls::ServerTls;
-use crate::transport::{
+use crate::connection::asked::Asked;
+use crate::connection::port::{Caller, callers};
+use crate::connection::status;
+use crate::connection::stream::{ByteCounts, Inbox, Outbox, outbox};
+use crate::connection::transport::{
     ATTENDANCE_INTERVAL, ATTENDANCES_MAX, CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES,
     HELLO_TIMEOUT, HTTP2_FRAME_BYTES, PING_REPLY_TIMEOUT, STOP_TIMEOUT, STREAM_WINDOW_BYTES,
     STREAMS_MAX,
 };
-use crate::{status, to_site};
+use crate::encoding::assembly::Frames;
+use crate::encoding::frame::{FRAME_BYTES_MAX, REPLY_FRAME_BYTES_MAX};
+use crate::encoding::raw::ToCoordinatorFrame;
+use crate::generated as pb;
+use crate::generated::federation_server::{Federation, FederationServer};
+use crate::generated::operations_server::OperationsServer;
+use crate::identity::Identity;
+use crate::identity::tls::ServerTls;
+use crate::incoming::{Incoming, SiteReceiver, SiteSender};
+use crate::operations::Operator;
+use protocol::failure::{Code, Failure};
 use protocol::limits::KEEPALIVE_INTERVAL;
-use protocol::message::{Answer, Failure, ToCoordinator, ToSite};
-use protocol::name::{OperatorName, SiteName};
+use protocol::message::{ToCoordinator, ToSite};
+use protocol::name::SiteName;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,114 +32,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
-use tonic::{Code, Request, Response, Status, Streaming};
-
-/// Who came to the coordinator.
-#[derive(Debug)]
-pub enum Incoming {
-    /// A site attends. Whether it replaces an earlier connection of the same name is the
-    /// program's to decide: dropping both ends of one, or closing it, lets go of it.
-    Site {
-        /// Its name, from its certificate.
-        name: SiteName,
-        /// Version of its agent.
-        version: String,
-        /// Messages to it.
-        sender: SiteSender,
-        /// Messages from it.
-        receiver: SiteReceiver,
-    },
-    /// An operator asks.
-    Operator {
-        /// Their name, from their certificate.
-        operator: OperatorName,
-        /// What they ask, with the place for the answer.
-        call: OperatorCall,
-    },
-}
-
-/// Messages to one site.
-#[derive(Debug, Clone)]
-pub struct SiteSender {
-    outbox: OutboxSender<ToSite>,
-    counts: Arc<ByteCounts>,
-    asked: Arc<Asked>,
-}
-
-/// Bytes of encoded frames of one connection, as its site counts them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Traffic {
-    /// Bytes that the site sent.
-    pub bytes_sent: u64,
-    /// Bytes that the site received.
-    pub bytes_received: u64,
-}
-
-impl SiteSender {
-    /// Queues a message without waiting.
-    ///
-    /// # Errors
-    /// [`SendError`] where the connection is gone, or where the site is so slow that the
-    /// connection was dropped.
-    pub fn send(&self, message: ToSite) -> Result<(), SendError> {
-        self.asked.note(&message);
-        match self.outbox.messages.try_send(message) {
-            Ok(()) => Ok(()),
-            Err(mpsc::error::TrySendError::Closed(_)) => Err(SendError::Closed),
-            Err(mpsc::error::TrySendError::Full(_)) => {
-                self.outbox.close(status::slow());
-                Err(SendError::Overflow)
-            }
-        }
-    }
-
-    /// Ends the connection and tells the site why; what is still queued is not sent.
-    pub fn close(&self, reason: Failure) {
-        self.outbox.close(reason);
-    }
-
-    /// Bytes so far.
-    #[must_use]
-    pub fn traffic(&self) -> Traffic {
-        Traffic {
-            bytes_sent: self.counts.received(),
-            bytes_received: self.counts.sent(),
-        }
-    }
-}
-
-/// Messages from one site.
-pub struct SiteReceiver {
-    /// Boxed because it is large and moves about inside of [`Incoming`].
-    inbox: Box<Inbox<pb::ToCoordinatorFrame>>,
-    outbox: OutboxSender<ToSite>,
-}
-
-impl SiteReceiver {
-    /// The next message; none where the site left in good order. Safe to drop and ask again.
-    ///
-    /// # Errors
-    /// [`ConnectionError`] where the site is lost or broke the protocol; the stream is over.
-    pub async fn next(&mut self) -> Result<Option<ToCoordinator<Answer>>, ConnectionError> {
-        let message = tokio::select! {
-            biased;
-            message = self.inbox.next() => message,
-            () = self.outbox.close.closed() => Err(ConnectionError::Disconnected {
-                reason: "the stream was closed".to_owned(),
-            }),
-        };
-        if let Err(error) = &message {
-            self.outbox.close(error.to_failure());
-        }
-        message
-    }
-}
-
-impl std::fmt::Debug for SiteReceiver {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("SiteReceiver")
-    }
-}
+use tonic::{Request, Response, Status, Streaming};
 
 /// The port could not be served.
 #[derive(Debug, thiserror::Error)]
@@ -242,11 +137,11 @@ struct Attendance {
 
 #[tonic::async_trait]
 impl Federation for Attendance {
-    type AttendStream = Outbox<ToSite, pb::ToSiteFrame>;
+    type AttendStream = Outbox<ToSite, Frames<pb::ToSiteFrame>>;
 
     async fn attend(
         &self,
-        request: Request<Streaming<pb::ToCoordinatorFrame>>,
+        request: Request<Streaming<ToCoordinatorFrame>>,
     ) -> Result<Response<Self::AttendStream>, Status> {
         let name = request.extensions().get::<SiteName>().cloned();
         let name = name.ok_or_else(|| status::wrong_role(None, "site"))?;
@@ -255,10 +150,11 @@ impl Federation for Attendance {
             .get::<Caller>()
             .map(|caller| Arc::clone(&caller.fault));
         let counts = Arc::new(ByteCounts::default());
-        let (outbox, frames) = outbox(to_site::frames, Arc::clone(&counts));
+        let (outbox, frames) = outbox(Frames::of, Arc::clone(&counts));
         let asked = Arc::new(Asked::default());
+        let questions = Arc::clone(&asked);
         let inbox = Inbox::of_answers(
-            Arc::clone(&asked),
+            Box::new(move |run, exchange| questions.answered(run, exchange)),
             request.into_inner(),
             Arc::clone(&counts),
             fault.unwrap_or_default(),
@@ -352,19 +248,12 @@ async fn introduce(
             }
             return;
         }
-        Ok(Ok(Some(ToCoordinator::Reply { .. }))) => "a reply".to_owned(),
+        Ok(Ok(Some(ToCoordinator::Reply(_)))) => "a reply".to_owned(),
         Ok(Ok(None)) => "the end of the stream".to_owned(),
         Ok(Err(error)) => error.to_string(),
         Err(_) => format!("nothing for {} s", HELLO_TIMEOUT.as_secs()),
     };
     tracing::warn!(site = %name, found = refusal, "a site did not begin with a hello");
-    sender.close(Failure {
-        code: status::CODE_PROTOCOL.to_owned(),
-        text: format!("found {refusal} first on the stream, wanted a hello"),
-    });
-}
-
-/// A program that is gone cannot answer.
-pub(crate) fn unavailable() -> Status {
-    status::status(Code::Unavailable, &status::stopping())
+    let text = format!("found {refusal} first on the stream, wanted a hello");
+    sender.close(Failure::new(Code::Protocol, text));
 }

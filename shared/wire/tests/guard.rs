@@ -5,9 +5,9 @@
 mod support;
 
 use ndarray::Array2;
-use protocol::message::{Answer, Request, ToCoordinator, ToSite};
+use protocol::failure::Code;
 use std::time::{Duration, Instant, SystemTime};
-use support::{Port, authority, contribution, coordinator, gate, party, run};
+use support::{Port, authority, contributed, contribution, coordinator, gate, party, round};
 use wire::certificates::{Role, Validity, issue, revoke};
 use wire::{Incoming, Remedy, ServerTls, SiteReceiver, SiteSender, attend};
 
@@ -18,17 +18,6 @@ async fn site(port: &mut Port) -> (SiteSender, SiteReceiver) {
             sender, receiver, ..
         } => (sender, receiver),
         other => panic!("found {other:?}, wanted a site"),
-    }
-}
-
-fn finish(matrix: Array2<f64>) -> ToSite {
-    ToSite::Ask {
-        run: run(),
-        exchange: 1,
-        request: Request::Finish {
-            consensus: matrix,
-            neighbours: 5,
-        },
     }
 }
 
@@ -79,7 +68,7 @@ async fn a_stream_ends_when_the_certificate_of_the_coordinator_does() {
     let again = attend(&dial, "0.1.0").await.unwrap_err();
     assert_eq!(
         (again.code(), again.remedy()),
-        ("KDR-EXPIRED", Remedy::Person)
+        (Code::Expired, Remedy::Person)
     );
 }
 
@@ -109,7 +98,7 @@ async fn a_revoked_certificate_ends_its_stream_and_opens_no_other_without_a_rest
     let again = attend(&north, "0.1.0").await.unwrap_err();
     assert_eq!(
         (again.code(), again.remedy()),
-        ("KDR-REVOKED", Remedy::Later)
+        (Code::Revoked, Remedy::Later)
     );
     // Nobody else is touched, and the name can have another certificate.
     let other = tokio::time::timeout(Duration::from_millis(200), from_south.next()).await;
@@ -139,21 +128,15 @@ async fn an_answer_is_kept_once_where_it_was_asked_and_dropped_where_it_was_not(
     }
     let early = tokio::time::timeout(Duration::from_millis(500), from_site.next()).await;
     assert!(early.is_err(), "an answer that nobody asked for was kept");
-    to_site.send(finish(matrix.clone())).unwrap();
+    to_site.send(round(matrix.clone())).unwrap();
     for _ in 0..2 {
         to_coordinator
             .send(contribution(&mut gate(), matrix.clone()))
             .await
             .unwrap();
     }
-    let Some(ToCoordinator::Reply {
-        answer: Answer::Contribution(found),
-        ..
-    }) = from_site.next().await.unwrap()
-    else {
-        panic!("another message came");
-    };
-    assert!(found.matrix == matrix);
+    let found = from_site.next().await.unwrap().unwrap();
+    assert!(contributed(found) == matrix);
     let late = tokio::time::timeout(Duration::from_millis(500), from_site.next()).await;
     assert!(late.is_err(), "an answer was kept twice");
 }
@@ -164,14 +147,14 @@ async fn an_answer_that_is_longer_than_its_question_can_need_ends_the_stream() {
     let dial = port.dial(Role::Site, "north");
     let (to_coordinator, mut from_coordinator) = attend(&dial, "0.1.0").await.unwrap();
     let (to_site, mut from_site) = site(&mut port).await;
-    to_site.send(finish(Array2::zeros((10, 10)))).unwrap();
+    to_site.send(round(Array2::zeros((10, 10)))).unwrap();
     let matrix = Array2::zeros((700, 300));
     to_coordinator
         .send(contribution(&mut gate(), matrix))
         .await
         .unwrap();
     let error = from_site.next().await.unwrap_err();
-    assert_eq!(error.code(), "KDR-PROTOCOL");
+    assert_eq!(error.code(), Code::Protocol);
     let told = loop {
         if let Err(error) = from_coordinator.next().await {
             break error;
@@ -179,7 +162,7 @@ async fn an_answer_that_is_longer_than_its_question_can_need_ends_the_stream() {
     };
     assert_eq!(
         (told.code(), told.remedy()),
-        ("KDR-PROTOCOL", Remedy::Later)
+        (Code::Protocol, Remedy::Later)
     );
 }
 
@@ -194,7 +177,7 @@ async fn the_newest_streams_of_a_site_take_the_place_of_the_oldest() {
         kept.push(site(&mut port).await);
     }
     for (_, receiver) in &mut streams[..2] {
-        assert_eq!(receiver.next().await.unwrap_err().code(), "KDR-REPLACED");
+        assert_eq!(receiver.next().await.unwrap_err().code(), Code::Replaced);
     }
     for (_, receiver) in &mut streams[2..] {
         let open = tokio::time::timeout(Duration::from_millis(100), receiver.next()).await;

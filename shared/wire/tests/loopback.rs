@@ -5,10 +5,10 @@
 mod support;
 
 use ndarray::Array2;
-use protocol::message::{Answer, Failure, Request, ToCoordinator, ToSite};
-use protocol::progress::{Ending, Progress};
+use protocol::failure::{Code, Failure};
+use protocol::progress::{Course, Ending, Progress};
 use std::time::{Duration, Instant};
-use support::{Port, authority, contribution, gate, party, run};
+use support::{Port, authority, contributed, contribution, gate, party, round, run};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -36,8 +36,8 @@ async fn site(port: &mut Port) -> (SiteSender, SiteReceiver) {
     }
 }
 
-fn code<T: std::fmt::Debug>(outcome: Result<T, ConnectionError>) -> String {
-    outcome.unwrap_err().code().to_owned()
+fn code<T: std::fmt::Debug>(outcome: Result<T, ConnectionError>) -> Code {
+    outcome.unwrap_err().code()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -48,29 +48,15 @@ async fn a_site_attends_and_matrices_go_both_ways() {
     let (to_site, mut from_site) = site(&mut port).await;
 
     let matrix = Array2::from_shape_fn((700, 300), |(i, j)| i as f64 - 0.5 * j as f64);
-    let request = Request::Finish {
-        consensus: matrix.clone(),
-        neighbours: 5,
-    };
-    let ask = ToSite::Ask {
-        run: run(),
-        exchange: 1,
-        request,
-    };
+    let ask = round(matrix.clone());
     to_site.send(ask.clone()).unwrap();
     assert!(from_coordinator.next().await.unwrap() == ask);
     to_coordinator
         .send(contribution(&mut gate(), matrix.clone()))
         .await
         .unwrap();
-    let Some(ToCoordinator::Reply {
-        answer: Answer::Contribution(found),
-        ..
-    }) = from_site.next().await.unwrap()
-    else {
-        panic!("another message came");
-    };
-    assert!(found.matrix == matrix);
+    let found = from_site.next().await.unwrap().unwrap();
+    assert!(contributed(found) == matrix);
 
     let traffic = to_site.traffic();
     let entries = (700 * 300 * 8) as u64;
@@ -89,11 +75,7 @@ async fn a_site_that_is_closed_hears_why() {
     let dial = port.dial(Role::Site, "north");
     let (_sender, mut receiver) = attend(&dial, "0.1.0").await.unwrap();
     let (to_site, _from_site) = site(&mut port).await;
-    let text = "another connection took this one's place".to_owned();
-    let failure = Failure {
-        code: "KDR-REPLACED".to_owned(),
-        text,
-    };
+    let failure = Failure::new(Code::Replaced, "another connection took this one's place");
     to_site.close(failure.clone());
     assert_eq!(
         receiver.next().await.unwrap_err(),
@@ -105,15 +87,15 @@ async fn a_site_that_is_closed_hears_why() {
 async fn roles_are_kept_apart() {
     let port = Port::open().await;
     let operator = port.dial(Role::Operator, "lab");
-    assert_eq!(code(attend(&operator, "0.1.0").await), "KDR-ROLE");
+    assert_eq!(code(attend(&operator, "0.1.0").await), Code::Role);
     let site = port.dial(Role::Site, "north");
     let client = OperatorClient::connect(&site).await.unwrap();
     assert_eq!(
         code(client.submit("name = 1", 1, "token").await),
-        "KDR-ROLE"
+        Code::Role
     );
-    assert_eq!(code(client.list().await), "KDR-ROLE");
-    assert_eq!(code(client.cancel(&run()).await), "KDR-ROLE");
+    assert_eq!(code(client.list().await), Code::Role);
+    assert_eq!(code(client.cancel(&run()).await), Code::Role);
 }
 
 #[tokio::test]
@@ -124,11 +106,11 @@ async fn an_operator_submits_watches_and_is_told_why_not() {
     let state = |round, ending| Progress {
         run: run(),
         phase: "rounds".to_owned(),
-        round,
-        round_limit: 10,
-        objective: None,
-        primal_residual: None,
-        dual_residual: None,
+        course: Course {
+            round,
+            round_limit: 10,
+            ..Course::default()
+        },
         sites_connected: 3,
         sites: 3,
         waiting_for: Vec::new(),
@@ -152,8 +134,8 @@ async fn an_operator_submits_watches_and_is_told_why_not() {
                 }
                 OperatorCall::Watch { reply, .. } => reply.send(Ok(watched.clone())).unwrap(),
                 OperatorCall::Cancel { reply, .. } => {
-                    let (code, text) = ("KDR-OVER".to_owned(), "the run has ended – ü".to_owned());
-                    reply.send(Err(Failure { code, text })).unwrap();
+                    let failure = Failure::new(Code::Running, "the run has ended – ü");
+                    reply.send(Err(failure)).unwrap();
                 }
                 OperatorCall::List { reply } => {
                     reply
@@ -170,11 +152,11 @@ async fn an_operator_submits_watches_and_is_told_why_not() {
     let refused = client.cancel(&run()).await.unwrap_err();
     assert_eq!(
         (refused.code(), refused.to_string().as_str()),
-        ("KDR-OVER", "the run has ended – ü")
+        (Code::Running, "the run has ended – ü")
     );
-    assert_eq!(code(client.result(&run()).await), "KDR-STOPPING");
+    assert_eq!(code(client.result(&run()).await), Code::Stopping);
     let mut receiver = client.watch(&run()).await.unwrap();
-    assert_eq!(receiver.next().await.unwrap().unwrap().round, 1);
+    assert_eq!(receiver.next().await.unwrap().unwrap().course.round, 1);
     progress.send_replace(state(2, Some(Ending::Converged)));
     assert_eq!(
         receiver.next().await.unwrap().unwrap().ending,
@@ -252,7 +234,7 @@ async fn a_host_or_role_that_the_certificate_does_not_name_is_refused() {
     let port = Port::open_with(folder, &files).await;
     assert_eq!(
         code(attend(&port.dial(Role::Site, "north"), "0.1.0").await),
-        "KDR-HOST"
+        Code::Host
     );
 }
 
@@ -267,7 +249,7 @@ async fn nobody_at_the_address_is_told_as_such() {
         .unwrap();
     dial.address = Address::new(&free.to_string()).unwrap();
     let error = attend(&dial, "0.1.0").await.unwrap_err();
-    assert_eq!(error.code(), "KDR-UNREACHABLE");
+    assert_eq!(error.code(), Code::Unreachable);
     assert!(error.to_string().contains(&free.to_string()));
 }
 
@@ -355,7 +337,7 @@ async fn a_proxy_is_passed_with_and_without_a_password() {
     drop(attended);
     dial.proxy = Some(Proxy::with_password(guarded, "Aladdin", "wrong"));
     let error = attend(&dial, "0.1.0").await.unwrap_err();
-    assert_eq!(error.code(), "KDR-PROXY");
+    assert_eq!(error.code(), Code::Proxy);
     assert!(!format!("{error} {error:?} {dial:?}").contains("wrong"));
 }
 
@@ -395,16 +377,7 @@ async fn a_frozen_peer_is_noticed_by_both_sides_in_under_five_seconds() {
     let frozen_at = Instant::now();
     // The coordinator is busy writing, and blocks: 80 MB do not fit any buffer on the way.
     let consensus = Array2::zeros((10_000, 1_000));
-    to_site
-        .send(ToSite::Ask {
-            run: run(),
-            exchange: 1,
-            request: Request::Finish {
-                consensus,
-                neighbours: 5,
-            },
-        })
-        .unwrap();
+    to_site.send(round(consensus)).unwrap();
     let (at_coordinator, at_site) = tokio::join!(
         async { (from_site.next().await, frozen_at.elapsed()) },
         async { (from_coordinator.next().await, frozen_at.elapsed()) },
@@ -413,7 +386,7 @@ async fn a_frozen_peer_is_noticed_by_both_sides_in_under_five_seconds() {
         (code(at_coordinator.0), at_coordinator.1),
         (code(at_site.0), at_site.1),
     ] {
-        assert_eq!(code, "KDR-DISCONNECTED");
+        assert_eq!(code, Code::Disconnected);
         assert!(
             elapsed < Duration::from_secs(5),
             "noticed after {elapsed:?}"
@@ -428,14 +401,7 @@ async fn a_site_that_takes_nothing_is_dropped_once_its_queue_is_full() {
     let _attended = attend(&dial, "0.1.0").await.unwrap();
     let (to_site, _from_site) = site(&mut port).await;
     let consensus = Array2::zeros((2_000, 1_000));
-    let ask = ToSite::Ask {
-        run: run(),
-        exchange: 1,
-        request: Request::Finish {
-            consensus,
-            neighbours: 5,
-        },
-    };
+    let ask = round(consensus);
     // On one thread nothing is sent between two calls that do not wait.
     let sent = (0..100)
         .map(|_| to_site.send(ask.clone()))
@@ -455,10 +421,10 @@ async fn a_coordinator_that_stops_tells_its_sites_and_returns() {
     let (_sender, mut receiver) = attend(&dial, "0.1.0").await.unwrap();
     let (_to_site, _from_site) = site(&mut port).await;
     port.stop.send(()).unwrap();
-    assert_eq!(code(receiver.next().await), "KDR-STOPPING");
+    assert_eq!(code(receiver.next().await), Code::Stopping);
     let ended = tokio::time::timeout(Duration::from_secs(4), port.serving).await;
     ended.unwrap().unwrap().unwrap();
-    assert_eq!(code(attend(&dial, "0.1.0").await), "KDR-UNREACHABLE");
+    assert_eq!(code(attend(&dial, "0.1.0").await), Code::Unreachable);
 }
 
 #[tokio::test]

@@ -80,7 +80,7 @@ pub(super) fn password(section: &mut Section<'_, '_>, folder: &Path) -> Option<P
     let file: Option<String> = section.optional("password_file");
     match (variable, file) {
         (Some(_), Some(_)) => {
-            section.problem("password_file", "password_env beside it", "one of the two");
+            section.problem("password_file", "password_env as well", "one of the two");
             None
         }
         (Some(name), None) => Some(Password::Environment(name)),

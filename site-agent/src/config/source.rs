@@ -271,7 +271,7 @@ fn query(section: &mut Section<'_, '_>, folder: &Path) -> Option<Query> {
     match (text, file) {
         (Some(text), None) => {
             if parameters.is_some() {
-                section.problem("parameters", "query beside it", "query_file");
+                section.problem("parameters", "query as well", "query_file");
             }
             Some(Query::Text(text))
         }
@@ -280,7 +280,7 @@ fn query(section: &mut Section<'_, '_>, folder: &Path) -> Option<Query> {
             parameters: parameters.unwrap_or_default(),
         }),
         (Some(_), Some(_)) => {
-            section.problem("query_file", "query beside it", "one of the two");
+            section.problem("query_file", "query as well", "one of the two");
             None
         }
         (None, None) => {
@@ -306,7 +306,7 @@ fn database_tls(section: &mut Section<'_, '_>, folder: &Path) -> Option<Database
         }
         (false, None) => Some(DatabaseTls::Disabled),
         (false, Some(_)) => {
-            section.problem("ca", "tls = \"disabled\" beside it", "one of the two");
+            section.problem("ca", "tls = \"disabled\" as well", "one of the two");
             None
         }
     }

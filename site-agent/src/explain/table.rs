@@ -1,6 +1,6 @@
 //! The table of messages, in columns of text.
 
-use super::MessageKind;
+use super::kinds::MessageKind;
 
 const HEADINGS: [&str; 7] = [
     "message",

@@ -6,7 +6,8 @@ use super::summary::{ColumnSummary, Content};
 use super::survey::Survey;
 use super::terms::Terms;
 use crate::config::SourceConfig;
-use protocol::job::{FeatureKind, Job, OutcomeKind};
+use protocol::cohort::{FeatureKind, OutcomeKind};
+use protocol::job::Job;
 use std::fmt;
 
 /// What a job would find. Its text is a table of columns, then every problem.
@@ -103,13 +104,14 @@ struct Line {
 impl Line {
     fn new(summary: &ColumnSummary, job: &Job) -> Self {
         let feature = job
+            .cohort
             .features
             .iter()
             .find(|feature| feature.name == summary.name);
         let (column, kind, unit) = match feature.map(|feature| &feature.kind) {
             None => (
-                job.outcome.column.clone(),
-                outcome_kind(&job.outcome.kind),
+                job.cohort.outcome.column.clone(),
+                outcome_kind(&job.cohort.outcome.kind),
                 "",
             ),
             Some(kind) => (summary.name.clone(), feature_kind(kind), unit(kind)),

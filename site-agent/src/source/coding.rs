@@ -9,7 +9,7 @@ use super::field::{Field, Shape};
 use super::found::FoundValues;
 use super::level::Levels;
 use super::terms::Terms;
-use protocol::job::OutcomeKind;
+use protocol::cohort::OutcomeKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many patients have each level, as far as it matters.

@@ -10,7 +10,7 @@ use super::terms::{Agreement, Terms};
 use super::value::{Kind, Mismatch, Read, conversion_of};
 use crate::config::{ColumnMapping, DecimalMark, SourceConfig};
 use ndarray::Array1;
-use protocol::job::{Feature, FeatureKind, Impute};
+use protocol::cohort::{Feature, FeatureKind, Impute};
 use protocol::limits::AGE_MAX;
 use similarity::cohort::{Column, MISSING_LEVEL, Values};
 

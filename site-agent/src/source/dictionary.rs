@@ -2,7 +2,8 @@
 //! `complete`, to be reviewed and pasted into site.toml.
 
 use crate::config::{ColumnMapping, DeclaredRange, EVERY_OTHER};
-use protocol::job::{Feature, FeatureKind, Impute, Job, OutcomeKind, Transform};
+use protocol::cohort::{Feature, FeatureKind, Impute, OutcomeKind, Transform};
+use protocol::job::Job;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write as _};
@@ -37,11 +38,11 @@ impl Dictionary {
     #[must_use]
     pub fn of_job(job: &Job) -> Self {
         let mut dictionary = Self::default();
-        for feature in &job.features {
+        for feature in &job.cohort.features {
             dictionary.add(&feature.name, of_feature(feature));
         }
-        let column = &job.outcome.column;
-        match &job.outcome.kind {
+        let column = &job.cohort.outcome.column;
+        match &job.cohort.outcome.kind {
             OutcomeKind::Binary { positive, negative } => {
                 dictionary.add(column, classes(positive, negative));
             }

@@ -73,12 +73,12 @@ impl<'p> Intake<'p> {
                 &source, column, None, cause, &found, &wanted,
             ));
         };
-        let outcome = OutcomeReader::new(&job.outcome, config, terms)
+        let outcome = OutcomeReader::new(&job.cohort.outcome, config, terms)
             .map_err(|(column, mismatch)| problem(&column, mismatch))
             .ok();
-        let gridded: HashSet<usize> = job.gridded_columns().iter().map(|one| one.column).collect();
-        let mut columns = Vec::with_capacity(job.features.len());
-        for (index, feature) in job.features.iter().enumerate() {
+        let gridded: HashSet<usize> = job.grids().columns.iter().map(|one| one.column).collect();
+        let mut columns = Vec::with_capacity(job.cohort.features.len());
+        for (index, feature) in job.cohort.features.iter().enumerate() {
             match ColumnReader::new(feature, config, terms, gridded.contains(&index)) {
                 Ok(column) => columns.push(column),
                 Err(mismatches) => {

@@ -5,8 +5,9 @@
 //! in one constant sentence without column, row, count and value.* A [`Misfit`] has no place for more.
 //! Structure goes first: where a declaration differs, the answer is the same whatever the values are.
 
-use protocol::job::{Job, OutcomeKind};
-use protocol::message::Problem;
+use protocol::cohort::OutcomeKind;
+use protocol::failure::Problem;
+use protocol::job::Job;
 
 /// Why a cohort does not fit, for the coordinator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,12 +117,12 @@ impl Misfit {
 
 impl JobColumn {
     fn named(job: &Job, name: &str) -> Self {
-        let event = match &job.outcome.kind {
+        let event = match &job.cohort.outcome.kind {
             OutcomeKind::Survival { event, .. } => Some(event.as_str()),
             _ => None,
         };
-        let feature = || job.features.iter().position(|one| one.name == name);
-        Self(if job.outcome.column == name {
+        let feature = || job.cohort.features.iter().position(|one| one.name == name);
+        Self(if job.cohort.outcome.column == name {
             Place::Outcome
         } else if event == Some(name) {
             Place::Event
@@ -132,10 +133,11 @@ impl JobColumn {
 
     /// The job's name of it; empty of the identifier, which only the site names.
     fn name(self, job: &Job) -> String {
-        match (self.0, &job.outcome.kind) {
-            (Place::Outcome, _) => job.outcome.column.clone(),
+        match (self.0, &job.cohort.outcome.kind) {
+            (Place::Outcome, _) => job.cohort.outcome.column.clone(),
             (Place::Event, OutcomeKind::Survival { event, .. }) => event.clone(),
             (Place::Feature(index), _) => job
+                .cohort
                 .features
                 .get(index)
                 .map(|feature| feature.name.clone())

@@ -10,7 +10,7 @@ use super::terms::Terms;
 use super::value::Mismatch;
 use crate::config::{DecimalMark, SourceConfig};
 use ndarray::Array1;
-use protocol::job::{OutcomeKind, OutcomeSpecification};
+use protocol::cohort::{OutcomeKind, OutcomeSpecification};
 use similarity::cohort::Outcome;
 use std::collections::BTreeMap;
 
@@ -221,7 +221,7 @@ impl OutcomeReader {
     pub(super) fn too_fine(&self) -> Option<(String, String)> {
         let fewest = self.coding.too_fine()?;
         Some((
-            "a level that few patients have, beside two others or more".to_owned(),
+            "a rare level in addition to two or more others".to_owned(),
             format!("levels of at least {fewest} patients each, joined in levels of site.toml"),
         ))
     }

@@ -75,7 +75,7 @@ impl Stop {
             Some("25006") => "a query that writes",
             _ => "a query that the database refuses",
         };
-        Self::new(found, "a query that reads one row a patient", told(error))
+        Self::new(found, "a query that reads one row per patient", told(error))
     }
 }
 
@@ -318,7 +318,7 @@ impl<'a> FromSql<'a> for Cell<'a> {
             Type::FLOAT8 => Field::Number(f64::from_sql(kind, raw)?),
             // Through its shortest text: 0.1 of 32 bits is meant as 0.1.
             Type::FLOAT4 => Field::Number(f32::from_sql(kind, raw)?.to_string().parse()?),
-            Type::NUMERIC => Field::Number(numeric(raw).ok_or("a numeric that is none")?),
+            Type::NUMERIC => Field::Number(numeric(raw).ok_or("an invalid numeric")?),
             Type::DATE => day(i64::from(i32::from_be_bytes(raw.try_into()?))),
             Type::TIMESTAMP | Type::TIMESTAMPTZ => {
                 day(i64::from_be_bytes(raw.try_into()?).div_euclid(MICROSECONDS_OF_DAY))

@@ -4,9 +4,9 @@
 
 use super::field::Shape;
 use super::misfit::{Cause, Misfit};
+use protocol::failure::Problem;
 use protocol::job::Job;
 use protocol::limits::PROBLEMS_MAX;
-use protocol::message::Problem;
 use std::fmt;
 
 /// Rows that a problem names.

@@ -4,7 +4,8 @@ use super::dictionary::{Dictionary, Entry};
 use super::field::{Field, date_of_text};
 use super::missing::Missing;
 use crate::config::{ColumnMapping, DateFormat, DecimalMark, DeclaredRange, SourceConfig};
-use protocol::job::{FeatureKind, Impute, Job, OutcomeKind};
+use protocol::cohort::{FeatureKind, Impute, OutcomeKind};
+use protocol::job::Job;
 use std::collections::BTreeMap;
 use time::{Date, Month};
 
@@ -58,7 +59,7 @@ impl Survey {
     /// Of the columns that `job` reads from `source`: the features in order, then outcome and event.
     pub(super) fn new(source: &SourceConfig, job: &Job) -> Self {
         let mut columns: Vec<Surveyed> = Vec::new();
-        for feature in &job.features {
+        for feature in &job.cohort.features {
             let expected = match &feature.kind {
                 FeatureKind::Numeric { range, .. } => Expected::Numbers { range: *range },
                 FeatureKind::Categorical { levels } | FeatureKind::Ordinal { levels } => {
@@ -75,9 +76,9 @@ impl Survey {
             surveyed.refuses = feature.impute == Impute::Refuse;
             columns.push(surveyed);
         }
-        let column = &job.outcome.column;
+        let column = &job.cohort.outcome.column;
         let outcome = |name: &str, expected| Surveyed::new(source, name, expected, &[]);
-        match &job.outcome.kind {
+        match &job.cohort.outcome.kind {
             OutcomeKind::Binary { positive, negative } => {
                 let all = positive.iter().chain(negative).cloned().collect();
                 let listed = (!negative.is_empty()).then_some(all);

@@ -9,7 +9,7 @@
 use super::misfit::Structure;
 use super::value::{DAYS_OF_YEAR, Mismatch};
 use crate::config::{ColumnMapping, DeclaredRange};
-use protocol::job::{Feature, FeatureKind, Impute, Transform};
+use protocol::cohort::{Feature, FeatureKind, Impute, Transform};
 use protocol::limits::AGE_MAX;
 use std::collections::BTreeSet;
 use time::Date;

@@ -7,7 +7,7 @@ use super::missing::Missing;
 use super::problem::Fault;
 use super::terms::{Terms, age, is_plausible};
 use crate::config::{ColumnMapping, DateFormat, DecimalMark, DeclaredRange, SourceConfig};
-use protocol::job::{Feature, FeatureKind, Transform};
+use protocol::cohort::{Feature, FeatureKind, Transform};
 use time::Date;
 
 /// Days of a year on average over a cycle of the Gregorian calendar.

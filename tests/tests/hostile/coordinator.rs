@@ -10,8 +10,14 @@ mod trees;
 use kindred_tests::federation::RUN;
 use kindred_tests::programs::Home;
 use ndarray::{Array1, Array2, s};
-use protocol::message::{Answer, Request, SecondMoments};
-use site::{FEATURES, PATIENTS, Site, look, preparation, refused_by, said, table, unpsl};
+use protocol::failure::Code;
+use protocol::message::unpsl::{self as message, Validating};
+use protocol::message::{Answer, Request, SecondMoments, forest};
+use site::{
+    FEATURES, PATIENTS, Site, finish, is_contribution, look, look_with, preparation, refused_by,
+    said, table, unpsl,
+};
+use std::sync::Arc;
 
 /// Rules of a site that opens everything: its lists and switches, and no number.
 const OPEN: &str = "";
@@ -37,10 +43,7 @@ fn rows_of_patients_do_not_come_from_jumps_of_the_gradient() {
         site.begin("another", &unpsl("round_limit = 40"), 6);
         let told = site.tell();
         site.prepare(&told);
-        site.ask(Request::Finish {
-            consensus: rows::view(0.0, 1.0),
-            neighbours: 5,
-        });
+        site.ask(finish(rows::view(0.0, 1.0), 5));
         let whole = rows::told(&rows, &site.truth());
         println!("steepness {steep:.0e}: {answered} rounds tell {whole} of {PATIENTS} rows");
         (whole, answered, after)
@@ -61,13 +64,11 @@ fn a_steep_centre_draws_no_local_update_out() {
     site.begin(RUN, &unpsl("round_limit = 400"), 5);
     let told = site.tell();
     site.prepare(&told);
-    let Request::Round(mut round) = look(&rows::view(0.0, 1.0)) else {
-        panic!("a look is a round");
-    };
-    round.centre = rows::view(0.3, 1e7);
-    round.penalty = 1e3;
-    round.tolerance = 1e-9;
-    let drawn = site.ask(Request::Round(round));
+    let drawn = site.ask(look_with(&rows::view(0.0, 1.0), |round| {
+        round.centre = rows::view(0.3, 1e7);
+        round.penalty = 1e3;
+        round.tolerance = 1e-9;
+    }));
     assert_refused(&drawn, "similarity_max");
     assert_refused(&site.ask(look(&rows::view(0.0, 1.0))), "similarity_max");
 }
@@ -90,7 +91,7 @@ fn a_run_that_a_brake_has_shut_stays_shut_and_has_cost_a_run() {
     assert_refused(&site.ask(Request::Describe), "runs_per_cohort_max");
 }
 
-/// A coordinator says of every round that it is the first, and has the site describe and prepare itself again.
+/// A coordinator asks on and on, and has the site describe and prepare itself again in between.
 #[test]
 fn rounds_are_counted_by_what_they_ask() {
     let mut site = Site::open(&table(PATIENTS, 2), OPEN);
@@ -108,7 +109,7 @@ fn rounds_are_counted_by_what_they_ask() {
             site.ask_in(3, preparation(&told));
         }
         let answer = site.ask_in(10 + round, look(&metric));
-        answered += usize::from(matches!(answer, Answer::Contribution(_)));
+        answered += usize::from(is_contribution(&answer));
         if answered == 40 && round > 40 {
             assert_refused(&answer, "rounds_per_cohort_max");
         }
@@ -207,11 +208,8 @@ fn a_run_is_finished_once() {
     let told = site.tell();
     site.prepare(&told);
     let finished = (0..120).filter(|turn| {
-        let answer = site.ask(Request::Finish {
-            consensus: rows::view(f64::from(*turn) / 50.0, 1.0),
-            neighbours: 5,
-        });
-        matches!(answer, Answer::Finished(_))
+        let answer = site.ask(finish(rows::view(f64::from(*turn) / 50.0, 1.0), 5));
+        matches!(answer, Answer::Assessed(_))
     });
     let finished = finished.count();
     println!("{finished} of 120 finishing questions answered");
@@ -232,13 +230,7 @@ fn what_the_job_does_not_ask_is_not_answered() {
     assert_refused(&site.ask(look(&metric)), "question");
     assert_refused(&site.ask(Request::Quantiles), "question");
     site.prepare(&told);
-    let round = |change: &dyn Fn(&mut protocol::message::Round)| match look(&metric) {
-        Request::Round(mut round) => {
-            change(&mut round);
-            Request::Round(round)
-        }
-        _ => panic!("a look is a round"),
-    };
+    let round = |change: &dyn Fn(&mut message::Round)| look_with(&metric, change);
     let second_moments = SecondMoments {
         patients: 80,
         sums: Array1::zeros(FEATURES),
@@ -258,17 +250,13 @@ fn what_the_job_does_not_ask_is_not_answered() {
         round(&|round| round.tolerance = 1.0),
         round(&|round| round.tolerance = 0.0),
         round(&|round| round.fold = Some(0)),
-        Request::Correlate { second_moments },
-        Request::Validate {
-            number: 1,
-            models: vec![metric.clone(); 5],
+        Request::Correlate(Arc::new(second_moments)),
+        Request::Unpsl(message::Request::Validate(Validating {
+            models: Arc::new(vec![metric.clone(); 5]),
             neighbours: vec![5],
-        },
-        Request::Finish {
-            consensus: metric.clone(),
-            neighbours: 6,
-        },
-        Request::GrowOwn,
+        })),
+        finish(metric.clone(), 6),
+        Request::Forest(forest::Request::GrowOwn),
         trees::grow(&[0.0]),
     ];
     for request in unasked {
@@ -282,7 +270,7 @@ fn what_the_job_does_not_ask_is_not_answered() {
         );
     }
     assert_eq!(site.rounds(), 0);
-    assert!(matches!(site.ask(look(&metric)), Answer::Contribution(_)));
+    assert!(is_contribution(&site.ask(look(&metric))));
 }
 
 /// W = eps I at two thresholds: the loss is then linear in the pairs, and the difference of two gradients is X'X.
@@ -305,7 +293,7 @@ fn second_moments_need_their_rule_also_where_rounds_tell_them() {
         }
         metric[[FEATURES, 0]] = threshold;
         match site.ask(look(&metric)) {
-            Answer::Contribution(told) => {
+            Answer::Unpsl(message::Answer::Contribution(told)) => {
                 let gradient = told.gradient.unwrap();
                 gradient.slice(s![..FEATURES, ..]).mapv(|x| x * scale)
             }
@@ -315,10 +303,10 @@ fn second_moments_need_their_rule_also_where_rounds_tell_them() {
     let share = |threshold: f64| 1.0 / (1.0 + (-threshold).exp());
     // Own moments alone are pooled here, so that the patients' sums are 0.
     let told = (at(1.0) - at(0.0)) / (share(1.0) - share(0.0));
-    site.ask(Request::Finish {
-        consensus: Array2::from_elem((FEATURES + 1, rows::RANK), 0.1),
-        neighbours: 5,
-    });
+    site.ask(finish(
+        Array2::from_elem((FEATURES + 1, rows::RANK), 0.1),
+        5,
+    ));
     let truth = site.truth();
     let products = truth.t().dot(&truth);
     let apart = &told - &products.slice(s![.., ..rows::RANK]);
@@ -348,14 +336,11 @@ fn a_failure_tells_no_path() {
     site.prepare(&told);
     site.home()
         .write("sites/north/runs", "a file where a folder should be");
-    let answer = site.ask(Request::Finish {
-        consensus: rows::view(0.0, 1.0),
-        neighbours: 5,
-    });
+    let answer = site.ask(finish(rows::view(0.0, 1.0), 5));
     let Answer::Failed(failure) = &answer else {
         panic!("{}", said(&answer));
     };
-    assert_eq!(failure.code, "KDR-RESULTS");
+    assert_eq!(failure.code, Code::Results);
     let path = site.home().path().display().to_string();
     assert!(
         !failure.text.contains(&path) && !failure.text.contains('/'),

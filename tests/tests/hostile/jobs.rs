@@ -5,6 +5,7 @@ use crate::member;
 use kindred_tests::deployment::{Deployment, WAITS, free_port};
 use kindred_tests::programs::{PATIENCE, Process, coordinator, until};
 use kindred_tests::results::names;
+use protocol::message::{Answer, unpsl};
 use protocol::name::RunId;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -357,10 +358,10 @@ fn what_a_run_stored_of_the_sites_answers_is_gone_once_it_has_ended() {
     let _members: Vec<_> = ["north", "south", "east", "west"]
         .map(|site| {
             member::Member::attend(&deployment, site, |_, truth| match truth {
-                protocol::message::Answer::Contribution(mut own) => {
+                Answer::Unpsl(unpsl::Answer::Contribution(mut own)) => {
                     own.objective += TOLD;
                     own.objective = TOLD.max(own.objective.min(TOLD));
-                    Some(protocol::message::Answer::Contribution(own))
+                    Some(Answer::Unpsl(unpsl::Answer::Contribution(own)))
                 }
                 truth => Some(truth),
             })

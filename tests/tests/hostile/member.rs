@@ -4,11 +4,14 @@ use kindred_tests::deployment::{Deployment, SITES};
 use kindred_tests::programs::Ran;
 use kindred_tests::results::result;
 use ndarray::Array2;
-use privacy::{Notice, Released};
-use protocol::job::{FeatureKind, Job};
+use privacy::{Notice, Released, RightCounts};
+use protocol::assessment::{Assessment, EvaluationCounts};
+use protocol::cohort::FeatureKind;
+use protocol::job::Job;
+use protocol::message::unpsl::{self, Contribution};
 use protocol::message::{
-    Answer, ColumnHistogram, ColumnMoments, Contribution, Description, EvaluationCounts, Finished,
-    PairCounts, Request, RightCounts, Summary, ToCoordinator, ToSite,
+    Answer, ColumnHistogram, ColumnMoments, Description, PairCounts, Reply, Request, SiteMoments,
+    Summary, ToCoordinator, ToSite,
 };
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -64,22 +67,17 @@ async fn converse(dial: &Dial, number: usize, lie: Lie) {
     while let Ok(message) = receiver.next().await {
         match message {
             ToSite::Begin(begin) => job = Job::parse(&begin.job).ok(),
-            ToSite::Ask {
-                run,
-                exchange,
-                request,
-            } => {
+            ToSite::Ask(ask) => {
                 let Some(job) = &job else { continue };
-                let Some(answer) = lie(&request, truth(number, job, &request)) else {
+                let Some(answer) = lie(&ask.request, truth(number, job, &ask.request)) else {
                     continue;
                 };
-                let answer = Released::notice(Uncleared(answer));
-                let reply = ToCoordinator::Reply {
-                    run,
-                    exchange,
+                let reply = ToCoordinator::Reply(Reply {
+                    run: ask.run,
+                    exchange: ask.exchange,
                     journal: None,
-                    answer,
-                };
+                    answer: wire::seal(Released::notice(Uncleared(answer))),
+                });
                 if sender.send(reply).await.is_err() {
                     return;
                 }
@@ -91,19 +89,18 @@ async fn converse(dial: &Dial, number: usize, lie: Lie) {
 
 /// What a member with 60 patients answers whose smooth part is a quadratic around a matrix of its own.
 fn truth(number: usize, job: &Job, request: &Request) -> Answer {
-    const CURVATURE: f64 = 0.5;
-    let target = |(rows, columns): (usize, usize)| {
-        Array2::from_shape_fn((rows, columns), |(row, column)| {
-            ((row * 7 + column * 3 + number * 5) % 11) as f64 / 11.0 - 0.5
-        })
-    };
     match request {
         Request::Describe => Answer::Described(Description {
             patients: PATIENTS,
             classes: vec![PATIENTS / 2; 2],
         }),
-        Request::Moments => Answer::Moments {
-            columns: job.features.iter().map(|one| moments(&one.kind)).collect(),
+        Request::Moments => Answer::Moments(SiteMoments {
+            columns: job
+                .cohort
+                .features
+                .iter()
+                .map(|one| moments(&one.kind))
+                .collect(),
             summary: Summary {
                 patients: PATIENTS,
                 pairs: PairCounts {
@@ -111,49 +108,60 @@ fn truth(number: usize, job: &Job, request: &Request) -> Answer {
                     dissimilar: 900,
                 },
             },
-        },
+        }),
         Request::Quantiles => {
             let histogram = |cells: u32| ColumnHistogram {
                 ends: vec![cells / 2, cells],
                 counts: vec![PATIENTS / 2; 2],
             };
-            let columns = job.gridded_columns();
-            let grids = columns.iter().map(|column| column.grid);
-            Answer::Quantiles(grids.map(|grid| histogram(grid.cells())).collect())
+            let grids = job.grids();
+            let cells = grids.all().map(|grid| grid.cells());
+            Answer::Quantiles(cells.map(histogram).collect())
         }
-        Request::Prepare { .. } => Answer::Prepared {
-            second_moments: None,
-        },
-        Request::Correlate { .. } => Answer::Correlated,
-        Request::Round(round) => {
+        Request::Prepare(_) => Answer::Prepared(None),
+        Request::Correlate(_) => Answer::Correlated,
+        Request::Unpsl(request) => learnt(number, request),
+        Request::Forest(_) => panic!("the jobs of this file ask for no forest"),
+    }
+}
+
+/// The rounds and what comes after them.
+fn learnt(number: usize, request: &unpsl::Request) -> Answer {
+    const CURVATURE: f64 = 0.5;
+    let target = |(rows, columns): (usize, usize)| {
+        Array2::from_shape_fn((rows, columns), |(row, column)| {
+            ((row * 7 + column * 3 + number * 5) % 11) as f64 / 11.0 - 0.5
+        })
+    };
+    match request {
+        unpsl::Request::Round(round) => {
             let target = target(round.consensus.dim());
-            let away = &round.consensus - &target;
-            Answer::Contribution(Contribution {
+            let away = &*round.consensus - &target;
+            Answer::Unpsl(unpsl::Answer::Contribution(Contribution {
                 matrix: (&target * CURVATURE + &round.centre * round.penalty)
                     / (CURVATURE + round.penalty),
                 objective: CURVATURE / 2.0 * (&away * &away).sum(),
                 iterations: 1,
                 gradient: round.gradient.then(|| &away * CURVATURE),
-            })
+            }))
         }
-        Request::Validate { neighbours, .. } => Answer::Validated(vec![
-            Some(RightCounts {
+        unpsl::Request::Validate(validating) => {
+            let counts = RightCounts {
                 right: 40,
-                wrong: 20
-            });
-            neighbours.len()
-        ]),
-        Request::Finish { .. } => Answer::Finished(Finished {
-            objective: 1.0,
+                wrong: 20,
+            };
+            let all = vec![Some(counts); validating.neighbours.len()];
+            Answer::Unpsl(unpsl::Answer::Validated(all))
+        }
+        unpsl::Request::Finish(_) => Answer::Assessed(Assessment {
+            objective: Some(1.0),
             evaluation: vec![EvaluationCounts {
                 rule: "distance".to_owned(),
                 neighbours: 5,
                 confusion: Some(vec![vec![20, 10], vec![10, 20]]),
             }],
+            ..Assessment::default()
         }),
-        Request::GrowOwn | Request::Grow(_) | Request::Judge(_) => {
-            panic!("the jobs of this file ask for no forest")
-        }
     }
 }
 
@@ -241,9 +249,9 @@ fn must_live(deployment: &mut Deployment) {
 
 pub(crate) fn in_a_round(answer: Answer, change: impl FnOnce(&mut Contribution)) -> Option<Answer> {
     match answer {
-        Answer::Contribution(mut contribution) => {
+        Answer::Unpsl(unpsl::Answer::Contribution(mut contribution)) => {
             change(&mut contribution);
-            Some(Answer::Contribution(contribution))
+            Some(Answer::Unpsl(unpsl::Answer::Contribution(contribution)))
         }
         other => Some(other),
     }
@@ -262,13 +270,10 @@ fn a_member_that_answers_with_the_largest_number_is_suspended_and_the_coordinato
 fn a_member_that_has_more_patients_than_there_are_is_suspended() {
     let mut deployment = Deployment::alone();
     let many: Lie = |_, answer| match answer {
-        Answer::Moments {
-            columns,
-            mut summary,
-        } => {
-            summary.patients = u64::MAX;
-            summary.pairs.similar = u64::MAX;
-            Some(Answer::Moments { columns, summary })
+        Answer::Moments(mut moments) => {
+            moments.summary.patients = u64::MAX;
+            moments.summary.pairs.similar = u64::MAX;
+            Some(Answer::Moments(moments))
         }
         other => Some(other),
     };
@@ -281,9 +286,9 @@ fn a_member_that_has_more_patients_than_there_are_is_suspended() {
 fn a_member_whose_tables_hold_more_than_its_patients_does_not_end_the_operators_program() {
     let mut deployment = Deployment::alone();
     let many: Lie = |_, answer| match answer {
-        Answer::Finished(mut finished) => {
-            finished.evaluation[0].confusion = Some(vec![vec![u64::MAX; 2]; 2]);
-            Some(Answer::Finished(finished))
+        Answer::Assessed(mut assessment) => {
+            assessment.evaluation[0].confusion = Some(vec![vec![u64::MAX; 2]; 2]);
+            Some(Answer::Assessed(assessment))
         }
         other => Some(other),
     };
@@ -296,7 +301,7 @@ fn a_member_whose_tables_hold_more_than_its_patients_does_not_end_the_operators_
 fn a_member_that_pings_and_never_answers_is_waited_for_in_two_rounds_only() {
     let mut deployment = Deployment::alone();
     let silent: Lie = |request, answer| match request {
-        Request::Round(_) => None,
+        Request::Unpsl(unpsl::Request::Round(_)) => None,
         _ => Some(answer),
     };
     let attacked = attack(&deployment, &job(""), silent);
@@ -319,7 +324,7 @@ fn a_member_that_pings_and_never_answers_is_waited_for_in_two_rounds_only() {
 fn a_member_that_answers_another_question_is_suspended() {
     let mut deployment = Deployment::alone();
     let other: Lie = |request, answer| match request {
-        Request::Round(_) => Some(Answer::Correlated),
+        Request::Unpsl(unpsl::Request::Round(_)) => Some(Answer::Correlated),
         _ => Some(answer),
     };
     let attacked = attack(&deployment, &job(""), other);
@@ -340,17 +345,14 @@ fn a_member_that_contributes_another_shape_is_suspended() {
 fn a_member_whose_sums_no_patients_have_is_suspended_and_spoils_nothing() {
     let mut deployment = Deployment::alone();
     let absurd: Lie = |_, answer| match answer {
-        Answer::Moments {
-            mut columns,
-            summary,
-        } => {
-            columns[0] = ColumnMoments::Numeric {
+        Answer::Moments(mut moments) => {
+            moments.columns[0] = ColumnMoments::Numeric {
                 count: PATIENTS,
                 sum: 1e12,
                 sum_squares: 1.0,
                 missing: 0,
             };
-            Some(Answer::Moments { columns, summary })
+            Some(Answer::Moments(moments))
         }
         other => Some(other),
     };
@@ -370,12 +372,9 @@ fn a_member_whose_sums_no_patients_have_is_suspended_and_spoils_nothing() {
 fn a_member_whose_columns_are_fewer_than_the_jobs_is_suspended() {
     let mut deployment = Deployment::alone();
     let fewer: Lie = |_, answer| match answer {
-        Answer::Moments {
-            mut columns,
-            summary,
-        } => {
-            columns.truncate(1);
-            Some(Answer::Moments { columns, summary })
+        Answer::Moments(mut moments) => {
+            moments.columns.truncate(1);
+            Some(Answer::Moments(moments))
         }
         other => Some(other),
     };
@@ -397,7 +396,7 @@ fn a_member_that_steps_farther_than_its_objective_can_have_fallen_is_suspended()
 fn a_liar_without_whom_too_few_are_left_fails_the_run_by_name() {
     let mut deployment = Deployment::alone();
     let other: Lie = |request, answer| match request {
-        Request::Round(_) => Some(Answer::Correlated),
+        Request::Unpsl(unpsl::Request::Round(_)) => Some(Answer::Correlated),
         _ => Some(answer),
     };
     let all = job("").replace("sites_min = 3", "sites_min = 4");

@@ -6,7 +6,7 @@
 use kindred_tests::federation::{self, NOW, RUN, ask};
 use kindred_tests::programs::Home;
 use protocol::message::{Answer, ColumnMoments, Request};
-use site_agent::worker::Worker;
+use site_agent::run::worker::Worker;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -109,7 +109,7 @@ impl Hospital {
         let mut worker = self.worker("");
         first(&mut worker, RUN, job);
         match ask(&mut worker, RUN, 2, Request::Moments, NOW) {
-            Answer::Moments { mut columns, .. } => Some(columns.remove(0)),
+            Answer::Moments(mut moments) => Some(moments.columns.remove(0)),
             _ => None,
         }
     }
@@ -311,7 +311,7 @@ fn one_cohort_has_one_budget_however_a_job_puts_its_question() {
         first(&mut worker, &run, job);
         // A description alone costs no run.
         let answer = ask(&mut worker, &run, 2, Request::Moments, NOW);
-        admitted += u32::from(matches!(answer, Answer::Moments { .. }));
+        admitted += u32::from(matches!(answer, Answer::Moments(_)));
     }
     println!(
         "{admitted} of {} runs on one cohort under a limit of 1",

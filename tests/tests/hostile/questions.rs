@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use protocol::job::Job;
 use protocol::message::{Answer, ColumnMoments};
 use protocol::name::SiteName;
-use site_agent::worker::Worker;
+use site_agent::run::worker::Worker;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -143,7 +143,7 @@ proptest! {
         let hospital = hospital(&values, "");
         let holders = |level: u32| values.iter().filter(|value| **value == level).count();
         prop_assume!(holders(dropped) < CELL_MIN && holders(swapped) < CELL_MIN);
-        // The whole run has one matrix row a level, so that lists of one length are compared.
+        // The whole run has one matrix row per level, so that lists of one length are compared.
         let list = |left_out: u32, instead: &str| {
             let all = (0..25_u32).filter(|level| *level != left_out).map(|level| level.to_string());
             let mut all: Vec<String> = all.collect();

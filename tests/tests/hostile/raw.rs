@@ -272,11 +272,14 @@ pub(super) fn hello(version: &str) -> Vec<u8> {
     field(1, &field(1, &field(1, version.as_bytes())))
 }
 
+/// The field of an answer, and of a question, that UnPSL has.
+const UNPSL: u8 = 16;
+
 /// The head of a reply that declares a contribution and its gradient, `rows` x 1024 each.
 pub(super) fn contribution(run: &str, exchange: u32, rows: u32) -> Vec<u8> {
     let shape = [number(1, rows), number(2, 1024)].concat();
     let contribution = [field(1, &shape), field(4, &shape)].concat();
-    let answer = field(8, &contribution);
+    let answer = field(UNPSL, &field(1, &contribution));
     let reply = [
         field(1, run.as_bytes()),
         number(2, exchange),
@@ -297,7 +300,8 @@ pub(super) fn chunk(matrix: u32, offset: u32) -> Vec<u8> {
 pub(super) const CHUNK_BYTES: usize = 1 << 20;
 
 fn field(tag: u8, bytes: &[u8]) -> Vec<u8> {
-    let mut encoded = vec![tag << 3 | 2];
+    let mut encoded = Vec::new();
+    varint(&mut encoded, usize::from(tag) << 3 | 2);
     varint(&mut encoded, bytes.len());
     encoded.extend_from_slice(bytes);
     encoded

@@ -3,7 +3,7 @@
 
 use kindred_tests::deployment::{Deployment, issue, site_config};
 use kindred_tests::samples::DEMO_JOB as JOB;
-use protocol::message::{Answer, Begin, Request, ToCoordinator, ToSite, Warrant};
+use protocol::message::{Answer, Ask, Begin, Request, ToCoordinator, ToSite, Warrant};
 use protocol::name::{OperatorName, RunId};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -31,14 +31,14 @@ fn answer(deployment: &Deployment, begin: Begin) -> Answer {
                 };
                 let run = begin.run.clone();
                 sender.send(ToSite::Begin(begin.clone())).unwrap();
-                let ask = ToSite::Ask {
+                let ask = Ask {
                     run,
                     exchange: 1,
                     request: Request::Describe,
                 };
-                sender.send(ask).unwrap();
-                if let Ok(Some(ToCoordinator::Reply { answer, .. })) = receiver.next().await {
-                    return answer;
+                sender.send(ToSite::Ask(ask)).unwrap();
+                if let Ok(Some(ToCoordinator::Reply(reply))) = receiver.next().await {
+                    return reply.answer;
                 }
             }
         };

@@ -64,11 +64,12 @@ fn federation() -> Deployment {
     deployment
 }
 
+/// It wants every site: a run that a thief of a certificate kept one out of fails and names that site.
 fn honest_job() -> String {
-    demo_job(
-        &["round_limit = 20"],
-        "[deadlines]\njoin_seconds = 20\nexchange_seconds = 20\nrejoin_seconds = 5\n",
-    )
+    let tables = "[deadlines]\njoin_seconds = 20\nexchange_seconds = 20\nrejoin_seconds = 5\n";
+    let job = demo_job(&["round_limit = 20"], tables);
+    assert!(job.contains("sites_min = 3"));
+    job.replace("sites_min = 3", &format!("sites_min = {}", SITES.len()))
 }
 
 /// Submits the honest job under a token of its own and waits; gives the bytes of the metric.

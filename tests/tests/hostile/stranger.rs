@@ -8,11 +8,14 @@ use kindred_tests::programs::{PATIENCE, coordinator, site_agent, until};
 use kindred_tests::results::result;
 use kindred_tests::samples::DEMO_JOB;
 use ndarray::Array2;
-use protocol::message::{Begin, Failure, Request, ToSite, Warrant};
+use protocol::failure::{Code, Failure};
+use protocol::message::unpsl::{self, Finishing};
+use protocol::message::{Ask, Begin, Request, ToSite, Warrant};
 use protocol::name::RunId;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
@@ -270,19 +273,17 @@ async fn a_malformed_message_does_not_end_the_agent() {
     let mut coordinator = False::listen(&deployment).await;
     deployment.start_agent("north");
     let (sender, receiver) = coordinator.site().await;
-    let request = Request::Finish {
-        consensus: Array2::zeros((0, 0)),
+    let finishing = Finishing {
+        consensus: Arc::new(Array2::zeros((0, 0))),
         neighbours: 5,
     };
-    let run = RunId::new("run").unwrap();
-    let (exchange, before) = (1, deployment.agent("north").log());
-    sender
-        .send(ToSite::Ask {
-            run,
-            exchange,
-            request,
-        })
-        .unwrap();
+    let ask = Ask {
+        run: RunId::new("run").unwrap(),
+        exchange: 1,
+        request: Request::Unpsl(unpsl::Request::Finish(finishing)),
+    };
+    let before = deployment.agent("north").log();
+    sender.send(ToSite::Ask(ask)).unwrap();
     assert!(!before.contains("0 x 0"));
     deployment.agent("north").wait_for("0 x 0");
     drop((sender, receiver));
@@ -307,8 +308,7 @@ async fn what_a_peer_says_forges_no_line_of_a_log_and_moves_no_terminal() {
     sender.send(ToSite::Begin(begin)).unwrap();
     sender.send(ToSite::End { run, ending }).unwrap();
     deployment.agent("north").wait_for("the run is over");
-    let (code, text) = ("KDR-SLOW".to_owned(), FORGERY.to_owned());
-    sender.close(Failure { code, text });
+    sender.close(Failure::new(Code::Slow, FORGERY));
     deployment.agent("north").wait_for("lost the coordinator");
     let log = deployment.agent("north").log();
     let found = forged(&log);
@@ -322,8 +322,7 @@ async fn what_a_peer_says_forges_no_line_of_a_log_and_moves_no_terminal() {
                 ..
             } = coming
             {
-                let (code, text) = ("KDR-BUSY".to_owned(), FORGERY.to_owned());
-                let _ = reply.send(Err(Failure { code, text }));
+                let _ = reply.send(Err(Failure::new(Code::Busy, FORGERY)));
             }
         }
     });

@@ -3,8 +3,8 @@
 
 use crate::metadata::{BUILD, Metadata, NORMAL};
 use kindred_tests::workspace::{files, text};
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 /// Our crates and what of ours each of them depends on.
 const EDGES: [(&str, &[&str]); 9] = [
@@ -212,6 +212,51 @@ fn only_wire_names_grpc_protobuf_and_tls() {
     let places = places(&folders, &words);
     assert!(places.is_empty(), "{places:#?}");
     assert!(!self::places(&["shared/wire/src"], &words).is_empty());
+}
+
+/// Who adds a method edits these files, and no other.
+#[test]
+fn only_the_files_of_the_page_name_all_methods() {
+    let page = text("ARCHITECTURE.md");
+    let section = page
+        .split("## To add a method")
+        .nth(1)
+        .expect("a section on adding a method");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let listed: BTreeSet<String> = section
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+        .map(str::to_owned)
+        .collect();
+    let sources = ["coordinator/src", "shared", "site-agent/src"];
+    let rust = sources.iter().flat_map(|folder| files(folder, &["rs"]));
+    let is_own = |path: &PathBuf| {
+        let path = path.display().to_string();
+        [
+            "/tests/",
+            "/benches/",
+            "shared/similarity",
+            "shared/experiments",
+        ]
+        .iter()
+        .any(|part| path.contains(part))
+            || path.ends_with("tests.rs")
+    };
+    let names_all = |path: &PathBuf, words: [&str; 2]| {
+        let text = text(path);
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        words.iter().all(|word| code.contains(word))
+    };
+    let found: BTreeSet<String> = rust
+        .filter(|path| !is_own(path) && names_all(path, ["Unpsl(", "Forest("]))
+        .chain(
+            files("proto", &["proto"])
+                .into_iter()
+                .filter(|path| names_all(path, ["Unpsl", "Forest"])),
+        )
+        .map(|path| path.display().to_string())
+        .collect();
+    assert_eq!(found, listed);
 }
 
 #[test]

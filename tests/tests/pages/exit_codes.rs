@@ -1,10 +1,12 @@
 //! Promise: the page for deployments documents every exit code of both programs, and no other.
 
 use coordinator::exit::Exit as Coordinator;
-use kindred_tests::workspace::text;
+use kindred_tests::workspace::{files, text};
+use protocol::failure::{Code, Failure};
 use protocol::progress::Ending;
 use site_agent::exit::Exit as SiteAgent;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 const COORDINATOR: [Coordinator; 8] = [
     Coordinator::Done,
@@ -73,6 +75,31 @@ fn the_page_for_deployments_documents_every_exit_code_and_no_other() {
 }
 
 #[test]
+fn the_page_for_deployments_documents_every_code_of_a_failure_and_no_other() {
+    let page = text("deploy/README.md");
+    let rows = page.lines().filter(|line| line.starts_with("| `KDR-"));
+    let found: Vec<String> = rows.map(str::to_owned).collect();
+    let row = |code: &Code| format!("| `{code}` | {} |", code.meaning());
+    let wanted: Vec<String> = Code::ALL.iter().map(row).collect();
+    assert_eq!(found, wanted);
+}
+
+/// The sources spell a code in one place, the table; tests may.
+#[test]
+fn no_source_spells_a_code() {
+    let table = "shared/protocol/src/failure.rs";
+    let folders = ["shared", "coordinator", "site-agent"];
+    let sources = folders.iter().flat_map(|folder| files(folder, &["rs"]));
+    let is_test =
+        |path: &PathBuf| path.iter().any(|part| part == "tests") || path.ends_with("tests.rs");
+    for path in sources.filter(|path| !path.ends_with(table) && !is_test(path)) {
+        let text = text(&path);
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        assert!(!code.contains("\"KDR-"), "{}", path.display());
+    }
+}
+
+#[test]
 fn a_table_of_exit_codes_is_read() {
     let page = "# Kindred\n| 9 | no |\n## Exit codes\n\n| code | meaning |\n| --- | --- |\n\
                 | 0 | done |\n| `130` | cancelled |\n\n## More\n| 8 | no |\n";
@@ -93,17 +120,14 @@ fn one_number_means_one_thing_in_both_programs() {
 
 #[test]
 fn how_a_run_ends_decides_the_code() {
-    let failed = |code: &str| Ending::Failed {
-        code: code.to_owned(),
-        text: String::new(),
-    };
+    let failed = |code| Ending::Failed(Failure::new(code, ""));
     for (ending, wanted) in [
         (Ending::Converged, 0),
         (Ending::RoundLimit, 0),
         (Ending::Cancelled, 130),
-        (failed("KDR-COHORT"), 3),
-        (failed("KDR-POLICY"), 4),
-        (failed("KDR-SITES"), 6),
+        (failed(Code::Cohort), 3),
+        (failed(Code::Policy), 4),
+        (failed(Code::Sites), 6),
     ] {
         assert_eq!(Coordinator::of_ending(&ending) as u8, wanted, "{ending:?}");
     }

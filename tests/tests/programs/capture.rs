@@ -10,11 +10,13 @@ use kindred_tests::programs::Home;
 use kindred_tests::results::npy;
 use kindred_tests::samples::{DEMO_JOB, demo_job, demo_of_forests};
 use ndarray::Array2;
-use protocol::job::{Job, Method};
-use protocol::message::{Answer, Contribution};
+use protocol::job::Job;
+use protocol::message::unpsl::{self, Contribution};
+use protocol::message::{Answer, forest};
+use protocol::method::Method;
 use protocol::name::SiteName;
 use protocol::progress::Ending;
-use site_agent::worker::Worker;
+use site_agent::run::worker::Worker;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Unequal, so that a message that grows with the patients would show.
@@ -57,7 +59,7 @@ fn capture(job: &str) -> Capture {
         let answered = Answered {
             kind,
             numbers,
-            bytes: exchange.sent.to_vec(),
+            bytes: exchange.sent.concat(),
         };
         let before = sent.entry(exchange.site.to_string()).or_default();
         before.push(answered);
@@ -72,8 +74,8 @@ fn numbers(answer: &Answer) -> (&'static str, usize) {
         Answer::Unfit(_) => ("problems", 0),
         Answer::Refused(_) => ("refusal", 0),
         Answer::Failed(_) => ("failure", 0),
-        Answer::Moments { columns, .. } => ("moments", 3 * columns.len()),
-        Answer::Prepared { second_moments } => (
+        Answer::Moments(moments) => ("moments", 3 * moments.columns.len()),
+        Answer::Prepared(second_moments) => (
             "prepared",
             second_moments
                 .as_ref()
@@ -87,16 +89,15 @@ fn numbers(answer: &Answer) -> (&'static str, usize) {
                 .sum(),
         ),
         Answer::Correlated => ("correlated", 0),
-        Answer::Contribution(own) => (
+        Answer::Unpsl(unpsl::Answer::Contribution(own)) => (
             "contribution",
             own.matrix.len() + own.gradient.as_ref().map_or(0, Array2::len) + 1,
         ),
-        Answer::Validated(_) => ("validation", 0),
-        Answer::Finished(_) => ("finished", 1),
-        Answer::Grown(trees) => ("trees", 3 * trees.nodes()),
-        Answer::Judged(judged) => (
-            "judgement",
-            judged.errors.len() + 2 * judged.importance.len(),
+        Answer::Unpsl(unpsl::Answer::Validated(_)) => ("validation", 0),
+        Answer::Forest(forest::Answer::Grown(trees)) => ("trees", 3 * trees.nodes()),
+        Answer::Assessed(own) => (
+            "assessment",
+            usize::from(own.objective.is_some()) + own.errors.len() + 2 * own.importance.len(),
         ),
     }
 }
@@ -177,7 +178,7 @@ fn secrets(capture: &Capture, job: &Job) -> Secrets {
             .join(federation::RUN);
         let matrix = npy(&folder.join("matrix.npy"));
         // The rows of a category hold two values each, which follow from the pooled shares.
-        let numeric = job.features.len() - 1;
+        let numeric = job.cohort.features.len() - 1;
         for ((row, column), value) in matrix.indexed_iter() {
             if column < numeric && *value != 0.0 {
                 let place = format!("{site}, standardised row {row}, column {column}");
@@ -219,10 +220,10 @@ fn no_frame_of_a_run_holds_a_value_of_any_patient() {
 fn no_frame_of_a_run_of_forests_holds_a_value_of_any_patient() {
     let begin = demo_of_forests(10_000);
     for (scope, kinds) in [
-        ("local", &["description", "judgement"][..]),
+        ("local", &["description", "assessment"][..]),
         (
             "federated",
-            &["description", "quantiles", "trees", "judgement"],
+            &["description", "quantiles", "trees", "assessment"],
         ),
     ] {
         let text = format!("{begin}[forest]\ntrees = 60\nscope = \"{scope}\"\n");
@@ -252,7 +253,7 @@ fn no_frame_of_a_run_of_forests_holds_a_value_of_any_patient() {
 #[test]
 fn what_a_site_sends_does_not_grow_with_its_patients() {
     let capture = capture(DEMO_JOB);
-    let features = Job::parse(DEMO_JOB).unwrap().features.len();
+    let features = Job::parse(DEMO_JOB).unwrap().cohort.features.len();
     let sent: Vec<&Vec<Answered>> = capture.sent.values().collect();
     for answers in &sent {
         assert_eq!(answers.len(), sent[0].len());
@@ -276,12 +277,13 @@ fn a_value_that_leaves_is_found() {
     secrets.add_number(20.4019, "north, row 1");
     secrets.add(b"north-0001".to_vec(), "north, name 1");
     let contribution = |value| {
-        wire::encode_answer(&Answer::Contribution(Contribution {
+        let contribution = Contribution {
             matrix: Array2::from_elem((3, 2), value),
             objective: 0.5,
             iterations: 1,
             gradient: None,
-        }))
+        };
+        wire::encode_answer(&Answer::Unpsl(unpsl::Answer::Contribution(contribution)))
     };
     assert!(!secrets.found_in(&contribution(20.4019)).is_empty());
     assert!(secrets.found_in(&contribution(20.4018)).is_empty());

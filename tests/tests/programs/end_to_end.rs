@@ -10,12 +10,13 @@ use kindred_tests::results::{names, npy, result};
 use kindred_tests::samples::{DEMO_JOB, demo_job};
 use kindred_tests::workspace::{real_data, root};
 use ndarray::{Array1, Array2, ArrayView1};
-use protocol::job::{Job, Method};
+use protocol::job::Job;
+use protocol::method::Method;
 use serde_json::Value;
-use similarity::seed::Seed;
-use similarity::unpsl::{
+use similarity::learn::unpsl::{
     self, Labels, PooledLimits, Settings, SiteObjective, Totals, minimise_pooled, summarise,
 };
+use similarity::numeric::seed::Seed;
 use std::fs;
 use std::path::Path;
 

@@ -9,8 +9,8 @@ use kindred_tests::results::{names, npy, result};
 use kindred_tests::samples::demo_of_forests;
 use kindred_tests::workspace::{real_data, root};
 use serde_json::Value;
-use similarity::forest::Forest;
-use similarity::forest::tree::TerminalValues;
+use similarity::learn::forest::Forest;
+use similarity::learn::forest::trees::tree::TerminalValues;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -205,7 +205,7 @@ fn a_forest_at_each_site_errs_as_often_as_its_files_say_and_as_those_of_scikit_l
             );
             assert_eq!(
                 kinds(&out.join("sites").join(name)),
-                ["description", "judgement"]
+                ["description", "assessment"]
             );
         }
         let importance = result["importance"].as_array().unwrap();
@@ -236,7 +236,7 @@ fn one_forest_of_all_sites_is_the_same_everywhere_and_has_no_small_node_or_count
         );
         assert_eq!(
             kinds(&folder),
-            ["description", "quantiles", "trees", "judgement"]
+            ["description", "quantiles", "trees", "assessment"]
         );
     }
     let result = result(&out);

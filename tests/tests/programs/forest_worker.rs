@@ -6,11 +6,11 @@ use kindred_tests::deployment::site_config;
 use kindred_tests::federation::{self, NOW, RUN};
 use kindred_tests::programs::Home;
 use kindred_tests::samples::demo_of_forests;
+use protocol::failure::Code;
 use protocol::job::Job;
-use protocol::message::{Answer, Growing, Judging, Request, Trees};
-use site_agent::config::SiteConfig;
-use site_agent::explain::Explanation;
-use site_agent::worker::Worker;
+use protocol::message::forest::{self, Growing, Judging, Trees};
+use protocol::message::{Answer, Request};
+use site_agent::run::worker::Worker;
 use std::sync::Arc;
 
 fn job() -> String {
@@ -34,16 +34,16 @@ fn ask(worker: &mut Worker, exchange: u32, request: Request) -> Answer {
     federation::ask(worker, RUN, exchange, request, NOW)
 }
 
-fn growing() -> Growing {
-    let features = Job::parse(&job()).unwrap().features.len();
+fn grow() -> Request {
+    let features = Job::parse(&job()).unwrap().cohort.features.len();
     let mut edges = vec![vec![0.0, 1.0, 10.0, 100.0]; features];
     edges[features - 1] = Vec::new();
-    Growing {
+    Request::Forest(forest::Request::Grow(Arc::new(Growing {
         trees: 20,
         edges,
         event_times: Vec::new(),
         class_weights: vec![1.0, 1.0],
-    }
+    })))
 }
 
 fn grown(worker: &mut Worker) -> Trees {
@@ -51,8 +51,8 @@ fn grown(worker: &mut Worker) -> Trees {
     assert!(matches!(described, Answer::Described(_)), "{described:?}");
     let counted = ask(worker, 2, Request::Quantiles);
     assert!(matches!(counted, Answer::Quantiles(_)), "{counted:?}");
-    match ask(worker, 3, Request::Grow(growing())) {
-        Answer::Grown(trees) => trees,
+    match ask(worker, 3, grow()) {
+        Answer::Forest(forest::Answer::Grown(trees)) => trees,
         Answer::Failed(failure) => panic!("{}", failure.text),
         other => panic!("{other:?}"),
     }
@@ -78,45 +78,11 @@ fn a_site_that_is_started_again_grows_the_same_trees_and_one_with_another_key_ot
 }
 
 #[test]
-fn what_explain_lists_is_what_the_journal_has_with_the_rule_that_closes_it() {
-    let home = home();
-    let job = Job::parse(&job()).unwrap();
-    let text = |rule: &str| {
-        site_config("north", 1, "north").replace("forests = true\n", "sites_min = 1\n") + rule
-    };
-    let explained = |rule: &str| {
-        let config = SiteConfig::parse(&text(rule), home.path()).unwrap();
-        Explanation::new(&config.policy, &job, "researcher")
-    };
-    let open = explained("forests = true\n");
-    assert_eq!(open.refusals, []);
-    let kinds: Vec<&str> = open.messages.iter().map(|message| message.kind).collect();
-    assert_eq!(
-        kinds,
-        ["description", "quantiles", "trees", "judgement", "refusal"]
-    );
-    let trees = &open.messages[2];
-    assert!(trees.rule.contains("forests") && trees.withheld.contains("rounded to 0 or 10"));
-    assert!(trees.shape.contains("31 cut points"), "{}", trees.shape);
-    let shown = open.to_string();
-    for wanted in ["terminal_node_min", "up to 20", "refusal"] {
-        assert!(shown.contains(wanted), "{wanted} is not in\n{shown}");
-    }
-    let closed = explained("");
-    let rules: Vec<&str> = closed
-        .refusals
-        .iter()
-        .map(|refusal| refusal.rule.as_str())
-        .collect();
-    assert_eq!(rules, ["forests"]);
-}
-
-#[test]
 fn a_site_grows_once_and_judges_once_what_holds_its_trees() {
     let home = home();
     let mut worker = worker(&home, "north");
     let own = grown(&mut worker);
-    let again = ask(&mut worker, 4, Request::Grow(growing()));
+    let again = ask(&mut worker, 4, grow());
     match again {
         Answer::Refused(refusal) => assert_eq!(refusal.rule, "rounds_per_cohort_max"),
         other => panic!("{other:?}"),
@@ -126,19 +92,19 @@ fn a_site_grows_once_and_judges_once_what_holds_its_trees() {
     let mut moved = own.clone();
     moved.trees.rotate_left(1);
     let judge = |trees: Trees| {
-        Request::Judge(Judging {
+        Request::Forest(forest::Request::Judge(Judging {
             first_tree: 0,
             trees: Arc::new(trees),
-        })
+        }))
     };
     for foreign in [fewer, moved] {
         match ask(&mut worker, 5, judge(foreign)) {
-            Answer::Failed(failure) => assert_eq!(failure.code, "KDR-FOREST"),
+            Answer::Failed(failure) => assert_eq!(failure.code, Code::Forest),
             other => panic!("{other:?}"),
         }
     }
     let judged = ask(&mut worker, 6, judge(own.clone()));
-    assert!(matches!(judged, Answer::Judged(_)), "{judged:?}");
+    assert!(matches!(judged, Answer::Assessed(_)), "{judged:?}");
     let twice = ask(&mut worker, 7, judge(own));
     assert!(matches!(twice, Answer::Refused(_)), "{twice:?}");
 }

@@ -5,12 +5,13 @@ use kindred_tests::programs::{Home, Ran, coordinator, site_agent};
 use kindred_tests::results::{names, npy, result};
 use kindred_tests::samples::demo_job;
 use ndarray::{Array1, Array2};
-use protocol::job::{Job, Method};
+use protocol::job::Job;
+use protocol::method::Method;
 use serde_json::Value;
-use similarity::evaluate::NeighbourRule;
-use similarity::seed::Seed;
-use similarity::unpsl::PooledLimits;
-use similarity::unpsl::selection::{Candidates, Classified, Folds, Search, cross_validate};
+use similarity::learn::unpsl::PooledLimits;
+use similarity::learn::unpsl::selection::{Candidates, Classified, Folds, Search, cross_validate};
+use similarity::numeric::seed::Seed;
+use similarity::uses::neighbours::NeighbourRule;
 use std::fs;
 use std::path::Path;
 

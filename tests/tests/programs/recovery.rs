@@ -51,7 +51,7 @@ fn an_agent_that_is_killed_in_a_round_and_started_again_rejoins_and_no_round_is_
     let lost = watch.until("the loss is seen", |progress| progress.sites_connected == 3);
     deployment.start_agent("south");
     watch.until("rounds after the return", |progress| {
-        progress.sites_connected == 4 && progress.round > lost.round + 1
+        progress.sites_connected == 4 && progress.course.round > lost.course.round + 1
     });
     let result = result(&results(&deployment, &run, 0));
     assert_eq!(result["status"], "converged");
@@ -146,7 +146,8 @@ fn a_choice_goes_on_to_the_same_bytes_whoever_is_killed_in_it() {
     let mut deployment = Deployment::start();
     let run = deployment.submit(&job, &["--seed", "3"]);
     let choosing = |deployment: &Deployment, fits: u32| {
-        let done = |progress: &Progress| progress.phase == "choosing" && progress.round >= fits;
+        let done =
+            |progress: &Progress| progress.phase == "choosing" && progress.course.round >= fits;
         deployment.watch(&run).until("fits of the choice", done);
     };
     choosing(&deployment, 1);
@@ -247,7 +248,7 @@ fn one_token_is_one_run_and_watching_leaves_the_run_alone_and_cancelling_ends_it
     watching.signal(Signal::Interrupt);
     assert_eq!(watching.wait(), Some(0));
     watching.wait_for("the run goes on");
-    let before = watch.until_round(6).round;
+    let before = watch.until_round(6).course.round;
     watch.until_round(before + 2);
 
     deployment.job(&["cancel", run.as_str()]).must_succeed();

@@ -7,11 +7,12 @@
 use kindred_tests::programs::{Home, coordinator, ran, site_agent};
 use kindred_tests::results::result;
 use ndarray::{Array1, concatenate};
+use protocol::cohort::Feature;
 use protocol::job::Job;
 use protocol::message::{ColumnMoments, Quartiles};
 use serde_json::Value;
+use similarity::cohort::standardise::{Standardisation, StandardiseError};
 use similarity::cohort::{Cohort, Column, MISSING_LEVEL, Outcome, Values};
-use similarity::standardise::{Standardisation, StandardiseError};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -69,11 +70,11 @@ fn values(table: &str, name: &str) -> Values {
 }
 
 fn cohort(table: &str, job: &Job) -> Cohort {
-    let column = |feature: &protocol::job::Feature| Column {
+    let column = |feature: &Feature| Column {
         name: feature.name.clone(),
         values: values(table, &feature.name),
     };
-    let columns: Vec<Column> = job.features.iter().map(column).collect();
+    let columns: Vec<Column> = job.cohort.features.iter().map(column).collect();
     let outcome = Outcome::Numeric(Array1::zeros(columns[0].values.patients()));
     Cohort::new(columns, outcome).unwrap()
 }
@@ -84,7 +85,7 @@ fn with_exact_quartiles_the_stacked_matrix_is_numpys() {
     let mut cohorts: Vec<Cohort> = TABLES.iter().map(|(_, text)| cohort(text, &job)).collect();
     let mut moments: Option<Vec<ColumnMoments>> = None;
     for cohort in &mut cohorts {
-        cohort.take_logarithms(&job.logarithms()).unwrap();
+        cohort.take_logarithms(&job.cohort.logarithms()).unwrap();
         let own = ColumnMoments::of_cohort(cohort).unwrap();
         match &mut moments {
             None => moments = Some(own),
@@ -97,9 +98,10 @@ fn with_exact_quartiles_the_stacked_matrix_is_numpys() {
     }
     let moments = moments.unwrap();
     let expected = expected();
-    let columns = job.standardised_columns();
+    let columns = job.cohort.standardised_columns();
     let exact: Vec<Quartiles> = job
-        .gridded_columns()
+        .grids()
+        .columns
         .iter()
         .map(|gridded| {
             let three = &expected["quartiles"][&columns[gridded.column].name];

@@ -6,11 +6,12 @@ use coordinator::config::{CoordinatorConfig, OperatorConfig};
 use kindred_tests::samples::SITE;
 use kindred_tests::workspace::{files, text};
 use protocol::document::DocumentErrors;
-use protocol::forest::assemble;
 use protocol::job::Job;
-use protocol::message::{
-    Judging, NodeKind, NodeRule, NodeTable, Request, Side, TerminalTable, ToSite, TreeTable, Trees,
+use protocol::message::forest::{
+    self, Judging, NodeKind, NodeRule, NodeTable, Side, TerminalTable, TreeTable, Trees,
 };
+use protocol::message::{Ask, Request, ToSite};
+use protocol::method::forest::assembly::assemble;
 use protocol::name::RunId;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -227,14 +228,14 @@ fn judged() -> Vec<Bytes> {
         features: 3,
         trees: vec![TreeTable::new(tree, 3).expect("a tree"); 3],
     };
-    wire::encode_to_site(ToSite::Ask {
+    wire::encode_to_site(ToSite::Ask(Ask {
         run: RunId::new("run").expect("a name"),
         exchange: 4,
-        request: Request::Judge(Judging {
+        request: Request::Forest(forest::Request::Judge(Judging {
             first_tree: 1,
             trees: Arc::new(trees),
-        }),
-    })
+        })),
+    }))
 }
 
 /// What is read as trees can be put together and asked of patients, or is refused by a typed error.
@@ -270,11 +271,11 @@ fn no_changed_forest_stops_who_judges_it() {
         let at = random.random_range(0..frames.len());
         frames[at] = changed(&frames[at], &mut random).into();
         let read = decode_to_site(&frames);
-        if let Ok(ToSite::Ask {
-            request: Request::Judge(judging),
+        if let Ok(ToSite::Ask(Ask {
+            request: Request::Forest(forest::Request::Judge(judging)),
             ..
-        }) = &read
-            && let Ok(forest) = assemble(&job, &[], &[], &judging.trees.trees)
+        })) = &read
+            && let Ok(forest) = assemble(&job.cohort, &[], &[], &judging.trees.trees)
         {
             forests += 1;
             assert!(forest.predict(&columns).is_ok());

@@ -1,8 +1,9 @@
 //! Promises of the protocol and of the readers, kept in this process: no test here starts a program.
 
-#![allow(clippy::unwrap_used)] // a test panics, and says what it found
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
 
-mod forest_simulation;
+mod forest;
 mod fuzz_smoke;
 mod redaction;
-mod simulation;
+mod unpsl;
+mod world;

@@ -2,17 +2,21 @@
 
 use kindred_tests::samples::SITE;
 use ndarray::{Array2, array};
-use privacy::{CohortFacts, Fingerprint, FingerprintKey, Released, SoFar};
+use privacy::{CohortFacts, ErrorSums, Fingerprint, FingerprintKey, Released, RightCounts, SoFar};
+use protocol::assessment::{
+    Assessment, ErrorMeasure, EvaluationCounts, FeatureImportance, RuleErrors,
+};
+use protocol::failure::{Code, Failure, Problem, Refusal};
 use protocol::job::Job;
+use protocol::message::forest::{self, NodeKind, NodeTable, TerminalTable, TreeTable, Trees};
+use protocol::message::unpsl::{self, Contribution};
 use protocol::message::{
-    Answer, ColumnHistogram, ColumnMoments, Contribution, Description, ErrorMeasure, ErrorSums,
-    EvaluationCounts, FeatureImportance, Finished, Judged, NodeKind, NodeTable, PairCounts,
-    RightCounts, RuleErrors, SecondMoments, Summary, TerminalTable, ToCoordinator, TreeTable,
-    Trees,
+    Answer, ColumnHistogram, ColumnMoments, Description, PairCounts, Reply, SecondMoments,
+    SiteMoments, Summary, ToCoordinator,
 };
 use protocol::name::RunId;
 use similarity::cohort::{Cohort, Column, Outcome, Values};
-use similarity::unpsl::{Correlation, Labels};
+use similarity::learn::unpsl::{Correlation, Labels};
 use site_agent::config::SiteConfig;
 use site_agent::source::{DataCheck, SiteCohort, check, read_cohort};
 use std::fmt::Debug;
@@ -81,137 +85,169 @@ fn what_a_solver_holds_shows_shapes_alone() {
     assert_eq!(redacted(&cohort), "Cohort { patients: 2, columns: 1, .. }");
 }
 
-/// A tree of one node.
-fn trees(patients: u64) -> Trees {
-    let node = NodeTable {
-        patients: u32::try_from(patients).unwrap(),
-        kind: NodeKind::Terminal(TerminalTable::Classes(vec![patients, 0])),
+const COUNT: u64 = 7_313;
+
+/// A sample of every kind of answer, each with the one after it: a new answer does not compile until it stands here.
+fn after(answer: Option<&Answer>) -> Option<Answer> {
+    let Some(answer) = answer else {
+        return Some(Answer::Described(Description {
+            patients: COUNT,
+            classes: vec![COUNT],
+        }));
     };
-    let trees = Trees {
-        features: 1,
-        trees: vec![TreeTable::new(vec![node], 1).unwrap()],
-    };
-    redacted(&trees);
-    trees
+    Some(match answer {
+        Answer::Described(_) => Answer::Unfit(vec![Problem {
+            column: WORD.to_owned(),
+            found: WORD.to_owned(),
+            wanted: WORD.to_owned(),
+        }]),
+        Answer::Unfit(_) => Answer::Refused(Refusal {
+            rule: WORD.to_owned(),
+            text: WORD.to_owned(),
+        }),
+        Answer::Refused(_) => Answer::Failed(failure()),
+        Answer::Failed(_) => Answer::Moments(moments()),
+        Answer::Moments(_) => Answer::Quantiles(vec![ColumnHistogram {
+            ends: vec![4_096],
+            counts: vec![COUNT],
+        }]),
+        Answer::Quantiles(_) => Answer::Prepared(Some(SecondMoments {
+            patients: COUNT,
+            sums: array![NUMBER],
+            products: array![[NUMBER]],
+        })),
+        Answer::Prepared(_) => Answer::Correlated,
+        Answer::Correlated => Answer::Unpsl(unpsl::Answer::Contribution(contribution())),
+        Answer::Unpsl(unpsl::Answer::Contribution(_)) => {
+            Answer::Unpsl(unpsl::Answer::Validated(vec![Some(held_out())]))
+        }
+        Answer::Unpsl(unpsl::Answer::Validated(_)) => {
+            Answer::Forest(forest::Answer::Grown(trees()))
+        }
+        Answer::Forest(forest::Answer::Grown(_)) => Answer::Assessed(assessment()),
+        Answer::Assessed(_) => return None,
+    })
 }
 
-fn answers() -> Vec<(&'static str, Answer)> {
-    let matrix = array![[NUMBER, -NUMBER]];
-    let count = 7_313;
-    let pairs = PairCounts {
-        similar: count,
-        dissimilar: count,
-    };
-    let moments = ColumnMoments::Numeric {
-        count,
+fn failure() -> Failure {
+    Failure::new(Code::Forest, WORD)
+}
+
+fn moments() -> SiteMoments {
+    let column = ColumnMoments::Numeric {
+        count: COUNT,
         sum: NUMBER,
         sum_squares: NUMBER,
-        missing: count,
+        missing: COUNT,
     };
-    let table = EvaluationCounts {
-        rule: "distance".to_owned(),
-        neighbours: 5,
-        confusion: Some(vec![vec![count, count]; 2]),
+    let pairs = PairCounts {
+        similar: COUNT,
+        dissimilar: COUNT,
     };
-    let held_out = RightCounts {
-        right: count,
-        wrong: count,
+    SiteMoments {
+        columns: vec![column],
+        summary: Summary {
+            patients: COUNT,
+            pairs,
+        },
+    }
+}
+
+fn contribution() -> Contribution {
+    let matrix = array![[NUMBER, -NUMBER]];
+    Contribution {
+        matrix: matrix.clone(),
+        objective: NUMBER,
+        iterations: 7_313,
+        gradient: Some(matrix),
+    }
+}
+
+fn held_out() -> RightCounts {
+    RightCounts {
+        right: COUNT,
+        wrong: COUNT,
+    }
+}
+
+/// A tree of one node.
+fn trees() -> Trees {
+    let node = NodeTable {
+        patients: 7_313,
+        kind: NodeKind::Terminal(TerminalTable::Classes(vec![COUNT, 0])),
     };
-    assert_eq!(redacted(&held_out), "RightCounts { .. }");
-    vec![
-        (
-            "description",
-            Answer::Described(Description {
-                patients: count,
-                classes: vec![count],
-            }),
-        ),
-        (
-            "moments",
-            Answer::Moments {
-                columns: vec![moments],
-                summary: Summary {
-                    patients: count,
-                    pairs,
-                },
-            },
-        ),
-        (
-            "quantiles",
-            Answer::Quantiles(vec![ColumnHistogram {
-                ends: vec![4_096],
-                counts: vec![count],
-            }]),
-        ),
-        (
-            "prepared",
-            Answer::Prepared {
-                second_moments: Some(SecondMoments {
-                    patients: count,
-                    sums: array![NUMBER],
-                    products: array![[NUMBER]],
-                }),
-            },
-        ),
-        (
-            "contribution",
-            Answer::Contribution(Contribution {
-                matrix: matrix.clone(),
-                objective: NUMBER,
-                iterations: 7_313,
-                gradient: Some(matrix),
-            }),
-        ),
-        ("validation", Answer::Validated(vec![Some(held_out)])),
-        (
-            "finished",
-            Answer::Finished(Finished {
-                objective: NUMBER,
-                evaluation: vec![table.clone()],
-            }),
-        ),
-        ("trees", Answer::Grown(trees(count))),
-        (
-            "judgement",
-            Answer::Judged(Judged {
-                errors: vec![RuleErrors {
-                    rule: "forest".to_owned(),
-                    neighbours: 0,
-                    measure: ErrorMeasure::Squared,
-                    sums: Some(ErrorSums {
-                        total: count,
-                        error: NUMBER,
-                    }),
-                }],
-                evaluation: vec![table],
-                importance: vec![FeatureImportance {
-                    mean: NUMBER,
-                    standard_error: NUMBER,
-                }],
-            }),
-        ),
-    ]
+    Trees {
+        features: 1,
+        trees: vec![TreeTable::new(vec![node], 1).unwrap()],
+    }
+}
+
+fn assessment() -> Assessment {
+    let sums = ErrorSums {
+        total: COUNT,
+        error: NUMBER,
+    };
+    Assessment {
+        objective: Some(NUMBER),
+        evaluation: vec![EvaluationCounts {
+            rule: "distance".to_owned(),
+            neighbours: 5,
+            confusion: Some(vec![vec![COUNT, COUNT]; 2]),
+        }],
+        errors: vec![RuleErrors {
+            rule: "forest".to_owned(),
+            neighbours: 0,
+            measure: ErrorMeasure::Squared,
+            sums: Some(sums),
+        }],
+        importance: vec![FeatureImportance {
+            mean: NUMBER,
+            standard_error: NUMBER,
+        }],
+    }
 }
 
 #[test]
 fn an_answer_shows_its_kind_alone_in_every_wrapping() {
-    for (kind, answer) in answers() {
-        assert_eq!(redacted(&answer), kind);
-        let reply = ToCoordinator::Reply {
+    let mut shown = Vec::new();
+    let mut sample = after(None);
+    while let Some(answer) = sample {
+        sample = after(Some(&answer));
+        let kind = redacted(&answer);
+        let reply = Reply {
             run: RunId::new("run").unwrap(),
             exchange: 3,
             journal: None,
             answer,
         };
-        let text = redacted(&reply);
-        assert!(text.ends_with(&format!("answer: {kind} }}")), "{text}");
+        let text = redacted(&ToCoordinator::Reply(reply));
+        assert!(text.ends_with(&format!("answer: {kind} }})")), "{text}");
+        shown.push(kind);
     }
-    let failure = protocol::message::Failure {
-        code: WORD.to_owned(),
-        text: WORD.to_owned(),
-    };
-    let released: Released<Answer> = Released::notice(failure);
+    let kinds = [
+        "description",
+        "problems",
+        "refusal",
+        "failure",
+        "moments",
+        "quantiles",
+        "prepared",
+        "correlated",
+        "contribution",
+        "validation",
+        "trees",
+        "assessment",
+    ];
+    assert_eq!(shown, kinds);
+    let released: Released<Answer> = Released::notice(failure());
     assert_eq!(redacted(&released), "Released(\"failure\")");
+    assert_eq!(redacted(&wire::seal(released)), "Sealed(\"failure\")");
+}
+
+#[test]
+fn parts_of_answers_that_show_themselves_show_no_number() {
+    redacted(&trees());
+    assert_eq!(redacted(&held_out()), "RightCounts { .. }");
 }
 
 #[test]

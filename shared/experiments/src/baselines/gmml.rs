@@ -5,8 +5,8 @@
 //! its pairs and regularised towards the identity by a share of its mean eigenvalue.
 
 use ndarray::{Array2, ArrayView2};
-use similarity::linear_algebra::{LinearAlgebraError, product, symmetric_eigen};
-use similarity::unpsl::Labels;
+use similarity::learn::unpsl::Labels;
+use similarity::numeric::linear_algebra::{LinearAlgebraError, product, symmetric_eigen};
 
 use super::{factor, of_eigenvalues, pair_scatter};
 

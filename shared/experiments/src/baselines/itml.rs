@@ -4,9 +4,9 @@
 
 use ndarray::{Array2, ArrayView2};
 use rand::RngExt;
-use similarity::linear_algebra::LinearAlgebraError;
-use similarity::seed::Seed;
-use similarity::unpsl::Labels;
+use similarity::learn::unpsl::Labels;
+use similarity::numeric::linear_algebra::LinearAlgebraError;
+use similarity::numeric::seed::Seed;
 
 use super::{factor, squared_distances};
 

@@ -10,8 +10,8 @@
 //! minimised by gradient descent from the identity, whose step grows while the loss falls.
 
 use ndarray::{Array2, ArrayView2};
-use similarity::linear_algebra::product;
-use similarity::unpsl::Labels;
+use similarity::learn::unpsl::Labels;
+use similarity::numeric::linear_algebra::product;
 
 use super::{pair_scatter, squared_distances};
 
@@ -20,7 +20,7 @@ const TARGETS: usize = 3;
 /// mu.
 const PUSH: f64 = 0.5;
 const STEPS_MAX: usize = 300;
-/// A relative fall of the loss that is none.
+/// A relative fall of the loss that is too small to count.
 const TOLERANCE: f64 = 1e-5;
 
 /// W, d x d.
@@ -59,7 +59,7 @@ pub struct LmnnLoss<'a> {
 }
 
 impl<'a> LmnnLoss<'a> {
-    /// Three target neighbours a patient, fewer where fewer are similar.
+    /// Three target neighbours per patient, fewer where fewer are similar.
     #[must_use]
     pub fn new(patients: &'a ArrayView2<'a, f64>, labels: &'a Labels) -> Self {
         let distances = squared_distances(patients);

@@ -2,8 +2,8 @@
 
 use ndarray::{Array1, Array2};
 use serde_json::Value;
-use similarity::seed::Seed;
-use similarity::unpsl::Labels;
+use similarity::learn::unpsl::Labels;
+use similarity::numeric::seed::Seed;
 
 use super::itml::{Pair, project};
 use super::*;

@@ -8,7 +8,7 @@ mod lmnn;
 mod metric_tests;
 
 use ndarray::{Array1, Array2, ArrayView2, Axis};
-use similarity::linear_algebra::{
+use similarity::numeric::linear_algebra::{
     LinearAlgebraError, SymmetricEigen, product, symmetric_eigen, transposed_product,
 };
 

@@ -2,38 +2,51 @@
 
 use super::{Chapters, File};
 use crate::figures::{self, FigureError};
+use crate::files::Learnt;
 use crate::tables::{self, SiteColumn, figure};
 use crate::words::{self, sites_in_words};
 use maud::{Markup, html};
-use protocol::job::{ForestScope, ForestSettings, Job};
-use protocol::message::ErrorMeasure;
-use protocol::progress::RunResult;
+use protocol::assessment::ErrorMeasure;
+use protocol::job::Job;
+use protocol::method::forest::model::Model;
+use protocol::method::forest::settings::{ForestScope, ForestSettings};
+use protocol::result::RunResult;
 use protocol::scores::{self, PooledErrors};
 use std::io;
 
 /// `importance.csv` where it was computed, and `forest.bin` where the sites have a forest in common.
-pub(super) fn files(result: &RunResult, job: &Job) -> Vec<File> {
+pub(super) fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
     let mut files = Vec::new();
-    if result.sites.iter().any(|site| !site.importance.is_empty()) {
+    if tables::assessments(result).any(|own| !own.importance.is_empty()) {
         files.push(("importance.csv", importance_csv(result, job)));
     }
-    if let Some(common) = &result.forest {
-        files.push(("forest.bin", common.to_bytes(job).map_err(io::Error::other)));
+    if let Some(common) = &model.forest {
+        let bytes = common.to_bytes(&job.cohort).map_err(io::Error::other);
+        files.push(("forest.bin", bytes));
     }
     files
+}
+
+/// What `result.json` says of it.
+pub(super) fn learnt(model: &Model) -> Learnt<'_> {
+    Learnt {
+        trees: &model.trees,
+        ..Learnt::default()
+    }
 }
 
 pub(super) fn chapters(
     result: &RunResult,
     job: &Job,
     settings: &ForestSettings,
+    model: &Model,
 ) -> Result<Chapters, FigureError> {
     let trees = SiteColumn {
         heading: "trees for all",
-        value: |site| site.trees.to_string(),
+        value: model.trees.iter().map(u32::to_string).collect(),
     };
     Ok(Chapters {
-        summary: summary(result, settings),
+        summary: summary(result, settings, model),
         features: importance(result, job)?,
         sites: tables::sites(result, &[trees], &[]),
         quality: html! {
@@ -44,22 +57,22 @@ pub(super) fn chapters(
     })
 }
 
-/// One row a feature: pooled importance, then that of each site; nothing where it was not computed.
+/// One row per feature: pooled importance, then that of each site; nothing where it was not computed.
 fn importance_csv(result: &RunResult, job: &Job) -> io::Result<Vec<u8>> {
     let pooled = scores::pooled_importance(result);
     let mut table = csv::Writer::from_writer(Vec::new());
     let mut heading = vec!["feature", "mean", "standard_error"];
     heading.extend(result.sites.iter().map(|site| site.name.as_str()));
     table.write_record(heading)?;
-    for (row, (feature, importance)) in job.features.iter().zip(&pooled).enumerate() {
+    for (row, (feature, importance)) in job.cohort.features.iter().zip(&pooled).enumerate() {
         let mut record = vec![
             feature.name.clone(),
             importance.mean.to_string(),
             importance.standard_error.to_string(),
         ];
         record.extend(result.sites.iter().map(|site| {
-            site.importance
-                .get(row)
+            let own = site.assessment.as_ref().map(|own| &own.importance);
+            own.and_then(|own| own.get(row))
                 .map(|own| own.mean.to_string())
                 .unwrap_or_default()
         }));
@@ -69,16 +82,16 @@ fn importance_csv(result: &RunResult, job: &Job) -> io::Result<Vec<u8>> {
 }
 
 /// How it ended, in a sentence or two.
-fn summary(result: &RunResult, settings: &ForestSettings) -> Markup {
+fn summary(result: &RunResult, settings: &ForestSettings, model: &Model) -> Markup {
     let status = result.ending.status();
     let patients: u64 = result.sites.iter().map(|site| site.patients).sum();
-    let grown: u32 = result.sites.iter().map(|site| site.trees).sum();
+    let grown: u32 = model.trees.iter().sum();
     html! {
         p {
             span class={ "status " (status) } { (status.replace('_', " ")) }
             " after " (format!("{:.1}", result.seconds)) " seconds; " (patients) " patients at "
             (sites_in_words(result.sites.len())) "; "
-            @match (settings.scope, &result.forest) {
+            @match (settings.scope, &model.forest) {
                 _ if result.sites.len() == 1 => { "a forest of " (settings.trees) " trees." }
                 (ForestScope::Local, _) => { "a forest of " (settings.trees) " trees at each." }
                 (ForestScope::Federated, Some(_)) => { "one forest of " (grown) " trees." }
@@ -93,6 +106,7 @@ fn summary(result: &RunResult, settings: &ForestSettings) -> Markup {
 fn importance(result: &RunResult, job: &Job) -> Result<Markup, FigureError> {
     let pooled = scores::pooled_importance(result);
     let bars: Vec<(String, f64)> = job
+        .cohort
         .features
         .iter()
         .zip(&pooled)
@@ -118,7 +132,7 @@ fn errors(result: &RunResult) -> Markup {
         }
     };
     html! {
-        @if result.sites.iter().any(|site| !site.errors.is_empty()) {
+        @if tables::assessments(result).any(|own| !own.errors.is_empty()) {
             h2 { "Errors" }
             p.note {
                 "Every patient is predicted by trees that have not seen it, and by its nearest neighbours "
@@ -129,7 +143,7 @@ fn errors(result: &RunResult) -> Markup {
             table {
                 tr { th { "site" } th { "rule" } th { "error" } th { "patients or pairs" } th { "value" } }
                 @for site in &result.sites {
-                    @for own in &site.errors {
+                    @for own in site.assessment.iter().flat_map(|own| &own.errors) {
                         @match PooledErrors::of_site(own) {
                             Some(errors) => { (row(&site.name, &errors)) }
                             None => {

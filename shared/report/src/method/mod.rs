@@ -5,9 +5,12 @@ mod forest;
 mod unpsl;
 
 use crate::figures::FigureError;
-use maud::Markup;
-use protocol::job::{Job, Method};
-use protocol::progress::RunResult;
+use crate::files::Learnt;
+use crate::tables;
+use maud::{Markup, html};
+use protocol::job::Job;
+use protocol::method::{Method, Model};
+use protocol::result::RunResult;
 use std::io;
 
 /// A method's part of the page, in the page's order.
@@ -32,16 +35,47 @@ pub(crate) type File = (&'static str, io::Result<Vec<u8>>);
 /// # Errors
 /// [`FigureError`].
 pub(crate) fn chapters(result: &RunResult, job: &Job) -> Result<Chapters, FigureError> {
-    match &job.method {
-        Method::Unpsl(_) => unpsl::chapters(result),
-        Method::Forest(settings) => forest::chapters(result, job, settings),
+    match (&result.model, &job.method) {
+        (Some(Model::Unpsl(model)), _) => unpsl::chapters(result, model),
+        (Some(Model::Forest(model)), Method::Forest(settings)) => {
+            forest::chapters(result, job, settings, model)
+        }
+        (Some(Model::Forest(_)), Method::Unpsl(_)) | (None, _) => Ok(nothing(result)),
     }
 }
 
 /// The files of a run beside `result.json` and the page.
 pub(crate) fn files(result: &RunResult, job: &Job) -> Vec<File> {
-    match &job.method {
-        Method::Unpsl(_) => unpsl::files(result),
-        Method::Forest(_) => forest::files(result, job),
+    match &result.model {
+        Some(Model::Unpsl(model)) => unpsl::files(model),
+        Some(Model::Forest(model)) => forest::files(result, job, model),
+        None => Vec::new(),
+    }
+}
+
+/// What the method adds to `result.json`.
+pub(crate) fn learnt(result: &RunResult) -> Learnt<'_> {
+    match &result.model {
+        Some(Model::Unpsl(model)) => unpsl::learnt(model),
+        Some(Model::Forest(model)) => forest::learnt(model),
+        None => Learnt::default(),
+    }
+}
+
+/// A run that ended before its method began.
+fn nothing(result: &RunResult) -> Chapters {
+    let status = result.ending.status();
+    Chapters {
+        summary: html! {
+            p {
+                span class={ "status " (status) } { (status.replace('_', " ")) }
+                " before anything was learned."
+            }
+            p.note { (tables::identity(result)) }
+        },
+        features: Markup::default(),
+        sites: tables::sites(result, &[], &[]),
+        quality: Markup::default(),
+        course: Markup::default(),
     }
 }

@@ -2,44 +2,100 @@
 
 use super::{Chapters, File};
 use crate::figures::{self, FigureError};
-use crate::files::norms;
+use crate::files::{FeatureEntry, Learnt, SelectionEntry};
 use crate::tables::{self, SiteColumn, figure};
-use crate::words::{share, sites_in_words};
+use crate::words::{npy, share, sites_in_words};
 use maud::{Markup, html};
-use ndarray::Array2;
-use ndarray_npy::WriteNpyExt;
-use protocol::progress::{RunResult, SelectionRow};
+use protocol::method::unpsl::model::{Model, SelectionRow};
+use protocol::result::RunResult;
 use std::io;
 
 /// `rounds.csv`, and `metric.npy` and `features.csv` where a round closed.
-pub(super) fn files(result: &RunResult) -> Vec<File> {
-    let mut files = vec![("rounds.csv", rounds_csv(result))];
-    if let Some(metric) = &result.metric {
+pub(super) fn files(model: &Model) -> Vec<File> {
+    let mut files = vec![("rounds.csv", rounds_csv(model))];
+    if let Some(metric) = &model.metric {
         files.push(("metric.npy", npy(metric)));
-        files.push(("features.csv", features_csv(result)));
+        files.push(("features.csv", features_csv(model)));
     }
     files
 }
 
-pub(super) fn chapters(result: &RunResult) -> Result<Chapters, FigureError> {
-    let strengths: Vec<(String, f64)> = result
+/// What `result.json` says of it.
+pub(super) fn learnt(model: &Model) -> Learnt<'_> {
+    Learnt {
+        course: model.course(),
+        selection: model.selection.iter().map(selection_entry).collect(),
+        features: model
+            .features
+            .iter()
+            .zip(norms(model))
+            .map(|(feature, norm)| FeatureEntry {
+                name: &feature.name,
+                norm,
+                selected: norm > 0.0,
+                missing_share: feature.missing_share,
+            })
+            .collect(),
+        dropped: &model.dropped,
+        pairs: &model.pairs,
+        trees: &[],
+    }
+}
+
+fn selection_entry(row: &SelectionRow) -> SelectionEntry {
+    let SelectionRow {
+        lambda_sparsity,
+        rank,
+        neighbours,
+        right,
+        wrong,
+        chosen,
+    } = *row;
+    SelectionEntry {
+        lambda_sparsity,
+        rank,
+        neighbours,
+        right,
+        wrong,
+        chosen,
+    }
+}
+
+/// ||w_k|| of every row of the metric; empty where there is none.
+fn norms(model: &Model) -> Vec<f64> {
+    let Some(metric) = &model.metric else {
+        return Vec::new();
+    };
+    metric
+        .rows()
+        .into_iter()
+        .map(|row| row.dot(&row).sqrt())
+        .collect()
+}
+
+pub(super) fn chapters(result: &RunResult, model: &Model) -> Result<Chapters, FigureError> {
+    let strengths: Vec<(String, f64)> = model
         .features
         .iter()
         .map(|feature| feature.name.clone())
-        .zip(norms(result))
+        .zip(norms(model))
         .collect();
     let pairs = SiteColumn {
         heading: "pairs",
-        value: |site| site.pairs.to_string(),
+        value: model.pairs.iter().map(u64::to_string).collect(),
     };
     let missed = SiteColumn {
         heading: "rounds missed",
-        value: |site| site.rounds_missed.to_string(),
+        value: result
+            .sites
+            .iter()
+            .map(|site| site.rounds_missed.to_string())
+            .collect(),
     };
-    let objective = figures::objective(&result.rounds)?;
-    let residuals = figures::residuals(&result.rounds)?;
+    let objective = figures::objective(&model.rounds)?;
+    let residuals = figures::residuals(&model.rounds)?;
     Ok(Chapters {
-        summary: summary(result),
+        summary: summary(result, model),
         features: figure(
             "Features",
             &figures::norms(&strengths)?,
@@ -47,7 +103,7 @@ pub(super) fn chapters(result: &RunResult) -> Result<Chapters, FigureError> {
              of W. A norm of 0 means that the feature was not selected.",
         ),
         sites: tables::sites(result, &[pairs], &[missed]),
-        quality: html! { (evaluation(result)) (selection(result)) },
+        quality: html! { (evaluation(result)) (selection(model)) },
         course: html! {
             (figure(
                 "Objective by round",
@@ -64,18 +120,18 @@ pub(super) fn chapters(result: &RunResult) -> Result<Chapters, FigureError> {
     })
 }
 
-fn summary(result: &RunResult) -> Markup {
+fn summary(result: &RunResult, model: &Model) -> Markup {
     let status = result.ending.status();
-    let selected = norms(result).iter().filter(|norm| **norm > 0.0).count();
+    let selected = norms(model).iter().filter(|norm| **norm > 0.0).count();
     let patients: u64 = result.sites.iter().map(|site| site.patients).sum();
     let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.6}"));
     html! {
         p {
             span class={ "status " (status) } { (status.replace('_', " ")) }
-            " after " (result.rounds.len()) " rounds and " (format!("{:.1}", result.seconds))
+            " after " (model.rounds.len()) " rounds and " (format!("{:.1}", result.seconds))
             " seconds; " (patients) " patients at " (sites_in_words(result.sites.len())) "; "
-            (selected) " of " (result.features.len()) " features selected; objective "
-            (number(result.objective)) "."
+            (selected) " of " (model.features.len()) " features selected; objective "
+            (number(model.objective)) "."
         }
         p.note {
             (tables::identity(result)) " The objective is not convex: another start may end elsewhere."
@@ -85,7 +141,7 @@ fn summary(result: &RunResult) -> Markup {
 
 fn evaluation(result: &RunResult) -> Markup {
     // Pairs have none, and the counts of neighbours may all be withheld.
-    let counts = result.sites.iter().flat_map(|site| &site.evaluation);
+    let counts = tables::assessments(result).flat_map(|own| &own.evaluation);
     let neighbours = counts.map(|counts| counts.neighbours).max().unwrap_or(0);
     let note = format!(
         "Each patient is compared with the other patients of the same site (leave one out) and given the \
@@ -100,9 +156,9 @@ fn evaluation(result: &RunResult) -> Markup {
 }
 
 /// The best candidate of every lambda_1 and rank, over the numbers of neighbours.
-fn selection(result: &RunResult) -> Markup {
+fn selection(model: &Model) -> Markup {
     let mut best: Vec<&SelectionRow> = Vec::new();
-    for row in &result.selection {
+    for row in &model.selection {
         let same = |known: &&mut &SelectionRow| {
             known.rank == row.rank && known.lambda_sparsity == row.lambda_sparsity
         };
@@ -142,7 +198,7 @@ fn right(row: &SelectionRow) -> f64 {
     row.right as f64 / (row.right + row.wrong).max(1) as f64
 }
 
-fn rounds_csv(result: &RunResult) -> io::Result<Vec<u8>> {
+fn rounds_csv(model: &Model) -> io::Result<Vec<u8>> {
     let mut table = csv::Writer::from_writer(Vec::new());
     table.write_record([
         "round",
@@ -153,7 +209,7 @@ fn rounds_csv(result: &RunResult) -> io::Result<Vec<u8>> {
         "seconds",
         "sites_answered",
     ])?;
-    for row in &result.rounds {
+    for row in &model.rounds {
         table.write_record([
             row.round.to_string(),
             row.objective
@@ -169,7 +225,7 @@ fn rounds_csv(result: &RunResult) -> io::Result<Vec<u8>> {
     table.into_inner().map_err(io::Error::other)
 }
 
-fn features_csv(result: &RunResult) -> io::Result<Vec<u8>> {
+fn features_csv(model: &Model) -> io::Result<Vec<u8>> {
     let mut table = csv::Writer::from_writer(Vec::new());
     table.write_record([
         "row",
@@ -180,7 +236,7 @@ fn features_csv(result: &RunResult) -> io::Result<Vec<u8>> {
         "scale",
         "missing_share",
     ])?;
-    for (row, (feature, norm)) in result.features.iter().zip(norms(result)).enumerate() {
+    for (row, (feature, norm)) in model.features.iter().zip(norms(model)).enumerate() {
         table.write_record([
             row.to_string(),
             feature.name.clone(),
@@ -192,11 +248,4 @@ fn features_csv(result: &RunResult) -> io::Result<Vec<u8>> {
         ])?;
     }
     table.into_inner().map_err(io::Error::other)
-}
-
-/// A matrix in NumPy's format, float64.
-fn npy(matrix: &Array2<f64>) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    matrix.write_npy(&mut bytes).map_err(io::Error::other)?;
-    Ok(bytes)
 }

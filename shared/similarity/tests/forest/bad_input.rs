@@ -2,13 +2,13 @@
 
 use ndarray::Array1;
 use similarity::cohort::{Cohort, Column, Outcome, Values};
-use similarity::forest::error::{Measure, prediction_error};
-use similarity::forest::predict::Prediction;
-use similarity::forest::{
+use similarity::judge::error::{Measure, prediction_error};
+use similarity::learn::forest::trees::predict::Prediction;
+use similarity::learn::forest::{
     ClassWeights, EventTimes, FeaturesPerSplit, GrowError, Grown, Sampling, SchemaMismatch,
     Settings, grow, importance,
 };
-use similarity::seed::Seed;
+use similarity::numeric::seed::Seed;
 
 use crate::sample::*;
 
@@ -77,8 +77,8 @@ fn constant_and_wholly_missing_features_split_nothing() {
         numbers(&y),
     );
     for search in [
-        similarity::forest::SplitSearch::Best,
-        similarity::forest::SplitSearch::Random,
+        similarity::learn::forest::SplitSearch::Best,
+        similarity::learn::forest::SplitSearch::Random,
     ] {
         let settings = Settings {
             search,
@@ -257,8 +257,8 @@ fn infinite_values_are_split_like_others() {
     let x = [f64::NEG_INFINITY, 1.0, f64::INFINITY];
     let endless = cohort(vec![numeric("x", &x)], numbers(&[1.0, 2.0, 4.0]));
     for search in [
-        similarity::forest::SplitSearch::Best,
-        similarity::forest::SplitSearch::Random,
+        similarity::learn::forest::SplitSearch::Best,
+        similarity::learn::forest::SplitSearch::Random,
     ] {
         let settings = Settings {
             search,

@@ -2,8 +2,8 @@
 
 use ndarray::Array2;
 use similarity::cohort::Cohort;
-use similarity::forest::kernel::{Kernel, Training};
-use similarity::forest::{Grown, Settings, TerminalNodes};
+use similarity::compare::proximity::kernel::{Kernel, Training};
+use similarity::learn::forest::{Grown, Settings, TerminalNodes};
 
 use crate::sample::*;
 

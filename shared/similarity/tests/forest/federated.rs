@@ -3,13 +3,13 @@
 use ndarray::Array1;
 use rand::RngExt;
 use similarity::cohort::{Cohort, Outcome, Values};
-use similarity::forest::edges::{EdgesError, PooledEdges, SiteHistogram};
-use similarity::forest::error::{Measure, prediction_error};
-use similarity::forest::federated::{DisclosureError, MergeError, SiteForest, merged};
-use similarity::forest::kernel::{Kernel, Training};
-use similarity::forest::tree::{Node, SplitRule};
-use similarity::forest::{EventTimes, Forest, GrowError, Grown, Settings, grow};
-use similarity::seed::Seed;
+use similarity::compare::proximity::kernel::{Kernel, Training};
+use similarity::judge::error::{Measure, prediction_error};
+use similarity::learn::forest::edges::{EdgesError, PooledEdges, SiteHistogram};
+use similarity::learn::forest::federated::{DisclosureError, MergeError, SiteForest, merged};
+use similarity::learn::forest::trees::tree::{Node, SplitRule};
+use similarity::learn::forest::{EventTimes, Forest, GrowError, Grown, Settings, grow};
+use similarity::numeric::seed::Seed;
 
 use crate::sample::*;
 

@@ -1,8 +1,8 @@
 //! Forests as bytes.
 
 use proptest::prelude::*;
-use similarity::forest::format::FormatError;
-use similarity::forest::{Forest, Settings};
+use similarity::learn::forest::trees::format::FormatError;
+use similarity::learn::forest::{Forest, Settings};
 
 use crate::sample::*;
 

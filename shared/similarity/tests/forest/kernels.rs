@@ -2,15 +2,15 @@
 
 use ndarray::{Array1, Array2, Axis, array};
 use proptest::prelude::*;
-use similarity::forest::kernel::{
+use similarity::compare::proximity::kernel::{
     Definiteness, Kernel, KernelError, Training, distance, mean_edges, squared_distance,
 };
-use similarity::forest::neighbours::{nearest, nearest_of_new, proximity_sums};
-use similarity::forest::outlier::outlier_measure;
-use similarity::forest::predict::Prediction;
-use similarity::forest::scaling::classical_scaling;
-use similarity::forest::{InBag, TerminalNodes};
-use similarity::seed::Seed;
+use similarity::learn::forest::trees::predict::Prediction;
+use similarity::learn::forest::{InBag, TerminalNodes};
+use similarity::numeric::seed::Seed;
+use similarity::uses::nearest::{nearest, nearest_of_new, proximity_sums};
+use similarity::uses::outlier::outlier_measure;
+use similarity::uses::scaling::classical_scaling;
 
 use crate::definitions::case;
 use crate::sample::*;

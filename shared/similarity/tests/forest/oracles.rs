@@ -3,13 +3,13 @@
 
 use serde_json::Value;
 use similarity::cohort::{Cohort, Outcome};
-use similarity::forest::error::{Measure, prediction_error};
-use similarity::forest::neighbours::{nearest, proximity_sums};
-use similarity::forest::outlier::outlier_measure;
-use similarity::forest::predict::Prediction;
-use similarity::forest::scaling::{ScalingStatus, classical_scaling};
-use similarity::forest::{EventTimes, FeaturesPerSplit, Grown, Sampling, Settings, grow};
-use similarity::seed::Seed;
+use similarity::judge::error::{Measure, prediction_error};
+use similarity::learn::forest::trees::predict::Prediction;
+use similarity::learn::forest::{EventTimes, FeaturesPerSplit, Grown, Sampling, Settings, grow};
+use similarity::numeric::seed::Seed;
+use similarity::uses::nearest::{nearest, proximity_sums};
+use similarity::uses::outlier::outlier_measure;
+use similarity::uses::scaling::{ScalingStatus, classical_scaling};
 
 use crate::sample::*;
 
@@ -220,7 +220,8 @@ fn an_unsplit_survival_tree_predicts_the_nelson_aalen_hazard() {
     let Prediction::CumulativeHazard(found) = forest.predict(cohort.columns()).unwrap() else {
         panic!("not a hazard")
     };
-    let similarity::forest::Target::Survival { event_times } = &forest.schema().target else {
+    let similarity::learn::forest::Target::Survival { event_times } = &forest.schema().target
+    else {
         panic!("not survival")
     };
     assert_eq!(*event_times, floats(&reference["times"]));

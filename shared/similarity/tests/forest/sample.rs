@@ -4,10 +4,10 @@ use ndarray::{Array1, Array2};
 use rand::RngExt;
 use serde_json::Value;
 use similarity::cohort::{Cohort, Column, MISSING_LEVEL, Outcome, Values};
-use similarity::forest::{
+use similarity::learn::forest::{
     FeaturesPerSplit, Forest, Grown, Sampling, Settings, TerminalNodes, grow,
 };
-use similarity::seed::Seed;
+use similarity::numeric::seed::Seed;
 
 pub(crate) fn numeric(name: &str, values: &[f64]) -> Column {
     Column {
@@ -175,7 +175,7 @@ pub(crate) fn canonical(nodes: &[u32]) -> Vec<u32> {
 }
 
 pub(crate) fn levels(forest: &Forest) -> Vec<usize> {
-    use similarity::forest::FeatureKind;
+    use similarity::learn::forest::FeatureKind;
     let count = |kind: &FeatureKind| match kind {
         FeatureKind::Numeric => 0,
         FeatureKind::Categorical { levels } => levels.len(),

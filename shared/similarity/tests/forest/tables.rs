@@ -1,10 +1,12 @@
 //! Trees as tables of counts, and the forest that is made of them.
 
 use similarity::cohort::Outcome;
-use similarity::forest::judge::Predicted;
-use similarity::forest::predict::Prediction;
-use similarity::forest::table::{NodeKind, TerminalTable, TreeTable, from_tables, tables};
-use similarity::forest::{EventTimes, Sampling, Settings, Target};
+use similarity::judge::predicted::Predicted;
+use similarity::learn::forest::trees::predict::Prediction;
+use similarity::learn::forest::trees::table::{
+    NodeKind, TerminalTable, TreeTable, from_tables, tables,
+};
+use similarity::learn::forest::{EventTimes, Sampling, Settings, Target};
 
 use crate::sample::*;
 
@@ -27,7 +29,7 @@ fn tables_of(
     outcome: usize,
 ) -> (
     similarity::cohort::Cohort,
-    similarity::forest::Grown,
+    similarity::learn::forest::Grown,
     Vec<TreeTable>,
 ) {
     let cohort = sample(outcome);
@@ -122,7 +124,7 @@ fn a_survival_table_holds_events_and_time_at_risk_of_the_patients_of_its_node() 
         }
     }
     let made = from_tables(grown.forest.schema().clone(), &tables, &[]).unwrap();
-    let error = |forest: &similarity::forest::Forest| {
+    let error = |forest: &similarity::learn::forest::Forest| {
         let sums = Predicted::of_forest(&forest.predict(cohort.columns()).unwrap())
             .errors(cohort.outcome());
         sums.error / sums.total as f64

@@ -1,12 +1,12 @@
 //! Trees worked by hand, and rules that hold for every tree.
 
 use similarity::cohort::{MISSING_LEVEL, Outcome};
-use similarity::forest::predict::Prediction;
-use similarity::forest::tree::{Node, Side, SplitRule, TerminalValues};
-use similarity::forest::{
+use similarity::learn::forest::trees::predict::Prediction;
+use similarity::learn::forest::trees::tree::{Node, Side, SplitRule, TerminalValues};
+use similarity::learn::forest::{
     ClassWeights, FeaturesPerSplit, Sampling, Settings, SplitSearch, grow, importance,
 };
-use similarity::seed::Seed;
+use similarity::numeric::seed::Seed;
 
 use crate::sample::*;
 

@@ -1,17 +1,17 @@
 //! Sites in one process, and both kinds of consensus over them, counting rounds.
 
 use ndarray::{Array2, s};
-use similarity::admm::{
-    AcceleratedConsensus, AcceleratedSettings, Consensus, ConsensusSettings, Contribution,
-    Residuals, SecondMoments,
-};
-use similarity::linear_algebra::norm;
-use similarity::seed::Seed;
-use similarity::synthetic::labelled_pairs;
-use similarity::unpsl::{
+use similarity::learn::unpsl::{
     Labels, PooledLimits, Settings, SiteObjective, Summary, Totals, minimise_pooled, objective,
     start, summarise,
 };
+use similarity::numeric::admm::{
+    AcceleratedConsensus, AcceleratedSettings, Consensus, ConsensusSettings, Contribution,
+    Residuals, SecondMoments,
+};
+use similarity::numeric::linear_algebra::norm;
+use similarity::numeric::seed::Seed;
+use similarity::synthetic::labelled_pairs;
 
 const LOCAL_TOLERANCE: f64 = 1e-6;
 const LOCAL_STEPS: usize = 40;

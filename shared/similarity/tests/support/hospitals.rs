@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use ndarray::{Array1, Array2, Axis, s};
 use rand::seq::SliceRandom as _;
-use similarity::seed::Seed;
-use similarity::unpsl::Labels;
+use similarity::learn::unpsl::Labels;
+use similarity::numeric::seed::Seed;
 
 use super::federation::{Part, standardise};
 

@@ -4,8 +4,8 @@ use std::fs;
 
 use ndarray::Array2;
 use rand_distr::{Distribution, StandardNormal};
-use similarity::seed::Seed;
-use similarity::unpsl::{Labels, Pairs, Settings, SiteObjective, Totals, start, summarise};
+use similarity::learn::unpsl::{Labels, Pairs, Settings, SiteObjective, Totals, start, summarise};
+use similarity::numeric::seed::Seed;
 
 /// The shape of a site.
 pub struct Size {

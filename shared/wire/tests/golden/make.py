@@ -1,4 +1,4 @@
-"""Writes the golden frames: the same messages as tests/messages, encoded by Google's protobuf.
+"""Writes the golden frames: the same messages as the tests of src/message and src/method, encoded by Google's protobuf.
 
 Made with Python 3.11, grpcio-tools and protobuf as `versions.txt` says:
     python make.py        (from this folder)
@@ -13,37 +13,38 @@ out = tempfile.mkdtemp()
 subprocess.check_call([sys.executable, "-m", "grpc_tools.protoc", f"-I{ROOT}", f"--python_out={out}",
                        *map(str, sorted(ROOT.glob("federation/v1/*.proto")))])
 sys.path.insert(0, out)
-m = importlib.import_module("federation.v1.matrix_pb2")
-f = importlib.import_module("federation.v1.federation_pb2")
-o = importlib.import_module("federation.v1.operations_pb2")
+m, s, u, t, f, o = (importlib.import_module(f"federation.v1.{name}_pb2")
+                    for name in ("parts", "site", "unpsl", "forest", "federation", "operations"))
 
 run = "heart-disease-1"
 shape = lambda rows, columns: m.MatrixShape(rows=rows, columns=columns)
-chunk = lambda matrix, values: m.Part(matrix=m.MatrixChunk(matrix=matrix, values=values))
+chunk = lambda matrix, values: f.Part(matrix=m.MatrixChunk(matrix=matrix, values=values))
 numeric = m.ColumnMoments(numeric=m.NumericMoments(count=303, sum=-1.5, sum_squares=2.25, missing=7))
 categorical = m.ColumnMoments(categorical=m.CategoricalMoments(counts=[12, 0, 300], missing=1))
-columns = m.Part(columns=m.ColumnsChunk(columns=[numeric, categorical]))
-histograms = m.Part(histograms=m.HistogramsChunk(histograms=[
+columns = f.Part(columns=m.ColumnsChunk(columns=[numeric, categorical]))
+histograms = f.Part(histograms=m.HistogramsChunk(histograms=[
     m.Histogram(ends=[300, 4096], counts=[290, 13]), m.Histogram()]))
 pairs = f.PairCounts(similar=20, dissimilar=10)
 totals = f.Totals(patients=600, pairs=pairs, sites=2)
-evaluation = m.EvaluationCounts(rule="distance", neighbours=5, confusion=m.Confusion(
-    rows=[m.ConfusionRow(counts=[40, 10]), m.ConfusionRow(counts=[11, 39])]))
-withheld = m.EvaluationCounts(rule="inner_product", neighbours=5)
+evaluation = s.EvaluationCounts(rule="distance", neighbours=5, confusion=s.Confusion(
+    rows=[s.ConfusionRow(counts=[40, 10]), s.ConfusionRow(counts=[11, 39])]))
+withheld = s.EvaluationCounts(rule="inner_product", neighbours=5)
 second = f.SecondMoments(patients=300, sums=shape(1, 2), products=shape(2, 2))
 second_parts = [chunk(0, [0.5, -0.5]), chunk(1, [1, 2, 3, 4])]
-split = m.TreeNode(patients=40, split=m.Split(feature=1, missing_left=True, left=1, at_most=54.5))
-by_level = m.TreeNode(patients=30, split=m.Split(feature=2, left=3, levels=m.LevelSet(words=[5])))
-leaves = [m.TreeNode(patients=n, classes=m.ClassCounts(patients=c)) for n, c in ((10, [10, 0]), (12, [0, 12]), (18, [0, 18]))]
-present = m.TreeNode(patients=25, split=m.Split(feature=0, left=1, present=m.Present()))
-hazard = m.TreeNode(patients=15, hazard=m.Hazard(ends=[3, 31], events=[10, 0], exposures=[12.5, 100]))
-mean = m.TreeNode(patients=10, mean=-1.5)
-trees, nodes = m.Trees(features=3, nodes=[5, 3]), m.Part(nodes=m.NodesChunk(
+split = t.TreeNode(patients=40, split=t.Split(feature=1, missing_left=True, left=1, at_most=54.5))
+by_level = t.TreeNode(patients=30, split=t.Split(feature=2, left=3, levels=t.LevelSet(words=[5])))
+leaves = [t.TreeNode(patients=n, classes=t.ClassCounts(patients=c))
+          for n, c in ((10, [10, 0]), (12, [0, 12]), (18, [0, 18]))]
+present = t.TreeNode(patients=25, split=t.Split(feature=0, left=1, present=t.Present()))
+hazard = t.TreeNode(patients=15, hazard=t.Hazard(ends=[3, 31], events=[10, 0], exposures=[12.5, 100]))
+mean = t.TreeNode(patients=10, mean=-1.5)
+trees, nodes = t.Trees(features=3, nodes=[5, 3]), f.Part(nodes=t.NodesChunk(
     nodes=[split, leaves[0], by_level, leaves[1], leaves[2], present, hazard, mean]))
-edges = m.Part(edges=m.EdgesChunk(edges=[m.Edges(values=[54.5, 60]), m.Edges()]))
-errors = [m.RuleErrors(rule="forest", measure=1, sums=m.ErrorSums(total=300, error=60)),
-          m.RuleErrors(rule="gap", neighbours=5, measure=3)]
-failed = o.Ending(failed=o.Failed(code="KDR-SITES", text="too few sites: wanted 3"))
+edges = f.Part(edges=t.EdgesChunk(edges=[t.Edges(values=[54.5, 60]), t.Edges()]))
+errors = [s.RuleErrors(rule="forest", measure=1, sums=s.ErrorSums(total=300, error=60)),
+          s.RuleErrors(rule="gap", neighbours=5, measure=3)]
+failed = o.Ending(failed=f.Failure(code="KDR-SITES", text="too few sites: wanted 3"))
+
 
 
 def site(message, *parts):
@@ -54,67 +55,104 @@ def ask(parts=(), **request):
     return site(f.ToSite(ask=f.Ask(run=run, exchange=3, **request)), *parts)
 
 
-def reply(parts=(), **answer):
-    message = f.ToCoordinator(reply=f.Reply(run=run, exchange=3, answer=f.Answer(**answer)))
+def ask_unpsl(parts=(), **request):
+    return ask(parts, unpsl=u.UnpslRequest(**request))
+
+
+def ask_forest(parts=(), **request):
+    return ask(parts, forest=t.ForestRequest(**request))
+
+
+def reply(parts=(), journal=None, **answer):
+    message = f.ToCoordinator(reply=f.Reply(run=run, exchange=3, answer=f.Answer(**answer), journal=journal))
     return [f.ToCoordinatorFrame(message=message), *(f.ToCoordinatorFrame(part=p) for p in parts)]
 
 
-rows = m.RowsChunk(
-    rounds=[m.RoundRow(round=1, primal_residual=0.5, dual_residual=0.25, penalty=1, seconds=0.125, sites_answered=2)],
-    sites=[m.SiteResult(name="north", patients=300, pairs=30, bytes_sent=1000, bytes_received=2000,
-                        rounds_missed=1, evaluation=[evaluation],
-                        missing=[m.MissingShare(feature="chol", share=0.25)], errors=errors,
-                        importance=[m.FeatureImportance(mean=0.125, standard_error=0.5)], trees=2)],
-    features=[m.FeatureResult(name="cp=4", mean=0.5, scale=2, missing_share=0.0625)],
-    dropped=["fbs=1"], notes=["south missed a round"])
+def reply_unpsl(parts=(), **answer):
+    return reply(parts, unpsl=u.UnpslAnswer(**answer))
+
+
+def reply_forest(parts=(), **answer):
+    return reply(parts, forest=t.ForestAnswer(**answer))
+
+
+def result(ending, parts=(), **left):
+    message = o.RunResult(run=run, job="name", seed=1, version="0.1.0", ending=ending, seconds=1.5, **left)
+    return [o.ResultFrame(message=message), *(o.ResultFrame(part=part) for part in parts)]
+
+
+def row(name, assessment=None):
+    return s.SiteResult(name=name, patients=300, bytes_sent=1000, bytes_received=2000, rounds_missed=1,
+                        missing=[s.MissingShare(feature="chol", share=0.25)], assessment=assessment)
+
+
+finished = s.Assessment(objective=0.5, evaluation=[evaluation, withheld])
+judged = s.Assessment(evaluation=[evaluation], errors=errors, importance=shape(1, 2))
+importance = [0.125, 0.5]
+sites = f.Part(sites=s.SitesChunk(sites=[
+    row("north", judged), row("east"), row("south", finished), row("west", judged)]))
+contribution = dict(matrix=shape(2, 1), objective=0.75, iterations=12)
+metric = u.UnpslModel(
+    objective=0.5, metric=shape(1, 2), rounds=1, features=1, dropped=1, pairs=[30, 0],
+    selection=[u.SelectionRow(lambda_sparsity=0.01, rank=4, neighbours=5, right=250, wrong=50, chosen=True)])
+metric_parts = [
+    chunk(0, [0.1, 0.2]),
+    f.Part(rounds=u.RoundsChunk(rounds=[u.RoundRow(
+        round=1, primal_residual=0.5, dual_residual=0.25, penalty=1, seconds=0.125, sites_answered=2)])),
+    f.Part(features=u.FeaturesChunk(features=[u.FeatureResult(name="cp=4", mean=0.5, scale=2, missing_share=0.0625)])),
+    f.Part(dropped=u.DroppedChunk(names=["fbs=1"]))]
 golden = {
-    "begin": site(f.ToSite(begin=f.Begin(run=run, job='name = "heart-disease"\n', seed=2**63, warrant=m.Warrant(
+    "begin": site(f.ToSite(begin=f.Begin(run=run, job='name = "heart-disease"\n', seed=2**63, warrant=f.Warrant(
         token="monday", chain=[b"\x30\x00", b"\x30\x01\x02"], scheme=0x0403, signature=b"\x07\x08\x09")))),
     "describe": ask(describe=f.Describe()),
     "moments": ask(moments=f.AskMoments()),
+    "quantiles": ask(quantiles=f.AskQuantiles()),
     "prepare": ask([columns], prepare=f.Prepare(columns=2, totals=totals)),
     "prepare_with_quartiles": ask([chunk(0, [1, 2, 4]), columns],
                                   prepare=f.Prepare(columns=2, totals=totals, quartiles=shape(1, 3))),
-    "quantiles": ask(quantiles=f.AskQuantiles()),
     "correlate": ask(second_parts, correlate=f.Correlate(second_moments=second)),
-    "round": ask([chunk(0, [1, 2, 3, 4, 5, 6]), chunk(1, [-1, -2, -3, -4, -5, -6])],
-                 round=f.Round(number=1, consensus=shape(3, 2), centre=shape(3, 2), penalty=1.5, tolerance=1e-6)),
-    "grow_own": ask(grow_own=f.GrowOwn()),
-    "grow": ask([edges], grow=f.Grow(trees=167, edges=2, event_times=[1, 2.5], class_weights=[1, 1])),
-    "judge": ask([nodes], judge=f.Judge(first_tree=1, trees=trees)),
-    "fold": ask([chunk(0, [1]), chunk(1, [-1])], round=f.Round(
-        number=9, consensus=shape(1, 1), centre=shape(1, 1), penalty=1.5, tolerance=1e-3, gradient=True, fold=0)),
-    "validate": ask([chunk(0, [0.5, -0.5]), chunk(1, [0.25, -0.25])],
-                    validate=f.Validate(models=[shape(2, 1), shape(2, 1)], neighbours=[1, 5], number=10)),
-    "finish": ask([chunk(0, [0.1, 0.2])], finish=f.Finish(consensus=shape(1, 2), neighbours=5)),
     "end": site(f.ToSite(end=f.End(run=run, ending="converged"))),
+    "round": ask_unpsl([chunk(0, [1, 2, 3, 4, 5, 6]), chunk(1, [-1, -2, -3, -4, -5, -6])],
+                       round=u.Round(consensus=shape(3, 2), centre=shape(3, 2), penalty=1.5, tolerance=1e-6)),
+    "fold": ask_unpsl([chunk(0, [1]), chunk(1, [-1])], round=u.Round(
+        consensus=shape(1, 1), centre=shape(1, 1), penalty=1.5, tolerance=1e-3, gradient=True, fold=0)),
+    "validate": ask_unpsl([chunk(0, [0.5, -0.5]), chunk(1, [0.25, -0.25])],
+                          validate=u.Validate(models=[shape(2, 1), shape(2, 1)], neighbours=[1, 5])),
+    "finish": ask_unpsl([chunk(0, [0.1, 0.2])], finish=u.Finish(consensus=shape(1, 2), neighbours=5)),
+    "grow_own": ask_forest(grow_own=t.GrowOwn()),
+    "grow": ask_forest([edges], grow=t.Grow(trees=167, edges=2, event_times=[1, 2.5], class_weights=[1, 1])),
+    "judge": ask_forest([nodes], judge=t.Judge(first_tree=1, trees=trees)),
     "hello": [f.ToCoordinatorFrame(message=f.ToCoordinator(hello=f.Hello(version="0.1.0")))],
     "described": reply(described=f.Description(patients=303, classes=[164, 139])),
     "unfit": reply(unfit=f.Unfit(problems=[f.Problem(column="chol", found="mmol/l", wanted="mg/dl")])),
     "refused": reply(refused=f.Refusal(rule="patients_min", text="too few")),
-    "failed": reply(failed=f.Failure(code="KDR-SITE", text="the disk is full")),
+    "failed": reply(failed=f.Failure(code="KDR-RESULTS", text="the disk is full")),
     "own_moments": reply([columns], moments=f.Moments(columns=2, summary=f.Summary(patients=310, pairs=pairs))),
     "own_quantiles": reply([histograms], quantiles=f.Quantiles(histograms=2)),
     "prepared": reply(second_parts, prepared=f.Prepared(second_moments=second)),
     "prepared_without": reply(prepared=f.Prepared()),
     "correlated": reply(correlated=f.Correlated()),
-    "contribution": reply([chunk(0, [0.25, -0.25])],
-                          contribution=f.Contribution(matrix=shape(2, 1), objective=0.75, iterations=12)),
-    "validated": reply(validated=f.Validated(counts=[
-        f.ValidationCounts(counts=f.RightCounts(right=250, wrong=50)), f.ValidationCounts()])),
-    "finished": reply(finished=f.Finished(objective=0.5, evaluation=[evaluation, withheld])),
-    "grown": reply([nodes], grown=f.Grown(trees=trees)),
-    "judged": reply([chunk(0, [0.125, 0.5])], judged=f.Judged(
-        errors=errors, evaluation=[evaluation], importance=shape(1, 2))),
-    "progress": [o.Progress(run=run, phase="rounds", round=4, round_limit=100, objective=0.5, primal_residual=0.25,
-                            sites_connected=2, sites=3, waiting_for=["west"], deadline_seconds=30, ending=failed)],
-    "result": [o.ResultFrame(message=o.RunResult(
-        run=run, job="name", seed=1, version="0.1.0", ending=o.Ending(converged=o.Converged()), objective=0.5,
-        seconds=1.5, metric=shape(1, 2), rounds=1, sites=1, features=1, dropped=1, notes=1,
-        selection=[o.SelectionRow(lambda_sparsity=0.01, rank=4, neighbours=5, right=250, wrong=50, chosen=True)],
-        forest=o.CommonForest(trees=trees, class_weights=[1, 2]))),
-        o.ResultFrame(part=chunk(0, [0.1, 0.2])), o.ResultFrame(part=nodes),
-        o.ResultFrame(part=m.Part(rows=rows))],
+    "journal": reply(correlated=f.Correlated(), journal=f.JournalHead(entries=7, hash="0123456789abcdef" * 4)),
+    "finished": reply(assessed=finished),
+    "judged": reply([chunk(0, importance)], assessed=judged),
+    "contribution": reply_unpsl([chunk(0, [0.25, -0.25])], contribution=u.Contribution(**contribution)),
+    "contribution_with_gradient": reply_unpsl(
+        [chunk(0, [0.25, -0.25]), chunk(1, [1, 2])],
+        contribution=u.Contribution(**contribution, gradient=shape(2, 1))),
+    "validated": reply_unpsl(validated=u.Validated(counts=[
+        u.ValidationCounts(counts=u.RightCounts(right=250, wrong=50)), u.ValidationCounts()])),
+    "grown": reply_forest([nodes], grown=t.Grown(trees=trees)),
+    "progress": [o.Progress(run=run, phase="rounds", sites_connected=2, sites=3, waiting_for=["west"],
+                            deadline_seconds=30, ending=failed, course=o.Course(
+                                round=4, round_limit=100, objective=0.5, primal_residual=0.25))],
+    "result": result(o.Ending(cancelled=o.Cancelled()),
+                     [chunk(0, importance), chunk(1, importance), sites,
+                      f.Part(notes=f.NotesChunk(notes=["south missed a round"]))],
+                     sites=4, notes=1, importances=[shape(1, 2), shape(1, 2)]),
+    "metric": result(o.Ending(converged=o.Converged()), metric_parts, unpsl=metric),
+    "forest": result(o.Ending(completed=o.Completed()), [nodes], forest=t.ForestModel(
+        forest=t.CommonForest(trees=trees, class_weights=[1, 2]), trees=[1, 1])),
+    "forest_without": result(o.Ending(completed=o.Completed()), forest=t.ForestModel()),
 }
 for name, frames in golden.items():
     lines = [frame.SerializeToString(deterministic=True).hex() for frame in frames]

@@ -6,9 +6,11 @@
 )]
 
 use ndarray::Array2;
-use privacy::{Allowed, CohortFacts, Gate, JobFacts, Permission, Policy, Released, Rules, SoFar};
-use protocol::message::{Answer, Contribution, ToCoordinator};
+use privacy::{Allowed, CohortFacts, Gate, JobFacts, Permission, Policy, Rules, SoFar};
+use protocol::message::unpsl::{Contribution, Round};
+use protocol::message::{Answer, Ask, Reply, Request, ToCoordinator, ToSite, unpsl};
 use protocol::name::RunId;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -16,7 +18,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use wire::certificates::{Role, Validity, init, issue};
 use wire::{
-    Address, ClientTls, CredentialFiles, Dial, Incoming, ServeError, ServerTls, listen, serve,
+    Address, ClientTls, CredentialFiles, Dial, Incoming, Sealed, ServeError, ServerTls, listen,
+    seal, serve,
 };
 
 pub(crate) struct Port {
@@ -93,7 +96,7 @@ pub(crate) fn gate() -> Gate {
         methods: Allowed::Everything,
         outcomes: Allowed::Everything,
         features: Allowed::Everything,
-        permissions: [Permission::SecondMoments].into(),
+        permissions: BTreeSet::from([Permission::SecondMoments]),
         rounds_per_cohort_max: 1_000_000,
         ..Rules::default()
     };
@@ -103,7 +106,7 @@ pub(crate) fn gate() -> Gate {
         outcomes: vec!["num".to_owned()],
         features: vec!["age".to_owned()],
         sites_min: 3,
-        permissions: [Permission::SecondMoments].into(),
+        permissions: BTreeSet::from([Permission::SecondMoments]),
         round_limit: 1_000_000,
         folds: 1,
     };
@@ -123,21 +126,47 @@ pub(crate) fn gate() -> Gate {
         .unwrap()
 }
 
-pub(crate) fn contribution(
-    gate: &mut Gate,
-    matrix: Array2<f64>,
-) -> ToCoordinator<Released<Answer>> {
+pub(crate) fn contribution(gate: &mut Gate, matrix: Array2<f64>) -> ToCoordinator<Sealed> {
     let contribution = Contribution {
         matrix,
         objective: 0.5,
         iterations: 1,
         gradient: None,
     };
-    ToCoordinator::Reply {
+    let answer = Answer::Unpsl(unpsl::Answer::Contribution(contribution));
+    ToCoordinator::Reply(Reply {
         run: run(),
         exchange: 1,
         journal: None,
-        answer: gate.release(Answer::Contribution(contribution)).unwrap(),
+        answer: seal(gate.release(answer).unwrap()),
+    })
+}
+
+/// A question with one large matrix, which a contribution of the same shape answers.
+pub(crate) fn round(consensus: Array2<f64>) -> ToSite {
+    let round = Round {
+        consensus: consensus.into(),
+        centre: Array2::zeros((1, 1)),
+        penalty: 1.0,
+        tolerance: 1e-6,
+        gradient: false,
+        fold: None,
+    };
+    ToSite::Ask(Ask {
+        run: run(),
+        exchange: 1,
+        request: Request::Unpsl(unpsl::Request::Round(round)),
+    })
+}
+
+/// The matrix of a contribution.
+pub(crate) fn contributed(message: ToCoordinator<Answer>) -> Array2<f64> {
+    match message {
+        ToCoordinator::Reply(Reply {
+            answer: Answer::Unpsl(unpsl::Answer::Contribution(found)),
+            ..
+        }) => found.matrix,
+        other => panic!("found {other:?}, wanted a contribution"),
     }
 }
 

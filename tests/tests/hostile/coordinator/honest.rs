@@ -5,7 +5,7 @@ use kindred_tests::federation::{NOW, RUN, converse, worker};
 use kindred_tests::programs::Home;
 use ndarray::{Array2, s};
 use protocol::job::Job;
-use protocol::message::{Answer, Request};
+use protocol::message::{Answer, Request, unpsl};
 use protocol::name::SiteName;
 use protocol::progress::Ending;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub(crate) fn play(home: &Home, job: &str, rules: &str) -> Played {
     let mut metrics: Vec<(SiteName, Array2<f64>)> = Vec::new();
     let ending = converse(parsed, &mut workers, |exchange| {
         let mut seen = asked(exchange.request);
-        if let Answer::Contribution(own) = exchange.answer {
+        if let Answer::Unpsl(unpsl::Answer::Contribution(own)) = exchange.answer {
             seen.push(own.matrix.clone());
         }
         metrics.extend(
@@ -46,11 +46,13 @@ pub(crate) fn play(home: &Home, job: &str, rules: &str) -> Played {
 }
 
 fn asked(request: &Request) -> Vec<Array2<f64>> {
+    let Request::Unpsl(request) = request else {
+        return Vec::new();
+    };
     match request {
-        Request::Round(round) => vec![round.consensus.clone()],
-        Request::Validate { models, .. } => models.clone(),
-        Request::Finish { consensus, .. } => vec![consensus.clone()],
-        _ => Vec::new(),
+        unpsl::Request::Round(round) => vec![round.consensus.as_ref().clone()],
+        unpsl::Request::Validate(validating) => validating.models.as_ref().clone(),
+        unpsl::Request::Finish(finishing) => vec![finishing.consensus.as_ref().clone()],
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::site::{FEATURES, Site, look};
 use ndarray::{Array1, Array2, s};
-use protocol::message::Answer;
+use protocol::message::{Answer, unpsl};
 
 /// Columns of W.
 pub(crate) const RANK: usize = 8;
@@ -39,7 +39,7 @@ pub(crate) fn recover(
     for round in 0..rounds {
         let angle = std::f64::consts::PI * f64::from(round) / f64::from(rounds);
         let answer = site.ask(look(&view(angle, steep)));
-        let Answer::Contribution(contribution) = answer else {
+        let Answer::Unpsl(unpsl::Answer::Contribution(contribution)) = answer else {
             break;
         };
         let gradient = contribution.gradient.unwrap();

@@ -1,12 +1,12 @@
 //! Whatever a coordinator says, in whatever order: nothing beyond the policy and the jobs is released.
 
-use super::site::{Site, Told, look, preparation, refused_by, table, unpsl};
+use super::site::{Site, Told, finish, look, preparation, refused_by, table, unpsl};
 use super::{rows, trees};
 use ndarray::Array2;
 use proptest::prelude::*;
-use protocol::message::{Answer, Judging, Request, Trees};
+use protocol::message::forest::{self, Trees};
+use protocol::message::{Answer, Request, unpsl as metrics};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 const RUNS_MAX: usize = 2;
 const ROUNDS_MAX: usize = 3;
@@ -57,16 +57,6 @@ fn operator(number: usize) -> &'static str {
 const QUESTIONS: usize = 16;
 
 fn question(number: usize, told: &Told, grown: &Trees) -> Request {
-    let finish = |angle: f64| Request::Finish {
-        consensus: rows::view(angle, 1.0),
-        neighbours: 5,
-    };
-    let judge = |trees: Trees| {
-        Request::Judge(Judging {
-            first_tree: 0,
-            trees: Arc::new(trees),
-        })
-    };
     let mut fewer = grown.clone();
     fewer.trees.truncate(19);
     match number {
@@ -82,11 +72,11 @@ fn question(number: usize, told: &Told, grown: &Trees) -> Request {
         4..=8 => look(&rows::view(number as f64, 1.0)),
         9 => look(&Array2::ones((super::FEATURES, 7))),
         10 => look(&rows::view(0.0, 1e7)),
-        11 => finish(0.5),
-        12 => finish(0.7),
+        11 => finish(rows::view(0.5, 1.0), 5),
+        12 => finish(rows::view(0.7, 1.0), 5),
         13 => Request::Quantiles,
         14 => trees::grow(&[0.0]),
-        _ => judge(fewer),
+        _ => trees::judge(fewer),
     }
 }
 
@@ -122,14 +112,15 @@ impl Account {
                 self.described.insert(run);
                 return;
             }
-            Answer::Contribution(_) | Answer::Validated(_) => "round",
-            Answer::Grown(_) => "trees",
-            Answer::Moments { .. } => "moments",
+            Answer::Unpsl(metrics::Answer::Contribution(_) | metrics::Answer::Validated(_)) => {
+                "round"
+            }
+            Answer::Forest(forest::Answer::Grown(_)) => "trees",
+            Answer::Moments(_) => "moments",
             Answer::Quantiles(_) => "quantiles",
-            Answer::Prepared { .. } => "prepared",
+            Answer::Prepared(_) => "prepared",
             Answer::Correlated => "correlated",
-            Answer::Finished(_) => "finished",
-            Answer::Judged(_) => "judged",
+            Answer::Assessed(_) => "assessment",
         };
         assert!(!self.shut.contains(&run), "{kind} of a run that was shut");
         let bytes = wire::encode_answer(answer);

@@ -5,13 +5,15 @@ use kindred_tests::federation;
 use kindred_tests::programs::Home;
 use kindred_tests::results::npy;
 use ndarray::Array2;
-use protocol::message::{Answer, ColumnMoments, Request, Round, Summary, Totals};
+use protocol::message::unpsl::{self as message, Finishing, Round};
+use protocol::message::{Answer, ColumnMoments, Preparing, Request, SiteMoments, Summary, Totals};
 use protocol::name::RunId;
 use protocol::time::Timestamp;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use site_agent::worker::Worker;
+use site_agent::run::worker::Worker;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// Patients of the table, unless a test says otherwise.
 pub(crate) const PATIENTS: usize = 80;
@@ -145,7 +147,7 @@ impl Site {
             other => panic!("{}", said(&other)),
         }
         match self.ask(Request::Moments) {
-            Answer::Moments { columns, summary } => Told {
+            Answer::Moments(SiteMoments { columns, summary }) => Told {
                 moments: columns,
                 summary,
             },
@@ -156,11 +158,7 @@ impl Site {
     /// Prepares with the site's own moments, as if two more sites had none.
     pub(crate) fn prepare(&mut self, told: &Told) {
         let answer = self.ask(preparation(told));
-        assert!(
-            matches!(answer, Answer::Prepared { .. }),
-            "{}",
-            said(&answer)
-        );
+        assert!(matches!(answer, Answer::Prepared(_)), "{}", said(&answer));
     }
 
     /// The standardised patients, as the site keeps them for itself once a run is finished.
@@ -177,7 +175,7 @@ impl Site {
 }
 
 pub(crate) fn preparation(told: &Told) -> Request {
-    Request::Prepare {
+    Request::Prepare(Arc::new(Preparing {
         moments: told.moments.clone(),
         quartiles: Vec::new(),
         totals: Totals {
@@ -185,20 +183,39 @@ pub(crate) fn preparation(told: &Told) -> Request {
             pairs: told.summary.pairs,
             sites: 3,
         },
-    }
+    }))
 }
 
-/// A round that only looks: its penalty is so large that the local update stays where it is. It says that it is the first.
+/// A round that only looks: its penalty is so large that the local update stays where it is.
 pub(crate) fn look(metric: &Array2<f64>) -> Request {
-    Request::Round(Round {
-        number: 1,
-        consensus: metric.clone(),
+    look_with(metric, |_| {})
+}
+
+/// The same, with a change.
+pub(crate) fn look_with(metric: &Array2<f64>, change: impl FnOnce(&mut Round)) -> Request {
+    let mut round = Round {
+        consensus: Arc::new(metric.clone()),
         centre: metric.clone(),
         penalty: 1e12,
         tolerance: 1e-4,
         gradient: true,
         fold: None,
-    })
+    };
+    change(&mut round);
+    Request::Unpsl(message::Request::Round(round))
+}
+
+/// The last question of a run, about `consensus`.
+pub(crate) fn finish(consensus: Array2<f64>, neighbours: u32) -> Request {
+    Request::Unpsl(message::Request::Finish(Finishing {
+        consensus: Arc::new(consensus),
+        neighbours,
+    }))
+}
+
+/// Whether it is a local update.
+pub(crate) fn is_contribution(answer: &Answer) -> bool {
+    matches!(answer, Answer::Unpsl(message::Answer::Contribution(_)))
 }
 
 /// An answer in words.

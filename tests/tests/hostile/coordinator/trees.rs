@@ -2,7 +2,10 @@
 
 use super::site::{PATIENTS, Site, refused_by, said, table};
 use super::{OPEN, RUN};
-use protocol::message::{Answer, Growing, Judging, NodeKind, Request, TerminalTable, Trees};
+use protocol::message::forest::{
+    self as message, Growing, Judging, NodeKind, TerminalTable, Trees,
+};
+use protocol::message::{Answer, Request};
 use std::sync::Arc;
 
 /// A job of a forest of one feature.
@@ -15,12 +18,26 @@ pub(crate) fn forest() -> String {
 }
 
 pub(crate) fn grow(cuts: &[f64]) -> Request {
-    Request::Grow(Growing {
+    grow_with(cuts, |_| {})
+}
+
+fn grow_with(cuts: &[f64], change: impl FnOnce(&mut Growing)) -> Request {
+    let mut growing = Growing {
         trees: 20,
         edges: vec![cuts.to_vec()],
         event_times: Vec::new(),
         class_weights: Vec::new(),
-    })
+    };
+    change(&mut growing);
+    Request::Forest(message::Request::Grow(Arc::new(growing)))
+}
+
+/// To judge a forest whose first trees are the site's.
+pub(crate) fn judge(trees: Trees) -> Request {
+    Request::Forest(message::Request::Judge(Judging {
+        first_tree: 0,
+        trees: Arc::new(trees),
+    }))
 }
 
 /// Describes, counts and grows at one cut in a run of that seed.
@@ -34,7 +51,7 @@ pub(crate) fn grown(site: &mut Site, seed: u64, cut: f64) -> Answer {
 #[track_caller]
 pub(crate) fn trees(answer: Answer) -> Trees {
     match answer {
-        Answer::Grown(trees) => trees,
+        Answer::Forest(message::Answer::Grown(trees)) => trees,
         other => panic!("{}", said(&other)),
     }
 }
@@ -150,32 +167,17 @@ fn cut_points_beside_those_of_the_job_are_refused() {
             said(&answer)
         );
     }
-    let Request::Grow(growing) = grow(&[0.0]) else {
-        panic!("it grows");
-    };
-    let others = [
-        Growing {
-            trees: 61,
-            ..growing.clone()
-        },
-        Growing {
-            edges: Vec::new(),
-            ..growing.clone()
-        },
-        Growing {
-            event_times: vec![1.0],
-            ..growing.clone()
-        },
-        Growing {
-            class_weights: vec![1.0],
-            ..growing
-        },
+    let others: [fn(&mut Growing); 4] = [
+        |growing| growing.trees = 61,
+        |growing| growing.edges = Vec::new(),
+        |growing| growing.event_times = vec![1.0],
+        |growing| growing.class_weights = vec![1.0],
     ];
-    for growing in others {
-        let answer = site.ask(Request::Grow(growing));
+    for change in others {
+        let answer = site.ask(grow_with(&[0.0], change));
         assert_eq!(refused_by(&answer), Some("question"), "{}", said(&answer));
     }
-    assert!(matches!(site.ask(grow(&many[..31])), Answer::Grown(_)));
+    trees(site.ask(grow(&many[..31])));
 }
 
 /// A coordinator has the site describe itself again, and judges another forest. (It had as many judgements as it liked.)
@@ -183,28 +185,22 @@ fn cut_points_beside_those_of_the_job_are_refused() {
 fn a_forest_is_judged_once() {
     let mut site = Site::open(&table(PATIENTS, 7), OPEN);
     let own = trees(grown(&mut site, 5, 0.0));
-    let judge = |trees: &Trees| {
-        Request::Judge(Judging {
-            first_tree: 0,
-            trees: Arc::new(trees.clone()),
-        })
-    };
     let mut more = own.clone();
     more.trees.extend(own.trees.iter().take(5).cloned());
-    let first = site.ask_in(4, judge(&own));
-    assert!(matches!(first, Answer::Judged(_)), "{}", said(&first));
+    let first = site.ask_in(4, judge(own.clone()));
+    assert!(matches!(first, Answer::Assessed(_)), "{}", said(&first));
     let mut judged = 1;
     for exchange in 5..8 {
         site.ask_in(1, Request::Describe);
-        let answer = site.ask_in(exchange, judge(&more));
-        judged += usize::from(matches!(answer, Answer::Judged(_)));
+        let answer = site.ask_in(exchange, judge(more.clone()));
+        judged += usize::from(matches!(answer, Answer::Assessed(_)));
         site.restart();
         trees(grown(&mut site, 5, 0.0));
     }
     println!("{judged} judgements in one run");
     assert_eq!(judged, 1);
     assert_eq!(
-        wire::encode_answer(&site.ask_in(4, judge(&own))),
+        wire::encode_answer(&site.ask_in(4, judge(own))),
         wire::encode_answer(&first)
     );
 }

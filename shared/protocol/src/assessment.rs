@@ -1,0 +1,115 @@
+//! How well a model serves the patients of a site: what every method's last exchange gives.
+
+pub use privacy::ErrorSums;
+use privacy::{Content, Errors};
+
+/// The kind of message that carries it.
+pub(crate) const ASSESSMENT: &str = "assessment";
+
+/// The rule of an evaluation that counts pairs of patients: similar is the positive class.
+pub const PAIRS_RULE: &str = "pairs";
+
+/// A site's last word on a model.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Assessment {
+    /// The site's term of the objective at the final model; none where the method minimises none.
+    pub objective: Option<f64>,
+    /// Counts of each rule of prediction, where the release rules cleared them.
+    pub evaluation: Vec<EvaluationCounts>,
+    /// Sums of errors of each rule of prediction; none where the method gives none.
+    pub errors: Vec<RuleErrors>,
+    /// One per feature in the job's order; none where the method or the job asks for none.
+    pub importance: Vec<FeatureImportance>,
+}
+
+/// Counts of right and wrong predictions by one rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EvaluationCounts {
+    /// The rule: `distance` or `inner_product` of nearest neighbours, or `pairs`; `forest`, or the
+    /// proximity of a forest.
+    pub rule: String,
+    /// Neighbours; 0 for pairs and for a forest's own prediction.
+    pub neighbours: u32,
+    /// `counts[i][j]`: patients of class i predicted as class j, of pairs 0 dissimilar and 1 similar;
+    /// none where withheld.
+    pub confusion: Option<Vec<Vec<u64>>>,
+}
+
+/// The errors of one rule of prediction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleErrors {
+    /// `forest`, or the proximity that neighbours are found by.
+    pub rule: String,
+    /// Neighbours; 0 for the forest.
+    pub neighbours: u32,
+    /// What is summed.
+    pub measure: ErrorMeasure,
+    /// The sums; none where withheld.
+    pub sums: Option<ErrorSums>,
+}
+
+/// What an error counts or sums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorMeasure {
+    /// Patients misclassified, over patients.
+    Misclassified,
+    /// Squared errors, over patients: the mean squared error.
+    Squared,
+    /// Discordant pairs, over comparable ones: 1 - C.
+    Discordant,
+}
+
+/// How much worse a forest predicts when one feature's values are permuted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FeatureImportance {
+    /// Mean rise of the error over trees.
+    pub mean: f64,
+    /// Standard error of that mean over trees.
+    pub standard_error: f64,
+}
+
+impl ErrorMeasure {
+    /// Its name in files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Misclassified => "misclassified",
+            Self::Squared => "mean_squared_error",
+            Self::Discordant => "discordance",
+        }
+    }
+}
+
+impl Assessment {
+    /// What it carries of the cohort.
+    pub(crate) fn content(&mut self) -> Vec<Content<'_>> {
+        let tables = self.evaluation.iter_mut();
+        let errors = self.errors.iter_mut().map(|errors| match errors.measure {
+            ErrorMeasure::Squared => Errors::Summed(&mut errors.sums),
+            ErrorMeasure::Misclassified | ErrorMeasure::Discordant => {
+                Errors::Counted(&mut errors.sums)
+            }
+        });
+        vec![
+            Content::Tables(tables.map(|counts| &mut counts.confusion).collect()),
+            Content::Errors(errors.collect()),
+        ]
+    }
+
+    /// Its shape in words.
+    pub(crate) fn shape(&self) -> String {
+        let Self {
+            objective,
+            evaluation,
+            errors,
+            importance,
+        } = self;
+        format!(
+            "{} objective, {} tables, {} errors, {} importances",
+            usize::from(objective.is_some()),
+            evaluation.len(),
+            errors.len(),
+            importance.len()
+        )
+    }
+}

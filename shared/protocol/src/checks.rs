@@ -1,0 +1,116 @@
+//! What an answer may hold at all: shapes, counts and sums that patients can have. The failures name no number of
+//! a site.
+
+use crate::failure::{Code, Failure};
+use crate::limits::{COUNT_MAX, MAGNITUDE_MAX};
+use crate::message::{Answer, ColumnHistogram};
+use privacy::Disclosure;
+use similarity::cohort::quantile::Grid;
+
+/// Rounding that a sum may be off by, relative.
+pub(crate) const ROUNDING: f64 = 1e-6;
+
+/// An answer to another question.
+pub(crate) fn unexpected(found: &Answer, wanted: &str) -> Failure {
+    fault(found.kind(), wanted)
+}
+
+pub(crate) fn fault(found: &str, wanted: &str) -> Failure {
+    Failure::new(Code::Protocol, format!("found {found}, wanted {wanted}"))
+}
+
+/// A list of `found` items where there should be `wanted`.
+pub(crate) fn length(what: &str, found: usize, wanted: usize) -> Result<(), Failure> {
+    ensure(
+        found == wanted,
+        &format!("{found} {what}"),
+        &format!("{wanted} {what}"),
+    )
+}
+
+pub(crate) fn ensure(holds: bool, found: &str, wanted: &str) -> Result<(), Failure> {
+    if holds {
+        Ok(())
+    } else {
+        Err(fault(found, wanted))
+    }
+}
+
+/// Counts of parts of the patients: together they are no more than all.
+pub(crate) fn within<'c>(
+    counts: impl IntoIterator<Item = &'c u64>,
+    patients: u64,
+) -> Result<(), Failure> {
+    let sum = counts
+        .into_iter()
+        .try_fold(0_u64, |sum, count| sum.checked_add(*count));
+    ensure(
+        sum.is_some_and(|sum| sum <= patients),
+        "counts of more patients than the site has",
+        "counts of its patients",
+    )
+}
+
+/// A count of patients or of pairs.
+pub(crate) fn count(found: u64) -> Result<(), Failure> {
+    let wanted = format!("at most {COUNT_MAX} patients or pairs");
+    ensure(found <= COUNT_MAX, "a count of too many patients", &wanted)
+}
+
+/// Pairs of patients at most.
+pub(crate) fn pairs_of(patients: u64) -> u64 {
+    patients.saturating_mul(patients)
+}
+
+/// A table of `rows` x `columns` counts, together at most `most`.
+pub(crate) fn table(
+    table: &[Vec<u64>],
+    (rows, columns): (usize, usize),
+    most: u64,
+) -> Result<(), Failure> {
+    let fits = table.len() == rows && table.iter().all(|row| row.len() == columns);
+    let wanted = format!("{rows} x {columns}");
+    ensure(fits, "a table of another shape", &wanted)?;
+    within(table.iter().flatten(), most)
+}
+
+/// Numbers with which the coordinator can compute.
+pub(crate) fn numbers<'n>(numbers: impl IntoIterator<Item = &'n f64>) -> Result<(), Failure> {
+    // Without a branch for each number. NaN is within no bounds.
+    let usable = numbers
+        .into_iter()
+        .fold(true, |all, number| all & (number.abs() <= MAGNITUDE_MAX));
+    let wanted = format!("numbers of at most {MAGNITUDE_MAX:e}");
+    ensure(usable, "a number beyond all bounds", &wanted)
+}
+
+/// A histogram a grid.
+pub(crate) fn histograms(
+    found: &[ColumnHistogram],
+    grids: impl ExactSizeIterator<Item = Grid>,
+    patients: u64,
+) -> Result<(), Failure> {
+    length("histograms", found.len(), grids.len())?;
+    let mut found = found.iter().zip(grids);
+    found.try_for_each(|(found, grid)| histogram(found, grid, patients))
+}
+
+/// A histogram on `grid` of some of the patients: groups that tile it, or none at all.
+fn histogram(histogram: &ColumnHistogram, grid: Grid, patients: u64) -> Result<(), Failure> {
+    let ColumnHistogram { ends, counts } = histogram;
+    if ends.is_empty() && counts.is_empty() {
+        return Ok(());
+    }
+    let tiles = ends.len() == counts.len()
+        && ends[0] > 0
+        && ends.is_sorted_by(|one, next| one < next)
+        && ends.last() == Some(&grid.cells());
+    ensure(tiles, "groups of a histogram", "groups that tile the grid")?;
+    let filled = counts.iter().all(|count| *count > 0);
+    ensure(
+        filled,
+        "an empty group of a histogram",
+        "groups of patients",
+    )?;
+    within(counts, patients)
+}

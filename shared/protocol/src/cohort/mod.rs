@@ -1,0 +1,156 @@
+//! Which patients a job wants, and what of them: the outcome and the features, as every party reads them alike.
+
+mod read;
+mod treatment;
+
+pub(crate) use read::{features, outcome};
+pub use treatment::{GriddedColumn, Grids};
+
+/// The patients of a job: what is known of each.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CohortSpecification {
+    /// What is predicted or compared.
+    pub outcome: OutcomeSpecification,
+    /// The features, in order.
+    pub features: Vec<Feature>,
+}
+
+/// The outcome's column and coding.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutcomeSpecification {
+    /// Column of the outcome; of the time, for survival.
+    pub column: String,
+    /// Its kind.
+    pub kind: OutcomeKind,
+}
+
+/// Kinds of outcome.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OutcomeKind {
+    /// Two classes: the values of `positive`, and `negative` or, where that is empty, all others.
+    Binary {
+        /// Values that mean disease.
+        positive: Vec<String>,
+        /// Values that mean none; empty means every other value.
+        negative: Vec<String>,
+    },
+    /// Classes in a fixed order.
+    Categorical {
+        /// All classes.
+        levels: Vec<String>,
+    },
+    /// A number.
+    Numeric,
+    /// Right-censored times.
+    Survival {
+        /// Column of the event indicator.
+        event: String,
+        /// Values that mean that the event was seen; all others are censored.
+        event_values: Vec<String>,
+        /// The last time that a federated forest tells apart: later events count as censored.
+        horizon: Option<f64>,
+    },
+}
+
+/// One feature.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Feature {
+    /// Its name, the job's own; a site may map it to its column.
+    pub name: String,
+    /// Its kind.
+    pub kind: FeatureKind,
+    /// Values that mean missing, beside the empty field.
+    pub missing: Vec<String>,
+    /// What becomes of a missing value.
+    pub impute: Impute,
+}
+
+/// Kinds of feature.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FeatureKind {
+    /// A number in a declared unit.
+    Numeric {
+        /// The unit, empty where it has none.
+        unit: String,
+        /// Plausible values, both ends included.
+        range: Option<(f64, f64)>,
+        /// What is done before standardisation.
+        transform: Transform,
+        /// How it is standardised.
+        standardise: Standardise,
+    },
+    /// One of the agreed levels, one matrix row per level.
+    Categorical {
+        /// The levels in the agreed order.
+        levels: Vec<String>,
+    },
+    /// One of the agreed levels in order: a number 0, 1, 2 ... in one matrix row.
+    Ordinal {
+        /// The levels from lowest to highest.
+        levels: Vec<String>,
+    },
+    /// Yes or no: 1 where the value is `positive`, in one matrix row.
+    Binary {
+        /// The value that means yes.
+        positive: String,
+        /// The value that means no.
+        negative: String,
+    },
+    /// A date, read as the age in years at `at`.
+    Age {
+        /// The day at which the age is taken, `YYYY-MM-DD`.
+        at: String,
+    },
+}
+
+/// What is done to a number before standardisation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transform {
+    /// Nothing.
+    None,
+    /// ln(1 + x), for skewed laboratory values of 0 and more.
+    Log,
+}
+
+/// How a number is standardised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standardise {
+    /// Pooled mean and standard deviation.
+    Moments,
+    /// Pooled median and interquartile range.
+    Robust,
+}
+
+/// What becomes of a missing value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Impute {
+    /// The pooled mean of a number, the pooled mode of a category.
+    Mean,
+    /// The pooled median.
+    Median,
+    /// The pooled mean or mode, with one more matrix row that says it was missing.
+    Indicator,
+    /// A missing value is a problem of the cohort.
+    Refuse,
+}
+
+impl OutcomeKind {
+    /// The names of the classes in the order of their codes; empty where there are none.
+    #[must_use]
+    pub fn classes(&self) -> Vec<String> {
+        match self {
+            Self::Binary { .. } => vec!["negative".to_owned(), "positive".to_owned()],
+            Self::Categorical { levels } => levels.clone(),
+            Self::Numeric | Self::Survival { .. } => Vec::new(),
+        }
+    }
+}
+
+/// How much of a feature a site misses.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MissingShare {
+    /// The feature.
+    pub feature: String,
+    /// Share of the site's patients without a value.
+    pub share: f64,
+}

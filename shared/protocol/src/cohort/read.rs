@@ -1,0 +1,237 @@
+//! From TOML to a cohort's outcome and features.
+
+use super::{
+    Feature, FeatureKind, Impute, OutcomeKind, OutcomeSpecification, Standardise, Transform,
+};
+use crate::document::Section;
+use crate::limits::FEATURES_MAX;
+use std::collections::HashSet;
+
+pub(crate) fn outcome(section: &mut Section<'_, '_>) -> Option<OutcomeSpecification> {
+    #[derive(Clone)]
+    enum Kind {
+        Binary,
+        Categorical,
+        Numeric,
+        Survival,
+    }
+    let column = section.required("column");
+    let kinds = [
+        ("binary", Kind::Binary),
+        ("categorical", Kind::Categorical),
+        ("numeric", Kind::Numeric),
+        ("survival", Kind::Survival),
+    ];
+    if !section.has("kind") {
+        section.required::<String>("kind");
+    }
+    let kind = match section.choice("kind", &kinds)? {
+        Kind::Binary => {
+            let positive: Vec<String> = section.required("positive").unwrap_or_default();
+            let negative: Vec<String> = section.or("negative", Vec::new());
+            if positive.is_empty() {
+                section.problem("positive", "no value", "the values that mean disease");
+            }
+            let others: HashSet<&String> = negative.iter().collect();
+            if let Some(both) = positive.iter().find(|value| others.contains(value)) {
+                section.problem(
+                    "negative",
+                    &format!("{both:?} in both lists"),
+                    "each value once",
+                );
+            }
+            OutcomeKind::Binary { positive, negative }
+        }
+        Kind::Categorical => OutcomeKind::Categorical {
+            levels: levels(section),
+        },
+        Kind::Numeric => OutcomeKind::Numeric,
+        Kind::Survival => OutcomeKind::Survival {
+            event: section.required("event").unwrap_or_default(),
+            event_values: section.or("event_values", vec!["1".to_owned()]),
+            horizon: section
+                .has("horizon")
+                .then(|| section.number("horizon", 1.0, "a time above 0", |time| time > 0.0)),
+        },
+    };
+    Some(OutcomeSpecification {
+        column: column?,
+        kind,
+    })
+}
+
+pub(crate) fn features(
+    root: &mut Section<'_, '_>,
+    outcome: Option<&OutcomeSpecification>,
+) -> Vec<Feature> {
+    let mut seen = HashSet::new();
+    let features = root.tables("features", |section| {
+        let feature = feature(section)?;
+        if !seen.insert(feature.name.clone()) {
+            section.problem(
+                "name",
+                &format!("{:?} twice", feature.name),
+                "each feature once",
+            );
+        }
+        if outcome.is_some_and(|outcome| is_outcome(outcome, &feature.name)) {
+            let found = format!("{:?}, the outcome's column", feature.name);
+            section.problem("name", &found, "a feature that is not the outcome");
+        }
+        Some(feature)
+    });
+    if !root.has("features") && features.is_empty() {
+        root.problem("features", "none", "at least one table headed [[features]]");
+    }
+    if features.len() > FEATURES_MAX {
+        root.problem(
+            "features",
+            &features.len().to_string(),
+            &format!("at most {FEATURES_MAX}"),
+        );
+    }
+    features
+}
+
+fn is_outcome(outcome: &OutcomeSpecification, name: &str) -> bool {
+    let event = match &outcome.kind {
+        OutcomeKind::Survival { event, .. } => Some(event.as_str()),
+        _ => None,
+    };
+    outcome.column == name || event == Some(name)
+}
+
+fn feature(section: &mut Section<'_, '_>) -> Option<Feature> {
+    #[derive(Clone)]
+    enum Kind {
+        Numeric,
+        Categorical,
+        Ordinal,
+        Binary,
+        Age,
+    }
+    let name = section.required("name");
+    let missing = section.or("missing", Vec::new());
+    let kinds = [
+        ("numeric", Kind::Numeric),
+        ("categorical", Kind::Categorical),
+        ("ordinal", Kind::Ordinal),
+        ("binary", Kind::Binary),
+        ("age", Kind::Age),
+    ];
+    let imputes = [
+        ("mean", Impute::Mean),
+        ("median", Impute::Median),
+        ("indicator", Impute::Indicator),
+        ("refuse", Impute::Refuse),
+    ];
+    let impute = section.choice("impute", &imputes).unwrap_or(Impute::Mean);
+    if !section.has("kind") {
+        section.required::<String>("kind");
+    }
+    let kind = match section.choice("kind", &kinds)? {
+        Kind::Numeric => numeric(section),
+        Kind::Categorical => FeatureKind::Categorical {
+            levels: levels(section),
+        },
+        Kind::Ordinal => FeatureKind::Ordinal {
+            levels: levels(section),
+        },
+        Kind::Binary => FeatureKind::Binary {
+            positive: section.or("positive", "1".to_owned()),
+            negative: section.or("negative", "0".to_owned()),
+        },
+        Kind::Age => FeatureKind::Age {
+            at: section.required("at").unwrap_or_default(),
+        },
+    };
+    if impute == Impute::Median && matches!(kind, FeatureKind::Categorical { .. }) {
+        section.problem(
+            "impute",
+            "\"median\" of a category",
+            "\"mean\", which takes its mode",
+        );
+    }
+    treatment(section, &kind, impute);
+    Some(Feature {
+        name: name?,
+        kind,
+        missing,
+        impute,
+    })
+}
+
+/// What a treatment needs that the feature does not declare.
+fn treatment(section: &mut Section<'_, '_>, kind: &FeatureKind, impute: Impute) {
+    if let (Impute::Indicator, FeatureKind::Categorical { levels }) = (impute, kind)
+        && levels.iter().any(|level| level == "missing")
+    {
+        let found = "a level \"missing\" and an indicator of the same name";
+        section.problem("levels", found, "another name of this level");
+    }
+    let FeatureKind::Numeric {
+        range,
+        transform,
+        standardise,
+        ..
+    } = kind
+    else {
+        return;
+    };
+    if let (Transform::Log, Some((low, high))) = (transform, range)
+        && *low < 0.0
+    {
+        let found = format!("[{low}, {high}] with a logarithm");
+        section.problem("range", &found, "0 or more");
+    } else if (impute == Impute::Median || *standardise == Standardise::Robust)
+        && kind.gridded(0).is_none()
+    {
+        let found = match range {
+            Some((low, high)) => format!("[{low}, {high}]"),
+            None => "none".to_owned(),
+        };
+        let wanted = "[lowest, highest], finite, on which the sites count values for its quantiles";
+        section.problem("range", &found, wanted);
+    }
+}
+
+fn numeric(section: &mut Section<'_, '_>) -> FeatureKind {
+    let unit = section.or("unit", String::new());
+    let range = section
+        .optional::<Vec<f64>>("range")
+        .and_then(|ends| match ends.as_slice() {
+            [low, high] if low < high => Some((*low, *high)),
+            _ => {
+                section.problem("range", &format!("{ends:?}"), "[lowest, highest]");
+                None
+            }
+        });
+    let transforms = [("none", Transform::None), ("log", Transform::Log)];
+    let standardises = [
+        ("moments", Standardise::Moments),
+        ("robust", Standardise::Robust),
+    ];
+    FeatureKind::Numeric {
+        unit,
+        range,
+        transform: section
+            .choice("transform", &transforms)
+            .unwrap_or(Transform::None),
+        standardise: section
+            .choice("standardise", &standardises)
+            .unwrap_or(Standardise::Moments),
+    }
+}
+
+fn levels(section: &mut Section<'_, '_>) -> Vec<String> {
+    let levels: Vec<String> = section.required("levels").unwrap_or_default();
+    let distinct: HashSet<&String> = levels.iter().collect();
+    if levels.len() < 2 || distinct.len() < levels.len() {
+        section.problem(
+            "levels",
+            &format!("{levels:?}"),
+            "at least two levels, each once",
+        );
+    }
+    levels
+}

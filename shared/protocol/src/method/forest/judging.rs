@@ -1,0 +1,122 @@
+//! What a site may answer in a run of forests.
+
+use super::assembly::assemble;
+use super::message::{Growing, NodeKind, NodeRule, NodeTable, TerminalTable, Trees};
+use super::settings::ForestSettings;
+use crate::assessment::{Assessment, ErrorMeasure};
+use crate::checks::{count, ensure, fault, length, numbers, pairs_of, table, within};
+use crate::cohort::{CohortSpecification, OutcomeKind};
+use crate::failure::{Code, Failure};
+
+/// The rule by which a forest itself predicts.
+const FOREST_RULE: &str = "forest";
+
+/// The trees of a site are as many as it was asked for, of the job's features and outcome, and of its patients.
+pub(super) fn trees(
+    cohort: &CohortSpecification,
+    growing: &Growing,
+    own: &Trees,
+    patients: u64,
+) -> Result<(), Failure> {
+    let misfit = |fault: Failure| Failure::new(Code::Forest, fault.text);
+    length("trees", own.trees.len(), growing.trees as usize).map_err(misfit)?;
+    length("features", own.features as usize, cohort.features.len()).map_err(misfit)?;
+    for tree in &own.trees {
+        let root = tree
+            .nodes()
+            .first()
+            .map_or(0, |root| u64::from(root.patients));
+        within([&root], patients).map_err(misfit)?;
+        tree.nodes().iter().try_for_each(node).map_err(misfit)?;
+    }
+    assemble(
+        cohort,
+        &growing.event_times,
+        &growing.class_weights,
+        &own.trees,
+    )
+    .map(|_| ())
+    .map_err(|error| Failure::new(Code::Forest, error.to_string()))
+}
+
+fn node(node: &NodeTable) -> Result<(), Failure> {
+    match &node.kind {
+        NodeKind::Split {
+            rule: NodeRule::AtMost(threshold),
+            ..
+        } => numbers([threshold]),
+        NodeKind::Terminal(TerminalTable::Mean(mean)) => numbers([mean]),
+        NodeKind::Terminal(TerminalTable::Survival { exposures, .. }) => numbers(exposures),
+        NodeKind::Split {
+            rule: NodeRule::Levels(_) | NodeRule::Present,
+            ..
+        }
+        | NodeKind::Terminal(TerminalTable::Classes(_)) => Ok(()),
+    }
+}
+
+/// Errors and tables of the site's patients, by the forest and by the job's proximity.
+pub(super) fn assessment(
+    settings: &ForestSettings,
+    cohort: &CohortSpecification,
+    found: &Assessment,
+    patients: u64,
+) -> Result<(), Failure> {
+    ensure(found.objective.is_none(), "an objective", "none")?;
+    let known = |rule: &str| {
+        let is_known = rule == FOREST_RULE || rule == settings.proximity.name();
+        ensure(
+            is_known,
+            "an error by an unknown rule",
+            "the forest or its proximity",
+        )
+    };
+    let measure = match &cohort.outcome.kind {
+        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => ErrorMeasure::Misclassified,
+        OutcomeKind::Numeric => ErrorMeasure::Squared,
+        OutcomeKind::Survival { .. } => ErrorMeasure::Discordant,
+    };
+    for error in &found.errors {
+        known(&error.rule)?;
+        ensure(
+            error.measure == measure,
+            "another measure of errors",
+            measure.name(),
+        )?;
+        let Some(sums) = &error.sums else { continue };
+        let most = match measure {
+            ErrorMeasure::Misclassified | ErrorMeasure::Squared => patients,
+            ErrorMeasure::Discordant => pairs_of(patients),
+        };
+        count(sums.total)?;
+        numbers([&sums.error])?;
+        #[allow(clippy::cast_precision_loss)] // at most 2^40
+        let is_share = measure == ErrorMeasure::Squared || sums.error <= sums.total as f64;
+        let is_possible = sums.total <= most && sums.error >= 0.0 && is_share;
+        ensure(
+            is_possible,
+            "errors that no patients have",
+            "errors over its patients",
+        )?;
+    }
+    let classes = cohort.outcome.kind.classes().len();
+    for counts in &found.evaluation {
+        known(&counts.rule)?;
+        if let Some(found) = &counts.confusion {
+            table(found, (classes, classes), patients)?;
+        }
+    }
+    let importances = found.importance.len();
+    if importances != 0 {
+        length("importances", importances, cohort.features.len())?;
+    }
+    let told = found.importance.iter();
+    numbers(
+        told.clone()
+            .flat_map(|one| [&one.mean, &one.standard_error]),
+    )?;
+    let is_spread = told.clone().all(|one| one.standard_error >= 0.0);
+    is_spread
+        .then_some(())
+        .ok_or_else(|| fault("a standard error below 0", "0 or more"))
+}

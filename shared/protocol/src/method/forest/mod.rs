@@ -1,0 +1,9 @@
+//! Forests: one at each site, or one of the trees of all sites.
+
+pub mod assembly;
+pub(crate) mod coordinator;
+mod judging;
+pub mod message;
+pub mod model;
+pub(crate) mod question;
+pub mod settings;

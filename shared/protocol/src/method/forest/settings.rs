@@ -1,0 +1,228 @@
+//! `[forest]`: the settings of forests.
+
+use crate::cohort::{
+    CohortSpecification, Feature, FeatureKind, Grids, OutcomeKind, OutcomeSpecification,
+};
+use crate::document::{Section, narrow};
+use crate::limits::{EVENT_TIMES_MAX, FOREST_FEATURES_MAX, TREES_MAX};
+use similarity::compare::proximity::kernel::Kernel;
+use similarity::learn::forest::{self, SplitSearch};
+
+/// Cut points of a numeric feature in a federated forest at most.
+pub const CUTS: usize = 31;
+/// Event times of a federated survival forest at most.
+pub const EVENT_TIMES: usize = 31;
+/// Decay per edge of the depth proximity, exp(-omega g) (Englund and Verikas 2012).
+const OMEGA: f64 = 1.0;
+
+/// Settings of a forest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForestSettings {
+    /// Trees; over all sites together where the forest is federated.
+    pub trees: u32,
+    /// Features drawn at every node; the field's default of the outcome's kind where absent.
+    pub features_per_split: Option<u32>,
+    /// A node of at most so many in-bag patients is terminal; the field's default where absent.
+    pub node_size: Option<u32>,
+    /// How cut points are searched.
+    pub split: SplitSearch,
+    /// How classes weigh.
+    pub class_weights: ClassWeighting,
+    /// Whose trees make the forest.
+    pub scope: ForestScope,
+    /// By what patients are compared.
+    pub proximity: Proximity,
+    /// Neighbours of a patient.
+    pub neighbours: u32,
+    /// Whether permutation importance is computed.
+    pub importance: bool,
+}
+
+/// How the classes of an outcome weigh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClassWeighting {
+    /// 1 each.
+    Equal,
+    /// n / (K n_k): at a site its own patients, federated those of all sites.
+    Balanced,
+}
+
+/// Whose trees make the forest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForestScope {
+    /// Every site has a forest of its own, which stays there.
+    Local,
+    /// The sites' trees make one forest, which all of them get.
+    Federated,
+}
+
+/// By what patients are compared: a kernel of `similarity::compare::proximity::kernel`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proximity {
+    /// Share of the trees in which two patients share a terminal node.
+    Proximity,
+    /// The same over trees where both are out of bag.
+    OutOfBag,
+    /// RF-GAP.
+    Gap,
+    /// KeRF.
+    Kerf,
+    /// Depth, with a decay of 1 per edge.
+    Depth,
+    /// Cosine of the nodes passed.
+    Path,
+}
+
+impl Proximity {
+    const ALL: [(&'static str, Self); 6] = [
+        ("proximity", Self::Proximity),
+        ("out-of-bag", Self::OutOfBag),
+        ("gap", Self::Gap),
+        ("kerf", Self::Kerf),
+        ("depth", Self::Depth),
+        ("path", Self::Path),
+    ];
+
+    /// Its name, as jobs spell it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL
+            .iter()
+            .find(|(_, one)| *one == self)
+            .map_or("", |(name, _)| name)
+    }
+
+    /// The kernel.
+    #[must_use]
+    pub fn kernel(self) -> Kernel {
+        match self {
+            Self::Proximity => Kernel::Proximity,
+            Self::OutOfBag => Kernel::OutOfBag,
+            Self::Gap => Kernel::Gap,
+            Self::Kerf => Kernel::Kerf,
+            Self::Depth => Kernel::Depth { omega: OMEGA },
+            Self::Path => Kernel::Path,
+        }
+    }
+}
+
+/// Reads `[forest]`, every key of which has a default.
+pub(crate) fn read(section: &mut Section<'_, '_>, features: usize, sites: usize) -> ForestSettings {
+    let splits = [("best", SplitSearch::Best), ("random", SplitSearch::Random)];
+    let weights = [
+        ("equal", ClassWeighting::Equal),
+        ("balanced", ClassWeighting::Balanced),
+    ];
+    let scopes = [
+        ("local", ForestScope::Local),
+        ("federated", ForestScope::Federated),
+    ];
+    let scope = section
+        .choice("scope", &scopes)
+        .unwrap_or(ForestScope::Local);
+    // Every site of a federated forest grows a tree at least.
+    let trees_min = match scope {
+        ForestScope::Local => 1,
+        ForestScope::Federated => sites.max(1) as u64,
+    };
+    let mut some = |key, most: usize| {
+        section
+            .has(key)
+            .then(|| narrow(section.count(key, 1, 1..=most.max(1) as u64)))
+    };
+    let features_per_split = some("features_per_split", features);
+    let node_size = some("node_size", u32::MAX as usize);
+    ForestSettings {
+        trees: narrow(section.count("trees", 500, trees_min..=TREES_MAX as u64)),
+        features_per_split,
+        node_size,
+        split: section
+            .choice("split", &splits)
+            .unwrap_or(SplitSearch::Best),
+        class_weights: section
+            .choice("class_weights", &weights)
+            .unwrap_or(ClassWeighting::Equal),
+        scope,
+        proximity: section
+            .choice("proximity", &Proximity::ALL)
+            .unwrap_or(Proximity::Proximity),
+        neighbours: narrow(section.count("neighbours", 5, 1..=1_000)),
+        importance: section.or("importance", true),
+    }
+}
+
+/// Reports what a forest needs that the outcome or a feature does not declare.
+pub(crate) fn check(
+    root: &mut Section<'_, '_>,
+    settings: &ForestSettings,
+    outcome: &OutcomeSpecification,
+    features: &[Feature],
+) {
+    if features.len() > FOREST_FEATURES_MAX {
+        let found = features.len().to_string();
+        root.problem(
+            "features",
+            &found,
+            &format!("at most {FOREST_FEATURES_MAX}"),
+        );
+    }
+    if settings.scope == ForestScope::Local {
+        return;
+    }
+    for feature in features {
+        let is_number = !matches!(feature.kind, FeatureKind::Categorical { .. });
+        if is_number && feature.kind.gridded(0).is_none() {
+            let found = format!(
+                "a federated \"forest\" and {:?} without a range",
+                feature.name
+            );
+            let wanted = "range = [lowest, highest], finite, on which the sites count values for its cut \
+                          points";
+            root.problem("method", &found, wanted);
+        }
+    }
+    if let OutcomeKind::Survival { horizon: None, .. } = outcome.kind {
+        let found = "a federated \"forest\" and an outcome without a horizon";
+        let wanted = "horizon = the last time that matters, up to which the sites count events";
+        root.problem("method", found, wanted);
+    }
+}
+
+impl ForestSettings {
+    /// What the sites count: every number of a federated forest, for its cut points, and the times of events.
+    #[must_use]
+    pub fn grids(&self, cohort: &CohortSpecification) -> Grids {
+        match self.scope {
+            ForestScope::Local => Grids::default(),
+            ForestScope::Federated => Grids {
+                columns: cohort.grids_of_numbers(),
+                events: cohort.grid_of_events(),
+            },
+        }
+    }
+
+    /// The settings of the mathematics for `trees` trees on such an outcome.
+    #[must_use]
+    pub fn growing(&self, outcome: &similarity::cohort::Outcome, trees: u32) -> forest::Settings {
+        use forest::FeaturesPerSplit::{Count, SquareRoot, Third};
+        let default = forest::Settings::for_outcome(outcome);
+        forest::Settings {
+            trees: trees as usize,
+            features_per_split: match (self.features_per_split, outcome) {
+                (Some(count), _) => Count(count as usize),
+                (None, similarity::cohort::Outcome::Numeric(_)) => Third,
+                (None, _) => SquareRoot,
+            },
+            node_size: self.node_size.unwrap_or(default.node_size),
+            search: self.split,
+            class_weights: match self.class_weights {
+                ClassWeighting::Equal => forest::ClassWeights::Equal,
+                ClassWeighting::Balanced => forest::ClassWeights::Balanced,
+            },
+            ..default
+        }
+    }
+}
+
+// A grid of event times is named by two bytes per step.
+const _: () = assert!(EVENT_TIMES <= EVENT_TIMES_MAX && EVENT_TIMES_MAX <= u16::MAX as usize);

@@ -1,0 +1,270 @@
+//! The methods, each a folder of its own, and the one place that names them all.
+//!
+//! # To add a method
+//!
+//! A folder beside `unpsl` and `forest` holds its `settings` (a table of the job), its `message`s, the `question`s that its
+//! job allows, the `coordinator`'s stages, and the `model` that it leaves. Each `match` below then lacks an arm, and so do
+//! those of [`Request`] and [`Answer`](crate::message::Answer); nothing else in this crate names a method.
+
+pub mod forest;
+pub mod unpsl;
+
+use crate::assessment::Assessment;
+use crate::cohort::{CohortSpecification, Feature, Grids, MissingShare, OutcomeSpecification};
+use crate::document::Section;
+use crate::exchange::{Asking, Closed, Course, Turn};
+use crate::failure::{Failure, Refusal};
+use crate::message::{Description, Request};
+use crate::progress::Ending;
+pub use crate::question::Known;
+use crate::question::once;
+use forest::settings::{ForestScope, ForestSettings};
+use privacy::Permission;
+use similarity::numeric::seed::Seed;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use unpsl::settings::UnpslSettings;
+
+/// How patients are compared, with the settings of the job.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Method {
+    /// Distributed UnPSL.
+    Unpsl(UnpslSettings),
+    /// Forests, at the sites or one of all.
+    Forest(ForestSettings),
+}
+
+/// What a run has learnt.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Model {
+    /// A metric.
+    Unpsl(unpsl::model::Model),
+    /// A forest.
+    Forest(forest::model::Model),
+}
+
+/// What a run asks of a site's policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Needs {
+    /// Beside what every run may tell.
+    pub permissions: BTreeSet<Permission>,
+    /// Rounds at most.
+    pub rounds: u64,
+    /// Folds of a cross-validation, whose rounds each leave one out; 1 where there is none.
+    pub folds: u64,
+}
+
+/// What a method begins with, once all sites have described their cohorts.
+#[derive(Debug, Clone)]
+pub(crate) struct Beginning {
+    pub(crate) cohort: Arc<CohortSpecification>,
+    pub(crate) seed: Seed,
+    /// One place per site.
+    pub(crate) descriptions: Vec<Option<Description>>,
+}
+
+/// A method under way, at the coordinator.
+#[derive(Debug, Clone)]
+pub(crate) enum Stages {
+    Unpsl(Box<unpsl::coordinator::Unpsl>),
+    Forest(Box<forest::coordinator::Forest>),
+}
+
+impl Method {
+    /// The names of all methods, as job files and policies spell them.
+    pub const NAMES: [&'static str; 2] = ["unpsl", "forest"];
+
+    /// The method's name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Unpsl(_) => Self::NAMES[0],
+            Self::Forest(_) => Self::NAMES[1],
+        }
+    }
+
+    /// Reads the key `method`, and the table of that name.
+    pub(crate) fn read(
+        root: &mut Section<'_, '_>,
+        outcome: Option<&OutcomeSpecification>,
+        features: &[Feature],
+        sites: usize,
+    ) -> Option<Self> {
+        if !root.has("method") {
+            root.required::<String>("method");
+        }
+        let names = Self::NAMES.map(|name| (name, name));
+        let name = root.choice("method", &names)?;
+        let method = if name == Self::NAMES[0] {
+            root.required_table(name, |section| Some(UnpslSettings::read(section)))
+                .map(Self::Unpsl)
+        } else {
+            let count = features.len();
+            root.required_table(name, |section| {
+                Some(forest::settings::read(section, count, sites))
+            })
+            .map(Self::Forest)
+        };
+        match (&method, outcome) {
+            (Some(Self::Unpsl(_)), Some(outcome)) => unpsl::settings::check(root, outcome),
+            (Some(Self::Forest(settings)), Some(outcome)) => {
+                forest::settings::check(root, settings, outcome, features);
+            }
+            (None, _) | (_, None) => {}
+        }
+        method
+    }
+
+    /// The method on one cohort alone.
+    #[must_use]
+    pub(crate) fn alone(self) -> Self {
+        match self {
+            Self::Unpsl(settings) => Self::Unpsl(settings),
+            Self::Forest(settings) => Self::Forest(ForestSettings {
+                scope: ForestScope::Local,
+                ..settings
+            }),
+        }
+    }
+
+    /// What the sites count on grids.
+    pub(crate) fn grids(&self, cohort: &CohortSpecification) -> Grids {
+        match self {
+            Self::Unpsl(_) => Grids {
+                columns: cohort.grids_of_quartiles(),
+                events: None,
+            },
+            Self::Forest(settings) => settings.grids(cohort),
+        }
+    }
+
+    /// What it asks of a site's policy.
+    #[must_use]
+    pub fn needs(&self) -> Needs {
+        match self {
+            // Rounds tell the second moments, also where the job pools no correlation: where all similarities are near 0, a
+            // gradient is linear in them.
+            Self::Unpsl(settings) => Needs {
+                permissions: BTreeSet::from([Permission::SecondMoments]),
+                rounds: settings.rounds(),
+                folds: settings
+                    .selection
+                    .as_ref()
+                    .map_or(1, |selection| u64::from(selection.folds)),
+            },
+            // Trees that leave are a round; a forest that stays asks for none.
+            Self::Forest(settings) => match settings.scope {
+                ForestScope::Local => Needs {
+                    permissions: BTreeSet::new(),
+                    rounds: 0,
+                    folds: 1,
+                },
+                ForestScope::Federated => Needs {
+                    permissions: BTreeSet::from([Permission::Forests]),
+                    rounds: 1,
+                    folds: 1,
+                },
+            },
+        }
+    }
+
+    /// Judges a question in a run of so many sites, as a site does before it answers.
+    pub(crate) fn judge(
+        &self,
+        cohort: &CohortSpecification,
+        sites: usize,
+        request: &Request,
+        known: Known<'_>,
+    ) -> Result<(), Refusal> {
+        once(request, known)?;
+        match self {
+            Self::Unpsl(settings) => {
+                unpsl::question::judge(settings, cohort, sites, request, known)
+            }
+            Self::Forest(settings) => forest::question::judge(settings, cohort, request, known),
+        }
+    }
+
+    /// Begins at the coordinator.
+    pub(crate) fn begin(&self, beginning: &Beginning) -> Stages {
+        match self {
+            Self::Unpsl(settings) => {
+                let method = unpsl::coordinator::Unpsl::new(settings, beginning);
+                Stages::Unpsl(Box::new(method))
+            }
+            Self::Forest(settings) => {
+                let method = forest::coordinator::Forest::new(settings, beginning);
+                Stages::Forest(Box::new(method))
+            }
+        }
+    }
+}
+
+impl Model {
+    /// How far its rounds came.
+    #[must_use]
+    pub fn course(&self) -> Course {
+        match self {
+            Self::Unpsl(model) => model.course(),
+            Self::Forest(_) => Course::default(),
+        }
+    }
+
+    /// Whether anything was learnt, where sites have `assessed` it or not.
+    pub(crate) fn is_learnt(&self, assessed: bool) -> bool {
+        match self {
+            Self::Unpsl(model) => !model.rounds.is_empty(),
+            Self::Forest(model) => model.forest.is_some() || assessed,
+        }
+    }
+}
+
+impl Stages {
+    /// What is asked at present.
+    pub(crate) fn asking(&self) -> &dyn Asking {
+        match self {
+            Self::Unpsl(method) => method.asking(),
+            Self::Forest(method) => method.asking(),
+        }
+    }
+
+    /// Takes the answers of a closed exchange.
+    pub(crate) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
+        match self {
+            Self::Unpsl(method) => method.close(closed),
+            Self::Forest(method) => method.close(closed),
+        }
+    }
+
+    /// The method, with what was chosen.
+    pub(crate) fn method(&self) -> Method {
+        match self {
+            Self::Unpsl(method) => Method::Unpsl(method.settings().clone()),
+            Self::Forest(method) => Method::Forest(method.settings().clone()),
+        }
+    }
+
+    /// What the run leaves, as it stands.
+    pub(crate) fn model(&self) -> Model {
+        match self {
+            Self::Unpsl(method) => Model::Unpsl(method.model()),
+            Self::Forest(method) => Model::Forest(method.model()),
+        }
+    }
+
+    /// What each site misses of the features, as far as the method pools moments.
+    pub(crate) fn missing(&self) -> &[Vec<MissingShare>] {
+        match self {
+            Self::Unpsl(method) => method.missing(),
+            Self::Forest(_) => &[],
+        }
+    }
+
+    /// The last words of the sites, one place per site; none before they are there.
+    pub(crate) fn assessments(&self) -> &[Option<Assessment>] {
+        match self {
+            Self::Unpsl(method) => method.assessments(),
+            Self::Forest(method) => method.assessments(),
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The part of a run of UnPSL in which cross-validation chooses its settings.
+
+use super::message::Answer;
+use super::model::SelectionRow;
+use super::rounds::{Fit, common_start};
+use super::selection::Selection;
+use super::settings::{SelectionSettings, UnpslSettings};
+use crate::checks::{ensure, length, unexpected};
+use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn, count};
+use crate::failure::Failure;
+use crate::message::{self, Request};
+use crate::stage::preparing::Prepared;
+use similarity::learn::unpsl::Loss;
+use similarity::learn::unpsl::selection::Candidate;
+use similarity::numeric::seed::Seed;
+use std::sync::Arc;
+
+/// A choice under way.
+#[derive(Debug, Clone)]
+pub(super) struct Choice {
+    settings: UnpslSettings,
+    seed: Seed,
+    prepared: Arc<Prepared>,
+    selection: Selection,
+    step: Step,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// A fit of the path.
+    Fitting(Box<Fit>),
+    /// The sites judge a metric.
+    Validating(Request),
+}
+
+/// What was chosen.
+#[derive(Debug, Clone)]
+pub(super) struct ChosenSettings {
+    pub(super) settings: UnpslSettings,
+    pub(super) rows: Vec<SelectionRow>,
+}
+
+impl Choice {
+    /// The choice among the candidates of the settings; none where nothing is to be chosen.
+    pub(super) fn begin(
+        settings: &UnpslSettings,
+        seed: Seed,
+        prepared: &Arc<Prepared>,
+    ) -> Result<Option<Self>, Failure> {
+        let Some(selection) = Selection::new(settings, prepared.totals.pairs.total()) else {
+            return Ok(None);
+        };
+        let Some(fit) = next_fit(&selection, settings, seed, prepared)? else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            settings: settings.clone(),
+            seed,
+            prepared: Arc::clone(prepared),
+            selection,
+            step: Step::Fitting(Box::new(fit)),
+        }))
+    }
+
+    /// The next fit, or the next metric that the sites judge, or the choice.
+    fn go_on(&mut self, closed: &mut Closed<'_>) -> Result<Turn<ChosenSettings>, Failure> {
+        if let Some(fit) = next_fit(&self.selection, &self.settings, self.seed, &self.prepared)? {
+            self.step = Step::Fitting(Box::new(fit));
+            return Ok(Turn::Ask);
+        }
+        if let Some(validation) = self.selection.validation() {
+            self.step = Step::Validating(validation);
+            return Ok(Turn::Ask);
+        }
+        let chosen = self.selection.choose()?;
+        let Candidate {
+            lambda_sparsity,
+            rank,
+            neighbours,
+        } = chosen.candidate;
+        let mut settings = self.settings.clone();
+        settings.objective.lambda_sparsity = lambda_sparsity;
+        settings.objective.rank = rank;
+        settings.neighbours = count(neighbours);
+        closed.notes.push(format!(
+            "Chosen by cross-validation: lambda_sparsity {lambda_sparsity:.3e}, rank {rank}, \
+             {neighbours} neighbours."
+        ));
+        if !chosen.left_out.is_empty() {
+            let names: Vec<&str> = chosen
+                .left_out
+                .iter()
+                .map(|site| closed.sites[*site].as_str())
+                .collect();
+            closed.notes.push(format!(
+                "Without a voice in that choice, for a count was withheld or not given: {}.",
+                names.join(", ")
+            ));
+        }
+        Ok(Turn::Done(ChosenSettings {
+            settings,
+            rows: chosen.rows,
+        }))
+    }
+}
+
+/// The fit that the path wants next; none once all are over.
+fn next_fit(
+    selection: &Selection,
+    settings: &UnpslSettings,
+    seed: Seed,
+    prepared: &Prepared,
+) -> Result<Option<Fit>, Failure> {
+    let Some(wanted) = selection.wanted() else {
+        return Ok(None);
+    };
+    let mut settings = settings.clone();
+    settings.objective.rank = wanted.rank;
+    settings.objective.lambda_sparsity = match settings.objective.loss {
+        Loss::Mean => wanted.lambda_sparsity,
+        // The sum goes over fewer pairs: those among the patients of all folds but one.
+        Loss::Sum => wanted.lambda_sparsity * wanted.share_of_pairs,
+    };
+    settings.round_limit = SelectionSettings::ROUNDS_MAX;
+    settings.tolerance_relative = SelectionSettings::TOLERANCE.max(settings.tolerance_relative);
+    let start = match wanted.start {
+        Some(start) => start,
+        None => common_start(&settings, prepared, seed, 0),
+    };
+    Fit::start(&settings, start, Some(wanted.fold), prepared).map(Some)
+}
+
+impl Asking for Choice {
+    fn phase(&self) -> &'static str {
+        "choosing"
+    }
+
+    fn silence(&self) -> Silence {
+        Silence::Away
+    }
+
+    fn reminds(&self) -> bool {
+        false
+    }
+
+    fn ask(&self, site: usize) -> Option<Request> {
+        Some(match &self.step {
+            Step::Fitting(fit) => fit.ask(site),
+            Step::Validating(validation) => validation.clone(),
+        })
+    }
+
+    fn judge(&self, site: usize, patients: u64, answer: &message::Answer) -> Result<(), Failure> {
+        match (&self.step, answer) {
+            (Step::Fitting(fit), answer) => fit.judge(site, answer),
+            (Step::Validating(_), message::Answer::Unpsl(Answer::Validated(found))) => {
+                length(
+                    "validation counts",
+                    found.len(),
+                    self.selection.neighbours(),
+                )?;
+                found.iter().flatten().try_for_each(|own| {
+                    ensure(
+                        own.right
+                            .checked_add(own.wrong)
+                            .is_some_and(|sum| sum <= patients),
+                        "counts of more patients than the site has",
+                        "counts of its patients",
+                    )
+                })
+            }
+            (Step::Validating(_), other) => Err(unexpected(other, "validation counts")),
+        }
+    }
+
+    /// Fits count as rounds.
+    fn course(&self) -> Course {
+        let (done, all) = self.selection.fits();
+        Course {
+            round: count(done),
+            round_limit: count(all),
+            ..Course::default()
+        }
+    }
+}
+
+impl Stage for Choice {
+    type Output = ChosenSettings;
+
+    fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<ChosenSettings>, Failure> {
+        match &mut self.step {
+            Step::Fitting(fit) => match fit.close(closed)? {
+                Turn::Ask => return Ok(Turn::Ask),
+                Turn::Done(_) => self.selection.keep(fit.metric().clone()),
+            },
+            Step::Validating(_) => self.selection.count(closed.take())?,
+        }
+        self.go_on(closed)
+    }
+}

@@ -1,0 +1,87 @@
+//! What a run of UnPSL leaves to its operator.
+
+use crate::exchange::{Course, count};
+use ndarray::Array2;
+
+/// A metric, and how it was learnt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// One a closed round.
+    pub rounds: Vec<RoundRow>,
+    /// Objective at the final consensus.
+    pub objective: Option<f64>,
+    /// Candidates of the cross-validation; empty where nothing was chosen.
+    pub selection: Vec<SelectionRow>,
+    /// One a row of the metric.
+    pub features: Vec<FeatureResult>,
+    /// Constant rows that standardisation dropped.
+    pub dropped: Vec<String>,
+    /// The consensus W, d x m; none where no round closed.
+    pub metric: Option<Array2<f64>>,
+    /// Pairs that each site used.
+    pub pairs: Vec<u64>,
+}
+
+impl Model {
+    /// How far its rounds came.
+    #[must_use]
+    pub fn course(&self) -> Course {
+        let last = self.rounds.last();
+        Course {
+            round: count(self.rounds.len()),
+            round_limit: 0,
+            objective: self.objective,
+            primal_residual: last.map(|row| row.primal_residual),
+            dual_residual: last.map(|row| row.dual_residual),
+        }
+    }
+}
+
+/// One row of rounds.csv.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RoundRow {
+    /// Number of the round, from 1.
+    pub round: u32,
+    /// Objective of (4.19) at the round's consensus, where all sites judged it.
+    pub objective: Option<f64>,
+    /// sqrt(sum_p ||W_p - W||^2).
+    pub primal_residual: f64,
+    /// penalty sqrt(P) ||W - W_previous||.
+    pub dual_residual: f64,
+    /// The penalty that the round used.
+    pub penalty: f64,
+    /// Seconds since the run began, at the close of the round.
+    pub seconds: f64,
+    /// Sites that answered.
+    pub sites_answered: u32,
+}
+
+/// One candidate of the cross-validation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SelectionRow {
+    /// lambda_1.
+    pub lambda_sparsity: f64,
+    /// Rank m.
+    pub rank: u32,
+    /// Neighbours.
+    pub neighbours: u32,
+    /// Held-out patients who were classified right, over the sites that released their counts.
+    pub right: u64,
+    /// Those who were classified wrong.
+    pub wrong: u64,
+    /// Whether the run went on with it.
+    pub chosen: bool,
+}
+
+/// One row of the metric W.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FeatureResult {
+    /// The row's name: the feature, feature=level, or feature=missing.
+    pub name: String,
+    /// Mean, or median where robust, that standardisation subtracted; of logarithms where they are taken.
+    pub mean: f64,
+    /// Standard deviation, or interquartile range as one where robust, that it divided by.
+    pub scale: f64,
+    /// Share of patients, over all sites, whose value is missing.
+    pub missing_share: f64,
+}

@@ -1,0 +1,188 @@
+//! What a job of UnPSL asks of a site.
+
+use super::message::{Finishing, Request, Round, Validating};
+use super::settings::{ConsensusMethod, UnpslSettings};
+use crate::cohort::CohortSpecification;
+use crate::failure::Refusal;
+use crate::limits::{LOCAL_TOLERANCES, PENALTIES, TOTALS_MAX};
+use crate::message::{self, CORRELATED, MOMENTS, PREPARED, Preparing, QUANTILES, Quartiles};
+use crate::question::{Known, after, unasked, wanted};
+use ndarray::Array2;
+use similarity::learn::unpsl::{CorrelationScope, SecondMoments, Totals};
+
+/// Judges a question in a run of so many sites.
+pub(crate) fn judge(
+    settings: &UnpslSettings,
+    cohort: &CohortSpecification,
+    sites: usize,
+    request: &message::Request,
+    known: Known<'_>,
+) -> Result<(), Refusal> {
+    let gridded = cohort.grids_of_quartiles().len();
+    match request {
+        message::Request::Describe | message::Request::Moments => Ok(()),
+        message::Request::Quantiles if gridded == 0 => unasked("a job with medians"),
+        message::Request::Quantiles => after(MOMENTS, known),
+        message::Request::Prepare(preparing) => {
+            after(MOMENTS, known)?;
+            if gridded > 0 {
+                after(QUANTILES, known)?;
+            }
+            prepares(preparing, cohort.features.len(), gridded, sites)
+        }
+        message::Request::Correlate(second_moments) => {
+            let rows = ready(settings, false, known)?;
+            correlates(settings, second_moments, rows)
+        }
+        message::Request::Unpsl(request) => {
+            let rows = ready(settings, true, known)?;
+            own(settings, request, rows)
+        }
+        // Closed by default: whatever else is asked, this job does not ask it.
+        _ => unasked("what the job's method does"),
+    }
+}
+
+fn own(settings: &UnpslSettings, request: &Request, rows: usize) -> Result<(), Refusal> {
+    match request {
+        Request::Round(round) => judge_round(settings, round, rows),
+        Request::Validate(validating) => judge_validation(settings, validating, rows),
+        Request::Finish(Finishing {
+            consensus,
+            neighbours,
+        }) => {
+            fits(settings, consensus, rows, settings.selection.is_some())?;
+            let listed = match &settings.selection {
+                Some(selection) => selection.neighbours.contains(neighbours),
+                None => *neighbours == settings.neighbours,
+            };
+            wanted(listed, "the job's neighbours")
+        }
+    }
+}
+
+fn prepares(
+    preparing: &Preparing,
+    features: usize,
+    gridded: usize,
+    sites: usize,
+) -> Result<(), Refusal> {
+    let Preparing {
+        moments,
+        quartiles,
+        totals,
+    } = preparing;
+    wanted(moments.len() == features, "moments of each feature")?;
+    let usable = quartiles.len() == gridded && quartiles.iter().all(rising);
+    wanted(usable, "quartiles of each gridded column")?;
+    wanted(are_sums(totals, sites), "sums over the job's sites")
+}
+
+/// No more sites than the job has, and counts that can be added up.
+fn are_sums(totals: &Totals, sites: usize) -> bool {
+    let counts = [
+        totals.patients,
+        totals.pairs.similar,
+        totals.pairs.dissimilar,
+    ];
+    (1..=sites as u64).contains(&totals.sites) && counts.iter().all(|count| *count <= TOTALS_MAX)
+}
+
+fn judge_round(settings: &UnpslSettings, round: &Round, rows: usize) -> Result<(), Refusal> {
+    let Round {
+        consensus,
+        centre,
+        penalty,
+        tolerance,
+        gradient,
+        fold,
+    } = round;
+    fits(settings, consensus, rows, settings.selection.is_some())?;
+    wanted(
+        centre.dim() == consensus.dim(),
+        "a centre of the consensus's shape",
+    )?;
+    wanted(centre.iter().all(|x| x.is_finite()), "finite numbers")?;
+    wanted(PENALTIES.contains(penalty), "a penalty within its limits")?;
+    wanted(
+        LOCAL_TOLERANCES.contains(tolerance),
+        "a tolerance within its limits",
+    )?;
+    let told = !gradient || settings.consensus == ConsensusMethod::Accelerated;
+    wanted(told, "a gradient only where the job's consensus uses it")?;
+    match (fold, &settings.selection) {
+        (None, _) => Ok(()),
+        (Some(fold), Some(selection)) => wanted(*fold < selection.folds, "one of the job's folds"),
+        (Some(_), None) => unasked("a job with a choice"),
+    }
+}
+
+fn correlates(
+    settings: &UnpslSettings,
+    second_moments: &SecondMoments,
+    rows: usize,
+) -> Result<(), Refusal> {
+    let pooled = settings.objective.correlation == CorrelationScope::Pooled;
+    wanted(pooled, "a job with a pooled correlation")?;
+    let SecondMoments { products, sums, .. } = second_moments;
+    let finite = products.iter().chain(sums).all(|x| x.is_finite());
+    let fit = products.dim() == (rows, rows) && sums.len() == rows && finite;
+    wanted(fit, "finite second moments of every row")
+}
+
+fn judge_validation(
+    settings: &UnpslSettings,
+    validating: &Validating,
+    rows: usize,
+) -> Result<(), Refusal> {
+    let Validating { models, neighbours } = validating;
+    let Some(selection) = &settings.selection else {
+        return unasked("a job with a choice");
+    };
+    wanted(models.len() == selection.folds as usize, "a model a fold")?;
+    for model in models.iter() {
+        fits(settings, model, rows, true)?;
+    }
+    let same = models.windows(2).all(|two| two[0].dim() == two[1].dim());
+    wanted(same, "models of one rank")?;
+    wanted(*neighbours == selection.neighbours, "the job's neighbours")
+}
+
+/// Rows of the prepared matrix; `correlated` where the pooled correlation must have come too.
+fn ready(settings: &UnpslSettings, correlated: bool, known: Known<'_>) -> Result<usize, Refusal> {
+    let Some(rows) = known.rows else {
+        return unasked("the preparation first");
+    };
+    after(PREPARED, known)?;
+    if correlated && settings.objective.correlation == CorrelationScope::Pooled {
+        after(CORRELATED, known)?;
+    }
+    Ok(rows)
+}
+
+/// A finite matrix of the travelling shape and the job's rank, or of one of the ranks to choose from.
+fn fits(
+    settings: &UnpslSettings,
+    metric: &Array2<f64>,
+    rows: usize,
+    choice: bool,
+) -> Result<(), Refusal> {
+    let ranks: &[usize] = match (&settings.selection, choice) {
+        (Some(selection), true) => &selection.rank,
+        _ => std::slice::from_ref(&settings.objective.rank),
+    };
+    let fit =
+        metric.nrows() == settings.objective.matrix_rows(rows) && ranks.contains(&metric.ncols());
+    wanted(fit, "a metric of the job's rows and rank")?;
+    wanted(metric.iter().all(|x| x.is_finite()), "finite numbers")
+}
+
+fn rising(quartiles: &Quartiles) -> bool {
+    let Quartiles {
+        lower,
+        median,
+        upper,
+    } = quartiles;
+    let finite = [lower, median, upper].iter().all(|x| x.is_finite());
+    finite && lower <= upper
+}

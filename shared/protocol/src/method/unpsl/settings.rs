@@ -1,0 +1,302 @@
+//! `[unpsl]`: the settings of distributed UnPSL.
+
+use crate::cohort::OutcomeSpecification;
+use crate::document::{OneOrMore, Section, narrow};
+use crate::limits::{
+    CANDIDATES_MAX, FOLDS_MAX, LAMBDA_MAX, PENALTY_MAX, PENALTY_MIN, ROUNDS_MAX, THRESHOLD_MAX,
+    TOLERANCE_MAX,
+};
+use similarity::learn::unpsl::selection;
+use similarity::learn::unpsl::{
+    CorrelationScope, Loss, PairWeights, Pairs, Settings, SiteWeights, Threshold,
+};
+use similarity::uses::neighbours::NeighbourRule;
+use std::collections::HashSet;
+
+/// Neighbours of the k-NN evaluation, where the job names none.
+const NEIGHBOURS: u32 = 5;
+/// End of the usual path of lambda_1 under the mean loss: with standardised patients, W is all zero there
+/// or before.
+const LAMBDA_LARGEST: f64 = 0.2;
+
+/// Settings of distributed UnPSL.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnpslSettings {
+    /// The objective (4.19).
+    pub objective: Settings,
+    /// Starts, of which the run with the lowest objective is kept.
+    pub starts: u32,
+    /// Neighbours of the k-NN evaluation.
+    pub neighbours: u32,
+    /// What cross-validation is to choose first; the first of its candidates stands in their places.
+    pub selection: Option<SelectionSettings>,
+    /// What makes a patient's local list of neighbours; both rules are evaluated.
+    pub neighbour_rule: NeighbourRule,
+    /// Rounds at most.
+    pub round_limit: u32,
+    /// How the coordinator finds the consensus.
+    pub consensus: ConsensusMethod,
+    /// The penalty rho of the first round, which adapts; chosen from the objective where absent.
+    pub penalty: Option<f64>,
+    /// Over-relaxation of plain ADMM, 1 to 1.9.
+    pub relaxation: f64,
+    /// Absolute tolerance of both residuals, per root of entries.
+    pub tolerance_absolute: f64,
+    /// Tolerance of both residuals relative to the variables' norms.
+    pub tolerance_relative: f64,
+}
+
+/// How the coordinator finds the consensus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConsensusMethod {
+    /// Consensus ADMM whose consensus step and duals use the sites' curvature: few rounds, and one
+    /// more d x m matrix, the gradient at the consensus, from each site in each.
+    Accelerated,
+    /// (4.22) and (4.23) with over-relaxation and a penalty that adapts.
+    Admm,
+}
+
+/// What cross-validation chooses, and from what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SelectionSettings {
+    /// Values of lambda_1, ascending; empty means the usual path.
+    lambda_sparsity: Vec<f64>,
+    /// Ranks m.
+    pub rank: Vec<usize>,
+    /// Numbers of neighbours.
+    pub neighbours: Vec<u32>,
+    /// Folds of each site's patients.
+    pub folds: u32,
+}
+
+impl SelectionSettings {
+    /// Rounds of one fit of the path at most: each starts at its neighbour's solution, and a choice
+    /// needs no last digit.
+    pub const ROUNDS_MAX: u32 = 12;
+    /// Relative tolerance of those fits.
+    pub const TOLERANCE: f64 = 1e-3;
+
+    /// The values of lambda_1, ascending. The usual path is one of the mean loss; under the sum of
+    /// `pairs` pairs it is so many times as large.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // pairs are far below 2^52
+    pub fn lambda_sparsity(&self, loss: Loss, pairs: u64) -> Vec<f64> {
+        if !self.lambda_sparsity.is_empty() {
+            return self.lambda_sparsity.clone();
+        }
+        let scale = match loss {
+            Loss::Mean => 1.0,
+            Loss::Sum => pairs as f64,
+        };
+        selection::lambda_path(LAMBDA_LARGEST * scale)
+    }
+
+    /// Rounds of all fits at most, and one for each metric that is judged.
+    #[must_use]
+    pub fn rounds(&self) -> u64 {
+        let lambdas = self.lambda_sparsity(Loss::Mean, 0).len() as u64;
+        let fits = self.rank.len() as u64 * u64::from(self.folds) * lambdas;
+        fits * u64::from(Self::ROUNDS_MAX) + self.metrics()
+    }
+
+    /// Combinations of lambda_1 and rank.
+    #[must_use]
+    pub fn metrics(&self) -> u64 {
+        self.rank.len() as u64 * self.lambda_sparsity(Loss::Mean, 0).len() as u64
+    }
+}
+
+impl UnpslSettings {
+    /// Rounds of a run at most, those of the choice and of every start included.
+    #[must_use]
+    pub fn rounds(&self) -> u64 {
+        let choosing = self.selection.as_ref().map_or(0, SelectionSettings::rounds);
+        choosing + u64::from(self.starts) * u64::from(self.round_limit)
+    }
+
+    /// Reads the table `unpsl`.
+    pub(crate) fn read(section: &mut Section<'_, '_>) -> Self {
+        let tolerance = format!("a number above 0, at most {TOLERANCE_MAX}");
+        let is_tolerance = |x: f64| x > 0.0 && x <= TOLERANCE_MAX;
+        let penalty = format!("a number from {PENALTY_MIN:e} to {PENALTY_MAX:e}");
+        let is_penalty = |x: f64| (PENALTY_MIN..=PENALTY_MAX).contains(&x);
+        let methods = [
+            ("accelerated", ConsensusMethod::Accelerated),
+            ("admm", ConsensusMethod::Admm),
+        ];
+        let rules = [
+            ("distance", NeighbourRule::Distance),
+            ("inner_product", NeighbourRule::InnerProduct),
+        ];
+        let candidates = candidates(section);
+        Self {
+            objective: objective(section, &candidates),
+            starts: narrow(section.count("starts", 1, 1..=100)),
+            neighbours: candidates.neighbours.first().copied().unwrap_or(NEIGHBOURS),
+            selection: candidates.are_several().then_some(candidates),
+            neighbour_rule: section
+                .choice("neighbour_rule", &rules)
+                .unwrap_or(NeighbourRule::Distance),
+            round_limit: narrow(section.count("round_limit", 100, 1..=u64::from(ROUNDS_MAX))),
+            consensus: section
+                .choice("consensus", &methods)
+                .unwrap_or(ConsensusMethod::Accelerated),
+            penalty: section
+                .has("penalty")
+                .then(|| section.number("penalty", 1.0, &penalty, is_penalty)),
+            relaxation: section.number("relaxation", 1.5, "1 to 1.9", |x| (1.0..=1.9).contains(&x)),
+            tolerance_absolute: section.number(
+                "tolerance_absolute",
+                1e-6,
+                &tolerance,
+                is_tolerance,
+            ),
+            tolerance_relative: section.number(
+                "tolerance_relative",
+                1e-5,
+                &tolerance,
+                is_tolerance,
+            ),
+        }
+    }
+}
+
+impl SelectionSettings {
+    fn are_several(&self) -> bool {
+        self.lambda_sparsity.len() != 1 || self.rank.len() > 1 || self.neighbours.len() > 1
+    }
+}
+
+/// Reports what UnPSL needs that the outcome does not declare.
+pub(crate) fn check(root: &mut Section<'_, '_>, outcome: &OutcomeSpecification) {
+    if outcome.kind.classes().is_empty() {
+        let found = format!(
+            "\"unpsl\" with the outcome {:?}, which has no classes",
+            outcome.column
+        );
+        let wanted = "an outcome of kind \"binary\" or \"categorical\", or \"forest\"";
+        root.problem("method", &found, wanted);
+    }
+}
+
+/// `lambda_sparsity` is a number, a list, or the word "auto"; `rank` and `neighbours` a whole number or
+/// a list.
+fn candidates(section: &mut Section<'_, '_>) -> SelectionSettings {
+    let default = Settings::default();
+    let lambda_sparsity = if section.has_word("lambda_sparsity") {
+        section.choice("lambda_sparsity", &[("auto", ())]);
+        Vec::new()
+    } else {
+        let one = OneOrMore(vec![default.lambda_sparsity]);
+        let OneOrMore(values) = section.or("lambda_sparsity", one);
+        let fit = values
+            .iter()
+            .all(|value| (0.0..=LAMBDA_MAX).contains(value));
+        if !fit
+            || values.is_empty()
+            || values.len() > CANDIDATES_MAX
+            || !values.is_sorted_by(|a, b| a < b)
+        {
+            let wanted = format!(
+                "a number of 0 or more, at most {LAMBDA_MAX:e}, such numbers ascending, or \"auto\""
+            );
+            section.problem("lambda_sparsity", &listed(&values), &wanted);
+        }
+        values
+    };
+    let rank = counts(section, "rank", default.rank as u64, 10_000);
+    let neighbours = counts(section, "neighbours", u64::from(NEIGHBOURS), 1_000);
+    SelectionSettings {
+        lambda_sparsity,
+        rank: rank.into_iter().map(narrow).collect(),
+        neighbours: neighbours.into_iter().map(narrow).collect(),
+        folds: narrow(section.count("folds", 5, 2..=FOLDS_MAX as u64)),
+    }
+}
+
+/// A whole number from 1, or a list of up to [`CANDIDATES_MAX`].
+fn counts(section: &mut Section<'_, '_>, key: &'static str, default: u64, most: u64) -> Vec<u64> {
+    let OneOrMore(counts) = section.or(key, OneOrMore(vec![default]));
+    let distinct: HashSet<&u64> = counts.iter().collect();
+    let fit = counts.iter().all(|count| (1..=most).contains(count));
+    if !fit || counts.is_empty() || counts.len() > CANDIDATES_MAX || distinct.len() < counts.len() {
+        let wanted = format!(
+            "a whole number from 1 to {most}, or up to {CANDIDATES_MAX} of them, each once"
+        );
+        section.problem(key, &listed(&counts), &wanted);
+        return vec![default];
+    }
+    counts
+}
+
+fn listed<T: ToString>(values: &[T]) -> String {
+    let texts: Vec<String> = values.iter().map(T::to_string).collect();
+    texts.join(", ")
+}
+
+fn objective(section: &mut Section<'_, '_>, candidates: &SelectionSettings) -> Settings {
+    let wanted = format!("a number of 0 or more, at most {LAMBDA_MAX:e}");
+    let default = Settings::default();
+    let losses = [("mean", Loss::Mean), ("sum", Loss::Sum)];
+    let scopes = [
+        ("site", CorrelationScope::Site),
+        ("pooled", CorrelationScope::Pooled),
+    ];
+    let pair_weights = [
+        ("equal", PairWeights::Equal),
+        ("balanced", PairWeights::Balanced),
+    ];
+    let site_weights = [
+        ("pairs", SiteWeights::Pairs),
+        ("patients", SiteWeights::Patients),
+        ("equal", SiteWeights::Equal),
+    ];
+    let lambda_correlation = section.number(
+        "lambda_correlation",
+        default.lambda_correlation,
+        &wanted,
+        |lambda| (0.0..=LAMBDA_MAX).contains(&lambda),
+    );
+    let first_lambda = candidates.lambda_sparsity.first().copied();
+    Settings {
+        rank: candidates.rank.first().copied().unwrap_or(default.rank),
+        lambda_sparsity: first_lambda.unwrap_or(default.lambda_sparsity),
+        lambda_correlation,
+        threshold: threshold(section),
+        loss: section.choice("loss", &losses).unwrap_or(default.loss),
+        site_weights: section
+            .choice("site_weights", &site_weights)
+            .unwrap_or(default.site_weights),
+        correlation: section
+            .choice("correlation", &scopes)
+            .unwrap_or(default.correlation),
+        pairs: pairs(section),
+        pair_weights: section
+            .choice("pair_weights", &pair_weights)
+            .unwrap_or(default.pair_weights),
+    }
+}
+
+/// `threshold` is a number, or the word "learned", which starts it at the paper's 1.
+fn threshold(section: &mut Section<'_, '_>) -> Threshold {
+    const PAPER: f64 = 1.0;
+    if section.has_word("threshold") {
+        let learned = [("learned", Threshold::Learned(PAPER))];
+        return section
+            .choice("threshold", &learned)
+            .unwrap_or(Threshold::Fixed(PAPER));
+    }
+    let wanted = format!("a number of at most {THRESHOLD_MAX:e} or \"learned\"");
+    let is_threshold = |b: f64| b.abs() <= THRESHOLD_MAX;
+    Threshold::Fixed(section.number("threshold", PAPER, &wanted, is_threshold))
+}
+
+/// `pairs` is the word "all", or a number of partners a patient.
+fn pairs(section: &mut Section<'_, '_>) -> Pairs {
+    if !section.has("pairs") || section.has_word("pairs") {
+        return section
+            .choice("pairs", &[("all", Pairs::All)])
+            .unwrap_or(Pairs::All);
+    }
+    Pairs::PerPatient(narrow(section.count("pairs", 1, 1..=1_000_000)))
+}

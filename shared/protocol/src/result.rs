@@ -1,0 +1,61 @@
+//! All that a run leaves.
+
+use crate::assessment::Assessment;
+use crate::cohort::MissingShare;
+use crate::method::Model;
+use crate::name::RunId;
+use crate::progress::Ending;
+
+/// All that a run leaves to its operator.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunResult {
+    /// The run.
+    pub run: RunId,
+    /// The job as it was written.
+    pub job: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Version of the coordinator.
+    pub version: String,
+    /// How it ended.
+    pub ending: Ending,
+    /// Seconds from begin to end.
+    pub seconds: f64,
+    /// One a site of the job.
+    pub sites: Vec<SiteResult>,
+    /// What was learnt; none where the run ended before its method began.
+    pub model: Option<Model>,
+    /// Sentences that the report must say: stragglers, safeguards, lowered rules.
+    pub notes: Vec<String>,
+}
+
+/// One site in the result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SiteResult {
+    /// Its name.
+    pub name: String,
+    /// Patients of its cohort, 0 where it never said.
+    pub patients: u64,
+    /// Bytes that the site sent, as encoded frames.
+    pub bytes_sent: u64,
+    /// Bytes that the site received, as encoded frames.
+    pub bytes_received: u64,
+    /// Rounds that closed without it.
+    pub rounds_missed: u32,
+    /// Features with missing values here, by its released counts; at most
+    /// [`MISSING_SHARES_MAX`](crate::limits::MISSING_SHARES_MAX), those that miss most.
+    pub missing: Vec<MissingShare>,
+    /// Its last word on the model; none where it gave none.
+    pub assessment: Option<Assessment>,
+}
+
+impl RunResult {
+    /// Whether the run leaves anything that was learnt.
+    #[must_use]
+    pub fn has_model(&self) -> bool {
+        let assessed = self.sites.iter().any(|site| site.assessment.is_some());
+        self.model
+            .as_ref()
+            .is_some_and(|model| model.is_learnt(assessed))
+    }
+}

@@ -1,0 +1,308 @@
+//! How a step of a run closes: when it is ripe, what is stored, and what comes after.
+
+use super::{Action, Connection, Exchange, Record, Run, SiteState, Standing, Step, Work};
+use crate::exchange::{Answers, Closed, Silence, Stage, Turn};
+use crate::failure::{Code, Failure};
+use crate::limits::{SILENT_ROUNDS_MAX, TEXT_LENGTH_MAX};
+use crate::message::{Answer, ToSite};
+use crate::method::Beginning;
+use crate::name::SiteName;
+use crate::progress::Ending;
+use crate::time::Timestamp;
+use similarity::numeric::seed::Seed;
+
+impl Run {
+    /// Closes what is ripe: the joining, or the open exchange.
+    pub(super) fn settle(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
+        match &self.step {
+            Step::Joining { deadline } => {
+                let up = self.sites.iter().filter(|site| site.is_up()).count();
+                if up == self.sites.len() || (now >= *deadline && up >= self.job.sites_min) {
+                    self.advance(now, actions);
+                } else if now >= *deadline {
+                    let missing = self.names(|site| !site.is_up());
+                    self.too_few(up, &missing, None, now, actions);
+                } else {
+                    actions.push(Action::Report(self.progress(now)));
+                }
+            }
+            Step::Asking(exchange) => {
+                let unheard = |index: &usize| !exchange.has_heard(*index);
+                let waiting = |index: usize| self.waited_for(&self.sites[index], exchange, now);
+                let answered = exchange.answers.iter().flatten().count();
+                if (0..self.sites.len()).filter(unheard).any(waiting) {
+                    actions.push(Action::Report(self.progress(now)));
+                } else if answered >= self.sites_needed() {
+                    self.advance(now, actions);
+                } else {
+                    let asked = |index: &usize| match self.sites[*index].standing {
+                        Standing::Member | Standing::Away | Standing::Awaited => true,
+                        Standing::Absent | Standing::Suspended => false,
+                    };
+                    let silent = (0..self.sites.len()).filter(unheard).filter(asked);
+                    let missing: Vec<String> = silent
+                        .map(|index| self.sites[index].name.to_string())
+                        .collect();
+                    let faults = exchange.faults.clone();
+                    self.keep_faults(&faults);
+                    let fault = faults.into_iter().flatten().next();
+                    self.too_few(answered, &missing, fault, now, actions);
+                }
+            }
+            Step::Ended(_) => {}
+        }
+    }
+
+    /// A member is waited for until the exchange's deadline, or until it has been gone too long.
+    fn waited_for(&self, site: &SiteState, exchange: &Exchange, now: Timestamp) -> bool {
+        let here = match site.connection {
+            Connection::Up => true,
+            Connection::DownSince(since) => now < since.after(self.job.deadlines.rejoin),
+        };
+        site.standing == Standing::Member && here && now < exchange.deadline
+    }
+
+    /// Answers without which an exchange fails the run. A finished model is not thrown away because
+    /// a site was lost while it was judged.
+    fn sites_needed(&self) -> usize {
+        match self.work.asking().silence() {
+            Silence::Out | Silence::Away => self.job.sites_min,
+            Silence::Excused => 0,
+        }
+    }
+
+    /// Fails the run, by the first of the faults that left too few sites where there is one.
+    fn too_few(
+        &mut self,
+        found: usize,
+        missing: &[String],
+        fault: Option<Failure>,
+        now: Timestamp,
+        actions: &mut Vec<Action>,
+    ) {
+        let what = match self.step {
+            Step::Joining { .. } => "did not join before the deadline",
+            Step::Asking(_) | Step::Ended(_) => "did not answer in time",
+        };
+        let mut lines = self.suspensions();
+        let silent = match missing {
+            [] => String::new(),
+            missing => format!(" {} {what}.", missing.join(", ")),
+        };
+        lines.push(format!(
+            "{} of {} sites are taking part, wanted at least {} (sites_min).{silent} Start or repair the \
+             others and submit the job again.",
+            found,
+            self.sites.len(),
+            self.job.sites_min,
+        ));
+        let ending = Ending::Failed(Failure {
+            code: fault.map_or(Code::Sites, |fault| fault.code),
+            text: shortened(&lines.join("\n")),
+        });
+        self.end(ending, now, actions);
+    }
+
+    /// A line for each site that was suspended.
+    fn suspensions(&self) -> Vec<String> {
+        let told = |site: &SiteState| Some(format!("{}: {}", site.name, site.fault.as_ref()?.text));
+        self.sites.iter().filter_map(told).collect()
+    }
+
+    fn keep_faults(&mut self, faults: &[Option<Failure>]) {
+        for (site, fault) in self.sites.iter_mut().zip(faults) {
+            if let Some(fault) = fault {
+                site.fault.get_or_insert_with(|| fault.clone());
+                site.standing = Standing::Suspended;
+            }
+        }
+    }
+
+    /// Closes the open step, stores it, and asks the next.
+    fn advance(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
+        let joining = matches!(self.step, Step::Joining { .. });
+        let closed = match &mut self.step {
+            Step::Asking(exchange) => std::mem::replace(exchange, Exchange::open(0, now, 0)),
+            _ => Exchange::open(0, now, self.sites.len()),
+        };
+        let exchange = closed.number;
+        let record = Record {
+            at: now,
+            exchange,
+            members: self.next_members(&closed),
+            answers: closed.answers,
+            faults: closed.faults,
+        };
+        actions.push(Action::Store(record.clone()));
+        for (site, fault) in self.sites.iter().zip(&record.faults) {
+            if let Some(fault) = fault {
+                actions.push(self.let_go(site, &format!("suspended: {}", fault.text)));
+            }
+        }
+        let turn = self.close(record);
+        match turn {
+            Turn::Done(ending) => self.end(ending, now, actions),
+            Turn::Ask => {
+                for index in self.member_indices() {
+                    if joining {
+                        actions.push(self.begin(index));
+                    }
+                    let request = self.work.asking().ask(index);
+                    actions.extend(self.ask(index, exchange + 1, request));
+                }
+                actions.push(Action::Report(self.progress(now)));
+            }
+        }
+    }
+
+    /// Whether each site is asked in the exchange after `closed`.
+    fn next_members(&self, closed: &Exchange) -> Vec<bool> {
+        let in_rounds = self.work.asking().silence() == Silence::Away;
+        let is_asked = |(index, site): (usize, &SiteState)| match site.standing {
+            _ if closed.faults[index].is_some() => false,
+            Standing::Awaited => site.is_up(),
+            Standing::Away => site.is_up() && !site.is_quiet,
+            Standing::Member if closed.answers[index].is_some() => true,
+            Standing::Member => {
+                site.is_up() && !(in_rounds && site.silent + 1 >= SILENT_ROUNDS_MAX)
+            }
+            Standing::Absent | Standing::Suspended => false,
+        };
+        self.sites.iter().enumerate().map(is_asked).collect()
+    }
+
+    /// Applies one record: the only way in which a run moves on, live or replayed.
+    pub(super) fn close(&mut self, record: Record) -> Turn<Ending> {
+        self.last = record.at;
+        let failed = self.failures(&record.answers);
+        let silence = self.work.asking().silence();
+        let rounds = silence == Silence::Away;
+        self.keep_faults(&record.faults);
+        for (index, site) in self.sites.iter_mut().enumerate() {
+            let answer = record.answers.get(index).and_then(Option::as_ref);
+            let member = record.members.get(index).copied().unwrap_or(false);
+            let silent = record.exchange > 0 && answer.is_none();
+            if rounds && silent && site.standing != Standing::Absent {
+                site.rounds_missed += 1;
+            }
+            if rounds && site.standing == Standing::Member {
+                site.silent = if silent { site.silent + 1 } else { 0 };
+                site.is_quiet = site.silent >= SILENT_ROUNDS_MAX;
+            }
+            site.standing = match site.standing {
+                Standing::Absent => Standing::Absent,
+                Standing::Suspended => Standing::Suspended,
+                // Silent before the rounds, a site has given no moments: it is out.
+                Standing::Member if silent && silence == Silence::Out => Standing::Absent,
+                _ if member => Standing::Member,
+                _ => match silence {
+                    Silence::Away | Silence::Excused => Standing::Away,
+                    Silence::Out => Standing::Absent,
+                },
+            };
+            if let Some(Answer::Described(description)) = answer {
+                site.patients = description.patients;
+            }
+        }
+        let turn = match failed {
+            Some(ending) => Turn::Done(ending),
+            None => self.take_turn(record.exchange, record.answers),
+        };
+        match &turn {
+            Turn::Done(ending) => self.step = Step::Ended(ending.clone()),
+            Turn::Ask => {
+                let deadline = record.at.after(self.job.deadlines.exchange);
+                let next = Exchange::open(record.exchange + 1, deadline, self.sites.len());
+                self.step = Step::Asking(next);
+            }
+        }
+        turn
+    }
+
+    fn take_turn(&mut self, exchange: u32, answers: Answers) -> Turn<Ending> {
+        // The joining is no exchange: nothing was asked.
+        if exchange == 0 {
+            return Turn::Ask;
+        }
+        if self.work.asking().reminds() {
+            let asked = (0..self.sites.len()).map(|site| self.work.asking().ask(site));
+            self.reminders.push((exchange, asked.collect()));
+        }
+        let is_member = |site: &SiteState| site.standing == Standing::Member;
+        let members: Vec<bool> = self.sites.iter().map(is_member).collect();
+        let sites: Vec<SiteName> = self.job.sites.clone();
+        let mut closed = Closed {
+            answers,
+            members: &members,
+            sites: &sites,
+            seconds: self.last.since(self.began).as_secs_f64(),
+            notes: &mut self.notes,
+        };
+        let turn = match &mut self.work {
+            Work::Agreeing(agreeing) => match agreeing.close(&mut closed) {
+                Ok(Turn::Done(descriptions)) => {
+                    let beginning = Beginning {
+                        cohort: self.job.cohort.clone(),
+                        seed: Seed(self.seed),
+                        descriptions,
+                    };
+                    self.work = Work::Method(self.job.method.begin(&beginning));
+                    Ok(Turn::Ask)
+                }
+                Ok(Turn::Ask) => Ok(Turn::Ask),
+                Err(failure) => Err(failure),
+            },
+            Work::Method(stages) => stages.close(&mut closed),
+        };
+        turn.unwrap_or_else(|failure| Turn::Done(Ending::Failed(failure)))
+    }
+
+    /// Every site's problem, refusal or failure in one message.
+    fn failures(&self, answers: &[Option<Answer>]) -> Option<Ending> {
+        let mut first = None;
+        let mut lines = Vec::new();
+        for (site, answer) in self.sites.iter().zip(answers) {
+            for reason in answer.iter().flat_map(Answer::reasons) {
+                first.get_or_insert(reason.code);
+                lines.push(format!("{}: {}", site.name, reason.text));
+            }
+        }
+        let text = shortened(&lines.join("\n"));
+        first.map(|code| Ending::Failed(Failure { code, text }))
+    }
+
+    pub(super) fn end(&mut self, ending: Ending, now: Timestamp, actions: &mut Vec<Action>) {
+        self.last = now;
+        self.step = Step::Ended(ending.clone());
+        let sentence = match &ending {
+            Ending::Failed(failure) => format!("the run failed: {}", failure.code),
+            other => other.status().to_owned(),
+        };
+        for site in self.sites.iter().filter(|site| site.is_up()) {
+            actions.push(self.let_go(site, &sentence));
+        }
+        actions.push(Action::Report(self.progress(now)));
+        actions.push(Action::End(ending));
+    }
+
+    fn let_go(&self, site: &SiteState, ending: &str) -> Action {
+        let message = ToSite::End {
+            run: self.id.clone(),
+            ending: shortened(ending),
+        };
+        Action::Send {
+            site: site.name.clone(),
+            message,
+        }
+    }
+}
+
+/// What a site wrote goes into one line of a log and of a report.
+fn shortened(text: &str) -> String {
+    let plain = |letter: char| match letter {
+        '\n' => letter,
+        letter if letter.is_control() => ' ',
+        letter => letter,
+    };
+    text.chars().map(plain).take(TEXT_LENGTH_MAX).collect()
+}

@@ -1,0 +1,55 @@
+//! All that a run leaves to its operator.
+
+use super::{Run, SiteState, Standing, Work};
+use crate::progress::Ending;
+use crate::result::{RunResult, SiteResult};
+
+/// The result as it stands; bytes are counted by whoever holds the connections.
+pub(super) fn of(run: &Run, version: &str) -> RunResult {
+    let stages = match &run.work {
+        Work::Agreeing(_) => None,
+        Work::Method(stages) => Some(stages),
+    };
+    let missing = stages.map_or(&[][..], |stages| stages.missing());
+    let assessments = stages.map_or(&[][..], |stages| stages.assessments());
+    let site = |(index, site): (usize, &SiteState)| SiteResult {
+        name: site.name.to_string(),
+        patients: site.patients,
+        bytes_sent: 0,
+        bytes_received: 0,
+        rounds_missed: site.rounds_missed,
+        missing: missing.get(index).cloned().unwrap_or_default(),
+        assessment: assessments.get(index).cloned().flatten(),
+    };
+    RunResult {
+        run: run.id.clone(),
+        job: run.job.text.clone(),
+        seed: run.seed,
+        version: version.to_owned(),
+        ending: run.ending().cloned().unwrap_or(Ending::Cancelled),
+        seconds: run.last.since(run.began).as_secs_f64(),
+        sites: run.sites.iter().enumerate().map(site).collect(),
+        model: stages.map(|stages| stages.model()),
+        notes: notes(run),
+    }
+}
+
+fn notes(run: &Run) -> Vec<String> {
+    let mut notes = run.notes.clone();
+    for site in &run.sites {
+        if let Some(fault) = &site.fault {
+            notes.push(format!("{} was suspended: {}.", site.name, fault.text));
+        } else if site.standing == Standing::Absent {
+            notes.push(format!(
+                "{} took no part: it did not join, or was lost early.",
+                site.name
+            ));
+        } else if site.rounds_missed > 0 {
+            notes.push(format!(
+                "{} missed {} rounds.",
+                site.name, site.rounds_missed
+            ));
+        }
+    }
+    notes
+}

@@ -1,0 +1,285 @@
+//! What comes before the rounds: pooled moments and quartiles, from which every site standardises alike, and the pooled
+//! correlation where the job wants one.
+
+mod judging;
+
+use super::pooling;
+use crate::checks::{fault, histograms, length, unexpected};
+use crate::cohort::{CohortSpecification, GriddedColumn, MissingShare};
+use crate::exchange::{Answers, Asking, Closed, Course, Silence, Stage, Turn};
+use crate::failure::{Code, Failure};
+use crate::message::{
+    Answer, ColumnMoments, Preparing, Quartiles, Request, SecondMoments, SiteMoments, Summary,
+    Totals,
+};
+use similarity::cohort::standardise::{Feature, Standardisation};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// What a method wants of its preparation.
+pub(crate) trait Preparable: Debug {
+    /// Whether the sites' second moments are pooled.
+    fn correlates(&self) -> bool;
+    /// Pairs that so many patients make at most.
+    fn pairs_max(&self, patients: u64) -> u64;
+    /// Whether the sums over all sites are enough to learn from.
+    fn accepts_totals(&self, totals: &Totals) -> Result<(), Failure>;
+    /// Whether so many rows are.
+    fn accepts_rows(&self, rows: usize) -> Result<(), Failure>;
+    /// Rounds that come after it, at most.
+    fn round_limit(&self) -> u32;
+}
+
+/// A preparation under way, for the method of settings `P`.
+#[derive(Debug, Clone)]
+pub(crate) struct Preparation<P> {
+    wanted: P,
+    cohort: Arc<CohortSpecification>,
+    columns: Vec<Feature>,
+    gridded: Vec<GriddedColumn>,
+    /// One place per site.
+    summaries: Vec<Option<Summary>>,
+    /// One per site.
+    missing: Vec<Vec<MissingShare>>,
+    step: Step,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Moments,
+    Quantiles {
+        moments: Vec<ColumnMoments>,
+        totals: Totals,
+    },
+    Prepare {
+        preparing: Arc<Preparing>,
+        standardisation: Standardisation,
+    },
+    Correlate {
+        preparing: Arc<Preparing>,
+        standardisation: Standardisation,
+        second_moments: Arc<SecondMoments>,
+    },
+}
+
+/// What a preparation leaves.
+#[derive(Debug, Clone)]
+pub(crate) struct Prepared {
+    pub(crate) standardisation: Standardisation,
+    pub(crate) totals: Totals,
+    /// One place per site; none for one that was not there.
+    pub(crate) summaries: Vec<Option<Summary>>,
+    /// What each site misses.
+    pub(crate) missing: Vec<Vec<MissingShare>>,
+    /// The sum over all sites, where they are pooled.
+    pub(crate) second_moments: Option<Arc<SecondMoments>>,
+}
+
+impl<P: Preparable> Preparation<P> {
+    /// A preparation of `sites` sites.
+    pub(crate) fn new(wanted: P, cohort: Arc<CohortSpecification>, sites: usize) -> Self {
+        Self {
+            wanted,
+            columns: cohort.standardised_columns(),
+            gridded: cohort.grids_of_quartiles(),
+            cohort,
+            summaries: vec![None; sites],
+            missing: vec![Vec::new(); sites],
+            step: Step::Moments,
+        }
+    }
+
+    /// What each site misses, as far as it has told.
+    pub(crate) fn missing(&self) -> &[Vec<MissingShare>] {
+        &self.missing
+    }
+
+    /// What each site has told of its patients and pairs.
+    pub(crate) fn summaries(&self) -> &[Option<Summary>] {
+        &self.summaries
+    }
+
+    fn close_moments(&mut self, answers: Answers, notes: &mut Vec<String>) -> Closing {
+        let mut pooled: Option<Vec<ColumnMoments>> = None;
+        for (site, answer) in answers.into_iter().enumerate() {
+            let Some(answer) = answer else { continue };
+            let Answer::Moments(SiteMoments { columns, summary }) = answer else {
+                return Err(unexpected(&answer, "moments"));
+            };
+            self.summaries[site] = Some(summary);
+            self.missing[site] = pooling::missing_shares(&self.columns, &columns);
+            match &mut pooled {
+                None => pooled = Some(columns),
+                Some(pooled) => pooling::merge(pooled, &columns)?,
+            }
+        }
+        let moments = pooled.unwrap_or_default();
+        let summaries: Vec<Summary> = self.summaries.iter().flatten().copied().collect();
+        let totals = Totals::of(&summaries);
+        self.wanted.accepts_totals(&totals)?;
+        if self.gridded.is_empty() {
+            return self.standardise(moments, Vec::new(), totals, notes);
+        }
+        self.step = Step::Quantiles { moments, totals };
+        Ok(Turn::Ask)
+    }
+
+    fn standardise(
+        &mut self,
+        moments: Vec<ColumnMoments>,
+        quartiles: Vec<Quartiles>,
+        totals: Totals,
+        notes: &mut Vec<String>,
+    ) -> Closing {
+        let standardisation = Standardisation::from_moments(&self.columns, &moments, &quartiles)
+            .map_err(|error| Failure::new(Code::Standardise, error.to_string()))?;
+        self.wanted.accepts_rows(standardisation.rows().len())?;
+        if !standardisation.dropped().is_empty() {
+            let names = standardisation.dropped().join(", ");
+            notes.push(format!("Constant over all sites, so left out: {names}."));
+        }
+        let preparing = Arc::new(Preparing {
+            moments,
+            quartiles,
+            totals,
+        });
+        self.step = Step::Prepare {
+            preparing,
+            standardisation,
+        };
+        Ok(Turn::Ask)
+    }
+
+    fn prepared(
+        &self,
+        preparing: &Preparing,
+        standardisation: Standardisation,
+        second_moments: Option<Arc<SecondMoments>>,
+    ) -> Turn<Prepared> {
+        Turn::Done(Prepared {
+            standardisation,
+            totals: preparing.totals,
+            summaries: self.summaries.clone(),
+            missing: self.missing.clone(),
+            second_moments,
+        })
+    }
+}
+
+type Closing = Result<Turn<Prepared>, Failure>;
+
+impl<P: Preparable> Asking for Preparation<P> {
+    fn phase(&self) -> &'static str {
+        "standardising"
+    }
+
+    fn silence(&self) -> Silence {
+        Silence::Out
+    }
+
+    fn reminds(&self) -> bool {
+        match &self.step {
+            Step::Moments | Step::Quantiles { .. } => false,
+            Step::Prepare { .. } | Step::Correlate { .. } => true,
+        }
+    }
+
+    fn ask(&self, _: usize) -> Option<Request> {
+        Some(match &self.step {
+            Step::Moments => Request::Moments,
+            Step::Quantiles { .. } => Request::Quantiles,
+            Step::Prepare { preparing, .. } => Request::Prepare(Arc::clone(preparing)),
+            Step::Correlate { second_moments, .. } => {
+                Request::Correlate(Arc::clone(second_moments))
+            }
+        })
+    }
+
+    fn judge(&self, _: usize, patients: u64, answer: &Answer) -> Result<(), Failure> {
+        match (&self.step, answer) {
+            (Step::Moments, Answer::Moments(SiteMoments { columns, summary })) => {
+                judging::summary(summary, patients, self.wanted.pairs_max(patients))?;
+                length("features", columns.len(), self.cohort.features.len())?;
+                let mut columns = self.cohort.features.iter().zip(columns);
+                columns.try_for_each(|(feature, found)| {
+                    judging::moments(&feature.kind, found, patients)
+                })
+            }
+            (Step::Quantiles { .. }, Answer::Quantiles(found)) => {
+                let grids = self.gridded.iter().map(|column| column.grid);
+                histograms(found, grids, patients)
+            }
+            (
+                Step::Prepare {
+                    standardisation, ..
+                },
+                Answer::Prepared(found),
+            ) => match (self.wanted.correlates(), found) {
+                (false, None) => Ok(()),
+                (true, Some(found)) => {
+                    judging::second_moments(found, standardisation.rows().len(), patients)
+                }
+                (false, Some(_)) => Err(fault("second moments", "no second moments")),
+                (true, None) => Err(fault("no second moments", "second moments")),
+            },
+            (Step::Correlate { .. }, Answer::Correlated) => Ok(()),
+            (Step::Moments, other) => Err(unexpected(other, "moments")),
+            (Step::Quantiles { .. }, other) => Err(unexpected(other, "quantiles")),
+            (Step::Prepare { .. }, other) => {
+                Err(unexpected(other, "to hear that the site is prepared"))
+            }
+            (Step::Correlate { .. }, other) => {
+                Err(unexpected(other, "to hear that it has correlated"))
+            }
+        }
+    }
+
+    fn course(&self) -> Course {
+        Course {
+            round_limit: self.wanted.round_limit(),
+            ..Course::default()
+        }
+    }
+}
+
+impl<P: Preparable> Stage for Preparation<P> {
+    type Output = Prepared;
+
+    fn close(&mut self, closed: &mut Closed<'_>) -> Closing {
+        let answers = closed.take();
+        match &self.step {
+            Step::Moments => self.close_moments(answers, closed.notes),
+            Step::Quantiles { moments, totals } => {
+                let (moments, totals) = (moments.clone(), *totals);
+                let quartiles = pooling::quartiles(&self.gridded, &moments, answers)?;
+                self.standardise(moments, quartiles, totals, closed.notes)
+            }
+            Step::Prepare {
+                preparing,
+                standardisation,
+            } => {
+                let (preparing, standardisation) = (Arc::clone(preparing), standardisation.clone());
+                if !self.wanted.correlates() {
+                    return Ok(self.prepared(&preparing, standardisation, None));
+                }
+                let Some(second_moments) = pooling::second_moments(answers)? else {
+                    return Ok(self.prepared(&preparing, standardisation, None));
+                };
+                self.step = Step::Correlate {
+                    preparing,
+                    standardisation,
+                    second_moments: Arc::new(second_moments),
+                };
+                Ok(Turn::Ask)
+            }
+            Step::Correlate {
+                preparing,
+                standardisation,
+                second_moments,
+            } => {
+                let second_moments = Some(Arc::clone(second_moments));
+                Ok(self.prepared(preparing, standardisation.clone(), second_moments))
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What a site may tell of its cohort before the rounds.
+
+use crate::checks::{ROUNDING, count, ensure, fault, length, numbers, within};
+use crate::cohort::FeatureKind;
+use crate::failure::Failure;
+use crate::limits::AGE_MAX;
+use crate::message::{ColumnMoments, PairCounts, SecondMoments, Summary};
+
+/// The patients that the site described, and pairs of them.
+pub(super) fn summary(summary: &Summary, patients: u64, pairs_max: u64) -> Result<(), Failure> {
+    let Summary {
+        patients: told,
+        pairs: PairCounts {
+            similar,
+            dissimilar,
+        },
+    } = *summary;
+    ensure(
+        told == patients,
+        "another number of patients than before",
+        "the patients that the site described",
+    )?;
+    count(similar)?;
+    count(dissimilar)?;
+    ensure(
+        similar + dissimilar <= pairs_max,
+        "more pairs than its patients make",
+        "pairs of its patients",
+    )
+}
+
+/// Second moments of `rows` rows that so many patients can have.
+pub(super) fn second_moments(
+    found: &SecondMoments,
+    rows: usize,
+    patients: u64,
+) -> Result<(), Failure> {
+    length("sums of features", found.sums.len(), rows)?;
+    length("rows of second moments", found.products.nrows(), rows)?;
+    length("columns of second moments", found.products.ncols(), rows)?;
+    ensure(
+        found.patients == patients,
+        "second moments of another number of patients",
+        "those of the patients that the site described",
+    )?;
+    numbers(&found.sums)?;
+    numbers(&found.products)?;
+    // Cauchy and Schwarz: sums of squares bound all else.
+    #[allow(clippy::cast_precision_loss)] // at most 2^40
+    let count = patients as f64;
+    let squares = found.products.diag();
+    let within =
+        |product: f64, bound: f64| product * product <= bound * (1.0 + ROUNDING) + ROUNDING;
+    let sums = found.sums.iter().zip(&squares);
+    let products = found.products.indexed_iter();
+    let holds = squares.iter().all(|square| *square >= 0.0)
+        && sums
+            .clone()
+            .all(|(sum, square)| within(*sum, count * square))
+        && products
+            .map(|((row, column), product)| within(*product, squares[row] * squares[column]))
+            .fold(true, |all, one| all & one);
+    ensure(
+        holds,
+        "second moments that no patients have",
+        "sums over its patients",
+    )
+}
+
+/// Moments of one feature: counts of all patients, and sums that such values can have.
+pub(super) fn moments(
+    kind: &FeatureKind,
+    found: &ColumnMoments,
+    patients: u64,
+) -> Result<(), Failure> {
+    match (kind, found) {
+        (FeatureKind::Categorical { levels }, ColumnMoments::Categorical { counts, missing }) => {
+            length("levels", counts.len(), levels.len())?;
+            whole(counts.iter().chain([missing]), patients)
+        }
+        (
+            FeatureKind::Numeric { .. }
+            | FeatureKind::Ordinal { .. }
+            | FeatureKind::Binary { .. }
+            | FeatureKind::Age { .. },
+            ColumnMoments::Numeric {
+                count,
+                sum,
+                sum_squares,
+                missing,
+            },
+        ) => {
+            whole([count, missing], patients)?;
+            numbers([sum, sum_squares])?;
+            let largest = match kind {
+                FeatureKind::Ordinal { levels } => Some(levels.len().saturating_sub(1) as f64),
+                FeatureKind::Binary { .. } => Some(1.0),
+                FeatureKind::Age { .. } => Some(AGE_MAX),
+                FeatureKind::Numeric { .. } | FeatureKind::Categorical { .. } => None,
+            };
+            #[allow(clippy::cast_precision_loss)] // at most 2^40
+            let count = *count as f64;
+            let slack = 1.0 + ROUNDING;
+            // Cauchy and Schwarz; and codes and ages lie between 0 and their largest.
+            let is_possible = *sum_squares >= 0.0
+                && sum * sum <= count * sum_squares * slack + ROUNDING
+                && largest.is_none_or(|largest| {
+                    (-ROUNDING..=count * largest * slack + ROUNDING).contains(sum)
+                        && *sum_squares <= count * largest * largest * slack + ROUNDING
+                });
+            ensure(
+                is_possible,
+                "a sum that no patients have",
+                "sums over its patients",
+            )
+        }
+        (_, ColumnMoments::Numeric { .. } | ColumnMoments::Categorical { .. }) => Err(fault(
+            "moments of another kind of feature",
+            "those of the job's",
+        )),
+    }
+}
+
+/// Counts that add up to the patients.
+fn whole<'c>(
+    counts: impl IntoIterator<Item = &'c u64> + Clone,
+    patients: u64,
+) -> Result<(), Failure> {
+    within(counts.clone(), patients)?;
+    ensure(
+        counts.into_iter().sum::<u64>() == patients,
+        "counts of fewer patients than the site has",
+        "counts that add up to them",
+    )
+}

@@ -1,0 +1,4 @@
+//! How alike two patients are.
+
+pub mod laplace;
+pub mod proximity;

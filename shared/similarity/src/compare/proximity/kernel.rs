@@ -1,0 +1,411 @@
+//! Proximities and kernels from shared terminal nodes, as matrices.
+//!
+//! With leaf_t(i) the terminal node of patient i in tree t of T:
+//!
+//! | kernel | k(i, j) | positive semidefinite |
+//! | --- | --- | --- |
+//! | [`Kernel::Proximity`] | (1/T) sum 1[leaf_t(i) = leaf_t(j)] | yes |
+//! | [`Kernel::OutOfBag`] | the same over trees where both are out of bag; none: NaN | no |
+//! | [`Kernel::Gap`] | (1/S_i) sum over the S_i trees with i out of bag of c_j 1[same leaf] / M_i | no, not symmetric |
+//! | [`Kernel::Kerf`] | (1/T) sum 1[same leaf] / training patients in the leaf | yes |
+//! | [`Kernel::Depth`] | (1/T) sum exp(-omega g), g = edges between the two terminal nodes | yes |
+//! | [`Kernel::Path`] | cosine of the indicators of all nodes passed, root and leaf included | yes |
+//!
+//! Every matrix is filled row by row over fixed orders of trees, so it is bit-equal on any number of threads.
+
+use ndarray::Array2;
+use rayon::prelude::*;
+
+use crate::compare::proximity::ancestors::{mean_over_pairs, path};
+use crate::learn::forest::trees::terminal::{Buckets, TerminalNodes};
+use crate::learn::forest::{Forest, InBag};
+
+/// Most entries of a matrix computed here: 30,000 patients squared, 7.2 GB. Larger cohorts use
+/// [`crate::uses::nearest`], which need no matrix.
+pub const MATRIX_ENTRIES_MAX: usize = 30_000 * 30_000;
+
+/// Most trees whose shared terminal nodes are counted.
+pub const TREES_MAX: usize = u16::MAX as usize;
+
+/// A kernel of the module's table.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kernel {
+    /// Share of all trees in which two patients share a terminal node.
+    Proximity,
+    /// The same over the trees where both are out of bag. A new patient is out of bag everywhere.
+    OutOfBag,
+    /// RF-GAP (Rhodes, Cutler and Moon 2023): weights with which training patients j vote for i. Rows sum to
+    /// 1, and the weighted vote is the out-of-bag prediction (of a forest with equal class weights).
+    Gap,
+    /// KeRF (Scornet 2016): shared terminal nodes weigh the less the more patients they hold.
+    Kerf,
+    /// Englund and Verikas 2012: terminal nodes close in the tree count too.
+    Depth {
+        /// Decay per edge, finite, at least 0; 0 makes all patients alike.
+        omega: f64,
+    },
+    /// Cosine of the indicator vectors of all nodes passed.
+    Path,
+}
+
+/// Whether every matrix of a kernel has no negative eigenvalue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Definiteness {
+    /// It has none: a kernel in the strict sense.
+    PositiveSemidefinite,
+    /// It may have some.
+    Indefinite,
+}
+
+/// The patients a kernel compares with: those a forest was grown on.
+#[derive(Debug, Clone, Copy)]
+pub struct Training<'a> {
+    /// The forest.
+    pub forest: &'a Forest,
+    /// Their in-bag counts.
+    pub in_bag: &'a InBag,
+    /// Their terminal nodes, [`Forest::apply`] of their columns.
+    pub nodes: &'a TerminalNodes,
+}
+
+/// Why there is no matrix.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum KernelError {
+    /// Terminal nodes or in-bag counts of another forest.
+    #[error("terminal nodes of {found} trees, wanted {wanted}")]
+    Trees {
+        /// Trees found.
+        found: usize,
+        /// Trees wanted.
+        wanted: usize,
+    },
+    /// In-bag counts of other patients.
+    #[error("in-bag counts of {found} patients, wanted {wanted}")]
+    Patients {
+        /// Patients found.
+        found: usize,
+        /// Patients wanted.
+        wanted: usize,
+    },
+    /// A node that the forest's tree does not have, or that is not terminal.
+    #[error("tree {tree} has other terminal nodes")]
+    Nodes {
+        /// Number of the tree.
+        tree: usize,
+    },
+    /// More trees than are counted.
+    #[error("{found} trees, wanted at most {TREES_MAX}")]
+    TooManyTrees {
+        /// Trees found.
+        found: usize,
+    },
+    /// A matrix that would not fit memory.
+    #[error(
+        "{rows} x {columns} entries, wanted at most {MATRIX_ENTRIES_MAX}; use nearest neighbours instead"
+    )]
+    TooLarge {
+        /// Rows.
+        rows: usize,
+        /// Columns.
+        columns: usize,
+    },
+    /// A negative or non-finite decay.
+    #[error("omega is {found}, wanted a finite number of at least 0")]
+    Omega {
+        /// The decay.
+        found: f64,
+    },
+    /// A width that is not positive and finite.
+    #[error("sigma is {found}, wanted a finite number above 0")]
+    Sigma {
+        /// The width.
+        found: f64,
+    },
+    /// Patients with different numbers of features.
+    #[error("{found} features, wanted {wanted}")]
+    Features {
+        /// Features found.
+        found: usize,
+        /// Features wanted.
+        wanted: usize,
+    },
+}
+
+impl Kernel {
+    /// Whether every square matrix of this kernel is positive semidefinite.
+    #[must_use]
+    pub fn definiteness(self) -> Definiteness {
+        match self {
+            Self::Proximity | Self::Kerf | Self::Depth { .. } | Self::Path => {
+                Definiteness::PositiveSemidefinite
+            }
+            Self::OutOfBag | Self::Gap => Definiteness::Indefinite,
+        }
+    }
+
+    /// The kernel among the training patients, n x n.
+    ///
+    /// # Errors
+    /// [`KernelError`] where forest, counts and terminal nodes do not belong together or n is too large.
+    pub fn square(self, training: Training<'_>) -> Result<Array2<f64>, KernelError> {
+        check(training, training.nodes)?;
+        Ok(match self {
+            Self::OutOfBag => out_of_bag(training, training.nodes, Some(training.in_bag)),
+            Self::Gap => gap(training, training.nodes, Some(training.in_bag)),
+            _ => self.over_all_trees(training, training.nodes)?,
+        })
+    }
+
+    /// The kernel of m new patients against the n training patients, m x n. New patients are out of bag
+    /// in every tree.
+    ///
+    /// # Errors
+    /// [`KernelError`] as for [`Kernel::square`].
+    pub fn rectangular(
+        self,
+        training: Training<'_>,
+        new: &TerminalNodes,
+    ) -> Result<Array2<f64>, KernelError> {
+        check(training, new)?;
+        Ok(match self {
+            Self::OutOfBag => out_of_bag(training, new, None),
+            Self::Gap => gap(training, new, None),
+            _ => self.over_all_trees(training, new)?,
+        })
+    }
+
+    fn over_all_trees(
+        self,
+        training: Training<'_>,
+        rows: &TerminalNodes,
+    ) -> Result<Array2<f64>, KernelError> {
+        match self {
+            Self::Kerf => Ok(kerf(training.nodes, rows)),
+            Self::Depth { omega } if !(omega.is_finite() && omega >= 0.0) => {
+                Err(KernelError::Omega { found: omega })
+            }
+            Self::Depth { omega } => Ok(mean_over_pairs(training, rows, |edges| {
+                (-omega * f64::from(edges)).exp()
+            })),
+            Self::Path => Ok(path(training, rows)),
+            Self::Proximity | Self::OutOfBag | Self::Gap => Ok(proximity(training.nodes, rows)),
+        }
+    }
+}
+
+/// Mean number of edges between the terminal nodes of two patients, m x n; `rows` may be the training
+/// patients' own terminal nodes. A dissimilarity, not a kernel.
+///
+/// # Errors
+/// [`KernelError`] as for [`Kernel::square`].
+pub fn mean_edges(
+    training: Training<'_>,
+    rows: &TerminalNodes,
+) -> Result<Array2<f64>, KernelError> {
+    check(training, rows)?;
+    Ok(mean_over_pairs(training, rows, f64::from))
+}
+
+/// Distance sqrt(1 - k) of a kernel with k(i, i) = 1: proximity, depth, path. The constant is always 1, so
+/// that a distance never depends on who else was asked about. NaN stays NaN.
+#[must_use]
+pub fn distance(kernel: &Array2<f64>) -> Array2<f64> {
+    kernel.mapv(|value| (1.0 - value).max(0.0).sqrt())
+}
+
+/// Squared distance 1 - k.
+#[must_use]
+pub fn squared_distance(kernel: &Array2<f64>) -> Array2<f64> {
+    kernel.mapv(|value| 1.0 - value)
+}
+
+fn check(training: Training<'_>, rows: &TerminalNodes) -> Result<(), KernelError> {
+    let wanted = training.forest.trees().len();
+    for found in [
+        training.nodes.trees(),
+        training.in_bag.trees(),
+        rows.trees(),
+    ] {
+        if found != wanted {
+            return Err(KernelError::Trees { found, wanted });
+        }
+    }
+    for (tree, grown) in training.forest.trees().iter().enumerate() {
+        let mut nodes = training
+            .nodes
+            .of_tree(tree)
+            .iter()
+            .chain(rows.of_tree(tree));
+        if !nodes.all(|&node| grown.is_terminal(node)) {
+            return Err(KernelError::Nodes { tree });
+        }
+    }
+    let columns = training.nodes.patients();
+    if training.in_bag.patients() != columns {
+        return Err(KernelError::Patients {
+            found: training.in_bag.patients(),
+            wanted: columns,
+        });
+    }
+    check_size(rows.patients(), columns)
+}
+
+pub(crate) fn check_size(rows: usize, columns: usize) -> Result<(), KernelError> {
+    if rows.saturating_mul(columns) > MATRIX_ENTRIES_MAX {
+        return Err(KernelError::TooLarge { rows, columns });
+    }
+    Ok(())
+}
+
+/// Fills a matrix in parallel by rows; `scratch` makes one thread's buffer, `fill` one row.
+pub(crate) fn by_rows<S>(
+    rows: usize,
+    columns: usize,
+    scratch: impl Fn() -> S + Sync + Send,
+    fill: impl Fn(&mut S, usize, &mut [f64]) + Sync + Send,
+) -> Array2<f64> {
+    let mut matrix = vec![0.0; rows * columns];
+    if columns > 0 {
+        matrix
+            .par_chunks_mut(columns)
+            .enumerate()
+            .for_each_init(scratch, |scratch, (row, values)| fill(scratch, row, values));
+    }
+    Array2::from_shape_vec((rows, columns), matrix).expect("rows x columns values by construction")
+}
+
+fn proximity(columns: &TerminalNodes, rows: &TerminalNodes) -> Array2<f64> {
+    let buckets = Buckets::new(columns);
+    let trees = rows.trees();
+    by_rows(
+        rows.patients(),
+        columns.patients(),
+        || vec![0_u32; columns.patients()],
+        |counts, row, values| {
+            counts.fill(0);
+            for tree in 0..trees {
+                for &patient in buckets.of(tree, rows.of_tree(tree)[row]) {
+                    counts[patient as usize] += 1;
+                }
+            }
+            for (value, &count) in values.iter_mut().zip(counts.iter()) {
+                *value = f64::from(count) / trees as f64;
+            }
+        },
+    )
+}
+
+fn kerf(columns: &TerminalNodes, rows: &TerminalNodes) -> Array2<f64> {
+    let buckets = Buckets::new(columns);
+    let trees = rows.trees();
+    by_rows(
+        rows.patients(),
+        columns.patients(),
+        || (),
+        |(), row, values| {
+            for tree in 0..trees {
+                let bucket = buckets.of(tree, rows.of_tree(tree)[row]);
+                let share = 1.0 / bucket.len() as f64;
+                bucket
+                    .iter()
+                    .for_each(|&patient| values[patient as usize] += share);
+            }
+            values.iter_mut().for_each(|value| *value /= trees as f64);
+        },
+    )
+}
+
+/// Bit t of a patient's words says that it is out of bag in tree t.
+struct OutOfBagBits {
+    words: usize,
+    bits: Vec<u64>,
+}
+
+impl OutOfBagBits {
+    fn new(in_bag: &InBag) -> Self {
+        let words = in_bag.trees().div_ceil(64);
+        let mut bits = vec![0_u64; words * in_bag.patients()];
+        for tree in 0..in_bag.trees() {
+            for (patient, &count) in in_bag.of_tree(tree).iter().enumerate() {
+                bits[patient * words + tree / 64] |= u64::from(count == 0) << (tree % 64);
+            }
+        }
+        Self { words, bits }
+    }
+
+    fn of(&self, patient: usize) -> &[u64] {
+        &self.bits[patient * self.words..(patient + 1) * self.words]
+    }
+}
+
+fn out_of_bag(training: Training<'_>, rows: &TerminalNodes, own: Option<&InBag>) -> Array2<f64> {
+    let buckets = Buckets::new(training.nodes);
+    let bits = OutOfBagBits::new(training.in_bag);
+    let everywhere = vec![u64::MAX; bits.words];
+    let columns = training.nodes.patients();
+    by_rows(
+        rows.patients(),
+        columns,
+        || vec![0_u32; columns],
+        |counts, row, values| {
+            counts.fill(0);
+            for tree in 0..rows.trees() {
+                if own.is_some_and(|own| own.of_tree(tree)[row] > 0) {
+                    continue;
+                }
+                let in_bag = training.in_bag.of_tree(tree);
+                for &patient in buckets.of(tree, rows.of_tree(tree)[row]) {
+                    counts[patient as usize] += u32::from(in_bag[patient as usize] == 0);
+                }
+            }
+            let here = if own.is_some() {
+                bits.of(row)
+            } else {
+                &everywhere
+            };
+            for (patient, value) in values.iter_mut().enumerate() {
+                let both: u32 = here
+                    .iter()
+                    .zip(bits.of(patient))
+                    .map(|(a, b)| (a & b).count_ones())
+                    .sum();
+                // 0 / 0 is the NaN that says: never both out of bag.
+                *value = f64::from(counts[patient]) / f64::from(both);
+            }
+        },
+    )
+}
+
+fn gap(training: Training<'_>, rows: &TerminalNodes, own: Option<&InBag>) -> Array2<f64> {
+    let buckets = Buckets::new(training.nodes);
+    let columns = training.nodes.patients();
+    by_rows(
+        rows.patients(),
+        columns,
+        || (),
+        |(), row, values| {
+            let mut trees_used = 0_u32;
+            for tree in 0..rows.trees() {
+                if own.is_some_and(|own| own.of_tree(tree)[row] > 0) {
+                    continue;
+                }
+                trees_used += 1;
+                let in_bag = training.in_bag.of_tree(tree);
+                let bucket = buckets.of(tree, rows.of_tree(tree)[row]);
+                let mass: u32 = bucket
+                    .iter()
+                    .map(|&patient| u32::from(in_bag[patient as usize]))
+                    .sum();
+                for &patient in bucket {
+                    let count = in_bag[patient as usize];
+                    if count > 0 {
+                        values[patient as usize] += f64::from(count) / f64::from(mass);
+                    }
+                }
+            }
+            values
+                .iter_mut()
+                .for_each(|value| *value /= f64::from(trees_used));
+        },
+    )
+}

@@ -1,0 +1,4 @@
+//! How alike two patients are to a forest: by the terminal nodes that they share, and what lies above them.
+
+mod ancestors;
+pub mod kernel;

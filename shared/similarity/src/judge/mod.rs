@@ -1,0 +1,5 @@
+//! How well predictions hold: votes of neighbours, tables, errors and concordance.
+
+pub mod error;
+pub mod predicted;
+pub mod votes;

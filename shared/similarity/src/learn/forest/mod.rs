@@ -1,0 +1,137 @@
+//! Random forests whose terminal nodes are open: for classes, numbers and survival times, and the
+//! proximities, kernels and neighbours that follow from sharing terminal nodes.
+//!
+//! [`grow`] gives a [`Grown`]: the [`Forest`], which names no patient and may be written and read, and
+//! the [`InBag`] counts of the patients it was grown on. [`Forest::apply`] gives the [`TerminalNodes`] from
+//! which everything else is computed.
+
+pub mod edges;
+pub mod federated;
+mod grow;
+pub mod importance;
+pub mod settings;
+pub mod trees;
+
+pub use grow::grow;
+pub use settings::{
+    ClassWeights, Cuts, EventTimes, FeaturesPerSplit, GrowError, Sampling, Settings, SplitSearch,
+};
+pub use trees::schema::{FeatureKind, FeatureSchema, Schema, SchemaMismatch, Target};
+pub use trees::terminal::TerminalNodes;
+pub use trees::tree::{Side, Tree};
+
+/// A forest: what it expects, and its trees. It holds no patient row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forest {
+    pub(crate) schema: Schema,
+    pub(crate) trees: Vec<Tree>,
+    /// Mean over trees of the gain summed over the splits of every feature.
+    pub(crate) gains: Vec<f64>,
+}
+
+/// A forest and how often each training patient is in the bag of each tree.
+#[derive(Clone, PartialEq)]
+pub struct Grown {
+    /// The forest.
+    pub forest: Forest,
+    /// The in-bag counts of its training patients.
+    pub in_bag: InBag,
+}
+
+/// How often each training patient is in the bag of each tree, 0 being out of bag; n x T.
+#[derive(Clone, PartialEq, Eq)]
+pub struct InBag {
+    pub(crate) patients: usize,
+    pub(crate) trees: usize,
+    /// One count per patient, tree after tree.
+    pub(crate) counts: Vec<u8>,
+}
+
+impl Forest {
+    /// What the forest expects and predicts.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The trees.
+    #[must_use]
+    pub fn trees(&self) -> &[Tree] {
+        &self.trees
+    }
+
+    /// Impurity importance: for every feature the gain of its splits (weighted variance reduction, half
+    /// the Gini reduction for two classes, the Gini reduction for more, the log-rank statistic), summed
+    /// over the nodes of a tree and averaged over trees. Biased towards features with many values; see
+    /// [`importance::permutation`].
+    #[must_use]
+    pub fn impurity_importance(&self) -> &[f64] {
+        &self.gains
+    }
+}
+
+impl InBag {
+    /// Number of patients.
+    #[must_use]
+    pub fn patients(&self) -> usize {
+        self.patients
+    }
+
+    /// Number of trees.
+    #[must_use]
+    pub fn trees(&self) -> usize {
+        self.trees
+    }
+
+    /// Patients out of bag in every tree: a cohort that a forest was not grown on.
+    #[must_use]
+    pub fn nobody(patients: usize, trees: usize) -> Self {
+        Self {
+            patients,
+            trees,
+            counts: vec![0; patients * trees],
+        }
+    }
+
+    /// In-bag counts of one tree, one per patient.
+    #[must_use]
+    pub fn of_tree(&self, tree: usize) -> &[u8] {
+        &self.counts[tree * self.patients..(tree + 1) * self.patients]
+    }
+
+    /// The counts of the same patients in a merged forest where this forest's trees come after `before`
+    /// others, `trees` in all: out of bag in every other tree. None where the trees do not fit.
+    #[must_use]
+    pub fn within(&self, before: usize, trees: usize) -> Option<Self> {
+        let after = trees.checked_sub(before)?.checked_sub(self.trees)?;
+        let mut counts = vec![0; before * self.patients];
+        counts.extend_from_slice(&self.counts);
+        counts.resize(counts.len() + after * self.patients, 0);
+        Some(Self {
+            patients: self.patients,
+            trees,
+            counts,
+        })
+    }
+}
+
+impl std::fmt::Debug for InBag {
+    /// Shape only: counts belong to patients.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("InBag")
+            .field("patients", &self.patients)
+            .field("trees", &self.trees)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Grown {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Grown")
+            .field("trees", &self.forest.trees.len())
+            .field("in_bag", &self.in_bag)
+            .finish()
+    }
+}

@@ -1,0 +1,4 @@
+//! What learns from patients and outcomes: each learner gives a comparison.
+
+pub mod forest;
+pub mod unpsl;

@@ -1,0 +1,230 @@
+//! What a job chooses about UnPSL, and the common start of all sites.
+
+use ndarray::{Array2, s};
+use rand_distr::{Distribution, StandardNormal};
+
+use crate::numeric::seed::Seed;
+
+/// The sum of the sites' first penalties under the mean loss.
+const PENALTY_OF_ALL_SITES: f64 = 0.045;
+
+/// Settings of the objective; equal at all sites.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// m, the columns of W: from 1 to the number of features.
+    pub rank: usize,
+    /// lambda_1, the weight of ||W||_{2,1}; at least 0.
+    pub lambda_sparsity: f64,
+    /// lambda_2, the weight of the correlation term; at least 0.
+    pub lambda_correlation: f64,
+    /// b of (3.2).
+    pub threshold: Threshold,
+    /// Whether one lambda serves cohorts of any size.
+    pub loss: Loss,
+    /// How much a site counts under [`Loss::Mean`].
+    pub site_weights: SiteWeights,
+    /// Whose correlations the correlation term uses.
+    pub correlation: CorrelationScope,
+    /// Which pairs of patients are compared.
+    pub pairs: Pairs,
+    /// How much a pair counts.
+    pub pair_weights: PairWeights,
+}
+
+/// The threshold b: patients are similar where s_ij >= b.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Threshold {
+    /// A constant; the paper's is 1.
+    Fixed(f64),
+    /// Learned with W, from this start.
+    Learned(f64),
+}
+
+/// How the loss is scaled. N_p is the total pair weight of site p and N that of all sites.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// The paper's: a_p = c_p = 1. With a pooled correlation c_p = N_p / N, which gives (3.8).
+    Sum,
+    /// a_p = v_p / N_p and c_p = v_p, with v_p the share of the site ([`SiteWeights`]).
+    Mean,
+}
+
+/// The share v_p of a site; the shares sum to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SiteWeights {
+    /// N_p / N: every pair counts alike.
+    Pairs,
+    /// n_p / n: every patient counts alike.
+    Patients,
+    /// 1 / P: every site counts alike.
+    Equal,
+}
+
+/// Whose correlations R the term lambda_2 Tr(W W' (R o R)') uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CorrelationScope {
+    /// R_p of each site, as (4.19) prints it.
+    Site,
+    /// One R from the pooled second moments.
+    Pooled,
+}
+
+/// Which pairs of patients of one site are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pairs {
+    /// All labelled pairs.
+    All,
+    /// This many partners per patient, drawn without repetition from the run's seed. A pair drawn from
+    /// both ends counts once.
+    PerPatient(usize),
+}
+
+/// The weight w_ij of a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PairWeights {
+    /// 1.
+    Equal,
+    /// N / (2 N_similar) or N / (2 N_dissimilar), counted over all sites: similar and dissimilar pairs
+    /// count alike, and the weights still sum to N.
+    Balanced,
+}
+
+/// A setting out of its range.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SettingsError {
+    /// The rank does not fit the number of features.
+    #[error("rank is {found}, wanted 1 to {features}, the number of features")]
+    Rank {
+        /// The rank asked for.
+        found: usize,
+        /// Features of the standardised matrix.
+        features: usize,
+    },
+    /// A number is out of its range.
+    #[error("{setting} is {found}, wanted {wanted}")]
+    Number {
+        /// Name of the setting.
+        setting: &'static str,
+        /// What was given.
+        found: f64,
+        /// The range.
+        wanted: &'static str,
+    },
+    /// A patient needs a partner.
+    #[error("pairs per patient is 0, wanted at least 1")]
+    PairsPerPatient,
+}
+
+impl Default for Settings {
+    /// Rank 8, lambda_1 = 0.003, lambda_2 = 0.0003, b = 1, mean loss over all pairs.
+    fn default() -> Self {
+        Self {
+            rank: 8,
+            lambda_sparsity: 3e-3,
+            lambda_correlation: 3e-4,
+            threshold: Threshold::Fixed(1.0),
+            loss: Loss::Mean,
+            site_weights: SiteWeights::Pairs,
+            correlation: CorrelationScope::Site,
+            pairs: Pairs::All,
+            pair_weights: PairWeights::Equal,
+        }
+    }
+}
+
+impl Settings {
+    /// Refuses what no objective can be made of, for a matrix with `features` columns.
+    ///
+    /// # Errors
+    /// [`SettingsError`].
+    pub fn check(&self, features: usize) -> Result<(), SettingsError> {
+        if self.rank == 0 || self.rank > features {
+            return Err(SettingsError::Rank {
+                found: self.rank,
+                features,
+            });
+        }
+        let lambdas = [
+            ("lambda_sparsity", self.lambda_sparsity),
+            ("lambda_correlation", self.lambda_correlation),
+        ];
+        for (setting, found) in lambdas {
+            if !found.is_finite() || found < 0.0 {
+                return Err(SettingsError::Number {
+                    setting,
+                    found,
+                    wanted: "a number from 0",
+                });
+            }
+        }
+        let (Threshold::Fixed(found) | Threshold::Learned(found)) = self.threshold;
+        if !found.is_finite() {
+            let setting = "threshold";
+            return Err(SettingsError::Number {
+                setting,
+                found,
+                wanted: "a finite number",
+            });
+        }
+        if self.pairs == Pairs::PerPatient(0) {
+            return Err(SettingsError::PairsPerPatient);
+        }
+        Ok(())
+    }
+
+    /// Rows of the travelling matrix: one per feature, and one more where the threshold is learned.
+    #[must_use]
+    pub fn matrix_rows(&self, features: usize) -> usize {
+        match self.threshold {
+            Threshold::Fixed(_) => features,
+            Threshold::Learned(_) => features + 1,
+        }
+    }
+
+    /// Features of a matrix of the travelling shape.
+    #[must_use]
+    pub fn features(&self, matrix: &Array2<f64>) -> usize {
+        match self.threshold {
+            Threshold::Fixed(_) => matrix.nrows(),
+            Threshold::Learned(_) => matrix.nrows().saturating_sub(1),
+        }
+    }
+
+    /// A first penalty rho for `sites` sites with `pairs` pairs in all: 0.045 over the sites under the
+    /// mean loss, times the pairs under the sum. It fits standardised patients and [`start`], and is
+    /// meant to be adapted.
+    #[must_use]
+    pub fn penalty_start(&self, sites: u64, pairs: u64) -> f64 {
+        let share = PENALTY_OF_ALL_SITES / sites.max(1) as f64;
+        match self.loss {
+            Loss::Mean => share,
+            Loss::Sum => share * pairs.max(1) as f64,
+        }
+    }
+
+    /// b at a travelling matrix over `features` features.
+    #[must_use]
+    pub fn threshold_at(&self, matrix: &Array2<f64>, features: usize) -> f64 {
+        match self.threshold {
+            Threshold::Fixed(value) => value,
+            Threshold::Learned(_) => matrix[[features, 0]],
+        }
+    }
+}
+
+/// The common start W^0 of all sites: independent N(0, 1 / d) entries. Smaller ones let the first rounds
+/// collapse towards the stationary point W = 0. Starts of different `index` are independent.
+#[must_use]
+pub fn start(settings: &Settings, features: usize, seed: Seed, index: u64) -> Array2<f64> {
+    let mut stream = seed.stream("start", index);
+    let scale = 1.0 / (features as f64).sqrt();
+    let mut matrix = Array2::zeros((settings.matrix_rows(features), settings.rank));
+    matrix.slice_mut(s![..features, ..]).mapv_inplace(|_| {
+        let draw: f64 = StandardNormal.sample(&mut stream);
+        scale * draw
+    });
+    if let Threshold::Learned(value) = settings.threshold {
+        matrix[[features, 0]] = value;
+    }
+    matrix
+}

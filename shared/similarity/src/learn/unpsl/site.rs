@@ -1,0 +1,465 @@
+//! One site's smooth part of the objective, and its local update (4.21).
+
+use std::sync::Arc;
+
+use ndarray::{Array2, ArrayView2, s};
+
+use super::correlation::Correlation;
+use super::labels::{Labels, PairCounts};
+use super::pair_loss::{PairLoss, PairWeightValues};
+use super::settings::{
+    CorrelationScope, Loss, PairWeights, Settings, SettingsError, SiteWeights, Threshold,
+};
+use super::totals::{Summary, Totals, summarise};
+use crate::numeric::lbfgs::{Limits, Status, minimise};
+use crate::numeric::linear_algebra::norm;
+use crate::numeric::seed::Seed;
+
+/// An objective that cannot be made, or a matrix that does not fit it. No patient value is in it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ObjectiveError {
+    /// A setting is out of range.
+    #[error("settings cannot be used")]
+    Settings(#[from] SettingsError),
+    /// One label per patient.
+    #[error("found labels of {found} patients, wanted {wanted}")]
+    LabelsMismatch {
+        /// Patients with labels.
+        found: usize,
+        /// Patients of the matrix.
+        wanted: usize,
+    },
+    /// A column of X holds NaN or infinity.
+    #[error("column {column} of the standardised matrix (from 0) holds NaN or infinity")]
+    NotFinite {
+        /// Index of the column, from 0.
+        column: usize,
+    },
+    /// One patient, or no labelled pair.
+    #[error("{patients} patients make no pair; wanted at least one similar or dissimilar pair")]
+    NoPairs {
+        /// Patients of the site.
+        patients: usize,
+    },
+    /// Balanced weights need both kinds.
+    #[error("all sites together have no {missing} pairs; balanced pair weights need both kinds")]
+    OneKind {
+        /// The kind that is absent.
+        missing: &'static str,
+    },
+    /// Totals that this site cannot be part of.
+    #[error("totals hold fewer {what} than this site alone")]
+    Totals {
+        /// Pairs, patients or sites.
+        what: &'static str,
+    },
+    /// A matrix of the wrong shape.
+    #[error("found a {found_rows} x {found_columns} matrix, wanted {rows} x {columns}")]
+    Shape {
+        /// Rows found.
+        found_rows: usize,
+        /// Columns found.
+        found_columns: usize,
+        /// Rows wanted.
+        rows: usize,
+        /// Columns wanted.
+        columns: usize,
+    },
+    /// The pooled correlation was not handed over, or is of other features.
+    #[error("correlation is of {found} features, wanted {wanted}")]
+    CorrelationMismatch {
+        /// Features of the correlation; 0 where none was handed over.
+        found: usize,
+        /// Columns of the matrix.
+        wanted: usize,
+    },
+}
+
+/// The answer of a site to one round.
+#[derive(Debug, Clone)]
+pub struct LocalSolution {
+    /// W_p, of the travelling shape.
+    pub matrix: Array2<f64>,
+    /// f_p at the consensus, the site's term of (4.19).
+    pub objective_at_consensus: f64,
+    /// The gradient of f_p at the consensus, of the travelling shape.
+    pub gradient_at_consensus: Array2<f64>,
+    /// f_p(W_p) + rho/2 ||W_p - centre||^2.
+    pub subproblem: f64,
+    /// Frobenius norm of the subproblem's gradient at W_p.
+    pub gradient_norm: f64,
+    /// L-BFGS steps.
+    pub iterations: usize,
+    /// Evaluations of loss and gradient.
+    pub evaluations: usize,
+    /// Why the search ended.
+    pub status: Status,
+}
+
+/// f_p(W) = a_p loss_p(W) + c_p lambda_2 Tr(W W' (R o R)'), the smooth part of site p.
+pub struct SiteObjective {
+    loss: PairLoss,
+    correlation: Option<Arc<Correlation>>,
+    settings: Settings,
+    summary: Summary,
+    features: usize,
+    /// a_p.
+    loss_scale: f64,
+    /// c_p lambda_2.
+    correlation_scale: f64,
+}
+
+impl SiteObjective {
+    /// The objective of a site whose correlation is its own ([`CorrelationScope::Site`]).
+    ///
+    /// `patients` is X, n x d. A site without similar or without dissimilar pairs takes part; its
+    /// summary says so.
+    ///
+    /// # Errors
+    /// [`ObjectiveError`].
+    pub fn new(
+        patients: &ArrayView2<f64>,
+        labels: &Labels,
+        settings: &Settings,
+        totals: &Totals,
+        seed: Seed,
+    ) -> Result<Self, ObjectiveError> {
+        if settings.correlation == CorrelationScope::Pooled && settings.lambda_correlation > 0.0 {
+            let wanted = patients.ncols();
+            return Err(ObjectiveError::CorrelationMismatch { found: 0, wanted });
+        }
+        check(patients, labels, settings)?;
+        let own =
+            (settings.lambda_correlation > 0.0).then(|| Arc::new(Correlation::of_matrix(patients)));
+        Self::build(patients, labels, settings, totals, seed, own)
+    }
+
+    /// The objective of a site under a correlation pooled over all sites.
+    ///
+    /// # Errors
+    /// [`ObjectiveError`].
+    pub fn with_pooled_correlation(
+        patients: &ArrayView2<f64>,
+        labels: &Labels,
+        settings: &Settings,
+        totals: &Totals,
+        seed: Seed,
+        correlation: Arc<Correlation>,
+    ) -> Result<Self, ObjectiveError> {
+        check(patients, labels, settings)?;
+        let (found, wanted) = (correlation.features(), patients.ncols());
+        if found != wanted {
+            return Err(ObjectiveError::CorrelationMismatch { found, wanted });
+        }
+        Self::build(patients, labels, settings, totals, seed, Some(correlation))
+    }
+
+    fn build(
+        patients: &ArrayView2<f64>,
+        labels: &Labels,
+        settings: &Settings,
+        totals: &Totals,
+        seed: Seed,
+        correlation: Option<Arc<Correlation>>,
+    ) -> Result<Self, ObjectiveError> {
+        let summary = summarise(labels, settings.pairs, seed);
+        if summary.pairs.total() == 0 {
+            return Err(ObjectiveError::NoPairs {
+                patients: patients.nrows(),
+            });
+        }
+        check_totals(&summary, totals)?;
+        let weights = weights(settings.pair_weights, totals)?;
+        let scales = scales(settings, &summary, totals, weights);
+        Ok(Self {
+            loss: PairLoss::new(patients, labels, settings.pairs, weights, seed),
+            correlation: correlation.filter(|_| settings.lambda_correlation > 0.0),
+            settings: *settings,
+            summary,
+            features: patients.ncols(),
+            loss_scale: scales.loss,
+            correlation_scale: scales.correlation * settings.lambda_correlation,
+        })
+    }
+
+    /// Counts of patients and pairs, to be released.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        self.summary
+    }
+
+    /// Number of features, d.
+    #[must_use]
+    pub fn features(&self) -> usize {
+        self.features
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// a_p loss_p at W, without the correlation term.
+    pub(super) fn scaled_loss_and_gradient(
+        &self,
+        matrix: &Array2<f64>,
+        gradient: &mut Array2<f64>,
+    ) -> f64 {
+        let threshold = self.settings.threshold_at(matrix, self.features);
+        let features = self.features;
+        let (loss, threshold_derivative) = self.loss.value_and_gradient(
+            &matrix.slice(s![..features, ..]),
+            threshold,
+            &mut gradient.slice_mut(s![..features, ..]),
+        );
+        if let Threshold::Learned(_) = self.settings.threshold {
+            gradient.row_mut(features).fill(0.0);
+            gradient[[features, 0]] = threshold_derivative;
+        }
+        *gradient *= self.loss_scale;
+        self.loss_scale * loss
+    }
+
+    /// The correlation and its weight c_p lambda_2, where it is not 0.
+    pub(super) fn correlation(&self) -> Option<(&Correlation, f64)> {
+        self.correlation
+            .as_deref()
+            .map(|correlation| (correlation, self.correlation_scale))
+    }
+
+    /// f_p at a matrix of the travelling shape.
+    ///
+    /// # Errors
+    /// [`ObjectiveError::Shape`].
+    pub fn value(&self, matrix: &Array2<f64>) -> Result<f64, ObjectiveError> {
+        self.check_shape(matrix)?;
+        let metric = matrix.slice(s![..self.features, ..]);
+        let threshold = self.settings.threshold_at(matrix, self.features);
+        let mut value = self.loss_scale * self.loss.value(&metric, threshold);
+        if let Some((correlation, weight)) = self.correlation() {
+            value += weight * correlation.quadratic_form(&metric);
+        }
+        Ok(value)
+    }
+
+    /// f_p and its gradient at a matrix of the travelling shape.
+    ///
+    /// # Errors
+    /// [`ObjectiveError::Shape`], for either matrix.
+    pub fn value_and_gradient(
+        &self,
+        matrix: &Array2<f64>,
+        gradient: &mut Array2<f64>,
+    ) -> Result<f64, ObjectiveError> {
+        self.check_shape(matrix)?;
+        self.check_shape(gradient)?;
+        Ok(self.evaluate(matrix, gradient))
+    }
+
+    /// The local update (4.21): argmin over V of f_p(V) + `penalty`/2 ||V - `centre`||^2.
+    ///
+    /// L-BFGS starts at the consensus, so a site keeps nothing between rounds and the first
+    /// evaluation is the site's term of the objective. It stops once the gradient's norm is at most
+    /// `tolerance` * `penalty` * ||consensus||, which bounds the relative error of W_p where the
+    /// subproblem is convex, or after `iteration_limit` steps; both are a status.
+    ///
+    /// # Errors
+    /// [`ObjectiveError::Shape`].
+    pub fn solve(
+        &self,
+        consensus: &Array2<f64>,
+        centre: &Array2<f64>,
+        penalty: f64,
+        tolerance: f64,
+        iteration_limit: usize,
+    ) -> Result<LocalSolution, ObjectiveError> {
+        self.check_shape(consensus)?;
+        self.check_shape(centre)?;
+        let size = norm(&consensus.view()).max(norm(&centre.view()));
+        let limits = Limits {
+            gradient_tolerance: tolerance * penalty * size,
+            iterations: iteration_limit,
+        };
+        let mut at_consensus = None;
+        let subproblem = |matrix: &Array2<f64>, gradient: &mut Array2<f64>| {
+            let own = self.evaluate(matrix, gradient);
+            at_consensus.get_or_insert_with(|| (own, gradient.clone()));
+            own + add_proximity(matrix, centre, penalty, gradient)
+        };
+        let found = minimise(subproblem, consensus.clone(), limits);
+        let (objective_at_consensus, gradient_at_consensus) =
+            at_consensus.expect("the search evaluates its start first");
+        Ok(LocalSolution {
+            matrix: found.point,
+            objective_at_consensus,
+            gradient_at_consensus,
+            subproblem: found.value,
+            gradient_norm: found.gradient_norm,
+            iterations: found.iterations,
+            evaluations: found.evaluations,
+            status: found.status,
+        })
+    }
+
+    fn evaluate(&self, matrix: &Array2<f64>, gradient: &mut Array2<f64>) -> f64 {
+        let mut value = self.scaled_loss_and_gradient(matrix, gradient);
+        if let Some((correlation, weight)) = self.correlation() {
+            let metric = matrix.slice(s![..self.features, ..]);
+            let mut product = Array2::zeros(metric.raw_dim());
+            correlation.multiply_into(&metric, &mut product);
+            value +=
+                weight * crate::numeric::linear_algebra::inner_product(&metric, &product.view());
+            gradient
+                .slice_mut(s![..self.features, ..])
+                .scaled_add(2.0 * weight, &product);
+        }
+        value
+    }
+
+    fn check_shape(&self, matrix: &Array2<f64>) -> Result<(), ObjectiveError> {
+        let (found_rows, found_columns) = matrix.dim();
+        let (rows, columns) = (self.settings.matrix_rows(self.features), self.settings.rank);
+        if (found_rows, found_columns) == (rows, columns) {
+            return Ok(());
+        }
+        Err(ObjectiveError::Shape {
+            found_rows,
+            found_columns,
+            rows,
+            columns,
+        })
+    }
+}
+
+impl std::fmt::Debug for SiteObjective {
+    /// Counts only: patient values never reach a log.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("SiteObjective")
+            .field("summary", &self.summary)
+            .field("features", &self.features)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Adds the gradient of penalty/2 ||V - centre||^2 to `gradient`, and returns its value.
+pub(super) fn add_proximity(
+    matrix: &Array2<f64>,
+    centre: &Array2<f64>,
+    penalty: f64,
+    gradient: &mut Array2<f64>,
+) -> f64 {
+    let mut square = 0.0;
+    ndarray::Zip::from(gradient)
+        .and(matrix)
+        .and(centre)
+        .for_each(|gradient, at, centre| {
+            let away = at - centre;
+            *gradient += penalty * away;
+            square += away * away;
+        });
+    0.5 * penalty * square
+}
+
+fn check(
+    patients: &ArrayView2<f64>,
+    labels: &Labels,
+    settings: &Settings,
+) -> Result<(), ObjectiveError> {
+    settings.check(patients.ncols())?;
+    let (found, wanted) = (labels.patients(), patients.nrows());
+    if found != wanted {
+        return Err(ObjectiveError::LabelsMismatch { found, wanted });
+    }
+    let columns = patients.columns().into_iter();
+    if let Some(column) = columns
+        .into_iter()
+        .position(|c| c.iter().any(|v| !v.is_finite()))
+    {
+        return Err(ObjectiveError::NotFinite { column });
+    }
+    Ok(())
+}
+
+fn check_totals(summary: &Summary, totals: &Totals) -> Result<(), ObjectiveError> {
+    let enough = [
+        ("patients", totals.patients >= summary.patients),
+        (
+            "similar pairs",
+            totals.pairs.similar >= summary.pairs.similar,
+        ),
+        (
+            "dissimilar pairs",
+            totals.pairs.dissimilar >= summary.pairs.dissimilar,
+        ),
+        ("sites", totals.sites >= 1),
+    ];
+    match enough.iter().find(|(_, enough)| !enough) {
+        Some((what, _)) => Err(ObjectiveError::Totals { what }),
+        None => Ok(()),
+    }
+}
+
+fn weights(weights: PairWeights, totals: &Totals) -> Result<PairWeightValues, ObjectiveError> {
+    let PairCounts {
+        similar,
+        dissimilar,
+    } = totals.pairs;
+    match weights {
+        PairWeights::Equal => Ok(PairWeightValues {
+            similar: 1.0,
+            dissimilar: 1.0,
+        }),
+        PairWeights::Balanced if similar == 0 => {
+            Err(ObjectiveError::OneKind { missing: "similar" })
+        }
+        PairWeights::Balanced if dissimilar == 0 => Err(ObjectiveError::OneKind {
+            missing: "dissimilar",
+        }),
+        PairWeights::Balanced => {
+            let half = 0.5 * totals.pairs.total() as f64;
+            Ok(PairWeightValues {
+                similar: half / similar as f64,
+                dissimilar: half / dissimilar as f64,
+            })
+        }
+    }
+}
+
+/// a_p and c_p.
+struct Scales {
+    loss: f64,
+    correlation: f64,
+}
+
+fn scales(
+    settings: &Settings,
+    summary: &Summary,
+    totals: &Totals,
+    weights: PairWeightValues,
+) -> Scales {
+    let weight_of = |pairs: PairCounts| {
+        pairs.similar as f64 * weights.similar + pairs.dissimilar as f64 * weights.dissimilar
+    };
+    let (mine, all) = (weight_of(summary.pairs), weight_of(totals.pairs));
+    let share = match settings.site_weights {
+        SiteWeights::Pairs => mine / all,
+        SiteWeights::Patients => summary.patients as f64 / totals.patients as f64,
+        SiteWeights::Equal => 1.0 / totals.sites as f64,
+    };
+    match (settings.loss, settings.correlation) {
+        (Loss::Mean, _) => Scales {
+            loss: share / mine,
+            correlation: share,
+        },
+        (Loss::Sum, CorrelationScope::Site) => Scales {
+            loss: 1.0,
+            correlation: 1.0,
+        },
+        (Loss::Sum, CorrelationScope::Pooled) => Scales {
+            loss: 1.0,
+            correlation: mine / all,
+        },
+    }
+}

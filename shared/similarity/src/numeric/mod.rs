@@ -1,0 +1,7 @@
+//! Numerical methods that know no patient.
+
+pub mod admm;
+pub mod lbfgs;
+pub mod linear_algebra;
+pub mod prox;
+pub mod seed;

@@ -1,0 +1,211 @@
+//! Nearest patients and sums of proximities, read off terminal nodes without an n x n matrix: memory is
+//! linear in n (T and k fixed), time in the pairs that share a terminal node.
+
+use ndarray::Array2;
+use rayon::prelude::*;
+
+use crate::compare::proximity::kernel::{KernelError, TREES_MAX};
+use crate::learn::forest::trees::terminal::{Buckets, SharedCounts, TerminalNodes};
+
+/// A near training patient.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Neighbour {
+    /// Row of the training patient.
+    pub patient: u32,
+    /// Share of the trees in which they share a terminal node, or another kernel's value; above 0.
+    pub proximity: f64,
+}
+
+/// The nearest training patients of one patient, nearest first, equal proximities by rising row. There are
+/// fewer than asked for where fewer share any terminal node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Nearest {
+    /// The neighbours.
+    pub neighbours: Vec<Neighbour>,
+    /// Further patients exactly as near as the last neighbour, left out by their row alone.
+    pub tied: usize,
+}
+
+/// The k nearest of every training patient, itself excluded.
+///
+/// # Errors
+/// [`KernelError::TooManyTrees`] beyond [`TREES_MAX`] trees.
+pub fn nearest(training: &TerminalNodes, k: usize) -> Result<Vec<Nearest>, KernelError> {
+    each_row(training, training, |row, shared| {
+        closest(shared, Some(row), training.trees(), k)
+    })
+}
+
+/// The k nearest training patients of every new patient.
+///
+/// # Errors
+/// [`KernelError`] beyond [`TREES_MAX`] trees, or where the numbers of trees differ.
+pub fn nearest_of_new(
+    training: &TerminalNodes,
+    new: &TerminalNodes,
+    k: usize,
+) -> Result<Vec<Nearest>, KernelError> {
+    each_row(new, training, |_, shared| {
+        closest(shared, None, training.trees(), k)
+    })
+}
+
+/// The k nearest of every patient by a square matrix of a kernel, n x n; a value that is missing or not
+/// above 0 is no neighbour.
+#[must_use]
+pub fn nearest_of_matrix(kernel: &Array2<f64>, k: usize) -> Vec<Nearest> {
+    let rows = kernel.outer_iter().enumerate();
+    rows.map(|(row, values)| {
+        let mut found: Vec<Neighbour> = (0..)
+            .zip(values)
+            .filter(|&(patient, &value)| patient as usize != row && value > 0.0)
+            .map(|(patient, &proximity)| Neighbour { patient, proximity })
+            .collect();
+        // Stable: equal values stay in the order of rows.
+        found.sort_by(|a, b| b.proximity.total_cmp(&a.proximity));
+        let last = k.checked_sub(1).and_then(|last| found.get(last)).copied();
+        let is_tied =
+            |other: &&Neighbour| last.is_some_and(|last| last.proximity == other.proximity);
+        let tied = found.iter().skip(k).filter(is_tied).count();
+        found.truncate(k);
+        Nearest {
+            neighbours: found,
+            tied,
+        }
+    })
+    .collect()
+}
+
+/// For every row patient the sum of proximities to the training patients of each group, m x groups.
+/// `groups` gives one group a training patient, below `count`; a patient counts in its own group.
+///
+/// # Errors
+/// [`KernelError`] where the numbers of trees differ or `groups` does not cover the training patients.
+pub fn proximity_sums(
+    training: &TerminalNodes,
+    rows: &TerminalNodes,
+    groups: &[u32],
+    count: usize,
+) -> Result<Array2<f64>, KernelError> {
+    check_trees(rows, training)?;
+    let usable = groups
+        .iter()
+        .filter(|&&group| (group as usize) < count)
+        .count();
+    if usable != training.patients() || groups.len() != training.patients() {
+        return Err(KernelError::Patients {
+            found: usable,
+            wanted: training.patients(),
+        });
+    }
+    let width = rows.patients() * count;
+    // Whole numbers: the order of the additions does not matter.
+    let sums = (0..rows.trees())
+        .into_par_iter()
+        .fold(
+            || vec![0_u64; width],
+            |mut sums, tree| {
+                add_tree(
+                    &mut sums,
+                    training.of_tree(tree),
+                    rows.of_tree(tree),
+                    groups,
+                    count,
+                );
+                sums
+            },
+        )
+        .reduce(
+            || vec![0_u64; width],
+            |mut a, b| {
+                a.iter_mut().zip(&b).for_each(|(a, b)| *a += b);
+                a
+            },
+        );
+    let trees = rows.trees() as f64;
+    let means = sums.into_iter().map(|sum| sum as f64 / trees).collect();
+    Ok(Array2::from_shape_vec((rows.patients(), count), means)
+        .expect("one sum per patient and group by construction"))
+}
+
+fn add_tree(sums: &mut [u64], training: &[u32], rows: &[u32], groups: &[u32], count: usize) {
+    let last = training.iter().copied().max().unwrap_or(0) as usize;
+    let mut tally = vec![0_u32; (last + 1) * count];
+    for (&node, &group) in training.iter().zip(groups) {
+        tally[node as usize * count + group as usize] += 1;
+    }
+    for (sums, &node) in sums.chunks_exact_mut(count.max(1)).zip(rows) {
+        if node as usize <= last {
+            let of_node = &tally[node as usize * count..(node as usize + 1) * count];
+            sums.iter_mut()
+                .zip(of_node)
+                .for_each(|(sum, &patients)| *sum += u64::from(patients));
+        }
+    }
+}
+
+fn check_trees(rows: &TerminalNodes, training: &TerminalNodes) -> Result<(), KernelError> {
+    if rows.trees() != training.trees() {
+        return Err(KernelError::Trees {
+            found: rows.trees(),
+            wanted: training.trees(),
+        });
+    }
+    if rows.trees() > TREES_MAX {
+        return Err(KernelError::TooManyTrees {
+            found: rows.trees(),
+        });
+    }
+    Ok(())
+}
+
+/// Calls `answer` with the shared counts of every row, in parallel, answers in order of rows.
+pub(crate) fn each_row<A: Send>(
+    rows: &TerminalNodes,
+    training: &TerminalNodes,
+    answer: impl Fn(usize, &SharedCounts) -> A + Sync + Send,
+) -> Result<Vec<A>, KernelError> {
+    check_trees(rows, training)?;
+    let buckets = Buckets::new(training);
+    Ok((0..rows.patients())
+        .into_par_iter()
+        .map_init(
+            || SharedCounts::new(training.patients()),
+            |shared, row| {
+                shared.count(rows, row, &buckets);
+                answer(row, shared)
+            },
+        )
+        .collect())
+}
+
+/// Selects the k largest counts; keys put large counts first and small rows first among equals.
+fn closest(shared: &SharedCounts, own: Option<usize>, trees: usize, k: usize) -> Nearest {
+    let mut keys: Vec<u64> = shared
+        .touched
+        .iter()
+        .filter(|&&patient| Some(patient as usize) != own)
+        .map(|&patient| {
+            let fewer = u64::from(u16::MAX - shared.counts[patient as usize]);
+            fewer << 32 | u64::from(patient)
+        })
+        .collect();
+    if k == 0 {
+        return Nearest::default();
+    }
+    let mut tied = 0;
+    if keys.len() > k {
+        let (_, last, rest) = keys.select_nth_unstable(k - 1);
+        tied = rest.iter().filter(|&&key| key >> 32 == *last >> 32).count();
+        keys.truncate(k);
+    }
+    keys.sort_unstable();
+    let neighbours = keys
+        .into_iter()
+        .map(|key| Neighbour {
+            patient: key as u32,
+            proximity: f64::from(u16::MAX - (key >> 32) as u16) / trees as f64,
+        })
+        .collect();
+    Nearest { neighbours, tied }
+}

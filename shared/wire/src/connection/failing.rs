@@ -1,0 +1,223 @@
+//! Why two parties cannot talk, or no longer.
+
+use crate::connection::fault::{Fault, FaultSlot};
+use crate::connection::status;
+use crate::error::WireError;
+use crate::visible;
+use protocol::failure::{Code, Failure};
+use protocol::limits::OUTBOX_MAX;
+use rustls::{AlertDescription, CertificateError};
+use tonic::{Code as Grpc, Status};
+
+/// Whose certificate it is.
+pub(crate) const OWN: &str = "this party's";
+const THEIRS: &str = "the coordinator's";
+
+/// What may help when two parties cannot talk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy {
+    /// Dialling again.
+    Soon,
+    /// Dialling again, after a longer pause: most likely a person has to change something first.
+    Later,
+    /// Dialling again after a long pause: another holder of the certificate has this party's place.
+    Replaced,
+    /// Only a person: the certificate that was shown here is not the coordinator's.
+    Person,
+}
+
+/// Why two parties cannot talk, or no longer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectionError {
+    /// Nobody answers at the address.
+    #[error(
+        "could not reach {address}: {reason}. Is the address right and the coordinator running?"
+    )]
+    Unreachable {
+        /// The address that was tried.
+        address: String,
+        /// Why.
+        reason: String,
+    },
+    /// The proxy does not let the connection through.
+    #[error("the proxy {proxy} did not open a tunnel: {reason}")]
+    Proxy {
+        /// The proxy's address.
+        proxy: String,
+        /// Why.
+        reason: String,
+    },
+    /// A certificate is past its time, or not yet valid.
+    #[error("{whose} certificate is not valid now: ask for a new one, or correct the clock")]
+    Expired {
+        /// `this party's` or `the coordinator's`.
+        whose: &'static str,
+    },
+    /// The other side says that this party's certificate was revoked.
+    #[error("this party's certificate was revoked: ask for a new one")]
+    Revoked,
+    /// A certificate comes from an authority that the other side does not trust.
+    #[error("{whose} certificate comes from another authority: both sides need the same ca.pem")]
+    ForeignAuthority {
+        /// `this party's` or `the coordinator's`.
+        whose: &'static str,
+    },
+    /// The coordinator's certificate is for other hosts than the one that was dialled.
+    #[error("the coordinator's certificate is not for {address}: issue one that names this host")]
+    WrongHost {
+        /// The address that was tried.
+        address: String,
+    },
+    /// The peer's certificate is not a coordinator's.
+    #[error("found {found} at {address}, wanted a coordinator's certificate")]
+    WrongRole {
+        /// Whom the certificate names.
+        found: String,
+        /// The address that was tried.
+        address: String,
+    },
+    /// This party's own certificate is not a site's.
+    #[error(
+        "found {found} in this party's certificate, wanted kindred://site/ and a name: \
+         use a certificate that was issued to a site"
+    )]
+    OwnRole {
+        /// Whom the certificate names.
+        found: String,
+    },
+    /// TLS failed otherwise.
+    #[error("no secure connection: {reason}")]
+    Tls {
+        /// Why.
+        reason: String,
+    },
+    /// The peer sent a malformed message.
+    #[error("the other side broke the protocol: {0}")]
+    Protocol(#[source] WireError),
+    /// The peer said no, and why.
+    #[error("{}", _0.text)]
+    Refused(Failure),
+    /// The connection was lost.
+    #[error("the connection was lost: {reason}")]
+    Disconnected {
+        /// How.
+        reason: String,
+    },
+}
+
+impl ConnectionError {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Unreachable { .. } => Code::Unreachable,
+            Self::Proxy { .. } => Code::Proxy,
+            Self::Expired { .. } => Code::Expired,
+            Self::Revoked => Code::Revoked,
+            Self::ForeignAuthority { .. } => Code::Authority,
+            Self::WrongHost { .. } => Code::Host,
+            Self::WrongRole { .. } | Self::OwnRole { .. } => Code::Role,
+            Self::Tls { .. } => Code::Tls,
+            Self::Protocol(_) => Code::Protocol,
+            Self::Refused(failure) => failure.code,
+            Self::Disconnected { .. } => Code::Disconnected,
+        }
+    }
+
+    /// What may help. Only a certificate that was shown to this party and judged here is a reason to give up: all else
+    /// can be said by whoever stands between, or mends itself once the other side is mended.
+    #[must_use]
+    pub fn remedy(&self) -> Remedy {
+        match self {
+            Self::Unreachable { .. }
+            | Self::Proxy { .. }
+            | Self::Tls { .. }
+            | Self::Disconnected { .. } => Remedy::Soon,
+            Self::Refused(failure) if failure.code == Code::Replaced => Remedy::Replaced,
+            Self::Refused(failure) if [Code::Stopping, Code::Slow].contains(&failure.code) => {
+                Remedy::Soon
+            }
+            Self::Refused(_) | Self::Protocol(_) | Self::Revoked => Remedy::Later,
+            Self::Expired { whose } | Self::ForeignAuthority { whose } if *whose == OWN => {
+                Remedy::Later
+            }
+            Self::Expired { .. }
+            | Self::ForeignAuthority { .. }
+            | Self::WrongHost { .. }
+            | Self::WrongRole { .. }
+            | Self::OwnRole { .. } => Remedy::Person,
+        }
+    }
+
+    /// The error as a failure that can be told to the other side.
+    #[must_use]
+    pub fn to_failure(&self) -> Failure {
+        Failure::new(self.code(), self.to_string())
+    }
+
+    /// What a gRPC status and the socket's fault say together.
+    pub(crate) fn of_status(status: &Status, fault: &FaultSlot, wanted: &'static str) -> Self {
+        if status.code() == Grpc::DataLoss || status.code() == Grpc::OutOfRange {
+            let reason = visible::line(status.message().to_owned());
+            return Self::Protocol(WireError::Malformed { wanted, reason });
+        }
+        if let Some(failure) = status::failure(status) {
+            return Self::Refused(failure);
+        }
+        if status.code() == Grpc::Unimplemented {
+            return Self::Refused(status::unknown_service());
+        }
+        Self::of_fault(fault).unwrap_or_else(|| Self::Disconnected {
+            reason: visible::line(format!("{:?}: {}", status.code(), status.message())),
+        })
+    }
+
+    fn of_fault(fault: &FaultSlot) -> Option<Self> {
+        Some(match fault.get()? {
+            Fault::Tls(error) => Self::of_tls(error, ""),
+            fault => Self::Disconnected {
+                reason: fault.to_string(),
+            },
+        })
+    }
+
+    /// What a failed handshake means for who dialled `address`.
+    pub(crate) fn of_tls(error: &rustls::Error, address: &str) -> Self {
+        use rustls::Error::{AlertReceived, InvalidCertificate};
+        match error {
+            InvalidCertificate(
+                CertificateError::Expired
+                | CertificateError::ExpiredContext { .. }
+                | CertificateError::NotValidYet
+                | CertificateError::NotValidYetContext { .. },
+            ) => Self::Expired { whose: THEIRS },
+            InvalidCertificate(
+                CertificateError::UnknownIssuer | CertificateError::BadSignature,
+            ) => Self::ForeignAuthority { whose: THEIRS },
+            InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            ) => Self::WrongHost {
+                address: address.to_owned(),
+            },
+            AlertReceived(AlertDescription::CertificateRevoked) => Self::Revoked,
+            AlertReceived(AlertDescription::CertificateExpired) => Self::Expired { whose: OWN },
+            AlertReceived(AlertDescription::UnknownCA | AlertDescription::DecryptError) => {
+                Self::ForeignAuthority { whose: OWN }
+            }
+            _ => Self::Tls {
+                reason: error.to_string(),
+            },
+        }
+    }
+}
+
+/// A message that could not be queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// The connection is gone.
+    #[error("the connection is closed")]
+    Closed,
+    /// The peer takes messages more slowly than they are made; the connection was dropped.
+    #[error("{OUTBOX_MAX} messages wait for this connection; it was dropped as too slow")]
+    Overflow,
+}

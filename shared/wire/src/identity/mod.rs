@@ -1,0 +1,163 @@
+//! Who a certificate says its owner is, and all that is done with certificates and keys.
+
+pub mod certificates;
+pub(crate) mod credentials;
+pub(crate) mod tls;
+pub(crate) mod warrant;
+
+use protocol::name::{NameError, OperatorName, SiteName};
+use rustls_pki_types::CertificateDer;
+use std::fmt;
+use std::ops::Range;
+use std::time::{Duration, SystemTime};
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate};
+
+/// The number that an authority gave a certificate.
+pub(crate) type Serial = Vec<u8>;
+
+/// Scheme of the URI that carries the identity.
+const SCHEME: &str = "kindred://";
+
+/// The owner of a certificate, from its one `kindred://role/name` URI.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Identity {
+    /// A site agent.
+    Site(SiteName),
+    /// A person who may submit jobs.
+    Operator(OperatorName),
+    /// A coordinator, by its name.
+    Coordinator(SiteName),
+}
+
+impl Identity {
+    /// The URI that carries this identity in a certificate.
+    #[must_use]
+    pub fn uri(&self) -> String {
+        format!("{SCHEME}{self}")
+    }
+
+    /// What the owner of a certificate is, in one word.
+    #[must_use]
+    pub fn role(&self) -> &'static str {
+        match self {
+            Self::Site(_) => "site",
+            Self::Operator(_) => "operator",
+            Self::Coordinator(_) => "coordinator",
+        }
+    }
+
+    fn parse(uri: &str) -> Result<Self, IdentityError> {
+        let unknown = || IdentityError::Unknown {
+            found: uri.chars().take(100).collect(),
+        };
+        let path = uri.strip_prefix(SCHEME).ok_or_else(unknown)?;
+        let (role, name) = path.split_once('/').ok_or_else(unknown)?;
+        Ok(match role {
+            "site" => Self::Site(SiteName::new(name)?),
+            "operator" => Self::Operator(OperatorName::new(name)?),
+            "coordinator" => Self::Coordinator(SiteName::new(name)?),
+            _ => return Err(unknown()),
+        })
+    }
+
+    /// The number that an authority gave a certificate; empty where it cannot be read.
+    pub(crate) fn serial(certificate: &CertificateDer<'_>) -> Serial {
+        let parsed = X509Certificate::from_der(certificate).ok();
+        parsed.map_or_else(Vec::new, |(_, certificate)| {
+            certificate.raw_serial().to_vec()
+        })
+    }
+
+    /// From when until when a certificate is valid; never where it cannot be read.
+    pub(crate) fn validity(certificate: &CertificateDer<'_>) -> Range<SystemTime> {
+        let moment = |time: ASN1Time| {
+            let seconds = u64::try_from(time.timestamp()).unwrap_or_default();
+            let moment = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+            moment.unwrap_or(SystemTime::UNIX_EPOCH)
+        };
+        match X509Certificate::from_der(certificate) {
+            Ok((_, parsed)) => {
+                let validity = parsed.validity();
+                moment(validity.not_before)..moment(validity.not_after)
+            }
+            Err(_) => SystemTime::UNIX_EPOCH..SystemTime::UNIX_EPOCH,
+        }
+    }
+
+    /// Reads the identity out of a certificate.
+    pub(crate) fn of_certificate(certificate: &CertificateDer<'_>) -> Result<Self, IdentityError> {
+        let (_, certificate) =
+            X509Certificate::from_der(certificate).map_err(|_| IdentityError::Unreadable)?;
+        let names = certificate
+            .subject_alternative_name()
+            .map_err(|_| IdentityError::Unreadable)?;
+        let names = names
+            .map(|names| names.value.general_names.as_slice())
+            .unwrap_or_default();
+        let mut uris = names.iter().filter_map(|name| match name {
+            GeneralName::URI(uri) if uri.starts_with(SCHEME) => Some(*uri),
+            _ => None,
+        });
+        match (uris.next(), uris.next()) {
+            (Some(uri), None) => Self::parse(uri),
+            (None, _) => Err(IdentityError::Absent),
+            (Some(_), Some(_)) => Err(IdentityError::Several),
+        }
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Site(name) => write!(formatter, "site/{name}"),
+            Self::Operator(name) => write!(formatter, "operator/{name}"),
+            Self::Coordinator(name) => write!(formatter, "coordinator/{name}"),
+        }
+    }
+}
+
+/// A certificate that names nobody of this federation.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IdentityError {
+    /// The certificate cannot be read.
+    #[error("found a certificate that cannot be read, wanted X.509")]
+    Unreadable,
+    /// No URI names an identity.
+    #[error("found no kindred:// URI in the certificate, wanted one")]
+    Absent,
+    /// More than one does.
+    #[error("found several kindred:// URIs in the certificate, wanted one")]
+    Several,
+    /// The URI names no known role.
+    #[error("found the URI {found:?}, wanted kindred://site, operator or coordinator and a name")]
+    Unknown {
+        /// The URI.
+        found: String,
+    },
+    /// The name is not one.
+    #[error(transparent)]
+    Name(#[from] NameError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_is_what_its_uri_says() {
+        let site = Identity::parse("kindred://site/north").unwrap();
+        assert_eq!(site, Identity::Site(SiteName::new("north").unwrap()));
+        assert_eq!(site.uri(), "kindred://site/north");
+        for wrong in [
+            "kindred://site/",
+            "kindred://site/North",
+            "kindred://site/a/b",
+            "kindred://nobody/north",
+            "kindred:site/north",
+            "https://site/north",
+        ] {
+            assert!(Identity::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

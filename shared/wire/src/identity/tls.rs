@@ -1,0 +1,225 @@
+//! TLS 1.3 with a certificate on both sides, all from one private authority.
+
+use crate::connection::failing::{ConnectionError, OWN};
+use crate::identity::certificates::CredentialFiles;
+use crate::identity::credentials::{
+    Credentials, TlsError, client_verifier, provider, revocation_list, roots, unusable,
+};
+use crate::identity::warrant::{Signer, Warrants};
+use crate::identity::{Identity, Serial};
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::server::NoServerSessionStorage;
+use rustls::{ClientConfig, ServerConfig};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// What HTTP/2 is called in the handshake.
+const HTTP2: &[u8] = b"h2";
+/// Where systems keep the authorities that they trust.
+const SYSTEM_AUTHORITIES: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// How a coordinator proves itself and judges who calls.
+#[derive(Clone)]
+pub struct ServerTls {
+    pub(crate) config: Arc<ServerConfig>,
+    /// Certificates that were revoked.
+    pub(crate) serials: BTreeSet<Serial>,
+    files: CredentialFiles,
+    revoked: Option<PathBuf>,
+    seen: Option<Seen>,
+    pub(crate) warrants: Warrants,
+}
+
+/// How a site or operator proves itself and judges the coordinator.
+#[derive(Clone)]
+pub struct ClientTls {
+    pub(crate) config: Arc<ClientConfig>,
+    pub(crate) signer: Signer,
+    identity: Identity,
+    /// From when until when the own certificate is valid.
+    valid: Range<SystemTime>,
+}
+
+/// A file as it was when it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Seen {
+    modified: Option<SystemTime>,
+    length: u64,
+}
+
+impl ServerTls {
+    /// Reads a coordinator's certificate, key and authority.
+    ///
+    /// # Errors
+    /// [`TlsError`] names the file.
+    pub fn load(files: &CredentialFiles) -> Result<Self, TlsError> {
+        Self::load_with(files, None)
+    }
+
+    /// As [`ServerTls::load`], with a list of revoked certificates, which the port reads again when it changes.
+    ///
+    /// # Errors
+    /// [`TlsError`] names the file.
+    pub fn load_revoking(files: &CredentialFiles, revoked: &Path) -> Result<Self, TlsError> {
+        Self::load_with(files, Some(revoked))
+    }
+
+    fn load_with(files: &CredentialFiles, revoked: Option<&Path>) -> Result<Self, TlsError> {
+        let unusable = |error: String| unusable(&files.certificate, error);
+        let seen = revoked.and_then(seen);
+        let list = revoked
+            .map(revocation_list)
+            .transpose()?
+            .unwrap_or_default();
+        let credentials = Credentials::read(files)?;
+        let verifier = client_verifier(&files.authority, list.signed)?;
+        let warrants = Warrants::new(Arc::clone(&verifier));
+        let mut config = ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(|error| unusable(error.to_string()))?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(credentials.chain, credentials.key)
+            .map_err(|error| unusable(error.to_string()))?;
+        // A resumed session would not show its certificate again, which may be revoked or past its time by then.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        config.alpn_protocols = vec![HTTP2.to_vec()];
+        Ok(Self {
+            config: Arc::new(config),
+            files: files.clone(),
+            revoked: revoked.map(Path::to_owned),
+            serials: list.serials,
+            seen,
+            warrants,
+        })
+    }
+
+    /// Reads the files again where the list of revoked certificates has changed; gives whether it has. A list that
+    /// cannot be used leaves all as it was.
+    pub(crate) fn reread(&mut self) -> bool {
+        let Some(revoked) = &self.revoked else {
+            return false;
+        };
+        let now = seen(revoked);
+        if now == self.seen {
+            return false;
+        }
+        match Self::load_with(&self.files, Some(revoked)) {
+            Ok(read) => {
+                tracing::info!(
+                    certificates = read.serials.len(),
+                    "read the list of revoked certificates again"
+                );
+                *self = read;
+                true
+            }
+            Err(error) => {
+                tracing::error!(%error, "the list of revoked certificates cannot be read again; the one before stays");
+                self.seen = now;
+                false
+            }
+        }
+    }
+}
+
+impl ClientTls {
+    /// Reads a site's or operator's certificate, key and authority.
+    ///
+    /// # Errors
+    /// [`TlsError`] names the file.
+    pub fn load(files: &CredentialFiles) -> Result<Self, TlsError> {
+        let unusable = |error: String| unusable(&files.certificate, error);
+        let credentials = Credentials::read(files)?;
+        let signer = Signer::new(&credentials, &files.key)?;
+        let (identity, valid) = (credentials.identity, credentials.valid);
+        let roots = Arc::new(roots(&files.authority)?);
+        let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider())
+            .build()
+            .map_err(|error| unusable(error.to_string()))?;
+        let mut config = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(|error| unusable(error.to_string()))?
+            .with_webpki_verifier(verifier)
+            .with_client_auth_cert(credentials.chain, credentials.key)
+            .map_err(|error| unusable(error.to_string()))?;
+        config.resumption = Resumption::disabled();
+        config.alpn_protocols = vec![HTTP2.to_vec()];
+        Ok(Self {
+            config: Arc::new(config),
+            signer,
+            identity,
+            valid,
+        })
+    }
+
+    /// Whether the own certificate can be a site's now, by this machine's clock.
+    ///
+    /// # Errors
+    /// [`ConnectionError::OwnRole`], [`ConnectionError::Expired`].
+    pub fn check_site(&self) -> Result<(), ConnectionError> {
+        if !matches!(self.identity, Identity::Site(_)) {
+            let found = self.identity.uri();
+            return Err(ConnectionError::OwnRole { found });
+        }
+        if !self.valid.contains(&SystemTime::now()) {
+            return Err(ConnectionError::Expired { whose: OWN });
+        }
+        Ok(())
+    }
+
+    /// Whom the certificate names.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+}
+
+impl std::fmt::Debug for ServerTls {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("ServerTls")
+    }
+}
+
+impl std::fmt::Debug for ClientTls {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "ClientTls({})", self.identity)
+    }
+}
+
+/// TLS 1.2 or 1.3 towards a database server, for tokio-postgres: trusts the authorities of the
+/// file, or the system's where none is given.
+///
+/// # Errors
+/// [`TlsError`] names the file.
+pub fn database_tls(authorities: Option<&Path>) -> Result<ClientConfig, TlsError> {
+    let path = match authorities {
+        Some(path) => path,
+        None => SYSTEM_AUTHORITIES
+            .map(Path::new)
+            .into_iter()
+            .find(|path| path.exists())
+            .ok_or(TlsError::NoSystemAuthorities)?,
+    };
+    let config = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| unusable(path, error.to_string()))?
+        .with_root_certificates(roots(path)?)
+        .with_no_client_auth();
+    Ok(config)
+}
+
+fn seen(path: &Path) -> Option<Seen> {
+    let metadata = std::fs::metadata(path).ok()?;
+    Some(Seen {
+        modified: metadata.modified().ok(),
+        length: metadata.len(),
+    })
+}

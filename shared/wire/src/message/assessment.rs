@@ -1,0 +1,158 @@
+//! A site's last word on a model.
+
+use crate::encoding::matrix::{OutgoingMatrices, shape};
+use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
+use crate::encoding::values::{at_most, each, finite, finite_if_any, present, sentence};
+use crate::error::WireError;
+use crate::generated as pb;
+use ndarray::Array2;
+use protocol::assessment::{
+    Assessment, ErrorMeasure, ErrorSums, EvaluationCounts, FeatureImportance, RuleErrors,
+};
+use protocol::limits::{CLASSES_MAX, EVALUATIONS_MAX, FOREST_FEATURES_MAX};
+
+impl Travels for Assessment {
+    type Header = pb::Assessment;
+
+    fn cut(self) -> (pb::Assessment, OutgoingParts) {
+        let importance = importance_to_matrix(&self.importance);
+        let header = pb::Assessment {
+            objective: self.objective,
+            evaluation: evaluations_to_proto(self.evaluation),
+            errors: errors_to_proto(self.errors),
+            importance: importance.as_ref().map(shape),
+        };
+        let matrices = OutgoingMatrices::default().and_any(importance);
+        (header, OutgoingParts::matrices(matrices))
+    }
+
+    fn declared(header: &pb::Assessment) -> Result<Declared, WireError> {
+        Ok(Declared::matrices(
+            header.importance.map(declared_importance).transpose()?,
+        ))
+    }
+
+    fn join(header: pb::Assessment, parts: &mut IncomingParts) -> Result<Self, WireError> {
+        Ok(Self {
+            objective: finite_if_any("an objective", header.objective)?,
+            evaluation: evaluations(header.evaluation)?,
+            errors: errors(header.errors)?,
+            importance: match parts.matrices.take_any(header.importance)? {
+                Some(matrix) => importance(&matrix),
+                None => Vec::new(),
+            },
+        })
+    }
+}
+
+/// The shape of an importance: two numbers per feature.
+pub(crate) fn declared_importance(shape: pb::MatrixShape) -> Result<pb::MatrixShape, WireError> {
+    at_most("importances", shape.rows as usize, FOREST_FEATURES_MAX)?;
+    if shape.columns != 2 {
+        return Err(WireError::Unexpected {
+            found: format!("importances of {} x {}", shape.rows, shape.columns),
+            wanted: "two numbers per feature".to_owned(),
+        });
+    }
+    Ok(shape)
+}
+
+fn importance_to_matrix(importance: &[FeatureImportance]) -> Option<Array2<f64>> {
+    let entry = |(row, column): (usize, usize)| match column {
+        0 => importance[row].mean,
+        _ => importance[row].standard_error,
+    };
+    (!importance.is_empty()).then(|| Array2::from_shape_fn((importance.len(), 2), entry))
+}
+
+fn importance(matrix: &Array2<f64>) -> Vec<FeatureImportance> {
+    let one = |row: ndarray::ArrayView1<'_, f64>| FeatureImportance {
+        mean: row[0],
+        standard_error: row[1],
+    };
+    matrix.rows().into_iter().map(one).collect()
+}
+
+fn evaluations_to_proto(evaluations: Vec<EvaluationCounts>) -> Vec<pb::EvaluationCounts> {
+    let row = |counts| pb::ConfusionRow { counts };
+    let one = |evaluation: EvaluationCounts| pb::EvaluationCounts {
+        rule: evaluation.rule,
+        neighbours: evaluation.neighbours,
+        confusion: evaluation.confusion.map(|rows| pb::Confusion {
+            rows: rows.into_iter().map(row).collect(),
+        }),
+    };
+    evaluations.into_iter().map(one).collect()
+}
+
+fn evaluations(evaluations: Vec<pb::EvaluationCounts>) -> Result<Vec<EvaluationCounts>, WireError> {
+    at_most("evaluations", evaluations.len(), EVALUATIONS_MAX)?;
+    each(evaluations, evaluation)
+}
+
+fn evaluation(evaluation: pb::EvaluationCounts) -> Result<EvaluationCounts, WireError> {
+    Ok(EvaluationCounts {
+        rule: sentence("the rule of an evaluation", evaluation.rule)?,
+        neighbours: evaluation.neighbours,
+        confusion: evaluation.confusion.map(confusion).transpose()?,
+    })
+}
+
+fn confusion(table: pb::Confusion) -> Result<Vec<Vec<u64>>, WireError> {
+    let classes = at_most(
+        "classes of a confusion table",
+        table.rows.len(),
+        CLASSES_MAX,
+    )?;
+    if let Some(row) = table.rows.iter().find(|row| row.counts.len() != classes) {
+        return Err(WireError::Unexpected {
+            found: format!("{} counts in a row of a confusion table", row.counts.len()),
+            wanted: format!("{classes}, as many as rows"),
+        });
+    }
+    Ok(table.rows.into_iter().map(|row| row.counts).collect())
+}
+
+fn errors_to_proto(errors: Vec<RuleErrors>) -> Vec<pb::RuleErrors> {
+    let one = |errors: RuleErrors| pb::RuleErrors {
+        rule: errors.rule,
+        neighbours: errors.neighbours,
+        measure: match errors.measure {
+            ErrorMeasure::Misclassified => pb::ErrorMeasure::Misclassified,
+            ErrorMeasure::Squared => pb::ErrorMeasure::Squared,
+            ErrorMeasure::Discordant => pb::ErrorMeasure::Discordant,
+        }
+        .into(),
+        sums: errors.sums.map(|sums| pb::ErrorSums {
+            total: sums.total,
+            error: sums.error,
+        }),
+    };
+    errors.into_iter().map(one).collect()
+}
+
+fn errors(errors: Vec<pb::RuleErrors>) -> Result<Vec<RuleErrors>, WireError> {
+    at_most("errors", errors.len(), EVALUATIONS_MAX)?;
+    let one = |errors: pb::RuleErrors| {
+        let measure = match pb::ErrorMeasure::try_from(errors.measure) {
+            Ok(pb::ErrorMeasure::Misclassified) => Some(ErrorMeasure::Misclassified),
+            Ok(pb::ErrorMeasure::Squared) => Some(ErrorMeasure::Squared),
+            Ok(pb::ErrorMeasure::Discordant) => Some(ErrorMeasure::Discordant),
+            Ok(pb::ErrorMeasure::Unspecified) | Err(_) => None,
+        };
+        Ok(RuleErrors {
+            rule: sentence("the rule of an error", errors.rule)?,
+            neighbours: errors.neighbours,
+            measure: present("measure of an error", measure)?,
+            sums: errors.sums.map(error_sums).transpose()?,
+        })
+    };
+    errors.into_iter().map(one).collect()
+}
+
+fn error_sums(sums: pb::ErrorSums) -> Result<ErrorSums, WireError> {
+    Ok(ErrorSums {
+        total: sums.total,
+        error: finite("a sum of errors", sums.error)?,
+    })
+}

@@ -1,0 +1,125 @@
+//! What is said before a method begins: moments of a site and of all, and second moments.
+
+use crate::encoding::list::Outgoing;
+use crate::encoding::matrix::{OutgoingMatrices, shape};
+use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
+use crate::encoding::values::{length, present};
+use crate::error::WireError;
+use crate::generated as pb;
+use crate::message::moments::{
+    quartiles, quartiles_to_matrix, summary, summary_to_proto, summed_moments, totals,
+    totals_to_proto,
+};
+use ndarray::Axis;
+use protocol::message::{Preparing, SecondMoments, SiteMoments};
+use std::sync::Arc;
+
+impl Travels for SiteMoments {
+    type Header = pb::Moments;
+
+    fn cut(self) -> (pb::Moments, OutgoingParts) {
+        let header = pb::Moments {
+            columns: length(self.columns.len()),
+            summary: Some(summary_to_proto(self.summary)),
+        };
+        let parts = OutgoingParts {
+            columns: Outgoing::of(self.columns),
+            ..OutgoingParts::none()
+        };
+        (header, parts)
+    }
+
+    fn declared(header: &pb::Moments) -> Result<Declared, WireError> {
+        Ok(Declared {
+            columns: header.columns,
+            ..Declared::default()
+        })
+    }
+
+    fn join(header: pb::Moments, parts: &mut IncomingParts) -> Result<Self, WireError> {
+        Ok(Self {
+            columns: parts.columns.take(),
+            summary: summary(header.summary)?,
+        })
+    }
+}
+
+impl Travels for Arc<Preparing> {
+    type Header = pb::Prepare;
+
+    fn cut(self) -> (pb::Prepare, OutgoingParts) {
+        let quartiles = quartiles_to_matrix(&self.quartiles);
+        let header = pb::Prepare {
+            columns: length(self.moments.len()),
+            totals: Some(totals_to_proto(self.totals)),
+            quartiles: quartiles.as_ref().map(shape),
+        };
+        let parts = OutgoingParts {
+            matrices: OutgoingMatrices::default().and_any(quartiles),
+            columns: Outgoing::within(self, |preparing| &preparing.moments),
+            ..OutgoingParts::none()
+        };
+        (header, parts)
+    }
+
+    fn declared(header: &pb::Prepare) -> Result<Declared, WireError> {
+        Ok(Declared {
+            columns: header.columns,
+            ..Declared::matrices(header.quartiles)
+        })
+    }
+
+    fn join(header: pb::Prepare, parts: &mut IncomingParts) -> Result<Self, WireError> {
+        let moments = parts.columns.take();
+        moments.iter().try_for_each(summed_moments)?;
+        Ok(Self::new(Preparing {
+            moments,
+            quartiles: match parts.matrices.take_any(header.quartiles)? {
+                Some(matrix) => quartiles(&matrix)?,
+                None => Vec::new(),
+            },
+            totals: totals(header.totals)?,
+        }))
+    }
+}
+
+/// The sums as a matrix of one row, then the products.
+impl Travels for Arc<SecondMoments> {
+    type Header = pb::SecondMoments;
+
+    fn cut(self) -> (pb::SecondMoments, OutgoingParts) {
+        let sums = self.sums.clone().insert_axis(Axis(0));
+        let header = pb::SecondMoments {
+            patients: self.patients,
+            sums: Some(shape(&sums)),
+            products: Some(shape(&self.products)),
+        };
+        let matrices = OutgoingMatrices::default()
+            .and(sums)
+            .and_within(self, |moments| &moments.products);
+        (header, OutgoingParts::matrices(matrices))
+    }
+
+    fn declared(header: &pb::SecondMoments) -> Result<Declared, WireError> {
+        let sums = present("sums of second moments", header.sums)?;
+        let products = present("products of second moments", header.products)?;
+        if sums.rows != 1 || sums.columns != products.columns || products.rows != products.columns {
+            return Err(WireError::Unexpected {
+                found: format!(
+                    "second moments of {} x {} with sums of {} x {}",
+                    products.rows, products.columns, sums.rows, sums.columns
+                ),
+                wanted: "d x d with 1 x d".to_owned(),
+            });
+        }
+        Ok(Declared::matrices([sums, products]))
+    }
+
+    fn join(header: pb::SecondMoments, parts: &mut IncomingParts) -> Result<Self, WireError> {
+        Ok(Self::new(SecondMoments {
+            patients: header.patients,
+            sums: parts.matrices.take()?.remove_axis(Axis(0)),
+            products: parts.matrices.take()?,
+        }))
+    }
+}

@@ -1,0 +1,82 @@
+//! What an operator sees of a run while it goes, and how it ended.
+
+use crate::encoding::values::{
+    at_most, each, finite, finite_if_any, label, paragraph, present, run_id, shortened,
+};
+use crate::error::WireError;
+use crate::generated as pb;
+use crate::message::failure::{failure, failure_to_proto};
+use protocol::limits::SITES_MAX;
+use protocol::progress::{Course, Ending, Progress};
+
+pub(crate) fn progress_to_proto(progress: Progress) -> pb::Progress {
+    pb::Progress {
+        run: progress.run.as_str().to_owned(),
+        phase: shortened(progress.phase),
+        course: Some(course_to_proto(progress.course)),
+        sites_connected: progress.sites_connected,
+        sites: progress.sites,
+        waiting_for: progress.waiting_for,
+        deadline_seconds: progress.deadline_seconds,
+        ending: progress.ending.map(ending_to_proto),
+    }
+}
+
+pub(crate) fn progress(progress: pb::Progress) -> Result<Progress, WireError> {
+    at_most("names of sites", progress.waiting_for.len(), SITES_MAX)?;
+    Ok(Progress {
+        run: run_id(&progress.run)?,
+        phase: paragraph("a phase", progress.phase)?,
+        course: course(present("course", progress.course)?)?,
+        sites_connected: progress.sites_connected,
+        sites: progress.sites,
+        waiting_for: each(progress.waiting_for, |name| label("a site's name", name))?,
+        deadline_seconds: finite("the deadline", progress.deadline_seconds)?,
+        ending: progress.ending.map(ending).transpose()?,
+    })
+}
+
+fn course_to_proto(course: Course) -> pb::Course {
+    pb::Course {
+        round: course.round,
+        round_limit: course.round_limit,
+        objective: course.objective,
+        primal_residual: course.primal_residual,
+        dual_residual: course.dual_residual,
+    }
+}
+
+fn course(course: pb::Course) -> Result<Course, WireError> {
+    Ok(Course {
+        round: course.round,
+        round_limit: course.round_limit,
+        objective: finite_if_any("the objective", course.objective)?,
+        primal_residual: finite_if_any("the primal residual", course.primal_residual)?,
+        dual_residual: finite_if_any("the dual residual", course.dual_residual)?,
+    })
+}
+
+pub(crate) fn ending_to_proto(ending: Ending) -> pb::Ending {
+    use pb::ending::Ending as Kind;
+    let ending = match ending {
+        Ending::Converged => Kind::Converged(pb::Converged {}),
+        Ending::Completed => Kind::Completed(pb::Completed {}),
+        Ending::RoundLimit => Kind::RoundLimit(pb::RoundLimit {}),
+        Ending::Cancelled => Kind::Cancelled(pb::Cancelled {}),
+        Ending::Failed(found) => Kind::Failed(failure_to_proto(found)),
+    };
+    pb::Ending {
+        ending: Some(ending),
+    }
+}
+
+pub(crate) fn ending(ending: pb::Ending) -> Result<Ending, WireError> {
+    use pb::ending::Ending as Kind;
+    Ok(match present("ending", ending.ending)? {
+        Kind::Converged(_) => Ending::Converged,
+        Kind::Completed(_) => Ending::Completed,
+        Kind::RoundLimit(_) => Ending::RoundLimit,
+        Kind::Cancelled(_) => Ending::Cancelled,
+        Kind::Failed(found) => Ending::Failed(failure(found, paragraph)?),
+    })
+}

@@ -1,0 +1,140 @@
+//! What an operator sees of a run: against Google's protobuf (tests/golden), and what must be refused.
+
+use crate::encoding::{decode_progress, decode_result, encode_progress};
+use crate::error::WireError;
+use crate::generated as pb;
+use crate::message::tests::assessments;
+use crate::tests::{golden, result_is_golden, run};
+use prost::Message;
+use protocol::assessment::Assessment;
+use protocol::cohort::MissingShare;
+use protocol::failure::{Code, Failure};
+use protocol::progress::{Course, Ending, Progress};
+use protocol::result::{RunResult, SiteResult};
+
+#[test]
+fn progress_is_what_googles_protobuf_writes_and_reads_back_from_it() {
+    let progress = Progress {
+        run: run(),
+        phase: "rounds".to_owned(),
+        course: Course {
+            round: 4,
+            round_limit: 100,
+            objective: Some(0.5),
+            primal_residual: Some(0.25),
+            dual_residual: None,
+        },
+        sites_connected: 2,
+        sites: 3,
+        waiting_for: vec!["west".to_owned()],
+        deadline_seconds: 30.0,
+        ending: Some(Ending::Failed(Failure::new(
+            Code::Sites,
+            "too few sites: wanted 3",
+        ))),
+    };
+    assert_eq!(encode_progress(&progress), golden("progress")[0]);
+    assert_eq!(decode_progress(&golden("progress")[0]).unwrap(), progress);
+}
+
+fn site(name: &str, assessment: Option<Assessment>) -> SiteResult {
+    SiteResult {
+        name: name.to_owned(),
+        patients: 300,
+        bytes_sent: 1000,
+        bytes_received: 2000,
+        rounds_missed: 1,
+        missing: vec![MissingShare {
+            feature: "chol".to_owned(),
+            share: 0.25,
+        }],
+        assessment,
+    }
+}
+
+/// A run that ended before its method began, but for what the sites said.
+fn result() -> RunResult {
+    let [finished, judged] = assessments();
+    RunResult {
+        run: run(),
+        job: "name".to_owned(),
+        seed: 1,
+        version: "0.1.0".to_owned(),
+        ending: Ending::Cancelled,
+        seconds: 1.5,
+        sites: vec![
+            site("north", Some(judged.clone())),
+            site("east", None),
+            site("south", Some(finished)),
+            site("west", Some(judged)),
+        ],
+        model: None,
+        notes: vec!["south missed a round".to_owned()],
+    }
+}
+
+#[test]
+fn what_any_run_leaves_is_what_googles_protobuf_writes_and_reads_back_from_it() {
+    result_is_golden("result", &result());
+}
+
+#[test]
+fn a_result_that_is_none_is_refused_with_what_was_wrong() {
+    let refused = |change: fn(&mut RunResult), wanted: &str| {
+        let mut changed = result();
+        change(&mut changed);
+        let record = crate::encode_result(&changed);
+        let error = decode_result(&record).unwrap_err().to_string();
+        assert!(error.contains(wanted), "{error}, wanted {wanted}");
+    };
+    refused(|result| result.seconds = f64::NAN, "the duration");
+    refused(|result| result.notes = vec![String::new(); 1_001], "notes");
+    refused(
+        |result| result.sites = vec![result.sites[1].clone(); 257],
+        "sites",
+    );
+    refused(
+        |result| result.sites[1].patients = u64::MAX,
+        "patients of a site",
+    );
+    refused(
+        |result| {
+            let assessment = result.sites[0].assessment.as_mut().unwrap();
+            assessment.evaluation[0].confusion = Some(vec![vec![u64::MAX]]);
+        },
+        "patients of a table",
+    );
+    refused(
+        |result| {
+            let assessment = result.sites[0].assessment.as_mut().unwrap();
+            let sums = assessment.errors[0].sums.as_mut().unwrap();
+            sums.total = u64::MAX;
+        },
+        "patients behind an error",
+    );
+}
+
+#[test]
+fn importances_that_none_declares_are_refused() {
+    let mut frames = golden("result");
+    let mut header = pb::ResultFrame::decode(frames[0].clone()).unwrap();
+    let Some(pb::result_frame::Frame::Message(message)) = &mut header.frame else {
+        panic!("a result begins with its header");
+    };
+    message.importances.pop();
+    frames[0] = header.encode_to_vec().into();
+    // The second importance is gone, and its chunk.
+    let others = frames.iter().enumerate().filter(|(place, _)| *place != 2);
+    let record: Vec<u8> = others
+        .flat_map(|(_, frame)| {
+            let mut framed = Vec::new();
+            prost::encode_length_delimiter(frame.len(), &mut framed).unwrap();
+            framed.extend_from_slice(frame);
+            framed
+        })
+        .collect();
+    assert_eq!(
+        decode_result(&record),
+        Err(WireError::Missing { field: "a matrix" })
+    );
+}

@@ -1,0 +1,125 @@
+//! Messages from coordinator to site.
+
+use crate::encoding::frame::frame;
+use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
+use crate::encoding::values::{at_most, present, run_id, sentence, shortened, text};
+use crate::error::WireError;
+use crate::generated as pb;
+use crate::generated::to_site::Message;
+use protocol::limits::{
+    CERTIFICATE_BYTES_MAX, CHAIN_MAX, JOB_LENGTH_MAX, NAME_LENGTH_MAX, SIGNATURE_BYTES_MAX,
+};
+use protocol::message::{Ask, Begin, Request, ToSite, Warrant};
+
+frame!(ToSiteFrame, to_site_frame, ToSite, "a frame to a site");
+
+impl Travels for ToSite {
+    type Header = pb::ToSite;
+
+    fn cut(self) -> (pb::ToSite, OutgoingParts) {
+        let (message, parts) = match self {
+            Self::Begin(begin) => (Message::Begin(begin_to_proto(begin)), OutgoingParts::none()),
+            Self::Ask(ask) => ask.cut_as(Message::Ask),
+            Self::End { run, ending } => {
+                let end = pb::End {
+                    run: run.as_str().to_owned(),
+                    ending: shortened(ending),
+                };
+                (Message::End(end), OutgoingParts::none())
+            }
+        };
+        let message = Some(message);
+        (pb::ToSite { message }, parts)
+    }
+
+    fn declared(header: &pb::ToSite) -> Result<Declared, WireError> {
+        match present("message to a site", header.message.as_ref())? {
+            Message::Begin(_) | Message::End(_) => Ok(Declared::default()),
+            Message::Ask(ask) => Ask::declared(ask),
+        }
+    }
+
+    fn join(header: pb::ToSite, parts: &mut IncomingParts) -> Result<Self, WireError> {
+        Ok(match present("message to a site", header.message)? {
+            Message::Begin(found) => Self::Begin(begin(found)?),
+            Message::Ask(ask) => Self::Ask(Ask::join(ask, parts)?),
+            Message::End(end) => Self::End {
+                run: run_id(&end.run)?,
+                ending: sentence("an ending", end.ending)?,
+            },
+        })
+    }
+}
+
+impl Travels for Ask {
+    type Header = pb::Ask;
+
+    fn cut(self) -> (pb::Ask, OutgoingParts) {
+        let (request, parts) = self.request.cut();
+        let header = pb::Ask {
+            run: self.run.as_str().to_owned(),
+            exchange: self.exchange,
+            request: Some(request),
+        };
+        (header, parts)
+    }
+
+    fn declared(header: &pb::Ask) -> Result<Declared, WireError> {
+        Request::declared(present("request", header.request.as_ref())?)
+    }
+
+    fn join(header: pb::Ask, parts: &mut IncomingParts) -> Result<Self, WireError> {
+        Ok(Self {
+            run: run_id(&header.run)?,
+            exchange: header.exchange,
+            request: Request::join(present("request", header.request)?, parts)?,
+        })
+    }
+}
+
+fn begin_to_proto(begin: Begin) -> pb::Begin {
+    pb::Begin {
+        run: begin.run.as_str().to_owned(),
+        job: begin.job,
+        seed: begin.seed,
+        warrant: Some(warrant_to_proto(begin.warrant)),
+    }
+}
+
+fn begin(begin: pb::Begin) -> Result<Begin, WireError> {
+    Ok(Begin {
+        run: run_id(&begin.run)?,
+        job: text("a job's text", begin.job, JOB_LENGTH_MAX)?,
+        seed: begin.seed,
+        warrant: warrant(present("a warrant", begin.warrant)?)?,
+    })
+}
+
+pub(crate) fn warrant_to_proto(warrant: Warrant) -> pb::Warrant {
+    pb::Warrant {
+        token: warrant.token,
+        chain: warrant.chain,
+        scheme: warrant.scheme.into(),
+        signature: warrant.signature,
+    }
+}
+
+/// An operator's word for a job.
+pub(crate) fn warrant(found: pb::Warrant) -> Result<Warrant, WireError> {
+    at_most("certificates", found.chain.len(), CHAIN_MAX)?;
+    for certificate in &found.chain {
+        at_most("a certificate", certificate.len(), CERTIFICATE_BYTES_MAX)?;
+    }
+    at_most("a signature", found.signature.len(), SIGNATURE_BYTES_MAX)?;
+    let scheme = u16::try_from(found.scheme).map_err(|_| WireError::TooLarge {
+        field: "a signature's scheme",
+        found: found.scheme.into(),
+        limit: u16::MAX.into(),
+    })?;
+    Ok(Warrant {
+        token: text("a token", found.token, NAME_LENGTH_MAX)?,
+        chain: found.chain,
+        scheme,
+        signature: found.signature,
+    })
+}

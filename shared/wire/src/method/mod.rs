@@ -1,0 +1,221 @@
+//! The methods on their way, each a file of its own.
+//!
+//! # To add a method
+//!
+//! A file of `proto/` holds its requests, its answers and what a run of it leaves; a file beside `unpsl` and `forest` says
+//! how each travels ([`Travels`]). Each `match` over requests, answers and models below then lacks an arm; nothing else in
+//! this crate names a method. A list of a kind of its own is one line of `encoding::parts`.
+
+pub(crate) mod forest;
+pub(crate) mod unpsl;
+
+use crate::encoding::list::Outgoing;
+use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
+use crate::encoding::values::{at_most, length, present, sentence, summed};
+use crate::error::WireError;
+use crate::generated as pb;
+use crate::generated::answer::Answer as Answered;
+use crate::generated::ask::Request as Asked;
+use crate::generated::run_result::Model as Left;
+use crate::message::failure;
+use protocol::assessment::Assessment;
+use protocol::limits::{CLASSES_MAX, MATRIX_ENTRIES_MAX};
+use protocol::message::{
+    Answer, ColumnMoments, Description, Preparing, Request, SecondMoments, SiteMoments,
+    forest as forests, unpsl as metrics,
+};
+use protocol::method::{self, Model};
+use std::sync::Arc;
+
+/// Bytes of a float64.
+pub(crate) const NUMBER_BYTES: u64 = 8;
+/// Bytes of moments for each byte of the job: a feature takes at least 26 there and at most 48 here, a level 4 and 10.
+const MOMENTS_PER_JOB_BYTE: u64 = 4;
+/// Bytes of histograms for each byte of the job: a feature takes at least 32 there and here at most 12 for each of 4,096
+/// cells.
+const HISTOGRAMS_PER_JOB_BYTE: u64 = 1_536;
+/// Bytes that every answer may have beside, for what cuts it into parts.
+const OVERHEAD_BYTES: u64 = 64 << 10;
+
+impl Travels for Request {
+    type Header = Asked;
+
+    fn cut(self) -> (Asked, OutgoingParts) {
+        match self {
+            Self::Describe => (Asked::Describe(pb::Describe {}), OutgoingParts::none()),
+            Self::Moments => (Asked::Moments(pb::AskMoments {}), OutgoingParts::none()),
+            Self::Quantiles => (Asked::Quantiles(pb::AskQuantiles {}), OutgoingParts::none()),
+            Self::Prepare(preparing) => preparing.cut_as(Asked::Prepare),
+            Self::Correlate(second_moments) => second_moments.cut_as(|header| {
+                let second_moments = Some(header);
+                Asked::Correlate(pb::Correlate { second_moments })
+            }),
+            Self::Unpsl(request) => request.cut_as(Asked::Unpsl),
+            Self::Forest(request) => request.cut_as(Asked::Forest),
+        }
+    }
+
+    fn declared(header: &Asked) -> Result<Declared, WireError> {
+        match header {
+            Asked::Describe(_) | Asked::Moments(_) | Asked::Quantiles(_) => Ok(Declared::default()),
+            Asked::Prepare(prepare) => Arc::<Preparing>::declared(prepare),
+            Asked::Correlate(correlate) => {
+                let header = present("second moments", correlate.second_moments.as_ref())?;
+                Arc::<SecondMoments>::declared(header)
+            }
+            Asked::Unpsl(request) => metrics::Request::declared(request),
+            Asked::Forest(request) => forests::Request::declared(request),
+        }
+    }
+
+    fn join(header: Asked, parts: &mut IncomingParts) -> Result<Self, WireError> {
+        Ok(match header {
+            Asked::Describe(_) => Self::Describe,
+            Asked::Moments(_) => Self::Moments,
+            Asked::Quantiles(_) => Self::Quantiles,
+            Asked::Prepare(prepare) => Self::Prepare(Travels::join(prepare, parts)?),
+            Asked::Correlate(correlate) => {
+                let header = present("second moments", correlate.second_moments)?;
+                summed("patients of second moments", header.patients)?;
+                Self::Correlate(Travels::join(header, parts)?)
+            }
+            Asked::Unpsl(request) => Self::Unpsl(Travels::join(request, parts)?),
+            Asked::Forest(request) => Self::Forest(Travels::join(request, parts)?),
+        })
+    }
+}
+
+impl Travels for Answer {
+    type Header = pb::Answer;
+
+    fn cut(self) -> (pb::Answer, OutgoingParts) {
+        let alone = |answer| (answer, OutgoingParts::none());
+        let (answer, parts) = match self {
+            Self::Described(Description { patients, classes }) => {
+                alone(Answered::Described(pb::Description { patients, classes }))
+            }
+            Self::Unfit(problems) => alone(Answered::Unfit(failure::problems_to_proto(problems))),
+            Self::Refused(refusal) => alone(Answered::Refused(failure::refusal_to_proto(refusal))),
+            Self::Failed(found) => alone(Answered::Failed(failure::failure_to_proto(found))),
+            Self::Moments(moments) => moments.cut_as(Answered::Moments),
+            Self::Quantiles(histograms) => {
+                let header = pb::Quantiles {
+                    histograms: length(histograms.len()),
+                };
+                let parts = OutgoingParts {
+                    histograms: Outgoing::of(histograms),
+                    ..OutgoingParts::none()
+                };
+                (Answered::Quantiles(header), parts)
+            }
+            Self::Prepared(None) => alone(prepared(None)),
+            Self::Prepared(Some(moments)) => {
+                Arc::new(moments).cut_as(|header| prepared(Some(header)))
+            }
+            Self::Correlated => alone(Answered::Correlated(pb::Correlated {})),
+            Self::Assessed(assessment) => assessment.cut_as(Answered::Assessed),
+            Self::Unpsl(answer) => answer.cut_as(Answered::Unpsl),
+            Self::Forest(answer) => answer.cut_as(Answered::Forest),
+        };
+        let answer = Some(answer);
+        (pb::Answer { answer }, parts)
+    }
+
+    fn declared(header: &pb::Answer) -> Result<Declared, WireError> {
+        match present("answer", header.answer.as_ref())? {
+            Answered::Described(_)
+            | Answered::Unfit(_)
+            | Answered::Refused(_)
+            | Answered::Failed(_)
+            | Answered::Correlated(_) => Ok(Declared::default()),
+            Answered::Moments(moments) => SiteMoments::declared(moments),
+            Answered::Quantiles(quantiles) => Ok(Declared {
+                histograms: quantiles.histograms,
+                ..Declared::default()
+            }),
+            Answered::Prepared(prepared) => match &prepared.second_moments {
+                Some(header) => Arc::<SecondMoments>::declared(header),
+                None => Ok(Declared::default()),
+            },
+            Answered::Assessed(assessment) => Assessment::declared(assessment),
+            Answered::Unpsl(answer) => metrics::Answer::declared(answer),
+            Answered::Forest(answer) => forests::Answer::declared(answer),
+        }
+    }
+
+    fn join(header: pb::Answer, parts: &mut IncomingParts) -> Result<Self, WireError> {
+        Ok(match present("answer", header.answer)? {
+            Answered::Described(pb::Description { patients, classes }) => {
+                at_most("classes", classes.len(), CLASSES_MAX)?;
+                Self::Described(Description { patients, classes })
+            }
+            Answered::Unfit(unfit) => Self::Unfit(failure::problems(unfit)?),
+            Answered::Refused(refusal) => Self::Refused(failure::refusal(refusal)?),
+            Answered::Failed(found) => Self::Failed(failure::failure(found, sentence)?),
+            Answered::Moments(moments) => Self::Moments(Travels::join(moments, parts)?),
+            Answered::Quantiles(_) => Self::Quantiles(parts.histograms.take()),
+            Answered::Prepared(prepared) => Self::Prepared(match prepared.second_moments {
+                Some(header) => Some(Arc::unwrap_or_clone(Travels::join(header, parts)?)),
+                None => None,
+            }),
+            Answered::Correlated(_) => Self::Correlated,
+            Answered::Assessed(assessment) => Self::Assessed(Travels::join(assessment, parts)?),
+            Answered::Unpsl(answer) => Self::Unpsl(Travels::join(answer, parts)?),
+            Answered::Forest(answer) => Self::Forest(Travels::join(answer, parts)?),
+        })
+    }
+}
+
+fn prepared(second_moments: Option<pb::SecondMoments>) -> Answered {
+    Answered::Prepared(pb::Prepared { second_moments })
+}
+
+impl Travels for Model {
+    type Header = Left;
+
+    fn cut(self) -> (Left, OutgoingParts) {
+        match self {
+            Self::Unpsl(model) => model.cut_as(Left::Unpsl),
+            Self::Forest(model) => model.cut_as(Left::Forest),
+        }
+    }
+
+    fn declared(header: &Left) -> Result<Declared, WireError> {
+        match header {
+            Left::Unpsl(model) => method::unpsl::model::Model::declared(model),
+            Left::Forest(model) => method::forest::model::Model::declared(model),
+        }
+    }
+
+    fn join(header: Left, parts: &mut IncomingParts) -> Result<Self, WireError> {
+        Ok(match header {
+            Left::Unpsl(model) => Self::Unpsl(Travels::join(model, parts)?),
+            Left::Forest(model) => Self::Forest(Travels::join(model, parts)?),
+        })
+    }
+}
+
+/// Bytes of the parts of an answer at most; none where the answer has no parts.
+pub(crate) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
+    let bytes = match request {
+        Request::Describe | Request::Correlate(_) => None,
+        Request::Moments => Some(MOMENTS_PER_JOB_BYTE * job_bytes),
+        Request::Quantiles => Some(HISTOGRAMS_PER_JOB_BYTE * job_bytes),
+        Request::Prepare(preparing) => Some(second_moments_bytes(&preparing.moments)),
+        Request::Unpsl(request) => unpsl::answer_bytes_max(request),
+        Request::Forest(request) => forest::answer_bytes_max(request, job_bytes),
+    };
+    bytes.map_or(0, |bytes| bytes + bytes / 64 + OVERHEAD_BYTES)
+}
+
+/// d x d and d numbers, for the d rows that the features can have: a value and whether it is missing, or each level and
+/// whether none is known.
+fn second_moments_bytes(moments: &[ColumnMoments]) -> u64 {
+    let rows = |moments: &ColumnMoments| match moments {
+        ColumnMoments::Numeric { .. } => 2,
+        ColumnMoments::Categorical { counts, .. } => counts.len() as u64 + 1,
+    };
+    let rows: u64 = moments.iter().map(rows).sum();
+    let entries = rows.saturating_mul(rows).min(MATRIX_ENTRIES_MAX as u64);
+    NUMBER_BYTES * (entries + rows)
+}

@@ -1,0 +1,363 @@
+//! UnPSL on its way: against Google's protobuf (tests/golden), round trips, and what must be refused.
+
+use crate::encoding::raw::MatrixChunk;
+use crate::encoding::{decode_to_coordinator, decode_to_site, encode_to_site};
+use crate::error::WireError;
+use crate::generated as pb;
+use crate::tests::{
+    answers_are_golden, ask, coordinator_frames, matrix, number, reply, requests_are_golden,
+    result_is_golden, run,
+};
+use bytes::Bytes;
+use ndarray::{Array2, array};
+use privacy::RightCounts;
+use proptest::prelude::*;
+use prost::Message;
+use protocol::message::unpsl::{Contribution, Finishing, Round, Validating};
+use protocol::message::{Answer, Request, ToSite, unpsl};
+use protocol::method::Model;
+use protocol::method::unpsl::model::{self, FeatureResult, RoundRow, SelectionRow};
+use protocol::progress::Ending;
+use protocol::result::RunResult;
+use std::sync::Arc;
+
+fn asked(request: unpsl::Request) -> ToSite {
+    ask(Request::Unpsl(request))
+}
+
+/// A question with one matrix.
+fn finishing(consensus: Array2<f64>) -> ToSite {
+    asked(unpsl::Request::Finish(Finishing {
+        consensus: Arc::new(consensus),
+        neighbours: 5,
+    }))
+}
+
+#[test]
+fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
+    let consensus = array![[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]];
+    let round = Round {
+        centre: -&consensus,
+        consensus: Arc::new(consensus),
+        penalty: 1.5,
+        tolerance: 1e-6,
+        gradient: false,
+        fold: None,
+    };
+    let fold = Round {
+        consensus: Arc::new(array![[1.0]]),
+        centre: array![[-1.0]],
+        penalty: 1.5,
+        tolerance: 1e-3,
+        gradient: true,
+        fold: Some(0),
+    };
+    let validating = Validating {
+        models: Arc::new(vec![array![[0.5], [-0.5]], array![[0.25], [-0.25]]]),
+        neighbours: vec![1, 5],
+    };
+    requests_are_golden(vec![
+        ("round", asked(unpsl::Request::Round(round))),
+        ("fold", asked(unpsl::Request::Round(fold))),
+        ("validate", asked(unpsl::Request::Validate(validating))),
+        ("finish", finishing(array![[0.1, 0.2]])),
+    ]);
+}
+
+#[test]
+fn every_answer_is_what_googles_protobuf_writes_and_reads_back_from_it() {
+    let contribution = Contribution {
+        matrix: array![[0.25], [-0.25]],
+        objective: 0.75,
+        iterations: 12,
+        gradient: None,
+    };
+    let with_gradient = Contribution {
+        gradient: Some(array![[1.0], [2.0]]),
+        ..contribution.clone()
+    };
+    let (right, wrong) = (250, 50);
+    let counts = vec![Some(RightCounts { right, wrong }), None];
+    let answers = [
+        ("contribution", unpsl::Answer::Contribution(contribution)),
+        (
+            "contribution_with_gradient",
+            unpsl::Answer::Contribution(with_gradient),
+        ),
+        ("validated", unpsl::Answer::Validated(counts)),
+    ];
+    answers_are_golden(
+        answers
+            .map(|(name, answer)| (name, Answer::Unpsl(answer)))
+            .into(),
+    );
+}
+
+fn metric() -> model::Model {
+    model::Model {
+        rounds: vec![RoundRow {
+            round: 1,
+            objective: None,
+            primal_residual: 0.5,
+            dual_residual: 0.25,
+            penalty: 1.0,
+            seconds: 0.125,
+            sites_answered: 2,
+        }],
+        objective: Some(0.5),
+        selection: vec![SelectionRow {
+            lambda_sparsity: 0.01,
+            rank: 4,
+            neighbours: 5,
+            right: 250,
+            wrong: 50,
+            chosen: true,
+        }],
+        features: vec![FeatureResult {
+            name: "cp=4".to_owned(),
+            mean: 0.5,
+            scale: 2.0,
+            missing_share: 0.0625,
+        }],
+        dropped: vec!["fbs=1".to_owned()],
+        metric: Some(array![[0.1, 0.2]]),
+        pairs: vec![30, 0],
+    }
+}
+
+fn left(model: model::Model) -> RunResult {
+    RunResult {
+        run: run(),
+        job: "name".to_owned(),
+        seed: 1,
+        version: "0.1.0".to_owned(),
+        ending: Ending::Converged,
+        seconds: 1.5,
+        sites: Vec::new(),
+        model: Some(Model::Unpsl(model)),
+        notes: Vec::new(),
+    }
+}
+
+#[test]
+fn what_a_run_leaves_is_what_googles_protobuf_writes_and_reads_back_from_it() {
+    result_is_golden("metric", &left(metric()));
+}
+
+#[test]
+fn a_result_that_is_none_is_refused_with_what_was_wrong() {
+    let refused = |change: fn(&mut model::Model), wanted: &str| {
+        let mut model = metric();
+        change(&mut model);
+        let record = crate::encode_result(&left(model));
+        let error = crate::decode_result(&record).unwrap_err().to_string();
+        assert!(error.contains(wanted), "{error}, wanted {wanted}");
+    };
+    refused(|model| model.pairs = vec![1; 257], "pairs of sites");
+    refused(|model| model.pairs = vec![u64::MAX], "pairs of a site");
+    refused(|model| model.objective = Some(f64::NAN), "the objective");
+    refused(|model| model.rounds[0].penalty = f64::NAN, "the penalty");
+    refused(|model| model.features[0].scale = f64::NAN, "the scale");
+    refused(
+        |model| model.selection = vec![model.selection[0]; 8_001],
+        "candidates",
+    );
+}
+
+fn requests() -> impl Strategy<Value = unpsl::Request> {
+    prop_oneof![
+        (any::<u32>(), matrix(), matrix(), number(), number()).prop_map(
+            |(number, consensus, centre, penalty, tolerance)| {
+                unpsl::Request::Round(Round {
+                    consensus: Arc::new(consensus),
+                    centre,
+                    penalty,
+                    tolerance,
+                    gradient: number % 2 == 1,
+                    fold: number.is_multiple_of(3).then_some(number),
+                })
+            }
+        ),
+        (
+            proptest::collection::vec(matrix(), 0..4),
+            proptest::collection::vec(any::<u32>(), 0..4)
+        )
+            .prop_map(|(models, neighbours)| unpsl::Request::Validate(Validating {
+                models: Arc::new(models),
+                neighbours
+            })),
+        (matrix(), any::<u32>()).prop_map(|(consensus, neighbours)| unpsl::Request::Finish(
+            Finishing {
+                consensus: Arc::new(consensus),
+                neighbours
+            }
+        )),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_request_survives_the_way(request in requests()) {
+        let message = asked(request);
+        prop_assert_eq!(decode_to_site(&encode_to_site(message.clone())).unwrap(), message);
+    }
+
+    #[test]
+    fn every_contribution_survives_the_way(
+        matrix in matrix(), objective in number(), iterations in any::<u32>(), with_gradient in any::<bool>(),
+    ) {
+        let gradient = with_gradient.then(|| matrix.clone());
+        let contribution = Contribution { matrix, objective, iterations, gradient };
+        let message = reply(Answer::Unpsl(unpsl::Answer::Contribution(contribution)));
+        prop_assert!(decode_to_coordinator(&coordinator_frames(message.clone())).unwrap() == message);
+    }
+}
+
+#[test]
+fn a_large_matrix_stays_within_frames_of_a_mebibyte() {
+    let consensus = Array2::from_shape_fn((1_000, 1_000), |(i, j)| (i * 1_000 + j) as f64);
+    let message = finishing(consensus);
+    let frames = encode_to_site(message.clone());
+    assert!(frames.iter().all(|frame| frame.len() <= 1 << 20));
+    assert!(decode_to_site(&frames).unwrap() == message);
+}
+
+/// The finish request of a 2 x 2 matrix with its header and parts changed.
+fn finish(shape: pb::MatrixShape, chunks: &[MatrixChunk]) -> Result<ToSite, WireError> {
+    let finish = pb::Finish {
+        consensus: Some(shape),
+        neighbours: 5,
+    };
+    let request = Some(pb::unpsl_request::Request::Finish(finish));
+    let request = Some(pb::ask::Request::Unpsl(pb::UnpslRequest { request }));
+    let ask = pb::Ask {
+        run: "a".to_owned(),
+        exchange: 1,
+        request,
+    };
+    let message = pb::ToSite {
+        message: Some(pb::to_site::Message::Ask(ask)),
+    };
+    let header = pb::ToSiteFrame {
+        frame: Some(pb::to_site_frame::Frame::Message(message)),
+    };
+    let part = |chunk: &MatrixChunk| pb::ToSiteFrame {
+        frame: Some(pb::to_site_frame::Frame::Part(pb::Part {
+            part: Some(pb::part::Part::Matrix(chunk.clone())),
+        })),
+    };
+    let frames = std::iter::once(header).chain(chunks.iter().map(part));
+    let frames: Vec<Bytes> = frames.map(|frame| frame.encode_to_vec().into()).collect();
+    decode_to_site(&frames)
+}
+
+fn chunk(matrix: u32, offset: u64, values: &[f64]) -> MatrixChunk {
+    let values: Vec<u8> = values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect();
+    MatrixChunk {
+        matrix,
+        offset,
+        values: values.into(),
+    }
+}
+
+const SQUARE: pb::MatrixShape = pb::MatrixShape {
+    rows: 2,
+    columns: 2,
+};
+
+#[test]
+fn chunks_come_in_order_and_fit_the_declared_shape() {
+    let good = [chunk(0, 0, &[1.0, 2.0]), chunk(0, 2, &[3.0, 4.0])];
+    assert!(finish(SQUARE, &good).is_ok());
+    let wrong: [&[MatrixChunk]; 8] = [
+        &[chunk(0, 2, &[3.0, 4.0]), chunk(0, 0, &[1.0, 2.0])],
+        &[chunk(0, 0, &[1.0, 2.0]), chunk(0, 0, &[1.0, 2.0])],
+        &[chunk(1, 0, &[1.0, 2.0]), chunk(1, 2, &[3.0, 4.0])],
+        &[chunk(0, 0, &[1.0, 2.0, 3.0, 4.0, 5.0])],
+        &[chunk(0, 0, &[1.0, 2.0, 3.0, 4.0]), chunk(0, 4, &[5.0])],
+        &[chunk(0, 0, &[])],
+        &[chunk(0, 0, &[1.0, 2.0])],
+        &[MatrixChunk {
+            matrix: 0,
+            offset: 0,
+            values: vec![0; 31].into(),
+        }],
+    ];
+    for (i, chunks) in wrong.into_iter().enumerate() {
+        assert!(finish(SQUARE, chunks).is_err(), "case {i}");
+    }
+}
+
+#[test]
+fn numbers_that_are_not_finite_are_refused_by_kind_and_never_by_value() {
+    for (value, found) in [
+        (f64::NAN, "NaN"),
+        (f64::INFINITY, "infinity"),
+        (f64::NEG_INFINITY, "-infinity"),
+    ] {
+        let error = finish(SQUARE, &[chunk(0, 0, &[12_345.5, 1.0, value, 2.0])]).unwrap_err();
+        assert_eq!(
+            error,
+            WireError::NotFinite {
+                field: "a matrix",
+                found
+            }
+        );
+        assert!(!error.to_string().contains("12345"));
+        let contribution = Contribution {
+            matrix: array![[1.0]],
+            objective: value,
+            iterations: 1,
+            gradient: None,
+        };
+        let frames = coordinator_frames(reply(Answer::Unpsl(unpsl::Answer::Contribution(
+            contribution,
+        ))));
+        assert!(matches!(
+            decode_to_coordinator(&frames),
+            Err(WireError::NotFinite {
+                field: "an objective",
+                ..
+            })
+        ));
+    }
+}
+
+#[test]
+fn a_shape_beyond_the_limit_is_refused_before_any_chunk() {
+    for shape in [
+        pb::MatrixShape {
+            rows: 1 << 14,
+            columns: (1 << 12) + 1,
+        },
+        pb::MatrixShape {
+            rows: u32::MAX,
+            columns: u32::MAX,
+        },
+    ] {
+        assert!(matches!(
+            finish(shape, &[]),
+            Err(WireError::TooLarge { .. })
+        ));
+    }
+    for shape in [
+        pb::MatrixShape {
+            rows: 0,
+            columns: 4,
+        },
+        pb::MatrixShape {
+            rows: 4,
+            columns: 0,
+        },
+    ] {
+        assert!(matches!(
+            finish(shape, &[]),
+            Err(WireError::Unexpected { .. })
+        ));
+    }
+}

@@ -1,0 +1,161 @@
+//! What left this site: every released message, in the site's folder, in a chain that shows where
+//! it was touched.
+
+use crate::books::chain::{self, Chain, ChainError, Head, Link};
+use protocol::name::RunId;
+use protocol::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use wire::Sealed;
+
+/// The journal's name in the site's folder.
+pub const FILE_NAME: &str = "journal.jsonl";
+
+/// The journal of one site, open for writing.
+#[derive(Debug)]
+pub struct Journal {
+    chain: Chain,
+    ledger: String,
+}
+
+/// One released message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// When it was about to be sent, RFC 3339 in UTC.
+    pub time: String,
+    /// The run.
+    pub run: String,
+    /// The exchange that it answers.
+    pub exchange: u32,
+    /// The kind of message; `recovery` where a crash had left an incomplete line.
+    pub kind: String,
+    /// Its shape in words.
+    pub shape: String,
+    /// SHA-256 of the message as it left, hexadecimal.
+    pub digest: String,
+    /// Bytes of it.
+    pub bytes: u64,
+    /// Where the ledger ended, `ENTRIES:HASH`: a ledger that was cut, written anew or deleted shows by it.
+    #[serde(default)]
+    pub ledger: String,
+}
+
+impl Entry {
+    /// The entry of a message that is about to be sent: of the very bytes that leave.
+    #[must_use]
+    pub fn new(time: Timestamp, run: &RunId, exchange: u32, message: &Sealed) -> Self {
+        Self {
+            time: time_text(time),
+            run: run.to_string(),
+            exchange,
+            kind: message.kind().to_owned(),
+            shape: message.shape().to_owned(),
+            digest: message.digest(),
+            bytes: message.bytes(),
+            ledger: String::new(),
+        }
+    }
+
+    /// The entry, with where the ledger ends.
+    #[must_use]
+    pub fn with_ledger(self, head: &Head) -> Self {
+        Self {
+            ledger: head.to_string(),
+            ..self
+        }
+    }
+}
+
+impl Journal {
+    /// Opens or creates the journal in `folder` and checks all of it. Where a crash had left an
+    /// incomplete last line, that is taken off and an entry of kind `recovery` says so; its message
+    /// had not been sent.
+    ///
+    /// # Errors
+    /// [`ChainError`] where the file cannot be used, is in use, or an entry was touched: an agent
+    /// must not go on from a journal that cannot be trusted.
+    pub fn open(folder: &Path, now: Timestamp) -> Result<Self, ChainError> {
+        let mut ledger = String::new();
+        let note = |link: Link<Entry>| ledger = link.entry.ledger;
+        let (mut chain, torn) = Chain::open(&folder.join(FILE_NAME), None, note)?;
+        if let Some(torn) = torn {
+            chain.append(&Entry {
+                time: time_text(now),
+                run: String::new(),
+                exchange: 0,
+                kind: "recovery".to_owned(),
+                shape: "1 incomplete line taken off".to_owned(),
+                digest: torn.digest,
+                bytes: torn.bytes,
+                ledger: ledger.clone(),
+            })?;
+        }
+        Ok(Self { chain, ledger })
+    }
+
+    /// Appends one entry; when this returns, it is on the disk, and the message may be sent.
+    ///
+    /// # Errors
+    /// [`ChainError::File`]: the message must not be sent.
+    pub fn append(&mut self, entry: &Entry) -> Result<(), ChainError> {
+        self.chain.append(entry)?;
+        self.ledger.clone_from(&entry.ledger);
+        Ok(())
+    }
+
+    /// Where the ledger ended when the last entry was written; none where no entry tells.
+    #[must_use]
+    pub fn ledger(&self) -> Option<Head> {
+        self.ledger.parse().ok()
+    }
+
+    /// Where the journal ends.
+    #[must_use]
+    pub fn head(&self) -> &Head {
+        self.chain.head()
+    }
+}
+
+/// Checks the journal in `folder`, against a head that was kept elsewhere where there is one.
+///
+/// # Errors
+/// [`ChainError`] names the first entry that is not what was written.
+pub fn verify(folder: &Path, kept: Option<&Head>) -> Result<Head, ChainError> {
+    chain::read(&folder.join(FILE_NAME), kept, |_: Link<Entry>| {})
+}
+
+/// Every entry of the journal in `folder`, checked, as a table for people.
+///
+/// # Errors
+/// As [`verify`].
+pub fn list(folder: &Path) -> Result<String, ChainError> {
+    let mut text = format!(
+        "{:>8}  {:<24}  {:<20}  {:>8}  {:<12}  {:>12}  {:<16}  {}\n",
+        "entry", "time", "run", "exchange", "kind", "bytes", "digest", "shape"
+    );
+    chain::read(&folder.join(FILE_NAME), None, |link: Link<Entry>| {
+        let entry = link.entry;
+        let digest: String = entry.digest.chars().take(16).collect();
+        text.push_str(&format!(
+            "{:>8}  {:<24}  {:<20}  {:>8}  {:<12}  {:>12}  {:<16}  {}\n",
+            link.number,
+            entry.time,
+            entry.run,
+            entry.exchange,
+            entry.kind,
+            entry.bytes,
+            digest,
+            entry.shape
+        ));
+    })?;
+    Ok(text)
+}
+
+fn time_text(time: Timestamp) -> String {
+    OffsetDateTime::from_unix_timestamp_nanos(i128::from(time.0) * 1_000_000)
+        .ok()
+        .and_then(|moment| moment.format(&Rfc3339).ok())
+        .unwrap_or_else(|| format!("{} ms", time.0))
+}

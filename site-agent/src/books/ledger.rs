@@ -1,0 +1,425 @@
+//! How often each cohort of this site has served, which patients it has, and every answer that told of it: what
+//! the limits of runs and rounds and the guard against differencing need. Nothing of it leaves the site.
+
+use crate::books::chain::{Chain, ChainError, Head, Link, file_error, sync_folder};
+use crate::books::identity::{Question, RunDigest};
+use crate::method::Secret;
+use privacy::{CohortFacts, Cost, Fingerprint, FingerprintKey, SoFar};
+use protocol::name::RunId;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use wire::private;
+
+const FILE_NAME: &str = "ledger.jsonl";
+/// The name of the site's own key in its folder.
+pub const KEY_NAME: &str = "fingerprint.key";
+const COHORTS: &str = "cohorts";
+const KEY_LENGTH: usize = 32;
+
+/// The ledger of one site, open for writing.
+#[derive(Debug)]
+pub struct Ledger {
+    chain: Chain,
+    folder: PathBuf,
+    key: FingerprintKey,
+    books: Books,
+    cohorts: BTreeMap<String, Fingerprint>,
+}
+
+/// The patients and outcome classes of a cohort that was read.
+#[derive(Clone)]
+pub struct CohortCounts {
+    /// Patients.
+    pub patients: u64,
+    /// Patients of each outcome class (for survival: censored, events); empty for a number.
+    pub classes: Vec<u64>,
+}
+
+/// An answer that was given, or is about to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answered {
+    /// Its kind.
+    pub kind: String,
+    /// Whether it tells more of the cohort than its size.
+    tells: bool,
+    /// Whether it is a round.
+    round: bool,
+    /// SHA-256 of the answer as it left, hexadecimal.
+    pub digest: String,
+}
+
+/// What the entries come to.
+#[derive(Debug, Default)]
+struct Books {
+    runs: Vec<Run>,
+    /// Runs for which a cohort was read, by day and operator.
+    descriptions: BTreeMap<(u64, String), BTreeSet<RunDigest>>,
+}
+
+/// A run on one cohort. A run that comes back with another cohort stands here twice, the latest last.
+#[derive(Debug)]
+struct Run {
+    digest: RunDigest,
+    cohort: String,
+    answers: BTreeMap<Question, Answered>,
+    so_far: SoFar,
+    /// Whether it has told anything of its cohort but the size.
+    told: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Event {
+    /// A cohort is read for an operator's run, on a day since 1970.
+    Description {
+        run: RunDigest,
+        operator: String,
+        day: u64,
+    },
+    /// A run, under this name of the coordinator's, goes on a cohort.
+    Run {
+        run: RunDigest,
+        name: String,
+        cohort: String,
+    },
+    /// A question of it is answered.
+    Answer {
+        run: RunDigest,
+        question: Question,
+        answered: Answered,
+    },
+    /// A brake has shut its gate.
+    Shut { run: RunDigest },
+}
+
+impl Answered {
+    /// An answer of a kind that costs `cost`, encoded with this digest.
+    #[must_use]
+    pub fn new(kind: &str, cost: Cost, digest: String) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            tells: cost != Cost::Nothing,
+            round: cost == Cost::Round,
+            digest,
+        }
+    }
+}
+
+impl Ledger {
+    /// Opens or creates the ledger in `folder`, checks all of it, and reads the fingerprints of
+    /// earlier cohorts. `kept` is where it ended as the journal has it.
+    ///
+    /// # Errors
+    /// [`ChainError`] where a file cannot be used, is in use, is missing, or was touched.
+    pub fn open(folder: &Path, kept: Option<&Head>) -> Result<Self, ChainError> {
+        let mut books = Books::default();
+        let (chain, _) = Chain::open(&folder.join(FILE_NAME), kept, |link: Link<Event>| {
+            books.note(link.entry);
+        })?;
+        // With another key every cohort would be a new one.
+        let key = key(&folder.join(KEY_NAME), chain.head().entries == 0)?;
+        let mut ledger = Self {
+            chain,
+            folder: folder.to_owned(),
+            key,
+            books,
+            cohorts: BTreeMap::new(),
+        };
+        let runs = ledger.books.runs.iter();
+        let identities: BTreeSet<String> = runs.map(|run| run.cohort.clone()).collect();
+        for identity in identities {
+            let fingerprint = ledger.stored(&identity)?;
+            ledger.cohorts.insert(identity, fingerprint);
+        }
+        Ok(ledger)
+    }
+
+    /// Where the ledger ends.
+    #[must_use]
+    pub fn head(&self) -> &Head {
+        self.chain.head()
+    }
+
+    /// The fingerprint of a cohort under this site's key: of patient ids, or of whole rows of the
+    /// source where the site has no ids.
+    pub fn fingerprint<I: AsRef<[u8]>>(
+        &self,
+        identifiers: impl IntoIterator<Item = I>,
+    ) -> Fingerprint {
+        Fingerprint::new(&self.key, identifiers)
+    }
+
+    /// Numbers that only this site can tell, from its key.
+    #[must_use]
+    pub fn secret(&self, purpose: &'static str) -> Secret {
+        let key = self.key.clone();
+        Box::new(move |bytes| key.secret(purpose, bytes))
+    }
+
+    /// How many other runs of `operator` had a cohort read on `day`; none where `run`, one of that operator's, is free to
+    /// read it: it did so on that day, or has told something already.
+    #[must_use]
+    pub fn descriptions(&self, run: &RunDigest, operator: &str, day: u64) -> Option<u64> {
+        let own = self.books.runs.iter().filter(|known| known.digest == *run);
+        if own.into_iter().any(|own| own.told) {
+            return None;
+        }
+        let Some(today) = self.books.descriptions.get(&(day, operator.to_owned())) else {
+            return Some(0);
+        };
+        (!today.contains(run)).then_some(today.len() as u64)
+    }
+
+    /// Notes that a cohort is read for `operator`'s run, before it is.
+    ///
+    /// # Errors
+    /// [`ChainError::File`]: nothing may be read then.
+    pub fn describe(
+        &mut self,
+        run: &RunDigest,
+        operator: &str,
+        day: u64,
+    ) -> Result<(), ChainError> {
+        self.record(Event::Description {
+            run: run.clone(),
+            operator: operator.to_owned(),
+            day,
+        })
+    }
+
+    /// What the policy judges of a cohort on which `run` is to go.
+    #[must_use]
+    pub fn facts(
+        &self,
+        run: &RunDigest,
+        cohort: &Fingerprint,
+        counts: CohortCounts,
+    ) -> CohortFacts {
+        let identity = cohort.identity();
+        let (mut runs_before, mut rounds_before) = (0, 0);
+        let mut so_far = SoFar::default();
+        for known in self
+            .books
+            .runs
+            .iter()
+            .filter(|known| known.cohort == identity)
+        {
+            if known.digest == *run {
+                so_far = known.so_far.clone();
+            } else if known.told {
+                runs_before += 1;
+                rounds_before += known.so_far.rounds;
+            }
+        }
+        let others = self.cohorts.iter().filter(|(name, _)| **name != identity);
+        CohortFacts {
+            patients: counts.patients,
+            classes: counts.classes,
+            runs_before,
+            rounds_before,
+            so_far,
+            difference: others.map(|(_, other)| cohort.difference(other)).min(),
+        }
+    }
+
+    /// Notes that `run` goes on `cohort`, before anything of it is released. Saying it twice
+    /// changes nothing.
+    ///
+    /// # Errors
+    /// [`ChainError::File`]: nothing may be released then.
+    pub fn begin(
+        &mut self,
+        run: &RunDigest,
+        name: &RunId,
+        cohort: &Fingerprint,
+    ) -> Result<(), ChainError> {
+        let identity = cohort.identity();
+        if self
+            .latest(run)
+            .is_some_and(|known| known.cohort == identity)
+        {
+            return Ok(());
+        }
+        if !self.cohorts.contains_key(&identity) {
+            self.store(&identity, cohort)?;
+            self.cohorts.insert(identity.clone(), cohort.clone());
+        }
+        self.record(Event::Run {
+            run: run.clone(),
+            name: name.to_string(),
+            cohort: identity,
+        })
+    }
+
+    /// What `run` has released of its latest cohort.
+    #[must_use]
+    pub fn so_far(&self, run: &RunDigest) -> SoFar {
+        let latest = self.latest(run);
+        latest.map(|known| known.so_far.clone()).unwrap_or_default()
+    }
+
+    /// The answer that a question of `run` got before.
+    #[must_use]
+    pub fn answered(&self, run: &RunDigest, question: &Question) -> Option<&Answered> {
+        self.latest(run)?.answers.get(question)
+    }
+
+    /// Notes an answer, before it is released.
+    ///
+    /// # Errors
+    /// [`ChainError::File`]: it may not be released then.
+    pub fn answer(
+        &mut self,
+        run: &RunDigest,
+        question: Question,
+        answered: Answered,
+    ) -> Result<(), ChainError> {
+        self.record(Event::Answer {
+            run: run.clone(),
+            question,
+            answered,
+        })
+    }
+
+    /// Notes that a brake has shut the gate of `run`, before anybody hears of it.
+    ///
+    /// # Errors
+    /// [`ChainError::File`]: nothing may be said of it then.
+    pub fn shut(&mut self, run: &RunDigest) -> Result<(), ChainError> {
+        self.record(Event::Shut { run: run.clone() })
+    }
+
+    fn latest(&self, run: &RunDigest) -> Option<&Run> {
+        self.books.latest(run)
+    }
+
+    fn record(&mut self, event: Event) -> Result<(), ChainError> {
+        self.chain.append(&event)?;
+        self.books.note(event);
+        Ok(())
+    }
+
+    fn cohort_path(&self, identity: &str) -> PathBuf {
+        self.folder.join(COHORTS).join(identity)
+    }
+
+    fn store(&self, identity: &str, cohort: &Fingerprint) -> Result<(), ChainError> {
+        let path = self.cohort_path(identity);
+        let written = private::folder(&self.folder.join(COHORTS))
+            .and_then(|()| replace(&path, &cohort.to_bytes()));
+        written.map_err(|source| file_error(&path, "written", source))
+    }
+
+    /// The stored fingerprint, whose name is the digest of its bytes.
+    fn stored(&self, identity: &str) -> Result<Fingerprint, ChainError> {
+        let path = self.cohort_path(identity);
+        let changed = || io::Error::other("it is not what was written");
+        fs::read(&path)
+            .and_then(|bytes| Fingerprint::from_bytes(&bytes).map_err(io::Error::other))
+            .and_then(|cohort| match cohort.identity() == identity {
+                true => Ok(cohort),
+                false => Err(changed()),
+            })
+            .map_err(|source| file_error(&path, "read", source))
+    }
+}
+
+impl Books {
+    fn latest(&self, run: &RunDigest) -> Option<&Run> {
+        self.runs.iter().rev().find(|known| known.digest == *run)
+    }
+
+    fn latest_mut(&mut self, run: &RunDigest) -> Option<&mut Run> {
+        self.runs
+            .iter_mut()
+            .rev()
+            .find(|known| known.digest == *run)
+    }
+
+    fn note(&mut self, event: Event) {
+        match event {
+            Event::Description { run, operator, day } => {
+                let today = self.descriptions.entry((day, operator)).or_default();
+                today.insert(run);
+            }
+            Event::Run { run, cohort, .. } => {
+                let same = |known: &Run| known.digest == run && known.cohort == cohort;
+                let known = self.runs.iter().position(same);
+                let latest = match known {
+                    Some(index) => self.runs.remove(index),
+                    None => Run {
+                        digest: run,
+                        cohort,
+                        answers: BTreeMap::new(),
+                        so_far: SoFar::default(),
+                        told: false,
+                    },
+                };
+                self.runs.push(latest);
+            }
+            Event::Answer {
+                run,
+                question,
+                answered,
+            } => {
+                if let Some(known) = self.latest_mut(&run)
+                    && !known.answers.contains_key(&question)
+                {
+                    known.told |= answered.tells;
+                    known.so_far.rounds += u64::from(answered.round);
+                    known.so_far.kinds.insert(answered.kind.clone());
+                    known.answers.insert(question, answered);
+                }
+            }
+            Event::Shut { run } => {
+                if let Some(known) = self.latest_mut(&run) {
+                    known.so_far.shut = true;
+                    known.told = true;
+                }
+            }
+        }
+    }
+}
+
+/// The site's key, made on `first` use from the system's random numbers.
+fn key(path: &Path, first: bool) -> Result<FingerprintKey, ChainError> {
+    let fail = |what| move |source| file_error(path, what, source);
+    let mut bytes = [0; KEY_LENGTH];
+    if path.exists() || !first {
+        let stored = fs::read(path).map_err(fail("read"))?;
+        let wanted = || io::Error::other(format!("found {} bytes, wanted 32", stored.len()));
+        bytes = stored
+            .as_slice()
+            .try_into()
+            .map_err(|_| fail("read")(wanted()))?;
+    } else {
+        File::open("/dev/urandom")
+            .and_then(|mut random| random.read_exact(&mut bytes))
+            .and_then(|()| replace(path, &bytes))
+            .map_err(fail("made"))?;
+    }
+    Ok(FingerprintKey::new(bytes))
+}
+
+/// Writes a file that only its owner may read: beside, then renamed.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let beside = path.with_extension("new");
+    let mut options = OpenOptions::new();
+    let mut file = private::open(&beside, options.write(true).create(true).truncate(true))?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&beside, path)?;
+    sync_folder(path)
+}
+
+impl std::fmt::Debug for CohortCounts {
+    /// Nothing of the cohort.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("CohortCounts")
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,6 @@
+//! What the site remembers, in files that show where they were touched.
+
+pub mod chain;
+pub mod identity;
+pub mod journal;
+pub mod ledger;

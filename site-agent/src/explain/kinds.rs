@@ -1,0 +1,242 @@
+//! The kinds of message that every method may make a site send, and what is said of each.
+
+use privacy::Rules;
+use protocol::cohort::OutcomeKind;
+use protocol::job::Job;
+use protocol::limits::{PROBLEMS_MAX, TEXT_LENGTH_MAX};
+
+/// Bytes of a number.
+pub(crate) const NUMBER_BYTES: u64 = 8;
+/// What second moments tell.
+pub(crate) const TOGETHER: &str =
+    "how often any two levels or values occur together, exactly, also where that is one patient";
+const NOTHING: &str = "Nothing of any patient.";
+
+/// One kind of message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageKind {
+    /// Its name, as the journal has it.
+    pub kind: &'static str,
+    /// What it is for.
+    pub purpose: &'static str,
+    /// Its shape in words.
+    pub shape: String,
+    /// How its bytes come about.
+    pub bytes_formula: String,
+    /// Bytes of one such message at most, without framing.
+    pub bytes: u64,
+    /// How often it is sent at most.
+    pub times: u64,
+    /// The rules that clear it, as site.toml names them.
+    pub rule: &'static str,
+    /// Whether a count in it could be withheld, and how.
+    pub withheld: String,
+    /// What it can tell in the worst case, for people who are no statisticians.
+    pub worst: String,
+}
+
+/// What is told of a method.
+pub(crate) struct Told {
+    /// The kinds of message, in the order of a run.
+    pub(crate) messages: Vec<MessageKind>,
+    /// What a brake holds, and no more.
+    pub(crate) brake: String,
+    /// What nothing closes.
+    pub(crate) open: String,
+}
+
+/// The sizes that a job fixes.
+pub(crate) struct Sizes {
+    /// Outcome classes; 0 where the outcome has none.
+    pub(crate) classes: u64,
+    /// Counts of classes that the description tells.
+    pub(crate) class_counts: u64,
+    /// Rows d of the metric, before constant ones are dropped.
+    pub(crate) rows: u64,
+    /// Columns m of the metric.
+    pub(crate) rank: u64,
+    /// Numbers in the moments of all features.
+    pub(crate) moments: u64,
+}
+
+impl Sizes {
+    /// Those of the outcome alone.
+    pub(crate) fn of_outcome(job: &Job) -> Self {
+        let classes = job.cohort.outcome.kind.classes().len() as u64;
+        Self {
+            classes,
+            // Of a survival time: censored and events.
+            class_counts: match job.cohort.outcome.kind {
+                OutcomeKind::Survival { .. } => 2,
+                _ => classes,
+            },
+            rows: 0,
+            rank: 0,
+            moments: 0,
+        }
+    }
+}
+
+/// The answer to the first exchange.
+pub(crate) fn description(sizes: &Sizes) -> MessageKind {
+    let numbers = 1 + sizes.class_counts;
+    MessageKind {
+        kind: "description",
+        purpose: "says that the cohort fits, and how many patients it has",
+        shape: match sizes.class_counts {
+            0 => "1 count".to_owned(),
+            classes => format!("1 count and {classes} class counts"),
+        },
+        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
+        bytes: NUMBER_BYTES * numbers,
+        times: 1,
+        rule: "patients_min, class_patients_min",
+        withheld: "no: below a minimum the whole job is refused".to_owned(),
+        worst: "The exact number of patients, and of each outcome class. Both are at least the minima; below \
+             them the site refuses, which tells that they are below."
+            .to_owned(),
+    }
+}
+
+/// Moments of every feature.
+pub(crate) fn moments(rules: &Rules, job: &Job, sizes: &Sizes) -> MessageKind {
+    // Beside the features: patients, similar pairs, dissimilar pairs.
+    let numbers = sizes.moments + 3;
+    MessageKind {
+        kind: "moments",
+        purpose: "sums and level counts, from which all sites take one standardisation",
+        shape: format!("{} features, {numbers} numbers", job.cohort.features.len()),
+        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
+        bytes: NUMBER_BYTES * numbers,
+        times: 1,
+        rule: "patients_min, cell_min",
+        withheld: match rules.cell_min {
+            1 => "no: cell_min is 1".to_owned(),
+            minimum => format!(
+                "yes: a count of 1 to {} is rounded to 0 or {minimum}; sums over fewer than {} \
+                 values are left out",
+                minimum - 1,
+                rules.patients_min.max(minimum)
+            ),
+        },
+        worst: format!(
+            "The exact mean and spread of every number, and how many patients have each level or no value; counts \
+             under {} are rounded. Who knows all patients but one can work out that one.",
+            rules.cell_min.max(1)
+        ),
+    }
+}
+
+/// Histograms for `purpose`; none where the job counts nothing on grids.
+pub(crate) fn quantiles(rules: &Rules, job: &Job, purpose: &'static str) -> Option<MessageKind> {
+    let grids = job.grids();
+    if grids.is_empty() {
+        return None;
+    }
+    let features = grids.all().count();
+    // An end and a count per group, and no more groups than cells.
+    let cells: u64 = grids.all().map(|grid| u64::from(grid.cells())).sum();
+    let minimum = rules.cell_min.max(1);
+    Some(MessageKind {
+        kind: "quantiles",
+        purpose,
+        shape: format!("{features} columns, up to {cells} groups"),
+        bytes_formula: format!("2 x {NUMBER_BYTES} x {cells}"),
+        bytes: 2 * NUMBER_BYTES * cells,
+        times: 1,
+        rule: "patients_min, cell_min",
+        withheld: match minimum {
+            1 => "no: cell_min is 1".to_owned(),
+            _ => format!(
+                "yes: neighbouring groups are joined until each holds {minimum}; a histogram of \
+                 fewer than {} values is left out",
+                rules.patients_min.max(minimum)
+            ),
+        },
+        worst: format!(
+            "How many patients lie in each stretch of a number's range, in stretches of {minimum} patients or more, and \
+             so every quantile to the width of a stretch."
+        ),
+    })
+}
+
+/// The answer to the preparation; with second moments where they are `pooled`.
+pub(crate) fn prepared(pooled: bool, sizes: &Sizes) -> MessageKind {
+    let rows = sizes.rows;
+    MessageKind {
+        kind: "prepared",
+        purpose: if pooled {
+            "second moments of the standardised patients, for the pooled correlation"
+        } else {
+            "says that the site is ready for rounds"
+        },
+        shape: if pooled {
+            format!("{rows} x {rows}")
+        } else {
+            "empty".to_owned()
+        },
+        bytes_formula: if pooled {
+            format!("{NUMBER_BYTES} x {rows} x {rows}")
+        } else {
+            "0".to_owned()
+        },
+        bytes: if pooled {
+            NUMBER_BYTES * rows * rows
+        } else {
+            0
+        },
+        times: 1,
+        rule: if pooled {
+            "second_moments"
+        } else {
+            "none: nothing of the cohort"
+        },
+        withheld: "no".to_owned(),
+        worst: if pooled {
+            format!("The second moments X'X: {TOGETHER}.")
+        } else {
+            NOTHING.to_owned()
+        },
+    }
+}
+
+/// Says that the pooled correlation has arrived.
+pub(crate) fn correlated() -> MessageKind {
+    MessageKind {
+        kind: "correlated",
+        purpose: "says that the pooled correlation has arrived",
+        shape: "empty".to_owned(),
+        bytes_formula: "0".to_owned(),
+        bytes: 0,
+        times: 1,
+        rule: "none: nothing of the cohort",
+        withheld: "no".to_owned(),
+        worst: NOTHING.to_owned(),
+    }
+}
+
+/// What comes in place of an answer.
+pub(crate) fn refusal() -> MessageKind {
+    MessageKind {
+        kind: "refusal",
+        purpose: "instead of any other: a refusal, a failure, or problems of the columns",
+        shape: format!("up to {PROBLEMS_MAX} texts"),
+        bytes_formula: format!("up to {TEXT_LENGTH_MAX} a text"),
+        bytes: (PROBLEMS_MAX * TEXT_LENGTH_MAX) as u64,
+        times: 1,
+        rule: "none: no patient's value, no count of patients or rows",
+        withheld: "no".to_owned(),
+        worst: "Why not: names of rules with the numbers that the policy and the job set, names of the job's columns, or a \
+             fixed sentence; no value, no count of patients or rows. That a rule says no tells on which side of it the \
+             cohort lies: one yes or no a rule."
+            .to_owned(),
+    }
+}
+
+/// Whether a count is withheld, and how.
+pub(crate) fn counts(rules: &Rules, how: &str) -> String {
+    match rules.cell_min {
+        1 => "no: cell_min is 1".to_owned(),
+        _ => format!("yes: {how}"),
+    }
+}

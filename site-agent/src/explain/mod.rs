@@ -1,0 +1,171 @@
+//! What a job would make this site send, before anyone agrees to it.
+
+pub mod kinds;
+mod table;
+
+use crate::method;
+use kinds::MessageKind;
+use privacy::{Policy, Refusal, Rules};
+use protocol::job::Job;
+use std::fmt;
+use table::{grouped, paragraph, table};
+
+/// Every kind of message that a job would make this site send, and what the policy says of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explanation {
+    job: String,
+    asked_by: String,
+    /// Every rule that refuses the job before its cohort is read; empty where none does.
+    pub refusals: Vec<Refusal>,
+    /// The kinds of message, in the order of a run.
+    pub messages: Vec<MessageKind>,
+    rules: Rules,
+    lowered: Vec<String>,
+    closing: [(&'static str, String); 3],
+}
+
+impl Explanation {
+    /// Explains `job`, submitted by `operator`.
+    #[must_use]
+    pub fn new(policy: &Policy, job: &Job, operator: &str) -> Self {
+        let told = method::explained(policy.rules(), job);
+        Self {
+            closing: [
+                ("Closed by a rule", closed(policy.rules())),
+                ("Held by a brake only", told.brake),
+                ("Not closed", told.open),
+            ],
+            job: job.name.clone(),
+            asked_by: format!("the operator {operator:?}"),
+            refusals: policy.refusals(&job.facts(operator)),
+            messages: told.messages,
+            rules: policy.rules().clone(),
+            lowered: policy.lowered(),
+        }
+    }
+
+    /// Explains `job`, whoever of the listed operators submits it.
+    #[must_use]
+    pub fn for_any_operator(policy: &Policy, job: &Job) -> Self {
+        let mut explanation = Self::new(policy, job, "");
+        let operators = &policy.rules().operators;
+        if *operators != privacy::Allowed::nothing() {
+            explanation
+                .refusals
+                .retain(|refusal| refusal.rule != "operators");
+        }
+        explanation.asked_by = format!("any operator allowed here ({operators})");
+        explanation
+    }
+
+    /// Bytes over a whole run at most, without framing.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let sent = self
+            .messages
+            .iter()
+            .filter(|message| message.kind != "refusal");
+        sent.map(|message| message.bytes * message.times).sum()
+    }
+}
+
+/// What rules close.
+fn closed(rules: &Rules) -> String {
+    let least = rules.cell_min.max(1);
+    let small = match least {
+        1 => "Counts leave as they are, for cell_min is 1.".to_owned(),
+        least => format!(
+            "What is sent as a count of 1 to {} patients leaves rounded or not at all.",
+            least - 1
+        ),
+    };
+    format!(
+        "Rows and identifiers have no message. {small} A site answers only what this job asks and gives one answer to a \
+         question, in at most {} runs and {} rounds on one cohort, for jobs of {} sites or more, on one cohort or on others that \
+         differ by {} patients or more.",
+        rules.runs_per_cohort_max,
+        rules.rounds_per_cohort_max,
+        rules.sites_min,
+        rules.cohort_difference_min,
+    )
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            formatter,
+            "Job {:?}, submitted by {}.\n",
+            self.job, self.asked_by
+        )?;
+        if self.refusals.is_empty() {
+            writeln!(
+                formatter,
+                "The policy admits it. Once the cohort has been read, it must still pass:"
+            )?;
+        } else {
+            writeln!(formatter, "The policy refuses it, before anything is read:")?;
+            for refusal in &self.refusals {
+                writeln!(formatter, "  {refusal}")?;
+            }
+            writeln!(
+                formatter,
+                "\nWere these rules changed, the cohort would still have to pass:"
+            )?;
+        }
+        for condition in conditions(&self.rules) {
+            writeln!(formatter, "  {condition}")?;
+        }
+        if !self.lowered.is_empty() {
+            writeln!(formatter, "\nRules that protect less than the defaults do:")?;
+            for sentence in &self.lowered {
+                writeln!(formatter, "  {sentence}")?;
+            }
+        }
+        writeln!(formatter, "\nMessages that this site would send:\n")?;
+        formatter.write_str(&table(&self.messages))?;
+        writeln!(formatter, "\nWhat each can tell in the worst case:\n")?;
+        for message in &self.messages {
+            formatter.write_str(&paragraph(message.kind, &message.worst))?;
+        }
+        writeln!(
+            formatter,
+            "\nIn all at most {} bytes over the run, and a few hundred bytes of framing a message. \
+             Constant features\nmake matrices smaller. No patient, no row and no identifier is \
+             among them.\n",
+            grouped(self.bytes())
+        )?;
+        for (heading, text) in &self.closing {
+            formatter.write_str(&paragraph(heading, text))?;
+        }
+        Ok(())
+    }
+}
+
+fn conditions(rules: &Rules) -> [String; 6] {
+    [
+        format!(
+            "patients_min: at least {} patients",
+            rules.patients_min.max(rules.cell_min)
+        ),
+        format!(
+            "class_patients_min: at least {} patients in each outcome class",
+            rules.class_patients_min
+        ),
+        format!(
+            "runs_per_cohort_max: at most {} runs on the cohort",
+            rules.runs_per_cohort_max
+        ),
+        format!(
+            "rounds_per_cohort_max: at most {} rounds on the cohort, over all runs",
+            rules.rounds_per_cohort_max
+        ),
+        format!(
+            "cohort_difference_min: the same patients as an earlier cohort, or at least {} others",
+            rules.cohort_difference_min
+        ),
+        format!(
+            "descriptions_per_day_max: at most {} jobs of one operator a day that have a cohort read",
+            rules.descriptions_per_day_max
+        ),
+    ]
+}

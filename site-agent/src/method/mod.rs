@@ -1,0 +1,263 @@
+//! What a site computes of its cohort, exchange by exchange. It knows no policy and no network:
+//! whoever holds it decides whether an answer may leave.
+//!
+//! # To add a method
+//!
+//! A folder beside `unpsl` and `forest` answers the method's requests, explains its messages and writes what stays at the
+//! site. Each `match` below then lacks an arm; nothing else in this crate names a method.
+
+pub mod forest;
+mod preparation;
+pub mod unpsl;
+
+use crate::explain::kinds::Told;
+use crate::run::stop::Stop;
+use crate::source::SiteCohort;
+use ndarray::{Array1, Array2, ArrayView1};
+use preparation::Prepared;
+use privacy::Rules;
+use protocol::cohort::GriddedColumn;
+use protocol::failure::Code;
+use protocol::job::Job;
+use protocol::message::{
+    Answer, ColumnHistogram, ColumnMoments, Description, Request, SecondMoments, SiteMoments,
+};
+use protocol::method::Method;
+use similarity::cohort::quantile::{Grid, Histogram, QuantileError};
+use similarity::cohort::{Outcome, Values};
+use similarity::numeric::seed::Seed;
+use std::path::PathBuf;
+
+/// A number of the site's own, which nobody else can tell, for each thing that it is asked for.
+pub type Secret = Box<dyn Fn(&[u8]) -> u64 + Send>;
+
+/// One job on one cohort.
+pub struct Computation {
+    site: SiteRun,
+    prepared: Option<Prepared>,
+    own: Own,
+}
+
+/// What every method computes from.
+pub(crate) struct SiteRun {
+    pub(crate) job: Job,
+    pub(crate) seed: Seed,
+    pub(crate) cohort: SiteCohort,
+    /// Patients of each class.
+    pub(crate) classes: Vec<u64>,
+    /// Where patient-level results go.
+    pub(crate) folder: PathBuf,
+}
+
+/// What is the method's own.
+enum Own {
+    Unpsl(Box<unpsl::Learner>),
+    Forest(Box<forest::Grower>),
+}
+
+impl Computation {
+    /// Makes ready to answer for `cohort`; patient-level results go into `folder`. What a method keeps small by itself
+    /// follows `rules`, and what nobody else may tell `secret`.
+    ///
+    /// # Errors
+    /// [`Stop::Unfit`] where a value has no logarithm that the job takes.
+    pub fn new(
+        job: Job,
+        seed: Seed,
+        mut cohort: SiteCohort,
+        folder: PathBuf,
+        rules: &Rules,
+        secret: Secret,
+    ) -> Result<Self, Stop> {
+        cohort
+            .cohort
+            .take_logarithms(&job.cohort.logarithms())
+            .map_err(Stop::below_zero)?;
+        let own = match &job.method {
+            Method::Unpsl(settings) => Own::Unpsl(Box::new(unpsl::Learner::new(settings.clone()))),
+            Method::Forest(settings) => Own::Forest(Box::new(forest::Grower::new(
+                settings.clone(),
+                rules,
+                secret,
+            ))),
+        };
+        Ok(Self {
+            site: SiteRun {
+                classes: class_counts(cohort.cohort.outcome()),
+                job,
+                seed,
+                cohort,
+                folder,
+            },
+            prepared: None,
+            own,
+        })
+    }
+
+    /// Answers one exchange.
+    ///
+    /// # Errors
+    /// [`Stop`]: why there is no answer.
+    pub fn answer(&mut self, request: &Request) -> Result<Answer, Stop> {
+        let site = &self.site;
+        match request {
+            Request::Describe => Ok(Answer::Described(Description {
+                patients: site.cohort.cohort.patients() as u64,
+                classes: site.classes.clone(),
+            })),
+            Request::Moments => {
+                let columns = ColumnMoments::of_cohort(&site.cohort.cohort);
+                Ok(Answer::Moments(SiteMoments {
+                    columns: columns.map_err(|error| Stop::numeric(Code::Numbers, error))?,
+                    summary: self.learner()?.summary(site)?,
+                }))
+            }
+            Request::Quantiles => site.quantiles(),
+            Request::Prepare(preparing) => {
+                let correlates = self.learner()?.correlates();
+                let prepared = Prepared::new(site, preparing)?;
+                let second_moments =
+                    correlates.then(|| SecondMoments::of_matrix(&prepared.matrix.view()));
+                self.prepared = Some(prepared);
+                self.learner_mut()?.forget();
+                Ok(Answer::Prepared(second_moments))
+            }
+            Request::Correlate(second_moments) => {
+                let prepared = self.prepared.as_mut().ok_or_else(Stop::early)?;
+                prepared.correlate(second_moments)?;
+                self.learner_mut()?.forget();
+                Ok(Answer::Correlated)
+            }
+            Request::Unpsl(request) => match &mut self.own {
+                Own::Unpsl(learner) => {
+                    let prepared = self.prepared.as_ref().ok_or_else(Stop::early)?;
+                    learner.answer(site, prepared, request)
+                }
+                Own::Forest(_) => Err(Stop::other_method()),
+            },
+            Request::Forest(request) => match &mut self.own {
+                Own::Forest(grower) => grower.answer(site, request),
+                Own::Unpsl(_) => Err(Stop::other_method()),
+            },
+        }
+    }
+
+    /// Rows d of the standardised matrix; none before it is prepared.
+    #[must_use]
+    pub fn rows(&self) -> Option<usize> {
+        let prepared = self.prepared.as_ref();
+        prepared.map(|prepared| prepared.matrix.ncols())
+    }
+
+    /// The mean over the patients of ||W'x||^2, a patient's similarity with itself, under a metric of the travelling shape;
+    /// none before the site is prepared.
+    #[must_use]
+    pub fn similarity(&self, metric: &Array2<f64>) -> Option<f64> {
+        Some(self.prepared.as_ref()?.similarity(metric))
+    }
+
+    /// What a run of UnPSL learns with; it alone pools moments.
+    fn learner(&self) -> Result<&unpsl::Learner, Stop> {
+        match &self.own {
+            Own::Unpsl(learner) => Ok(learner),
+            Own::Forest(_) => Err(Stop::other_method()),
+        }
+    }
+
+    fn learner_mut(&mut self) -> Result<&mut unpsl::Learner, Stop> {
+        match &mut self.own {
+            Own::Unpsl(learner) => Ok(learner),
+            Own::Forest(_) => Err(Stop::other_method()),
+        }
+    }
+
+    /// UnPSL by Algorithm 1 on this cohort alone, once it is prepared: the best of the starts.
+    ///
+    /// # Errors
+    /// [`Stop::Failed`].
+    pub fn learn(
+        &self,
+        settings: &protocol::method::unpsl::settings::UnpslSettings,
+        observe: &mut dyn FnMut(u32, &similarity::learn::unpsl::LocalRound),
+    ) -> Result<unpsl::BestStart, Stop> {
+        let prepared = self.prepared.as_ref().ok_or_else(Stop::early)?;
+        unpsl::learn(&self.site, prepared, settings, observe)
+    }
+}
+
+/// The kinds of message that a job would make a site send, and what is said of the method as a whole.
+pub(crate) fn explained(rules: &Rules, job: &Job) -> Told {
+    match &job.method {
+        Method::Unpsl(settings) => unpsl::explain::told(rules, job, settings),
+        Method::Forest(settings) => forest::explain::told(rules, job, settings),
+    }
+}
+
+impl SiteRun {
+    /// Histograms on the job's grids; the gate joins their groups until none is small.
+    fn quantiles(&self) -> Result<Answer, Stop> {
+        let grids = self.job.grids();
+        let columns = self.cohort.cohort.columns();
+        let mut histograms = Vec::new();
+        for GriddedColumn { column, grid, .. } in &grids.columns {
+            let Values::Numeric(values) = &columns[*column].values else {
+                let text = "a column that is counted on a grid holds no numbers";
+                return Err(Stop::failed(Code::Cohort, text));
+            };
+            histograms.push(counted(values.view(), *grid)?);
+        }
+        if let (Some(grid), Outcome::Survival { time, event }) =
+            (grids.events, self.cohort.cohort.outcome())
+        {
+            // Who has no event in time misses it: the rule for missing values is that for the censored.
+            let horizon = grid.border(grid.cells());
+            let seen = time.iter().zip(event);
+            let times: Array1<f64> = seen
+                .map(|(time, event)| match *event && *time <= horizon {
+                    true => *time,
+                    false => f64::NAN,
+                })
+                .collect();
+            histograms.push(counted(times.view(), grid)?);
+        }
+        Ok(Answer::Quantiles(histograms))
+    }
+
+    /// The class of each patient.
+    pub(crate) fn classes_of(&self) -> Result<&Array1<u32>, Stop> {
+        match self.cohort.cohort.outcome() {
+            Outcome::Classes { codes, .. } => Ok(codes),
+            Outcome::Numeric(_) | Outcome::Survival { .. } => Err(Stop::failed(
+                Code::Outcome,
+                "this method wants a binary or categorical outcome",
+            )),
+        }
+    }
+}
+
+fn counted(values: ArrayView1<'_, f64>, grid: Grid) -> Result<ColumnHistogram, Stop> {
+    match Histogram::of(values, grid, 1) {
+        Ok(histogram) => Ok(ColumnHistogram {
+            ends: histogram.groups().iter().map(|group| group.end).collect(),
+            counts: histogram.groups().iter().map(|group| group.count).collect(),
+        }),
+        Err(QuantileError::TooFew { .. }) => Ok(ColumnHistogram::default()),
+        Err(error) => Err(Stop::numeric(Code::Cohort, error)),
+    }
+}
+
+/// Patients of each class; for survival, censored and events.
+pub(crate) fn class_counts(outcome: &Outcome) -> Vec<u64> {
+    let count = |codes: &Array1<u32>, classes: usize| {
+        let mut counts = vec![0; classes];
+        for code in codes {
+            counts[*code as usize] += 1;
+        }
+        counts
+    };
+    match outcome {
+        Outcome::Classes { codes, levels } => count(codes, levels.len()),
+        Outcome::Numeric(_) => Vec::new(),
+        Outcome::Survival { event, .. } => count(&event.mapv(u32::from), 2),
+    }
+}

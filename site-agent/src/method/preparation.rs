@@ -1,0 +1,60 @@
+//! A cohort as methods see it that standardise: what the preparing exchanges leave.
+
+use super::SiteRun;
+use crate::run::stop::Stop;
+use ndarray::{Array2, s};
+use protocol::failure::Code;
+use protocol::message::{Preparing, SecondMoments, Totals};
+use similarity::cohort::standardise::Standardisation;
+use similarity::learn::unpsl::Correlation;
+use std::sync::Arc;
+
+/// The standardised patients.
+pub(crate) struct Prepared {
+    /// n x d.
+    pub(crate) matrix: Array2<f64>,
+    pub(crate) standardisation: Standardisation,
+    pub(crate) totals: Totals,
+    /// The correlation over all sites, where it is pooled.
+    pub(crate) pooled: Option<Arc<Correlation>>,
+}
+
+impl Prepared {
+    /// Standardises with the pooled moments.
+    pub(super) fn new(site: &SiteRun, preparing: &Preparing) -> Result<Self, Stop> {
+        let Preparing {
+            moments,
+            quartiles,
+            totals,
+        } = preparing;
+        let fault = |error| Stop::numeric(Code::Standardise, error);
+        let columns = site.job.cohort.standardised_columns();
+        let standardisation =
+            Standardisation::from_moments(&columns, moments, quartiles).map_err(fault)?;
+        let matrix = standardisation.apply(&site.cohort.cohort).map_err(fault)?;
+        Ok(Self {
+            matrix,
+            standardisation,
+            totals: *totals,
+            pooled: None,
+        })
+    }
+
+    /// Takes the sum of all sites' second moments.
+    pub(super) fn correlate(&mut self, second_moments: &SecondMoments) -> Result<(), Stop> {
+        let pooled = Correlation::of_second_moments(second_moments)
+            .map_err(|error| Stop::numeric(Code::Unpsl, error))?;
+        self.pooled = Some(Arc::new(pooled));
+        Ok(())
+    }
+
+    /// The mean over the patients of ||W'x||^2.
+    #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
+    pub(super) fn similarity(&self, metric: &Array2<f64>) -> f64 {
+        let projected = self
+            .matrix
+            .dot(&metric.slice(s![..self.matrix.ncols(), ..]));
+        let sum: f64 = projected.iter().map(|entry| entry * entry).sum();
+        sum / self.matrix.nrows() as f64
+    }
+}

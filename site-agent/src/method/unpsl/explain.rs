@@ -1,0 +1,161 @@
+//! What a job of UnPSL would make this site send.
+
+use crate::explain::kinds::{
+    MessageKind, NUMBER_BYTES, Sizes, TOGETHER, Told, correlated, description, moments, prepared,
+    quantiles, refusal,
+};
+use privacy::Rules;
+use protocol::cohort::{FeatureKind, Impute};
+use protocol::job::Job;
+use protocol::method::unpsl::settings::{ConsensusMethod, SelectionSettings, UnpslSettings};
+use similarity::learn::unpsl::CorrelationScope;
+
+/// The neighbour rules that are evaluated: by distance and by inner product.
+const NEIGHBOUR_RULES: u64 = 2;
+
+pub(crate) fn told(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Told {
+    Told {
+        messages: messages(rules, job, settings),
+        brake: format!(
+            "Records read from jumps of the gradient: a metric under which a patient's similarity with itself is \
+             more than {} in the mean (or 4 per column) shuts the run. It blurs them and proves nothing.",
+            rules.similarity_max
+        ),
+        open: format!(
+            "The second moments: the rounds of this job tell a coordinator that lies {TOGETHER}. No noise is \
+             added to any number: who knows all patients but one, or all other sites, can work out the rest."
+        ),
+    }
+}
+
+fn messages(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKind> {
+    let sizes = sizes(job, settings);
+    let pooled = settings.objective.correlation == CorrelationScope::Pooled;
+    let mut messages = vec![description(&sizes), moments(rules, job, &sizes)];
+    let purpose = "histograms, from which all sites take pooled medians and interquartile ranges";
+    messages.extend(quantiles(rules, job, purpose));
+    messages.push(prepared(pooled, &sizes));
+    if pooled {
+        messages.push(correlated());
+    }
+    messages.push(contribution(settings, &sizes));
+    let selection = settings.selection.as_ref();
+    messages.extend(selection.map(|selection| validation(rules, selection)));
+    messages.push(assessment(rules, &sizes));
+    messages.push(refusal());
+    messages
+}
+
+fn contribution(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
+    let (rows, rank) = (sizes.rows, sizes.rank);
+    let selection = settings.selection.as_ref();
+    let validations = selection.map_or(0, SelectionSettings::metrics);
+    let (matrices, purpose) = match settings.consensus {
+        ConsensusMethod::Accelerated => (
+            2,
+            "the site's own metric W_p of a round, fitted to all its patients, the gradient of \
+             its objective at the common metric, and its objective",
+        ),
+        ConsensusMethod::Admm => (
+            1,
+            "the site's own metric W_p of a round, fitted to all its patients, and its objective",
+        ),
+    };
+    MessageKind {
+        kind: "contribution",
+        purpose,
+        shape: format!("{matrices} of {rows} x {rank}, and 2 numbers"),
+        bytes_formula: format!("{NUMBER_BYTES} x ({matrices} x {rows} x {rank} + 2)"),
+        bytes: NUMBER_BYTES * (matrices * rows * rank + 2),
+        times: settings.rounds() - validations,
+        rule: "second_moments, similarity_max, rounds_per_cohort_max, patients_min",
+        withheld: "no: it holds no count".to_owned(),
+        worst: format!(
+            "To an honest coordinator: how the common metric would fit this site's patients better, as a whole. To one \
+             that lies and chooses the metric: the second moments X'X, that is {TOGETHER}; and by steep metrics parts \
+             of single patients' records, blurred by the brake similarity_max, which does not rule them out."
+        ),
+    }
+}
+
+fn validation(rules: &Rules, selection: &SelectionSettings) -> MessageKind {
+    let tables = selection.neighbours.len() as u64;
+    MessageKind {
+        kind: "validation",
+        purpose: "how many held-out patients of all folds were classified right and wrong",
+        shape: format!("{tables} tables of 1 x 2"),
+        bytes_formula: format!("2 x {NUMBER_BYTES} x {tables}"),
+        bytes: 2 * NUMBER_BYTES * tables,
+        times: selection.metrics(),
+        rule: "cell_min, rounds_per_cohort_max",
+        withheld: match rules.cell_min {
+            1 => "no: cell_min is 1".to_owned(),
+            minimum => format!(
+                "yes: a table with a cell of 1 to {} is left out",
+                minimum - 1
+            ),
+        },
+        worst: "How many patients a metric of the coordinator's choice classifies right and wrong, where both \
+             counts are 0 or not small. Many metrics narrow down where patients lie."
+            .to_owned(),
+    }
+}
+
+fn assessment(rules: &Rules, sizes: &Sizes) -> MessageKind {
+    let cells = sizes.classes * sizes.classes;
+    let (tables, pair_cells) = if cells == 0 {
+        (0, 0)
+    } else {
+        (NEIGHBOUR_RULES, 4)
+    };
+    MessageKind {
+        kind: "assessment",
+        purpose: "the objective at the end, and right and wrong predictions of the site's \
+                  patients",
+        shape: match tables {
+            0 => "1 number".to_owned(),
+            _ => format!(
+                "1 number, {tables} tables of {0} x {0} and 1 of pairs, 2 x 2",
+                sizes.classes
+            ),
+        },
+        bytes_formula: format!("{NUMBER_BYTES} x (1 + {tables} x {cells} + {pair_cells})"),
+        bytes: NUMBER_BYTES * (1 + tables * cells + pair_cells),
+        times: 1,
+        rule: "cell_min",
+        withheld: match (tables, rules.cell_min) {
+            (0, _) => "no: it holds no count".to_owned(),
+            (_, 1) => "no: cell_min is 1".to_owned(),
+            (_, minimum) => {
+                let largest = minimum - 1;
+                format!("yes: a table with a cell of 1 to {largest} is left out whole")
+            }
+        },
+        worst: "How well one metric of the coordinator's choice fits: one exact number, and how many patients of \
+             each class are taken for which, where no such count is small."
+            .to_owned(),
+    }
+}
+
+fn sizes(job: &Job, settings: &UnpslSettings) -> Sizes {
+    let mut rows = 0;
+    let mut moments = 0;
+    for feature in &job.cohort.features {
+        // Count, sum, sum of squares and missing of a number; the levels and missing of a category.
+        let (feature_rows, feature_moments) = match &feature.kind {
+            FeatureKind::Categorical { levels } => (levels.len(), levels.len() + 1),
+            FeatureKind::Numeric { .. }
+            | FeatureKind::Ordinal { .. }
+            | FeatureKind::Binary { .. }
+            | FeatureKind::Age { .. } => (1, 4),
+        };
+        rows += feature_rows + usize::from(feature.impute == Impute::Indicator);
+        moments += feature_moments;
+    }
+    Sizes {
+        rows: rows as u64,
+        rank: settings.objective.rank.min(rows) as u64,
+        moments: moments as u64,
+        ..Sizes::of_outcome(job)
+    }
+}

@@ -1,0 +1,320 @@
+//! What a site does in a run of UnPSL: its local updates, its part of a cross-validation, its last word on the metric.
+
+pub(crate) mod explain;
+pub mod results;
+
+use super::SiteRun;
+use super::preparation::Prepared;
+use crate::run::stop::Stop;
+use ndarray::{Axis, s};
+use protocol::assessment::Assessment;
+use protocol::failure::Code;
+use protocol::message::unpsl::{Contribution, Finishing, Request, Round, Validating};
+use protocol::message::{Answer, Summary, unpsl as message};
+use protocol::method::unpsl::settings::UnpslSettings;
+use similarity::judge::votes::RightCounts;
+use similarity::learn::unpsl::selection::{Classified, Folds, cross_validated_counts};
+use similarity::learn::unpsl::{
+    self, CorrelationScope, Labels, LocalLimits, LocalRound, LocalRun, Settings, SiteObjective,
+    summarise,
+};
+use similarity::numeric::seed::Seed;
+use std::sync::Arc;
+
+/// Steps of the local solver in one round at most.
+const ITERATIONS_MAX: usize = 200;
+
+/// Rounds of Algorithm 1 for every round that the job allows: these cross no network.
+pub const ROUNDS_A_ROUND: u32 = 10;
+
+/// UnPSL at one site.
+pub(super) struct Learner {
+    settings: UnpslSettings,
+    /// Made once a preparation and again for another part.
+    objective: Option<(Part, SiteObjective)>,
+}
+
+/// What an objective is made of: the patients that take part, and the columns of W.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Part {
+    /// The fold that is left out.
+    fold: Option<u32>,
+    rank: usize,
+}
+
+/// What Algorithm 1 found from the best of several starts.
+pub struct BestStart {
+    /// The start, from 0.
+    pub start: u32,
+    /// What came of it.
+    pub run: LocalRun,
+}
+
+impl Learner {
+    pub(super) fn new(settings: UnpslSettings) -> Self {
+        Self {
+            settings,
+            objective: None,
+        }
+    }
+
+    /// Whether the site tells its second moments when it is prepared.
+    pub(super) fn correlates(&self) -> bool {
+        self.settings.objective.correlation == CorrelationScope::Pooled
+    }
+
+    /// The site was prepared anew.
+    pub(super) fn forget(&mut self) {
+        self.objective = None;
+    }
+
+    /// Patients and pairs.
+    pub(super) fn summary(&self, site: &SiteRun) -> Result<Summary, Stop> {
+        let pairs = self.settings.objective.pairs;
+        Ok(summarise(&labels(site)?, pairs, site.seed))
+    }
+
+    pub(super) fn answer(
+        &mut self,
+        site: &SiteRun,
+        prepared: &Prepared,
+        request: &Request,
+    ) -> Result<Answer, Stop> {
+        match request {
+            Request::Round(round) => self.round(site, prepared, round),
+            Request::Validate(validating) => self.validate(site, prepared, validating),
+            Request::Finish(finishing) => self.finish(site, prepared, finishing),
+        }
+    }
+
+    fn round(
+        &mut self,
+        site: &SiteRun,
+        prepared: &Prepared,
+        round: &Round,
+    ) -> Result<Answer, Stop> {
+        let part = Part {
+            fold: round.fold,
+            rank: round.consensus.ncols(),
+        };
+        let solution = self
+            .objective(site, prepared, part)?
+            .solve(
+                &round.consensus,
+                &round.centre,
+                round.penalty,
+                round.tolerance,
+                ITERATIONS_MAX,
+            )
+            .map_err(fault)?;
+        Ok(Answer::Unpsl(message::Answer::Contribution(Contribution {
+            matrix: solution.matrix,
+            objective: solution.objective_at_consensus,
+            iterations: u32::try_from(solution.iterations).unwrap_or(u32::MAX),
+            gradient: round.gradient.then_some(solution.gradient_at_consensus),
+        })))
+    }
+
+    /// Leave one fold out: how often its patients are classified right, summed over the folds.
+    fn validate(
+        &self,
+        site: &SiteRun,
+        prepared: &Prepared,
+        validating: &Validating,
+    ) -> Result<Answer, Stop> {
+        let Validating { models, neighbours } = validating;
+        let folds = self.folds(site)?;
+        let features = prepared.matrix.ncols();
+        let rows = self.settings.objective.matrix_rows(features);
+        if models.len() != folds.count() || models.iter().any(|model| model.nrows() != rows) {
+            let text = format!("wanted {} models of {rows} rows to validate", folds.count());
+            return Err(Stop::failed(Code::Protocol, text));
+        }
+        let patients = Classified {
+            patients: prepared.matrix.view(),
+            classes: site.classes_of()?,
+        };
+        let metrics: Vec<_> = models
+            .iter()
+            .map(|model| model.slice(s![..features, ..]))
+            .collect();
+        let wanted: Vec<usize> = neighbours.iter().map(|count| *count as usize).collect();
+        let rule = self.settings.neighbour_rule;
+        let sums =
+            cross_validated_counts(&patients, &folds, &metrics, rule, &wanted).map_err(fault)?;
+        let told = |sum: RightCounts| {
+            Some(privacy::RightCounts {
+                right: sum.right,
+                wrong: sum.wrong,
+            })
+        };
+        let counts = sums.into_iter().map(told).collect();
+        Ok(Answer::Unpsl(message::Answer::Validated(counts)))
+    }
+
+    fn finish(
+        &mut self,
+        site: &SiteRun,
+        prepared: &Prepared,
+        finishing: &Finishing,
+    ) -> Result<Answer, Stop> {
+        let Finishing {
+            consensus,
+            neighbours,
+        } = finishing;
+        let part = Part {
+            fold: None,
+            rank: consensus.ncols(),
+        };
+        let value = self
+            .objective(site, prepared, part)?
+            .value(consensus)
+            .map_err(fault)?;
+        let objective = &self.settings.objective;
+        let local = results::LocalResults {
+            matrix: &prepared.matrix,
+            standardisation: &prepared.standardisation,
+            outcome: site.cohort.cohort.outcome(),
+            patients: &site.cohort.patients,
+            metric: consensus,
+            threshold: objective.threshold_at(consensus, prepared.matrix.ncols()),
+            neighbours: *neighbours,
+            rule: self.settings.neighbour_rule,
+        };
+        results::write(&local, &site.folder)
+            .map_err(|error| Stop::failed(Code::Results, error.to_string()))?;
+        Ok(Answer::Assessed(Assessment {
+            objective: Some(value),
+            evaluation: results::evaluate(&local, site.classes.len()),
+            ..Assessment::default()
+        }))
+    }
+
+    /// The site's part of the objective.
+    fn objective(
+        &mut self,
+        site: &SiteRun,
+        prepared: &Prepared,
+        part: Part,
+    ) -> Result<&SiteObjective, Stop> {
+        if self
+            .objective
+            .as_ref()
+            .is_none_or(|(made, _)| *made != part)
+        {
+            // The old one goes first: two would not always fit.
+            self.objective = None;
+            self.objective = Some((part, self.make_objective(site, prepared, part)?));
+        }
+        let made = self.objective.as_ref().map(|(_, objective)| objective);
+        made.ok_or_else(Stop::early)
+    }
+
+    fn make_objective(
+        &self,
+        site: &SiteRun,
+        prepared: &Prepared,
+        part: Part,
+    ) -> Result<SiteObjective, Stop> {
+        let mut settings = self.settings.objective;
+        settings.rank = part.rank;
+        let labels = labels(site)?;
+        let Some(fold) = part.fold else {
+            return objective(prepared, &labels, &settings, site.seed);
+        };
+        let folds = self.folds(site)?;
+        if fold as usize >= folds.count() {
+            let text = format!("found fold {fold}, wanted one of {}", folds.count());
+            return Err(Stop::failed(Code::Protocol, text));
+        }
+        let rows = folds.split(fold as usize).training;
+        let training = Labels::Classes(site.classes_of()?.select(Axis(0), &rows));
+        let summary = |labels: &Labels| summarise(labels, settings.pairs, site.seed);
+        let totals = prepared
+            .totals
+            .for_part(&summary(&labels), &summary(&training));
+        let part = Prepared {
+            matrix: prepared.matrix.select(Axis(0), &rows),
+            standardisation: prepared.standardisation.clone(),
+            totals,
+            pooled: prepared.pooled.clone(),
+        };
+        objective(&part, &training, &settings, site.seed)
+    }
+
+    /// The folds of the job's cross-validation.
+    fn folds(&self, site: &SiteRun) -> Result<Folds, Stop> {
+        let selection = self.settings.selection.as_ref().ok_or_else(|| {
+            Stop::failed(
+                Code::Protocol,
+                "the coordinator asked for folds that the job does not have",
+            )
+        })?;
+        Folds::stratified(site.classes_of()?, selection.folds as usize, site.seed)
+            .map_err(|error| Stop::failed(Code::Folds, error.to_string()))
+    }
+}
+
+/// UnPSL by Algorithm 1 on one cohort alone. `settings` are the job's, with what was chosen; `observe` sees every round
+/// as it closes, with the number of its start.
+pub(super) fn learn(
+    site: &SiteRun,
+    prepared: &Prepared,
+    settings: &UnpslSettings,
+    observe: &mut dyn FnMut(u32, &LocalRound),
+) -> Result<BestStart, Stop> {
+    let objective = objective(prepared, &labels(site)?, &settings.objective, site.seed)?;
+    let pairs = objective.summary().pairs.total();
+    let penalty = settings
+        .penalty
+        .unwrap_or_else(|| settings.objective.penalty_start(1, pairs));
+    let limits = LocalLimits {
+        tolerance_absolute: settings.tolerance_absolute,
+        tolerance_relative: settings.tolerance_relative,
+        rounds: (ROUNDS_A_ROUND * settings.round_limit) as usize,
+        ..LocalLimits::new(penalty)
+    };
+    let mut best: Option<BestStart> = None;
+    for start in 0..settings.starts {
+        let index = u64::from(start);
+        let from = unpsl::start(&settings.objective, objective.features(), site.seed, index);
+        let run = unpsl::learn_observed(&objective, from, &limits, &mut |round| {
+            observe(start, round);
+        })
+        .map_err(fault)?;
+        if best
+            .as_ref()
+            .is_none_or(|best| run.objective < best.run.objective)
+        {
+            best = Some(BestStart { start, run });
+        }
+    }
+    best.ok_or_else(|| Stop::failed(Code::Settings, "there is no start to learn from"))
+}
+
+fn labels(site: &SiteRun) -> Result<Labels, Stop> {
+    Ok(Labels::Classes(site.classes_of()?.clone()))
+}
+
+fn objective(
+    prepared: &Prepared,
+    labels: &Labels,
+    settings: &Settings,
+    seed: Seed,
+) -> Result<SiteObjective, Stop> {
+    let (patients, totals) = (prepared.matrix.view(), &prepared.totals);
+    let made = match &prepared.pooled {
+        Some(pooled) => {
+            let pooled = Arc::clone(pooled);
+            SiteObjective::with_pooled_correlation(
+                &patients, labels, settings, totals, seed, pooled,
+            )
+        }
+        None => SiteObjective::new(&patients, labels, settings, totals, seed),
+    };
+    made.map_err(fault)
+}
+
+fn fault(error: impl std::error::Error) -> Stop {
+    Stop::numeric(Code::Unpsl, error)
+}

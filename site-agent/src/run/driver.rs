@@ -1,0 +1,321 @@
+//! Carries out what `protocol::site` decides: one stream to the coordinator, one worker thread.
+
+use super::orders::{self, ORDERS_MAX, Order, Orders};
+use super::worker::Worker;
+use crate::books::chain::ChainError;
+use crate::config::SiteConfig;
+use protocol::failure::Refusal;
+use protocol::message::{Begin, Reply};
+use protocol::name::OperatorName;
+use protocol::site::{Action, Event, Site};
+use protocol::time::Timestamp;
+use std::time::{Duration, SystemTime};
+use tokio::sync::{mpsc, oneshot};
+use wire::{ConnectionError, CoordinatorReceiver, CoordinatorSender, Dial, Remedy, Sealed};
+
+/// The agent's version, as the coordinator hears it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The first and the longest pause after a fault of the network.
+const SOON: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
+/// The first and the longest pause after a refusal that most likely only a person ends.
+const LATER: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(60)];
+/// The pause after another holder of the certificate took this agent's place.
+const REPLACED_PAUSE: Duration = Duration::from_secs(30);
+/// Answers that wait while the stream is down.
+const COMPUTED_MAX: usize = 8;
+
+/// The agent cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The coordinator refused the site, or is not the one that the authority vouches for.
+    #[error("the coordinator at {coordinator} cannot be joined")]
+    Refused {
+        /// Its address.
+        coordinator: String,
+        /// Why.
+        #[source]
+        source: ConnectionError,
+    },
+    /// The worker's thread has panicked.
+    #[error(
+        "the worker failed in a way that it should not: a fault of Kindred, whose place the log has. Nothing was sent; \
+         start the agent again"
+    )]
+    Worker,
+    /// The journal or the ledger cannot be written or trusted: nothing may leave.
+    #[error("the site's books stop the agent")]
+    Books(#[from] ChainError),
+}
+
+/// What the worker says: an answer, which is in the journal, or why nothing may be sent.
+type Computed = Result<Reply<Sealed>, ChainError>;
+
+/// Attends the coordinator until `stop` is ready, dialling again whenever the stream is lost.
+///
+/// # Errors
+/// [`AgentError`] where dialling again cannot help.
+pub async fn serve(
+    config: SiteConfig,
+    dial: Dial,
+    stop: impl Future<Output = ()>,
+) -> Result<(), AgentError> {
+    let coordinator = config.coordinator.to_string();
+    if let Err(source) = dial.tls.check_site() {
+        return Err(AgentError::Refused {
+            coordinator,
+            source,
+        });
+    }
+    let mut worker = Worker::open(config.clone(), now())?;
+    let (mut desk, panicked) = start_worker(move |order| carry_out(&mut worker, &config, order));
+    tokio::select! {
+        () = stop => Ok(()),
+        _ = panicked => Err(AgentError::Worker),
+        error = attend(&coordinator, &dial, &mut desk) => Err(error),
+    }
+}
+
+/// Attends for ever; what is given back is why that cannot be.
+async fn attend(coordinator: &str, dial: &Dial, desk: &mut Desk) -> AgentError {
+    let mut site = Site::default();
+    let mut pauses = Pauses::default();
+    let mut has_joined = false;
+    loop {
+        let error = match wire::attend(dial, VERSION).await {
+            Ok((sender, receiver)) => {
+                (has_joined, pauses) = (true, Pauses::default());
+                tracing::info!(%coordinator, "joined the coordinator");
+                match converse(&mut site, sender, receiver, desk).await {
+                    Ended::Lost(error) => error,
+                    Ended::Books(error) => return AgentError::Books(error),
+                    Ended::Worker => return AgentError::Worker,
+                }
+            }
+            Err(error) => error,
+        };
+        let remedy = error.remedy();
+        // Whoever stands between could show a wrong certificate: only before the first success does it tell that the
+        // configuration is wrong, and then a person should hear of it at once.
+        if remedy == Remedy::Person && !has_joined {
+            return AgentError::Refused {
+                coordinator: coordinator.to_owned(),
+                source: error,
+            };
+        }
+        let pause = pauses.next(remedy);
+        let (code, seconds) = (error.code().name(), pause.as_secs_f64());
+        match remedy {
+            Remedy::Soon => tracing::warn!(code, %error, "lost the coordinator; trying again"),
+            Remedy::Later | Remedy::Person => {
+                tracing::error!(code, seconds, %error, "the coordinator cannot be joined as things are; trying again later");
+            }
+            Remedy::Replaced => tracing::error!(
+                code,
+                seconds,
+                "another holder of this site's certificate took its place; trying again later. Run one agent only; if \
+                 no other is yours, have the certificate revoked and a new one issued"
+            ),
+        }
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// How long to wait, by what may help.
+struct Pauses {
+    soon: Duration,
+    later: Duration,
+}
+
+impl Default for Pauses {
+    fn default() -> Self {
+        Self {
+            soon: SOON[0],
+            later: LATER[0],
+        }
+    }
+}
+
+impl Pauses {
+    fn next(&mut self, remedy: Remedy) -> Duration {
+        let (pause, longest) = match remedy {
+            Remedy::Replaced => return REPLACED_PAUSE,
+            Remedy::Soon => (&mut self.soon, SOON[1]),
+            Remedy::Later | Remedy::Person => (&mut self.later, LATER[1]),
+        };
+        let next = *pause;
+        *pause = (next * 2).min(longest);
+        next
+    }
+}
+
+/// Why a conversation ended.
+enum Ended {
+    Lost(ConnectionError),
+    Books(ChainError),
+    Worker,
+}
+
+async fn converse(
+    site: &mut Site<Sealed>,
+    sender: CoordinatorSender,
+    mut receiver: CoordinatorReceiver,
+    desk: &mut Desk,
+) -> Ended {
+    loop {
+        let event = tokio::select! {
+            message = receiver.next() => match message {
+                Ok(message) => Event::Received(message),
+                Err(error) => return Ended::Lost(error),
+            },
+            computed = desk.computed.recv() => match computed {
+                Some(Ok(reply)) => Event::Computed(reply),
+                Some(Err(error)) => return Ended::Books(error),
+                None => return Ended::Worker,
+            },
+        };
+        let (next, actions) = std::mem::take(site).step(event);
+        *site = next;
+        for action in actions {
+            match action {
+                // A stream that is down is noticed by the receiver; the answer is stored.
+                Action::Send(message) => drop(sender.send(message).await),
+                order => {
+                    if !desk.orders.push(order) {
+                        tracing::warn!(
+                            "ignored a question: {ORDERS_MAX} wait for the worker already"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The worker, as the conversation sees it.
+struct Desk {
+    orders: Orders,
+    computed: mpsc::Receiver<Computed>,
+}
+
+/// Reading and solving block, so they have a thread of their own. The second value is ready once the thread has
+/// panicked: an agent without a worker would be connected and mute.
+fn start_worker(
+    mut carry_out: impl FnMut(Order) -> Option<Computed> + Send + 'static,
+) -> (Desk, oneshot::Receiver<()>) {
+    let (orders, inbox) = orders::orders();
+    let (outbox, computed) = mpsc::channel(COMPUTED_MAX);
+    let (alive, panicked) = oneshot::channel();
+    std::thread::spawn(move || {
+        // Dropped with this thread's stack, in whatever way it ends.
+        let _alive: oneshot::Sender<()> = alive;
+        while let Some(order) = inbox.next() {
+            if let Some(computed) = carry_out(order)
+                && outbox.blocking_send(computed).is_err()
+            {
+                return;
+            }
+        }
+    });
+    (Desk { orders, computed }, panicked)
+}
+
+fn carry_out(worker: &mut Worker, config: &SiteConfig, order: Order) -> Option<Computed> {
+    match order {
+        Action::Send(_) => None,
+        Action::Begin(begin) => {
+            let operator = signed_by(&begin, config);
+            worker.begin(begin, operator);
+            None
+        }
+        Action::LetGo { run, ending } => {
+            tracing::info!(%run, %ending, "the run is over");
+            worker.let_go(&run);
+            None
+        }
+        Action::Compute(ask) => worker.answer(&ask, now()).transpose(),
+    }
+}
+
+/// The operator who signed a run's job; nobody else's word counts.
+fn signed_by(begin: &Begin, config: &SiteConfig) -> Result<OperatorName, Refusal> {
+    let Begin {
+        run,
+        job,
+        seed,
+        warrant,
+    } = begin;
+    let refused = |text: String| Refusal {
+        rule: "operators".to_owned(),
+        text,
+    };
+    let warrants = config.warrants().map_err(|error| {
+        tracing::error!(%run, %error, "nobody can be believed to have signed the job");
+        refused("the site cannot judge who signed the job; its log says why".to_owned())
+    })?;
+    match warrants.operator(run, job, *seed, warrant) {
+        Ok(operator) => {
+            tracing::info!(%run, %operator, "a run begins");
+            Ok(operator)
+        }
+        Err(error) => {
+            tracing::warn!(%run, %error, "a run is refused");
+            Err(refused(error.to_string()))
+        }
+    }
+}
+
+/// The wall clock.
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Exit;
+    use protocol::message::{Ask, Request};
+    use protocol::name::RunId;
+
+    #[tokio::test]
+    async fn a_worker_that_panics_is_noticed_at_once() {
+        let (desk, panicked) = start_worker(|_| panic!("of the test"));
+        let run = RunId::new("run").unwrap();
+        let (exchange, request) = (1, Request::Describe);
+        let order = Action::Compute(Ask {
+            run,
+            exchange,
+            request,
+        });
+        assert!(desk.orders.push(order));
+        let noticed = tokio::time::timeout(Duration::from_secs(5), panicked).await;
+        assert!(noticed.is_ok());
+        assert_eq!(Exit::of(&AgentError::Worker), Exit::Failed);
+    }
+
+    #[tokio::test]
+    async fn a_worker_with_nothing_to_do_is_alive() {
+        let (desk, panicked) = start_worker(|_| None);
+        let noticed = tokio::time::timeout(Duration::from_millis(200), panicked).await;
+        assert!(noticed.is_err());
+        drop(desk);
+    }
+
+    #[test]
+    fn pauses_grow_to_their_limits_and_a_replaced_agent_waits_long() {
+        let mut pauses = Pauses::default();
+        let all = |pauses: &mut Pauses, remedy| -> Vec<u128> {
+            let next = |_| pauses.next(remedy).as_millis();
+            (0..7).map(next).collect()
+        };
+        assert_eq!(
+            all(&mut pauses, Remedy::Soon),
+            [200, 400, 800, 1_600, 3_200, 5_000, 5_000]
+        );
+        let later = [5_000, 10_000, 20_000, 40_000, 60_000, 60_000, 60_000];
+        assert_eq!(all(&mut pauses, Remedy::Person), later);
+        assert_eq!(all(&mut pauses, Remedy::Replaced), [30_000; 7]);
+    }
+}

@@ -1,0 +1,309 @@
+//! `local`: a job on one cohort, without a coordinator. Nothing leaves, so no policy is asked.
+//!
+//! The coordinator's own state machine asks the questions, in this process, so that a job means the
+//! same here as in a federation. What it would learn in rounds, UnPSL learns here by Algorithm 1.
+
+use super::driver::{VERSION, now};
+use super::stop::Stop;
+use crate::cli::Local;
+use crate::config::{ConfigError, SiteConfig, SourceConfig};
+use crate::method::Computation;
+use crate::method::unpsl::{BestStart, ROUNDS_A_ROUND};
+use crate::source::{self, CohortProblems};
+use privacy::Rules;
+use protocol::document::DocumentErrors;
+use protocol::failure::{Code, Failure, Problem};
+use protocol::job::Job;
+use protocol::message::unpsl::{Finishing, Round};
+use protocol::message::{Answer, Ask, Request, ToSite, Warrant, unpsl};
+use protocol::method::unpsl::model::RoundRow;
+use protocol::method::{Method, Model};
+use protocol::name::{NameError, RunId, SiteName};
+use protocol::progress::{Ending, Progress};
+use protocol::result::RunResult;
+use protocol::run::{Action, Event, Run};
+use report::{FolderError, LocalFigure, PendingFolder, ReportError, Watching};
+use similarity::learn::unpsl::LocalStatus;
+use similarity::numeric::seed::Seed;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The one site of a local run.
+const SITE: &str = "local";
+/// The map of the patients, within that folder.
+const SCALING: &str = "scaling.svg";
+/// Folder of patient-level results within the output.
+const PATIENTS: &str = "patients";
+
+/// A job could not be run on one cohort.
+#[derive(Debug, thiserror::Error)]
+pub enum LocalError {
+    /// The job file could not be read.
+    #[error("{} could not be read", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The job has problems.
+    #[error("{}:\n{problems}", path.display())]
+    Job {
+        /// The file.
+        path: PathBuf,
+        /// All of them.
+        problems: DocumentErrors,
+    },
+    /// The site's configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The cohort does not fit the job.
+    #[error("the data does not fit the job:\n{0}")]
+    Data(CohortProblems),
+    /// Values have no place in what the job makes of them.
+    #[error("the data does not fit the job:\n{}", listed(.0))]
+    Unfit(Vec<Problem>),
+    /// Not a valid name.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The output folder cannot be used.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A file of the results could not be written.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+}
+
+/// How a local run ended.
+#[derive(Debug)]
+pub struct LocalRun {
+    /// How it ended.
+    pub ending: Ending,
+    /// Where the results are; none where the run failed.
+    pub folder: Option<PathBuf>,
+}
+
+/// Runs a job on one cohort and leaves the files of a run, with patient-level results in `patients/`.
+///
+/// # Errors
+/// [`LocalError`]; a run that fails is an ending.
+pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
+    let path = &arguments.job;
+    let text = std::fs::read_to_string(path).map_err(|source| LocalError::Unreadable {
+        path: path.clone(),
+        source,
+    })?;
+    let job = Job::parse(&text).map_err(|problems| LocalError::Job {
+        path: path.clone(),
+        problems,
+    })?;
+    let source = source_of(arguments)?;
+    let out = PendingFolder::begin(&arguments.out)?;
+    let cohort = source::read_cohort(&source, &job, &mut |_| ()).map_err(LocalError::Data)?;
+    let seed = arguments.seed.unwrap_or(job.seed);
+    let folder = out.path().join(PATIENTS);
+    // Nothing leaves, so that nothing needs to be kept small, or from anybody.
+    let (rules, secret) = (Rules::default(), Box::new(move |_: &[u8]| seed));
+    let computation = Computation::new(job.clone(), Seed(seed), cohort, folder, &rules, secret);
+    let result = Conversation {
+        run: Run::new(
+            RunId::new(SITE)?,
+            job.alone(SiteName::new(SITE)?),
+            seed,
+            Warrant::default(),
+            now(),
+        ),
+        computation: computation.map_err(unfit)?,
+        watching: Watching::new(),
+    }
+    .hold()?;
+    if matches!(result.ending, Ending::Failed(_)) {
+        return Ok(LocalRun {
+            ending: result.ending,
+            folder: None,
+        });
+    }
+    report::write_with(&result, &figures(&out.path().join(PATIENTS)), out.path())?;
+    Ok(LocalRun {
+        ending: result.ending,
+        folder: Some(out.finish()?),
+    })
+}
+
+/// The map of the patients, where the method draws one.
+fn figures(folder: &Path) -> Vec<LocalFigure> {
+    let svg = std::fs::read_to_string(folder.join(SCALING)).ok();
+    let figure = |svg| LocalFigure {
+        title: "Patients",
+        svg,
+        caption: "Classical multidimensional scaling of the proximities: patients who fall into the same \
+                  terminal nodes lie near each other. One point per patient, coloured by outcome.",
+    };
+    svg.map(figure).into_iter().collect()
+}
+
+fn source_of(arguments: &Local) -> Result<SourceConfig, LocalError> {
+    Ok(match (&arguments.data, &arguments.config) {
+        (_, Some(config)) => SiteConfig::open(config)?.source,
+        (Some(file), None) => SourceConfig::of_file(file, arguments.patient.clone()),
+        // The command line asks for one of the two; an absent file is named when it is opened.
+        (None, None) => SourceConfig::of_file(&PathBuf::new(), None),
+    })
+}
+
+fn unfit(stop: Stop) -> LocalError {
+    LocalError::Unfit(match stop {
+        Stop::Unfit(problems) => problems,
+        Stop::Refused(_) | Stop::Failed(_) => Vec::new(),
+    })
+}
+
+fn listed(problems: &[Problem]) -> String {
+    let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
+    lines.join("\n")
+}
+
+/// The coordinator's state machine and the computation of its only site.
+struct Conversation {
+    run: Run,
+    computation: Computation,
+    watching: Watching,
+}
+
+impl Conversation {
+    /// Answers what is asked until the run ends, or would learn in rounds.
+    fn hold(mut self) -> Result<RunResult, LocalError> {
+        let site = SiteName::new(SITE)?;
+        let mut next = Some(Event::Connected(site.clone()));
+        let mut learned = None;
+        while let Some(event) = next.take() {
+            let (run, actions) = self.run.step(now(), event);
+            self.run = run;
+            for action in actions {
+                match action {
+                    Action::Report(progress) => self.watching.show(&alone(progress)),
+                    Action::Send {
+                        message:
+                            ToSite::Ask(Ask {
+                                exchange, request, ..
+                            }),
+                        ..
+                    } => match request {
+                        Request::Unpsl(unpsl::Request::Round(Round { fold: None, .. })) => {
+                            learned = Some(self.learn());
+                        }
+                        request => {
+                            let answer = self.computation.answer(&request);
+                            let answer = answer.unwrap_or_else(told);
+                            next = Some(Event::Answered {
+                                site: site.clone(),
+                                exchange,
+                                answer,
+                            });
+                        }
+                    },
+                    _ => {}
+                }
+            }
+        }
+        self.watching.finish();
+        Ok(learned.unwrap_or_else(|| self.run.result(VERSION)))
+    }
+
+    /// Algorithm 1 in place of the rounds, then what the finishing exchange would ask.
+    fn learn(&mut self) -> RunResult {
+        let mut result = self.run.result(VERSION);
+        let before = result.seconds;
+        let began = Instant::now();
+        let (computation, watching) = (&mut self.computation, &mut self.watching);
+        let mut progress = alone(self.run.progress(now()));
+        let mut closed: Vec<(u32, f64)> = Vec::new();
+        let Some(Method::Unpsl(settings)) = self.run.method() else {
+            return result;
+        };
+        progress.course.round_limit = ROUNDS_A_ROUND * settings.round_limit;
+        let learned = computation.learn(&settings, &mut |start, round| {
+            progress.course.round += 1;
+            progress.course.objective = Some(round.objective);
+            progress.course.primal_residual = Some(round.primal_residual);
+            progress.course.dual_residual = Some(round.dual_residual);
+            watching.show(&progress);
+            closed.push((start, before + began.elapsed().as_secs_f64()));
+        });
+        let learned = match learned {
+            Ok(learned) => learned,
+            Err(stop) => return failed(result, stop),
+        };
+        let BestStart { start, run } = learned;
+        let finish = Request::Unpsl(unpsl::Request::Finish(Finishing {
+            consensus: Arc::new(run.matrix.clone()),
+            neighbours: settings.neighbours,
+        }));
+        match computation.answer(&finish) {
+            Ok(Answer::Assessed(assessment)) => {
+                for site in &mut result.sites {
+                    site.assessment = Some(assessment.clone());
+                }
+            }
+            Ok(_) => {}
+            Err(stop) => return failed(result, stop),
+        }
+        let own = closed.iter().filter(|(of, _)| *of == start);
+        let rounds = run.rounds.iter().zip(own).zip(1..);
+        let rounds = rounds
+            .map(|((round, (_, seconds)), number)| RoundRow {
+                round: number,
+                objective: Some(round.objective),
+                primal_residual: round.primal_residual,
+                dual_residual: round.dual_residual,
+                penalty: round.penalty,
+                seconds: *seconds,
+                sites_answered: 1,
+            })
+            .collect();
+        result.ending = match run.status {
+            LocalStatus::Converged => Ending::Converged,
+            LocalStatus::RoundLimit => Ending::RoundLimit,
+        };
+        if let Some(Model::Unpsl(model)) = &mut result.model {
+            model.rounds = rounds;
+            model.objective = Some(run.objective);
+            model.metric = Some(run.matrix);
+        }
+        result.seconds = before + began.elapsed().as_secs_f64();
+        result
+            .notes
+            .push("Learned by Algorithm 1 on one cohort, without a federation.".to_owned());
+        result
+    }
+}
+
+/// Nobody is waited for.
+fn alone(progress: Progress) -> Progress {
+    Progress {
+        waiting_for: Vec::new(),
+        ..progress
+    }
+}
+
+fn told(stop: Stop) -> Answer {
+    match stop {
+        Stop::Unfit(problems) => Answer::Unfit(problems),
+        Stop::Refused(refusal) => Answer::Refused(refusal),
+        Stop::Failed(failure) => Answer::Failed(failure),
+    }
+}
+
+fn failed(result: RunResult, stop: Stop) -> RunResult {
+    let failure = match stop {
+        Stop::Failed(failure) => failure,
+        Stop::Unfit(problems) => Failure::new(Code::Cohort, listed(&problems)),
+        Stop::Refused(refusal) => Failure::new(Code::Local, refusal.to_string()),
+    };
+    RunResult {
+        ending: Ending::Failed(failure),
+        ..result
+    }
+}

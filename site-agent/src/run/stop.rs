@@ -1,0 +1,52 @@
+//! Why a site has no answer.
+
+use protocol::failure::{Code, Failure, Problem, Refusal};
+use similarity::cohort::BelowZero;
+
+/// What a site says that has lost its run.
+pub(crate) const EARLY: &str =
+    "the site was started again and has lost this run; submit the job again";
+
+/// Why there is no answer of the cohort.
+#[derive(Debug, Clone)]
+pub enum Stop {
+    /// The cohort does not fit the job.
+    Unfit(Vec<Problem>),
+    /// The policy refuses.
+    Refused(Refusal),
+    /// Something broke.
+    Failed(Failure),
+}
+
+impl Stop {
+    /// A failure of a code and a sentence.
+    pub fn failed(code: Code, text: impl Into<String>) -> Self {
+        Self::Failed(Failure::new(code, text))
+    }
+
+    /// A request came before the one that it builds on: the site was started again.
+    #[must_use]
+    pub fn early() -> Self {
+        Self::failed(Code::State, EARLY)
+    }
+
+    /// A request of another method than the job's.
+    pub(crate) fn other_method() -> Self {
+        let text = "the coordinator asked for what the job's method does not do";
+        Self::failed(Code::Protocol, text)
+    }
+
+    pub(crate) fn below_zero(error: BelowZero) -> Self {
+        tracing::error!("{error}");
+        Self::Unfit(vec![Problem {
+            column: error.column,
+            found: "a number below 0".to_owned(),
+            wanted: "0 or more, for its logarithm is taken".to_owned(),
+        }])
+    }
+
+    /// The arithmetic of a method failed.
+    pub(crate) fn numeric(code: Code, error: impl std::error::Error) -> Self {
+        Self::failed(code, error.to_string())
+    }
+}

@@ -1,0 +1,367 @@
+//! Carries out what the coordinator asks of one cohort. Everything that leaves passes the gate and
+//! is in the ledger and the journal, on the disk, before the caller gets it.
+
+use super::stop::{EARLY, Stop};
+use crate::books::chain::ChainError;
+use crate::books::identity::{Question, RunDigest};
+use crate::books::journal::{Entry, Journal};
+use crate::books::ledger::{Answered, CohortCounts, Ledger};
+use crate::config::SiteConfig;
+use crate::method::{Computation, class_counts};
+use crate::source::{self, ReadProgress, SiteCohort};
+use ndarray::Array2;
+use privacy::{Admission, Cost, Disclosure, Gate, Released};
+use protocol::failure::{Code, Failure, Refusal};
+use protocol::job::Job;
+use protocol::message::{Answer, Ask, Begin, Description, JournalHead, PREPARED, Reply, Request};
+use protocol::method::Known;
+use protocol::name::{OperatorName, RunId};
+use protocol::time::Timestamp;
+use similarity::numeric::seed::Seed;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use wire::Sealed;
+
+const DAY_MILLISECONDS: u64 = 24 * 60 * 60 * 1_000;
+
+/// The worker of one site: its configuration, its books, and the run at hand.
+pub struct Worker {
+    config: SiteConfig,
+    journal: Journal,
+    ledger: Ledger,
+    current: Option<Current>,
+}
+
+/// One run at this site.
+struct Current {
+    run: RunId,
+    digest: RunDigest,
+    operator: String,
+    seed: Seed,
+    job: Result<Job, Stop>,
+    admitted: Option<Admitted>,
+}
+
+/// A cohort that the policy admitted, with the gate that its answers leave by. It lives as long as its run.
+struct Admitted {
+    description: Description,
+    computation: Computation,
+    gate: Gate,
+}
+
+/// What becomes of a question: an answer, or why there is none; or the books fail.
+type Outcome = Result<Result<Sealed, Stop>, ChainError>;
+
+impl Worker {
+    /// Opens the site's books.
+    ///
+    /// # Errors
+    /// [`ChainError`] where the journal or the ledger cannot be trusted or written.
+    pub fn open(config: SiteConfig, now: Timestamp) -> Result<Self, ChainError> {
+        let journal = Journal::open(&config.folder, now)?;
+        let ledger = Ledger::open(&config.folder, journal.ledger().as_ref())?;
+        Ok(Self {
+            config,
+            journal,
+            ledger,
+            current: None,
+        })
+    }
+
+    /// Makes ready for a run and forgets any other; said again of the run at hand, it changes nothing. `operator`
+    /// is who signed the job, as the caller has judged its warrant.
+    pub fn begin(&mut self, begin: Begin, operator: Result<OperatorName, Refusal>) {
+        let name = operator.as_ref().map_or("", OperatorName::as_str);
+        let digest = RunDigest::of(&begin, name);
+        let Begin { run, job, seed, .. } = begin;
+        let known = self.current.as_ref();
+        if known.is_some_and(|known| known.run == run && known.digest == digest) {
+            return;
+        }
+        let parsed = |operator: OperatorName| match Job::parse(&job) {
+            Ok(job) => Ok((operator.to_string(), job)),
+            Err(errors) => Err(Stop::failed(
+                Code::Job,
+                format!("the job cannot be read here: {errors}"),
+            )),
+        };
+        let (operator, job) = match operator.map_err(Stop::Refused).and_then(parsed) {
+            Ok((operator, job)) => (operator, Ok(job)),
+            Err(stop) => (String::new(), Err(stop)),
+        };
+        self.current = Some(Current {
+            run,
+            digest,
+            operator,
+            seed: Seed(seed),
+            job,
+            admitted: None,
+        });
+    }
+
+    /// Where the site's journal ends.
+    #[must_use]
+    pub fn journal_head(&self) -> JournalHead {
+        let head = self.journal.head();
+        JournalHead {
+            entries: head.entries,
+            hash: head.hash.clone(),
+        }
+    }
+
+    /// Lets go of a run that is over.
+    pub fn let_go(&mut self, run: &RunId) {
+        if self
+            .current
+            .as_ref()
+            .is_some_and(|current| current.run == *run)
+        {
+            self.current = None;
+        }
+    }
+
+    /// Answers one exchange of the run at hand; `None` where it is of another run.
+    ///
+    /// # Errors
+    /// [`ChainError`] where the books could not be written: then nothing may be sent.
+    pub fn answer(
+        &mut self,
+        ask: &Ask,
+        now: Timestamp,
+    ) -> Result<Option<Reply<Sealed>>, ChainError> {
+        let own = self.current.as_mut();
+        let Some(current) = own.filter(|current| current.run == ask.run) else {
+            return Ok(None);
+        };
+        let answered = match &ask.request {
+            Request::Describe => current.describe(&self.config, &mut self.ledger, now)?,
+            request => current.answer(&mut self.ledger, ask.exchange, request)?,
+        };
+        let sealed = answered.unwrap_or_else(|stop| wire::seal(notice(stop)));
+        let entry = Entry::new(now, &ask.run, ask.exchange, &sealed);
+        self.journal
+            .append(&entry.with_ledger(self.ledger.head()))?;
+        Ok(Some(Reply {
+            run: ask.run.clone(),
+            exchange: ask.exchange,
+            journal: Some(self.journal_head()),
+            answer: sealed,
+        }))
+    }
+}
+
+impl Current {
+    /// The policy first, then the cohort, then the policy on the cohort; nothing is computed before. Asked again, a
+    /// cohort that was admitted describes itself again, and nothing is read.
+    fn describe(&mut self, config: &SiteConfig, ledger: &mut Ledger, now: Timestamp) -> Outcome {
+        if self.admitted.is_none()
+            && let Err(stop) = self.admit(config, ledger, now)?
+        {
+            return Ok(Err(stop));
+        }
+        let Some(admitted) = &mut self.admitted else {
+            return Ok(Err(Stop::early()));
+        };
+        let answer = Answer::Described(admitted.description.clone());
+        let released = admitted.gate.release(answer).map_err(refused);
+        Ok(released.map(wire::seal))
+    }
+
+    fn admit(
+        &mut self,
+        config: &SiteConfig,
+        ledger: &mut Ledger,
+        now: Timestamp,
+    ) -> Result<Result<(), Stop>, ChainError> {
+        let job = match &self.job {
+            Ok(job) => job.clone(),
+            Err(stop) => return Ok(Err(stop.clone())),
+        };
+        let admission = match config.policy.admit(&job.facts(&self.operator)) {
+            Ok(admission) => admission,
+            Err(refusal) => return Ok(Err(refused(refusal))),
+        };
+        // Whatever comes of it, an answer tells of the cohort: it is counted before anything is read.
+        let day = now.0 / DAY_MILLISECONDS;
+        if let Some(today) = ledger.descriptions(&self.digest, &self.operator, day) {
+            if let Err(refusal) = config.policy.describe(today) {
+                return Ok(Err(refused(refusal)));
+            }
+            ledger.describe(&self.digest, &self.operator, day)?;
+        }
+        let cell_min = config.policy.rules().cell_min;
+        let mut progress = |progress: ReadProgress| {
+            tracing::info!(rows = progress.rows, "reading the cohort");
+        };
+        let read = source::read_for_release(&config.source, &job, cell_min, &mut progress);
+        let cohort = match read {
+            Ok(cohort) => cohort,
+            Err(problems) => {
+                for problem in problems.problems() {
+                    tracing::error!("{problem}");
+                }
+                return Ok(Err(Stop::Unfit(problems.for_coordinator(&job))));
+            }
+        };
+        cohort.log_remarks();
+        self.open_gate(config, ledger, &admission, job, cohort)
+    }
+
+    /// Judges the cohort by the site's own books and makes ready to answer.
+    fn open_gate(
+        &mut self,
+        config: &SiteConfig,
+        ledger: &mut Ledger,
+        admission: &Admission,
+        job: Job,
+        cohort: SiteCohort,
+    ) -> Result<Result<(), Stop>, ChainError> {
+        // Of the cohort as the source has it, before logarithms are taken.
+        let fingerprint = ledger.fingerprint(cohort.identifiers());
+        let description = Description {
+            patients: cohort.cohort.patients() as u64,
+            classes: class_counts(cohort.cohort.outcome()),
+        };
+        let counts = CohortCounts {
+            patients: description.patients,
+            classes: description.classes.clone(),
+        };
+        let gate = match admission.cohort(&ledger.facts(&self.digest, &fingerprint, counts)) {
+            Ok(gate) => gate,
+            Err(refusal) => return Ok(Err(refused(refusal))),
+        };
+        let folder = run_folder(config, &self.run);
+        let (rules, secret) = (config.policy.rules(), ledger.secret("forest"));
+        let computation = match Computation::new(job, self.seed, cohort, folder, rules, secret) {
+            Ok(computation) => computation,
+            Err(stop) => return Ok(Err(stop)),
+        };
+        ledger.begin(&self.digest, &self.run, &fingerprint)?;
+        self.admitted = Some(Admitted {
+            description,
+            computation,
+            gate,
+        });
+        Ok(Ok(()))
+    }
+
+    /// Judges a question by the job, answers it, and has the answer in the ledger before it is released. A question
+    /// that was answered before gets the same bytes or none, and costs nothing.
+    fn answer(&mut self, ledger: &mut Ledger, exchange: u32, request: &Request) -> Outcome {
+        let (Ok(job), Some(admitted)) = (&self.job, &mut self.admitted) else {
+            return Ok(Err(Stop::early()));
+        };
+        if let Err(refusal) = admitted.gate.still_open() {
+            return Ok(Err(refused(refusal)));
+        }
+        let question = self.digest.question(exchange, request);
+        let known = ledger.answered(&self.digest, &question).cloned();
+        if known.is_none()
+            && let Err(stop) = admitted.judge(job, &ledger.so_far(&self.digest).kinds, request)
+        {
+            return Ok(Err(stop));
+        }
+        if let Err(stop) = admitted.brake(request.metrics()) {
+            ledger.shut(&self.digest)?;
+            return Ok(Err(stop));
+        }
+        let answer = match admitted.computation.answer(request) {
+            Ok(answer) => answer,
+            Err(stop) => return Ok(Err(stop)),
+        };
+        if let Err(stop) = admitted.brake(answer.metric()) {
+            ledger.shut(&self.digest)?;
+            return Ok(Err(stop));
+        }
+        match known {
+            Some(known) => Ok(admitted.repeat(answer, &known)),
+            None => admitted.release(answer, ledger, &self.digest, question),
+        }
+    }
+}
+
+impl Admitted {
+    /// Whether the job asks this, and a round is left where it is one.
+    fn judge(&self, job: &Job, kinds: &BTreeSet<String>, request: &Request) -> Result<(), Stop> {
+        let rows = self.computation.rows();
+        // A site that was prepared and started again must be prepared again.
+        if request.builds_on_preparation() && rows.is_none() && kinds.contains(PREPARED) {
+            return Err(Stop::early());
+        }
+        if request.is_round() {
+            self.gate.has_round().map_err(refused)?;
+        }
+        job.judge(request, Known { kinds, rows })
+            .map_err(Stop::Refused)
+    }
+
+    /// Shuts the gate where a metric makes the patients more alike than the policy allows.
+    fn brake<'m>(
+        &mut self,
+        metrics: impl IntoIterator<Item = &'m Array2<f64>>,
+    ) -> Result<(), Stop> {
+        for metric in metrics {
+            if let Some(similarity) = self.computation.similarity(metric) {
+                self.gate
+                    .brake(similarity, metric.ncols())
+                    .map_err(refused)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn repeat(&self, answer: Answer, known: &Answered) -> Result<Sealed, Stop> {
+        let same = |answer: &Answer| wire::digest_of(answer) == known.digest;
+        let released = self.gate.repeat(answer, same);
+        released.map(wire::seal).map_err(refused)
+    }
+
+    fn release(
+        &mut self,
+        mut answer: Answer,
+        ledger: &mut Ledger,
+        run: &RunDigest,
+        question: Question,
+    ) -> Outcome {
+        let (kind, cost) = (answer.kind(), Cost::of(&answer.content()));
+        let sealed = match self.gate.release(answer) {
+            Ok(released) => wire::seal(released),
+            Err(refusal) => return Ok(Err(refused(refusal))),
+        };
+        let answered = Answered::new(kind, cost, sealed.digest());
+        ledger.answer(run, question, answered)?;
+        Ok(Ok(sealed))
+    }
+}
+
+fn refused(refusal: privacy::Refusal) -> Stop {
+    Stop::Refused(refusal.into())
+}
+
+/// What the coordinator hears. Of a failure it is a fixed sentence: paths and numbers are for the site's log.
+fn notice(stop: Stop) -> Released<Answer> {
+    match stop {
+        Stop::Unfit(problems) => Released::notice(problems),
+        Stop::Refused(refusal) => Released::notice(refusal),
+        Stop::Failed(Failure { code, text }) => {
+            tracing::error!("{code}: {text}");
+            Released::notice(Failure::new(code, sentence(code)))
+        }
+    }
+}
+
+fn sentence(code: Code) -> &'static str {
+    match code {
+        Code::Job => "the site cannot read the job; its agent may be of another version",
+        Code::State => EARLY,
+        Code::Results => "the site could not write its local results; its log says why",
+        Code::Forest => "the site could not grow or judge the forest; its log says why",
+        _ => "the site could not compute its answer; its log says why",
+    }
+}
+
+/// Where the local results of a run are.
+#[must_use]
+pub fn run_folder(config: &SiteConfig, run: &RunId) -> PathBuf {
+    config.folder.join("runs").join(run.as_str())
+}

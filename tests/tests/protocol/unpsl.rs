@@ -1,0 +1,429 @@
+//! Promise: a run of UnPSL holds under loss, delay, repetition, reordering and restart.
+//!
+//! The oracle replays each stored record by naive arithmetic and compares what the coordinator then broadcasts. Faults that
+//! it has caught beside those that the world plants, each planted once by hand in the code:
+//!
+//! | planted fault | caught by |
+//! | --- | --- |
+//! | a dual is not rescaled with the penalty | the broadcast centre differs from the naive dual |
+//! | a straggler's dual moves | the same |
+//! | a site that is away stays in the mean | the broadcast consensus differs from the naive mean |
+//! | the safeguard changes the penalty between a local update and its consensus | the same |
+//! | convergence is declared in a round with a straggler | the ending does not follow the last record |
+//! | a lie is stored | the record's answer is not what the site computed |
+//! | a suspended site is asked again, or goes unnamed | the records after its fault, and the result |
+//! | a silent member is waited for in a third round | it is asked after two silent rounds |
+
+use crate::world::{self, CALM, Faults, Liar, Played, World, drawn_from};
+use ndarray::Array2;
+use privacy::RightCounts;
+use protocol::assessment::Assessment;
+use protocol::failure::{Code, Failure};
+use protocol::job::Job;
+use protocol::message::unpsl::{self, Contribution, Round};
+use protocol::message::{Answer, ColumnMoments, Description, Request, SiteMoments, Summary};
+use protocol::method::unpsl::settings::ConsensusMethod;
+use protocol::method::{Method, Model};
+use protocol::progress::Ending;
+use protocol::run::Record;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+const FEATURES: usize = 4;
+const RANK: usize = 2;
+const CURVATURE: f64 = 0.5;
+const SPARSITY: f64 = 0.05;
+
+/// Sites whose smooth part is a/2 ||V - T_p||^2, so that (4.21) has a closed form; and (4.22) and (4.23) by naive arithmetic.
+struct Quadratics {
+    relaxation: f64,
+    /// Whether the arithmetic is that of plain ADMM, which the oracle knows.
+    plain: bool,
+    consensus: Option<Array2<f64>>,
+    /// rho U_p, which a change of the penalty leaves alone.
+    duals: Vec<Array2<f64>>,
+    relaxed: Vec<Array2<f64>>,
+    penalty: f64,
+    away: Vec<bool>,
+    /// Whether a site that took part was silent in the last round.
+    straggled: bool,
+    round: Option<u32>,
+}
+
+#[test]
+fn the_protocol_survives_loss_delay_repetition_reordering_and_restart() {
+    world::survives::<Quadratics>(0..120, |random| {
+        // Short deadlines make stragglers.
+        let deadline = ["8", "20", "60"][random.random_range(0..3)];
+        let seconds = format!("exchange_seconds = {deadline}");
+        random_job(random).replace("exchange_seconds = 600", &seconds)
+    });
+}
+
+#[test]
+fn a_disturbed_run_in_which_every_site_answers_ends_with_the_bits_of_the_undisturbed_one() {
+    let compared = world::storms_leave_the_bits_of_calms::<Quadratics>(1000..1030, random_job);
+    assert!(
+        compared > 10,
+        "only {compared} of 30 pairs could be compared"
+    );
+}
+
+#[test]
+fn the_oracle_catches_every_planted_fault() {
+    world::every_planted_fault_is_caught::<Quadratics>(&job("admm", 3, 2, 40, 1.5, 1e-6));
+}
+
+#[test]
+fn the_consensus_of_quadratics_is_their_closed_form() {
+    let mut world = World::<Quadratics>::new(7, CALM, &job("admm", 3, 3, 200, 1.5, 1e-8));
+    assert_eq!(world.drive(), None);
+    assert_eq!(world.ending, Some(Ending::Converged));
+    let Some(Model::Unpsl(model)) = world.result().model else {
+        panic!("a run of UnPSL");
+    };
+    let sum = (0..3).map(target).reduce(|sum, one| sum + one).unwrap();
+    let mut wanted = sum / 3.0;
+    shrink(&mut wanted, SPARSITY / (3.0 * CURVATURE));
+    let found = model.metric.unwrap();
+    let apart = (&found - &wanted).mapv(f64::abs);
+    let error = apart.fold(0.0, |a: f64, b| a.max(*b));
+    assert!(error < 1e-6, "found {found}, wanted {wanted}");
+}
+
+/// Each is a lie whatever the question.
+const LIES: [fn(&Answer) -> Answer; 6] = [
+    |answer| match answer {
+        Answer::Correlated => Answer::Quantiles(Vec::new()),
+        _ => Answer::Correlated,
+    },
+    |_| {
+        let matrix = Array2::from_elem((FEATURES, RANK), 1e200);
+        contribution(matrix.clone(), 0.0, Some(matrix))
+    },
+    |_| contribution(Array2::ones((FEATURES + 1, RANK)), 1.0, None),
+    |answer| match answer {
+        Answer::Unpsl(unpsl::Answer::Contribution(own)) => {
+            contribution(&own.matrix + 1e9, own.objective, own.gradient.clone())
+        }
+        _ => validated(u64::MAX, 1, 1),
+    },
+    |answer| match answer {
+        Answer::Moments(SiteMoments { columns, summary }) => Answer::Moments(SiteMoments {
+            columns: columns.clone(),
+            summary: Summary {
+                patients: u64::MAX,
+                ..*summary
+            },
+        }),
+        _ => Answer::Described(Description {
+            patients: 0,
+            classes: vec![u64::MAX; 2],
+        }),
+    },
+    |answer| match answer {
+        Answer::Moments(SiteMoments { summary, .. }) => {
+            let column = ColumnMoments::Numeric {
+                count: 60,
+                sum: 1e30,
+                sum_squares: 1.0,
+                missing: 0,
+            };
+            Answer::Moments(SiteMoments {
+                columns: vec![column; FEATURES],
+                summary: *summary,
+            })
+        }
+        Answer::Assessed(_) => Answer::Assessed(Assessment {
+            objective: Some(f64::NAN),
+            ..Assessment::default()
+        }),
+        _ => contribution(
+            Array2::from_elem((FEATURES, RANK), f64::INFINITY),
+            0.0,
+            None,
+        ),
+    },
+];
+
+#[test]
+fn a_member_that_lies_is_suspended_by_name_and_the_run_goes_on_where_enough_are_left() {
+    let (mut went_on, mut failed) = (0, 0);
+    for seed in 2000..2120 {
+        let mut random = drawn_from(seed);
+        let faults = Faults::drawn(&mut random, [20, 3, 3]);
+        let text = random_job(&mut random);
+        let mut world = World::<Quadratics>::new(seed, faults, &text);
+        let sites = Job::parse(&text).unwrap().sites.len();
+        let site = random.random_range(0..sites);
+        world.liar = Some(Liar {
+            site,
+            from: random.random_range(2..8),
+            lie: LIES[random.random_range(0..LIES.len())],
+        });
+        assert_eq!(world.drive(), None, "seed {seed}");
+        let records = world.records();
+        let is_fault = |record: &Record| record.faults[site].is_some();
+        let Some(fault) = records.iter().position(is_fault) else {
+            // It was lost before it could lie, or its lie left too few, or the run was over.
+            if let Some(Ending::Failed(Failure { code, text })) = &world.ending
+                && *code != Code::Sites
+            {
+                let named = format!("site-{site}: ");
+                assert!(text.contains(&named), "seed {seed}: {text}");
+                failed += 1;
+            }
+            continue;
+        };
+        assert!(!records[fault].members[site], "seed {seed}");
+        for record in &records[fault + 1..] {
+            let asked = record.members[site] || record.answers[site].is_some();
+            assert!(!asked, "seed {seed}: asked after exchange {fault}");
+        }
+        let notes = world.result().notes;
+        let named = format!("site-{site} was suspended: ");
+        let is_named = notes.iter().any(|note| note.starts_with(&named));
+        assert!(is_named, "seed {seed}: {notes:?}");
+        went_on += usize::from(records.len() > fault + 1);
+    }
+    println!("{went_on} runs went on, {failed} failed for a lie");
+    assert!(went_on > 20, "only {went_on} runs went on");
+    assert!(failed > 5, "only {failed} runs failed for a lie");
+}
+
+#[test]
+fn a_silent_member_is_waited_for_in_two_rounds_and_no_more() {
+    for (seed, consensus) in [(1, "admm"), (2, "accelerated"), (3, "admm")] {
+        let text = job(consensus, 3, 2, 12, 1.5, 1e-14);
+        let mut world = World::<Quadratics>::new(seed, CALM, &text);
+        world.mute = Some(1);
+        assert_eq!(world.drive(), None, "seed {seed}");
+        // Of the exchanges that the silent member was asked in, two closed without it.
+        let (mut asked, mut waits) = (true, 0);
+        let records = world.records();
+        for record in records {
+            let silent = record.exchange > 0 && record.answers[1].is_none();
+            waits += usize::from(asked && silent);
+            asked = record.members[1];
+        }
+        assert_eq!(waits, 2, "seed {seed}");
+        assert!(records.len() > 8, "seed {seed}: {}", records.len());
+    }
+}
+
+impl Played for Quadratics {
+    fn new(job: &Job) -> Self {
+        let Method::Unpsl(settings) = &job.method else {
+            panic!("a job of UnPSL");
+        };
+        let one_fit = settings.selection.is_none() && settings.starts == 1;
+        let zeros = vec![Array2::zeros((FEATURES, RANK)); job.sites.len()];
+        Self {
+            relaxation: settings.relaxation,
+            plain: settings.consensus == ConsensusMethod::Admm && one_fit,
+            consensus: None,
+            duals: zeros.clone(),
+            relaxed: zeros,
+            penalty: 0.0,
+            away: vec![false; job.sites.len()],
+            straggled: false,
+            round: None,
+        }
+    }
+
+    fn patients(_: usize) -> u64 {
+        60
+    }
+
+    fn pretend(site: usize, request: &Request) -> Answer {
+        let Request::Unpsl(request) = request else {
+            panic!("a run of UnPSL asks {request:?}");
+        };
+        match request {
+            unpsl::Request::Round(round) => {
+                let matrix = (target(site) * CURVATURE + &round.centre * round.penalty)
+                    / (CURVATURE + round.penalty);
+                let away = &*round.consensus - &target(site);
+                let objective = CURVATURE / 2.0 * (&away * &away).sum();
+                contribution(matrix, objective, round.gradient.then(|| &away * CURVATURE))
+            }
+            unpsl::Request::Validate(validating) => validated(40, 20, validating.neighbours.len()),
+            unpsl::Request::Finish(_) => Answer::Assessed(Assessment {
+                objective: Some(1.0),
+                ..Assessment::default()
+            }),
+        }
+    }
+
+    fn is_contribution(answer: &Answer) -> bool {
+        matches!(answer, Answer::Unpsl(unpsl::Answer::Contribution(_)))
+    }
+
+    fn recomputed(answer: &mut Answer, draw: &mut ChaCha8Rng) {
+        if let Answer::Unpsl(unpsl::Answer::Contribution(contribution)) = answer {
+            contribution.matrix += draw.random_range(0.0..1.0);
+        }
+    }
+
+    /// What is broadcast must be the naive consensus and the naive centre.
+    fn sent(&mut self, site: usize, exchange: u32, request: &Request) -> Option<String> {
+        let Request::Unpsl(unpsl::Request::Round(round)) = request else {
+            return None;
+        };
+        if !self.plain {
+            return None;
+        }
+        if self.consensus.is_none() {
+            self.consensus = Some(round.consensus.as_ref().clone());
+            self.relaxed.fill(round.consensus.as_ref().clone());
+        }
+        self.round = Some(exchange);
+        self.penalty = round.penalty;
+        self.judge(site, round)
+            .map(|what| format!("exchange {exchange}: {what}"))
+    }
+
+    fn stored(&mut self, record: &Record) -> Option<String> {
+        if self.round == Some(record.exchange) {
+            self.replay(record);
+        }
+        None
+    }
+
+    fn ended(&self, ending: &Ending) -> Option<String> {
+        let early = *ending == Ending::Converged && self.straggled;
+        early.then(|| "converged in a round that a site was too slow for".to_owned())
+    }
+}
+
+impl Quadratics {
+    fn judge(&self, site: usize, round: &Round) -> Option<String> {
+        let consensus = self.consensus.as_ref()?;
+        let centre = consensus - &self.duals[site] / round.penalty;
+        let is_far = |a: &Array2<f64>, b: &Array2<f64>| {
+            (a - b).iter().any(|difference| difference.abs() > 1e-9)
+        };
+        if is_far(consensus, &round.consensus) {
+            return Some("another consensus than the naive mean".to_owned());
+        }
+        is_far(&centre, &round.centre).then(|| format!("site {site} has another centre"))
+    }
+
+    /// (4.22) and (4.23) in plain loops, over the sites that are not away.
+    fn replay(&mut self, record: &Record) {
+        let Some(previous) = self.consensus.clone() else {
+            return;
+        };
+        let sites = self.duals.len();
+        let answered = |site: usize| record.answers[site].is_some();
+        self.straggled =
+            (0..sites).any(|site| !self.away[site] && record.members[site] && !answered(site));
+        for site in 0..sites {
+            self.away[site] |= !record.members[site] && !answered(site);
+            if let Some(Answer::Unpsl(unpsl::Answer::Contribution(own))) = &record.answers[site] {
+                self.relaxed[site] =
+                    &own.matrix * self.relaxation + &previous * (1.0 - self.relaxation);
+            }
+        }
+        let present: Vec<usize> = (0..sites).filter(|site| !self.away[*site]).collect();
+        let mut mean = Array2::<f64>::zeros((FEATURES, RANK));
+        for site in &present {
+            mean = mean + &self.relaxed[*site] + &self.duals[*site] / self.penalty;
+        }
+        mean /= present.len() as f64;
+        shrink(&mut mean, SPARSITY / (self.penalty * present.len() as f64));
+        for site in present {
+            if answered(site) {
+                let step = (&self.relaxed[site] - &mean) * self.penalty;
+                self.duals[site] += &step;
+            }
+        }
+        self.consensus = Some(mean);
+        for site in 0..sites {
+            self.away[site] &= !record.members[site];
+        }
+    }
+}
+
+fn contribution(matrix: Array2<f64>, objective: f64, gradient: Option<Array2<f64>>) -> Answer {
+    Answer::Unpsl(unpsl::Answer::Contribution(Contribution {
+        matrix,
+        objective,
+        iterations: 1,
+        gradient,
+    }))
+}
+
+fn validated(right: u64, wrong: u64, tables: usize) -> Answer {
+    let counts = vec![Some(RightCounts { right, wrong }); tables];
+    Answer::Unpsl(unpsl::Answer::Validated(counts))
+}
+
+fn target(site: usize) -> Array2<f64> {
+    let mut random = drawn_from(90 + site as u64);
+    Array2::from_shape_fn((FEATURES, RANK), |_| random.random_range(-1.0..1.0))
+}
+
+fn shrink(matrix: &mut Array2<f64>, threshold: f64) {
+    for mut row in matrix.rows_mut() {
+        let norm = row.dot(&row).sqrt();
+        row *= if norm > threshold {
+            1.0 - threshold / norm
+        } else {
+            0.0
+        };
+    }
+}
+
+fn random_job(random: &mut ChaCha8Rng) -> String {
+    let consensus = ["admm", "admm", "accelerated"][random.random_range(0..3)];
+    let sites = random.random_range(2..=5);
+    let sites_min = random.random_range(1..=sites);
+    // Every restart replays all rounds, and those of the accelerated consensus cost more.
+    let rounds_max = if consensus == "admm" { 60 } else { 10 };
+    let rounds = random.random_range(1..=rounds_max);
+    let relaxation = [1.0, 1.3, 1.5, 1.8][random.random_range(0..4)];
+    let tolerance = [1e-2, 1e-4, 1e-8][random.random_range(0..3)];
+    let mut text = job(consensus, sites, sites_min, rounds, relaxation, tolerance);
+    match random.random_range(0..6) {
+        0 => text.push_str("starts = 2\n"),
+        1 => {
+            let (one, several) = ("lambda_sparsity = 0.05", "lambda_sparsity = [0.02, 0.05]");
+            text = text.replace(one, several);
+            text.push_str("folds = 2\nneighbours = [1, 3]\n");
+        }
+        _ => {}
+    }
+    if random.random_range(0..2) == 0 {
+        return text;
+    }
+    // Half of the features need quartiles, and so the run one more exchange.
+    (0..FEATURES / 2).fold(text, |text, feature| {
+        let plain = format!("name = \"x{feature}\"\nkind = \"numeric\"\n");
+        let robust = format!("{plain}range = [-4, 4]\nstandardise = \"robust\"\n");
+        text.replace(&plain, &robust)
+    })
+}
+
+fn job(
+    consensus: &str,
+    sites: usize,
+    sites_min: usize,
+    rounds: u32,
+    relaxation: f64,
+    tolerance: f64,
+) -> String {
+    let names: Vec<String> = (0..sites).map(|site| format!("\"site-{site}\"")).collect();
+    let features: String = (0..FEATURES)
+        .map(|feature| format!("[[features]]\nname = \"x{feature}\"\nkind = \"numeric\"\n"))
+        .collect();
+    format!(
+        "name = \"world\"\nmethod = \"unpsl\"\nsites = [{}]\nsites_min = {sites_min}\n\
+         [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
+         [deadlines]\njoin_seconds = 30\nexchange_seconds = 600\nrejoin_seconds = 5\n\
+         [unpsl]\nrank = {RANK}\nlambda_sparsity = {SPARSITY}\nround_limit = {rounds}\n\
+         relaxation = {relaxation}\ntolerance_relative = {tolerance}\n\
+         tolerance_absolute = 1e-9\npenalty = 0.1\nconsensus = \"{consensus}\"\n",
+        names.join(", ")
+    )
+}

@@ -1,0 +1,94 @@
+//! A site of the world: its state machine, its gate, its stream, and questions that wait for their answers.
+
+use privacy::{Allowed, CohortFacts, Gate, Policy, Released, Rules, SoFar};
+use protocol::job::Job;
+use protocol::message::{Answer, Ask, ToCoordinator, ToSite};
+use protocol::name::SiteName;
+use protocol::site::{Action, Event, Site};
+use std::collections::VecDeque;
+
+pub(super) struct Agent {
+    pub(super) name: SiteName,
+    machine: Site<Released<Answer>>,
+    pub(super) gate: Gate,
+    pub(super) up: bool,
+    /// How often its process was killed.
+    pub(super) killed: u32,
+    pub(super) computing: VecDeque<Ask>,
+    pub(super) to_site: Vec<ToSite>,
+    pub(super) to_coordinator: Vec<ToCoordinator<Released<Answer>>>,
+    /// The last contribution that the coordinator got, for a planted fault.
+    pub(super) older: Option<Answer>,
+}
+
+impl Agent {
+    pub(super) fn new(name: &SiteName, gate: Gate) -> Self {
+        Self {
+            name: name.clone(),
+            machine: Site::default(),
+            gate,
+            up: false,
+            killed: 0,
+            computing: VecDeque::new(),
+            to_site: Vec::new(),
+            to_coordinator: Vec::new(),
+            older: None,
+        }
+    }
+
+    /// The stream is lost with all that was on it.
+    pub(super) fn cut_off(&mut self) {
+        self.up = false;
+        self.to_site.clear();
+        self.to_coordinator.clear();
+    }
+
+    /// The process is killed; `gate` is that of the next one.
+    pub(super) fn kill(&mut self, gate: Gate) {
+        self.machine = Site::default();
+        self.computing.clear();
+        self.gate = gate;
+        self.killed += 1;
+    }
+
+    pub(super) fn step(&mut self, event: Event<Released<Answer>>) {
+        let (machine, actions) = std::mem::take(&mut self.machine).step(event);
+        self.machine = machine;
+        for action in actions {
+            match action {
+                Action::Send(message) if self.up => self.to_coordinator.push(message),
+                Action::Compute(ask) => self.computing.push_back(ask),
+                Action::Begin(_) => self.computing.clear(),
+                Action::Send(_) | Action::LetGo { .. } => {}
+            }
+        }
+    }
+}
+
+/// The gate of a site of two classes of equal size, whose policy permits what the job needs.
+pub(super) fn gate(job: &Job, patients: u64) -> Gate {
+    let every = || Allowed::listed(["*"]);
+    let rules = Rules {
+        operators: every(),
+        methods: every(),
+        outcomes: every(),
+        features: every(),
+        permissions: job.method.needs().permissions,
+        sites_min: 1,
+        rounds_per_cohort_max: 1_000_000,
+        ..Rules::default()
+    };
+    let facts = CohortFacts {
+        patients,
+        classes: vec![patients / 2; 2],
+        runs_before: 0,
+        rounds_before: 0,
+        so_far: SoFar::default(),
+        difference: None,
+    };
+    let policy = Policy::new(rules).unwrap_or_else(|_| panic!("rules"));
+    let admission = policy
+        .admit(&job.facts("operator"))
+        .unwrap_or_else(|no| panic!("{no}"));
+    admission.cohort(&facts).unwrap_or_else(|no| panic!("{no}"))
+}

@@ -1,0 +1,399 @@
+//! A deterministic world of one run: the coordinator's state machine and those of the sites, driven by a random schedule of
+//! loss, delay, repetition, reordering and restart.
+//!
+//! Every exchange is judged, not the final answer: by an account of what the sites have computed, and by the oracle of the
+//! method. Faults that can be planted to see them object:
+//!
+//! | planted fault | caught by |
+//! | --- | --- |
+//! | an answer of one site is booked to another | the record's answer is not what the site computed, or no answer of it |
+//! | an answer to an older exchange counts for the open one | the same |
+//! | a killed site computes another answer than before | two computations of one exchange |
+//! | a replay drops its last record | the exchange numbers step back |
+//! | a replay exchanges two sites' answers | what is asked next does not follow from the records, or they do not fit |
+
+mod account;
+mod agent;
+mod promises;
+
+use account::Account;
+use agent::{Agent, gate};
+use privacy::Released;
+pub(crate) use promises::{
+    every_planted_fault_is_caught, storms_leave_the_bits_of_calms, survives,
+};
+use protocol::failure::{Code, Failure};
+use protocol::job::Job;
+use protocol::message::{
+    Answer, ColumnHistogram, ColumnMoments, Description, PairCounts, Reply, Request, SiteMoments,
+    Summary, ToCoordinator, ToSite, Warrant,
+};
+use protocol::name::RunId;
+use protocol::progress::Ending;
+use protocol::result::RunResult;
+use protocol::run::{Action, Event, Record, Run};
+use protocol::site;
+use protocol::time::Timestamp;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// A method as the sites of the world pretend to carry it out. A value of it is the oracle of one run; whatever it gives
+/// is a complaint.
+pub(crate) trait Played: Sized {
+    /// The oracle before anything was said.
+    fn new(job: &Job) -> Self;
+    /// Patients of a site, half of them in each class.
+    fn patients(site: usize) -> u64;
+    /// What a site answers to a question that only this method has.
+    fn pretend(site: usize, request: &Request) -> Answer;
+    /// Whether it is an answer that planted faults aim at.
+    fn is_contribution(answer: &Answer) -> bool;
+    /// Makes another answer of it, as a site that computes again what it has forgotten.
+    fn recomputed(answer: &mut Answer, draw: &mut ChaCha8Rng);
+    /// The coordinator asks a site.
+    fn sent(&mut self, site: usize, exchange: u32, request: &Request) -> Option<String>;
+    /// The coordinator stores a record.
+    fn stored(&mut self, record: &Record) -> Option<String>;
+    /// The run ends.
+    fn ended(&self, _: &Ending) -> Option<String> {
+        None
+    }
+}
+
+/// What the world does to the conversation, in percent of steps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Faults {
+    repeat: u32,
+    lose_site: u32,
+    restart_coordinator: u32,
+}
+
+/// Nothing is lost, repeated or restarted.
+pub(crate) const CALM: Faults = Faults {
+    repeat: 0,
+    lose_site: 0,
+    restart_coordinator: 0,
+};
+
+/// A fault planted to see the account or the oracle object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Planted {
+    Nothing,
+    AnswerOfAnotherSite,
+    AnswerToAnOlderExchange,
+    Recomputed,
+    ReplayWithoutLastRecord,
+    ReplayWithExchangedAnswers,
+}
+
+/// A site that says something else than it computed, from some exchange on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Liar {
+    pub(crate) site: usize,
+    pub(crate) from: u32,
+    pub(crate) lie: fn(&Answer) -> Answer,
+}
+
+pub(crate) struct World<P> {
+    random: ChaCha8Rng,
+    faults: Faults,
+    planted: Planted,
+    now: Timestamp,
+    job: Job,
+    /// None while it takes a step.
+    run: Option<Run>,
+    sites: Vec<Agent>,
+    account: Account,
+    oracle: P,
+    pub(crate) ending: Option<Ending>,
+    pub(crate) liar: Option<Liar>,
+    /// A site that stays connected and never answers a round.
+    pub(crate) mute: Option<usize>,
+}
+
+/// A random source of a test's own.
+pub(crate) fn drawn_from(seed: u64) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed)
+}
+
+impl Faults {
+    /// At most so many percent of each.
+    pub(crate) fn drawn(random: &mut ChaCha8Rng, [repeat, lose, restart]: [u32; 3]) -> Self {
+        Self {
+            repeat: random.random_range(0..repeat),
+            lose_site: random.random_range(0..lose),
+            restart_coordinator: random.random_range(0..restart),
+        }
+    }
+}
+
+fn run_id() -> RunId {
+    RunId::new("run").unwrap()
+}
+
+fn fresh(job: &Job) -> Run {
+    let began = Timestamp(1_000);
+    Run::new(run_id(), job.clone(), 1, Warrant::default(), began)
+}
+
+impl<P: Played> World<P> {
+    pub(crate) fn new(seed: u64, faults: Faults, text: &str) -> Self {
+        let job = Job::parse(text).unwrap_or_else(|errors| panic!("{errors}"));
+        let sites = job.sites.iter().enumerate();
+        let agents = sites.map(|(site, name)| Agent::new(name, gate(&job, P::patients(site))));
+        Self {
+            random: drawn_from(seed ^ 0x5eed),
+            faults,
+            planted: Planted::Nothing,
+            now: Timestamp(1_000),
+            sites: agents.collect(),
+            run: Some(fresh(&job)),
+            account: Account::default(),
+            oracle: P::new(&job),
+            job,
+            ending: None,
+            liar: None,
+            mute: None,
+        }
+    }
+
+    /// What the coordinator has stored.
+    pub(crate) fn records(&self) -> &[Record] {
+        &self.account.records
+    }
+
+    pub(crate) fn result(&self) -> RunResult {
+        self.run.as_ref().expect("a run").result("")
+    }
+
+    /// Plays to the end; gives the first complaint.
+    pub(crate) fn drive(&mut self) -> Option<String> {
+        const STEPS_MAX: usize = 200_000;
+        for _ in 0..STEPS_MAX {
+            if let Some(complaint) = self.account.complaint() {
+                return Some(complaint);
+            }
+            match &self.ending {
+                None => self.step(),
+                // Every failure must follow from the deadlines or from a lie.
+                Some(Ending::Failed(Failure { code, text }))
+                    if *code != Code::Sites && self.liar.is_none() =>
+                {
+                    return Some(format!("failed: {code}: {text}"));
+                }
+                Some(ending) => return self.oracle.ended(ending),
+            }
+        }
+        Some("the run did not end".to_owned())
+    }
+
+    fn step(&mut self) {
+        self.now = Timestamp(self.now.0 + self.random.random_range(1..400));
+        let roll = self.random.random_range(0..100);
+        let site = self.random.random_range(0..self.sites.len());
+        if !self.sites[site].up {
+            if self.random.random_range(0..100) < 30 {
+                self.sites[site].up = true;
+                self.tell(Event::Connected(self.sites[site].name.clone()));
+            }
+        } else if roll < self.faults.lose_site {
+            self.lose(site);
+        } else if roll < self.faults.lose_site + self.faults.restart_coordinator {
+            self.restart_coordinator();
+        } else {
+            self.converse(site);
+        }
+        if self.random.random_range(0..10) == 0 {
+            self.tell(Event::Tick);
+        }
+    }
+
+    /// A stream is lost; sometimes the agent's process is killed too.
+    fn lose(&mut self, site: usize) {
+        let agent = &mut self.sites[site];
+        agent.cut_off();
+        if self.random.random_range(0..2) == 0 {
+            agent.kill(gate(&self.job, P::patients(site)));
+        }
+        let name = agent.name.clone();
+        self.tell(Event::Disconnected(name));
+    }
+
+    fn restart_coordinator(&mut self) {
+        let mut records = self.records().to_vec();
+        let Some(last) = records.last_mut() else {
+            return;
+        };
+        match self.planted {
+            Planted::ReplayWithExchangedAnswers if last.answers.len() > 1 => {
+                last.answers.swap(0, 1);
+            }
+            Planted::ReplayWithoutLastRecord => drop(records.pop()),
+            _ => {}
+        }
+        match fresh(&self.job).resume(records, self.now) {
+            Ok(run) => self.run = Some(run),
+            Err(error) => self.account.complain(error.to_string()),
+        }
+        self.sites.iter_mut().for_each(Agent::cut_off);
+    }
+
+    /// One random piece of conversation with a site that is up. What goes to a site keeps its order, as on a stream.
+    fn converse(&mut self, site: usize) {
+        match self.random.random_range(0..3) {
+            0 if !self.sites[site].to_site.is_empty() => {
+                let message = self.sites[site].to_site.remove(0);
+                for _ in 0..self.times() {
+                    self.sites[site].step(site::Event::Received(message.clone()));
+                }
+            }
+            1 => self.compute(site),
+            2 if !self.sites[site].to_coordinator.is_empty() => {
+                let waiting = self.sites[site].to_coordinator.len();
+                let place = self.random.random_range(0..waiting);
+                let message = self.sites[site].to_coordinator.remove(place);
+                for _ in 0..self.times() {
+                    self.coordinator_hears(site, message.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// How often a message arrives.
+    fn times(&mut self) -> u32 {
+        1 + u32::from(self.random.random_range(0..100) < self.faults.repeat)
+    }
+
+    fn compute(&mut self, site: usize) {
+        let Some(ask) = self.sites[site].computing.pop_front() else {
+            return;
+        };
+        if self.mute == Some(site) && ask.request.is_round() {
+            return;
+        }
+        let mut computed = pretend::<P>(&self.job, site, &ask.request);
+        let forgets = self.planted == Planted::Recomputed && self.sites[site].killed > 0;
+        if forgets && P::is_contribution(&computed) {
+            P::recomputed(&mut computed, &mut self.random);
+        }
+        let released = self.sites[site].gate.release(computed);
+        let answer = released.unwrap_or_else(|refusal| panic!("{refusal}"));
+        self.account.computed(site, ask.exchange, answer.value());
+        self.sites[site].step(site::Event::Computed(Reply {
+            run: ask.run,
+            exchange: ask.exchange,
+            journal: None,
+            answer,
+        }));
+    }
+
+    fn coordinator_hears(&mut self, site: usize, message: ToCoordinator<Released<Answer>>) {
+        let ToCoordinator::Reply(reply) = message else {
+            return;
+        };
+        let exchange = reply.exchange;
+        let mut answer = reply.answer.into_value();
+        if let Some(Liar {
+            site: liar,
+            from,
+            lie,
+        }) = self.liar
+            && (site, true) == (liar, exchange >= from)
+        {
+            answer = lie(&answer);
+        }
+        let mut place = site;
+        match self.planted {
+            Planted::AnswerOfAnotherSite if P::is_contribution(&answer) => {
+                place = (site + 1) % self.sites.len();
+            }
+            Planted::AnswerToAnOlderExchange if P::is_contribution(&answer) => {
+                let older = self.sites[site].older.replace(answer.clone());
+                answer = older.unwrap_or(answer);
+            }
+            _ => {}
+        }
+        self.tell(Event::Answered {
+            site: self.sites[place].name.clone(),
+            exchange,
+            answer,
+        });
+    }
+
+    fn tell(&mut self, event: Event) {
+        let run = self.run.take().expect("a run");
+        let (run, actions) = run.step(self.now, event);
+        self.run = Some(run);
+        for action in actions {
+            match action {
+                Action::Store(record) => {
+                    let liar = self.liar.map(|liar| liar.site);
+                    self.account.stored(&record, liar);
+                    self.account.complain(self.oracle.stored(&record));
+                }
+                Action::Send { site, message } => {
+                    let known = self.sites.iter().position(|agent| agent.name == site);
+                    let place = known.expect("a site of the job");
+                    if let ToSite::Ask(ask) = &message {
+                        let said = self.oracle.sent(place, ask.exchange, &ask.request);
+                        self.account.complain(said);
+                    }
+                    if self.sites[place].up {
+                        self.sites[place].to_site.push(message);
+                    }
+                }
+                Action::Report(_) => {}
+                Action::End(ending) => self.ending = Some(ending),
+            }
+        }
+    }
+}
+
+/// What a site answers: common questions alike for every method.
+fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
+    let patients = P::patients(site);
+    let half = patients / 2;
+    match request {
+        Request::Describe => Answer::Described(Description {
+            patients,
+            classes: vec![half; 2],
+        }),
+        Request::Moments => {
+            let column = ColumnMoments::Numeric {
+                count: patients,
+                sum: 0.0,
+                sum_squares: patients as f64,
+                missing: 0,
+            };
+            let pairs = PairCounts {
+                similar: half * (half - 1),
+                dissimilar: half * half,
+            };
+            Answer::Moments(SiteMoments {
+                columns: vec![column; job.cohort.features.len()],
+                summary: Summary { patients, pairs },
+            })
+        }
+        Request::Quantiles => {
+            let histogram = |column: usize| ColumnHistogram {
+                ends: ends(site, column).to_vec(),
+                counts: vec![patients / 4; 4],
+            };
+            let grids = job.grids().all().count();
+            Answer::Quantiles((0..grids).map(histogram).collect())
+        }
+        Request::Prepare(_) => Answer::Prepared(None),
+        Request::Correlate(_) => Answer::Correlated,
+        Request::Unpsl(_) | Request::Forest(_) => P::pretend(site, request),
+    }
+}
+
+/// Cells of every grid of the world.
+pub(crate) const CELLS: u32 = 4096;
+
+/// Where four equal groups of a site's patients end, each site's a little to the right of the last one's.
+pub(crate) fn ends(site: usize, column: usize) -> [u32; 4] {
+    let shift = 100 * (site as u32 + 1) + 50 * column as u32;
+    [500 + shift, 1_200 + shift, 2_000 + shift, CELLS]
+}
