@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
 
-mod capture;
 mod command_line;
 mod end_to_end;
 mod forest_end_to_end;

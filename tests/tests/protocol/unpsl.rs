@@ -52,20 +52,26 @@ struct Quadratics {
 
 #[test]
 fn the_protocol_survives_loss_delay_repetition_reordering_and_restart() {
-    world::survives::<Quadratics>(0..120, |random| {
+    let endings = world::survives::<Quadratics>(0..120, |random| {
         // Short deadlines make stragglers.
         let deadline = ["8", "20", "60"][random.random_range(0..3)];
         let seconds = format!("exchange_seconds = {deadline}");
         random_job(random).replace("exchange_seconds = 600", &seconds)
     });
+    let learnt = |ending: &&Ending| matches!(ending, Ending::Converged | Ending::RoundLimit);
+    let learnt = endings.iter().filter(learnt).count();
+    assert!(learnt > 60, "only {learnt} of 120 runs learnt a metric");
 }
 
 #[test]
 fn a_disturbed_run_in_which_every_site_answers_ends_with_the_bits_of_the_undisturbed_one() {
-    let compared = world::storms_leave_the_bits_of_calms::<Quadratics>(1000..1030, random_job);
+    let compared = world::storms_leave_the_bits_of_calms::<Quadratics>(1000..1024, |random| {
+        // Who is lost is waited for.
+        random_job(random).replace("rejoin_seconds = 5", "rejoin_seconds = 600")
+    });
     assert!(
-        compared > 10,
-        "only {compared} of 30 pairs could be compared"
+        compared > 20,
+        "only {compared} of 24 pairs could be compared"
     );
 }
 
@@ -186,9 +192,8 @@ fn a_member_that_lies_is_suspended_by_name_and_the_run_goes_on_where_enough_are_
         assert!(is_named, "seed {seed}: {notes:?}");
         went_on += usize::from(records.len() > fault + 1);
     }
-    println!("{went_on} runs went on, {failed} failed for a lie");
-    assert!(went_on > 20, "only {went_on} runs went on");
-    assert!(failed > 5, "only {failed} runs failed for a lie");
+    assert!(went_on > 50, "only {went_on} runs went on");
+    assert!(failed > 25, "only {failed} runs failed for a lie");
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //!
 //! | planted fault | caught by |
 //! | --- | --- |
-//! | an answer of one site is booked to another | the record's answer is not what the site computed, or no answer of it |
+//! | an answer of one site is booked to another | the record's answer is not what the site computed, or it is suspended for it |
 //! | an answer to an older exchange counts for the open one | the same |
 //! | a killed site computes another answer than before | two computations of one exchange |
 //! | a replay drops its last record | the exchange numbers step back |
@@ -184,7 +184,10 @@ impl<P: Played> World<P> {
                 Some(ending) => return self.oracle.ended(ending),
             }
         }
-        Some("the run did not end".to_owned())
+        let records = self.records().len();
+        Some(format!(
+            "the run did not end: {records} records in {STEPS_MAX} steps"
+        ))
     }
 
     fn step(&mut self) {

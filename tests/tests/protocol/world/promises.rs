@@ -8,10 +8,11 @@ use protocol::run::Record;
 use rand_chacha::ChaCha8Rng;
 use std::ops::Range;
 
+/// The answers to an open exchange are lost with the coordinator: were it restarted more often, hardly any would close.
 const STORM: Faults = Faults {
     repeat: 15,
     lose_site: 3,
-    restart_coordinator: 4,
+    restart_coordinator: 1,
 };
 
 /// Plays one run a seed in random weather, and gives how they ended.

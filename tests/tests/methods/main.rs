@@ -1,0 +1,329 @@
+//! Promises that every method keeps. Each is one function over a sample job, and [`Method::NAMES`] says of which methods
+//! there must be samples: a new method fails here until it has one.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
+
+mod play;
+mod samples;
+mod secrets;
+
+use kindred_tests::federation::{NOW, RUN, ask, begin, worker};
+use kindred_tests::programs::Home;
+use play::{Heard, OPERATOR, PATIENTS, Played, Weather, operator, play};
+use privacy::{Cost, Disclosure, Permission};
+use protocol::message::unpsl::{self, Contribution};
+use protocol::message::{Answer, Request};
+use protocol::method::Method;
+use rand::SeedableRng;
+use rand::seq::IndexedRandom;
+use rand_chacha::ChaCha8Rng;
+use samples::{SITES, Sample, config, samples};
+use secrets::{Secrets, numbers};
+use site_agent::books::chain;
+use site_agent::config::SiteConfig;
+use site_agent::explain::Explanation;
+use site_agent::explain::kinds::MessageKind;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// "A few hundred bytes of framing a message", as `policy explain` has it.
+const FRAMING: u64 = 400;
+
+fn of_every_sample(promise: impl Fn(&Sample)) {
+    samples().iter().for_each(promise);
+}
+
+#[test]
+fn every_method_has_a_sample_and_every_permission_a_sample_that_needs_it() {
+    let samples = samples();
+    let methods: BTreeSet<&str> = samples.iter().map(|one| one.job.method.name()).collect();
+    assert_eq!(methods, BTreeSet::from(Method::NAMES));
+    let needed = samples.iter().map(|one| one.job.method.needs().permissions);
+    assert_eq!(
+        needed.flatten().collect::<BTreeSet<_>>(),
+        Permission::ALL.into()
+    );
+}
+
+#[test]
+fn explain_lists_every_kind_of_message_in_the_journal_and_none_that_an_honest_run_never_sends() {
+    of_every_sample(|sample| {
+        let played = play(sample, PATIENTS, Weather::Calm);
+        let explained = explained(sample);
+        let wanted: BTreeSet<&str> = explained
+            .keys()
+            .copied()
+            .filter(|one| *one != "refusal")
+            .collect();
+        for site in SITES {
+            let mut sent: BTreeMap<String, u64> = BTreeMap::new();
+            for entry in played.journal(site) {
+                let kind = explained
+                    .get(entry.kind.as_str())
+                    .unwrap_or_else(|| panic!("{sample}: {} is not explained", entry.kind));
+                let most = kind.bytes + FRAMING;
+                let (found, kind) = (entry.bytes, entry.kind);
+                assert!(
+                    found <= most,
+                    "{sample}: a {kind} of {found} bytes, at most {most} are explained"
+                );
+                *sent.entry(kind).or_default() += 1;
+            }
+            let found: BTreeSet<&str> = sent.keys().map(String::as_str).collect();
+            assert_eq!(found, wanted, "{sample}");
+            for (kind, times) in &sent {
+                let most = explained[kind.as_str()].times;
+                assert!(
+                    *times <= most,
+                    "{sample}: {times} of {kind}, at most {most} are explained"
+                );
+            }
+        }
+    });
+}
+
+/// What `policy explain` says of a sample's messages at a site, by their kinds.
+fn explained(sample: &Sample) -> BTreeMap<&'static str, MessageKind> {
+    let text = config(SITES[0], &Permission::ALL.into());
+    let config = SiteConfig::parse(&text, Path::new("")).unwrap();
+    let explanation = Explanation::new(&config.policy, &sample.job, OPERATOR);
+    assert_eq!(explanation.refusals, [], "{sample}");
+    let messages = explanation.messages.into_iter();
+    messages.map(|message| (message.kind, message)).collect()
+}
+
+#[test]
+fn no_frame_of_a_run_holds_a_value_of_any_patient() {
+    of_every_sample(|sample| {
+        let played = play(sample, PATIENTS, Weather::Calm);
+        let secrets = Secrets::of(sample, &played);
+        assert!(secrets.count() > 5_000, "{sample}: {}", secrets.count());
+        let mut bytes = 0;
+        for heard in &played.heard {
+            let sent = heard.frames.concat();
+            let found = secrets.found_in(&sent);
+            assert!(
+                found.is_empty(),
+                "{sample}: {:?} holds the value of {found:?}",
+                heard.answer
+            );
+            bytes += sent.len();
+        }
+        println!(
+            "{sample}: {} values in {bytes} bytes: none",
+            secrets.count()
+        );
+    });
+}
+
+#[test]
+fn a_value_that_leaves_is_found() {
+    let mut secrets = Secrets::default();
+    secrets.add_number(20.4019, "north, row 1");
+    secrets.add(b"north-0001".to_vec(), "north, name 1");
+    let contribution = |value| {
+        let contribution = Contribution {
+            matrix: ndarray::Array2::from_elem((3, 2), value),
+            objective: 0.5,
+            iterations: 1,
+            gradient: None,
+        };
+        wire::encode_answer(&Answer::Unpsl(unpsl::Answer::Contribution(contribution)))
+    };
+    assert!(!secrets.found_in(&contribution(20.4019)).is_empty());
+    assert!(secrets.found_in(&contribution(20.4018)).is_empty());
+    assert!(!secrets.found_in(b"row of north-0001").is_empty());
+    assert!(!secrets.found_in(b"the value 20.4019.").is_empty());
+}
+
+/// Where `policy explain` names no size that depends on the data, tenfold patients make a message no longer than a few counts
+/// of more digits do.
+#[test]
+fn what_a_site_sends_does_not_grow_with_its_patients() {
+    of_every_sample(|sample| {
+        let explained = explained(sample);
+        let [few, many] = [60, 600].map(|patients| longest(&play(sample, patients, Weather::Calm)));
+        for (kind, few) in &few {
+            if explained[kind].shape.contains("up to") {
+                continue;
+            }
+            let many = &many[kind];
+            assert_eq!(few.numbers, many.numbers, "{sample}: {kind}");
+            // A byte for every four of the patients who are more.
+            let grown = many.bytes.abs_diff(few.bytes);
+            assert!(4 * grown < 540, "{sample}: {kind} grew by {grown} bytes");
+            assert!(many.bytes >= 8 * many.numbers, "{sample}: {kind}");
+        }
+    });
+}
+
+/// A message of a kind.
+struct Longest {
+    bytes: usize,
+    numbers: usize,
+}
+
+/// The longest message of each kind.
+fn longest(played: &Played) -> BTreeMap<&'static str, Longest> {
+    let mut all: BTreeMap<&str, Longest> = BTreeMap::new();
+    for heard in &played.heard {
+        let bytes = heard.frames.iter().map(bytes::Bytes::len).sum();
+        let numbers = numbers(&heard.answer);
+        let one = all
+            .entry(heard.answer.kind())
+            .or_insert(Longest { bytes, numbers });
+        one.bytes = one.bytes.max(bytes);
+        one.numbers = one.numbers.max(numbers);
+    }
+    all
+}
+
+#[test]
+fn agents_that_are_killed_in_every_exchange_leave_the_bits_of_an_undisturbed_run() {
+    of_every_sample(|sample| {
+        same_bits_as_in_a_calm(sample, Weather::AgentsAreKilled);
+    });
+}
+
+#[test]
+fn a_coordinator_that_is_killed_in_every_exchange_leaves_the_bits_of_an_undisturbed_run() {
+    of_every_sample(|sample| {
+        same_bits_as_in_a_calm(sample, Weather::CoordinatorIsKilled);
+    });
+}
+
+#[test]
+fn what_a_site_hears_again_in_any_order_changes_nothing_and_is_counted_once() {
+    of_every_sample(|sample| {
+        let (calm, pestered) = same_bits_as_in_a_calm(sample, Weather::SitesArePestered);
+        for site in SITES {
+            let lines = |played: &Played| (played.journal(site).len(), played.in_the_ledger(site));
+            assert_eq!(lines(&calm), lines(&pestered), "{sample}");
+        }
+    });
+}
+
+/// A run that is over begins again, and a coordinator asks what it has asked, in any order: first a second time who the patients
+/// are.
+#[test]
+fn a_thousand_questions_of_a_run_that_is_over_get_the_same_bytes_or_none_and_cost_nothing() {
+    of_every_sample(|sample| {
+        let played = play(sample, PATIENTS, Weather::Calm);
+        let mut draw = ChaCha8Rng::seed_from_u64(3);
+        let site = SITES[0];
+        let before = played.in_the_ledger(site);
+        let heard: Vec<&Heard> = played.heard_of(site).collect();
+        let mut worker = play::worker(&played.home, site);
+        worker.begin(played.begin.clone(), Ok(operator()));
+        let mut same = 0;
+        for turn in 0..1_000 {
+            let first = match turn {
+                0 => heard[0],
+                _ => heard.choose(&mut draw).unwrap(),
+            };
+            let reply = worker.answer(&first.ask, NOW).unwrap().unwrap();
+            let kind = reply.answer.kind();
+            if kind != "refusal" && kind != "failure" {
+                let is_same = reply.answer.chunks().eq(first.sealed.chunks());
+                assert!(is_same, "{sample}: another {kind}");
+                same += 1;
+            }
+        }
+        assert!(same > 500, "{sample}: only {same} answers");
+        drop(worker);
+        assert_eq!(played.in_the_ledger(site), before, "{sample}");
+    });
+}
+
+/// The run in this weather leaves what it leaves in a calm.
+fn same_bits_as_in_a_calm(sample: &Sample, weather: Weather) -> (Played, Played) {
+    let calm = play(sample, PATIENTS, Weather::Calm);
+    let disturbed = play(sample, PATIENTS, weather);
+    assert!(disturbed.heard.len() >= calm.heard.len(), "{sample}");
+    let is_learnt = calm.result.has_model();
+    assert!(is_learnt, "{sample}: {:?}", calm.result.ending);
+    let assessed = |site: &protocol::result::SiteResult| site.assessment.is_some();
+    assert!(calm.result.sites.iter().all(assessed), "{sample}");
+    assert_eq!(calm.result.ending, disturbed.result.ending, "{sample}");
+    assert!(
+        calm.left() == disturbed.left(),
+        "{sample}: other bits than in a calm"
+    );
+    (calm, disturbed)
+}
+
+/// The source is not there, and nobody finds out.
+#[test]
+fn a_permission_that_is_refused_refuses_the_job_before_anything_is_read() {
+    of_every_sample(|sample| {
+        let describe = |permissions: &BTreeSet<Permission>| {
+            let home = Home::new();
+            let mut worker = worker(&config(SITES[0], permissions), &home, NOW);
+            begin(&mut worker, RUN, &sample.job.text, 5);
+            ask(&mut worker, RUN, 1, Request::Describe, NOW)
+        };
+        for needed in sample.job.method.needs().permissions {
+            let mut others = BTreeSet::from(Permission::ALL);
+            others.remove(&needed);
+            match describe(&others) {
+                Answer::Refused(refusal) => assert_eq!(refusal.rule, needed.name(), "{sample}"),
+                other => panic!("{sample}: {other:?} without {}", needed.name()),
+            }
+        }
+        let read = describe(&Permission::ALL.into());
+        assert!(matches!(read, Answer::Unfit(_)), "{sample}: {read:?}");
+    });
+}
+
+#[test]
+fn an_answer_shows_its_kind_alone_and_a_question_names_it() {
+    of_every_sample(|sample| {
+        for heard in play(sample, PATIENTS, Weather::Calm).heard {
+            let kind = heard.answer.kind();
+            assert_eq!(format!("{:?}", heard.answer), kind, "{sample}");
+            assert_eq!(
+                format!("{:?}", heard.sealed),
+                format!("Sealed({kind:?})"),
+                "{sample}"
+            );
+            assert_eq!(heard.ask.request.answer_kind(), kind, "{sample}");
+        }
+    });
+}
+
+#[test]
+fn a_question_is_a_round_exactly_when_its_answer_costs_one() {
+    of_every_sample(|sample| {
+        for mut heard in play(sample, PATIENTS, Weather::Calm).heard {
+            let costs = Cost::of(&heard.answer.content());
+            let is_round = heard.ask.request.is_round();
+            let kind = heard.answer.kind();
+            assert_eq!(
+                is_round,
+                costs == Cost::Round,
+                "{sample}: {kind} costs {costs:?}"
+            );
+        }
+    });
+}
+
+#[test]
+fn the_journal_has_the_digest_of_the_very_bytes_that_left() {
+    of_every_sample(|sample| {
+        let played = play(sample, PATIENTS, Weather::Calm);
+        for site in SITES {
+            let journal = played.journal(site);
+            assert_eq!(journal.len(), played.heard_of(site).count(), "{sample}");
+            for (entry, heard) in journal.iter().zip(played.heard_of(site)) {
+                let kind = heard.answer.kind();
+                let left = heard.left();
+                let left =
+                    left.unwrap_or_else(|| panic!("{sample}: a part of a {kind} never left"));
+                assert_eq!(entry.kind, kind, "{sample}");
+                assert_eq!(entry.exchange, heard.ask.exchange, "{sample}: a {kind}");
+                assert_eq!(entry.bytes, left.len() as u64, "{sample}: a {kind}");
+                assert_eq!(entry.digest, chain::digest(&left), "{sample}: a {kind}");
+            }
+        }
+    });
+}
