@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the system packages that Kindred needs, where they are absent.
 #   packages.sh build   a C compiler, pkg-config and OpenBLAS
-#   packages.sh test    the same, and PostgreSQL, which the tests start on loopback
+#   packages.sh test    the same, and PostgreSQL and Chromium, which the tests start (without Chromium they open no report)
 set -euo pipefail
 
 purpose=${1:-build}
@@ -15,9 +15,13 @@ have_postgres() {
     command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null ||
         compgen -G '/opt/homebrew/opt/postgresql*/bin/initdb' >/dev/null
 }
+# Asked for where it is one package; elsewhere the tests do without.
+have_chromium() {
+    command -v chromium >/dev/null || command -v chromium-browser >/dev/null || ! command -v apt-get >/dev/null
+}
 needs() {
     command -v cc >/dev/null && command -v pkg-config >/dev/null && have_openblas || return 0
-    [ "$purpose" != test ] || have_postgres || return 0
+    [ "$purpose" != test ] || { have_postgres && have_chromium; } || return 0
     return 1
 }
 stop() {
@@ -37,7 +41,7 @@ fi
 
 if command -v apt-get >/dev/null; then
     packages=(build-essential pkg-config libopenblas-dev)
-    [ "$purpose" = test ] && packages+=(postgresql)
+    [ "$purpose" = test ] && packages+=(postgresql chromium)
     if [ "$(id -u)" -ne 0 ] && [ ${#as_root[@]} -eq 0 ]; then
         stop "may not install packages here; ask an administrator for: apt-get install ${packages[*]}"
     fi

@@ -38,7 +38,7 @@ impl Policy {
         admission::admit(&self.rules, job)
     }
 
-    /// The door before the source is read: judges how many other jobs of one operator had a cohort described `today`.
+    /// The door before the source is read: judges how many other jobs had a cohort described `today`.
     ///
     /// # Errors
     /// A [`Refusal`] by `descriptions_per_day_max`.
@@ -48,8 +48,7 @@ impl Policy {
             return Ok(());
         }
         let text = format!(
-            "other jobs of this operator have used up the {maximum} descriptions of a cohort that the site allows each operator \
-             a day"
+            "other jobs have used up the {maximum} descriptions of a cohort that the site allows a day"
         );
         Err(Refusal::new("descriptions_per_day_max", text))
     }

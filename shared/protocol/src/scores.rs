@@ -38,9 +38,9 @@ pub fn of_counts(counts: &EvaluationCounts) -> Option<Scores> {
     ))
 }
 
-/// The scores of every rule over all sites that released their counts.
+/// The table of every rule over all sites that released theirs, with how many they are.
 #[must_use]
-pub fn pooled(result: &RunResult) -> Vec<Scores> {
+pub fn pooled_tables(result: &RunResult) -> Vec<(EvaluationCounts, u32)> {
     let mut pooled: Vec<(EvaluationCounts, u32)> = Vec::new();
     for counts in assessments(result).flat_map(|own| &own.evaluation) {
         let Some(own) = &counts.confusion else {
@@ -59,6 +59,23 @@ pub fn pooled(result: &RunResult) -> Vec<Scores> {
             }
         }
     }
+    pooled
+}
+
+/// The share of the most frequent class among the patients of a table: what is right without looking at any of them.
+#[must_use]
+#[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
+pub fn majority(table: &[Vec<u64>]) -> Option<f64> {
+    let classes: Vec<u64> = table.iter().map(|row| row.iter().sum()).collect();
+    let all: u64 = classes.iter().sum();
+    let most = classes.into_iter().max()?;
+    (all > 0).then(|| most as f64 / all as f64)
+}
+
+/// The scores of every rule over all sites that released their counts.
+#[must_use]
+pub fn pooled(result: &RunResult) -> Vec<Scores> {
+    let pooled = pooled_tables(result);
     let scores = pooled.iter().filter_map(|(counts, sites)| {
         Some(of_table(
             &counts.rule,

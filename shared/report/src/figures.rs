@@ -9,12 +9,11 @@ use protocol::method::unpsl::model::RoundRow;
 #[error("a figure could not be drawn: {0}")]
 pub struct FigureError(String);
 
-const SIZE: (u32, u32) = (860, 320);
+/// So small that its text is read on a phone as well.
+const SIZE: (u32, u32) = (540, 300);
 pub(super) const INK: RGBColor = RGBColor(38, 70, 120);
 pub(super) const SECOND: RGBColor = RGBColor(196, 98, 34);
 pub(super) const GREY: RGBColor = RGBColor(190, 190, 190);
-/// Bars that fit a page; the rest are in features.csv.
-const BARS_MAX: usize = 40;
 
 struct Curve<'f> {
     name: &'f str,
@@ -81,70 +80,6 @@ pub(super) fn residuals(rows: &[RoundRow]) -> Result<String, FigureError> {
             .build_cartesian_2d(rounds(rows), (low * 0.8..high * 1.25).log_scale())
             .map_err(fault)?;
         lines(chart, "residual", &curves)?;
-    }
-    Ok(svg)
-}
-
-/// ||w_k|| of the strongest rows, strongest first; rows that were not selected are grey.
-pub(super) fn norms(features: &[(String, f64)]) -> Result<String, FigureError> {
-    bars(features, "norm of the feature's row of W")
-}
-
-/// The longest bars, longest first; those of length 0 are grey.
-pub(super) fn bars(features: &[(String, f64)], description: &str) -> Result<String, FigureError> {
-    let mut bars: Vec<&(String, f64)> = features.iter().collect();
-    bars.sort_by(|a, b| b.1.total_cmp(&a.1));
-    bars.truncate(BARS_MAX);
-    let Some((_, high)) = extent(bars.iter().map(|bar| bar.1)) else {
-        return Ok(String::new());
-    };
-    let height = 60 + 20 * u32::try_from(bars.len()).unwrap_or(0);
-    let mut svg = String::new();
-    {
-        let area = SVGBackend::with_string(&mut svg, (SIZE.0, height)).into_drawing_area();
-        area.fill(&WHITE).map_err(fault)?;
-        let mut chart = ChartBuilder::on(&area)
-            .margin(8)
-            .x_label_area_size(34)
-            .y_label_area_size(190)
-            .build_cartesian_2d(
-                0.0..high.max(1e-12) * 1.05,
-                (0..bars.len()).into_segmented(),
-            )
-            .map_err(fault)?;
-        let label = |segment: &SegmentValue<usize>| match segment {
-            SegmentValue::CenterOf(place) => {
-                let bar = bars
-                    .len()
-                    .checked_sub(place + 1)
-                    .and_then(|place| bars.get(place));
-                bar.map(|bar| bar.0.clone()).unwrap_or_default()
-            }
-            _ => String::new(),
-        };
-        chart
-            .configure_mesh()
-            .disable_y_mesh()
-            .y_labels(bars.len())
-            .y_label_formatter(&label)
-            .x_desc(description)
-            .label_style(("sans-serif", 13))
-            .light_line_style(TRANSPARENT)
-            .bold_line_style(GREY.mix(0.5))
-            .draw()
-            .map_err(fault)?;
-        chart
-            .draw_series(bars.iter().rev().enumerate().map(|(place, bar)| {
-                let colour = if bar.1 > 0.0 { INK } else { GREY };
-                let corners = [
-                    (0.0, SegmentValue::Exact(place)),
-                    (bar.1, SegmentValue::Exact(place + 1)),
-                ];
-                let mut rectangle = Rectangle::new(corners, colour.filled());
-                rectangle.set_margin(3, 3, 0, 0);
-                rectangle
-            }))
-            .map_err(fault)?;
     }
     Ok(svg)
 }

@@ -1,4 +1,5 @@
-//! The report: one self-contained page, whose chapters the method writes.
+//! The report: one self-contained page, whose chapters the method writes. The answer comes first, then how sure it is, then
+//! what left each site, then how it went.
 
 use crate::LocalFigure;
 use crate::method::Chapters;
@@ -7,15 +8,8 @@ use maud::{DOCTYPE, PreEscaped, html};
 use protocol::job::Job;
 use protocol::result::RunResult;
 
-const STYLE: &str = "
-body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 900px; margin: 2em auto; padding: 0 1em; }
-h1 { font-size: 1.6em; margin-bottom: 0; } h2 { font-size: 1.15em; margin-top: 2em; border-bottom: 1px solid #ddd; }
-table { border-collapse: collapse; width: 100%; } th, td { text-align: right; padding: .25em .6em; border-bottom: 1px solid #eee; }
-th:first-child, td:first-child { text-align: left; } th { font-weight: 600; background: #f7f7f7; }
-.status { display: inline-block; padding: .1em .6em; border-radius: 4px; background: #e6efe6; }
-.failed, .cancelled { background: #f6e0dc; } .round_limit { background: #f7efd9; }
-pre { background: #f7f7f7; padding: 1em; overflow-x: auto; font-size: 13px; } svg { width: 100%; height: auto; }
-.note { color: #555; } li { margin: .2em 0; }";
+/// Colours by the reader's scheme; tables that become cards where a screen is narrow; ink and no job where it is printed.
+const STYLE: &str = include_str!("page.css");
 
 /// The page of a run, from what its method says and the figures of its patients.
 pub(crate) fn html(
@@ -31,22 +25,30 @@ pub(crate) fn html(
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
                 title { (title) }
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                h1 { (title) }
-                (chapters.summary)
-                (tables::failure(result))
-                (tables::notes(result))
-                (chapters.features)
-                @for of in of_patients { (tables::figure(of.title, &of.svg, of.caption)) }
-                (chapters.sites)
-                (tables::missing(result))
-                (chapters.quality)
-                (chapters.course)
-                h2 { "Job" }
-                pre { (result.job) }
+                header {
+                    h1 { (title) }
+                    (tables::identity(result, job))
+                }
+                main {
+                    (tables::failure(result))
+                    section.answer aria-label="The answer" { (chapters.answer) }
+                    (chapters.features)
+                    @for of in of_patients { (tables::figure(of.title, &of.svg, of.caption)) }
+                    (chapters.quality)
+                    (chapters.sites)
+                    (tables::missing(result, job))
+                    (tables::notes(result))
+                    (chapters.course)
+                    details.job {
+                        summary { "The job" }
+                        pre tabindex="0" { (result.job) }
+                    }
+                }
             }
         }
     };

@@ -2,11 +2,17 @@
 
 use crate::words::{kilobytes, percent, share, sites_in_words};
 use maud::{Markup, PreEscaped, html};
-use protocol::assessment::{Assessment, EvaluationCounts};
+use protocol::assessment::{Assessment, EvaluationCounts, PAIRS_RULE};
+use protocol::job::Job;
 use protocol::progress::Ending;
 use protocol::result::RunResult;
 use protocol::scores::{self, Scores};
 use std::collections::{HashMap, HashSet};
+
+/// Bars of a chart; the rest are in the method's files.
+const BARS_MAX: usize = 40;
+/// A feature is flagged where a site misses at least this share of it.
+const MOSTLY_MISSING: f64 = 0.5;
 
 /// A column of the table of sites that a method adds.
 pub(crate) struct SiteColumn {
@@ -16,17 +22,36 @@ pub(crate) struct SiteColumn {
     pub(crate) value: Vec<String>,
 }
 
+/// One bar: what it is called, its length, how it reads, and what the reader must know of it.
+pub(crate) struct Bar {
+    pub(crate) label: String,
+    pub(crate) length: f64,
+    pub(crate) value: String,
+    pub(crate) flag: Option<String>,
+}
+
 /// The last words of the sites that gave one.
 pub(crate) fn assessments(result: &RunResult) -> impl Iterator<Item = &Assessment> {
     let sites = result.sites.iter();
     sites.filter_map(|site| site.assessment.as_ref())
 }
 
+/// Sites that took part, by what they said of their patients.
+pub(crate) fn sites_that_took_part(result: &RunResult) -> usize {
+    result.sites.iter().filter(|site| site.patients > 0).count()
+}
+
 /// Which run it was.
-pub(crate) fn identity(result: &RunResult) -> Markup {
+pub(crate) fn identity(result: &RunResult, job: &Job) -> Markup {
+    let status = result.ending.status();
+    let patients: u64 = result.sites.iter().map(|site| site.patients).sum();
     html! {
-        "Run " (result.run) ", seed " (result.seed) ", Kindred " (result.version) ". "
-        "Patients' records stayed at their sites."
+        p.identity {
+            span class={ "status " (status) } { (status.replace('_', " ")) }
+            " " (job.method.name()) ", " (patients) " patients at "
+            (sites_in_words(sites_that_took_part(result))) ", whose records stayed there. Run " (result.run)
+            ", seed " (result.seed) ", Kindred " (result.version) "."
+        }
     }
 }
 
@@ -35,6 +60,7 @@ pub(crate) fn failure(result: &RunResult) -> Markup {
     html! {
         @if let Ending::Failed(failure) = &result.ending {
             h2 { "Why it failed (" (failure.code) ")" }
+            p { (failure.code.meaning()) }
             pre { (failure.text) }
         }
     }
@@ -50,54 +76,102 @@ pub(crate) fn notes(result: &RunResult) -> Markup {
     }
 }
 
-/// Sites and their traffic, with the columns of a method: `before` and `after` it.
+/// What left each site and what it got, with the columns of a method: `before` and `after` it.
 pub(crate) fn sites(result: &RunResult, before: &[SiteColumn], after: &[SiteColumn]) -> Markup {
+    let cell = |column: &SiteColumn, place: usize| {
+        html! {
+            td data-label=(column.heading) { (column.value.get(place).map_or("", String::as_str)) }
+        }
+    };
     html! {
-        h2 { "Sites" }
-        table {
-            tr {
-                th { "site" } th { "patients" }
-                @for column in before { th { (column.heading) } }
-                th { "sent" } th { "received" }
-                @for column in after { th { (column.heading) } }
-            }
-            @for (place, site) in result.sites.iter().enumerate() {
+        h2 { "What left each site" }
+        p.note {
+            "Sums, counts, models: never a record. Each site's own journal lists every message, with its kind, size and \
+             digest (" code { "kindred-site-agent journal list" } ")."
+        }
+        table.wide {
+            thead {
                 tr {
-                    td { (site.name) } td { (site.patients) }
-                    @for column in before { td { (column.value.get(place).map_or("", String::as_str)) } }
-                    td { (kilobytes(site.bytes_sent)) } td { (kilobytes(site.bytes_received)) }
-                    @for column in after { td { (column.value.get(place).map_or("", String::as_str)) } }
+                    th scope="col" { "site" } th scope="col" { "patients" }
+                    @for column in before { th scope="col" { (column.heading) } }
+                    th scope="col" { "sent" } th scope="col" { "received" }
+                    @for column in after { th scope="col" { (column.heading) } }
+                }
+            }
+            tbody {
+                @for (place, site) in result.sites.iter().enumerate() {
+                    tr {
+                        th scope="row" { (site.name) } td data-label="patients" { (site.patients) }
+                        @for column in before { (cell(column, place)) }
+                        td data-label="sent" { (kilobytes(site.bytes_sent)) }
+                        td data-label="received" { (kilobytes(site.bytes_received)) }
+                        @for column in after { (cell(column, place)) }
+                    }
                 }
             }
         }
     }
 }
 
+/// The shares that sites miss of each feature, by site and feature.
+fn shares(result: &RunResult) -> HashMap<(&str, &str), f64> {
+    let sites = result.sites.iter();
+    sites
+        .flat_map(|site| {
+            let name = site.name.as_str();
+            site.missing
+                .iter()
+                .map(move |missing| ((name, missing.feature.as_str()), missing.share))
+        })
+        .collect()
+}
+
+/// What the reader must know of a feature that sites mostly miss: what stands there was put in.
+pub(crate) fn mostly_missing(result: &RunResult, feature: &str) -> Option<String> {
+    let shares = shares(result);
+    let sites: Vec<&str> = result
+        .sites
+        .iter()
+        .filter(|site| {
+            shares
+                .get(&(site.name.as_str(), feature))
+                .is_some_and(|share| *share >= MOSTLY_MISSING)
+        })
+        .map(|site| site.name.as_str())
+        .collect();
+    (!sites.is_empty()).then(|| format!("mostly missing at {}", sites.join(", ")))
+}
+
 /// Features by sites; only features that some site misses values of.
-pub(crate) fn missing(result: &RunResult) -> Markup {
+pub(crate) fn missing(result: &RunResult, job: &Job) -> Markup {
     let mut features: Vec<&str> = Vec::new();
     let mut seen: HashSet<&str> = HashSet::new();
-    let mut shares: HashMap<(&str, &str), f64> = HashMap::new();
-    for site in &result.sites {
-        for missing in &site.missing {
-            let feature = missing.feature.as_str();
-            if seen.insert(feature) {
-                features.push(feature);
-            }
-            shares.insert((site.name.as_str(), feature), missing.share);
+    for missing in result.sites.iter().flat_map(|site| &site.missing) {
+        if seen.insert(&missing.feature) {
+            features.push(&missing.feature);
         }
     }
+    let shares = shares(result);
     html! {
         @if !features.is_empty() {
             h2 { "Missing values" }
-            p.note { "Percent of each site's patients without a value. Small counts are rounded." }
-            table {
-                tr { th { "feature" } @for site in &result.sites { th { (site.name) } } }
-                @for feature in features {
+            table.wide {
+                caption {
+                    "Percent of each site's patients without a value; what stands there was put in. Small counts are rounded."
+                }
+                thead {
                     tr {
-                        td { (feature) }
-                        @for site in &result.sites {
-                            td { (percent(shares.get(&(site.name.as_str(), feature)))) }
+                        th scope="col" { "feature" }
+                        @for site in &result.sites { th scope="col" { (site.name) } }
+                    }
+                }
+                tbody {
+                    @for feature in features {
+                        tr {
+                            th scope="row" { (job.cohort.label_of_row(feature)) }
+                            @for site in &result.sites {
+                                td data-label=(site.name) { (percent(shares.get(&(site.name.as_str(), feature)))) }
+                            }
                         }
                     }
                 }
@@ -106,9 +180,43 @@ pub(crate) fn missing(result: &RunResult) -> Markup {
     }
 }
 
+/// Bars, longest first, of which a page holds a screenful.
+pub(crate) fn bars(heading: &str, mut bars: Vec<Bar>, caption: &str) -> Markup {
+    bars.sort_by(|one, other| other.length.total_cmp(&one.length));
+    let longest = bars
+        .first()
+        .map_or(0.0, |bar| bar.length)
+        .max(f64::MIN_POSITIVE);
+    let more = bars.len().saturating_sub(BARS_MAX);
+    html! {
+        @if !bars.is_empty() {
+            h2 { (heading) }
+            table.bars {
+                caption { (caption) }
+                tbody {
+                    @for bar in bars.iter().take(BARS_MAX) {
+                        tr {
+                            th scope="row" {
+                                (bar.label)
+                                @if let Some(flag) = &bar.flag { span.flag { (flag) } }
+                            }
+                            td.bar aria-hidden="true" {
+                                span style={ "width:" (format!("{:.1}", 100.0 * bar.length / longest)) "%" } {}
+                            }
+                            td { (bar.value) }
+                        }
+                    }
+                }
+            }
+            @if more > 0 { p.note { (more) " more are in the files of the run." } }
+        }
+    }
+}
+
 /// Scores by site and pooled, under a heading and a note of the method's; `rule` names what was counted.
 pub(crate) fn evaluation(
     result: &RunResult,
+    job: &Job,
     heading: &str,
     note: Option<&str>,
     rule: fn(&str, u32) -> String,
@@ -116,16 +224,17 @@ pub(crate) fn evaluation(
     let row = |place: &str, scores: &Scores| {
         html! {
             tr {
-                td { (place) } td { (rule(&scores.rule, scores.neighbours)) } td { (scores.patients) }
-                td { (share(scores.accuracy)) } td { (share(scores.recall)) }
-                td { (share(scores.f1)) } td { (share(scores.f2)) }
+                th scope="row" { (place) } td data-label="rule" { (rule(&scores.rule, scores.neighbours)) }
+                td data-label="counted" { (scores.patients) }
+                td data-label="accuracy" { (share(scores.accuracy)) } td data-label="recall" { (share(scores.recall)) }
+                td data-label="F1" { (share(scores.f1)) } td data-label="F2" { (share(scores.f2)) }
             }
         }
     };
     let withheld = |place: &str, counts: &EvaluationCounts| {
         html! {
             tr {
-                td { (place) } td { (rule(&counts.rule, counts.neighbours)) }
+                th scope="row" { (place) } td data-label="rule" { (rule(&counts.rule, counts.neighbours)) }
                 td colspan="5" { "withheld" }
             }
         }
@@ -134,22 +243,28 @@ pub(crate) fn evaluation(
         @if assessments(result).any(|own| !own.evaluation.is_empty()) {
             h2 { (heading) }
             @if let Some(note) = note { p.note { (note) } }
-            table {
-                tr {
-                    th { "site" } th { "rule" } th { "counted" } th { "accuracy" } th { "recall" }
-                    th { "F1" } th { "F2" }
-                }
-                @for site in &result.sites {
-                    @for counts in site.assessment.iter().flat_map(|own| &own.evaluation) {
-                        @match scores::of_counts(counts) {
-                            Some(scores) => { (row(&site.name, &scores)) }
-                            None => { (withheld(&site.name, counts)) }
-                        }
+            (confusions(result, job, rule))
+            table.wide {
+                thead {
+                    tr {
+                        th scope="col" { "site" } th scope="col" { "rule" } th scope="col" { "counted" }
+                        th scope="col" { "accuracy" } th scope="col" { "recall" }
+                        th scope="col" { "F1" } th scope="col" { "F2" }
                     }
                 }
-                @if result.sites.len() > 1 {
-                    @for scores in &scores::pooled(result) {
-                        (row(&format!("{} together", sites_in_words(scores.sites as usize)), scores))
+                tbody {
+                    @for site in &result.sites {
+                        @for counts in site.assessment.iter().flat_map(|own| &own.evaluation) {
+                            @match scores::of_counts(counts) {
+                                Some(scores) => { (row(&site.name, &scores)) }
+                                None => { (withheld(&site.name, counts)) }
+                            }
+                        }
+                    }
+                    @if result.sites.len() > 1 {
+                        @for scores in &scores::pooled(result) {
+                            (row(&format!("{} together", sites_in_words(scores.sites as usize)), scores))
+                        }
                     }
                 }
             }
@@ -157,13 +272,80 @@ pub(crate) fn evaluation(
     }
 }
 
+/// The pooled table of each rule as a picture: rows are true classes, columns predicted ones, the darker the more of the row.
+fn confusions(result: &RunResult, job: &Job, rule: fn(&str, u32) -> String) -> Markup {
+    let tables = scores::pooled_tables(result);
+    let ours = tables.iter().filter_map(|(counts, sites)| {
+        let classes = match counts.rule.as_str() {
+            PAIRS_RULE => vec!["dissimilar".to_owned(), "similar".to_owned()],
+            _ => job.cohort.outcome.kind.classes(),
+        };
+        let table = counts.confusion.as_ref()?;
+        (table.len() == classes.len()).then_some((counts, table, *sites, classes))
+    });
+    html! {
+        @for (counts, table, sites, classes) in ours {
+            table.confusion {
+                caption {
+                    (rule(&counts.rule, counts.neighbours)) ", " (sites_in_words(sites as usize)) ": true class by row, predicted \
+                     by column"
+                }
+                thead { tr { td {} @for class in &classes { th scope="col" { (class) } } } }
+                tbody {
+                    @for (class, row) in classes.iter().zip(table) {
+                        tr {
+                            th scope="row" { (class) }
+                            @for count in row {
+                                td style={ "background: color-mix(in srgb, var(--ink) " (shade(*count, row)) "%, transparent)" } {
+                                    (count)
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Percent of ink: light enough for the figure on it to be read.
+fn shade(count: u64, row: &[u64]) -> u64 {
+    let sum: u64 = row.iter().sum();
+    count.saturating_mul(45) / sum.max(1)
+}
+
 /// A figure under its heading, with what it shows below; nothing where nothing was drawn.
 pub(crate) fn figure(title: &str, svg: &str, caption: &str) -> Markup {
     html! {
         @if !svg.is_empty() {
             h2 { (title) }
-            (PreEscaped(svg))
-            p.note { (caption) }
+            figure {
+                (PreEscaped(described(svg, title)))
+                figcaption { (caption) }
+            }
         }
     }
+}
+
+/// The drawing, with a name for those who hear the page, in the page's colours.
+fn described(svg: &str, title: &str) -> String {
+    let title = title
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('"', "&quot;");
+    let named = svg.replacen(
+        "<svg ",
+        &format!("<svg role=\"img\" aria-label=\"{title}\" "),
+        1,
+    );
+    let colours = [
+        ("\"#FFFFFF\"", "\"none\""),
+        ("\"#000000\"", "\"currentColor\""),
+        ("\"#264678\"", "\"var(--ink)\""),
+        ("\"#C46222\"", "\"var(--second)\""),
+        ("\"#BEBEBE\"", "\"var(--line)\""),
+    ];
+    colours
+        .iter()
+        .fold(named, |drawn, (from, to)| drawn.replace(from, to))
 }

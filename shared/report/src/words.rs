@@ -39,6 +39,34 @@ pub(crate) fn error(value: Option<f64>) -> String {
     })
 }
 
+/// A share as so many of 100.
+pub(crate) fn of_hundred(share: f64) -> String {
+    format!("{:.0} of 100", 100.0 * share)
+}
+
+/// Three figures of a number, without trailing zeros.
+pub(crate) fn figure(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return "0".to_owned();
+    }
+    #[allow(clippy::cast_possible_truncation)] // an exponent of ten
+    let places = (2 - value.abs().log10().floor() as i32).clamp(0, 5);
+    let text = format!("{value:.*}", usize::try_from(places).unwrap_or(0));
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// Names in a sentence: `a`, `a and b`, `a, b and c`.
+pub(crate) fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
 /// A matrix in NumPy's format, float64.
 ///
 /// # Errors

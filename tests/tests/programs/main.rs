@@ -9,4 +9,5 @@ mod forest_quality;
 mod forest_worker;
 mod local;
 mod recovery;
+mod report_pages;
 mod treatments;

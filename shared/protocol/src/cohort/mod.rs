@@ -6,6 +6,8 @@ mod treatment;
 pub(crate) use read::{features, outcome};
 pub use treatment::{GriddedColumn, Grids};
 
+use std::collections::BTreeMap;
+
 /// The patients of a job: what is known of each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CohortSpecification {
@@ -57,6 +59,10 @@ pub enum OutcomeKind {
 pub struct Feature {
     /// Its name, the job's own; a site may map it to its column.
     pub name: String,
+    /// What people read instead of the name; the name where the job gives none.
+    pub label: String,
+    /// What people read instead of some of its levels.
+    pub level_labels: BTreeMap<String, String>,
     /// Its kind.
     pub kind: FeatureKind,
     /// Values that mean missing, beside the empty field.
@@ -132,6 +138,46 @@ pub enum Impute {
     Indicator,
     /// A missing value is a problem of the cohort.
     Refuse,
+}
+
+impl CohortSpecification {
+    /// What people read for a row of a matrix, which is named after its feature, `feature=level` or
+    /// `feature=missing`.
+    #[must_use]
+    pub fn label_of_row(&self, row: &str) -> String {
+        let label = |feature: &Feature| feature.label.clone();
+        let named = |name: &str| self.features.iter().find(|feature| feature.name == name);
+        if let Some(feature) = named(row) {
+            return label(feature);
+        }
+        // A name may hold the sign itself.
+        let parts = row.match_indices('=').map(|(at, _)| row.split_at(at));
+        for (name, level) in parts {
+            if let Some(feature) = named(name) {
+                let level = &level[1..];
+                let level = feature
+                    .level_labels
+                    .get(level)
+                    .map_or(level, String::as_str);
+                return format!("{}: {level}", label(feature));
+            }
+        }
+        row.to_owned()
+    }
+}
+
+impl Feature {
+    /// Its unit; empty where it has none.
+    #[must_use]
+    pub fn unit(&self) -> &str {
+        match &self.kind {
+            FeatureKind::Numeric { unit, .. } => unit,
+            FeatureKind::Age { .. } => "years",
+            FeatureKind::Categorical { .. }
+            | FeatureKind::Ordinal { .. }
+            | FeatureKind::Binary { .. } => "",
+        }
+    }
 }
 
 impl OutcomeKind {

@@ -110,7 +110,11 @@ fn feature(section: &mut Section<'_, '_>) -> Option<Feature> {
         Binary,
         Age,
     }
-    let name = section.required("name");
+    let name: Option<String> = section.required("name");
+    let label = section.optional("label").or_else(|| name.clone());
+    let level_labels = section
+        .table("level_labels", |section| Some(section.entries()))
+        .unwrap_or_default();
     let missing = section.or("missing", Vec::new());
     let kinds = [
         ("numeric", Kind::Numeric),
@@ -155,6 +159,8 @@ fn feature(section: &mut Section<'_, '_>) -> Option<Feature> {
     treatment(section, &kind, impute);
     Some(Feature {
         name: name?,
+        label: label.unwrap_or_default(),
+        level_labels: level_labels.into_iter().collect(),
         kind,
         missing,
         impute,

@@ -1,12 +1,13 @@
 //! What a run of forests leaves: importance, errors, and the common forest.
 
 use super::{Chapters, File};
-use crate::figures::{self, FigureError};
+use crate::figures::FigureError;
 use crate::files::Learnt;
-use crate::tables::{self, SiteColumn, figure};
-use crate::words::{self, sites_in_words};
+use crate::tables::{self, Bar, SiteColumn};
+use crate::words::{self, listed, of_hundred, sites_in_words};
 use maud::{Markup, html};
-use protocol::assessment::ErrorMeasure;
+use protocol::assessment::{ErrorMeasure, FeatureImportance};
+use protocol::cohort::Feature;
 use protocol::job::Job;
 use protocol::method::forest::model::Model;
 use protocol::method::forest::settings::{ForestScope, ForestSettings};
@@ -46,14 +47,17 @@ pub(super) fn chapters(
         value: model.trees.iter().map(u32::to_string).collect(),
     };
     Ok(Chapters {
-        summary: summary(result, settings, model),
-        features: importance(result, job)?,
+        answer: answer(result, job, settings, model),
+        features: importance(result, job),
         sites: tables::sites(result, &[trees], &[]),
         quality: html! {
             (errors(result))
-            (tables::evaluation(result, "Classes", None, rule))
+            (tables::evaluation(result, job, "Classes", None, rule))
         },
-        course: Markup::default(),
+        course: html! {
+            h2 { "How it went" }
+            p { (format!("{:.1}", result.seconds)) " seconds." }
+        },
     })
 }
 
@@ -81,44 +85,106 @@ fn importance_csv(result: &RunResult, job: &Job) -> io::Result<Vec<u8>> {
     table.into_inner().map_err(io::Error::other)
 }
 
-/// How it ended, in a sentence or two.
-fn summary(result: &RunResult, settings: &ForestSettings, model: &Model) -> Markup {
-    let status = result.ending.status();
-    let patients: u64 = result.sites.iter().map(|site| site.patients).sum();
+/// What was grown, how well it predicts, and by what.
+fn answer(result: &RunResult, job: &Job, settings: &ForestSettings, model: &Model) -> Markup {
     let grown: u32 = model.trees.iter().sum();
+    let errors = scores::pooled_errors(result);
+    let own = errors.iter().find(|errors| errors.neighbours == 0);
     html! {
-        p {
-            span class={ "status " (status) } { (status.replace('_', " ")) }
-            " after " (format!("{:.1}", result.seconds)) " seconds; " (patients) " patients at "
-            (sites_in_words(result.sites.len())) "; "
+        p.lead {
             @match (settings.scope, &model.forest) {
-                _ if result.sites.len() == 1 => { "a forest of " (settings.trees) " trees." }
-                (ForestScope::Local, _) => { "a forest of " (settings.trees) " trees at each." }
-                (ForestScope::Federated, Some(_)) => { "one forest of " (grown) " trees." }
-                (ForestScope::Federated, None) => { "no forest." }
+                _ if result.sites.len() == 1 => { "A forest of " (settings.trees) " trees" }
+                (ForestScope::Local, _) => { "Each site has a forest of " (settings.trees) " trees of its own, which" }
+                (ForestScope::Federated, Some(_)) => { "One forest of " (grown) " trees of all sites" }
+                (ForestScope::Federated, None) => { "No common forest" }
+            }
+            @match own.and_then(|errors| Some((errors, errors.value()?))) {
+                Some((errors, value)) => { " " (quality(errors.measure, value, &majority(result))) }
+                None => ": how well it predicts is not known, for each site's counts are below its minimum."
             }
         }
-        p.note { (tables::identity(result)) }
+        p {
+            @let names = strongest(result, job);
+            @if !names.is_empty() { "What matters most: " b { (listed(&names)) } ". " }
+            "Every patient was predicted by trees that had not seen it"
+            @if let Some(errors) = own {
+                @if (errors.sites as usize) < tables::sites_that_took_part(result) {
+                    ", at " (sites_in_words(errors.sites as usize)) ": the others withhold their counts"
+                }
+            }
+            "."
+        }
     }
 }
 
-/// The figure of the features' importance, and a sentence below it.
-fn importance(result: &RunResult, job: &Job) -> Result<Markup, FigureError> {
+/// How good an error is, beside what needs no forest.
+fn quality(measure: ErrorMeasure, error: f64, majority: &Option<f64>) -> Markup {
+    html! {
+        @match measure {
+            ErrorMeasure::Misclassified => {
+                "predicts the class of " b { (of_hundred(1.0 - error)) } " patients rightly"
+                @if let Some(share) = majority {
+                    "; always naming the most frequent class would be right for " (of_hundred(*share))
+                }
+                "."
+            }
+            ErrorMeasure::Squared => {
+                "predicts the outcome with a root mean squared error of " b { (words::figure(error.sqrt())) } "."
+            }
+            ErrorMeasure::Discordant => {
+                "orders " b { (of_hundred(1.0 - error)) } " pairs of patients rightly by risk (concordance; 50 would be chance)."
+            }
+        }
+    }
+}
+
+/// The share of the most frequent class, where the sites told their tables.
+fn majority(result: &RunResult) -> Option<f64> {
+    let tables = scores::pooled_tables(result);
+    let table = tables.first()?.0.confusion.clone()?;
+    scores::majority(&table)
+}
+
+/// The features of the largest importance, as people read them.
+fn strongest(result: &RunResult, job: &Job) -> Vec<String> {
+    /// Features that a sentence can hold.
+    const NAMED: usize = 4;
     let pooled = scores::pooled_importance(result);
-    let bars: Vec<(String, f64)> = job
+    let mut features: Vec<(&str, f64)> = job
         .cohort
         .features
         .iter()
         .zip(&pooled)
-        .map(|(feature, importance)| (feature.name.clone(), importance.mean.max(0.0)))
+        .map(|(feature, importance)| (feature.label.as_str(), importance.mean))
+        .filter(|(_, mean)| *mean > 0.0)
         .collect();
-    Ok(figure(
-        "Features",
-        &figures::bars(&bars, "rise of the error when the feature is permuted")?,
-        "How much worse trees predict patients that they have not seen when one feature's values \
-         are exchanged among them: the mean over trees, and over sites by patients. What is not \
-         above 0 is drawn as 0.",
-    ))
+    features.sort_by(|one, other| other.1.total_cmp(&one.1));
+    let named = features.into_iter().take(NAMED);
+    named.map(|(label, _)| label.to_owned()).collect()
+}
+
+/// How much worse trees predict without each feature.
+fn importance(result: &RunResult, job: &Job) -> Markup {
+    let pooled = scores::pooled_importance(result);
+    let bar = |(feature, importance): (&Feature, &FeatureImportance)| Bar {
+        label: match feature.unit() {
+            "" => feature.label.clone(),
+            unit => format!("{} ({unit})", feature.label),
+        },
+        length: importance.mean.max(0.0),
+        value: format!(
+            "{:.4} \u{b1} {:.4}",
+            importance.mean, importance.standard_error
+        ),
+        flag: tables::mostly_missing(result, &feature.name),
+    };
+    let bars = job.cohort.features.iter().zip(&pooled).map(bar);
+    tables::bars(
+        "What the predictions go by",
+        bars.collect(),
+        "How much worse trees predict patients that they have not seen when one feature's values are exchanged among them: the \
+         mean over trees with its standard error, and over sites by patients.",
+    )
 }
 
 /// Errors of every site and of all together.
@@ -126,8 +192,9 @@ fn errors(result: &RunResult) -> Markup {
     let row = |place: &str, errors: &PooledErrors| {
         html! {
             tr {
-                td { (place) } td { (rule(&errors.rule, errors.neighbours)) } td { (measure(errors.measure)) }
-                td { (errors.total) } td { (words::error(errors.value())) }
+                th scope="row" { (place) } td data-label="rule" { (rule(&errors.rule, errors.neighbours)) }
+                td data-label="error" { (measure(errors.measure)) } td data-label="counted" { (errors.total) }
+                td data-label="value" { (words::error(errors.value())) }
             }
         }
     };
@@ -140,16 +207,22 @@ fn errors(result: &RunResult) -> Markup {
                 "outcomes; those by out-of-bag or gap have not. A site whose release rules withhold a count "
                 "is left out of the sum."
             }
-            table {
-                tr { th { "site" } th { "rule" } th { "error" } th { "patients or pairs" } th { "value" } }
+            table.wide {
+                thead {
+                    tr {
+                        th scope="col" { "site" } th scope="col" { "rule" } th scope="col" { "error" }
+                        th scope="col" { "patients or pairs" } th scope="col" { "value" }
+                    }
+                }
                 @for site in &result.sites {
                     @for own in site.assessment.iter().flat_map(|own| &own.errors) {
                         @match PooledErrors::of_site(own) {
                             Some(errors) => { (row(&site.name, &errors)) }
                             None => {
                                 tr {
-                                    td { (site.name) } td { (rule(&own.rule, own.neighbours)) }
-                                    td { (measure(own.measure)) } td colspan="2" { "withheld" }
+                                    th scope="row" { (site.name) }
+                                    td data-label="rule" { (rule(&own.rule, own.neighbours)) }
+                                    td data-label="error" { (measure(own.measure)) } td colspan="2" { "withheld" }
                                 }
                             }
                         }

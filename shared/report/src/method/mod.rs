@@ -15,8 +15,8 @@ use std::io;
 
 /// A method's part of the page, in the page's order.
 pub(crate) struct Chapters {
-    /// How it ended and what was learned, in a sentence or two.
-    pub(crate) summary: Markup,
+    /// What was learned, and how sure that is, in a sentence or two.
+    pub(crate) answer: Markup,
     /// What each feature is worth.
     pub(crate) features: Markup,
     /// The table of sites.
@@ -36,7 +36,7 @@ pub(crate) type File = (&'static str, io::Result<Vec<u8>>);
 /// [`FigureError`].
 pub(crate) fn chapters(result: &RunResult, job: &Job) -> Result<Chapters, FigureError> {
     match (&result.model, &job.method) {
-        (Some(Model::Unpsl(model)), _) => unpsl::chapters(result, model),
+        (Some(Model::Unpsl(model)), _) => unpsl::chapters(result, job, model),
         (Some(Model::Forest(model)), Method::Forest(settings)) => {
             forest::chapters(result, job, settings, model)
         }
@@ -64,15 +64,8 @@ pub(crate) fn learnt(result: &RunResult) -> Learnt<'_> {
 
 /// A run that ended before its method began.
 fn nothing(result: &RunResult) -> Chapters {
-    let status = result.ending.status();
     Chapters {
-        summary: html! {
-            p {
-                span class={ "status " (status) } { (status.replace('_', " ")) }
-                " before anything was learned."
-            }
-            p.note { (tables::identity(result)) }
-        },
+        answer: html! { p.lead { "Nothing was learned: the run ended before its method began." } },
         features: Markup::default(),
         sites: tables::sites(result, &[], &[]),
         quality: Markup::default(),

@@ -3,12 +3,17 @@
 use super::{Chapters, File};
 use crate::figures::{self, FigureError};
 use crate::files::{FeatureEntry, Learnt, SelectionEntry};
-use crate::tables::{self, SiteColumn, figure};
-use crate::words::{npy, share, sites_in_words};
+use crate::tables::{self, Bar, SiteColumn, figure};
+use crate::words::{listed, npy, of_hundred, share, sites_in_words};
 use maud::{Markup, html};
-use protocol::method::unpsl::model::{Model, SelectionRow};
+use protocol::job::Job;
+use protocol::method::unpsl::model::{FeatureResult, Model, SelectionRow};
 use protocol::result::RunResult;
+use protocol::scores;
 use std::io;
+
+/// The rule of evaluation that goes by the learned distance.
+const NEAREST: &str = "distance";
 
 /// `rounds.csv`, and `metric.npy` and `features.csv` where a round closed.
 pub(super) fn files(model: &Model) -> Vec<File> {
@@ -73,13 +78,11 @@ fn norms(model: &Model) -> Vec<f64> {
         .collect()
 }
 
-pub(super) fn chapters(result: &RunResult, model: &Model) -> Result<Chapters, FigureError> {
-    let strengths: Vec<(String, f64)> = model
-        .features
-        .iter()
-        .map(|feature| feature.name.clone())
-        .zip(norms(model))
-        .collect();
+pub(super) fn chapters(
+    result: &RunResult,
+    job: &Job,
+    model: &Model,
+) -> Result<Chapters, FigureError> {
     let pairs = SiteColumn {
         heading: "pairs",
         value: model.pairs.iter().map(u64::to_string).collect(),
@@ -95,51 +98,138 @@ pub(super) fn chapters(result: &RunResult, model: &Model) -> Result<Chapters, Fi
     let objective = figures::objective(&model.rounds)?;
     let residuals = figures::residuals(&model.rounds)?;
     Ok(Chapters {
-        summary: summary(result, model),
-        features: figure(
-            "Features",
-            &figures::norms(&strengths)?,
-            "How strongly each feature decides which patients are alike: the norm of its row \
-             of W. A norm of 0 means that the feature was not selected.",
-        ),
+        answer: answer(result, job, model),
+        features: features(result, job, model),
         sites: tables::sites(result, &[pairs], &[missed]),
-        quality: html! { (evaluation(result)) (selection(model)) },
+        quality: html! { (evaluation(result, job)) (selection(model)) },
         course: html! {
+            (course(result, model))
             (figure(
                 "Objective by round",
                 &objective,
-                "The objective (4.19) at each round's consensus; lower is better.",
+                "What was minimised, (4.19), at each round's consensus; lower is better.",
             ))
             (figure(
                 "Residuals by round",
                 &residuals,
-                "Disagreement between sites (primal) and movement of the consensus (dual). The \
-                 run has converged when both are below their tolerances.",
+                "How far the sites' own metrics are from the common one (primal) and how far that moved (dual), on a \
+                 logarithmic axis. The run has converged when both are below their tolerances. A site's own metric may be far \
+                 from the common one until the last rounds: with a weak penalty its problem has distant solutions that are as good.",
             ))
         },
     })
 }
 
-fn summary(result: &RunResult, model: &Model) -> Markup {
-    let status = result.ending.status();
-    let selected = norms(model).iter().filter(|norm| **norm > 0.0).count();
-    let patients: u64 = result.sites.iter().map(|site| site.patients).sum();
-    let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.6}"));
+/// The rows of the metric that count, strongest first, as people read them, with their norms.
+fn selected(job: &Job, model: &Model) -> Vec<(String, f64)> {
+    let rows = model.features.iter().zip(norms(model));
+    let mut rows: Vec<(String, f64)> = rows
+        .filter(|(_, norm)| *norm > 0.0)
+        .map(|(feature, norm)| (job.cohort.label_of_row(&feature.name), norm))
+        .collect();
+    rows.sort_by(|one, other| other.1.total_cmp(&one.1));
+    rows
+}
+
+/// What was learned, and how well it does.
+fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
+    /// Rows that a sentence can hold.
+    const NAMED: usize = 4;
+    let selected = selected(job, model);
+    let names: Vec<String> = selected
+        .iter()
+        .take(NAMED)
+        .map(|row| row.0.clone())
+        .collect();
+    let (count, all) = (selected.len(), model.features.len());
+    let told = scores::pooled_tables(result)
+        .into_iter()
+        .find(|(counts, _)| counts.rule == NEAREST);
     html! {
-        p {
-            span class={ "status " (status) } { (status.replace('_', " ")) }
-            " after " (model.rounds.len()) " rounds and " (format!("{:.1}", result.seconds))
-            " seconds; " (patients) " patients at " (sites_in_words(result.sites.len())) "; "
-            (selected) " of " (model.features.len()) " features selected; objective "
-            (number(model.objective)) "."
-        }
-        p.note {
-            (tables::identity(result)) " The objective is not convex: another start may end elsewhere."
+        @if count == 0 {
+            p.lead {
+                "No feature was found to make patients alike: the metric is empty. A smaller lambda_sparsity keeps more."
+            }
+        } @else {
+            p.lead {
+                "Two patients are alike, above all, when they agree in " b { (listed(&names)) } ": "
+                (count) " of " (all) " features count"
+                @match all - count { 0 => "", 1 => ", one does not", _ => ", the others do not" }
+                "."
+            }
+            @match told.as_ref().and_then(|(counts, sites)| Some((counts, *sites, counts.confusion.as_ref()?))) {
+                Some((counts, sites, table)) => { (accuracy(result, counts.neighbours, sites, table)) }
+                None => {
+                    p { "How well it does is not known: each site's counts of right and wrong are below its minimum." }
+                }
+            }
         }
     }
 }
 
-fn evaluation(result: &RunResult) -> Markup {
+/// How often the neighbours of a patient name its class, beside what needs no metric.
+#[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
+fn accuracy(result: &RunResult, neighbours: u32, sites: u32, table: &[Vec<u64>]) -> Markup {
+    let counted: u64 = table.iter().flatten().sum();
+    let right: u64 = (0..table.len())
+        .filter_map(|class| table[class].get(class))
+        .sum();
+    let patients: u64 = result.sites.iter().map(|site| site.patients).sum();
+    let share = right as f64 / counted.max(1) as f64;
+    let majority = scores::majority(table).unwrap_or(0.0);
+    html! {
+        p {
+            "The " (neighbours) " patients most alike at the same site name the class of " b { (of_hundred(share)) }
+            " patients rightly; always naming the most frequent class would be right for " (of_hundred(majority)) ". "
+            "Counted on the patients that it was learned from, so new ones will be classed somewhat worse"
+            @if (sites as usize) < tables::sites_that_took_part(result) {
+                "; at " (sites_in_words(sites as usize)) " with " (of_hundred(counted as f64 / patients.max(1) as f64))
+                " patients, for the others withhold their counts"
+            }
+            "."
+        }
+    }
+}
+
+/// How strongly each row of the metric counts.
+fn features(result: &RunResult, job: &Job, model: &Model) -> Markup {
+    let bar = |(feature, norm): (&FeatureResult, f64)| {
+        let name = feature.name.split('=').next().unwrap_or_default();
+        let known = job.cohort.features.iter().find(|known| known.name == name);
+        let unit = known.map_or("", |known| known.unit());
+        let label = job.cohort.label_of_row(&feature.name);
+        Bar {
+            label: match unit {
+                "" => label,
+                unit => format!("{label} ({unit})"),
+            },
+            length: norm,
+            value: format!("{norm:.3}"),
+            flag: tables::mostly_missing(result, name),
+        }
+    };
+    let bars = model.features.iter().zip(norms(model)).map(bar);
+    tables::bars(
+        "What makes patients alike",
+        bars.collect(),
+        "How strongly each feature decides which patients are alike: the norm of its row of W, for a feature of standard deviation \
+         1. A norm of 0 means that the feature does not count.",
+    )
+}
+
+/// How the rounds went, in a sentence.
+fn course(result: &RunResult, model: &Model) -> Markup {
+    let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.6}"));
+    html! {
+        h2 { "How it went" }
+        p {
+            (model.rounds.len()) " rounds in " (format!("{:.1}", result.seconds)) " seconds; objective "
+            (number(model.objective)) ". The objective is not convex in W: another start may end elsewhere."
+        }
+    }
+}
+
+fn evaluation(result: &RunResult, job: &Job) -> Markup {
     // Pairs have none, and the counts of neighbours may all be withheld.
     let counts = tables::assessments(result).flat_map(|own| &own.evaluation);
     let neighbours = counts.map(|counts| counts.neighbours).max().unwrap_or(0);
@@ -150,7 +240,7 @@ fn evaluation(result: &RunResult) -> Markup {
          from these patients, so new patients will be classed somewhat worse. A site whose release rules \
          withhold a count is left out."
     );
-    tables::evaluation(result, "Evaluation", Some(&note), |rule, _| {
+    tables::evaluation(result, job, "How well it does", Some(&note), |rule, _| {
         rule.replace('_', " ")
     })
 }
@@ -177,13 +267,19 @@ fn selection(model: &Model) -> Markup {
                 "patient helped to learn the metric that classed them here; that the best share was "
                 "chosen makes it a little too good."
             }
-            table {
-                tr { th { "lambda_1" } th { "rank" } th { "neighbours" } th { "accuracy" } th { "" } }
+            table.wide {
+                thead {
+                    tr {
+                        th scope="col" { "lambda_1" } th scope="col" { "rank" } th scope="col" { "neighbours" }
+                        th scope="col" { "accuracy" } th scope="col" { "" }
+                    }
+                }
                 @for row in best {
                     tr {
-                        td { (format!("{:.3e}", row.lambda_sparsity)) } td { (row.rank) }
-                        td { (row.neighbours) }
-                        td { (share(Some(right(row)))) }
+                        td data-label="lambda_1" { (format!("{:.3e}", row.lambda_sparsity)) }
+                        td data-label="rank" { (row.rank) }
+                        td data-label="neighbours" { (row.neighbours) }
+                        td data-label="accuracy" { (share(Some(right(row)))) }
                         td { @if row.chosen { "chosen" } }
                     }
                 }
