@@ -10,7 +10,7 @@ help:
 
 ## make demo      four synthetic hospitals, a coordinator and mutual TLS on this machine
 demo: build
-	target/debug/kindred-coordinator simulate --out $(OUT)
+	target/debug/kindred-coordinator simulate --out $(OUT) --force
 
 ## make test      every test
 test:

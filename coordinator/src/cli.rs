@@ -1,7 +1,10 @@
 //! The command line of `kindred-coordinator`.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, value_parser};
 use std::path::PathBuf;
+
+/// The longest life of a certificate, a hundred years.
+const DAYS_MAX: i64 = 36_500;
 
 /// Learns which patients are alike from sites whose records never leave them.
 #[derive(Debug, Parser)]
@@ -39,6 +42,9 @@ pub struct Simulate {
     /// Folder for the results [default: kindred-JOB]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Replace the results of an earlier run in that folder; other files there are never touched
+    #[arg(long)]
+    pub force: bool,
     /// Seed of the run [default: the job's]
     #[arg(long)]
     pub seed: Option<u64>,
@@ -75,16 +81,19 @@ pub enum Job {
     Cancel(RunOf),
     /// Fetch the results of a run that has ended
     Result(RunAndOut),
-    /// List all runs
-    List(Operator),
+    /// List all your runs
+    List(List),
 }
 
-/// An operator's configuration.
+/// `job list`.
 #[derive(Debug, Args)]
-pub struct Operator {
+pub struct List {
     /// The operator's configuration
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `job submit`.
@@ -105,9 +114,12 @@ pub struct Submit {
     /// Show the run until it ends, then fetch its results
     #[arg(long)]
     pub wait: bool,
-    /// Folder for the results [default: kindred-JOB]
-    #[arg(long, value_name = "DIR")]
+    /// Folder for the results [default: kindred-RUN]
+    #[arg(long, value_name = "DIR", requires = "wait")]
     pub out: Option<PathBuf>,
+    /// Replace the results of another run in that folder; other files there are never touched
+    #[arg(long, requires = "wait")]
+    pub force: bool,
 }
 
 /// A run.
@@ -131,6 +143,9 @@ pub struct RunAndOut {
     /// Folder for the results [default: kindred-RUN]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Replace the results of another run in that folder; other files there are never touched
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// `certificates`.
@@ -151,7 +166,7 @@ pub struct Init {
     #[arg(long, value_name = "DIR")]
     pub folder: PathBuf,
     /// Days until the authority expires
-    #[arg(long, default_value_t = 3650)]
+    #[arg(long, default_value_t = 3650, value_parser = value_parser!(u32).range(1..=DAYS_MAX))]
     pub days: u32,
 }
 
@@ -173,7 +188,7 @@ pub struct Issue {
     )]
     pub hosts: Vec<String>,
     /// Days until the certificate expires
-    #[arg(long, default_value_t = 365)]
+    #[arg(long, default_value_t = 365, value_parser = value_parser!(u32).range(1..=DAYS_MAX))]
     pub days: u32,
 }
 

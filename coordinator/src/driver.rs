@@ -16,6 +16,7 @@ use protocol::message::{Answer, Reply, ToCoordinator};
 use protocol::name::{RunId, SiteName};
 use protocol::progress::{Ending, Progress};
 use protocol::run::{Action, Event};
+use protocol::time::Timestamp;
 use queue::Queue;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,6 +56,7 @@ struct Driver {
 /// A run that has not ended, as its operator sees it.
 struct Shown {
     operator: String,
+    submitted: Timestamp,
     progress: watch::Sender<Progress>,
 }
 
@@ -101,7 +103,7 @@ pub async fn drive(
             Some(done) = calls_done.recv() => driver.call_done(done)?,
             // What the sites say waits while the run computes.
             Some(heard) = inbox.recv(), if is_idle => driver.hear(heard),
-            stepped = Course::stepped(&mut driver.active, &driver.store), if !is_idle => driver.carry_out(stepped)?,
+            stepped = Course::stepped(&mut driver.active, driver.clock, &driver.store), if !is_idle => driver.carry_out(stepped)?,
             () = tokio::time::sleep(tick), if is_idle => driver.tell(Event::Tick),
         }
     }
@@ -129,7 +131,8 @@ impl Driver {
                     let run = unfinished.run;
                     tracing::error!(%run, "the job of a stored run cannot be read; the run has failed");
                     let failure = Failure::new(Code::Job, problems);
-                    store.end(failed_result(run, unfinished.job, unfinished.seed, failure))?;
+                    let failed = failed_result(run, unfinished.job, unfinished.seed, failure);
+                    store.end(failed, clock.now())?;
                 }
             }
         }
@@ -171,6 +174,7 @@ impl Driver {
         course.tell(Event::Tick);
         course.open(submission, self.clock, Arc::clone(&self.store));
         self.active = Some(course);
+        self.tell_the_queue();
     }
 
     fn next_tick(&self) -> Duration {
@@ -200,7 +204,12 @@ impl Driver {
         tokio::spawn(async move {
             loop {
                 let message = match receiver.next().await {
-                    Ok(message) => message,
+                    Ok(message) => {
+                        if message.is_none() {
+                            tracing::info!(site = %name, "a site has left");
+                        }
+                        message
+                    }
                     Err(error) => {
                         tracing::warn!(site = %name, %error, "lost a site");
                         None
@@ -324,10 +333,11 @@ impl Driver {
         });
     }
 
-    fn show(&self, progress: Progress) {
+    fn show(&self, mut progress: Progress) {
         let Some(shown) = self.shown.get(&progress.run) else {
             return;
         };
+        progress.times.submitted = Some(shown.submitted);
         shown.progress.send_if_modified(|known| {
             // A wait that only grows shorter is no news.
             let news = !same_but_for_time(known, &progress);
@@ -339,6 +349,7 @@ impl Driver {
     /// Shows the end of a run, which from now on is read from the store.
     fn ended(&mut self, run: &RunId, ending: Ending) {
         tracing::info!(%run, status = ending.status(), "a run ended");
+        let ended = self.clock.now();
         if let Some(shown) = self.shown.remove(run) {
             shown.progress.send_if_modified(|progress| {
                 let ending = Some(ending);
@@ -347,6 +358,8 @@ impl Driver {
                 }
                 "ended".clone_into(&mut progress.phase);
                 progress.waiting_for.clear();
+                progress.ahead = None;
+                progress.times.ended = Some(ended);
                 progress.ending = ending;
                 true
             });

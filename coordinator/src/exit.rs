@@ -1,4 +1,4 @@
-//! Exit codes, as README.md documents them.
+//! Exit codes, as deploy/README.md documents them.
 
 use crate::folder;
 use crate::operator::OperatorError;
@@ -7,7 +7,7 @@ use crate::simulate::{AgentsError, SimulateError};
 use protocol::failure::Code;
 use protocol::name::NameError;
 use protocol::progress::Ending;
-use report::FolderError;
+use report::SayError;
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -33,8 +33,14 @@ pub enum Exit {
     Connection = 5,
     /// The run failed.
     Run = 6,
+    /// The run has not ended: it is no longer watched, or its result was asked for too early.
+    Going = 8,
+    /// The run has ended already, otherwise than cancelled: it cannot be cancelled.
+    Ended = 9,
     /// The run was cancelled.
     Cancelled = 130,
+    /// Nobody reads the output any more.
+    Unread = 141,
 }
 
 impl Exit {
@@ -52,6 +58,17 @@ impl Exit {
         }
     }
 
+    /// The code for a call that the coordinator refused, or that never reached it.
+    fn of_call(code: Code) -> Self {
+        match code {
+            Code::Job | Code::Run | Code::Token => Self::Usage,
+            Code::Running => Self::Going,
+            Code::Ended => Self::Ended,
+            Code::Store | Code::Result | Code::Internal => Self::Failed,
+            _ => Self::Connection,
+        }
+    }
+
     /// The code for an error that ended the program.
     #[must_use]
     pub fn of(error: &(dyn Error + 'static)) -> Self {
@@ -59,9 +76,9 @@ impl Exit {
             Some(
                 SimulateError::Job { .. }
                 | SimulateError::Unreadable { .. }
-                | SimulateError::NoData { .. }
-                | SimulateError::Folder(FolderError::Occupied { .. }),
+                | SimulateError::NoData { .. },
             ) => return Self::Usage,
+            Some(SimulateError::Folder(error)) if error.is_usage() => return Self::Usage,
             // An agent has the same codes, and has said why.
             Some(SimulateError::Agents(AgentsError::Ended { status, .. })) => {
                 return match status.code() {
@@ -76,13 +93,14 @@ impl Exit {
             None => {}
         }
         match error.downcast_ref() {
-            Some(OperatorError::Connection { .. }) => return Self::Connection,
+            Some(OperatorError::Connection { source }) => return Self::of_call(source.code()),
             Some(
                 OperatorError::Tls(_)
+                | OperatorError::File { .. }
                 | OperatorError::Job { .. }
-                | OperatorError::Config(_)
-                | OperatorError::Folder(FolderError::Occupied { .. }),
+                | OperatorError::Config(_),
             ) => return Self::Usage,
+            Some(OperatorError::Folder(error)) if error.is_usage() => return Self::Usage,
             Some(_) => return Self::Failed,
             None => {}
         }
@@ -94,6 +112,7 @@ impl Exit {
             ) => Self::Usage,
             Some(ServeError::Listen(_)) => Self::Connection,
             Some(_) => Self::Failed,
+            None if matches!(error.downcast_ref(), Some(SayError::Closed)) => Self::Unread,
             None if error.is::<wire::certificates::CertificateError>() => Self::Usage,
             None if error.is::<UsageError>() || error.is::<NameError>() => Self::Usage,
             None => Self::Failed,

@@ -1,16 +1,18 @@
 //! `kindred-coordinator`.
 
-#![allow(clippy::print_stdout, clippy::print_stderr)] // a command line speaks by them
-
 use clap::Parser;
-use coordinator::cli::{Certificates, Cli, Command, Issue, Job, Revoked};
+use coordinator::cli::{Certificates, Cli, Command, Issue, Job, Revoked, RunAndOut};
 use coordinator::exit::{Exit, UsageError};
-use coordinator::{operator, serve, simulate, store};
+use coordinator::operator::{self, Watched};
+use coordinator::{serve, simulate};
 use protocol::name::RunId;
-use protocol::progress::{Ending, Progress};
+use protocol::progress::Ending;
+use report::{PendingFolder, SayError, remark, runs_json, runs_table, say, with_causes};
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::SystemTime;
+use time::{Date, OffsetDateTime};
 use tracing_subscriber::EnvFilter;
 use wire::certificates::{self, Role, Validity};
 
@@ -31,7 +33,7 @@ fn main() -> ExitCode {
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("error: {error}");
+            remark(format_args!("error: {error}"));
             return Exit::Failed.into();
         }
     };
@@ -41,8 +43,11 @@ fn main() -> ExitCode {
     match ran {
         Ok(exit) => exit.into(),
         Err(error) => {
-            eprintln!("error: {}", with_causes(error.as_ref()));
-            Exit::of(error.as_ref()).into()
+            let exit = Exit::of(error.as_ref());
+            if exit != Exit::Unread {
+                remark(format_args!("error: {}", with_causes(error.as_ref())));
+            }
+            exit.into()
         }
     }
 }
@@ -51,7 +56,7 @@ async fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
     match command {
         Command::Simulate(arguments) => {
             let simulated = simulate::simulate(&arguments).await?;
-            Ok(say(Some(&simulated.ending), simulated.folder.as_deref()))
+            Ok(tell(&simulated.ending, simulated.folder.as_deref())?)
         }
         Command::Serve(arguments) => {
             serve::serve(&arguments).await?;
@@ -60,7 +65,9 @@ async fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
         Command::Job(job) => run_job(job).await,
         Command::Certificates(Certificates::Init(arguments)) => {
             certificates::init(&arguments.folder, Validity::days(arguments.days))?;
-            println!("{}", arguments.folder.join("authority").display());
+            let authority = arguments.folder.join("authority");
+            say(authority.display())?;
+            tell_end(&authority.join("certificate.pem"))?;
             Ok(Exit::Done)
         }
         Command::Certificates(Certificates::Issue(arguments)) => {
@@ -68,7 +75,10 @@ async fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
             let validity = Validity::days(arguments.days);
             let files = certificates::issue(&arguments.folder, &role, name, validity)?;
             for path in [&files.certificate, &files.key, &files.authority] {
-                println!("{}", path.display());
+                say(path.display())?;
+            }
+            if tell_end(&files.certificate)? < day(validity.until) {
+                remark("note: it would outlive its authority, and ends with it");
             }
             Ok(Exit::Done)
         }
@@ -84,7 +94,7 @@ async fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
                 }
             };
             let list = certificates::revoke(&arguments.folder, &role, name)?;
-            println!("{}", list.display());
+            say(list.display())?;
             Ok(Exit::Done)
         }
     }
@@ -93,35 +103,59 @@ async fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
 async fn run_job(job: Job) -> Result<Exit, Box<dyn Error>> {
     match job {
         Job::Submit(arguments) => {
-            let run = operator::submit(&arguments).await?;
-            println!("{run}");
+            let operator::Submitted { run, folder } = operator::submit(&arguments).await?;
+            say(&run)?;
             if !arguments.wait {
                 return Ok(Exit::Done);
             }
-            let ended = operator::watch(&arguments.config, &run, arguments.out.as_deref()).await?;
-            Ok(say(ended.ending.as_ref(), ended.folder.as_deref()))
+            let folder = match folder {
+                Some(folder) => folder,
+                None => operator::folder(None, &run, arguments.force)?,
+            };
+            let ended = operator::watch(&arguments.config, &run, folder).await?;
+            finish(&ended, &run, &arguments.config)
         }
         Job::Watch(arguments) => {
-            let run = RunId::new(&arguments.run)?;
-            let ended = operator::watch(&arguments.config, &run, arguments.out.as_deref()).await?;
-            Ok(say(ended.ending.as_ref(), ended.folder.as_deref()))
+            let (run, folder) = run_and_folder(&arguments)?;
+            let ended = operator::watch(&arguments.config, &run, folder).await?;
+            finish(&ended, &run, &arguments.config)
         }
         Job::Result(arguments) => {
-            let run = RunId::new(&arguments.run)?;
-            let ended = operator::result(&arguments.config, &run, arguments.out.as_deref()).await?;
-            Ok(say(ended.ending.as_ref(), ended.folder.as_deref()))
+            let (run, folder) = run_and_folder(&arguments)?;
+            let ended = operator::result(&arguments.config, &run, folder).await?;
+            finish(&ended, &run, &arguments.config)
         }
         Job::Cancel(arguments) => {
             operator::cancel(&arguments.config, &RunId::new(&arguments.run)?).await?;
             Ok(Exit::Done)
         }
         Job::List(arguments) => {
-            for progress in operator::list(&arguments.config).await? {
-                println!("{}", row(&progress));
-            }
+            let runs = operator::list(&arguments.config).await?;
+            say(match arguments.json {
+                true => runs_json(&runs)?,
+                false => runs_table(&runs),
+            })?;
             Ok(Exit::Done)
         }
     }
+}
+
+fn run_and_folder(arguments: &RunAndOut) -> Result<(RunId, PendingFolder), Box<dyn Error>> {
+    let run = RunId::new(&arguments.run)?;
+    let folder = operator::folder(arguments.out.as_deref(), &run, arguments.force)?;
+    Ok((run, folder))
+}
+
+/// Tells the last day of a certificate, and gives it.
+fn tell_end(certificate: &Path) -> Result<Date, Box<dyn Error>> {
+    let end = day(certificates::valid_until(certificate)?);
+    remark(format_args!("valid until {end}"));
+    Ok(end)
+}
+
+/// The day of a moment, in UTC.
+fn day(moment: SystemTime) -> Date {
+    OffsetDateTime::from(moment).date()
 }
 
 fn party(arguments: &Issue) -> Result<(Role, &str), UsageError> {
@@ -144,46 +178,35 @@ fn party(arguments: &Issue) -> Result<(Role, &str), UsageError> {
     }
 }
 
-/// Tells how a run ended, and where its report lies.
-fn say(ending: Option<&Ending>, folder: Option<&Path>) -> Exit {
-    let Some(ending) = ending else {
-        println!("no longer watching; the run goes on");
-        return Exit::Done;
+/// Tells how a run that was watched ended, or how to go on where it has not.
+fn finish(watched: &Watched, run: &RunId, config: &Path) -> Result<Exit, Box<dyn Error>> {
+    let Some(ending) = &watched.ending else {
+        let config = config.display();
+        remark(format_args!(
+            "no longer watching; the run goes on. `job watch {run} --config {config}` watches it again and fetches its \
+             results, `job cancel {run} --config {config}` ends it"
+        ));
+        return Ok(Exit::Going);
     };
+    Ok(tell(ending, watched.folder.as_deref())?)
+}
+
+/// Tells how a run ended, and where its report lies.
+fn tell(ending: &Ending, folder: Option<&Path>) -> Result<Exit, SayError> {
     match ending {
-        Ending::Converged => println!("converged"),
-        Ending::Completed => println!("completed"),
-        Ending::RoundLimit => println!("stopped at the round limit"),
-        Ending::Cancelled => println!("cancelled"),
-        Ending::Failed(failure) => eprintln!("error: {}\n{}", failure.code, failure.text),
+        Ending::Converged => say("converged")?,
+        Ending::Completed => say("completed")?,
+        Ending::RoundLimit => say("stopped at the round limit")?,
+        Ending::Cancelled => say("cancelled")?,
+        Ending::Failed(failure) => {
+            remark(format_args!("error: {}\n{}", failure.code, failure.text));
+        }
     }
     if let Some(folder) = folder {
-        println!("report: {}", folder.join("report.html").display());
+        say(format_args!(
+            "report: {}",
+            folder.join("report.html").display()
+        ))?;
     }
-    Exit::of_ending(ending)
-}
-
-fn row(progress: &Progress) -> String {
-    let state = match &progress.ending {
-        Some(ending) if progress.phase != store::UNREADABLE => ending.status(),
-        _ => progress.phase.as_str(),
-    };
-    format!(
-        "{}  {state:<24}  round {}",
-        progress.run, progress.course.round
-    )
-}
-
-fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        let next_text = next.to_string();
-        if !text.ends_with(&next_text) {
-            text.push_str(": ");
-            text.push_str(&next_text);
-        }
-        cause = next.source();
-    }
-    text
+    Ok(Exit::of_ending(ending))
 }

@@ -7,12 +7,12 @@ use protocol::document::DocumentErrors;
 use protocol::job::Job;
 use protocol::name::{NameError, RunId};
 use protocol::progress::{Ending, Progress};
-use report::{FolderError, PendingFolder, ReportError, Watching};
+use report::{FolderError, PendingFolder, Replace, ReportError, Watching};
 use sha2::{Digest, Sha256};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use wire::{ClientTls, ConnectionError, Dial, OperatorClient, Remedy};
+use wire::{ClientTls, ConnectionError, Dial, Identity, OperatorClient, Remedy};
 
 /// How often a call is made where the line breaks.
 const TRIES: u32 = 5;
@@ -80,11 +80,20 @@ pub struct Watched {
     pub folder: Option<PathBuf>,
 }
 
-/// Submits a job; gives the run's id.
+/// A job that was submitted, and the folder for what its run leaves, where the operator waits for that.
+#[derive(Debug)]
+pub struct Submitted {
+    /// The run.
+    pub run: RunId,
+    /// Where the operator waits, and named a folder.
+    pub folder: Option<PendingFolder>,
+}
+
+/// Submits a job. A folder that was named for its results is judged before.
 ///
 /// # Errors
 /// [`OperatorError`].
-pub async fn submit(arguments: &cli::Submit) -> Result<RunId, OperatorError> {
+pub async fn submit(arguments: &cli::Submit) -> Result<Submitted, OperatorError> {
     let text = std::fs::read_to_string(&arguments.job).map_err(|source| OperatorError::File {
         path: arguments.job.clone(),
         source,
@@ -98,64 +107,103 @@ pub async fn submit(arguments: &cli::Submit) -> Result<RunId, OperatorError> {
         .clone()
         .unwrap_or_else(|| fresh_token(&text));
     let seed = arguments.seed.unwrap_or(job.seed);
+    let dial = dial(&arguments.config)?;
+    let folder = match &arguments.out {
+        Some(out) => {
+            let replace = match dial.tls.identity() {
+                _ if arguments.force => Replace::Results,
+                // The same token again is the same run, whose results may lie there already.
+                Identity::Operator(operator) => Replace::Run(wire::run_id(operator, &token)?),
+                _ => Replace::Nothing,
+            };
+            Some(PendingFolder::begin(out, replace)?)
+        }
+        None => None,
+    };
     // Submitted twice with one token, a job starts one run.
-    calling(&arguments.config, async |client| {
+    let run = calling(&dial, async |client| {
         client.submit(&text, seed, &token).await
     })
-    .await
+    .await?;
+    Ok(Submitted { run, folder })
 }
 
-/// Shows a run until it ends, then writes what it left into `out`, or into `kindred-RUN`.
+/// The folder for what a run leaves: `out`, or `kindred-RUN`.
+///
+/// # Errors
+/// [`FolderError`].
+pub fn folder(
+    out: Option<&Path>,
+    run: &RunId,
+    force: bool,
+) -> Result<PendingFolder, OperatorError> {
+    let out = out.map_or_else(|| PathBuf::from(format!("kindred-{run}")), Path::to_owned);
+    let replace = match force {
+        true => Replace::Results,
+        false => Replace::Run(run.clone()),
+    };
+    Ok(PendingFolder::begin(&out, replace)?)
+}
+
+/// Shows a run until it ends, then writes what it left into `folder`.
 ///
 /// # Errors
 /// [`OperatorError`].
 pub async fn watch(
     config: &Path,
     run: &RunId,
-    out: Option<&Path>,
+    folder: PendingFolder,
 ) -> Result<Watched, OperatorError> {
     let mut signals = StopSignals::listen().map_err(OperatorError::Signals)?;
-    let follow = async || calling(config, async |client| client.watch(run).await).await;
-    let mut progress = follow().await?;
+    let dial = dial(config)?;
+    let follow = async || calling(&dial, async |client| client.watch(run).await).await;
     let mut watching = Watching::new();
-    loop {
-        let shown = tokio::select! {
-            shown = progress.next() => shown,
-            () = signals.next() => {
-                watching.finish();
-                // The run goes on: watching it is not owning it.
-                return Ok(Watched { ending: None, folder: None });
+    let mut following = Box::pin(async {
+        let mut progress = follow().await?;
+        loop {
+            match progress.next().await {
+                Ok(Some(progress)) => watching.show(&progress),
+                Ok(None) => return Ok::<(), OperatorError>(()),
+                Err(error) if broke(&error) => progress = follow().await?,
+                Err(error) => return Err(error.into()),
             }
-        };
-        match shown {
-            Ok(Some(progress)) => watching.show(&progress),
-            Ok(None) => break,
-            Err(error) if broke(&error) => progress = follow().await?,
-            Err(error) => return Err(error.into()),
+        }
+    });
+    let followed = tokio::select! {
+        followed = &mut following => Some(followed),
+        () = signals.next() => None,
+    };
+    drop(following);
+    watching.finish();
+    match followed {
+        Some(followed) => followed?,
+        // The run goes on: watching it is not owning it.
+        None => {
+            return Ok(Watched {
+                ending: None,
+                folder: None,
+            });
         }
     }
-    watching.finish();
-    result(config, run, out).await
+    result(config, run, folder).await
 }
 
-/// Writes what a run left into `out`, or into `kindred-RUN`.
+/// Writes what a run left into `folder`.
 ///
 /// # Errors
 /// [`OperatorError`].
 pub async fn result(
     config: &Path,
     run: &RunId,
-    out: Option<&Path>,
+    folder: PendingFolder,
 ) -> Result<Watched, OperatorError> {
-    let result = calling(config, async |client| client.result(run).await).await?;
+    let result = calling(&dial(config)?, async |client| client.result(run).await).await?;
     if !result.has_model() {
         return Ok(Watched {
             ending: Some(result.ending),
             folder: None,
         });
     }
-    let out = out.map_or_else(|| PathBuf::from(format!("kindred-{run}")), Path::to_owned);
-    let folder = PendingFolder::begin(&out)?;
     report::write(&result, folder.path())?;
     Ok(Watched {
         ending: Some(result.ending),
@@ -168,7 +216,7 @@ pub async fn result(
 /// # Errors
 /// [`OperatorError`].
 pub async fn cancel(config: &Path, run: &RunId) -> Result<(), OperatorError> {
-    calling(config, async |client| client.cancel(run).await).await
+    calling(&dial(config)?, async |client| client.cancel(run).await).await
 }
 
 /// All runs, the newest first.
@@ -176,21 +224,25 @@ pub async fn cancel(config: &Path, run: &RunId) -> Result<(), OperatorError> {
 /// # Errors
 /// [`OperatorError`].
 pub async fn list(config: &Path) -> Result<Vec<Progress>, OperatorError> {
-    calling(config, async |client| client.list().await).await
+    calling(&dial(config)?, async |client| client.list().await).await
+}
+
+/// How the operator reaches the coordinator.
+fn dial(config: &Path) -> Result<Dial, OperatorError> {
+    let config = OperatorConfig::open(config)?;
+    Ok(Dial {
+        address: config.coordinator,
+        tls: ClientTls::load(&config.tls)?,
+        proxy: None,
+    })
 }
 
 /// Makes one call on a connection of its own; again, where the line broke. No call does more when it is made twice.
 async fn calling<T>(
-    config: &Path,
+    dial: &Dial,
     call: impl AsyncFn(&OperatorClient) -> Result<T, ConnectionError>,
 ) -> Result<T, OperatorError> {
-    let config = OperatorConfig::open(config)?;
-    let dial = Dial {
-        address: config.coordinator,
-        tls: ClientTls::load(&config.tls)?,
-        proxy: None,
-    };
-    let attempt = async || call(&OperatorClient::connect(&dial).await?).await;
+    let attempt = async || call(&OperatorClient::connect(dial).await?).await;
     let mut pause = PAUSE;
     for _ in 1..TRIES {
         match attempt().await {
@@ -208,7 +260,7 @@ fn broke(error: &ConnectionError) -> bool {
 }
 
 /// A token that no other submission has.
-fn fresh_token(job: &str) -> String {
+pub(crate) fn fresh_token(job: &str) -> String {
     let now = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();

@@ -4,6 +4,7 @@ mod agents;
 
 use crate::cli::Simulate;
 use crate::driver;
+use crate::operator::fresh_token;
 use crate::signals::StopSignals;
 use crate::store::{Store, StoreError};
 use agents::Agents;
@@ -14,7 +15,7 @@ use protocol::job::Job;
 use protocol::name::{NameError, OperatorName, SiteName};
 use protocol::progress::Ending;
 use protocol::result::RunResult;
-use report::{FolderError, PendingFolder, ReportError, Watching};
+use report::{FolderError, PendingFolder, Replace, ReportError, Watching};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -134,7 +135,7 @@ struct Plan {
 pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> {
     let mut signals = StopSignals::listen()?;
     let plan = plan(arguments)?;
-    let output = PendingFolder::begin(&plan.out)?;
+    let output = PendingFolder::begin(&plan.out, Replace::forced(arguments.force))?;
     let home = tempfile::Builder::new()
         .prefix("kindred-")
         .tempdir()
@@ -177,7 +178,7 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
     };
     let lowered = agents.prepare(&files).await?;
     for sentence in &lowered {
-        eprintln!("note: {sentence}");
+        report::remark(format_args!("note: {sentence}"));
     }
     let mut running = agents.start(&files)?;
     let outcome = run(&plan, &parties.operator, &calls, &mut running, &mut signals).await;
@@ -292,7 +293,7 @@ async fn run(
 ) -> Result<RunResult, SimulateError> {
     let operator = OperatorName::new(agents::OPERATOR)?;
     let warrant = signer
-        .sign(&plan.job.text, plan.seed, "simulation")
+        .sign(&plan.job.text, plan.seed, &fresh_token(&plan.job.text))
         .map_err(SimulateError::Signature)?;
     let run = ask(calls, &operator, |reply| OperatorCall::Submit {
         job: plan.job.text.clone(),

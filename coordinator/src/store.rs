@@ -330,14 +330,16 @@ impl Store {
     }
 
     /// Keeps what a run leaves, lets go of its exchanges, and of the oldest results of an operator who has
-    /// more than are kept. What could not be read back is kept as a failure. Gives the ending as it is kept.
+    /// more than are kept. What could not be read back is kept as a failure. Who submitted the run, and when, is added; it
+    /// ended at `at` where it does not say when. Gives the ending as it is kept.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn end(&mut self, result: RunResult) -> Result<Ending, StoreError> {
+    pub fn end(&mut self, mut result: RunResult, at: Timestamp) -> Result<Ending, StoreError> {
+        let transaction = self.connection.transaction()?;
+        kept::complete(&transaction, &mut result, at)?;
         let (result, bytes) = readable(result);
         let run = result.run.as_str();
-        let transaction = self.connection.transaction()?;
         transaction.execute(
             "UPDATE runs SET result = ?2 WHERE id = ?1",
             params![run, bytes],

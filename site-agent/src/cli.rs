@@ -62,6 +62,9 @@ pub struct Local {
     /// Folder of the results
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
+    /// Replace the results of an earlier run in that folder; other files there are never touched
+    #[arg(long)]
+    pub force: bool,
     /// Seed; the job's own where absent
     #[arg(long)]
     pub seed: Option<u64>,
@@ -125,8 +128,8 @@ pub struct PolicyExplain {
 /// `journal`.
 #[derive(Debug, Subcommand)]
 pub enum Journal {
-    /// Print every released message
-    List(SiteOnly),
+    /// Print every released message, and what it comes to by kind
+    List(JournalList),
     /// Check that no entry was changed, removed or moved
     Verify(JournalVerify),
 }
@@ -137,6 +140,17 @@ pub struct SiteOnly {
     /// The site's configuration
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
+}
+
+/// `journal list`.
+#[derive(Debug, Args)]
+pub struct JournalList {
+    /// The site's configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Only the messages of this run
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<String>,
 }
 
 /// `journal verify`.
@@ -170,6 +184,9 @@ pub struct Synthesise {
     /// Folder for one CSV file per site
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
+    /// Write over files that are there
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// Outcomes of synthetic patients.

@@ -1,9 +1,9 @@
-//! Exit codes, as README.md documents them.
+//! Exit codes, as deploy/README.md documents them.
 
 use crate::books::chain::ChainError;
 use crate::run::driver::AgentError;
 use crate::run::local::LocalError;
-use report::FolderError;
+use report::SayError;
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -26,19 +26,31 @@ pub enum Exit {
     Run = 6,
     /// The journal or the ledger is not what was written.
     Books = 7,
+    /// Nobody reads the output any more.
+    Unread = 141,
 }
 
 impl Exit {
     /// The code for an error that ended the program.
     #[must_use]
     pub fn of(error: &(dyn Error + 'static)) -> Self {
-        if error.is::<ChainError>() || matches!(error.downcast_ref(), Some(AgentError::Books(_))) {
+        if let Some(error) = error.downcast_ref::<SayError>() {
+            match error {
+                SayError::Closed => Self::Unread,
+                SayError::Failed(_) => Self::Failed,
+            }
+        } else if error.is::<ChainError>()
+            || matches!(error.downcast_ref(), Some(AgentError::Books(_)))
+        {
             Self::Books
         } else if let Some(LocalError::Data(_) | LocalError::Unfit { .. }) = error.downcast_ref() {
             Self::Data
-        } else if let Some(LocalError::Report(_) | LocalError::Folder(FolderError::Write { .. })) =
-            error.downcast_ref()
-        {
+        } else if let Some(LocalError::Folder(error)) = error.downcast_ref() {
+            match error.is_usage() {
+                true => Self::Usage,
+                false => Self::Failed,
+            }
+        } else if let Some(LocalError::Report(_)) = error.downcast_ref() {
             Self::Failed
         } else if matches!(error.downcast_ref(), Some(AgentError::Worker)) {
             Self::Failed

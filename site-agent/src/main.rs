@@ -1,15 +1,14 @@
 //! `kindred-site-agent`.
 
-#![allow(clippy::print_stdout, clippy::print_stderr)] // a command line speaks by them
-
 use clap::Parser;
 use protocol::progress::Ending;
+use report::{SayError, remark, say, with_causes};
 use site_agent::books::journal;
 use site_agent::books::ledger::KEY_NAME;
 use site_agent::cli::{Cli, Command, Data, Journal, Policy, Serve};
 use site_agent::config::SiteConfig;
 use site_agent::exit::Exit;
-use site_agent::explain::Explanation;
+use site_agent::explain::{Explanation, NOTHING_LOWERED};
 use site_agent::run::{driver, local};
 use site_agent::source::{DataCheck, Dictionary};
 use site_agent::{cli, source, synthesise};
@@ -30,14 +29,11 @@ fn main() -> ExitCode {
     match run(cli.command) {
         Ok(exit) => exit.into(),
         Err(error) => {
-            let mut text = error.to_string();
-            let mut cause = error.source();
-            while let Some(next) = cause {
-                text.push_str(&format!(": {next}"));
-                cause = next.source();
+            let exit = Exit::of(error.as_ref());
+            if exit != Exit::Unread {
+                remark(format_args!("error: {}", with_causes(error.as_ref())));
             }
-            eprintln!("error: {text}");
-            Exit::of(error.as_ref()).into()
+            exit.into()
         }
     }
 }
@@ -48,17 +44,20 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
         Command::Local(arguments) => {
             let ran = local::run(&arguments)?;
             if let Ending::Failed(failure) = &ran.ending {
-                eprintln!("error: {}: {}", failure.code, failure.text);
+                remark(format_args!("error: {}: {}", failure.code, failure.text));
                 return Ok(Exit::Run);
             }
             if let Some(folder) = ran.folder {
-                println!("{}", folder.join("report.html").display());
+                say(format_args!(
+                    "report: {}",
+                    folder.join("report.html").display()
+                ))?;
             }
             Ok(Exit::Done)
         }
         Command::Data(Data::Check(arguments)) => check(&arguments),
         Command::Data(Data::Dictionary(arguments)) => {
-            print!("{}", Dictionary::of_job(&job(&arguments.job)?));
+            say(Dictionary::of_job(&job(&arguments.job)?))?;
             Ok(Exit::Done)
         }
         Command::Policy(Policy::Explain(arguments)) => {
@@ -68,7 +67,7 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
                 Some(operator) => Explanation::new(&config.policy, &job, operator),
                 None => Explanation::for_any_operator(&config.policy, &job),
             };
-            print!("{explanation}");
+            say(&explanation)?;
             Ok(if explanation.refusals.is_empty() {
                 Exit::Done
             } else {
@@ -76,35 +75,41 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
             })
         }
         Command::Policy(Policy::Lowered(arguments)) => {
-            for sentence in SiteConfig::open(&arguments.config)?.policy.lowered() {
-                println!("{sentence}");
-            }
+            tell_lowered(&SiteConfig::open(&arguments.config)?.policy.lowered())?;
             Ok(Exit::Done)
         }
         Command::Journal(Journal::List(arguments)) => {
-            print!(
-                "{}",
-                journal::list(&SiteConfig::open(&arguments.config)?.folder)?
-            );
+            say(journal::list(
+                &SiteConfig::open(&arguments.config)?.folder,
+                arguments.run.as_deref(),
+            )?)?;
             Ok(Exit::Done)
         }
         Command::Journal(Journal::Verify(arguments)) => {
             let kept = arguments.head.map(|head| head.parse()).transpose()?;
             let folder = SiteConfig::open(&arguments.config)?.folder;
             let head = journal::verify(&folder, kept.as_ref())?;
-            println!(
+            say(format_args!(
                 "{} entries, all as they were written; the head is {head}",
                 head.entries
-            );
+            ))?;
             Ok(Exit::Done)
         }
         Command::Synthesise(arguments) => {
             for path in synthesise::synthesise(&arguments)? {
-                println!("{}", path.display());
+                say(path.display())?;
             }
             Ok(Exit::Done)
         }
     }
+}
+
+/// Prints the rules that are lowered: on standard output these alone, for whoever counts them.
+fn tell_lowered(lowered: &[String]) -> Result<(), SayError> {
+    if lowered.is_empty() {
+        remark(NOTHING_LOWERED);
+    }
+    lowered.iter().try_for_each(say)
 }
 
 /// Prints what a job would find at this site.
@@ -112,8 +117,10 @@ fn check(arguments: &cli::DataCheck) -> Result<Exit, Box<dyn Error>> {
     let config = SiteConfig::open(&arguments.config)?;
     let cell_min = config.policy.rules().cell_min;
     let check = source::check(&config.source, &job(&arguments.job)?, cell_min);
-    print!("{check}");
-    if let Some(named) = &arguments.write_dictionary {
+    say(&check)?;
+    if let Some(named) = &arguments.write_dictionary
+        && check.was_read()
+    {
         write_dictionary(&check, named.as_deref(), &arguments.config)?;
     }
     Ok(if check.fits() { Exit::Done } else { Exit::Data })
@@ -130,9 +137,12 @@ fn write_dictionary(
     dictionary
         .write(&path)
         .map_err(|error| format!("{} could not be written: {error}", path.display()))?;
-    println!("\n{} holds a dictionary to review:", path.display());
+    say(format_args!(
+        "\n{} holds a dictionary to review:",
+        path.display()
+    ))?;
     for sentence in dictionary.review() {
-        println!("  {sentence}");
+        say(format_args!("  {sentence}"))?;
     }
     Ok(())
 }

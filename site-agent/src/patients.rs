@@ -1,5 +1,6 @@
 //! What stays at the site: patient-level results, written beside and then renamed.
 
+use crate::source::Patients;
 use similarity::cohort::Outcome;
 use std::fs;
 use std::io;
@@ -43,26 +44,28 @@ pub(crate) fn replace(folder: &Path, files: Vec<File>) -> Result<(), ResultsErro
     fs::rename(&partial, folder).map_err(fault(folder))
 }
 
-/// One outcome per patient.
-pub(crate) fn outcome_csv(outcome: &Outcome) -> io::Result<Vec<u8>> {
+/// One outcome per patient, beside the patient's name.
+pub(crate) fn outcome_csv(patients: &Patients, outcome: &Outcome) -> io::Result<Vec<u8>> {
     let mut table = csv::Writer::from_writer(Vec::new());
     match outcome {
         Outcome::Classes { codes, levels } => {
-            table.write_record(["code", "level"])?;
-            for code in codes {
-                table.write_record([code.to_string(), levels[*code as usize].clone()])?;
+            table.write_record(["patient", "code", "level"])?;
+            for (row, code) in codes.iter().enumerate() {
+                let level = levels[*code as usize].clone();
+                table.write_record([patients.name(row), code.to_string(), level])?;
             }
         }
         Outcome::Numeric(values) => {
-            table.write_record(["value"])?;
-            for value in values {
-                table.write_record([value.to_string()])?;
+            table.write_record(["patient", "value"])?;
+            for (row, value) in values.iter().enumerate() {
+                table.write_record([patients.name(row), value.to_string()])?;
             }
         }
         Outcome::Survival { time, event } => {
-            table.write_record(["time", "event"])?;
-            for (time, event) in time.iter().zip(event) {
-                table.write_record([time.to_string(), u8::from(*event).to_string()])?;
+            table.write_record(["patient", "time", "event"])?;
+            for (row, (time, event)) in time.iter().zip(event).enumerate() {
+                let event = u8::from(*event).to_string();
+                table.write_record([patients.name(row), time.to_string(), event])?;
             }
         }
     }

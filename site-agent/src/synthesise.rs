@@ -21,6 +21,12 @@ pub enum SynthesiseError {
     /// Settings that make no cohort.
     #[error(transparent)]
     Settings(#[from] synthetic::CohortSettingsError),
+    /// Files are there already.
+    #[error("found {}, wanted no such file: --force writes over it", listed(.paths))]
+    Exists {
+        /// All of them.
+        paths: Vec<PathBuf>,
+    },
     /// A file could not be written.
     #[error("{} could not be written", path.display())]
     Write {
@@ -47,6 +53,12 @@ pub fn synthesise(arguments: &Synthesise) -> Result<Vec<PathBuf>, SynthesiseErro
         },
         ..CohortSettings::default()
     };
+    let path = |site: &SiteName| arguments.out.join(format!("{site}.csv"));
+    let there = sites.iter().map(|(site, _)| path(site));
+    let paths: Vec<PathBuf> = there.filter(|path| path.exists()).collect();
+    if !paths.is_empty() && !arguments.force {
+        return Err(SynthesiseError::Exists { paths });
+    }
     let cohorts = synthetic::cohorts(&settings, Seed(arguments.seed))?;
     let fault = |path: &Path| {
         let path = path.to_owned();
@@ -55,7 +67,7 @@ pub fn synthesise(arguments: &Synthesise) -> Result<Vec<PathBuf>, SynthesiseErro
     fs::create_dir_all(&arguments.out).map_err(fault(&arguments.out))?;
     let mut written = Vec::with_capacity(sites.len());
     for ((site, _), cohort) in sites.iter().zip(&cohorts) {
-        let path = arguments.out.join(format!("{site}.csv"));
+        let path = path(site);
         let partial = path.with_extension("csv.partial");
         table(site, cohort)
             .and_then(|bytes| fs::write(&partial, bytes))
@@ -64,6 +76,14 @@ pub fn synthesise(arguments: &Synthesise) -> Result<Vec<PathBuf>, SynthesiseErro
         written.push(path);
     }
     Ok(written)
+}
+
+fn listed(paths: &[PathBuf]) -> String {
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    names.join(", ")
 }
 
 fn sites(arguments: &[String]) -> Result<Vec<(SiteName, usize)>, SynthesiseError> {

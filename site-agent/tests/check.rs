@@ -41,6 +41,31 @@ The data fits the job.
 }
 
 #[test]
+fn of_a_source_that_cannot_be_read_only_the_reason_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = check(&config(folder.path(), SOURCE, DICTIONARY), &job(JOB), 2);
+    assert!(!check.fits() && !check.was_read());
+    let text = check.to_string();
+    assert_eq!(text.lines().count(), 2, "{text}");
+    assert!(text.contains("patients.csv"), "{text}");
+    assert!(!text.contains("missing values"), "{text}");
+}
+
+#[test]
+fn a_level_that_the_mapping_lacks_is_wanted_as_the_source_spells_it() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("patients.csv"), ROWS).unwrap();
+    let mapped = DICTIONARY.replace("levels = ['F', 'M']", "levels = { w = 'F', m = 'M' }");
+    assert_ne!(mapped, DICTIONARY);
+    let check = check(&config(folder.path(), SOURCE, &mapped), &job(JOB), 2);
+    let text = check.to_string();
+    assert!(
+        text.contains("not in the list, wanted one of \"w\", \"m\""),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_column_that_does_not_fit_is_told_below_the_table_as_a_run_would_tell_it() {
     let folder = tempfile::tempdir().unwrap();
     let rows = ROWS.replace("233", "high");

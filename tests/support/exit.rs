@@ -10,3 +10,9 @@ pub const REFUSED: i32 = 4;
 pub const CONNECTION: i32 = 5;
 /// The run failed.
 pub const RUN: i32 = 6;
+/// The run has not ended yet.
+pub const GOING: i32 = 8;
+/// The run has ended already.
+pub const ENDED: i32 = 9;
+/// Nobody reads the output any more.
+pub const UNREAD: i32 = 141;

@@ -223,6 +223,8 @@ pub fn ran(command: &mut Command) -> Ran {
 pub enum Signal {
     /// SIGINT, as of Ctrl-C.
     Interrupt,
+    /// SIGTERM, as a supervisor sends it.
+    Terminate,
     /// SIGKILL, which no process survives.
     Kill,
     /// SIGSTOP: the process stands still.
@@ -312,6 +314,7 @@ impl Drop for Process {
 fn send(signal: Signal, process: u32) -> bool {
     let name = match signal {
         Signal::Interrupt => "INT",
+        Signal::Terminate => "TERM",
         Signal::Kill => "KILL",
         Signal::Stop => "STOP",
         Signal::Continue => "CONT",

@@ -6,7 +6,7 @@ use protocol::failure::{Code, Failure};
 use protocol::job::Job;
 use protocol::message::Warrant;
 use protocol::name::{OperatorName, RunId};
-use protocol::progress::{Ending, Progress};
+use protocol::progress::{Ending, Progress, Times};
 use protocol::run::{Action, Event, Run};
 use protocol::time::Timestamp;
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ impl Driver {
                 }
                 None => self.read(operator, run, reply, |store, run, operator| {
                     let summary = locked(store).summary(run, operator);
-                    Ok(summary?.map(|progress| watch::Sender::new(progress).subscribe()))
+                    Ok(summary?.map(|progress| Ok(watch::Sender::new(progress).subscribe())))
                 }),
             },
             OperatorCall::Cancel { run, reply } => self.cancel(operator, &run, reply),
@@ -84,7 +84,7 @@ impl Driver {
                     let _ = reply.send(Err(Failure::new(Code::Running, text)));
                 }
                 None => self.read(operator, run, reply, |store, run, operator| {
-                    locked(store).result(run, operator)
+                    Ok(locked(store).result(run, operator)?.map(Ok))
                 }),
             },
             OperatorCall::List { reply } => self.list(operator, reply),
@@ -128,9 +128,33 @@ impl Driver {
         let queued = Run::new(run.clone(), job, seed, warrant, submitted);
         let mut progress = queued.progress(self.clock.now());
         "queued".clone_into(&mut progress.phase);
+        progress.times = Times {
+            submitted: Some(submitted),
+            ..Times::default()
+        };
         let progress = watch::Sender::new(progress);
-        self.shown.insert(run, Shown { operator, progress });
+        let shown = Shown {
+            operator,
+            submitted,
+            progress,
+        };
+        self.shown.insert(run, shown);
         self.queue.push(submission);
+        self.tell_the_queue();
+    }
+
+    /// Tells every queued run how many come before it.
+    pub(super) fn tell_the_queue(&self) {
+        let active = u32::from(self.active.is_some());
+        for (ahead, run) in (active..).zip(self.queue.order()) {
+            if let Some(shown) = self.shown.get(run) {
+                shown.progress.send_if_modified(|progress| {
+                    let news = progress.ahead != Some(ahead);
+                    progress.ahead = Some(ahead);
+                    news
+                });
+            }
+        }
     }
 
     fn permit(&self) -> Option<OwnedSemaphorePermit> {
@@ -168,7 +192,9 @@ impl Driver {
         operator: &OperatorName,
         run: RunId,
         reply: Reply<T>,
-        find: impl FnOnce(&SharedStore, &RunId, &str) -> Result<Option<T>, StoreError> + Send + 'static,
+        find: impl FnOnce(&SharedStore, &RunId, &str) -> Result<Option<Result<T, Failure>>, StoreError>
+        + Send
+        + 'static,
     ) {
         let Some(permit) = self.permit() else {
             let _ = reply.send(Err(busy()));
@@ -177,7 +203,7 @@ impl Driver {
         let (store, operator) = (Arc::clone(&self.store), operator.to_string());
         tokio::task::spawn_blocking(move || {
             let found = match find(&store, &run, &operator) {
-                Ok(Some(found)) => Ok(found),
+                Ok(Some(found)) => found,
                 Ok(None) => Err(unknown(&run)),
                 Err(error) => Err(unread(&run, &error)),
             };
@@ -195,9 +221,12 @@ impl Driver {
         }
         let is_own = self.own(run, operator).is_some();
         let Some(submission) = is_own.then(|| self.queue.remove(run)).flatten() else {
-            let _ = reply.send(Err(unknown(run)));
-            return;
+            return self.read(operator, run.clone(), reply, |store, run, operator| {
+                let summary = locked(store).summary(run, operator)?;
+                Ok(summary.map(|summary| over(&summary)))
+            });
         };
+        self.tell_the_queue();
         let (store, done, clock) = (Arc::clone(&self.store), self.done.clone(), self.clock);
         tokio::task::spawn_blocking(move || {
             let run = submission.run.clone();
@@ -309,7 +338,7 @@ fn cancelled(
             .iter()
             .any(|action| matches!(action, Action::End(_)))
     );
-    locked(store).end(run.result(super::VERSION))
+    locked(store).end(run.result(super::VERSION), now)
 }
 
 /// A row of a list; none of a run that is only being submitted.
@@ -328,6 +357,21 @@ fn state(row: Listed, live: &BTreeMap<RunId, Progress>) -> Option<Progress> {
 fn unknown(run: &RunId) -> Failure {
     let text = format!("found no run {run}; `job list` shows all of yours");
     Failure::new(Code::Run, text)
+}
+
+/// What is said to whoever cancels a run that has ended: nothing where it was cancelled, as a call may be made twice.
+fn over(run: &Progress) -> Result<(), Failure> {
+    let how = match &run.ending {
+        Some(Ending::Cancelled) => return Ok(()),
+        Some(Ending::Failed(failure)) => format!("failed ({})", failure.code),
+        Some(ending) => ending.status().replace('_', " "),
+        None => run.phase.clone(),
+    };
+    let text = format!(
+        "run {} has ended already: {how}; `job result` fetches what it left",
+        run.run
+    );
+    Err(Failure::new(Code::Ended, text))
 }
 
 fn unread(run: &RunId, error: &StoreError) -> Failure {

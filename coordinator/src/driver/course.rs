@@ -120,7 +120,7 @@ impl Course {
                     tracing::error!(run = %id, reason, "a stored run cannot be gone on with");
                     let text_of = format!("the run cannot be gone on with: {reason}");
                     let failed = failed_result(id, text, seed, Failure::new(Code::Store, text_of));
-                    let ended = Some(locked(&store).end(failed)?);
+                    let ended = Some(locked(&store).end(failed, clock.now())?);
                     let actions = Vec::new();
                     let stepped = Stepped { actions, ended };
                     Ok(Computed { run: None, stepped })
@@ -150,6 +150,7 @@ impl Course {
     /// Waits for the step under way, and for ever where there is none. Safe to drop and ask again.
     pub(super) async fn stepped(
         active: &mut Option<Self>,
+        clock: Clock,
         store: &SharedStore,
     ) -> Result<Stepped, StoreError> {
         let Some(course) = active else {
@@ -171,7 +172,7 @@ impl Course {
             }
             Err(error) => {
                 tracing::error!(run = %course.run, %error, "a run broke the coordinator's arithmetic");
-                course.give_up(store)
+                course.give_up(clock, store)
             }
         }
     }
@@ -184,13 +185,13 @@ impl Course {
         }
     }
 
-    fn give_up(&self, store: &SharedStore) -> Result<Stepped, StoreError> {
+    fn give_up(&self, clock: Clock, store: &SharedStore) -> Result<Stepped, StoreError> {
         let text = "the coordinator could not go on with the run; its log says more";
         let failure = Failure::new(Code::Internal, text);
         let failed = failed_result(self.run.clone(), self.job.clone(), self.seed, failure);
         Ok(Stepped {
             actions: Vec::new(),
-            ended: Some(locked(store).end(failed)?),
+            ended: Some(locked(store).end(failed, clock.now())?),
         })
     }
 }
@@ -254,7 +255,7 @@ fn compute(
                         site.bytes_sent = own.bytes_sent;
                         site.bytes_received = own.bytes_received;
                     }
-                    stepped.ended = Some(locked(store).end(result)?);
+                    stepped.ended = Some(locked(store).end(result, clock.now())?);
                 }
                 action @ (Action::Send { .. } | Action::Report(_)) => stepped.actions.push(action),
             }
@@ -296,7 +297,9 @@ mod tests {
             panic!("a count that does not fit")
         }));
         let mut active = Some(course);
-        let stepped = Course::stepped(&mut active, &store).await.unwrap();
+        let stepped = Course::stepped(&mut active, Clock::start(Timestamp(0)), &store)
+            .await
+            .unwrap();
         let internal = |ending: &Ending| matches!(ending, Ending::Failed(failure) if failure.code == Code::Internal);
         assert!(stepped.ended.as_ref().is_some_and(internal));
         let kept = locked(&store)

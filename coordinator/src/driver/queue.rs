@@ -4,7 +4,7 @@ use crate::store::Submission;
 use protocol::failure::{Code, Failure};
 use protocol::limits::{QUEUE_MAX, QUEUE_PER_OPERATOR_MAX};
 use protocol::name::RunId;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Debug, Default)]
 pub(super) struct Queue {
@@ -23,16 +23,8 @@ impl Queue {
 
     /// A run that had begun before a restart, or the first of the operator who has waited longest for a turn.
     pub(super) fn next(&mut self) -> Option<Submission> {
-        let begun = |one: &Submission| one.began.is_some();
-        let place = match self.waiting.iter().position(begun) {
-            Some(place) => place,
-            None => {
-                let last = |one: &Submission| self.served.get(&one.operator).copied().unwrap_or(0);
-                let places = self.waiting.iter().enumerate();
-                places.min_by_key(|(place, one)| (last(one), *place))?.0
-            }
-        };
-        let next = self.waiting.remove(place)?;
+        let next = next_of(self.waiting.iter().enumerate(), &self.served)?;
+        let next = self.waiting.remove(next)?;
         self.turn += 1;
         self.served.insert(next.operator.clone(), self.turn);
         let waiting = &self.waiting;
@@ -41,6 +33,23 @@ impl Queue {
             *last == turn || waiting.iter().any(|one| one.operator == *operator)
         });
         Some(next)
+    }
+
+    /// The runs in the order in which they will begin, as things stand.
+    pub(super) fn order(&self) -> Vec<&RunId> {
+        let mut served = self.served.clone();
+        let mut left: BTreeSet<usize> = (0..self.waiting.len()).collect();
+        let mut order = Vec::with_capacity(left.len());
+        for turn in self.turn + 1.. {
+            let waiting = left.iter().map(|place| (*place, &self.waiting[*place]));
+            let Some(next) = next_of(waiting, &served) else {
+                break;
+            };
+            left.remove(&next);
+            served.insert(self.waiting[next].operator.clone(), turn);
+            order.push(&self.waiting[next].run);
+        }
+        order
     }
 
     pub(super) fn remove(&mut self, run: &RunId) -> Option<Submission> {
@@ -76,6 +85,16 @@ impl Queue {
     }
 }
 
+/// The place of the run that is next, of those that wait; `served` says when each operator had the last turn.
+fn next_of<'q>(
+    waiting: impl Iterator<Item = (usize, &'q Submission)>,
+    served: &BTreeMap<String, u64>,
+) -> Option<usize> {
+    let last = |one: &Submission| served.get(&one.operator).copied().unwrap_or(0);
+    let turn = |(place, one): &(usize, &Submission)| (one.began.is_none(), last(one), *place);
+    waiting.min_by_key(turn).map(|(place, _)| place)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,11 +128,13 @@ mod tests {
         ] {
             queue.push(submission(run, operator));
         }
+        let foreseen: Vec<String> = queue.order().into_iter().map(RunId::to_string).collect();
         let mut order = Vec::new();
         while let Some(next) = queue.next() {
             order.push(next.run.to_string());
         }
         assert_eq!(order, ["a1", "b1", "a2", "b2", "a3"]);
+        assert_eq!(foreseen, order);
     }
 
     #[test]

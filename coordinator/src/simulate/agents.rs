@@ -62,7 +62,7 @@ pub(super) fn show_problems(home: &Path, files: &[(SiteName, PathBuf)]) {
         let log = std::fs::read_to_string(log_path(home, site)).unwrap_or_default();
         for line in log.lines().filter(|line| line.contains(" ERROR ")) {
             let text = line.split_once(": ").map_or(line, |(_, text)| text);
-            eprintln!("{site}: {text}");
+            report::remark(format_args!("{site}: {text}"));
         }
     }
 }
@@ -154,8 +154,8 @@ pub(super) async fn dictionary(
     let mut command = Command::new(program);
     command.args(["data", "dictionary", "--job"]).arg(&path);
     let dictionary = output(command, program, "the sites' dictionary").await?;
-    eprintln!(
-        "note: Every site takes the job's ranges, levels and missing codes for its own dictionary."
+    report::remark(
+        "note: Every site takes the job's ranges, levels and missing codes for its own dictionary.",
     );
     Ok(dictionary)
 }
@@ -299,7 +299,10 @@ impl Running {
                 })
             }
             Ok(status) => {
-                eprintln!("note: the agent of {} ended with {status}", exit.site);
+                report::remark(format_args!(
+                    "note: the agent of {} ended with {status}",
+                    exit.site
+                ));
                 Ok(())
             }
             Err(error) => {

@@ -1,10 +1,13 @@
 //! What is kept of a run that has ended.
 
 use protocol::failure::{Code, Failure};
+use protocol::job::Job;
 use protocol::method::Model;
-use protocol::name::RunId;
-use protocol::progress::{Ending, Progress};
+use protocol::name::{OperatorName, RunId};
+use protocol::progress::{Ending, Progress, Times};
 use protocol::result::RunResult;
+use protocol::time::Timestamp;
+use rusqlite::{OptionalExtension, Transaction};
 
 /// The phase of a run that the store holds and that cannot be read.
 pub const UNREADABLE: &str = "unreadable";
@@ -17,7 +20,9 @@ pub fn failed_result(run: RunId, job: String, seed: u64, failure: Failure) -> Ru
         job,
         seed,
         version: crate::driver::VERSION.to_owned(),
+        operator: None,
         ending: Ending::Failed(failure),
+        times: Times::default(),
         seconds: 0.0,
         sites: Vec::new(),
         model: None,
@@ -40,16 +45,46 @@ pub fn unreadable(run: RunId) -> Progress {
 /// Where a run that has ended stands.
 #[must_use]
 pub fn ended_progress(result: &RunResult) -> Progress {
+    let job = Job::parse(&result.job).ok();
+    let sites = job
+        .as_ref()
+        .map_or(result.sites.len(), |job| job.sites.len());
+    let method = job.as_ref().map(|job| job.method.name().to_owned());
     Progress {
         run: result.run.clone(),
+        method: method.unwrap_or_default(),
+        job: job.map(|job| job.name).unwrap_or_default(),
+        times: result.times,
+        ahead: None,
         phase: "ended".to_owned(),
         course: result.model.as_ref().map(Model::course).unwrap_or_default(),
         sites_connected: 0,
-        sites: u32::try_from(result.sites.len()).unwrap_or(u32::MAX),
+        sites: u32::try_from(sites).unwrap_or(u32::MAX),
         waiting_for: Vec::new(),
         deadline_seconds: 0.0,
         ending: Some(result.ending.clone()),
     }
+}
+
+/// Adds to a result who submitted the run, and its times.
+pub(super) fn complete(
+    transaction: &Transaction<'_>,
+    result: &mut RunResult,
+    at: Timestamp,
+) -> rusqlite::Result<()> {
+    let found = transaction.query_row(
+        "SELECT operator, submitted, began FROM runs WHERE id = ?1",
+        [result.run.as_str()],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    );
+    let found: Option<(String, i64, Option<i64>)> = found.optional()?;
+    if let Some((operator, submitted, began)) = found {
+        result.operator = OperatorName::new(&operator).ok();
+        result.times.submitted = Some(Timestamp(submitted.cast_unsigned()));
+        result.times.began = began.map(|began| Timestamp(began.cast_unsigned()));
+    }
+    result.times.ended.get_or_insert(at);
+    Ok(())
 }
 
 /// The result with its record, read back once; a failure in its place where that cannot be done.
@@ -61,7 +96,11 @@ pub(super) fn readable(result: RunResult) -> (RunResult, Vec<u8>) {
     tracing::error!(run = %result.run, %error, "a result cannot be stored");
     let text = format!("the result cannot be stored: {error}");
     let failure = Failure::new(Code::Result, text);
-    let failed = failed_result(result.run, result.job, result.seed, failure);
+    let failed = RunResult {
+        operator: result.operator,
+        times: result.times,
+        ..failed_result(result.run, result.job, result.seed, failure)
+    };
     let bytes = wire::encode_result(&failed);
     (failed, bytes)
 }

@@ -79,7 +79,7 @@ fn a_list_shows_the_runs_of_one_operator_the_newest_first() {
     for (run, operator, at) in [("a1", "a", 1), ("b1", "b", 2), ("a2", "a", 3)] {
         store.submit(&submission(run, operator, at)).unwrap();
     }
-    store.end(converged("a1")).unwrap();
+    store.end(converged("a1"), Timestamp(99)).unwrap();
     let listed = store.list("a").unwrap();
     assert_eq!(names(&listed), ["a2", "a1"]);
     assert_eq!((listed[0].ended, listed[1].ended), (false, true));
@@ -105,7 +105,7 @@ fn a_result_that_cannot_be_read_back_is_kept_as_a_failure() {
     };
     model.rounds[0].dual_residual = f64::INFINITY;
     model.objective = Some(f64::NAN);
-    let ending = store.end(result).unwrap();
+    let ending = store.end(result, Timestamp(99)).unwrap();
     assert!(matches!(&ending, Ending::Failed(failure) if failure.code == Code::Result));
     let kept = store
         .result(&RunId::new("a1").unwrap(), "a")
@@ -120,7 +120,7 @@ fn a_spoilt_row_is_listed_as_such_and_hides_no_other() {
     let mut store = home.store();
     for run in ["a1", "a2", "a3"] {
         store.submit(&submission(run, "a", 1)).unwrap();
-        store.end(converged(run)).unwrap();
+        store.end(converged(run), Timestamp(99)).unwrap();
     }
     home.spoil("UPDATE ended SET summary = x'ff00' WHERE run = 'a2'; UPDATE runs SET id = 'A 3' WHERE id = 'a3'");
     let listed = store.list("a").unwrap();
@@ -196,12 +196,12 @@ fn the_oldest_results_of_an_operator_are_dropped_and_nobody_elses() {
     let home = Home::new();
     let mut store = home.store();
     store.submit(&submission("b1", "b", 0)).unwrap();
-    store.end(converged("b1")).unwrap();
+    store.end(converged("b1"), Timestamp(99)).unwrap();
     let runs = RESULTS_PER_OPERATOR_MAX + 3;
     for number in 0..runs {
         let run = format!("a{number:03}");
         store.submit(&submission(&run, "a", number as u64)).unwrap();
-        store.end(converged(&run)).unwrap();
+        store.end(converged(&run), Timestamp(99)).unwrap();
     }
     let listed = names(&store.list("a").unwrap());
     assert_eq!(listed.len(), RESULTS_PER_OPERATOR_MAX);

@@ -18,6 +18,8 @@ pub struct Section<'document, 'reading> {
     table: Table<'document>,
     offset: usize,
     known: Vec<&'static str>,
+    /// Required keys that are not there.
+    absent: Vec<&'static str>,
     offsets: BTreeMap<&'static str, usize>,
     problems: &'reading Problems,
 }
@@ -67,6 +69,7 @@ impl<'document, 'reading> Section<'document, 'reading> {
             table,
             offset,
             known: Vec::new(),
+            absent: Vec::new(),
             offsets: BTreeMap::new(),
             problems,
         }
@@ -76,7 +79,7 @@ impl<'document, 'reading> Section<'document, 'reading> {
     pub fn required<T: FromValue>(&mut self, key: &'static str) -> Option<T> {
         if !self.table.contains_key(key) {
             self.known.push(key);
-            self.missing(key);
+            self.absent.push(key);
             return None;
         }
         self.optional(key)
@@ -192,7 +195,7 @@ impl<'document, 'reading> Section<'document, 'reading> {
     ) -> Option<T> {
         if !self.has(key) {
             self.known.push(key);
-            self.missing(key);
+            self.absent.push(key);
             return None;
         }
         self.table(key, parse)
@@ -281,16 +284,6 @@ impl<'document, 'reading> Section<'document, 'reading> {
         Some(value)
     }
 
-    fn missing(&self, key: &str) {
-        let place = if self.path.is_empty() {
-            "the file"
-        } else {
-            self.path.as_str()
-        };
-        let text = || format!("{}: found no key {key:?}, which is required", quoted(place));
-        self.problems.add(self.offset, text);
-    }
-
     fn inner(&self, key: &str) -> String {
         if self.path.is_empty() {
             key.to_owned()
@@ -299,17 +292,27 @@ impl<'document, 'reading> Section<'document, 'reading> {
         }
     }
 
-    /// Whatever no reader took is unknown.
-    fn finish(self) {
+    /// Whatever no reader took is unknown, and what was required is absent. A required key that is only misspelt is told once.
+    fn finish(mut self) {
         for key in self.table.keys() {
+            let near = nearest(&key.name, &self.known);
+            self.absent.retain(|absent| near != Some(*absent));
             self.problems.add(key.span.start, || {
-                let wanted = match nearest(&key.name, &self.known) {
+                let wanted = match near {
                     Some(near) => format!("did you mean {near:?}?"),
                     None => format!("known keys are {}", list(&self.known)),
                 };
                 let place = quoted(&self.inner(&key.name));
                 format!("{place}: found an unknown key; {wanted}")
             });
+        }
+        let place = match self.path.as_str() {
+            "" => "the file",
+            path => path,
+        };
+        for key in &self.absent {
+            let text = || format!("{}: found no key {key:?}, which is required", quoted(place));
+            self.problems.add(self.offset, text);
         }
     }
 }
@@ -396,7 +399,6 @@ mod tests {
         let errors = parse("nmae = 'a'\n[model]\nrank = -3\nloss = 'maen'\nextra = 1\n");
         let text = errors.unwrap_err().to_string();
         let wanted = [
-            "line 1: the file: found no key \"name\", which is required",
             "line 1: nmae: found an unknown key; did you mean \"name\"?",
             "line 3: model.rank: found -3, wanted a positive number",
             "line 4: model.loss: found \"maen\", wanted one of \"mean\", \"sum\"; did you mean \"mean\"?",

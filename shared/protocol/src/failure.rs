@@ -59,6 +59,7 @@ codes! {
     Token "KDR-TOKEN" "The token stands for another job or seed.",
     Run "KDR-RUN" "There is no such run of this operator.",
     Running "KDR-RUNNING" "The run has not ended yet.",
+    Ended "KDR-ENDED" "The run has ended already.",
     Busy "KDR-BUSY" "Too many calls, or too many runs, wait already.",
     Role "KDR-ROLE" "The role in the certificate does not allow the call.",
     Version "KDR-VERSION" "The two sides speak different versions of the protocol.",

@@ -3,12 +3,21 @@
 pub use crate::exchange::Course;
 use crate::failure::Failure;
 use crate::name::RunId;
+use crate::time::Timestamp;
 
 /// Where a run stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
     /// The run.
     pub run: RunId,
+    /// The job's name; empty where it is not known.
+    pub job: String,
+    /// The job's method, by its name in a job; empty where it is not known.
+    pub method: String,
+    /// When it was submitted, began and ended.
+    pub times: Times,
+    /// Of a run in the queue: how many come before it.
+    pub ahead: Option<u32>,
     /// What is going on, in the glossary's words.
     pub phase: String,
     /// How far its rounds have come, where it has any.
@@ -23,6 +32,17 @@ pub struct Progress {
     pub deadline_seconds: f64,
     /// Set once the run has ended.
     pub ending: Option<Ending>,
+}
+
+/// When a run was submitted, began and ended, where that has happened and is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Times {
+    /// When its operator submitted it.
+    pub submitted: Option<Timestamp>,
+    /// When its sites were first waited for.
+    pub began: Option<Timestamp>,
+    /// When it ended.
+    pub ended: Option<Timestamp>,
 }
 
 /// How a run ended. Stopping is a status; failing is an error with a reason.

@@ -3,8 +3,8 @@
 use crate::assessment::Assessment;
 use crate::cohort::MissingShare;
 use crate::method::Model;
-use crate::name::RunId;
-use crate::progress::Ending;
+use crate::name::{OperatorName, RunId};
+use crate::progress::{Ending, Times};
 
 /// All that a run leaves to its operator.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,8 +17,12 @@ pub struct RunResult {
     pub seed: u64,
     /// Version of the coordinator.
     pub version: String,
+    /// Who submitted the job; none where nobody did.
+    pub operator: Option<OperatorName>,
     /// How it ended.
     pub ending: Ending,
+    /// When it was submitted, began and ended.
+    pub times: Times,
     /// Seconds from begin to end.
     pub seconds: f64,
     /// One a site of the job.

@@ -1,18 +1,25 @@
 //! `result.json`: all of a run that a machine may ask.
 
+use crate::words::moment;
 use protocol::assessment::RuleErrors;
 use protocol::job::Job;
+use protocol::name::OperatorName;
 use protocol::progress::{Course, Ending};
 use protocol::result::{RunResult, SiteResult};
 use protocol::scores::{self, PooledErrors, Scores};
 use serde::Serialize;
 use std::io;
 
+/// Rises when a key goes or means something else; new keys may come without.
+const SCHEMA_VERSION: u32 = 1;
+
 #[derive(Serialize)]
 struct ResultFile<'r> {
+    schema_version: u32,
     run: &'r str,
     job: String,
     method: &'static str,
+    operator: Option<&'r str>,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorEntry<'r>>,
@@ -20,9 +27,13 @@ struct ResultFile<'r> {
     objective: Option<f64>,
     primal_residual: Option<f64>,
     dual_residual: Option<f64>,
+    submitted: Option<String>,
+    began: Option<String>,
+    ended: Option<String>,
     seconds: f64,
     seed: u64,
     version: &'r str,
+    classes: Vec<String>,
     sites: Vec<SiteEntry<'r>>,
     evaluation: Vec<ScoresEntry>,
     errors: Vec<RuleEntry>,
@@ -32,6 +43,7 @@ struct ResultFile<'r> {
     features: Vec<FeatureEntry<'r>>,
     dropped_features: &'r [String],
     notes: &'r [String],
+    files: Vec<&'r str>,
 }
 
 #[derive(Serialize)]
@@ -117,15 +129,24 @@ pub(crate) struct Learnt<'r> {
     pub(crate) trees: &'r [u32],
 }
 
+/// The file; beside it lie `files` of the method.
 pub(crate) fn result_json(
     result: &RunResult,
     job: &Job,
     learnt: Learnt<'_>,
+    files: &[&str],
 ) -> io::Result<Vec<u8>> {
     let importance = scores::pooled_importance(result);
     let features_by_name = job.cohort.features.iter();
     let sites = result.sites.iter().enumerate();
     let file = ResultFile {
+        schema_version: SCHEMA_VERSION,
+        operator: result.operator.as_ref().map(OperatorName::as_str),
+        submitted: result.times.submitted.and_then(moment),
+        began: result.times.began.and_then(moment),
+        ended: result.times.ended.and_then(moment),
+        classes: job.cohort.outcome.kind.classes(),
+        files: [&["result.json", "report.html"], files].concat(),
         run: result.run.as_str(),
         importance: features_by_name
             .zip(&importance)

@@ -4,15 +4,19 @@
 mod figures;
 mod files;
 mod folder;
+mod listing;
 mod method;
 mod page;
+mod saying;
 mod scatter;
 mod tables;
 mod watching;
 mod words;
 
 pub use figures::FigureError;
-pub use folder::{FolderError, PendingFolder};
+pub use folder::{FolderError, PendingFolder, Replace};
+pub use listing::{runs_json, runs_table};
+pub use saying::{SayError, remark, say, with_causes};
 pub use scatter::{scatter_by_group, scatter_by_value};
 pub use watching::Watching;
 pub use words::npy;
@@ -71,8 +75,13 @@ pub fn write_with(
         source: io::Error::other(problems),
     })?;
     let learnt = method::learnt(result);
-    put("result.json", files::result_json(result, &job, learnt))?;
-    for (name, bytes) in method::files(result, &job) {
+    let own = method::files(result, &job);
+    let names: Vec<&str> = own.iter().map(|(name, _)| *name).collect();
+    put(
+        "result.json",
+        files::result_json(result, &job, learnt, &names),
+    )?;
+    for (name, bytes) in own {
         put(name, bytes)?;
     }
     let page = method::chapters(result, &job)

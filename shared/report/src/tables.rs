@@ -1,6 +1,6 @@
 //! Tables and figures of a page as every method has them.
 
-use crate::words::{kilobytes, percent, share, sites_in_words};
+use crate::words::{kilobytes, minute, percent, share, sites_in_words};
 use maud::{Markup, PreEscaped, html};
 use protocol::assessment::{Assessment, EvaluationCounts, PAIRS_RULE};
 use protocol::job::Job;
@@ -50,6 +50,8 @@ pub(crate) fn identity(result: &RunResult, job: &Job) -> Markup {
             span class={ "status " (status) } { (status.replace('_', " ")) }
             " " (job.method.name()) ", " (patients) " patients at "
             (sites_in_words(sites_that_took_part(result))) ", whose records stayed there. Run " (result.run)
+            @if let Some(operator) = &result.operator { ", submitted by " (operator) }
+            @if let Some(ended) = result.times.ended.and_then(minute) { ", ended " (ended) " UTC" }
             ", seed " (result.seed) ", Kindred " (result.version) "."
         }
     }

@@ -2,7 +2,11 @@
 
 use ndarray::Array2;
 use ndarray_npy::WriteNpyExt;
+use protocol::time::Timestamp;
 use std::io;
+use std::time::Duration;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 /// A number of sites, in words.
 pub(crate) fn sites_in_words(sites: usize) -> String {
@@ -67,6 +71,29 @@ pub(crate) fn listed(names: &[String]) -> String {
     }
 }
 
+/// A moment as RFC 3339 has it, in UTC; none where it is beyond the calendar.
+pub(crate) fn moment(at: Timestamp) -> Option<String> {
+    let nanoseconds = i128::from(at.0) * 1_000_000;
+    let moment = OffsetDateTime::from_unix_timestamp_nanos(nanoseconds).ok()?;
+    moment.format(&Rfc3339).ok()
+}
+
+/// The same for people, to the minute.
+pub(crate) fn minute(at: Timestamp) -> Option<String> {
+    let moment = moment(at)?;
+    let (day, time) = moment.split_once('T')?;
+    Some(format!("{day} {}", time.get(..5)?))
+}
+
+/// A duration in seconds, and from two minutes on in minutes.
+pub(crate) fn duration(duration: Duration) -> String {
+    match duration.as_secs() {
+        0..120 => format!("{:.1} s", duration.as_secs_f64()),
+        seconds @ 120..7200 => format!("{} min {} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
 /// A matrix in NumPy's format, float64.
 ///
 /// # Errors
@@ -75,4 +102,25 @@ pub fn npy(matrix: &Array2<f64>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     matrix.write_npy(&mut bytes).map_err(io::Error::other)?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_and_durations_are_written_as_people_read_them() {
+        let at = Timestamp(1_700_000_000_250);
+        assert_eq!(moment(at).unwrap(), "2023-11-14T22:13:20.25Z");
+        assert_eq!(minute(at).unwrap(), "2023-11-14 22:13");
+        assert_eq!(moment(Timestamp(u64::MAX)), None);
+        for (milliseconds, wanted) in [
+            (4_160, "4.2 s"),
+            (119_000, "119.0 s"),
+            (125_000, "2 min 5 s"),
+            (7_320_000, "2 h 2 min"),
+        ] {
+            assert_eq!(duration(Duration::from_millis(milliseconds)), wanted);
+        }
+    }
 }

@@ -6,7 +6,7 @@ mod support;
 
 use ndarray::Array2;
 use protocol::failure::{Code, Failure};
-use protocol::progress::{Course, Ending, Progress};
+use protocol::progress::{Course, Ending, Progress, Times};
 use std::time::{Duration, Instant};
 use support::{Port, authority, contributed, contribution, gate, party, round, run};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -105,6 +105,10 @@ async fn an_operator_submits_watches_and_is_told_why_not() {
     let client = OperatorClient::connect(&dial).await.unwrap();
     let state = |round, ending| Progress {
         run: run(),
+        job: "heart-disease".to_owned(),
+        method: "unpsl".to_owned(),
+        times: Times::default(),
+        ahead: None,
         phase: "rounds".to_owned(),
         course: Course {
             round,

@@ -5,6 +5,7 @@ use crate::books::chain::{self, Chain, ChainError, Head, Link};
 use protocol::name::RunId;
 use protocol::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -126,17 +127,22 @@ pub fn verify(folder: &Path, kept: Option<&Head>) -> Result<Head, ChainError> {
     chain::read(&folder.join(FILE_NAME), kept, |_: Link<Entry>| {})
 }
 
-/// Every entry of the journal in `folder`, checked, as a table for people.
+/// The entries of the journal in `folder`, checked, as a table for people; all, or those of one run. Below it stands what
+/// they come to, by kind.
 ///
 /// # Errors
 /// As [`verify`].
-pub fn list(folder: &Path) -> Result<String, ChainError> {
+pub fn list(folder: &Path, run: Option<&str>) -> Result<String, ChainError> {
     let mut text = format!(
         "{:>8}  {:<24}  {:<20}  {:>8}  {:<12}  {:>12}  {:<16}  {}\n",
         "entry", "time", "run", "exchange", "kind", "bytes", "digest", "shape"
     );
+    let mut totals: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     chain::read(&folder.join(FILE_NAME), None, |link: Link<Entry>| {
         let entry = link.entry;
+        if run.is_some_and(|run| run != entry.run) {
+            return;
+        }
         let digest: String = entry.digest.chars().take(16).collect();
         text.push_str(&format!(
             "{:>8}  {:<24}  {:<20}  {:>8}  {:<12}  {:>12}  {:<16}  {}\n",
@@ -149,8 +155,23 @@ pub fn list(folder: &Path) -> Result<String, ChainError> {
             digest,
             entry.shape
         ));
+        let total = totals.entry(entry.kind).or_default();
+        *total = (total.0 + 1, total.1 + entry.bytes);
     })?;
+    text.push_str(&totals_table(&totals));
     Ok(text)
+}
+
+/// Entries and bytes of each kind, and of all.
+fn totals_table(totals: &BTreeMap<String, (u64, u64)>) -> String {
+    let add = |all: (u64, u64), one: &(u64, u64)| (all.0 + one.0, all.1 + one.1);
+    let all = totals.values().fold((0, 0), add);
+    let mut text = format!("\n{:<12}  {:>8}  {:>12}\n", "kind", "entries", "bytes");
+    let rows = totals.iter().map(|(kind, total)| (kind.as_str(), total));
+    for (kind, (entries, bytes)) in rows.chain([("all", &all)]) {
+        text.push_str(&format!("{kind:<12}  {entries:>8}  {bytes:>12}\n"));
+    }
+    text
 }
 
 fn time_text(time: Timestamp) -> String {

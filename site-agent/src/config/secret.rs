@@ -44,12 +44,21 @@ impl Password {
             Self::Environment(name) => std::env::var(name)
                 .map(Secret)
                 .map_err(|_| SecretError::Unset(name.clone())),
-            Self::File(path) => std::fs::read_to_string(path)
-                .map(|text| Secret(text.trim_end_matches(['\r', '\n']).to_owned()))
-                .map_err(|source| SecretError::Read {
-                    path: path.display().to_string(),
-                    source,
-                }),
+            Self::File(path) => {
+                // A container's secrets are often mounted so: a word, and no refusal.
+                if let Err(wire::private::OpenKey { mode, .. }) = wire::private::check_key(path) {
+                    let path = path.display();
+                    tracing::warn!(
+                        "the password file {path} has mode {mode:03o}: others may read it; chmod 600 {path}"
+                    );
+                }
+                std::fs::read_to_string(path)
+                    .map(|text| Secret(text.trim_end_matches(['\r', '\n']).to_owned()))
+                    .map_err(|source| SecretError::Read {
+                        path: path.display().to_string(),
+                        source,
+                    })
+            }
         }
     }
 }

@@ -10,6 +10,10 @@ use protocol::job::Job;
 use std::fmt;
 use table::{grouped, paragraph, table};
 
+/// What is said where no rule is lowered.
+pub const NOTHING_LOWERED: &str =
+    "Nothing is lowered: no rule protects less than its default does.";
+
 /// Every kind of message that a job would make this site send, and what the policy says of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
@@ -115,7 +119,9 @@ impl fmt::Display for Explanation {
         for condition in conditions(&self.rules) {
             writeln!(formatter, "  {condition}")?;
         }
-        if !self.lowered.is_empty() {
+        if self.lowered.is_empty() {
+            writeln!(formatter, "\n{NOTHING_LOWERED}")?;
+        } else {
             writeln!(formatter, "\nRules that protect less than the defaults do:")?;
             for sentence in &self.lowered {
                 writeln!(formatter, "  {sentence}")?;

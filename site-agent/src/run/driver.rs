@@ -10,7 +10,7 @@ use protocol::name::OperatorName;
 use protocol::site::{Action, Event, Site};
 use protocol::time::Timestamp;
 use std::time::{Duration, SystemTime};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use wire::{ConnectionError, CoordinatorReceiver, CoordinatorSender, Dial, Remedy, Sealed};
 
 /// The agent's version, as the coordinator hears it.
@@ -21,6 +21,8 @@ const SOON: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)]
 const LATER: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(60)];
 /// The pause after another holder of the certificate took this agent's place.
 const REPLACED_PAUSE: Duration = Duration::from_secs(30);
+/// How long an agent that stops waits for the coordinator to take its leave.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Answers that wait while the stream is down.
 const COMPUTED_MAX: usize = 8;
 
@@ -68,27 +70,44 @@ pub async fn serve(
     }
     let mut worker = Worker::open(config.clone(), now())?;
     let (mut desk, panicked) = start_worker(move |order| carry_out(&mut worker, &config, order));
+    let (stopping, stopped) = watch::channel(());
+    let mut attending = std::pin::pin!(attend(&coordinator, &dial, &mut desk, stopped));
     tokio::select! {
-        () = stop => Ok(()),
-        _ = panicked => Err(AgentError::Worker),
-        error = attend(&coordinator, &dial, &mut desk) => Err(error),
+        () = stop => {},
+        _ = panicked => return Err(AgentError::Worker),
+        attended = &mut attending => return attended,
     }
+    tracing::info!("stopping, as asked");
+    drop(stopping);
+    // Whoever does not answer in time is left all the same.
+    let _ = tokio::time::timeout(LEAVE_TIMEOUT, attending).await;
+    Ok(())
 }
 
-/// Attends for ever; what is given back is why that cannot be.
-async fn attend(coordinator: &str, dial: &Dial, desk: &mut Desk) -> AgentError {
+/// Attends until `stopped` says so, and then leaves in good order; an error is why it cannot attend.
+async fn attend(
+    coordinator: &str,
+    dial: &Dial,
+    desk: &mut Desk,
+    mut stopped: watch::Receiver<()>,
+) -> Result<(), AgentError> {
     let mut site = Site::default();
     let mut pauses = Pauses::default();
     let mut has_joined = false;
     loop {
-        let error = match wire::attend(dial, VERSION).await {
+        let attended = tokio::select! {
+            attended = wire::attend(dial, VERSION) => attended,
+            _ = stopped.changed() => return Ok(()),
+        };
+        let error = match attended {
             Ok((sender, receiver)) => {
                 (has_joined, pauses) = (true, Pauses::default());
                 tracing::info!(%coordinator, "joined the coordinator");
-                match converse(&mut site, sender, receiver, desk).await {
+                match converse(&mut site, sender, receiver, desk, &mut stopped).await {
                     Ended::Lost(error) => error,
-                    Ended::Books(error) => return AgentError::Books(error),
-                    Ended::Worker => return AgentError::Worker,
+                    Ended::Books(error) => return Err(AgentError::Books(error)),
+                    Ended::Worker => return Err(AgentError::Worker),
+                    Ended::Left => return Ok(()),
                 }
             }
             Err(error) => error,
@@ -97,10 +116,10 @@ async fn attend(coordinator: &str, dial: &Dial, desk: &mut Desk) -> AgentError {
         // Whoever stands between could show a wrong certificate: only before the first success does it tell that the
         // configuration is wrong, and then a person should hear of it at once.
         if remedy == Remedy::Person && !has_joined {
-            return AgentError::Refused {
+            return Err(AgentError::Refused {
                 coordinator: coordinator.to_owned(),
                 source: error,
-            };
+            });
         }
         let pause = pauses.next(remedy);
         let (code, seconds) = (error.code().name(), pause.as_secs_f64());
@@ -116,7 +135,10 @@ async fn attend(coordinator: &str, dial: &Dial, desk: &mut Desk) -> AgentError {
                  no other is yours, have the certificate revoked and a new one issued"
             ),
         }
-        tokio::time::sleep(pause).await;
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {},
+            _ = stopped.changed() => return Ok(()),
+        }
     }
 }
 
@@ -153,6 +175,7 @@ enum Ended {
     Lost(ConnectionError),
     Books(ChainError),
     Worker,
+    Left,
 }
 
 async fn converse(
@@ -160,6 +183,7 @@ async fn converse(
     sender: CoordinatorSender,
     mut receiver: CoordinatorReceiver,
     desk: &mut Desk,
+    stopped: &mut watch::Receiver<()>,
 ) -> Ended {
     loop {
         let event = tokio::select! {
@@ -172,6 +196,12 @@ async fn converse(
                 Some(Err(error)) => return Ended::Books(error),
                 None => return Ended::Worker,
             },
+            _ = stopped.changed() => {
+                // The coordinator hears the end of this side's words, and ends its own.
+                drop(sender);
+                while receiver.next().await.is_ok() {}
+                return Ended::Left;
+            }
         };
         let (next, actions) = std::mem::take(site).step(event);
         *site = next;

@@ -22,7 +22,7 @@ use protocol::name::{NameError, RunId, SiteName};
 use protocol::progress::{Ending, Progress};
 use protocol::result::RunResult;
 use protocol::run::{Action, Event, Run};
-use report::{FolderError, LocalFigure, PendingFolder, ReportError, Watching};
+use report::{FolderError, LocalFigure, PendingFolder, Replace, ReportError, Watching};
 use similarity::learn::unpsl::LocalStatus;
 use similarity::numeric::seed::Seed;
 use std::path::{Path, PathBuf};
@@ -100,7 +100,7 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
         problems,
     })?;
     let source = source_of(arguments)?;
-    let out = PendingFolder::begin(&arguments.out)?;
+    let out = PendingFolder::begin(&arguments.out, Replace::forced(arguments.force))?;
     let cohort = source::read_cohort(&source, &job, &mut |_| ()).map_err(LocalError::Data)?;
     let seed = arguments.seed.unwrap_or(job.seed);
     let folder = out.path().join(PATIENTS);
@@ -273,6 +273,7 @@ impl Conversation {
             model.metric = Some(run.matrix);
         }
         result.seconds = before + began.elapsed().as_secs_f64();
+        result.times.ended = Some(now());
         result
             .notes
             .push("Learned by Algorithm 1 on one cohort, without a federation.".to_owned());

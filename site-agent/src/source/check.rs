@@ -33,11 +33,9 @@ pub fn check(source: &SourceConfig, job: &Job, cell_min: u64) -> DataCheck {
         Some(survey),
         &mut |_| {},
     );
-    let lines = reading
-        .summaries
-        .iter()
-        .map(|summary| Line::new(summary, job))
-        .collect();
+    // Of a source that gave no row, a table would only say that all is missing.
+    let read = reading.summaries.iter().filter(|_| reading.rows > 0);
+    let lines = read.map(|summary| Line::new(summary, job)).collect();
     DataCheck {
         rows: reading.rows,
         left_out: reading.left_out,
@@ -59,6 +57,12 @@ impl DataCheck {
     #[must_use]
     pub fn fits(&self) -> bool {
         self.problems.problems().is_empty()
+    }
+
+    /// True where any row could be read.
+    #[must_use]
+    pub fn was_read(&self) -> bool {
+        self.rows > 0
     }
 
     /// What differs from the job's word and changes nothing, because the site's word counts.
@@ -222,6 +226,9 @@ impl fmt::Display for DataCheck {
             left_out,
             ..
         } = self;
+        if *rows == 0 && !self.fits() {
+            return writeln!(formatter, "No row was read:\n{}", self.problems);
+        }
         writeln!(
             formatter,
             "{rows} rows: {patients} patients, {left_out} left out for want of an outcome"

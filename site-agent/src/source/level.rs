@@ -14,6 +14,7 @@ pub(super) struct Levels {
     by_number: Vec<(f64, u32)>,
     /// The level of every other code, where there is one.
     other: Option<u32>,
+    /// The codes as the source spells them.
     names: Vec<String>,
 }
 
@@ -45,7 +46,7 @@ impl Levels {
         mapping: Option<&BTreeMap<String, String>>,
     ) -> Result<Self, Mismatch> {
         let values: Vec<(&str, u32)> = values.collect();
-        let names = values.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let names: Vec<String> = values.iter().map(|(name, _)| (*name).to_owned()).collect();
         let Some(mapping) = mapping else {
             return Ok(Self::of(values.into_iter(), other, names));
         };
@@ -62,7 +63,13 @@ impl Levels {
                 found => mapped.push((found, code)),
             }
         }
-        Ok(Self::of(mapped.into_iter(), rest, names))
+        // A fault of a field wants what the site's source spells, in the job's order, not what the job calls it.
+        mapped.sort_by_key(|(_, code)| *code);
+        let spelt = mapped
+            .iter()
+            .map(|(found, _)| (*found).to_owned())
+            .collect();
+        Ok(Self::of(mapped.into_iter(), rest, spelt))
     }
 
     fn of<'l>(

@@ -19,13 +19,13 @@ impl Patients {
         String::from_utf8_lossy(self.bytes(index)).into_owned()
     }
 
-    /// The identifier of one patient; its place, from 1, where there are none.
+    /// The identifier of one patient; where the source has none, its place among the patients, from 1.
     #[must_use]
     pub fn name(&self, index: usize) -> String {
-        if self.is_empty() {
-            (index + 1).to_string()
-        } else {
+        if self.named {
             self.id(index)
+        } else {
+            (index + 1).to_string()
         }
     }
 

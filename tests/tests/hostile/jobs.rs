@@ -203,7 +203,7 @@ fn a_run_is_its_operators_own() {
         "watch: {watched:?}; cancel: {:?} {}",
         cancelled.code, cancelled.stderr
     );
-    assert_eq!(listed.stdout, "");
+    assert_eq!(listed.stdout.lines().count(), 1, "{}", listed.stdout);
     for stderr in [&fetched.stderr, &cancelled.stderr, &watched.unwrap_err()] {
         assert!(stderr.contains("found no run"), "{stderr}");
     }

@@ -8,7 +8,7 @@ use site_agent::exit::Exit as SiteAgent;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-const COORDINATOR: [Coordinator; 8] = [
+const COORDINATOR: [Coordinator; 11] = [
     Coordinator::Done,
     Coordinator::Failed,
     Coordinator::Usage,
@@ -16,9 +16,12 @@ const COORDINATOR: [Coordinator; 8] = [
     Coordinator::Refused,
     Coordinator::Connection,
     Coordinator::Run,
+    Coordinator::Going,
+    Coordinator::Ended,
     Coordinator::Cancelled,
+    Coordinator::Unread,
 ];
-const SITE_AGENT: [SiteAgent; 8] = [
+const SITE_AGENT: [SiteAgent; 9] = [
     SiteAgent::Done,
     SiteAgent::Failed,
     SiteAgent::Usage,
@@ -27,6 +30,7 @@ const SITE_AGENT: [SiteAgent; 8] = [
     SiteAgent::Connection,
     SiteAgent::Run,
     SiteAgent::Books,
+    SiteAgent::Unread,
 ];
 
 /// Every code, of either program. A new variant does not compile until it is listed above.
@@ -39,7 +43,10 @@ fn codes() -> BTreeSet<u8> {
         | Coordinator::Refused
         | Coordinator::Connection
         | Coordinator::Run
-        | Coordinator::Cancelled => exit as u8,
+        | Coordinator::Going
+        | Coordinator::Ended
+        | Coordinator::Cancelled
+        | Coordinator::Unread => exit as u8,
     });
     let site_agent = SITE_AGENT.map(|exit| match exit {
         SiteAgent::Done
@@ -49,7 +56,8 @@ fn codes() -> BTreeSet<u8> {
         | SiteAgent::Refused
         | SiteAgent::Connection
         | SiteAgent::Run
-        | SiteAgent::Books => exit as u8,
+        | SiteAgent::Books
+        | SiteAgent::Unread => exit as u8,
     });
     coordinator.into_iter().chain(site_agent).collect()
 }

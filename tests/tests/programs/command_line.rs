@@ -179,8 +179,11 @@ fn a_port_in_use_is_named_by_a_simulation_and_by_a_coordinator() {
         "coordinator.toml",
         &format!("listen = \"{address}\"\nfolder = \"kept\"\n\n{tls}"),
     );
-    home.run(&coordinator(), &["serve", "--config", "coordinator.toml"])
+    let ran = home
+        .run(&coordinator(), &["serve", "--config", "coordinator.toml"])
         .must_fail(CONNECTION, &[&address.to_string(), "using the port"]);
+    let said = ran.stderr.matches("Address already in use").count();
+    assert_eq!(said, 1, "{}", ran.stderr);
 }
 
 #[test]
@@ -271,7 +274,7 @@ fn a_site_cannot_submit() {
         .run(&coordinator(), &arguments)
         .must_fail(CONNECTION, &["KDR-ROLE", "site"]);
     let listed = deployment.job(&["list"]).must_succeed().stdout;
-    assert_eq!(listed, "", "a run was begun");
+    assert_eq!(listed.lines().count(), 1, "a run was begun: {listed}");
 }
 
 #[test]
@@ -313,6 +316,12 @@ fn a_configuration_with_an_unknown_key_is_told_the_nearest() {
     home.write("site.toml", &site);
     home.run(&site_agent(), &["serve", "--config", "site.toml"])
         .must_fail(USAGE, &["site.toml", "did you mean \"outcomes\"?"]);
+    let site = site_config("north", free_port(), "site-north").replace("folder =", "fodler =");
+    home.write("site.toml", &site);
+    let ran = home
+        .run(&site_agent(), &["serve", "--config", "site.toml"])
+        .must_fail(USAGE, &["did you mean \"folder\"?"]);
+    assert_eq!(ran.stderr.lines().count(), 2, "{}", ran.stderr);
     home.write("coordinator.toml", "lisen = \"127.0.0.1:1\"\n");
     home.run(&coordinator(), &["serve", "--config", "coordinator.toml"])
         .must_fail(USAGE, &["coordinator.toml", "did you mean \"listen\"?"]);

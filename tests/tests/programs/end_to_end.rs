@@ -21,8 +21,9 @@ use std::fs;
 use std::path::Path;
 
 /// What a simulation leaves.
-const RESULT_FILES: [&str; 6] = [
+const RESULT_FILES: [&str; 7] = [
     "features.csv",
+    "metric.csv",
     "metric.npy",
     "report.html",
     "result.json",
@@ -70,7 +71,7 @@ fn sites(out: &Path, job: &Job) -> Vec<Site> {
     let read = |name: &protocol::name::SiteName| {
         let folder = out.join("sites").join(name.as_str());
         let table = fs::read_to_string(folder.join("outcome.csv")).unwrap();
-        let code = |line: &str| line.split(',').next().unwrap().parse().unwrap();
+        let code = |line: &str| line.split(',').nth(1).unwrap().parse().unwrap();
         Site {
             matrix: npy(&folder.join("matrix.npy")),
             classes: table.lines().skip(1).map(code).collect(),

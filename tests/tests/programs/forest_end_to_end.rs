@@ -79,7 +79,7 @@ fn errors<'r>(entry: &'r Value, rule: &str) -> &'r Value {
 fn wrong(folder: &Path) -> (u64, u64) {
     let actual: Vec<String> = table(&folder.join("outcome.csv"))
         .into_iter()
-        .map(|row| row[1].clone())
+        .map(|row| row[2].clone())
         .collect();
     let predictions = table(&folder.join("predictions.csv"));
     let by_forest = predictions
@@ -254,7 +254,7 @@ fn one_forest_of_all_sites_is_the_same_everywhere_and_has_no_small_node_or_count
     let mut classes = [0_u64; 2];
     for site in ["north", "south"] {
         for row in table(&out.join("sites").join(site).join("outcome.csv")) {
-            classes[row[0].parse::<usize>().unwrap()] += 1;
+            classes[row[1].parse::<usize>().unwrap()] += 1;
         }
     }
     let (mut terminal, mut mixed) = (0, 0);

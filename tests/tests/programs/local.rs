@@ -16,8 +16,9 @@ use std::fs;
 use std::path::Path;
 
 /// What a run leaves, and the patients beside it.
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     "features.csv",
+    "metric.csv",
     "metric.npy",
     "patients",
     "report.html",
@@ -130,7 +131,7 @@ fn what_it_chooses_by_is_what_a_cross_validation_in_one_place_counts() {
     };
     let patients = npy(&out.join("patients").join("matrix.npy"));
     let table = fs::read_to_string(out.join("patients").join("outcome.csv")).unwrap();
-    let code = |line: &str| line.split(',').next().unwrap().parse().unwrap();
+    let code = |line: &str| line.split(',').nth(1).unwrap().parse().unwrap();
     let classes: Array1<u32> = table.lines().skip(1).map(code).collect();
     let seed = Seed(number(&result(&out), "seed") as u64);
     let candidates = Candidates::new(vec![0.005, 0.02, 0.06], vec![2, 6], vec![1, 5, 9]).unwrap();

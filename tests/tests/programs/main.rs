@@ -10,4 +10,5 @@ mod forest_worker;
 mod local;
 mod recovery;
 mod report_pages;
+mod speaking;
 mod treatments;

@@ -4,6 +4,7 @@
 //! certificate of its own. Processes are killed and stopped in the middle of rounds.
 
 use kindred_tests::deployment::{Deployment, PATIENTS};
+use kindred_tests::exit::{GOING, USAGE};
 use kindred_tests::programs::{Home, Process, Signal, coordinator, site_agent, until};
 use kindred_tests::results::result;
 use kindred_tests::samples::{demo_job, demo_of_forests};
@@ -30,9 +31,10 @@ fn many_rounds(sites_min: usize, deadlines: &str) -> String {
 /// Waits for the end of a run by the command line, and fetches what it leaves.
 #[track_caller]
 fn results(deployment: &Deployment, run: &RunId, code: i32) -> PathBuf {
-    let ran = deployment.job(&["watch", run.as_str(), "--out", "results"]);
+    let out = format!("results-{run}");
+    let ran = deployment.job(&["watch", run.as_str(), "--out", &out]);
     assert_eq!(ran.code, Some(code), "{}{}", ran.stdout, ran.stderr);
-    deployment.home.join("results")
+    deployment.home.join(&out)
 }
 
 fn missed(result: &serde_json::Value, site: &str) -> u64 {
@@ -236,7 +238,7 @@ fn one_token_is_one_run_and_watching_leaves_the_run_alone_and_cancelling_ends_it
     assert_eq!(run, deployment.submit(&job, &["--token", "monday"]));
     deployment
         .job(&["submit", "job.toml", "--token", "monday", "--seed", "2"])
-        .must_fail(5, &["KDR-TOKEN", "token"]);
+        .must_fail(USAGE, &["KDR-TOKEN", "token"]);
 
     let mut watch = deployment.watch(&run);
     watch.until_round(5);
@@ -246,8 +248,13 @@ fn one_token_is_one_run_and_watching_leaves_the_run_alone_and_cancelling_ends_it
         .start("watching", &coordinator(), &arguments);
     watching.wait_for("sites connected");
     watching.signal(Signal::Interrupt);
-    assert_eq!(watching.wait(), Some(0));
-    watching.wait_for("the run goes on");
+    assert_eq!(watching.wait(), Some(GOING));
+    let again = format!("the run goes on. `job watch {run} --config operator.toml`");
+    watching.wait_for(&again);
+    assert!(!deployment.home.join(&format!("kindred-{run}")).exists());
+    deployment
+        .job(&["result", run.as_str()])
+        .must_fail(GOING, &["KDR-RUNNING"]);
     let before = watch.until_round(6).course.round;
     watch.until_round(before + 2);
 
@@ -255,11 +262,12 @@ fn one_token_is_one_run_and_watching_leaves_the_run_alone_and_cancelling_ends_it
     let result = result(&results(&deployment, &run, 130));
     assert_eq!(result["status"], "cancelled");
     let list = deployment.job(&["list"]).must_succeed().stdout;
-    assert_eq!(list.lines().count(), 1, "{list}");
+    assert_eq!(list.lines().count(), 2, "{list}");
     assert!(list.contains("cancelled"), "{list}");
+    deployment.job(&["cancel", run.as_str()]).must_succeed();
     deployment
         .job(&["cancel", "0123456789ab"])
-        .must_fail(5, &["KDR-RUN", "0123456789ab"]);
+        .must_fail(USAGE, &["KDR-RUN", "0123456789ab"]);
 }
 
 /// A simulation on the patients of `home` that has begun its rounds.

@@ -15,7 +15,7 @@ use crate::limits::NOTES_MAX;
 use crate::message::{Answer, Ask, Begin, Request, ToSite, Warrant};
 use crate::method::{Method, Stages};
 use crate::name::{RunId, SiteName};
-use crate::progress::{Ending, Progress};
+use crate::progress::{Ending, Progress, Times};
 use crate::result::RunResult;
 use crate::stage::agreeing::Agreeing;
 use crate::time::Timestamp;
@@ -301,6 +301,10 @@ impl Run {
         };
         Progress {
             run: self.id.clone(),
+            job: self.job.name.clone(),
+            method: self.job.method.name().to_owned(),
+            times: self.times(),
+            ahead: None,
             phase: self.phase(),
             course: self.work.asking().course(),
             sites_connected: count(self.sites.iter().filter(|site| site.is_up()).count()),
@@ -327,6 +331,14 @@ impl Run {
     #[must_use]
     pub fn result(&self, version: &str) -> RunResult {
         result::of(self, version)
+    }
+
+    fn times(&self) -> Times {
+        Times {
+            submitted: None,
+            began: Some(self.began),
+            ended: self.ending().map(|_| self.last),
+        }
     }
 
     fn phase(&self) -> String {

@@ -4,7 +4,8 @@ use super::{Run, SiteState, Standing, Work};
 use crate::progress::Ending;
 use crate::result::{RunResult, SiteResult};
 
-/// The result as it stands; bytes are counted by whoever holds the connections.
+/// The result as it stands. Bytes are counted by whoever holds the connections; who submitted the job, and when, knows
+/// whoever took it.
 pub(super) fn of(run: &Run, version: &str) -> RunResult {
     let stages = match &run.work {
         Work::Agreeing(_) => None,
@@ -26,7 +27,9 @@ pub(super) fn of(run: &Run, version: &str) -> RunResult {
         job: run.job.text.clone(),
         seed: run.seed,
         version: version.to_owned(),
+        operator: None,
         ending: run.ending().cloned().unwrap_or(Ending::Cancelled),
+        times: run.times(),
         seconds: run.last.since(run.began).as_secs_f64(),
         sites: run.sites.iter().enumerate().map(site).collect(),
         model: stages.map(|stages| stages.model()),

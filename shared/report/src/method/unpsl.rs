@@ -6,6 +6,7 @@ use crate::files::{FeatureEntry, Learnt, SelectionEntry};
 use crate::tables::{self, Bar, SiteColumn, figure};
 use crate::words::{listed, npy, of_hundred, share, sites_in_words};
 use maud::{Markup, html};
+use ndarray::Array2;
 use protocol::job::Job;
 use protocol::method::unpsl::model::{FeatureResult, Model, SelectionRow};
 use protocol::result::RunResult;
@@ -15,11 +16,12 @@ use std::io;
 /// The rule of evaluation that goes by the learned distance.
 const NEAREST: &str = "distance";
 
-/// `rounds.csv`, and `metric.npy` and `features.csv` where a round closed.
+/// `rounds.csv`; `metric.npy`, the same as `metric.csv`, and `features.csv` where a round closed.
 pub(super) fn files(model: &Model) -> Vec<File> {
     let mut files = vec![("rounds.csv", rounds_csv(model))];
     if let Some(metric) = &model.metric {
         files.push(("metric.npy", npy(metric)));
+        files.push(("metric.csv", metric_csv(model, metric)));
         files.push(("features.csv", features_csv(model)));
     }
     files
@@ -317,6 +319,18 @@ fn rounds_csv(model: &Model) -> io::Result<Vec<u8>> {
             row.seconds.to_string(),
             row.sites_answered.to_string(),
         ])?;
+    }
+    table.into_inner().map_err(io::Error::other)
+}
+
+/// W: a row a feature, by its name, and the columns w1 to wm.
+fn metric_csv(model: &Model, metric: &Array2<f64>) -> io::Result<Vec<u8>> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    let columns = (1..=metric.ncols()).map(|column| format!("w{column}"));
+    table.write_record(std::iter::once("name".to_owned()).chain(columns))?;
+    for (feature, row) in model.features.iter().zip(metric.rows()) {
+        let values = row.into_iter().map(f64::to_string);
+        table.write_record(std::iter::once(feature.name.clone()).chain(values))?;
     }
     table.into_inner().map_err(io::Error::other)
 }

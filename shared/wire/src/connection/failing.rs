@@ -175,6 +175,9 @@ impl ConnectionError {
     fn of_fault(fault: &FaultSlot) -> Option<Self> {
         Some(match fault.get()? {
             Fault::Tls(error) => Self::of_tls(error, ""),
+            Fault::Io(reason) if reason.contains("close_notify") => Self::Disconnected {
+                reason: "the other side ended without a word".to_owned(),
+            },
             fault => Self::Disconnected {
                 reason: fault.to_string(),
             },

@@ -165,7 +165,21 @@ pub fn init(folder: &Path, validity: Validity) -> Result<(), CertificateError> {
     write_folder(&folder.join(AUTHORITY), &files)
 }
 
-/// Issues a certificate by the authority in `folder` and writes it to `folder`/role-name.
+/// Until when the certificate of a file is valid.
+///
+/// # Errors
+/// [`CertificateError`].
+pub fn valid_until(certificate: &Path) -> Result<SystemTime, CertificateError> {
+    let unreadable = || CertificateError::Unreadable {
+        path: certificate.to_owned(),
+    };
+    let pem = read(certificate)?;
+    let found = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|_| unreadable())?;
+    Ok(Identity::validity(&found).end)
+}
+
+/// Issues a certificate by the authority in `folder` and writes it to `folder`/role-name. None outlives its authority: one
+/// that would ends with it.
 ///
 /// # Errors
 /// [`CertificateError`], also where that party has a certificate already.
@@ -178,6 +192,11 @@ pub fn issue(
     let identity = identity(role, name)?;
     let authority_pem = read(&folder.join(AUTHORITY).join(CERTIFICATE_FILE))?;
     let issuer = issuer(folder)?;
+    let end = valid_until(&folder.join(AUTHORITY).join(CERTIFICATE_FILE))?;
+    let validity = Validity {
+        until: validity.until.min(end),
+        ..validity
+    };
     let mut params = params(&identity.to_string(), validity);
     params.subject_alt_names = alternative_names(&identity, role)?;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];

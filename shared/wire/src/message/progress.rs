@@ -1,17 +1,22 @@
 //! What an operator sees of a run while it goes, and how it ended.
 
 use crate::encoding::values::{
-    at_most, each, finite, finite_if_any, label, paragraph, present, run_id, shortened,
+    at_most, each, finite, finite_if_any, label, paragraph, present, run_id, sentence, shortened,
 };
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::message::failure::{failure, failure_to_proto};
 use protocol::limits::SITES_MAX;
-use protocol::progress::{Course, Ending, Progress};
+use protocol::progress::{Course, Ending, Progress, Times};
+use protocol::time::Timestamp;
 
 pub(crate) fn progress_to_proto(progress: Progress) -> pb::Progress {
     pb::Progress {
         run: progress.run.as_str().to_owned(),
+        job: shortened(progress.job),
+        method: progress.method,
+        times: Some(times_to_proto(progress.times)),
+        ahead: progress.ahead,
         phase: shortened(progress.phase),
         course: Some(course_to_proto(progress.course)),
         sites_connected: progress.sites_connected,
@@ -26,6 +31,10 @@ pub(crate) fn progress(progress: pb::Progress) -> Result<Progress, WireError> {
     at_most("names of sites", progress.waiting_for.len(), SITES_MAX)?;
     Ok(Progress {
         run: run_id(&progress.run)?,
+        job: sentence("a job's name", progress.job)?,
+        method: label("a method", progress.method)?,
+        times: progress.times.map(times).unwrap_or_default(),
+        ahead: progress.ahead,
         phase: paragraph("a phase", progress.phase)?,
         course: course(present("course", progress.course)?)?,
         sites_connected: progress.sites_connected,
@@ -34,6 +43,23 @@ pub(crate) fn progress(progress: pb::Progress) -> Result<Progress, WireError> {
         deadline_seconds: finite("the deadline", progress.deadline_seconds)?,
         ending: progress.ending.map(ending).transpose()?,
     })
+}
+
+pub(crate) fn times_to_proto(times: Times) -> pb::Times {
+    let milliseconds = |at: Option<Timestamp>| at.map(|at| at.0);
+    pb::Times {
+        submitted: milliseconds(times.submitted),
+        began: milliseconds(times.began),
+        ended: milliseconds(times.ended),
+    }
+}
+
+pub(crate) fn times(times: pb::Times) -> Times {
+    Times {
+        submitted: times.submitted.map(Timestamp),
+        began: times.began.map(Timestamp),
+        ended: times.ended.map(Timestamp),
+    }
 }
 
 fn course_to_proto(course: Course) -> pb::Course {

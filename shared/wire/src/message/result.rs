@@ -11,11 +11,12 @@ use crate::encoding::values::{
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::message::assessment::declared_importance;
-use crate::message::progress::{ending, ending_to_proto};
+use crate::message::progress::{ending, ending_to_proto, times, times_to_proto};
 use protocol::assessment::Assessment;
 use protocol::cohort::MissingShare;
 use protocol::limits::{JOB_LENGTH_MAX, MISSING_SHARES_MAX, SITES_MAX};
 use protocol::method::Model;
+use protocol::name::OperatorName;
 use protocol::result::{RunResult, SiteResult};
 
 frame!(ResultFrame, result_frame, RunResult, "a frame of a result");
@@ -42,7 +43,9 @@ impl Travels for RunResult {
             job: self.job,
             seed: self.seed,
             version: self.version,
+            operator: self.operator.map(|name| name.as_str().to_owned()),
             ending: Some(ending_to_proto(self.ending)),
+            times: Some(times_to_proto(self.times)),
             seconds: self.seconds,
             sites: length(sites.len()),
             notes: length(self.notes.len()),
@@ -84,7 +87,9 @@ impl Travels for RunResult {
             job: text("a job's text", header.job, JOB_LENGTH_MAX)?,
             seed: header.seed,
             version: label("a version", header.version)?,
+            operator: header.operator.map(|name| operator(&name)).transpose()?,
             ending: ending(present("ending", header.ending)?)?,
+            times: header.times.map(times).unwrap_or_default(),
             seconds: finite("the duration", header.seconds)?,
             // Their importances come before the matrices of the model.
             sites: sites
@@ -142,6 +147,13 @@ impl Travels for SiteResult {
             },
         })
     }
+}
+
+fn operator(name: &str) -> Result<OperatorName, WireError> {
+    OperatorName::new(name).map_err(|source| WireError::Name {
+        field: "the operator",
+        source,
+    })
 }
 
 /// An assessment whose counts are those of one site.

@@ -9,13 +9,30 @@ use prost::Message;
 use protocol::assessment::Assessment;
 use protocol::cohort::MissingShare;
 use protocol::failure::{Code, Failure};
-use protocol::progress::{Course, Ending, Progress};
+use protocol::name::OperatorName;
+use protocol::progress::{Course, Ending, Progress, Times};
 use protocol::result::{RunResult, SiteResult};
+use protocol::time::Timestamp;
+
+fn times() -> Times {
+    Times {
+        submitted: Some(Timestamp(1_700_000_000_000)),
+        began: Some(Timestamp(1_700_000_000_250)),
+        ended: Some(Timestamp(1_700_000_001_750)),
+    }
+}
 
 #[test]
 fn progress_is_what_googles_protobuf_writes_and_reads_back_from_it() {
     let progress = Progress {
         run: run(),
+        job: "heart-disease".to_owned(),
+        method: "unpsl".to_owned(),
+        times: Times {
+            ended: None,
+            ..times()
+        },
+        ahead: Some(2),
         phase: "rounds".to_owned(),
         course: Course {
             round: 4,
@@ -60,7 +77,9 @@ fn result() -> RunResult {
         job: "name".to_owned(),
         seed: 1,
         version: "0.1.0".to_owned(),
+        operator: Some(OperatorName::new("lab").unwrap()),
         ending: Ending::Cancelled,
+        times: times(),
         seconds: 1.5,
         sites: vec![
             site("north", Some(judged.clone())),

@@ -76,8 +76,9 @@ def reply_forest(parts=(), **answer):
     return reply(parts, forest=t.ForestAnswer(**answer))
 
 
-def result(ending, parts=(), **left):
-    message = o.RunResult(run=run, job="name", seed=1, version="0.1.0", ending=ending, seconds=1.5, **left)
+def result(ending, parts=(), times=o.Times(), **left):
+    message = o.RunResult(
+        run=run, job="name", seed=1, version="0.1.0", ending=ending, times=times, seconds=1.5, **left)
     return [o.ResultFrame(message=message), *(o.ResultFrame(part=part) for part in parts)]
 
 
@@ -142,13 +143,16 @@ golden = {
     "validated": reply_unpsl(validated=u.Validated(counts=[
         u.ValidationCounts(counts=u.RightCounts(right=250, wrong=50)), u.ValidationCounts()])),
     "grown": reply_forest([nodes], grown=t.Grown(trees=trees)),
-    "progress": [o.Progress(run=run, phase="rounds", sites_connected=2, sites=3, waiting_for=["west"],
-                            deadline_seconds=30, ending=failed, course=o.Course(
+    "progress": [o.Progress(run=run, job="heart-disease", method="unpsl", phase="rounds", sites_connected=2, sites=3,
+                            waiting_for=["west"], deadline_seconds=30, ending=failed, ahead=2,
+                            times=o.Times(submitted=1_700_000_000_000, began=1_700_000_000_250), course=o.Course(
                                 round=4, round_limit=100, objective=0.5, primal_residual=0.25))],
     "result": result(o.Ending(cancelled=o.Cancelled()),
                      [chunk(0, importance), chunk(1, importance), sites,
                       f.Part(notes=f.NotesChunk(notes=["south missed a round"]))],
-                     sites=4, notes=1, importances=[shape(1, 2), shape(1, 2)]),
+                     operator="lab", sites=4, notes=1,
+                     times=o.Times(submitted=1_700_000_000_000, began=1_700_000_000_250, ended=1_700_000_001_750),
+                     importances=[shape(1, 2), shape(1, 2)]),
     "metric": result(o.Ending(converged=o.Converged()), metric_parts, unpsl=metric),
     "forest": result(o.Ending(completed=o.Completed()), [nodes], forest=t.ForestModel(
         forest=t.CommonForest(trees=trees, class_weights=[1, 2]), trees=[1, 1])),

@@ -44,7 +44,10 @@ pub(crate) struct ForestResults<'r> {
 pub(crate) fn write(results: &ForestResults<'_>, folder: &Path) -> Result<(), ResultsError> {
     let mut files = vec![
         ("forest.bin", Ok(results.forest.to_bytes())),
-        ("outcome.csv", outcome_csv(results.outcome)),
+        (
+            "outcome.csv",
+            outcome_csv(results.patients, results.outcome),
+        ),
         ("predictions.csv", predictions_csv(results)),
         ("neighbours.csv", neighbours_csv(results)),
         ("outliers.csv", outliers_csv(results)),

@@ -42,7 +42,10 @@ pub fn write(results: &LocalResults<'_>, folder: &Path) -> Result<(), ResultsErr
     let files = vec![
         ("matrix.npy", npy(results.matrix)),
         ("columns.csv", columns_csv(results.standardisation)),
-        ("outcome.csv", outcome_csv(results.outcome)),
+        (
+            "outcome.csv",
+            outcome_csv(results.patients, results.outcome),
+        ),
         ("neighbours.csv", neighbours_csv(results)),
     ];
     replace(folder, files)
@@ -108,12 +111,12 @@ fn projected(results: &LocalResults<'_>) -> Array2<f64> {
     results.matrix.dot(&metric)
 }
 
-/// Each patient's nearest, nearest first: by the learned distance, or by the inner product s.
+/// Each patient's nearest, nearest first: by (x_i - x_j)' M (x_i - x_j), or by the inner product s.
 fn neighbours_csv(results: &LocalResults<'_>) -> io::Result<Vec<u8>> {
     let name = |row| results.patients.name(row);
     let mut table = csv::Writer::from_writer(Vec::new());
     let measure = match results.rule {
-        NeighbourRule::Distance => "distance",
+        NeighbourRule::Distance => "squared_distance",
         NeighbourRule::InnerProduct => "inner_product",
     };
     table.write_record(["patient", "rank", "neighbour", measure])?;
@@ -128,7 +131,8 @@ fn neighbours_csv(results: &LocalResults<'_>) -> io::Result<Vec<u8>> {
                 (rank + 1).to_string(),
                 name(neighbour.row),
                 match results.rule {
-                    NeighbourRule::Distance => neighbour.score.max(0.0).sqrt(),
+                    // A distance of 0 may come out a rounding below it.
+                    NeighbourRule::Distance => neighbour.score.max(0.0),
                     NeighbourRule::InnerProduct => neighbour.score,
                 }
                 .to_string(),

@@ -2,7 +2,7 @@
 
 use super::{CALM, Faults, Planted, Played, World, drawn_from};
 use protocol::method::Model;
-use protocol::progress::Ending;
+use protocol::progress::{Ending, Times};
 use protocol::result::RunResult;
 use protocol::run::Record;
 use rand_chacha::ChaCha8Rng;
@@ -84,6 +84,7 @@ pub(crate) fn every_planted_fault_is_caught<P: Played>(text: &str) {
 /// A result without its times.
 fn timeless(mut result: RunResult) -> RunResult {
     result.seconds = 0.0;
+    result.times = Times::default();
     match &mut result.model {
         Some(Model::Unpsl(model)) => {
             for row in &mut model.rounds {

@@ -13,7 +13,7 @@ use protocol::message::forest::{
 use protocol::message::{Answer, Request, forest};
 use protocol::method::Model;
 use protocol::method::forest::model::{self, CommonForest};
-use protocol::progress::Ending;
+use protocol::progress::{Ending, Times};
 use protocol::result::RunResult;
 use std::sync::Arc;
 
@@ -124,7 +124,9 @@ fn what_a_run_leaves_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         job: "name".to_owned(),
         seed: 1,
         version: "0.1.0".to_owned(),
+        operator: None,
         ending: Ending::Completed,
+        times: Times::default(),
         seconds: 1.5,
         sites: Vec::new(),
         model: Some(Model::Forest(model)),

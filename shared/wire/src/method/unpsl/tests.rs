@@ -17,7 +17,7 @@ use protocol::message::unpsl::{Contribution, Finishing, Round, Validating};
 use protocol::message::{Answer, Request, ToSite, unpsl};
 use protocol::method::Model;
 use protocol::method::unpsl::model::{self, FeatureResult, RoundRow, SelectionRow};
-use protocol::progress::Ending;
+use protocol::progress::{Ending, Times};
 use protocol::result::RunResult;
 use std::sync::Arc;
 
@@ -131,7 +131,9 @@ fn left(model: model::Model) -> RunResult {
         job: "name".to_owned(),
         seed: 1,
         version: "0.1.0".to_owned(),
+        operator: None,
         ending: Ending::Converged,
+        times: Times::default(),
         seconds: 1.5,
         sites: Vec::new(),
         model: Some(Model::Unpsl(model)),

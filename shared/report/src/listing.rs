@@ -1,0 +1,217 @@
+//! An operator's runs, as a table for people and as JSON for machines.
+
+use crate::words::{duration, minute, moment};
+use protocol::progress::{Ending, Progress};
+use serde::Serialize;
+use std::time::Duration;
+
+/// Between two columns.
+const GAP: &str = "  ";
+
+/// The runs as a table, with its heading.
+#[must_use]
+pub fn runs_table(runs: &[Progress]) -> String {
+    let heading = [
+        "RUN",
+        "JOB",
+        "METHOD",
+        "SUBMITTED (UTC)",
+        "DURATION",
+        "STATUS",
+        "SITES",
+        "ROUND",
+    ];
+    let mut rows = vec![heading.map(str::to_owned)];
+    rows.extend(runs.iter().map(row));
+    let mut widths = [0; 8];
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let line = |row: &[String; 8]| {
+        let cells = row.iter().zip(widths);
+        let cells: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:<width$}"))
+            .collect();
+        format!("{}\n", cells.join(GAP).trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+fn row(run: &Progress) -> [String; 8] {
+    let or_none = |text: Option<String>| {
+        text.filter(|text| !text.is_empty())
+            .unwrap_or("-".to_owned())
+    };
+    let sites = match run.ending.is_some() || run.ahead.is_some() {
+        true => run.sites.to_string(),
+        false => format!("{} of {}", run.sites_connected, run.sites),
+    };
+    let course = run.course;
+    let round = match (course.round, course.round_limit) {
+        (0, 0) => None,
+        (round, 0) => Some(round.to_string()),
+        (round, limit) => Some(format!("{round} of {limit}")),
+    };
+    [
+        run.run.to_string(),
+        or_none(Some(run.job.clone())),
+        or_none(Some(run.method.clone())),
+        or_none(run.times.submitted.and_then(minute)),
+        or_none(lasted(run).map(duration)),
+        status(run),
+        sites,
+        or_none(round),
+    ]
+}
+
+/// From its begin to its end.
+fn lasted(run: &Progress) -> Option<Duration> {
+    Some(run.times.ended?.since(run.times.began?))
+}
+
+fn status(run: &Progress) -> String {
+    match (&run.ending, run.ahead) {
+        (Some(_), _) => word(run).replace('_', " "),
+        (None, Some(0)) => "queued, next".to_owned(),
+        (None, Some(ahead)) => format!("queued behind {ahead}"),
+        (None, None) => run.phase.clone(),
+    }
+}
+
+/// The status in one word.
+fn word(run: &Progress) -> &str {
+    match (&run.ending, run.ahead) {
+        // The coordinator's word for a run whose end cannot be read.
+        (Some(_), _) if run.phase != "ended" => &run.phase,
+        (Some(ending), _) => ending.status(),
+        (None, Some(_)) => "queued",
+        (None, None) => "running",
+    }
+}
+
+#[derive(Serialize)]
+struct Entry<'r> {
+    run: &'r str,
+    job: &'r str,
+    method: &'r str,
+    status: &'r str,
+    phase: &'r str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Failed<'r>>,
+    submitted: Option<String>,
+    began: Option<String>,
+    ended: Option<String>,
+    seconds: Option<f64>,
+    sites: u32,
+    sites_connected: u32,
+    waiting_for: &'r [String],
+    ahead: Option<u32>,
+    round: u32,
+    round_limit: u32,
+    objective: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Failed<'r> {
+    code: &'r str,
+    text: &'r str,
+}
+
+/// The runs as a JSON array.
+///
+/// # Errors
+/// Where JSON cannot be made.
+pub fn runs_json(runs: &[Progress]) -> Result<String, serde_json::Error> {
+    let entries: Vec<Entry<'_>> = runs.iter().map(entry).collect();
+    serde_json::to_string_pretty(&entries)
+}
+
+fn entry(run: &Progress) -> Entry<'_> {
+    Entry {
+        run: run.run.as_str(),
+        job: &run.job,
+        method: &run.method,
+        status: word(run),
+        phase: &run.phase,
+        error: match &run.ending {
+            Some(Ending::Failed(failure)) => Some(Failed {
+                code: failure.code.name(),
+                text: &failure.text,
+            }),
+            _ => None,
+        },
+        submitted: run.times.submitted.and_then(moment),
+        began: run.times.began.and_then(moment),
+        ended: run.times.ended.and_then(moment),
+        seconds: lasted(run).map(|lasted| lasted.as_secs_f64()),
+        sites: run.sites,
+        sites_connected: run.sites_connected,
+        waiting_for: &run.waiting_for,
+        ahead: run.ahead,
+        round: run.course.round,
+        round_limit: run.course.round_limit,
+        objective: run.course.objective,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::name::RunId;
+    use protocol::progress::{Course, Times};
+    use protocol::time::Timestamp;
+
+    fn run(phase: &str, ending: Option<Ending>, ahead: Option<u32>) -> Progress {
+        Progress {
+            run: RunId::new("a1b2").unwrap(),
+            job: "heart".to_owned(),
+            method: "unpsl".to_owned(),
+            times: Times {
+                submitted: Some(Timestamp(1_700_000_000_000)),
+                began: Some(Timestamp(1_700_000_001_000)),
+                ended: ending.is_some().then_some(Timestamp(1_700_000_005_500)),
+            },
+            ahead,
+            phase: phase.to_owned(),
+            course: Course {
+                round: 3,
+                round_limit: 200,
+                ..Course::default()
+            },
+            sites_connected: 2,
+            sites: 4,
+            waiting_for: Vec::new(),
+            deadline_seconds: 0.0,
+            ending,
+        }
+    }
+
+    #[test]
+    fn a_table_has_a_heading_and_a_line_a_run() {
+        let table = runs_table(&[
+            run("ended", Some(Ending::RoundLimit), None),
+            run("rounds", None, None),
+            run("queued", None, Some(2)),
+        ]);
+        let wanted = "\
+RUN   JOB    METHOD  SUBMITTED (UTC)   DURATION  STATUS           SITES   ROUND
+a1b2  heart  unpsl   2023-11-14 22:13  4.5 s     round limit      4       3 of 200
+a1b2  heart  unpsl   2023-11-14 22:13  -         rounds           2 of 4  3 of 200
+a1b2  heart  unpsl   2023-11-14 22:13  -         queued behind 2  4       3 of 200
+";
+        assert_eq!(table, wanted);
+        assert_eq!(runs_table(&[]).lines().count(), 1);
+    }
+
+    #[test]
+    fn json_has_the_same_for_machines() {
+        let text = runs_json(&[run("ended", Some(Ending::Converged), None)]).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value[0]["status"], "converged");
+        assert_eq!(value[0]["seconds"], 4.5);
+        assert_eq!(value[0]["submitted"], "2023-11-14T22:13:20Z");
+        assert_eq!(runs_json(&[]).unwrap(), "[]");
+    }
+}
