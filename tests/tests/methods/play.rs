@@ -156,7 +156,7 @@ pub(crate) fn play(sample: &Sample, patients: usize, weather: Weather) -> Played
         lost: BTreeSet::new(),
         killed: BTreeSet::new(),
     }
-    .to_the_end(sample)
+    .played_out(sample)
 }
 
 fn name(site: usize) -> SiteName {
@@ -168,7 +168,7 @@ fn everyone_connects() -> VecDeque<Event> {
 }
 
 impl Play {
-    fn to_the_end(mut self, sample: &Sample) -> Played {
+    fn played_out(mut self, sample: &Sample) -> Played {
         let begin = Begin {
             run: RunId::new(RUN).unwrap(),
             job: sample.job.text.clone(),
