@@ -1,16 +1,22 @@
 # Each target does all its own set-up on a fresh machine that has Rust (rust-toolchain.toml).
 
-.PHONY: help demo test build release lint fuzz-smoke bench clean
+.PHONY: help demo first test build release lint bench clean
 
 CARGO ?= cargo
 OUT ?= kindred-demo
+COORDINATOR = $(or $(CARGO_TARGET_DIR),target)/debug/kindred-coordinator
+# Others compile what these do not need.
+PROGRAMS = --package coordinator --package site-agent
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
 
 ## make demo      four synthetic hospitals, a coordinator and mutual TLS on this machine
-demo: build
-	target/debug/kindred-coordinator simulate --out $(OUT) --force
+demo: first build
+	$(COORDINATOR) simulate --out $(OUT) --force
+
+first:
+	@[ -e $(COORDINATOR) ] || echo 'The first build takes about eight minutes of processor time; the run itself, seconds.'
 
 ## make test      every test
 test:
@@ -21,12 +27,12 @@ test:
 ## make build     both programs, in the profile that the tests use
 build:
 	deploy/setup/packages.sh build
-	$(CARGO) build --locked --bins
+	$(CARGO) build --locked $(PROGRAMS)
 
 ## make release   both programs, for hospitals
 release:
 	deploy/setup/packages.sh build
-	$(CARGO) build --locked --release --bins
+	$(CARGO) build --locked --release $(PROGRAMS)
 
 ## make lint      formatting, clippy and documentation, warnings denied
 lint:

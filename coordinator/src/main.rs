@@ -13,22 +13,28 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 use time::{Date, OffsetDateTime};
-use tracing_subscriber::EnvFilter;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 use wire::certificates::{self, Role, Validity};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     // A simulation speaks by its progress; a server by its log.
     let level = if matches!(cli.command, Command::Serve(_)) {
-        "info"
+        LevelFilter::INFO
     } else {
-        "error"
+        LevelFilter::ERROR
     };
-    let filter = EnvFilter::try_from_env("KINDRED_LOG").unwrap_or_else(|_| EnvFilter::new(level));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let asked = std::env::var("KINDRED_LOG").ok();
+    let asked = asked.and_then(|words| words.parse::<Targets>().ok());
+    let lines = tracing_subscriber::fmt::layer()
         .with_ansi(false)
-        .with_writer(wire::LogLine::default)
+        .with_writer(wire::LogLine::default);
+    tracing_subscriber::registry()
+        .with(lines)
+        .with(asked.unwrap_or_else(|| Targets::new().with_default(level)))
         .init();
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,

@@ -16,15 +16,21 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 use tokio::io::AsyncReadExt;
-use tracing_subscriber::EnvFilter;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let filter = EnvFilter::try_from_env("KINDRED_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let asked = std::env::var("KINDRED_LOG").ok();
+    let asked = asked.and_then(|words| words.parse::<Targets>().ok());
+    let lines = tracing_subscriber::fmt::layer()
         .with_ansi(false)
-        .with_writer(wire::LogLine::default)
+        .with_writer(wire::LogLine::default);
+    tracing_subscriber::registry()
+        .with(lines)
+        .with(asked.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO)))
         .init();
     match run(cli.command) {
         Ok(exit) => exit.into(),

@@ -4,12 +4,12 @@
 
 mod sources;
 
-use arrow::array::{
-    ArrayRef, BooleanArray, Date32Array, Float32Array, Float64Array, Int64Array, ListArray,
-    RecordBatch, StringArray, TimestampMicrosecondArray,
+use parquet::data_type::{
+    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type,
 };
-use arrow::datatypes::Int32Type;
-use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::schema::parser::parse_message_type;
 use site_agent::source::read_for_release;
 use sources::{JOB, bits, categorical, config, job, numbers, read};
 use std::path::Path;
@@ -17,53 +17,115 @@ use std::sync::Arc;
 
 const SOURCE: &str = "kind = 'parquet'\npath = 'patients.parquet'\npatient = 'id'\n";
 
-fn columns() -> Vec<(&'static str, ArrayRef)> {
+/// A column's values, where it has them; of a list, how far each row is defined, and those that are.
+#[derive(Clone)]
+enum Values {
+    Boolean(Vec<Option<bool>>),
+    Int32(Vec<Option<i32>>),
+    Int64(Vec<Option<i64>>),
+    Single(Vec<Option<f32>>),
+    Double(Vec<Option<f64>>),
+    Text(Vec<Option<&'static str>>),
+    Lists(Vec<i16>, Vec<i32>),
+}
+
+/// A column in the words of Parquet's message types.
+type Column = (&'static str, Values);
+
+const LIST: &str = "group visits (LIST) { repeated group list { optional int32 element; } }";
+
+fn columns() -> Vec<Column> {
     vec![
-        ("id", Arc::new(Int64Array::from(vec![11, 12, 13]))),
         (
-            "age",
-            Arc::new(Float32Array::from(vec![Some(63.1), None, Some(f32::NAN)])),
+            "int64 id",
+            Values::Int64(vec![Some(11), Some(12), Some(13)]),
         ),
         (
-            "chol",
-            Arc::new(Float64Array::from(vec![233.5, 0.0, 204.25])),
+            "float age",
+            Values::Single(vec![Some(63.1), None, Some(f32::NAN)]),
         ),
-        ("sex", Arc::new(StringArray::from(vec!["M", "F", "M"]))),
+        (
+            "double chol",
+            Values::Double(vec![Some(233.5), Some(0.0), Some(204.25)]),
+        ),
+        ("binary sex (STRING)", text(&["M", "F", "M"])),
         // 1960-02-29, 1950-07-01
         (
-            "born",
-            Arc::new(Date32Array::from(vec![Some(-3594), Some(-7124), None])),
+            "int32 born (DATE)",
+            Values::Int32(vec![Some(-3594), Some(-7124), None]),
+        ),
+        ("binary grade (STRING)", text(&["low", "high", "mid"])),
+        (
+            "boolean smoker",
+            Values::Boolean(vec![Some(true), Some(false), None]),
         ),
         (
-            "grade",
-            Arc::new(StringArray::from(vec!["low", "high", "mid"])),
-        ),
-        (
-            "smoker",
-            Arc::new(BooleanArray::from(vec![Some(true), Some(false), None])),
-        ),
-        (
-            "num",
-            Arc::new(Float64Array::from(vec![Some(0.0), Some(2.0), None])),
+            "double num",
+            Values::Double(vec![Some(0.0), Some(2.0), None]),
         ),
     ]
 }
 
-fn write(folder: &Path, columns: Vec<(&str, ArrayRef)>) {
-    let batch = RecordBatch::try_from_iter_with_nullable(
-        columns.into_iter().map(|(name, array)| (name, array, true)),
-    )
-    .unwrap();
+fn text(values: &[&'static str]) -> Values {
+    Values::Text(values.iter().copied().map(Some).collect())
+}
+
+/// Three patients with a list each.
+fn lists() -> Values {
+    Values::Lists(vec![3, 3, 3], vec![1, 1, 1])
+}
+
+fn write(folder: &Path, columns: &[Column]) {
+    write_as(folder, columns, WriterProperties::default());
+}
+
+fn write_as(folder: &Path, columns: &[Column], properties: WriterProperties) {
+    let fields = columns.iter().map(|(field, _)| match field.ends_with('}') {
+        true => format!("optional {field}"),
+        false => format!("optional {field};"),
+    });
+    let schema = format!("message patients {{ {} }}", fields.collect::<String>());
+    let schema = Arc::new(parse_message_type(&schema).unwrap());
     let file = std::fs::File::create(folder.join("patients.parquet")).unwrap();
-    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
-    writer.write(&batch).unwrap();
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties)).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    for (_, values) in columns {
+        let mut column = group.next_column().unwrap().unwrap();
+        match values.clone() {
+            Values::Boolean(values) => put::<BoolType>(&mut column, values),
+            Values::Int32(values) => put::<Int32Type>(&mut column, values),
+            Values::Int64(values) => put::<Int64Type>(&mut column, values),
+            Values::Single(values) => put::<FloatType>(&mut column, values),
+            Values::Double(values) => put::<DoubleType>(&mut column, values),
+            Values::Text(values) => {
+                let bytes = values.into_iter().map(|value| value.map(ByteArray::from));
+                put::<ByteArrayType>(&mut column, bytes.collect());
+            }
+            Values::Lists(levels, values) => {
+                let starts = vec![0; levels.len()];
+                let column = column.typed::<Int32Type>();
+                column
+                    .write_batch(&values, Some(&levels), Some(&starts))
+                    .unwrap();
+            }
+        }
+        column.close().unwrap();
+    }
+    group.close().unwrap();
     writer.close().unwrap();
+}
+
+fn put<T: DataType>(column: &mut SerializedColumnWriter<'_>, values: Vec<Option<T::T>>) {
+    let levels: Vec<i16> = values.iter().map(|one| i16::from(one.is_some())).collect();
+    let values: Vec<T::T> = values.into_iter().flatten().collect();
+    let column = column.typed::<T>();
+    column.write_batch(&values, Some(&levels), None).unwrap();
 }
 
 #[test]
 fn every_kind_of_column_is_read() {
     let folder = tempfile::tempdir().unwrap();
-    write(folder.path(), columns());
+    write(folder.path(), &columns());
     let read = read(&config(folder.path(), SOURCE, ""), &job(JOB)).unwrap();
     assert_eq!((read.left_out, read.patients.id(1).as_str()), (1, "12"));
     // 63.1 of 32 bits is meant as 63.1.
@@ -82,8 +144,8 @@ fn times_of_day_are_dates_too() {
     let mut columns = columns();
     let microseconds = -3594 * 86_400_000_000_i64 + 5_000_000;
     let born = vec![Some(microseconds), None, None];
-    columns[4].1 = Arc::new(TimestampMicrosecondArray::from(born));
-    write(folder.path(), columns);
+    columns[4] = ("int64 born (TIMESTAMP(MICROS,true))", Values::Int64(born));
+    write(folder.path(), &columns);
     let read = read(&config(folder.path(), SOURCE, ""), &job(JOB)).unwrap();
     assert_eq!(
         numbers(&read.cohort, "born")[0],
@@ -95,10 +157,12 @@ fn times_of_day_are_dates_too() {
 fn nested_columns_text_and_damage_are_problems() {
     let folder = tempfile::tempdir().unwrap();
     let mut nested = columns();
-    let lists = vec![Some(vec![Some(1)]), None, Some(vec![])];
-    nested[1].1 = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(lists));
-    nested[2].1 = Arc::new(StringArray::from(vec!["5", "high", "7,5"]));
-    write(folder.path(), nested);
+    nested[1] = (
+        "group age (LIST) { repeated group list { optional int32 element; } }",
+        Values::Lists(vec![3, 0, 1], vec![1]),
+    );
+    nested[2] = ("binary chol (STRING)", text(&["5", "high", "7,5"]));
+    write(folder.path(), &nested);
     let fits = || read(&config(folder.path(), SOURCE, ""), &job(JOB));
     let told = fits().unwrap_err().to_string();
     assert!(
@@ -111,9 +175,8 @@ fn nested_columns_text_and_damage_are_problems() {
     );
     // A nested column that no feature reads is no matter.
     let mut unread = columns();
-    let lists = ListArray::from_iter_primitive::<Int32Type, _, _>(vec![Some(vec![Some(1)]); 3]);
-    unread.push(("visits", Arc::new(lists)));
-    write(folder.path(), unread);
+    unread.push((LIST, lists()));
+    write(folder.path(), &unread);
     assert!(fits().is_ok());
     let path = folder.path().join("patients.parquet");
     let whole = std::fs::read(&path).unwrap();
@@ -149,8 +212,8 @@ fn nested_columns_text_and_damage_are_problems() {
 fn rows_stand_for_patients_where_none_are_named_whatever_a_job_reads() {
     let folder = tempfile::tempdir().unwrap();
     let source = config(folder.path(), &SOURCE.replace("patient = 'id'\n", ""), "");
-    let identifiers = |columns: Vec<(&'static str, ArrayRef)>, features: &[&str]| {
-        write(folder.path(), columns);
+    let identifiers = |columns: Vec<Column>, features: &[&str]| {
+        write(folder.path(), &columns);
         let feature = |name: &&str| format!("[[features]]\nname = '{name}'\nkind = 'numeric'\n");
         let features: String = features.iter().map(feature).collect();
         let text = format!(
@@ -166,11 +229,10 @@ fn rows_stand_for_patients_where_none_are_named_whatever_a_job_reads() {
     assert_eq!(first, identifiers(columns(), &["id"]));
     // A nested column that no feature reads is no part of a row, and no problem.
     let mut nested = columns();
-    let lists = ListArray::from_iter_primitive::<Int32Type, _, _>(vec![Some(vec![Some(1)]); 3]);
-    nested.push(("visits", Arc::new(lists)));
+    nested.push((LIST, lists()));
     assert_eq!(first, identifiers(nested, &["age"]));
     let mut changed = columns();
-    changed[3].1 = Arc::new(StringArray::from(vec!["M", "F", "F"]));
+    changed[3].1 = text(&["M", "F", "F"]);
     let changed = identifiers(changed, &["age"]);
     assert_eq!(&changed[..2], &first[..2]);
     assert_ne!(changed[2], first[2]);

@@ -1,9 +1,6 @@
 //! Words and figures as people read them.
 
-use ndarray::Array2;
-use ndarray_npy::WriteNpyExt;
 use protocol::time::Timestamp;
-use std::io;
 use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -92,16 +89,6 @@ pub(crate) fn duration(duration: Duration) -> String {
         seconds @ 120..7200 => format!("{} min {} s", seconds / 60, seconds % 60),
         seconds => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
     }
-}
-
-/// A matrix in NumPy's format, float64.
-///
-/// # Errors
-/// [`io::Error`] where it is too large to be described.
-pub fn npy(matrix: &Array2<f64>) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    matrix.write_npy(&mut bytes).map_err(io::Error::other)?;
-    Ok(bytes)
 }
 
 #[cfg(test)]

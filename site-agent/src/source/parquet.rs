@@ -1,26 +1,34 @@
 //! A Parquet file, read batch by batch.
+//!
+//! Each column is decoded by itself, with the reader of its physical type: a table of patients has no nested columns, and
+//! needs nothing of Arrow but the few words that Arrow's writers leave about the types of a file.
+
+mod arrow_schema;
+mod cells;
+mod kind;
+mod pages;
 
 use super::csv::unopened;
-use super::field::Field;
 use super::intake::Intake;
 use super::misfit::Cause;
 use super::problem::CohortProblem;
 use crate::config::ParquetSource;
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Float32Array, Float64Array, LargeStringArray,
-    PrimitiveArray, StringArray, StringViewArray,
-};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Date32Type, Int64Type};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use arrow_schema::{Hint, hints};
+use cells::{Cells, ColumnCells};
+use kind::Kind;
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::schema::types::SchemaDescriptor;
 use std::fs::File;
-use time::Date;
 
 /// Rows that are decoded at once.
 const BATCH_ROWS: usize = 8_192;
-/// Julian day of 1970-01-01.
-const JULIAN_EPOCH: i32 = 2_440_588;
+
+/// A column that is read: its place among those of the file, and how its values read.
+struct Kept {
+    name: String,
+    leaf: usize,
+    kind: Kind,
+}
 
 /// Reads all of `source` into `intake`.
 pub(super) fn read(source: &ParquetSource, intake: &mut Intake<'_>) {
@@ -28,58 +36,20 @@ pub(super) fn read(source: &ParquetSource, intake: &mut Intake<'_>) {
         Ok(file) => file,
         Err(error) => return intake.problem(unopened(intake.source(), &error)),
     };
-    let Ok(builder) = ParquetRecordBatchReaderBuilder::try_new(file) else {
+    let opened = SerializedFileReader::new(file).ok();
+    let Some((file, hints)) = opened.and_then(|file| hints(&file).map(|hints| (file, hints)))
+    else {
         let problem =
             CohortProblem::of_source(intake.source(), Cause::Source, "no Parquet file", "one");
         return intake.problem(problem);
     };
-    // The length is what the file says of itself, good enough for a progress bar.
-    let length = builder.metadata().file_metadata().num_rows();
-    let needed = intake.needed();
-    let mut kept = Vec::new();
-    for (index, field) in builder.schema().fields().iter().enumerate() {
-        if !needed.has(field.name()) {
-            continue;
-        }
-        if is_readable(field.data_type()) {
-            kept.push(index);
-        } else if needed.must_have(field.name(), intake) {
-            let found = format!("a column of the type {}", field.data_type());
-            let wanted = "numbers, text, true or false, or dates; nested columns are not read";
-            intake.refuse(field.name(), &found, wanted);
-        }
-    }
-    let mask = ProjectionMask::roots(builder.parquet_schema(), kept.iter().copied());
-    let names: Vec<String> = kept
-        .iter()
-        .map(|index| builder.schema().field(*index).name().clone())
-        .collect();
-    let layout = intake.layout(&names);
-    let reader = builder
-        .with_projection(mask)
-        .with_batch_size(BATCH_ROWS)
-        .build();
-    let Ok(reader) = reader else {
-        return damaged(intake, 1);
-    };
-    let mut first = 1_u64;
-    for batch in reader {
-        let Ok(batch) = batch else {
-            return damaged(intake, first);
-        };
-        let cells: Option<Vec<Cells>> = batch.columns().iter().map(Cells::of).collect();
-        let Some(cells) = cells else {
-            return damaged(intake, first);
-        };
-        intake.batch(first, batch.num_rows(), &layout, |column, row| {
-            cells[column].field(row)
-        });
-        first += batch.num_rows() as u64;
-        if intake.is_over() {
-            return;
-        }
-        #[allow(clippy::cast_precision_loss)] // for a progress bar
-        intake.report(|| (length > 0).then(|| first as f64 / length as f64));
+    let kept = kept(
+        file.metadata().file_metadata().schema_descr(),
+        &hints,
+        intake,
+    );
+    if let Err(row) = read_groups(&file, &kept, intake) {
+        damaged(intake, row);
     }
 }
 
@@ -90,96 +60,80 @@ fn damaged(intake: &mut Intake<'_>, row: u64) {
     intake.problem(problem.with_detail(&format!("after row {}", row - 1)));
 }
 
-fn is_readable(kind: &DataType) -> bool {
-    match kind {
-        DataType::Dictionary(_, values) => is_readable(values),
-        kind => {
-            kind.is_integer()
-                || kind.is_floating()
-                || kind.is_null()
-                || matches!(
-                    kind,
-                    DataType::Boolean
-                        | DataType::Utf8
-                        | DataType::LargeUtf8
-                        | DataType::Utf8View
-                        | DataType::Date32
-                        | DataType::Date64
-                        | DataType::Timestamp(..)
-                        | DataType::Decimal128(..)
-                        | DataType::Decimal256(..)
-                )
+/// The columns that are needed. One that must be there and cannot be read becomes a problem.
+fn kept(schema: &SchemaDescriptor, hints: &[Hint], intake: &mut Intake<'_>) -> Vec<Kept> {
+    let needed = intake.needed();
+    let fields = schema.root_schema().get_fields();
+    let mut leaves = vec![0; fields.len()];
+    for leaf in (0..schema.num_columns()).rev() {
+        leaves[schema.get_column_root_idx(leaf)] = leaf;
+    }
+    let mut kept = Vec::new();
+    for (index, (field, leaf)) in fields.iter().zip(leaves).enumerate() {
+        let name = field.name();
+        if !needed.has(name) {
+            continue;
+        }
+        match Kind::of(field, hints.get(index).copied().unwrap_or(Hint::None)) {
+            Ok(kind) => {
+                let name = name.to_owned();
+                kept.push(Kept { name, leaf, kind });
+            }
+            Err(kind) if needed.must_have(name, intake) => {
+                let found = format!("a column of the type {kind}");
+                let wanted = "numbers, text, true or false, dates, or times in UTC or at a fixed offset; nested columns \
+                              are not read";
+                intake.refuse(name, &found, wanted);
+            }
+            Err(_) => {}
         }
     }
+    kept
 }
 
-/// One column of a batch, in one of the few types that a field is made of.
-enum Cells {
-    Null,
-    Single(Float32Array),
-    Double(Float64Array),
-    Integer(PrimitiveArray<Int64Type>),
-    Boolean(BooleanArray),
-    Text(StringArray),
-    LargeText(LargeStringArray),
-    TextView(StringViewArray),
-    Day(PrimitiveArray<Date32Type>),
-}
-
-impl Cells {
-    fn of(array: &ArrayRef) -> Option<Self> {
-        use DataType as T;
-        Some(match array.data_type() {
-            T::Null => Self::Null,
-            T::Float64 => Self::Double(array.as_primitive().clone()),
-            T::Float32 => Self::Single(array.as_primitive().clone()),
-            T::Boolean => Self::Boolean(array.as_boolean().clone()),
-            T::Utf8 => Self::Text(array.as_string().clone()),
-            T::LargeUtf8 => Self::LargeText(array.as_string().clone()),
-            T::Utf8View => Self::TextView(array.as_string_view().clone()),
-            T::Date32 => Self::Day(array.as_primitive().clone()),
-            T::Date64 | T::Timestamp(..) => {
-                Self::Day(cast(array, &T::Date32).ok()?.as_primitive().clone())
+/// Reads the `kept` columns of all row groups.
+///
+/// # Errors
+/// The number of the row, from 1, from which on the file cannot be read.
+fn read_groups(
+    file: &SerializedFileReader<File>,
+    kept: &[Kept],
+    intake: &mut Intake<'_>,
+) -> Result<(), u64> {
+    // The length is what the file says of itself, good enough for a progress bar.
+    let length = file.metadata().file_metadata().num_rows();
+    let names: Vec<String> = kept.iter().map(|one| one.name.clone()).collect();
+    let layout = intake.layout(&names);
+    let mut first = 1_u64;
+    for index in 0..file.num_row_groups() {
+        let group = file.get_row_group(index).map_err(|_| first)?;
+        let (mut rows, mut columns) = opened(&*group, kept).ok_or(first)?;
+        while rows > 0 {
+            let count = rows.min(BATCH_ROWS);
+            let cells = columns.iter_mut().map(|column| column.read(count));
+            let cells: Vec<Cells> = cells.collect::<Option<_>>().ok_or(first)?;
+            intake.batch(first, count, &layout, |column, row| {
+                cells[column].field(row)
+            });
+            rows -= count;
+            first += count as u64;
+            if intake.is_over() {
+                return Ok(());
             }
-            // Through its decimal text, which is then read to the nearest double.
-            T::Decimal128(..) | T::Decimal256(..) => Self::of(&cast(array, &T::Utf8).ok()?)?,
-            T::Dictionary(_, values) => Self::of(&cast(array, values).ok()?)?,
-            // Beyond 2^63, an integer is kept as its text.
-            T::UInt64 => Self::of(&cast(array, &T::Utf8).ok()?)?,
-            kind if kind.is_integer() => {
-                Self::Integer(cast(array, &T::Int64).ok()?.as_primitive().clone())
-            }
-            kind if kind.is_floating() => {
-                Self::Double(cast(array, &T::Float64).ok()?.as_primitive().clone())
-            }
-            _ => return None,
-        })
-    }
-
-    fn field(&self, row: usize) -> Field<'_> {
-        match self {
-            Self::Null => Field::Null,
-            Self::Double(array) if array.is_valid(row) => Field::Number(array.value(row)),
-            // Through its shortest text: 0.1 of 32 bits is meant as 0.1.
-            Self::Single(array) if array.is_valid(row) => {
-                let single = array.value(row);
-                Field::Number(single.to_string().parse().unwrap_or(f64::from(single)))
-            }
-            Self::Integer(array) if array.is_valid(row) => Field::Integer(array.value(row)),
-            Self::Boolean(array) if array.is_valid(row) => Field::Boolean(array.value(row)),
-            Self::Text(array) if array.is_valid(row) => Field::Text(array.value(row).as_bytes()),
-            Self::LargeText(array) if array.is_valid(row) => {
-                Field::Text(array.value(row).as_bytes())
-            }
-            Self::TextView(array) if array.is_valid(row) => {
-                Field::Text(array.value(row).as_bytes())
-            }
-            Self::Day(array) if array.is_valid(row) => array
-                .value(row)
-                .checked_add(JULIAN_EPOCH)
-                .and_then(|day| Date::from_julian_day(day).ok())
-                .map_or(Field::Null, Field::Date),
-            _ => Field::Null,
+            #[allow(clippy::cast_precision_loss)] // for a progress bar
+            intake.report(|| (length > 0).then(|| first as f64 / length as f64));
         }
     }
+    Ok(())
+}
+
+/// The rows of a group and its `kept` columns; none where the group contradicts itself.
+fn opened(group: &dyn RowGroupReader, kept: &[Kept]) -> Option<(usize, Vec<ColumnCells>)> {
+    let rows = group.metadata().num_rows();
+    let open = |one: &Kept| {
+        let chunk = group.metadata().columns().get(one.leaf)?;
+        (chunk.num_values() == rows).then(|| ColumnCells::new(group, one.leaf, one.kind))?
+    };
+    let columns = kept.iter().map(open).collect::<Option<_>>()?;
+    Some((usize::try_from(rows).ok()?, columns))
 }

@@ -4,10 +4,6 @@ use crate::metadata::{BUILD, Kind, Metadata, NORMAL, string};
 use kindred_tests::workspace::text;
 use std::collections::BTreeSet;
 
-/// Licences outside of deny.toml's list, of crates that run while Kindred is built and are in neither
-/// program. `option-ext` comes with the build script of `openblas-src`, which finds OpenBLAS.
-const BUILD_ONLY: [(&str, &str); 1] = [("option-ext", "MPL-2.0")];
-
 /// Licences of all that is needed by `kinds` and not permitted: the crate's name and its expression.
 fn not_permitted<'a>(kinds: &[Kind], allowed: &BTreeSet<String>) -> BTreeSet<(&'a str, &'a str)> {
     let metadata = Metadata::get();
@@ -45,9 +41,9 @@ fn every_crate_in_the_programs_has_a_permitted_licence() {
 }
 
 #[test]
-fn every_crate_that_builds_them_has_a_permitted_licence_but_those_named_here() {
+fn every_crate_that_builds_them_has_a_permitted_licence() {
     let found = not_permitted(&[NORMAL, BUILD], &allowed());
-    assert_eq!(found, BTreeSet::from(BUILD_ONLY));
+    assert_eq!(found, BTreeSet::new());
 }
 
 /// Whether an SPDX expression can be met by permitted licences alone. `/` is an older `OR`.

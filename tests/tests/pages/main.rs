@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // a test panics, and says what it found
 
 mod architecture;
+mod compiled_once;
 mod deployment;
 mod exit_codes;
 mod licences;

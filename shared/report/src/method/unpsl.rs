@@ -3,8 +3,9 @@
 use super::{Chapters, File};
 use crate::figures::{self, FigureError};
 use crate::files::{FeatureEntry, Learnt, SelectionEntry};
+use crate::npy::npy;
 use crate::tables::{self, Bar, SiteColumn, figure};
-use crate::words::{listed, npy, of_hundred, share, sites_in_words};
+use crate::words::{listed, of_hundred, share, sites_in_words};
 use maud::{Markup, html};
 use ndarray::Array2;
 use protocol::job::Job;
@@ -20,7 +21,7 @@ const NEAREST: &str = "distance";
 pub(super) fn files(model: &Model) -> Vec<File> {
     let mut files = vec![("rounds.csv", rounds_csv(model))];
     if let Some(metric) = &model.metric {
-        files.push(("metric.npy", npy(metric)));
+        files.push(("metric.npy", Ok(npy(metric))));
         files.push(("metric.csv", metric_csv(model, metric)));
         files.push(("features.csv", features_csv(model)));
     }

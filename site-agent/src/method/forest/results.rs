@@ -113,17 +113,16 @@ fn outliers_csv(results: &ForestResults<'_>) -> io::Result<Vec<u8>> {
 }
 
 fn proximity_npy(results: &ForestResults<'_>) -> io::Result<Vec<u8>> {
-    match results.proximity {
-        Some(matrix) => npy(matrix),
-        None => npy(&results
-            .kernel
-            .square(Training {
-                forest: results.forest,
-                in_bag: results.in_bag,
-                nodes: results.nodes,
-            })
-            .map_err(io::Error::other)?),
+    if let Some(matrix) = results.proximity {
+        return Ok(npy(matrix));
     }
+    let training = Training {
+        forest: results.forest,
+        in_bag: results.in_bag,
+        nodes: results.nodes,
+    };
+    let matrix = results.kernel.square(training);
+    Ok(npy(&matrix.map_err(io::Error::other)?))
 }
 
 /// Two coordinates a patient whose distances come nearest sqrt(1 - P).

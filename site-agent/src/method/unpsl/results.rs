@@ -40,7 +40,7 @@ pub struct LocalResults<'r> {
 /// [`ResultsError`] names the file.
 pub fn write(results: &LocalResults<'_>, folder: &Path) -> Result<(), ResultsError> {
     let files = vec![
-        ("matrix.npy", npy(results.matrix)),
+        ("matrix.npy", Ok(npy(results.matrix))),
         ("columns.csv", columns_csv(results.standardisation)),
         (
             "outcome.csv",
