@@ -77,6 +77,16 @@ fn what_a_forest_cannot_be_is_refused_with_its_line() {
             "forest.features_per_split: found 2, wanted a whole number from 1 to 1",
         ),
         ("node_size = 0", 12, "forest.node_size: found 0"),
+        (
+            "node_size = \"small\"",
+            12,
+            "forest.node_size: found \"small\", wanted one of \"auto\"",
+        ),
+        (
+            "node_size = \"auto\"\nscope = \"federated\"",
+            12,
+            "forest.node_size: found \"auto\" of a federated forest, wanted a number",
+        ),
         ("neighbours = 0", 12, "forest.neighbours: found 0"),
         ("proximity = \"gaps\"", 12, "did you mean \"gap\"?"),
         (

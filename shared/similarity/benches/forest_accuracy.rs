@@ -14,6 +14,7 @@ use std::path::Path;
 
 use ndarray::{Array1, Array2, ArrayView1};
 use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1, StandardNormal};
 use similarity::cohort::{Cohort, Column, Outcome, Values};
 use similarity::learn::forest::trees::predict::Prediction;
@@ -21,12 +22,8 @@ use similarity::learn::forest::{FeaturesPerSplit, Settings, grow};
 use similarity::numeric::seed::Seed;
 
 const REPEATS: u64 = 40;
-const TRAINING_PATIENTS: usize = 500;
 const TEST_PATIENTS: usize = 1_000;
-const FEATURES: usize = 10;
 const TREES: usize = 200;
-/// Features drawn at every node, by all programs: floor(sqrt p) and floor(p / 3) alike.
-const FEATURES_PER_SPLIT: usize = 3;
 /// Between three classes, of Friedman's function with noise.
 const CLASS_BOUNDS: [f64; 2] = [12.0, 17.0];
 
@@ -52,9 +49,9 @@ impl Peer {
         let (node_size, terminal_min) = match (self, kind) {
             (_, Kind::Classification) => (1, 1),
             (Self::Scikit, Kind::Regression) => (1, 5),
-            (Self::Scikit, Kind::Survival) => (1, 3),
+            (Self::Scikit, Kind::Survival | Kind::Censored) => (1, 3),
             (Self::Ranger, Kind::Regression) => (5, 1),
-            (Self::Ranger, Kind::Survival) => (3, 3),
+            (Self::Ranger, Kind::Survival | Kind::Censored) => (3, 3),
         };
         NodeRule {
             node_size,
@@ -74,16 +71,38 @@ enum Kind {
     Classification,
     Regression,
     Survival,
+    /// Survival of many patients, few events, and features of yes and no.
+    Censored,
 }
 
 impl Kind {
-    const ALL: [Self; 3] = [Self::Classification, Self::Regression, Self::Survival];
+    const ALL: [Self; 4] = [
+        Self::Classification,
+        Self::Regression,
+        Self::Survival,
+        Self::Censored,
+    ];
 
     fn name(self) -> &'static str {
         match self {
             Self::Classification => "classification",
             Self::Regression => "regression",
             Self::Survival => "survival",
+            Self::Censored => "censored",
+        }
+    }
+
+    fn training_patients(self) -> usize {
+        match self {
+            Self::Classification | Self::Regression | Self::Survival => 500,
+            Self::Censored => 1_096,
+        }
+    }
+
+    fn features(self) -> usize {
+        match self {
+            Self::Classification | Self::Regression | Self::Survival => 10,
+            Self::Censored => 39,
         }
     }
 
@@ -91,7 +110,7 @@ impl Kind {
         match self {
             Self::Classification => "misclassified",
             Self::Regression => "mean squared error",
-            Self::Survival => "1 - C",
+            Self::Survival | Self::Censored => "1 - C",
         }
     }
 }
@@ -104,9 +123,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = Path::new(&folder);
     fs::create_dir_all(folder)?;
     println!("data sets in {}", folder.display());
-    println!(
-        "n = {TRAINING_PATIENTS}, {TEST_PATIENTS} to judge, p = {FEATURES}, {TREES} trees, {REPEATS} data sets of each kind"
-    );
+    println!("{TEST_PATIENTS} patients to judge, {TREES} trees, {REPEATS} data sets of each kind");
     for kind in Kind::ALL {
         let sets: Vec<Set> = (0..REPEATS)
             .map(|repeat| Set::write(kind, repeat, folder))
@@ -117,9 +134,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             by_default.push(error(set.test.outcome(), &found));
         }
         println!(
-            "{}, {}; ours by our own rule of nodes {:.4}",
+            "{}, {}, n = {}, p = {}; ours by our own rule of nodes {:.4}",
             kind.name(),
             kind.measure(),
+            kind.training_patients(),
+            kind.features(),
             mean(&by_default)
         );
         for peer in Peer::ALL {
@@ -168,7 +187,7 @@ impl Set {
     /// Makes a data set and writes both parts for the peers.
     fn write(kind: Kind, repeat: u64, folder: &Path) -> Result<Self, Box<dyn std::error::Error>> {
         let made = Self {
-            training: cohort(kind, repeat, "training", TRAINING_PATIENTS)?,
+            training: cohort(kind, repeat, "training", kind.training_patients())?,
             test: cohort(kind, repeat, "test", TEST_PATIENTS)?,
         };
         for (part, cohort) in [("training", &made.training), ("test", &made.test)] {
@@ -190,7 +209,7 @@ impl Set {
     fn predict(&self, rule: NodeRule, repeat: u64) -> Result<Vec<f64>, Box<dyn std::error::Error>> {
         let settings = Settings {
             trees: TREES,
-            features_per_split: FeaturesPerSplit::Count(FEATURES_PER_SPLIT),
+            features_per_split: FeaturesPerSplit::SquareRoot,
             node_size: rule.node_size,
             terminal_min: rule.terminal_min,
             ..Settings::for_outcome(self.training.outcome())
@@ -226,7 +245,11 @@ fn cohort(
     patients: usize,
 ) -> Result<Cohort, Box<dyn std::error::Error>> {
     let mut stream = Seed(repeat).stream(&format!("{} {part}", kind.name()), 0);
-    let x = Array2::from_shape_simple_fn((patients, FEATURES), || stream.random::<f64>());
+    let shape = (patients, kind.features());
+    let x = Array2::from_shape_simple_fn(shape, || stream.random::<f64>());
+    if matches!(kind, Kind::Censored) {
+        return censored(x, &mut stream);
+    }
     let signal = |row: ArrayView1<f64>| {
         10.0 * (std::f64::consts::PI * row[0] * row[1]).sin()
             + 20.0 * (row[2] - 0.5).powi(2)
@@ -246,7 +269,7 @@ fn cohort(
             codes: noisy().mapv(|value| CLASS_BOUNDS.iter().map(|b| u32::from(value > *b)).sum()),
             levels: ["0", "1", "2"].map(str::to_owned).to_vec(),
         },
-        Kind::Survival => {
+        Kind::Survival | Kind::Censored => {
             let mut waited = |rate: f64| -> f64 {
                 let time: f64 = Exp1.sample(&mut stream);
                 time / rate
@@ -261,16 +284,47 @@ fn cohort(
             }
         }
     };
-    let columns = x
-        .columns()
-        .into_iter()
-        .enumerate()
+    Ok(Cohort::new(columns(&x), outcome)?)
+}
+
+fn columns(x: &Array2<f64>) -> Vec<Column> {
+    let columns = x.columns().into_iter().enumerate();
+    columns
         .map(|(number, values)| Column {
             name: format!("x{number}"),
             values: Values::Numeric(values.to_owned()),
         })
-        .collect();
-    Ok(Cohort::new(columns, outcome)?)
+        .collect()
+}
+
+/// One patient of seven has an event: feature k is yes for 5 to 50 % of the patients, every fifth of them changes the
+/// logarithm of an exponential time's rate, and follow-up ends between 0 and 1,500 days.
+fn censored(
+    mut x: Array2<f64>,
+    stream: &mut ChaCha8Rng,
+) -> Result<Cohort, Box<dyn std::error::Error>> {
+    const EFFECTS: [f64; 8] = [0.9, -0.8, 0.7, 0.6, -0.6, 0.5, 0.5, -0.4];
+    const RATE: f64 = 0.19;
+    const DAYS: f64 = 1_500.0;
+    let last = (x.ncols() - 1) as f64;
+    for (feature, mut values) in x.columns_mut().into_iter().enumerate() {
+        let share = 0.05 + 0.45 * feature as f64 / last;
+        values.mapv_inplace(|drawn| f64::from(u8::from(drawn < share)));
+    }
+    let (mut times, mut events) = (Vec::new(), Vec::new());
+    for row in x.outer_iter() {
+        let effects = EFFECTS.iter().zip(row.iter().skip(3).step_by(5));
+        let effect: f64 = effects.map(|(effect, value)| effect * value).sum();
+        let drawn: f64 = Exp1.sample(stream);
+        let (event, end) = (drawn / (RATE * effect.exp()), stream.random::<f64>());
+        times.push((event.min(end) * DAYS).ceil());
+        events.push(event <= end);
+    }
+    let outcome = Outcome::Survival {
+        time: times.into(),
+        event: events.into(),
+    };
+    Ok(Cohort::new(columns(&x), outcome)?)
 }
 
 /// CSV: the features, then `y`, or `time` and `event`.

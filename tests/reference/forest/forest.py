@@ -26,7 +26,7 @@ for outcome, column in (("class", "class"), ("number", "score")):
                 found.append(1 - forest.oob_score_)
             else:
                 third = max(1, (table.shape[1] - 1) // 3)
-                forest = RandomForestRegressor(max_features=third, min_samples_split=6, **common)
+                forest = RandomForestRegressor(max_features=third, min_samples_leaf=5, **common)
                 forest.fit(features, target)
                 found.append(float(np.mean((forest.oob_prediction_ - target) ** 2)))
         errors[f"{outcome}/{site}"] = {"mean": float(np.mean(found)), "deviation": float(np.std(found))}

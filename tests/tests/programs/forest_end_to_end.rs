@@ -112,8 +112,10 @@ fn wrong(folder: &Path) -> (u64, u64) {
     (by_forest.count() as u64, by_neighbours.count() as u64)
 }
 
-/// What a site released is what its files say, or withheld because a count is small.
-fn check_counts(out: &Path, rule: &str) {
+/// What a site released is what its files say, or withheld because a count is small; of a job whose listed neighbours are
+/// those that its errors go by.
+fn check_counts(out: &Path) {
+    let rule = "out-of-bag";
     let result = result(out);
     let mut sums = [0, 0];
     for site in result["sites"].as_array().unwrap() {
@@ -172,9 +174,10 @@ fn kinds(folder: &Path) -> Vec<String> {
 fn a_forest_at_each_site_errs_as_often_as_its_files_say_and_as_those_of_scikit_learn() {
     let reference = root().join("tests/reference/forest/errors.json");
     let reference: Value = serde_json::from_slice(&fs::read(reference).unwrap()).unwrap();
-    for (outcome, specification) in [("class", CLASS), ("number", NUMBER)] {
+    for (outcome, specification, size) in [("class", CLASS, 1), ("number", NUMBER, 5)] {
         let home = with_patients(outcome);
-        let text = job(specification, "proximity = \"out-of-bag\"");
+        let keys = format!("proximity = \"out-of-bag\"\nnode_size = {size}");
+        let text = job(specification, &keys);
         let ran = simulate(&home, &text, &OPEN.replace("forests = true", "")).must_succeed();
         assert!(ran.stdout.contains("completed"), "{}", ran.stdout);
         let out = home.join("out");
@@ -183,7 +186,7 @@ fn a_forest_at_each_site_errs_as_often_as_its_files_say_and_as_those_of_scikit_l
             ["importance.csv", "report.html", "result.json", "sites"]
         );
         if outcome == "class" {
-            check_counts(&out, "out-of-bag");
+            check_counts(&out);
         }
         let result = result(&out);
         assert_eq!(
@@ -222,11 +225,12 @@ fn one_forest_of_all_sites_is_the_same_everywhere_and_has_no_small_node_or_count
     let home = with_patients("class");
     let text = job(
         CLASS,
-        "trees = 200\nscope = \"federated\"\nnode_size = 60\nclass_weights = \"balanced\"",
+        "trees = 200\nscope = \"federated\"\nnode_size = 30\nclass_weights = \"balanced\"\n\
+         proximity = \"out-of-bag\"",
     );
     simulate(&home, &text, OPEN).must_succeed();
     let out = home.join("out");
-    check_counts(&out, "proximity");
+    check_counts(&out);
     let bytes = fs::read(out.join("forest.bin")).unwrap();
     for site in ["north", "south"] {
         let folder = out.join("sites").join(site);
@@ -363,7 +367,9 @@ fn four_real_hospitals_grow_one_forest() {
         return;
     };
     let home = Home::new();
-    let job = root().join("deploy/jobs/heart-disease-forest.toml");
+    let job = fs::read_to_string(root().join("deploy/jobs/heart-disease-forest.toml")).unwrap();
+    let listed = job.replace("proximity = \"proximity\"", "proximity = \"out-of-bag\"");
+    let job = home.write("job.toml", &listed);
     let policy = root().join("deploy/policies/heart-disease-forest.toml");
     let [job, data, policy] = [&job, &data, &policy].map(|path| path.to_str().unwrap());
     let arguments = [
@@ -371,7 +377,7 @@ fn four_real_hospitals_grow_one_forest() {
     ];
     home.run(&coordinator(), &arguments).must_succeed();
     let out = home.join("out");
-    check_counts(&out, "proximity");
+    check_counts(&out);
     let pooled = errors(&result(&out), "forest")["value"].as_f64().unwrap();
     println!("out-of-bag error under the common forest: {pooled}");
     // Always saying the commoner class errs in 0.447.
@@ -394,10 +400,8 @@ fn a_job_of_forests_on_one_cohort_means_what_it_means_at_a_site() {
     ];
     home.run(&site_agent(), &arguments).must_succeed();
     let (site, alone) = (home.join("out/sites/north"), home.join("alone/patients"));
-    for file in SITE_FILES
-        .into_iter()
-        .filter(|file| *file != "journal.jsonl")
-    {
+    let files = SITE_FILES.into_iter().chain(["node_size.csv"]);
+    for file in files.filter(|file| *file != "journal.jsonl") {
         let same = fs::read(site.join(file)).unwrap() == fs::read(alone.join(file)).unwrap();
         assert!(same, "{file} differs");
     }

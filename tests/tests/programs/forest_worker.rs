@@ -1,11 +1,13 @@
 //! Promise: a site's trees are its own. Started again, it grows the same ones; a site with another key
 //! draws other bags, so that the coordinator, which knows the run's seed, cannot tell who was in which;
-//! and it neither grows a second time in a run nor judges a forest without its own trees.
+//! and it neither grows a second time in a run nor judges a forest without its own trees. No error that it states is of
+//! trees that have seen the outcome.
 
 use kindred_tests::deployment::site_config;
 use kindred_tests::federation::{self, NOW, RUN};
 use kindred_tests::programs::Home;
 use kindred_tests::samples::demo_of_forests;
+use protocol::assessment::Assessment;
 use protocol::failure::Code;
 use protocol::job::Job;
 use protocol::message::forest::{self, Growing, Judging, Trees};
@@ -107,4 +109,60 @@ fn a_site_grows_once_and_judges_once_what_holds_its_trees() {
     assert!(matches!(judged, Answer::Assessed(_)), "{judged:?}");
     let twice = ask(&mut worker, 7, judge(own));
     assert!(matches!(twice, Answer::Refused(_)), "{twice:?}");
+}
+
+/// Patients whose outcome is the toss of a coin, and what a forest of their own makes of it.
+fn tossed(job_of_forest: &str) -> Assessment {
+    let home = home();
+    let mut table = "patient,outcome,a,b,c\n".to_owned();
+    // A linear congruence of full period, whose upper bits are tossed.
+    let mut state = 1_u64;
+    let mut toss = |sides: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % sides
+    };
+    for patient in 0..200 {
+        let row = [toss(2), toss(1_000), toss(1_000), toss(1_000)].map(|value| value.to_string());
+        table += &format!("{patient},{}\n", row.join(","));
+    }
+    home.write("data/tossed.csv", &table);
+    let features = ["a", "b", "c"].map(|name| {
+        format!("[[features]]\nname = \"{name}\"\nkind = \"numeric\"\nrange = [0, 1000]\n")
+    });
+    let job = format!(
+        "name = \"coin\"\nmethod = \"forest\"\nsites = [\"north\"]\n[outcome]\ncolumn = \"outcome\"\nkind = \"binary\"\n\
+         positive = [\"1\"]\n{}[forest]\ntrees = 100\nimportance = false\n{job_of_forest}\n",
+        features.join("")
+    );
+    let text = (site_config("north", 1, "north") + "sites_min = 1\n")
+        .replace("data/north.csv", "data/tossed.csv");
+    let mut worker = federation::worker(&text, &home, NOW);
+    federation::begin(&mut worker, RUN, &job, 5);
+    let described = ask(&mut worker, 1, Request::Describe);
+    assert!(matches!(described, Answer::Described(_)), "{described:?}");
+    match ask(&mut worker, 2, Request::Forest(forest::Request::GrowOwn)) {
+        Answer::Assessed(assessment) => assessment,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn neighbours_by_whatever_proximity_state_no_error_that_has_seen_the_outcome() {
+    for proximity in ["proximity", "kerf", "depth", "path", "gap", "out-of-bag"] {
+        let found = tossed(&format!("proximity = \"{proximity}\"\nnode_size = 1"));
+        assert_eq!(found.errors.len(), 2);
+        for error in &found.errors {
+            let sums = error.sums.as_ref().expect("sums");
+            let share = sums.error / sums.total as f64;
+            // Of 200 tosses, four standard deviations from one half.
+            assert!(
+                (share - 0.5).abs() < 0.15,
+                "{proximity}, {}: {share}",
+                error.rule
+            );
+        }
+        assert_eq!(found.errors[1].rule, "out-of-bag");
+    }
 }

@@ -203,9 +203,9 @@ fn errors(result: &RunResult) -> Markup {
             h2 { "Errors" }
             p.note {
                 "Every patient is predicted by trees that have not seen it, and by its nearest neighbours "
-                "at the same site, itself excluded. Neighbours by a proximity over all trees have seen the "
-                "outcomes; those by out-of-bag or gap have not. A site whose release rules withhold a count "
-                "is left out of the sum."
+                "at the same site, itself excluded, by their out-of-bag proximity: whatever neighbours a job lists, no "
+                "tree that has seen an outcome states an error. A site whose release rules withhold a count is left "
+                "out of the sum."
             }
             table.wide {
                 thead {

@@ -4,7 +4,8 @@
 use ndarray::Array2;
 use rayon::prelude::*;
 
-use crate::compare::proximity::kernel::{KernelError, TREES_MAX};
+use crate::compare::proximity::kernel::{KernelError, OutOfBagBits, TREES_MAX};
+use crate::learn::forest::InBag;
 use crate::learn::forest::trees::terminal::{Buckets, SharedCounts, TerminalNodes};
 
 /// A near training patient.
@@ -36,6 +37,46 @@ pub fn nearest(training: &TerminalNodes, k: usize) -> Result<Vec<Nearest>, Kerne
     })
 }
 
+/// The k nearest of every training patient, itself excluded, by the share of the trees in which both are out of
+/// bag where they share a terminal node: no tree that has seen the outcome of either makes them near.
+///
+/// # Errors
+/// [`KernelError`] beyond [`TREES_MAX`] trees, or where the in-bag counts are of other patients or trees.
+pub fn nearest_out_of_bag(
+    training: &TerminalNodes,
+    in_bag: &InBag,
+    k: usize,
+) -> Result<Vec<Nearest>, KernelError> {
+    check_trees(training, training)?;
+    let (found, wanted) = (in_bag.trees(), training.trees());
+    if found != wanted {
+        return Err(KernelError::Trees { found, wanted });
+    }
+    let (found, wanted) = (in_bag.patients(), training.patients());
+    if found != wanted {
+        return Err(KernelError::Patients { found, wanted });
+    }
+    let (buckets, bits) = (Buckets::new(training), OutOfBagBits::new(in_bag));
+    let rows = (0..training.patients()).into_par_iter();
+    let nearest = rows.map_init(
+        || SharedCounts::new(training.patients()),
+        |shared, row| {
+            shared.count_out_of_bag(training, row, &buckets, in_bag);
+            let others = shared.touched.iter().copied();
+            let others = others.filter(|&patient| patient as usize != row);
+            let neighbour = |patient: u32| {
+                let count = f64::from(shared.counts[patient as usize]);
+                Neighbour {
+                    patient,
+                    proximity: count / f64::from(bits.of_both(row, patient as usize)),
+                }
+            };
+            best(others.map(neighbour).collect(), k)
+        },
+    );
+    Ok(nearest.collect())
+}
+
 /// The k nearest training patients of every new patient.
 ///
 /// # Errors
@@ -56,24 +97,36 @@ pub fn nearest_of_new(
 pub fn nearest_of_matrix(kernel: &Array2<f64>, k: usize) -> Vec<Nearest> {
     let rows = kernel.outer_iter().enumerate();
     rows.map(|(row, values)| {
-        let mut found: Vec<Neighbour> = (0..)
+        let found = (0..)
             .zip(values)
             .filter(|&(patient, &value)| patient as usize != row && value > 0.0)
-            .map(|(patient, &proximity)| Neighbour { patient, proximity })
-            .collect();
-        // Stable: equal values stay in the order of rows.
-        found.sort_by(|a, b| b.proximity.total_cmp(&a.proximity));
-        let last = k.checked_sub(1).and_then(|last| found.get(last)).copied();
-        let is_tied =
-            |other: &&Neighbour| last.is_some_and(|last| last.proximity == other.proximity);
-        let tied = found.iter().skip(k).filter(is_tied).count();
-        found.truncate(k);
-        Nearest {
-            neighbours: found,
-            tied,
-        }
+            .map(|(patient, &proximity)| Neighbour { patient, proximity });
+        best(found.collect(), k)
     })
     .collect()
+}
+
+/// The k nearest of those found, nearest first, equal ones by rising row.
+fn best(mut found: Vec<Neighbour>, k: usize) -> Nearest {
+    let by_nearness = |a: &Neighbour, b: &Neighbour| {
+        let nearer = b.proximity.total_cmp(&a.proximity);
+        nearer.then(a.patient.cmp(&b.patient))
+    };
+    if k == 0 {
+        return Nearest::default();
+    }
+    let mut tied = 0;
+    if found.len() > k {
+        let (_, last, rest) = found.select_nth_unstable_by(k - 1, by_nearness);
+        let is_tied = |other: &&Neighbour| other.proximity == last.proximity;
+        tied = rest.iter().filter(is_tied).count();
+        found.truncate(k);
+    }
+    found.sort_unstable_by(by_nearness);
+    Nearest {
+        neighbours: found,
+        tied,
+    }
 }
 
 /// For every row patient the sum of proximities to the training patients of each group, m x groups.

@@ -8,7 +8,9 @@ use similarity::compare::proximity::kernel::{
 use similarity::learn::forest::trees::predict::Prediction;
 use similarity::learn::forest::{InBag, TerminalNodes};
 use similarity::numeric::seed::Seed;
-use similarity::uses::nearest::{nearest, nearest_of_new, proximity_sums};
+use similarity::uses::nearest::{
+    nearest, nearest_of_matrix, nearest_of_new, nearest_out_of_bag, proximity_sums,
+};
 use similarity::uses::outlier::outlier_measure;
 use similarity::uses::scaling::classical_scaling;
 
@@ -30,6 +32,27 @@ fn equal(found: &Array2<f64>, wanted: &Array2<f64>) -> bool {
             .iter()
             .zip(wanted)
             .all(|(a, b)| (a.is_nan() && b.is_nan()) || (a - b).abs() < 1e-12)
+}
+
+#[test]
+fn nearest_out_of_bag_are_those_of_the_out_of_bag_matrix() {
+    for outcome in 0..4 {
+        let case = case(50, 7, outcome, 20);
+        let training = case.training();
+        let matrix = Kernel::OutOfBag.square(training).unwrap();
+        for k in [0, 1, 5, 60] {
+            let found = nearest_out_of_bag(training.nodes, training.in_bag, k).unwrap();
+            assert_eq!(found, nearest_of_matrix(&matrix, k), "k = {k}");
+        }
+        let fewer = InBag::nobody(49, training.in_bag.trees());
+        assert!(matches!(
+            nearest_out_of_bag(training.nodes, &fewer, 5),
+            Err(KernelError::Patients {
+                found: 49,
+                wanted: 50
+            })
+        ));
+    }
 }
 
 #[test]

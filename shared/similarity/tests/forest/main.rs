@@ -11,3 +11,4 @@ mod oracles;
 mod sample;
 mod tables;
 mod trees;
+mod tuning;

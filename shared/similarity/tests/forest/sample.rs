@@ -49,13 +49,17 @@ pub(crate) fn cohort(columns: Vec<Column>, outcome: Outcome) -> Cohort {
     Cohort::new(columns, outcome).unwrap()
 }
 
-/// One tree of everybody that sees all features and splits as far as it can.
+/// One tree of everybody that sees all features and splits far down.
 pub(crate) fn one_full_tree(outcome: &Outcome) -> Settings {
     Settings {
         trees: 1,
         features_per_split: FeaturesPerSplit::All,
         sampling: Sampling::Whole,
         node_size: 1,
+        terminal_min: match outcome {
+            Outcome::Survival { .. } => 3,
+            Outcome::Classes { .. } | Outcome::Numeric(_) => 1,
+        },
         ..Settings::for_outcome(outcome)
     }
 }

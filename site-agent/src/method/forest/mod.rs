@@ -21,9 +21,10 @@ use similarity::judge::predicted::Predicted;
 use similarity::learn::forest::edges::PooledEdges;
 use similarity::learn::forest::federated::SiteForest;
 use similarity::learn::forest::trees::table;
+use similarity::learn::forest::tuning::{Tuned, tune};
 use similarity::learn::forest::{ClassWeights, EventTimes, Grown, TerminalNodes, grow, importance};
 use similarity::numeric::seed::Seed;
-use similarity::uses::nearest::{nearest, nearest_of_matrix};
+use similarity::uses::nearest::{nearest, nearest_of_matrix, nearest_out_of_bag};
 use similarity::uses::outlier;
 use std::sync::Arc;
 
@@ -114,9 +115,15 @@ impl Forests<'_> {
     /// A forest of this cohort alone, judged; it stays here.
     fn grow_own(&self) -> Result<Answer, Stop> {
         let cohort = &self.site.cohort.cohort;
-        let settings = self.settings.growing(cohort.outcome(), self.settings.trees);
+        let mut settings = self.settings.growing(cohort.outcome(), self.settings.trees);
+        let mut tuned = None;
+        if self.settings.node_size.is_none() {
+            let found = tune(cohort, &settings, self.site.seed).map_err(fault)?;
+            settings = found.applied_to(settings);
+            tuned = Some(found);
+        }
         let grown = grow(cohort, &settings, self.site.seed).map_err(fault)?;
-        self.judged(&grown)
+        self.judged(&grown, tuned.as_ref())
     }
 
     /// The site's share of the common forest, as tables of counts that no rule has seen yet.
@@ -174,17 +181,19 @@ impl Forests<'_> {
                 "the bags of the site's trees do not fit the common forest",
             )
         })?;
-        self.judged(&Grown { forest, in_bag })
+        self.judged(&Grown { forest, in_bag }, None)
     }
 
-    fn judged(&self, grown: &Grown) -> Result<Answer, Stop> {
+    fn judged(&self, grown: &Grown, tuned: Option<&Tuned>) -> Result<Answer, Stop> {
         let cohort = &self.site.cohort.cohort;
         let outcome = cohort.outcome();
         let nodes = grown.forest.apply(cohort.columns()).map_err(fault)?;
         let prediction = grown.predict_out_of_bag(cohort.columns()).map_err(fault)?;
         let predicted = Predicted::of_forest(&prediction);
         let compared = self.compared(grown, &nodes)?;
-        let by_neighbours = Predicted::of_neighbours(&compared.nearest, outcome);
+        let neighbours = self.settings.neighbours as usize;
+        let unseen = nearest_out_of_bag(&nodes, &grown.in_bag, neighbours).map_err(fault)?;
+        let by_neighbours = Predicted::of_neighbours(&unseen, outcome);
         let importance = match self.settings.importance {
             true => told(&importance::permutation(grown, cohort, self.site.seed).map_err(fault)?),
             false => Vec::new(),
@@ -203,6 +212,7 @@ impl Forests<'_> {
             proximity: compared.matrix.as_ref(),
             kernel: self.settings.proximity.kernel(),
             in_bag: &grown.in_bag,
+            tuned,
             outcome,
             patients: &self.site.cohort.patients,
             seed: self.site.seed,
@@ -212,7 +222,7 @@ impl Forests<'_> {
         let rules = [
             ("forest", 0, &predicted),
             (
-                self.settings.proximity.name(),
+                Proximity::JUDGED.name(),
                 self.settings.neighbours,
                 &by_neighbours,
             ),

@@ -7,6 +7,7 @@ use report::npy;
 use similarity::cohort::Outcome;
 use similarity::compare::proximity::kernel::{Kernel, Training};
 use similarity::judge::predicted::Predicted;
+use similarity::learn::forest::tuning::Tuned;
 use similarity::learn::forest::{Forest, InBag, TerminalNodes};
 use similarity::numeric::linear_algebra::LinearAlgebraError;
 use similarity::numeric::seed::Seed;
@@ -33,14 +34,16 @@ pub(crate) struct ForestResults<'r> {
     pub(crate) proximity: Option<&'r Array2<f64>>,
     pub(crate) kernel: Kernel,
     pub(crate) in_bag: &'r InBag,
+    /// How the size of terminal nodes was chosen, where it was.
+    pub(crate) tuned: Option<&'r Tuned>,
     pub(crate) outcome: &'r Outcome,
     pub(crate) patients: &'r Patients,
     pub(crate) seed: Seed,
 }
 
-/// Writes `forest.bin`, `outcome.csv`, `predictions.csv`, `neighbours.csv`, `outliers.csv`, and, of not
-/// too many patients, `proximity.npy`, `scaling.csv` and `scaling.svg` into `folder`, which is replaced
-/// whole.
+/// Writes `forest.bin`, `outcome.csv`, `predictions.csv`, `neighbours.csv`, `outliers.csv`, of a tuned forest
+/// `node_size.csv`, and, of not too many patients, `proximity.npy`, `scaling.csv` and `scaling.svg` into `folder`, which is
+/// replaced whole.
 pub(crate) fn write(results: &ForestResults<'_>, folder: &Path) -> Result<(), ResultsError> {
     let mut files = vec![
         ("forest.bin", Ok(results.forest.to_bytes())),
@@ -52,6 +55,9 @@ pub(crate) fn write(results: &ForestResults<'_>, folder: &Path) -> Result<(), Re
         ("neighbours.csv", neighbours_csv(results)),
         ("outliers.csv", outliers_csv(results)),
     ];
+    if let Some(tuned) = results.tuned {
+        files.push(("node_size.csv", node_size_csv(tuned)));
+    }
     let patients = results.nodes.patients();
     if patients <= PROXIMITY_PATIENTS_MAX {
         files.push(("proximity.npy", proximity_npy(results)));
@@ -108,6 +114,21 @@ fn outliers_csv(results: &ForestResults<'_>) -> io::Result<Vec<u8>> {
     table.write_record(["patient", "outlier_measure"])?;
     for (row, measure) in results.outliers.iter().enumerate() {
         table.write_record([results.patients.name(row), measure.to_string()])?;
+    }
+    table.into_inner().map_err(io::Error::other)
+}
+
+/// The candidates, and which of them was taken.
+fn node_size_csv(tuned: &Tuned) -> io::Result<Vec<u8>> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    table.write_record(["node_size", "out_of_bag_error", "chosen"])?;
+    for candidate in &tuned.candidates {
+        let chosen = u8::from(candidate.terminal_min == tuned.terminal_min);
+        table.write_record([
+            candidate.terminal_min.to_string(),
+            candidate.error.to_string(),
+            chosen.to_string(),
+        ])?;
     }
     table.into_inner().map_err(io::Error::other)
 }

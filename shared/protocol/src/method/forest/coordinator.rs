@@ -62,14 +62,12 @@ struct Shares {
 /// What each site judges of its own.
 #[derive(Debug, Clone)]
 struct OwnForests {
-    settings: ForestSettings,
     cohort: Arc<CohortSpecification>,
 }
 
 /// The forest that all sites judge.
 #[derive(Debug, Clone)]
 struct Common {
-    settings: ForestSettings,
     cohort: Arc<CohortSpecification>,
     forest: CommonForest,
     /// One place per site: how many trees it grew, and where they begin.
@@ -89,7 +87,6 @@ impl Forest {
         let state = match settings.scope {
             ForestScope::Local => State::Own(Assessing {
                 model: OwnForests {
-                    settings: settings.clone(),
                     cohort: Arc::clone(&cohort),
                 },
             }),
@@ -135,7 +132,6 @@ impl Forest {
                 if let Turn::Done(grown) = shares.close(closed)? {
                     self.state = State::Judging(Assessing {
                         model: Common {
-                            settings: self.settings.clone(),
                             cohort: Arc::clone(&self.cohort),
                             forest: grown.forest,
                             shares: grown.shares,
@@ -395,7 +391,7 @@ impl Assessed for OwnForests {
     }
 
     fn judge(&self, found: &Assessment, patients: u64) -> Result<(), Failure> {
-        judging::assessment(&self.settings, &self.cohort, found, patients)
+        judging::assessment(&self.cohort, found, patients)
     }
 
     fn course(&self) -> Course {
@@ -421,7 +417,7 @@ impl Assessed for Common {
     }
 
     fn judge(&self, found: &Assessment, patients: u64) -> Result<(), Failure> {
-        judging::assessment(&self.settings, &self.cohort, found, patients)
+        judging::assessment(&self.cohort, found, patients)
     }
 
     fn course(&self) -> Course {

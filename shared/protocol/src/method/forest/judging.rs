@@ -2,7 +2,7 @@
 
 use super::assembly::assemble;
 use super::message::{Growing, NodeKind, NodeRule, NodeTable, TerminalTable, Trees};
-use super::settings::ForestSettings;
+use super::settings::Proximity;
 use crate::assessment::{Assessment, ErrorMeasure};
 use crate::checks::{count, ensure, fault, length, numbers, pairs_of, table, within};
 use crate::cohort::{CohortSpecification, OutcomeKind};
@@ -55,20 +55,19 @@ fn node(node: &NodeTable) -> Result<(), Failure> {
     }
 }
 
-/// Errors and tables of the site's patients, by the forest and by the job's proximity.
+/// Errors and tables of the site's patients, by the forest and by its out-of-bag proximity.
 pub(super) fn assessment(
-    settings: &ForestSettings,
     cohort: &CohortSpecification,
     found: &Assessment,
     patients: u64,
 ) -> Result<(), Failure> {
     ensure(found.objective.is_none(), "an objective", "none")?;
     let known = |rule: &str| {
-        let is_known = rule == FOREST_RULE || rule == settings.proximity.name();
+        let is_known = rule == FOREST_RULE || rule == Proximity::JUDGED.name();
         ensure(
             is_known,
             "an error by an unknown rule",
-            "the forest or its proximity",
+            "the forest or its out-of-bag proximity",
         )
     };
     let measure = match &cohort.outcome.kind {

@@ -22,7 +22,8 @@ pub struct ForestSettings {
     pub trees: u32,
     /// Features drawn at every node; the field's default of the outcome's kind where absent.
     pub features_per_split: Option<u32>,
-    /// A node of at most so many in-bag patients is terminal; the field's default where absent.
+    /// Patients of a terminal node at least. Where absent, what has the lowest out-of-bag error, or for a common
+    /// forest the field's default.
     pub node_size: Option<u32>,
     /// How cut points are searched.
     pub split: SplitSearch,
@@ -74,6 +75,10 @@ pub enum Proximity {
 }
 
 impl Proximity {
+    /// By what errors of neighbours are stated, whatever a job lists neighbours by: a tree that has seen the outcome
+    /// of a patient makes it near to those of the same outcome.
+    pub const JUDGED: Self = Self::OutOfBag;
+
     const ALL: [(&'static str, Self); 6] = [
         ("proximity", Self::Proximity),
         ("out-of-bag", Self::OutOfBag),
@@ -125,13 +130,8 @@ pub(crate) fn read(section: &mut Section<'_, '_>, features: usize, sites: usize)
         ForestScope::Local => 1,
         ForestScope::Federated => sites.max(1) as u64,
     };
-    let mut some = |key, most: usize| {
-        section
-            .has(key)
-            .then(|| narrow(section.count(key, 1, 1..=most.max(1) as u64)))
-    };
-    let features_per_split = some("features_per_split", features);
-    let node_size = some("node_size", u32::MAX as usize);
+    let node_size = node_size(section, scope);
+    let features_per_split = some(section, "features_per_split", features);
     ForestSettings {
         trees: narrow(section.count("trees", 500, trees_min..=TREES_MAX as u64)),
         features_per_split,
@@ -149,6 +149,26 @@ pub(crate) fn read(section: &mut Section<'_, '_>, features: usize, sites: usize)
         neighbours: narrow(section.count("neighbours", 5, 1..=1_000)),
         importance: section.or("importance", true),
     }
+}
+
+/// A whole number of 1 and more, where the key is there.
+fn some(section: &mut Section<'_, '_>, key: &'static str, most: usize) -> Option<u32> {
+    section
+        .has(key)
+        .then(|| narrow(section.count(key, 1, 1..=most.max(1) as u64)))
+}
+
+/// A number, or the word "auto". A common forest is not tuned: the trees of every candidate would leave the sites.
+fn node_size(section: &mut Section<'_, '_>, scope: ForestScope) -> Option<u32> {
+    if !section.has_word("node_size") {
+        return some(section, "node_size", u32::MAX as usize);
+    }
+    let auto = section.choice("node_size", &[("auto", ())]);
+    if auto.is_some() && scope == ForestScope::Federated {
+        let wanted = "a number, because the trees of every candidate would leave the sites";
+        section.problem("node_size", "\"auto\" of a federated forest", wanted);
+    }
+    None
 }
 
 /// Reports what a forest needs that the outcome or a feature does not declare.
@@ -213,7 +233,8 @@ impl ForestSettings {
                 (None, similarity::cohort::Outcome::Numeric(_)) => Third,
                 (None, _) => SquareRoot,
             },
-            node_size: self.node_size.unwrap_or(default.node_size),
+            node_size: self.node_size.map_or(default.node_size, |_| 1),
+            terminal_min: self.node_size.unwrap_or(default.terminal_min),
             search: self.split,
             class_weights: match self.class_weights {
                 ClassWeighting::Equal => forest::ClassWeights::Equal,

@@ -316,13 +316,13 @@ fn kerf(columns: &TerminalNodes, rows: &TerminalNodes) -> Array2<f64> {
 }
 
 /// Bit t of a patient's words says that it is out of bag in tree t.
-struct OutOfBagBits {
+pub(crate) struct OutOfBagBits {
     words: usize,
     bits: Vec<u64>,
 }
 
 impl OutOfBagBits {
-    fn new(in_bag: &InBag) -> Self {
+    pub(crate) fn new(in_bag: &InBag) -> Self {
         let words = in_bag.trees().div_ceil(64);
         let mut bits = vec![0_u64; words * in_bag.patients()];
         for tree in 0..in_bag.trees() {
@@ -336,6 +336,16 @@ impl OutOfBagBits {
     fn of(&self, patient: usize) -> &[u64] {
         &self.bits[patient * self.words..(patient + 1) * self.words]
     }
+
+    /// Trees where both patients are out of bag.
+    pub(crate) fn of_both(&self, one: usize, other: usize) -> u32 {
+        common(self.of(one), self.of(other))
+    }
+}
+
+fn common(one: &[u64], other: &[u64]) -> u32 {
+    let words = one.iter().zip(other);
+    words.map(|(a, b)| (a & b).count_ones()).sum()
 }
 
 fn out_of_bag(training: Training<'_>, rows: &TerminalNodes, own: Option<&InBag>) -> Array2<f64> {
@@ -364,11 +374,7 @@ fn out_of_bag(training: Training<'_>, rows: &TerminalNodes, own: Option<&InBag>)
                 &everywhere
             };
             for (patient, value) in values.iter_mut().enumerate() {
-                let both: u32 = here
-                    .iter()
-                    .zip(bits.of(patient))
-                    .map(|(a, b)| (a & b).count_ones())
-                    .sum();
+                let both = common(here, bits.of(patient));
                 // 0 / 0 is the NaN that says: never both out of bag.
                 *value = f64::from(counts[patient]) / f64::from(both);
             }

@@ -11,6 +11,7 @@ mod grow;
 pub mod importance;
 pub mod settings;
 pub mod trees;
+pub mod tuning;
 
 pub use grow::grow;
 pub use settings::{

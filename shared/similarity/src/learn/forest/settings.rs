@@ -108,8 +108,8 @@ pub enum Cuts {
 
 impl Settings {
     /// 500 bootstrapped trees without a depth limit, exact search, floor(sqrt p) features a split;
-    /// `node_size` is 1 for classes, 5 for numbers and 3 for survival, as in ranger; a terminal node of a
-    /// survival tree has at least 3 patients, as there.
+    /// `node_size` is 1 for classes and 5 for numbers, as in ranger; a terminal node of a survival tree has at least 15
+    /// patients, as in randomForestSRC: with fewer, few of them have an event.
     #[must_use]
     pub fn for_outcome(outcome: &Outcome) -> Self {
         Self {
@@ -118,12 +118,11 @@ impl Settings {
             sampling: Sampling::Bootstrap,
             search: SplitSearch::Best,
             node_size: match outcome {
-                Outcome::Classes { .. } => 1,
+                Outcome::Classes { .. } | Outcome::Survival { .. } => 1,
                 Outcome::Numeric(_) => 5,
-                Outcome::Survival { .. } => 3,
             },
             terminal_min: match outcome {
-                Outcome::Survival { .. } => 3,
+                Outcome::Survival { .. } => 15,
                 Outcome::Classes { .. } | Outcome::Numeric(_) => 1,
             },
             depth_max: u32::MAX,

@@ -149,7 +149,7 @@ fn features_drawn(
 }
 
 /// The weight of every patient's class.
-fn class_weights(
+pub(crate) fn class_weights(
     codes: &[u32],
     classes: usize,
     choice: &ClassWeights,

@@ -4,8 +4,8 @@ use ndarray::{ArrayView2, ShapeBuilder};
 use rayon::prelude::*;
 
 use crate::cohort::Column;
-use crate::learn::forest::Forest;
 use crate::learn::forest::trees::schema::SchemaMismatch;
+use crate::learn::forest::{Forest, InBag};
 
 /// The terminal node of every patient in every tree, n x T. Node numbers are those of [`crate::learn::forest::Tree`].
 #[derive(Clone, PartialEq, Eq)]
@@ -191,12 +191,39 @@ impl SharedCounts {
 
     /// Replaces the counts by those of row patient `row`.
     pub(crate) fn count(&mut self, rows: &TerminalNodes, row: usize, columns: &Buckets) {
+        self.count_where(rows, row, columns, |_| true, |_, _| true);
+    }
+
+    /// The same over the trees where both are out of bag, for a training patient.
+    pub(crate) fn count_out_of_bag(
+        &mut self,
+        rows: &TerminalNodes,
+        row: usize,
+        columns: &Buckets,
+        in_bag: &InBag,
+    ) {
+        let out = |tree: usize, patient: usize| in_bag.of_tree(tree)[patient] == 0;
+        self.count_where(rows, row, columns, |tree| out(tree, row), out);
+    }
+
+    #[inline]
+    fn count_where(
+        &mut self,
+        rows: &TerminalNodes,
+        row: usize,
+        columns: &Buckets,
+        is_used: impl Fn(usize) -> bool,
+        counts: impl Fn(usize, usize) -> bool,
+    ) {
         for &patient in &self.touched {
             self.counts[patient as usize] = 0;
         }
         self.touched.clear();
-        for tree in 0..rows.trees {
+        for tree in (0..rows.trees).filter(|&tree| is_used(tree)) {
             for &patient in columns.of(tree, rows.nodes[tree * rows.patients + row]) {
+                if !counts(tree, patient as usize) {
+                    continue;
+                }
                 let count = &mut self.counts[patient as usize];
                 if *count == 0 {
                     self.touched.push(patient);
