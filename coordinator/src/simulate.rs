@@ -186,9 +186,12 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
     drop(stop);
     let _ = tokio::join!(serving, driving);
     let mut result = outcome?;
+    for note in &result.notes {
+        report::remark(format_args!("note: {note}"));
+    }
     result.notes.extend(lowered);
+    agents::show_problems(home.path(), &files);
     if !result.has_model() {
-        agents::show_problems(home.path(), &files);
         return Ok(Simulated {
             ending: result.ending,
             folder: None,

@@ -33,6 +33,11 @@ fn with_patients() -> Home {
     Home::with_patients(PATIENTS)
 }
 
+/// The demonstration, in which every site must fit.
+fn strict() -> String {
+    DEMO_JOB.replace("sites_min = 3", "sites_min = 3\nwhen_refused = \"fail\"")
+}
+
 /// Rewrites one field of a site's file; rows count from 0 without the header.
 fn change(home: &Home, site: &str, row: usize, column: &str, value: &str) {
     let path = home.join("data").join(format!("{site}.csv"));
@@ -88,7 +93,7 @@ fn a_column_that_a_site_does_not_have_is_named_with_site_and_file() {
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.replace("irrelevant_1", "unimportant_1")).unwrap();
     }
-    let ran = simulate(&home, DEMO_JOB).must_fail(
+    let ran = simulate(&home, &strict()).must_fail(
         DATA,
         &[
             "KDR-COHORT",
@@ -106,7 +111,7 @@ fn a_column_that_a_site_does_not_have_is_named_with_site_and_file() {
 fn text_in_a_numeric_column_is_told_by_file_row_and_column_without_the_text() {
     let home = with_patients();
     change(&home, "east", 6, "first_3", "unclear");
-    let ran = simulate(&home, DEMO_JOB).must_fail(
+    let ran = simulate(&home, &strict()).must_fail(
         DATA,
         &[
             "KDR-COHORT",
@@ -125,7 +130,7 @@ fn text_in_a_numeric_column_is_told_by_file_row_and_column_without_the_text() {
 fn a_level_that_is_not_in_the_list_is_told_by_row_with_the_list() {
     let home = with_patients();
     change(&home, "west", 0, "grade", "enormous");
-    let ran = simulate(&home, DEMO_JOB).must_fail(
+    let ran = simulate(&home, &strict()).must_fail(
         DATA,
         &[
             "KDR-COHORT",
@@ -146,7 +151,26 @@ fn an_outcome_with_one_class_is_told_with_its_site() {
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace(",negative", ",positive")).unwrap();
     let wanted = ["KDR-COHORT", "south", "class", "one class only"];
-    simulate(&home, DEMO_JOB).must_fail(DATA, &wanted);
+    simulate(&home, &strict()).must_fail(DATA, &wanted);
+}
+
+#[test]
+fn a_site_that_does_not_fit_is_left_out_and_told_with_its_row_and_the_run_goes_on() {
+    let home = with_patients();
+    change(&home, "east", 6, "first_3", "unclear");
+    home.write("job.toml", DEMO_JOB);
+    let arguments = ["simulate", "job.toml", "--data", "data", "--out", "out"];
+    let ran = home.run(&coordinator(), &arguments).must_succeed();
+    for told in ["note: east was left out", "east.csv", "line 8", "first_3"] {
+        assert!(
+            ran.stderr.contains(told),
+            "{told} is not in\n{}",
+            ran.stderr
+        );
+    }
+    assert!(!ran.stderr.contains("unclear"), "{}", ran.stderr);
+    let result = fs::read_to_string(home.join("out/result.json")).unwrap();
+    assert!(result.contains("east was left out"), "{result}");
 }
 
 #[test]

@@ -79,6 +79,20 @@ fn the_oracle_catches_every_planted_fault() {
 }
 
 #[test]
+fn a_site_that_refuses_is_left_out_or_ends_the_run_as_the_job_says() {
+    for scope in ["local", "federated"] {
+        let text = job(&Asked {
+            scope,
+            sites: 3,
+            sites_min: 2,
+            trees: 12,
+            exchange_seconds: 600,
+        });
+        world::a_refusal_is_left_out_or_ends_the_run_as_the_job_says::<Forests>(&text);
+    }
+}
+
+#[test]
 fn trees_that_are_not_of_the_job_end_the_run_and_name_the_site() {
     let text = job(&Asked {
         scope: "federated",

@@ -197,6 +197,12 @@ fn a_member_that_lies_is_suspended_by_name_and_the_run_goes_on_where_enough_are_
 }
 
 #[test]
+fn a_site_that_refuses_is_left_out_or_ends_the_run_as_the_job_says() {
+    let text = job("accelerated", 3, 2, 6, 1.5, 1e-8);
+    world::a_refusal_is_left_out_or_ends_the_run_as_the_job_says::<Quadratics>(&text);
+}
+
+#[test]
 fn a_silent_member_is_waited_for_in_two_rounds_and_no_more() {
     for (seed, consensus) in [(1, "admm"), (2, "accelerated"), (3, "admm")] {
         let text = job(consensus, 3, 2, 12, 1.5, 1e-14);

@@ -23,6 +23,8 @@ pub struct Job {
     pub sites: Vec<SiteName>,
     /// Sites without which the run fails.
     pub sites_min: usize,
+    /// What becomes of the run where a site refuses or does not fit.
+    pub when_refused: WhenRefused,
     /// The seed where the submission names none.
     pub seed: u64,
     /// Which patients, and what of them.
@@ -82,6 +84,16 @@ impl Job {
             folds: needs.folds,
         }
     }
+}
+
+/// What becomes of a run where a site's policy refuses the job, or its cohort does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WhenRefused {
+    /// The site is left out and named, and the run goes on with at least `sites_min`.
+    #[default]
+    LeaveOut,
+    /// The run fails, with every site's reasons at once.
+    Fail,
 }
 
 /// Every wait of a run.

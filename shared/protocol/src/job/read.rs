@@ -1,6 +1,6 @@
 //! From TOML to [`Job`].
 
-use super::{Deadlines, Job};
+use super::{Deadlines, Job, WhenRefused};
 use crate::cohort::{self, CohortSpecification};
 use crate::document::{self, DocumentErrors, Section};
 use crate::limits::{EXCHANGE_MAX, JOB_LENGTH_MAX, JOIN_MAX, REJOIN_MAX, SITES_MAX};
@@ -41,6 +41,11 @@ fn job(text: &str, root: &mut Section<'_, '_>) -> Option<Job> {
     let sites = sites(root);
     let everyone = sites.len().max(1) as u64;
     let sites_min = root.count("sites_min", everyone, 1..=everyone);
+    let refusals = [
+        ("leave out", WhenRefused::LeaveOut),
+        ("fail", WhenRefused::Fail),
+    ];
+    let when_refused = root.choice("when_refused", &refusals).unwrap_or_default();
     let seed = root.or("seed", 1);
     let outcome = root.required_table("outcome", cohort::outcome);
     let features = cohort::features(root, outcome.as_ref());
@@ -51,6 +56,7 @@ fn job(text: &str, root: &mut Section<'_, '_>) -> Option<Job> {
         name,
         sites,
         sites_min: usize::try_from(sites_min).ok()?,
+        when_refused,
         seed,
         cohort: Arc::new(CohortSpecification {
             outcome: outcome?,

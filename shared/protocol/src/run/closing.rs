@@ -103,7 +103,7 @@ impl Run {
         self.end(ending, now, actions);
     }
 
-    /// A line for each site that was suspended.
+    /// A line for each site that is asked no more.
     fn suspensions(&self) -> Vec<String> {
         let told = |site: &SiteState| Some(format!("{}: {}", site.name, site.fault.as_ref()?.text));
         self.sites.iter().filter_map(told).collect()
@@ -136,7 +136,8 @@ impl Run {
         actions.push(Action::Store(record.clone()));
         for (site, fault) in self.sites.iter().zip(&record.faults) {
             if let Some(fault) = fault {
-                actions.push(self.let_go(site, &format!("suspended: {}", fault.text)));
+                let ending = format!("{}: {}", parted(fault), fault.text);
+                actions.push(self.let_go(site, &ending));
             }
         }
         let turn = self.close(record);
@@ -297,8 +298,16 @@ impl Run {
     }
 }
 
+/// What became of a site that is asked no more: by its own word, or for what it should not have said.
+pub(super) fn parted(fault: &Failure) -> &'static str {
+    match fault.code {
+        Code::Cohort | Code::Policy => "left out",
+        _ => "suspended",
+    }
+}
+
 /// What a site wrote goes into one line of a log and of a report.
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     let plain = |letter: char| match letter {
         '\n' => letter,
         letter if letter.is_control() => ' ',

@@ -1,8 +1,11 @@
 //! Whether an answer is one to the question that was asked, and one that patients can give. What is not is never
-//! stored: the site is suspended, and the run goes on where enough are left.
+//! stored: the site is suspended, or left out where it says itself that it cannot take part, and the run goes on where
+//! enough are left.
 
+use super::closing::shortened;
 use super::{Record, ReplayError, Run, Step, Work};
 use crate::failure::Failure;
+use crate::job::WhenRefused;
 use crate::message::Answer;
 
 impl Run {
@@ -10,12 +13,15 @@ impl Run {
     pub(super) fn judge(&self, site: usize, answer: &Answer) -> Result<(), Failure> {
         let patients = self.sites[site].patients;
         let asking = self.work.asking();
-        match (&self.work, answer.reasons().into_iter().next()) {
-            // What a site says before it has said who its patients are ends the run, all at once.
-            (Work::Agreeing(_), _) | (Work::Method(_), None) => {
-                asking.judge(site, patients, answer)
-            }
-            (Work::Method(_), Some(reason)) => Err(reason),
+        // Where the job says so, what a site says before it has said who its patients are ends the run, all at once.
+        let ends =
+            matches!(self.work, Work::Agreeing(_)) && self.job.when_refused == WhenRefused::Fail;
+        match answer.reasons().into_iter().next() {
+            Some(reason) if !ends => Err(Failure {
+                code: reason.code,
+                text: reasons(answer),
+            }),
+            _ => asking.judge(site, patients, answer),
         }
     }
 
@@ -49,4 +55,10 @@ impl Run {
         }
         Ok(())
     }
+}
+
+/// All that a site says in place of an answer.
+fn reasons(answer: &Answer) -> String {
+    let reasons = answer.reasons().into_iter().map(|reason| reason.text);
+    shortened(&reasons.collect::<Vec<_>>().join("; "))
 }

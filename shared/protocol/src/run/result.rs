@@ -1,5 +1,6 @@
 //! All that a run leaves to its operator.
 
+use super::closing::parted;
 use super::{Run, SiteState, Standing, Work};
 use crate::progress::Ending;
 use crate::result::{RunResult, SiteResult};
@@ -41,7 +42,8 @@ fn notes(run: &Run) -> Vec<String> {
     let mut notes = run.notes.clone();
     for site in &run.sites {
         if let Some(fault) = &site.fault {
-            notes.push(format!("{} was suspended: {}.", site.name, fault.text));
+            let (parted, text) = (parted(fault), fault.text.trim_end_matches('.'));
+            notes.push(format!("{} was {parted}: {text}.", site.name));
         } else if site.standing == Standing::Absent {
             notes.push(format!(
                 "{} took no part: it did not join, or was lost early.",

@@ -36,7 +36,7 @@ impl Asking for Agreeing {
         Some(Request::Describe)
     }
 
-    /// What a site says before it has said who its patients are ends the run, all at once.
+    /// What a site says in place of it ends the run, all at once, unless the job leaves such sites out.
     fn judge(&self, _: usize, _: u64, answer: &Answer) -> Result<(), Failure> {
         match answer {
             Answer::Unfit(_) | Answer::Refused(_) | Answer::Failed(_) => Ok(()),

@@ -20,7 +20,8 @@ use account::Account;
 use agent::{Agent, gate};
 use privacy::Released;
 pub(crate) use promises::{
-    every_planted_fault_is_caught, storms_leave_the_bits_of_calms, survives,
+    a_refusal_is_left_out_or_ends_the_run_as_the_job_says, every_planted_fault_is_caught,
+    storms_leave_the_bits_of_calms, survives,
 };
 use protocol::failure::{Code, Failure};
 use protocol::job::Job;
@@ -61,7 +62,7 @@ pub(crate) trait Played: Sized {
 }
 
 /// What the world does to the conversation, in percent of steps.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Faults {
     repeat: u32,
     lose_site: u32,

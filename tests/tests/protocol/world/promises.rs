@@ -1,6 +1,8 @@
 //! What the world promises of every method.
 
-use super::{CALM, Faults, Planted, Played, World, drawn_from};
+use super::{CALM, Faults, Liar, Planted, Played, World, drawn_from};
+use protocol::failure::{Code, Refusal};
+use protocol::message::Answer;
 use protocol::method::Model;
 use protocol::progress::{Ending, Times};
 use protocol::result::RunResult;
@@ -79,6 +81,82 @@ pub(crate) fn every_planted_fault_is_caught<P: Played>(text: &str) {
         let (seed, complaint) = caught.unwrap_or_else(|| panic!("{fault:?} was never caught"));
         println!("{fault:?}, seed {seed}: {complaint}");
     }
+}
+
+/// A site says no to the first question, or to a later one, in random weather. `text` names three sites or more, and needs one
+/// fewer.
+#[track_caller]
+pub(crate) fn a_refusal_is_left_out_or_ends_the_run_as_the_job_says<P: Played>(text: &str) {
+    const SITE: usize = 1;
+    let no = |_: &Answer| {
+        Answer::Refused(Refusal {
+            rule: "patients_min".to_owned(),
+            text: "the cohort has fewer than the 10 patients required".to_owned(),
+        })
+    };
+    let all = text.replace("sites_min = 2", "sites_min = 3");
+    let strict = text.replace("sites_min", "when_refused = \"fail\"\nsites_min");
+    assert!(all != text && strict != text);
+    let play = |seed: u64, faults: Faults, text: &str, from: u32| {
+        let mut world = World::<P>::new(seed, faults, text);
+        world.liar = Some(Liar {
+            site: SITE,
+            from,
+            lie: no,
+        });
+        assert_eq!(world.drive(), None, "seed {seed}");
+        world
+    };
+    let mut went_on = 0;
+    for seed in 0..30 {
+        let faults = [CALM, STORM][usize::from(seed % 3 == 2)];
+        let failed = |world: &World<P>| match &world.ending {
+            Some(Ending::Failed(failure)) => Some(failure.clone()),
+            _ => None,
+        };
+        for from in [1, 2] {
+            let world = play(seed, faults, text, from);
+            let said = |record: &Record| record.faults[SITE].is_some();
+            let Some(place) = world.records().iter().position(said) else {
+                // In a storm it may be lost before it can say no.
+                assert!(faults != CALM, "seed {seed}: nobody said no");
+                continue;
+            };
+            for record in &world.records()[place + 1..] {
+                let asked = record.members[SITE] || record.answers[SITE].is_some();
+                assert!(!asked, "seed {seed}: asked after its no");
+            }
+            let notes = world.result().notes;
+            let named = "site-1 was left out: refused by patients_min: the cohort has fewer than the 10 patients required.";
+            assert!(
+                notes.iter().any(|note| note == named),
+                "seed {seed}: {notes:?}"
+            );
+            if faults == CALM {
+                assert_eq!(failed(&world), None, "seed {seed}");
+                went_on += 1;
+            }
+            // Fewer than sites_min: the run fails by the reason, and names the site.
+            let world = play(seed, CALM, &all, from);
+            let failure = failed(&world).expect("too few sites");
+            assert_eq!(failure.code, Code::Policy);
+            assert!(
+                failure.text.contains("site-1: refused by patients_min"),
+                "{}",
+                failure.text
+            );
+        }
+        // The job wants all or nothing: the run ends with the first exchange.
+        let world = play(seed, CALM, &strict, 1);
+        let failure = failed(&world).expect("a refusal");
+        assert_eq!(failure.code, Code::Policy);
+        assert_eq!(
+            failure.text,
+            "site-1: refused by patients_min: the cohort has fewer than the 10 patients required"
+        );
+        assert_eq!(world.records().len(), 2);
+    }
+    assert_eq!(went_on, 40);
 }
 
 /// A result without its times.
