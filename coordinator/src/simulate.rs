@@ -177,18 +177,14 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
         seed: plan.seed,
     };
     let lowered = agents.prepare(&files).await?;
-    for sentence in &lowered {
-        report::remark(format_args!("note: {sentence}"));
-    }
+    tell(&lowered);
     let mut running = agents.start(&files)?;
     let outcome = run(&plan, &parties.operator, &calls, &mut running, &mut signals).await;
     running.stop().await;
     drop(stop);
     let _ = tokio::join!(serving, driving);
     let mut result = outcome?;
-    for note in &result.notes {
-        report::remark(format_args!("note: {note}"));
-    }
+    tell(&result.notes);
     result.notes.extend(lowered);
     agents::show_problems(home.path(), &files);
     if !result.has_model() {
@@ -203,6 +199,13 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
         ending: result.ending,
         folder: Some(output.finish()?),
     })
+}
+
+/// What the result says, on the terminal too.
+fn tell(notes: &[String]) {
+    for note in notes {
+        report::remark(format_args!("note: {note}"));
+    }
 }
 
 fn plan(arguments: &Simulate) -> Result<Plan, SimulateError> {
