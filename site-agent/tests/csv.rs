@@ -136,11 +136,9 @@ fn all_problems_are_told_at_once_with_line_column_found_and_wanted() {
         ", line 4: found a patient of an earlier row, wanted each patient once",
         ", column \"age\", line 2: found text of 4 characters, wanted a number in years",
         ", column \"age\", line 3: found a number with a decimal comma, wanted a number in years",
-        ", column \"chol\", lines 3, 4: found a number outside of the range, wanted 0 to 1000 mg/dl",
         ", column \"sex\", line 3: found text of 4 characters, not in the list, wanted one of \"F\", \"M\"",
         ", column \"born\", line 2: found a date as DD.MM.YYYY, wanted a date as YYYY-MM-DD",
         ", column \"born\", line 4: found a date as MM/DD/YYYY, wanted a date as YYYY-MM-DD",
-        ", column \"born\", line 6: found a number outside of the range, wanted an age from 0 to 150 years",
         ", column \"grade\", line 3: found text of 4 characters, not in the list, wanted one of \"low\", \"mid\", \"high\"",
         ", column \"smoker\", line 4: found a number, not in the list, wanted one of \"0\", \"1\"",
     ];
@@ -274,7 +272,7 @@ fn missing_values_that_the_job_refuses_and_negative_logarithms_are_problems() {
 }
 
 #[test]
-fn survival_takes_times_above_zero_and_leaves_out_who_has_no_event_field() {
+fn survival_takes_times_from_0_on_and_leaves_out_who_has_no_event_field() {
     let mut job = job(JOB);
     Arc::make_mut(&mut job.cohort).outcome = OutcomeSpecification {
         column: "time".to_owned(),
@@ -283,6 +281,7 @@ fn survival_takes_times_above_zero_and_leaves_out_who_has_no_event_field() {
             event_values: vec!["1".to_owned()],
             horizon: None,
         },
+        missing: Vec::new(),
     };
     let header = "id,age,chol,sex,born,grade,smoker,time,event\n";
     let row = |id: &str, outcome: &str| format!("{id},40,200,F,1960-01-01,low,1,{outcome}\n");
@@ -302,12 +301,60 @@ fn survival_takes_times_above_zero_and_leaves_out_who_has_no_event_field() {
         }
         _ => panic!("a survival outcome has times"),
     }
-    let zero = [header, &row("a", "12.5,1"), &row("b", "0,0")].concat();
-    let problems = csv_of_job(zero, "", &job).unwrap_err().to_string();
+    let zero = [
+        header,
+        &row("a", "12.5,1"),
+        &row("b", "0,0"),
+        &row("c", "0,1"),
+    ]
+    .concat();
+    let read = csv_of_job(zero, "", &job).unwrap();
+    match read.cohort.outcome() {
+        Outcome::Survival { time, .. } => assert_eq!(time.to_vec(), [12.5, 0.0, 0.0]),
+        _ => panic!("a survival outcome has times"),
+    }
+    let below = [header, &row("a", "12.5,1"), &row("b", "-1,0")].concat();
+    let problems = csv_of_job(below, "", &job).unwrap_err().to_string();
     assert!(
-        problems.contains("column \"time\", line 3: found a number of 0 or less"),
+        problems.contains(
+            "column \"time\", line 3: found a number below 0, wanted a time of 0 or more"
+        ),
         "{problems}"
     );
+    // A code for missing times and events, by the job's word, as nothing leaves.
+    Arc::make_mut(&mut job.cohort).outcome.missing = vec!["-1".to_owned(), "NA".to_owned()];
+    let coded = [
+        header,
+        &row("a", "12.5,1"),
+        &row("b", "-1,0"),
+        &row("c", "7,NA"),
+        &row("d", "NA,1"),
+    ];
+    let read = csv_of_job(coded.concat(), "", &job).unwrap();
+    assert_eq!((read.left_out, read.cohort.patients()), (3, 1));
+}
+
+#[test]
+fn a_value_outside_of_its_range_is_missing_and_told() {
+    let content = GOOD
+        .replace(",204.25,", ",9999,")
+        .replace("1950-07-01", "2031-01-01");
+    let read = csv(content, "").unwrap();
+    let nan = f64::NAN;
+    assert_eq!(
+        numbers(&read.cohort, "chol"),
+        sources::bits(&[233.0, nan, nan])
+    );
+    assert!(f64::from_bits(numbers(&read.cohort, "born")[1]).is_nan());
+    let told: Vec<String> = read.remarks.iter().map(ToString::to_string).collect();
+    let wanted = [
+        ", column \"chol\", line 4: found a number outside of the range, wanted 0 to 1000 mg/dl; it counts as missing",
+        ", column \"born\", line 3: found a number outside of the range, wanted an age from 0 to 150 years; it counts as missing",
+    ];
+    assert_eq!(told.len(), wanted.len(), "{told:?}");
+    for (told, wanted) in told.iter().zip(wanted) {
+        assert!(told.ends_with(wanted), "{told}");
+    }
 }
 
 #[test]

@@ -102,6 +102,9 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
     let source = source_of(arguments)?;
     let out = PendingFolder::begin(&arguments.out, Replace::forced(arguments.force))?;
     let cohort = source::read_cohort(&source, &job, &mut |_| ()).map_err(LocalError::Data)?;
+    for remark in &cohort.remarks {
+        report::remark(format_args!("note: {remark}"));
+    }
     let seed = arguments.seed.unwrap_or(job.seed);
     let folder = out.path().join(PATIENTS);
     // Nothing leaves, so that nothing needs to be kept small, or from anybody.

@@ -8,7 +8,7 @@ use crate::books::journal::{Entry, Journal};
 use crate::books::ledger::{Answered, CohortCounts, Ledger};
 use crate::config::SiteConfig;
 use crate::method::{Computation, class_counts};
-use crate::source::{self, ReadProgress, SiteCohort};
+use crate::source::{self, CohortProblems, ReadProgress, SiteCohort};
 use ndarray::Array2;
 use privacy::{Admission, Cost, Disclosure, Gate, Released};
 use protocol::failure::{Code, Failure, Refusal};
@@ -196,12 +196,7 @@ impl Current {
         let read = source::read_for_release(&config.source, &job, cell_min, &mut progress);
         let cohort = match read {
             Ok(cohort) => cohort,
-            Err(problems) => {
-                for problem in problems.problems() {
-                    tracing::error!("{problem}");
-                }
-                return Ok(Err(Stop::Unfit(problems.for_coordinator(&job))));
-            }
+            Err(problems) => return Ok(Err(unfit(&problems, &job))),
         };
         cohort.log_remarks();
         self.open_gate(config, ledger, &admission, job, cohort)
@@ -229,6 +224,11 @@ impl Current {
         let gate = match admission.cohort(&ledger.facts(&self.digest, &fingerprint, counts)) {
             Ok(gate) => gate,
             Err(refusal) => return Ok(Err(refused(refusal))),
+        };
+        // A policy's minimum speaks before what the outcome lacks.
+        let cohort = match cohort.learnable() {
+            Ok(cohort) => cohort,
+            Err(problems) => return Ok(Err(unfit(&problems, &job))),
         };
         let folder = run_folder(config, &self.run);
         let (rules, secret) = (config.policy.rules(), ledger.secret("forest"));
@@ -332,6 +332,14 @@ impl Admitted {
         ledger.answer(run, question, answered)?;
         Ok(Ok(sealed))
     }
+}
+
+/// All of it into the site's log; little of it to the coordinator.
+fn unfit(problems: &CohortProblems, job: &Job) -> Stop {
+    for problem in problems.problems() {
+        tracing::error!("{problem}");
+    }
+    Stop::Unfit(problems.for_coordinator(job))
 }
 
 fn refused(refusal: privacy::Refusal) -> Stop {

@@ -23,8 +23,8 @@ struct AskedCode {
 /// A row that holds a code.
 #[derive(Clone, Copy)]
 pub(super) struct Holder {
-    /// The patient's place in the cohort.
-    pub(super) patient: usize,
+    /// The patient's place in the cohort; none where the row is no patient for what else it holds.
+    pub(super) patient: Option<usize>,
     /// The row of the source.
     pub(super) row: u64,
 }
@@ -85,7 +85,7 @@ impl AskedCodes {
             if code.rows.len() as u64 >= cell_min {
                 settled
                     .missing
-                    .extend(code.rows.iter().map(|one| one.patient));
+                    .extend(code.rows.iter().filter_map(|one| one.patient));
                 continue;
             }
             for holder in code.rows {

@@ -44,7 +44,10 @@ pub fn check(source: &SourceConfig, job: &Job, cell_min: u64) -> DataCheck {
             .map_or(0, |site| site.cohort.patients() as u64),
         lines,
         remarks: reading.remarks,
-        problems: reading.problems,
+        problems: match reading.degenerate {
+            Some(problem) => CohortProblems::new(vec![problem]),
+            None => reading.problems,
+        },
         dictionary: reading
             .survey
             .map(|survey| survey.dictionary(cell_min))

@@ -80,14 +80,15 @@ impl Coding {
         }
     }
 
-    /// Notes a row whose level the job does not list; false where that is a fault at once.
-    pub(super) fn unlisted(&mut self, field: &Field<'_>, row: u64) -> bool {
-        match &mut self.levels {
-            Known::Free | Known::Declared { .. } => false,
-            Known::Found(found) => {
-                found.unlisted(field, row);
-                true
-            }
+    /// Whether a level that the job does not list is no fault before all patients are read.
+    pub(super) fn knows_no_levels(&self) -> bool {
+        matches!(self.levels, Known::Found(_))
+    }
+
+    /// Notes a row whose level the job does not list, where that is no fault at once.
+    pub(super) fn unlisted(&mut self, field: &Field<'_>, row: u64) {
+        if let Known::Found(found) = &mut self.levels {
+            found.unlisted(field, row);
         }
     }
 

@@ -130,8 +130,13 @@ impl ColumnReader {
             self.kind.read(field, &self.missing)
         };
         let is_missing = read.as_ref().is_ok_and(|read| read.value.is_none());
-        if is_missing && self.complete {
-            self.faults.add(Fault::Missing, row);
+        if let Ok(Read {
+            value: None,
+            remark,
+        }) = &read
+            && self.complete
+        {
+            self.faults.add(remark.unwrap_or(Fault::Missing), row);
         }
         let code = if is_missing {
             None
@@ -140,7 +145,8 @@ impl ColumnReader {
         };
         let value = match read {
             Ok(Read { value, remark }) => {
-                if let Some(remark) = remark {
+                // Of a column that is to be complete it is a fault already.
+                if let Some(remark) = remark.filter(|_| value.is_some() || !self.complete) {
                     self.remarks.add(remark, row);
                 }
                 value
@@ -171,7 +177,14 @@ impl ColumnReader {
             let fault = (value.is_none() && self.found.is_none())
                 .then(|| self.kind.fault(&field))
                 .flatten();
-            self.asked.note(code, Holder { patient, row }, fault);
+            self.asked.note(
+                code,
+                Holder {
+                    patient: Some(patient),
+                    row,
+                },
+                fault,
+            );
         }
         self.values.push(value);
     }
@@ -268,9 +281,11 @@ impl ColumnReader {
             (_, Kind::Level(levels)) => levels.wanted(),
             (_, Kind::Age { format, range, .. }) => match (fault, range) {
                 (Fault::Implausible, Some((first, last))) => {
-                    format!("a day from {first} to {last}")
+                    format!("a day from {first} to {last}{}", self.treated())
                 }
-                (Fault::Implausible, None) => format!("an age from 0 to {AGE_MAX} years"),
+                (Fault::Implausible, None) => {
+                    format!("an age from 0 to {AGE_MAX} years{}", self.treated())
+                }
                 (Fault::BeyondJob, _) => {
                     format!(
                         "an age from 0 to {AGE_MAX} years; site.toml has no range, so it is a value"
@@ -280,7 +295,7 @@ impl ColumnReader {
             },
             (Fault::Implausible, Kind::Number(kind)) => {
                 let (low, high) = kind.declared.or(kind.asked).unwrap_or_default();
-                format!("{low} to {high}{}", self.unit(" "))
+                format!("{low} to {high}{}{}", self.unit(" "), self.treated())
             }
             (Fault::BeyondJob, Kind::Number(kind)) => {
                 let (low, high) = kind.asked.unwrap_or_default();
@@ -293,6 +308,14 @@ impl ColumnReader {
                 DecimalMark::Point => format!("a number{}", self.unit(" in ")),
                 DecimalMark::Comma => format!("a number{} with a decimal comma", self.unit(" in ")),
             },
+        }
+    }
+
+    /// What becomes of a value outside of its range.
+    fn treated(&self) -> &'static str {
+        match self.complete {
+            true => "",
+            false => "; it counts as missing",
         }
     }
 

@@ -317,15 +317,13 @@ impl<'p> Intake<'p> {
         let remarks = self.remarks();
         self.leave_out(&left_out);
         let degenerate = self.degenerate();
-        self.problems.extend(degenerate);
         let mut columns: Vec<Column> = self.columns.into_iter().map(ColumnReader::finish).collect();
         if !left_out.is_empty() {
             let keep = marks(self.patients.len() + left_out.len(), &left_out);
             columns = columns.into_iter().map(|one| kept(one, &keep)).collect();
         }
-        let cohort = self
-            .outcome
-            .and_then(|outcome| Cohort::new(columns, outcome.finish()).ok());
+        let outcome = self.outcome.map(OutcomeReader::finish);
+        let cohort = outcome.and_then(|outcome| Cohort::new(columns, outcome).ok());
         let summaries = cohort.as_ref().map(summary::summaries).unwrap_or_default();
         let left_out = self.left_out + left_out.len() as u64;
         Reading {
@@ -337,11 +335,13 @@ impl<'p> Intake<'p> {
                 patients: self.patients,
                 left_out,
                 remarks: remarks.clone(),
+                degenerate: None,
                 digests: self.digests,
             }),
             remarks,
             survey: self.survey,
             problems: CohortProblems::new(self.problems),
+            degenerate,
         }
     }
 
@@ -430,17 +430,6 @@ impl<'p> Intake<'p> {
         self.repeated_patients();
         if let Some(outcome) = &self.outcome {
             self.problems.extend(outcome.problems(&source, self.word));
-            if let Some((found, wanted)) = outcome.too_fine() {
-                let column = Some(outcome.source_column());
-                self.problems.push(CohortProblem::of_column(
-                    &source,
-                    outcome.name(),
-                    column,
-                    Cause::Values,
-                    &found,
-                    &wanted,
-                ));
-            }
         }
         for column in &self.columns {
             self.problems.extend(column.problems(&source, self.word));
@@ -454,18 +443,20 @@ impl<'p> Intake<'p> {
     /// Why the outcome cannot be learned from, where nothing else is wrong.
     fn degenerate(&self) -> Option<CohortProblem> {
         let outcome = self.outcome.as_ref().filter(|_| self.problems.is_empty())?;
+        let owned = |(found, wanted): (&str, &str)| (found.to_owned(), wanted.to_owned());
         let (found, wanted) = if self.patients.is_empty() {
-            ("no patient with an outcome", "at least one")
+            owned(("no patient with an outcome", "at least one"))
         } else {
-            outcome.degenerate()?
+            let one_class = || outcome.degenerate().map(owned);
+            outcome.too_fine().or_else(one_class)?
         };
         Some(CohortProblem::of_column(
             &self.source,
             outcome.name(),
             Some(outcome.source_column()),
             Cause::Values,
-            found,
-            wanted,
+            &found,
+            &wanted,
         ))
     }
 

@@ -60,6 +60,8 @@ pub struct SiteCohort {
     pub left_out: u64,
     /// Where the site's word differs from the job's and counts, for the people at the site.
     pub remarks: Vec<CohortProblem>,
+    /// Why its outcome cannot be learned from, which is said once a policy has judged the cohort.
+    degenerate: Option<CohortProblem>,
     digests: Option<RowDigests>,
 }
 
@@ -68,6 +70,17 @@ impl SiteCohort {
     pub fn log_remarks(&self) {
         for remark in &self.remarks {
             tracing::warn!("{remark}");
+        }
+    }
+
+    /// The cohort, if its outcome can be learned from; asked once a policy has admitted its size.
+    ///
+    /// # Errors
+    /// The one problem of a cohort of one class, or without an event.
+    pub fn learnable(mut self) -> Result<Self, CohortProblems> {
+        match self.degenerate.take() {
+            Some(problem) => Err(CohortProblems::new(vec![problem])),
+            None => Ok(self),
         }
     }
 
@@ -118,7 +131,7 @@ pub fn read_cohort(
 }
 
 /// As [`read_cohort`], by the site's declarations: for what leaves. No range, level or missing code of the
-/// job changes the cohort for fewer than `cell_min` patients.
+/// job changes the cohort for fewer than `cell_min` patients. What its outcome lacks says [`SiteCohort::learnable`].
 ///
 /// # Errors
 /// [`CohortProblems`], of which the coordinator may hear the [`Misfit`]s.
@@ -128,7 +141,7 @@ pub fn read_for_release(
     cell_min: u64,
     progress: &mut dyn FnMut(ReadProgress),
 ) -> Result<SiteCohort, CohortProblems> {
-    read(source, job, Terms::Site { cell_min }, None, progress).into_cohort()
+    read(source, job, Terms::Site { cell_min }, None, progress).unless_degenerate()
 }
 
 fn read(

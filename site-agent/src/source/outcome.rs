@@ -1,5 +1,6 @@
 //! Reads the outcome of every patient; who has none is left out.
 
+use super::asked::{AskedCodes, Holder};
 use super::coding::Coding;
 use super::field::Field;
 use super::level::Levels;
@@ -20,14 +21,36 @@ pub(super) struct OutcomeReader {
     source_column: String,
     event_column: Option<String>,
     decimal: DecimalMark,
-    missing: Missing,
-    event_missing: Missing,
+    /// Of its column, and of the event's where it has one.
+    codes: Codes,
+    event_codes: Codes,
+    cell_min: u64,
     faults: Faults,
     event_faults: Faults,
+    /// Rows that hold a missing code of the job that few patients hold.
+    ignored: Faults,
     /// Rows of outcomes that few patients have, which are passed over in every coding.
     rare: Faults,
     coding: Coding,
     kind: Kind,
+}
+
+/// What means missing in a column.
+struct Codes {
+    /// Always.
+    own: Missing,
+    /// Where enough patients hold it.
+    asked: AskedCodes,
+}
+
+/// What the fields of one row say.
+enum Said {
+    /// An outcome.
+    Known,
+    /// None, for what is wrong with the outcome's field and with the event's.
+    Wrong(Option<Fault>, Option<Fault>),
+    /// None that the job lists, which is no fault yet.
+    Unlisted,
 }
 
 enum Kind {
@@ -98,13 +121,18 @@ impl OutcomeReader {
             specification: specification.clone(),
             source_column: source_name(source, column),
             decimal: source.decimal,
-            missing: missing(source, column),
-            event_missing: missing(source, event),
+            codes: Codes::new(specification, source, column, terms),
+            event_codes: Codes::new(specification, source, event, terms),
+            cell_min: match terms {
+                Terms::Job => 1,
+                Terms::Site { cell_min } => cell_min,
+            },
             event_column: event_column
                 .as_deref()
                 .map(|name| source_name(source, name)),
             faults: Faults::default(),
             event_faults: Faults::default(),
+            ignored: Faults::default(),
             rare: Faults::default(),
             coding: Coding::new(
                 &specification.kind,
@@ -146,62 +174,88 @@ impl OutcomeReader {
     /// Reads one patient; `event` is looked at for survival only. False where the patient has no
     /// outcome, or one that does not fit, and is to be left out.
     pub(super) fn read(&mut self, row: u64, field: Field<'_>, event: Field<'_>) -> bool {
-        if self.missing.is_field(&field, self.decimal) {
+        let is_survival = matches!(self.kind, Kind::Survival { .. });
+        if self.codes.own.is_field(&field, self.decimal)
+            || (is_survival && self.event_codes.own.is_field(&event, self.decimal))
+        {
             return false;
         }
+        let code = self.codes.asked.find(&field);
+        let event_code = is_survival
+            .then(|| self.event_codes.asked.find(&event))
+            .flatten();
+        let patient = self.kind.patients();
+        let (fault, event_fault) = match self.said(&field, &event) {
+            Said::Known => (None, None),
+            Said::Wrong(fault, event_fault) => (fault, event_fault),
+            // A code that few hold is an outcome that few have.
+            Said::Unlisted => {
+                if code.is_none() {
+                    self.coding.unlisted(&field, row);
+                }
+                return false;
+            }
+        };
+        let is_known = fault.is_none() && event_fault.is_none();
+        let holder = Holder {
+            patient: is_known.then_some(patient),
+            row,
+        };
+        note(&mut self.codes, &mut self.faults, code, holder, fault);
+        note(
+            &mut self.event_codes,
+            &mut self.event_faults,
+            event_code,
+            holder,
+            event_fault,
+        );
+        is_known
+    }
+
+    /// Keeps the outcome that the fields say, if it is one.
+    fn said(&mut self, field: &Field<'_>, event: &Field<'_>) -> Said {
+        let number = field.number(self.decimal).map_err(Fault::NotNumber);
         match &mut self.kind {
-            Kind::Classes { known, codes, .. } => match known.code(field) {
+            Kind::Classes { known, codes, .. } => match known.code(*field) {
                 Some(code) => {
                     codes.push(code);
-                    self.coding.listed(&field);
+                    self.coding.listed(field);
+                    Said::Known
                 }
-                None => {
-                    if !self.coding.unlisted(&field, row) {
-                        self.faults.add(Fault::UnlistedLevel(field.shape()), row);
-                    }
-                    return false;
-                }
+                None if self.coding.knows_no_levels() => Said::Unlisted,
+                None => Said::Wrong(Some(Fault::UnlistedLevel(field.shape())), None),
             },
-            Kind::Numbers(numbers) => match field.number(self.decimal) {
-                Ok(number) => numbers.push(number),
-                Err(shape) => {
-                    self.faults.add(Fault::NotNumber(shape), row);
-                    return false;
+            Kind::Numbers(numbers) => match number {
+                Ok(number) => {
+                    numbers.push(number);
+                    Said::Known
                 }
+                Err(fault) => Said::Wrong(Some(fault), None),
             },
             Kind::Survival {
                 events,
                 time: times,
                 event: seen,
             } => {
-                if self.event_missing.is_field(&event, self.decimal) {
-                    return false;
-                }
-                let time = field.number(self.decimal).map_err(Fault::NotNumber);
-                let time = time.and_then(|time| match time > 0.0 {
+                // As in R's survival and scikit-survival: whoever has an event at time 0 was at risk then.
+                let time = number.and_then(|time| match time >= 0.0 {
                     true => Ok(time),
-                    false => Err(Fault::NotPositive),
+                    false => Err(Fault::Negative),
                 });
-                match (time, events.code(event)) {
-                    (Ok(time), Some(code)) => {
+                let code = events
+                    .code(*event)
+                    .ok_or(Fault::UnlistedLevel(event.shape()));
+                match (time, code) {
+                    (Ok(time), Ok(code)) => {
                         times.push(time);
                         seen.push(code == 1);
-                        self.coding.listed(&event);
+                        self.coding.listed(event);
+                        Said::Known
                     }
-                    (time, code) => {
-                        if let Err(fault) = time {
-                            self.faults.add(fault, row);
-                        }
-                        if code.is_none() {
-                            let fault = Fault::UnlistedLevel(event.shape());
-                            self.event_faults.add(fault, row);
-                        }
-                        return false;
-                    }
+                    (time, code) => Said::Wrong(time.err(), code.err()),
                 }
             }
         }
-        true
     }
 
     /// Decides what can only be decided once all patients are read; gives the places of patients who are
@@ -214,7 +268,25 @@ impl OutcomeReader {
         for row in settled.rare_rows {
             self.rare.add(Fault::RareOutcome, row);
         }
-        settled.left_out
+        let mut left_out = settled.left_out;
+        let columns = [
+            (&mut self.codes, &mut self.faults),
+            (&mut self.event_codes, &mut self.event_faults),
+        ];
+        for (codes, faults) in columns {
+            let empty = AskedCodes::new(std::iter::empty(), self.decimal);
+            let settled = std::mem::replace(&mut codes.asked, empty).settle(self.cell_min);
+            left_out.extend(settled.missing);
+            for (fault, row) in settled.faults {
+                faults.add(fault, row);
+            }
+            for row in settled.ignored {
+                self.ignored.add(Fault::RareCode, row);
+            }
+        }
+        left_out.sort_unstable();
+        left_out.dedup();
+        left_out
     }
 
     /// Why the levels cannot be joined to classes at this site, where they cannot.
@@ -263,13 +335,19 @@ impl OutcomeReader {
 
     /// What is passed over in every coding.
     pub(super) fn remarks(&self, source: &str, word: &'static str) -> Vec<CohortProblem> {
-        let wanted = "levels in site.toml, or more patients; these are left out";
+        let rare = "levels in site.toml, or more patients; these are left out";
+        let ignored = format!(
+            "a code in missing of site.toml, or at least {} patients; it is read as a value",
+            self.cell_min
+        );
         let column = Some(self.source_column.as_str());
-        let remark = |(fault, rows)| {
+        let remark = |(fault, rows), wanted: &str| {
             CohortProblem::of_column(source, self.name(), column, Cause::Values, "", wanted)
                 .in_rows(fault, rows)
         };
-        self.rare.rows(word).map(remark).collect()
+        let rare = self.rare.rows(word).map(|one| remark(one, rare));
+        let ignored = self.ignored.rows(word).map(|one| remark(one, &ignored));
+        rare.chain(ignored).collect()
     }
 
     /// Why this outcome cannot be learned from at this site, where it cannot.
@@ -311,13 +389,62 @@ impl OutcomeReader {
     fn wanted(&self, fault: Fault) -> String {
         match (fault, &self.kind) {
             (_, Kind::Classes { known, .. }) => known.wanted(),
-            (Fault::NotPositive, _) => "a time above 0".to_owned(),
+            (Fault::Negative, _) => "a time of 0 or more".to_owned(),
             _ => "a number".to_owned(),
         }
     }
 }
 
+impl Codes {
+    /// For the column that the job calls `column`: the site's codes count always, the job's as `terms` have it.
+    fn new(
+        specification: &OutcomeSpecification,
+        source: &SourceConfig,
+        column: &str,
+        terms: Terms,
+    ) -> Self {
+        let decimal = source.decimal;
+        let of_column = source.columns.get(column).map(|mapping| &mapping.missing);
+        let own = source.missing.iter().chain(of_column.into_iter().flatten());
+        let asked = specification.missing.iter();
+        match terms {
+            Terms::Job => Self {
+                own: Missing::new(own.chain(asked), decimal),
+                asked: AskedCodes::new(std::iter::empty(), decimal),
+            },
+            Terms::Site { .. } => Self {
+                own: Missing::new(own, decimal),
+                asked: AskedCodes::new(asked, decimal),
+            },
+        }
+    }
+}
+
+/// Notes a row by the code that it holds, or the fault that it has without one.
+fn note(
+    codes: &mut Codes,
+    faults: &mut Faults,
+    code: Option<usize>,
+    holder: Holder,
+    fault: Option<Fault>,
+) {
+    match (code, fault) {
+        (Some(code), fault) => codes.asked.note(code, holder, fault),
+        (None, Some(fault)) => faults.add(fault, holder.row),
+        (None, None) => {}
+    }
+}
+
 impl Kind {
+    /// Patients so far.
+    fn patients(&self) -> usize {
+        match self {
+            Self::Classes { codes, .. } => codes.len(),
+            Self::Numbers(numbers) => numbers.len(),
+            Self::Survival { time, .. } => time.len(),
+        }
+    }
+
     fn keep(&mut self, keep: &[bool]) {
         match self {
             Self::Classes { codes, .. } => retain(codes, keep),
@@ -354,10 +481,4 @@ pub(super) fn source_name(source: &SourceConfig, name: &str) -> String {
     mapping
         .and_then(|mapping| mapping.column.clone())
         .unwrap_or_else(|| name.to_owned())
-}
-
-fn missing(source: &SourceConfig, column: &str) -> Missing {
-    let own = source.columns.get(column).map(|mapping| &mapping.missing);
-    let tokens = source.missing.iter().chain(own.into_iter().flatten());
-    Missing::new(tokens, source.decimal)
 }

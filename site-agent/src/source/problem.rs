@@ -54,7 +54,6 @@ pub(super) enum Fault {
     UnlistedLevel(Shape),
     Implausible,
     Negative,
-    NotPositive,
     Missing,
     Repeated,
     Ragged {
@@ -121,7 +120,6 @@ impl Fault {
             Self::UnlistedLevel(shape) => format!("{}, not in the list", shape.describe()),
             Self::Implausible => "a number outside of the range".to_owned(),
             Self::Negative => "a number below 0".to_owned(),
-            Self::NotPositive => "a number of 0 or less".to_owned(),
             Self::Missing => "a missing value".to_owned(),
             Self::Repeated => "a patient of an earlier row".to_owned(),
             Self::Ragged { fields } => format!("{fields} fields"),

@@ -16,13 +16,27 @@ pub(super) struct Reading {
     pub(super) remarks: Vec<CohortProblem>,
     pub(super) survey: Option<Survey>,
     pub(super) problems: CohortProblems,
+    /// Why the outcome cannot be learned from, where nothing else is wrong.
+    pub(super) degenerate: Option<CohortProblem>,
 }
 
 impl Reading {
     /// The cohort, or everything that was wrong.
-    pub(super) fn into_cohort(self) -> Result<SiteCohort, CohortProblems> {
+    pub(super) fn into_cohort(mut self) -> Result<SiteCohort, CohortProblems> {
+        match self.degenerate.take() {
+            Some(problem) => Err(CohortProblems::new(vec![problem])),
+            None => self.unless_degenerate(),
+        }
+    }
+
+    /// The same of a cohort that a policy is still to judge: a policy's no comes before what the outcome lacks.
+    pub(super) fn unless_degenerate(self) -> Result<SiteCohort, CohortProblems> {
+        let degenerate = self.degenerate;
         match self.cohort {
-            Some(cohort) if self.problems.problems().is_empty() => Ok(cohort),
+            Some(cohort) if self.problems.problems().is_empty() => Ok(SiteCohort {
+                degenerate,
+                ..cohort
+            }),
             _ => Err(self.problems),
         }
     }

@@ -20,7 +20,7 @@ pub(super) enum Kind {
     Age {
         at: Date,
         format: DateFormat,
-        /// Days outside are faults.
+        /// Days outside are missing.
         range: Option<(Date, Date)>,
         judged: Judged,
     },
@@ -38,11 +38,11 @@ pub(super) struct NumberKind {
     negative_allowed: bool,
 }
 
-/// What it means where a value is beyond the job's word.
+/// What a value is that is beyond the job's word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Judged {
-    Fault,
-    Remark,
+    Missing,
+    Value,
 }
 
 /// A field, read.
@@ -56,6 +56,14 @@ impl Read {
         Self {
             value: None,
             remark: None,
+        }
+    }
+
+    /// A value outside of the range by which it is judged.
+    fn implausible() -> Self {
+        Self {
+            value: None,
+            remark: Some(Fault::Implausible),
         }
     }
 }
@@ -73,8 +81,8 @@ impl Kind {
         (factor, offset): (f64, f64),
     ) -> Result<Self, Mismatch> {
         let judged = match terms {
-            Terms::Job => Judged::Fault,
-            Terms::Site { .. } => Judged::Remark,
+            Terms::Job => Judged::Missing,
+            Terms::Site { .. } => Judged::Value,
         };
         let codes = mapping.levels.as_ref();
         Ok(match &feature.kind {
@@ -139,12 +147,12 @@ impl Kind {
             } => {
                 let born = field.date(format).map_err(Fault::NotDate)?;
                 if range.is_some_and(|(first, last)| born < first || born > last) {
-                    return Err(Fault::Implausible);
+                    return Ok(Read::implausible());
                 }
                 let age = age(*at, born);
                 let beyond = !is_plausible(age);
-                if beyond && *judged == Judged::Fault {
-                    return Err(Fault::Implausible);
+                if beyond && *judged == Judged::Missing {
+                    return Ok(Read::implausible());
                 }
                 Ok(Read {
                     value: Some(age),
@@ -169,12 +177,12 @@ impl NumberKind {
         }
         let outside = |(low, high): (f64, f64), number: f64| number < low || number > high;
         if self.declared.is_some_and(|range| outside(range, number)) {
-            return Err(Fault::Implausible);
+            return Ok(Read::implausible());
         }
         let number = number * self.factor + self.offset;
         let beyond = self.asked.is_some_and(|range| outside(range, number));
-        if !number.is_finite() || (beyond && self.judged == Judged::Fault) {
-            return Err(Fault::Implausible);
+        if !number.is_finite() || (beyond && self.judged == Judged::Missing) {
+            return Ok(Read::implausible());
         }
         if number < 0.0 && !self.negative_allowed {
             return Err(Fault::Negative);

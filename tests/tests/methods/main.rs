@@ -17,7 +17,7 @@ use protocol::method::Method;
 use rand::SeedableRng;
 use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
-use samples::{SITES, Sample, config, samples};
+use samples::{SITES, Sample, config, samples, table};
 use secrets::{Secrets, numbers};
 use site_agent::books::chain;
 use site_agent::config::SiteConfig;
@@ -272,6 +272,32 @@ fn a_permission_that_is_refused_refuses_the_job_before_anything_is_read() {
         }
         let read = describe(&Permission::ALL.into());
         assert!(matches!(read, Answer::Unfit(_)), "{sample}: {read:?}");
+    });
+}
+
+/// Three patients of one class, of whom none had an event: a policy's minimum speaks, and nothing is said of classes.
+#[test]
+fn a_site_of_few_patients_is_refused_by_its_policy_before_its_data_complains() {
+    of_every_sample(|sample| {
+        let home = Home::new();
+        let all = table(SITES[0], PATIENTS);
+        let is_plain = |line: &&str| {
+            line.split(',').nth(1) == Some("0") && line.split(',').nth(4) == Some("0")
+        };
+        let few: Vec<&str> = all
+            .lines()
+            .take(1)
+            .chain(all.lines().filter(is_plain).take(3))
+            .collect();
+        home.write(&format!("data/{}.csv", SITES[0]), &(few.join("\n") + "\n"));
+        let mut worker = worker(&config(SITES[0], &Permission::ALL.into()), &home, NOW);
+        begin(&mut worker, RUN, &sample.job.text, 5);
+        match ask(&mut worker, RUN, 1, Request::Describe, NOW) {
+            Answer::Refused(refusal) => {
+                assert!(refusal.rule.contains("patients_min"), "{sample}: {refusal}")
+            }
+            other => panic!("{sample}: {other:?}"),
+        }
     });
 }
 

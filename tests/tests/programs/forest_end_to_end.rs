@@ -343,17 +343,26 @@ fn a_cohort_without_patients_events_or_a_second_class_is_refused() {
             .collect()
     };
     let home = with_patients("survival");
-    for (patients, wanted) in [
-        (rows("5,0"), "no patient with an event"),
-        (String::new(), "no patient"),
+    // A policy's minimum speaks first; one that asks for nobody lets the data say what it lacks.
+    let lowered = format!("{OPEN}class_patients_min = 0\n");
+    for (patients, policy, code, wanted) in [
+        (rows("5,0"), OPEN, REFUSED, "class_patients_min"),
+        (
+            rows("5,0"),
+            lowered.as_str(),
+            DATA,
+            "no patient with an event",
+        ),
+        (String::new(), OPEN, DATA, "no patient"),
     ] {
         home.write("data/north.csv", &format!("{header}\n{patients}"));
-        simulate(&home, &job(SURVIVAL, ""), OPEN).must_fail(DATA, &[wanted]);
+        simulate(&home, &job(SURVIVAL, ""), policy).must_fail(code, &[wanted]);
     }
     let home = with_patients("class");
     let header = header.replace("days,event", "class");
     home.write("data/north.csv", &format!("{header}\n{}", rows("positive")));
-    simulate(&home, &job(CLASS, ""), OPEN).must_fail(DATA, &["one class"]);
+    simulate(&home, &job(CLASS, ""), OPEN).must_fail(REFUSED, &["class_patients_min"]);
+    simulate(&home, &job(CLASS, ""), &lowered).must_fail(DATA, &["one class"]);
     home.write(
         "data/north.csv",
         &format!("{header}\n{}", rows("positive").replace("low", "other")),

@@ -24,6 +24,8 @@ pub struct OutcomeSpecification {
     pub column: String,
     /// Its kind.
     pub kind: OutcomeKind,
+    /// Values that mean missing, of the event's column too, beside the empty field: such a patient is left out.
+    pub missing: Vec<String>,
 }
 
 /// Kinds of outcome.

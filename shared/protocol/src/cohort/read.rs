@@ -54,10 +54,27 @@ pub(crate) fn outcome(section: &mut Section<'_, '_>) -> Option<OutcomeSpecificat
                 .then(|| section.number("horizon", 1.0, "a time above 0", |time| time > 0.0)),
         },
     };
+    let missing: Vec<String> = section.or("missing", Vec::new());
+    let both = missing.iter().find(|code| values(&kind).contains(code));
+    if let Some(both) = both {
+        let found = format!("{both:?}, which is a value of the outcome");
+        section.problem("missing", &found, "codes that no list of the outcome has");
+    }
     Some(OutcomeSpecification {
         column: column?,
         kind,
+        missing,
     })
+}
+
+/// The values that a kind of outcome lists.
+fn values(kind: &OutcomeKind) -> Vec<&String> {
+    match kind {
+        OutcomeKind::Binary { positive, negative } => positive.iter().chain(negative).collect(),
+        OutcomeKind::Categorical { levels } => levels.iter().collect(),
+        OutcomeKind::Numeric => Vec::new(),
+        OutcomeKind::Survival { event_values, .. } => event_values.iter().collect(),
+    }
 }
 
 pub(crate) fn features(

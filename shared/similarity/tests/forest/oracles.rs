@@ -236,6 +236,45 @@ fn an_unsplit_survival_tree_predicts_the_nelson_aalen_hazard() {
 }
 
 #[test]
+fn an_end_at_time_0_counts_as_in_r_and_scikit_survival() {
+    let text = include_str!("../reference/time_zero.json");
+    let reference: Value = serde_json::from_str(text).unwrap();
+    let event: Vec<bool> = floats(&reference["event"])
+        .iter()
+        .map(|event| *event == 1.0)
+        .collect();
+    let same = numeric("x", &vec![1.0; event.len()]);
+    let cohort = cohort(vec![same], survival(&floats(&reference["time"]), &event));
+    let forest = grown(&cohort, &one_full_tree(cohort.outcome())).forest;
+    let Prediction::CumulativeHazard(found) = forest.predict(cohort.columns()).unwrap() else {
+        panic!("not a hazard")
+    };
+    let similarity::learn::forest::Target::Survival { event_times } = &forest.schema().target
+    else {
+        panic!("not survival")
+    };
+    assert_eq!(*event_times, floats(&reference["times"]));
+    for wanted in ["hazard", "hazard_r"] {
+        let wanted = floats(&reference[wanted]);
+        assert_eq!(found.ncols(), wanted.len());
+        let alike = |(found, wanted): (&f64, &f64)| close(*found, *wanted);
+        assert!(found.row(0).iter().zip(&wanted).all(alike));
+    }
+    let risk = floats(&reference["risk"]);
+    let hazard = ndarray::Array2::from_shape_vec((risk.len(), 1), risk).unwrap();
+    let error = prediction_error(&Prediction::CumulativeHazard(hazard), cohort.outcome()).unwrap();
+    let Measure::Survival { discordance } = error.measure else {
+        panic!("not survival")
+    };
+    for wanted in ["concordance", "concordance_r"] {
+        assert!(close(
+            1.0 - discordance,
+            reference[wanted].as_f64().unwrap()
+        ));
+    }
+}
+
+#[test]
 fn discordance_is_one_minus_the_concordance_of_lifelines() {
     let reference = &reference()["survival"];
     let cohort = survival_cohort(reference, "time");

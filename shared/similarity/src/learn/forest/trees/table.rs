@@ -11,6 +11,10 @@ use crate::learn::forest::trees::tree::{
 };
 use crate::learn::forest::{Forest, Grown, Side, Tree};
 
+/// Whoever has an event at time 0 was at risk for this share of the first interval: without any time at risk there would
+/// be no hazard.
+const AT_ONCE: f64 = 1e-3;
+
 /// One tree, checked: every node but the root is the child of one earlier node, the distinct in-bag
 /// patients of two children add up to their parent's, and every number is finite.
 #[derive(Clone, PartialEq)]
@@ -248,7 +252,8 @@ fn terminal_table(
             let mut events = vec![0; event_times.len()];
             let mut exposures = vec![0.0; event_times.len()];
             for &patient in members {
-                let at = time[patient];
+                let (start, width) = interval_of(event_times, 0);
+                let at = time[patient].max(start + AT_ONCE * width);
                 let interval = event_times.partition_point(|&grid| grid < at);
                 if event[patient] && interval < events.len() {
                     events[interval] += 1;
