@@ -232,6 +232,47 @@ fn a_cohort_of_one_class_or_of_one_patient_is_no_cohort_of_the_job() {
     assert!(!home.join("out").exists());
 }
 
+/// Four features of which one is constant: three rows, and a rank of as many, in a federation and alone.
+#[test]
+fn a_rank_that_the_job_does_not_name_is_at_most_the_rows_of_the_matrix() {
+    let home = Home::with_patients("north=80,south=80");
+    for site in ["north", "south"] {
+        let path = home.join("data").join(format!("{site}.csv"));
+        let text = fs::read_to_string(&path).unwrap();
+        let place = text.lines().next().unwrap().split(',');
+        let place = place.clone().position(|name| name == "first_2").unwrap();
+        let constant = |line: &str| {
+            let mut fields: Vec<&str> = line.split(',').collect();
+            if fields[place] != "first_2" {
+                fields[place] = "3.5";
+            }
+            fields.join(",") + "\n"
+        };
+        fs::write(&path, text.lines().map(constant).collect::<String>()).unwrap();
+    }
+    let features: String = ["first_1", "first_2", "second_1", "mixed_1"]
+        .map(|name| format!("[[features]]\nname = \"{name}\"\nkind = \"numeric\"\n"))
+        .concat();
+    let job = |keys: &str| {
+        format!(
+            "name = \"few\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n[outcome]\ncolumn = \"class\"\n\
+             kind = \"binary\"\npositive = [\"positive\"]\n{features}[unpsl]\n{keys}round_limit = 5\n"
+        )
+    };
+    for keys in ["", "folds = 2\nneighbours = [1, 5]\n"] {
+        home.write("job.toml", &job(keys));
+        let arguments = [
+            "simulate", "job.toml", "--data", "data", "--out", "all", "--force",
+        ];
+        home.run(&coordinator(), &arguments).must_succeed();
+        assert_eq!(npy(&home.join("all/metric.npy")).dim(), (3, 3), "{keys}");
+    }
+    local(&home, &job(""), "alone").must_succeed();
+    assert_eq!(npy(&home.join("alone/metric.npy")).dim(), (3, 3));
+    let named = local(&home, &job("rank = 4\n"), "named");
+    named.must_fail(RUN, &["KDR-SETTINGS", "rank"]);
+}
+
 #[test]
 fn a_constant_feature_is_dropped_and_named_and_an_infinite_number_is_a_problem_of_its_row() {
     let home = Home::with_patients("north=60");

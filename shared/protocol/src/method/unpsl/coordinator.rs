@@ -149,6 +149,8 @@ impl Unpsl {
     }
 
     fn choose(&mut self, prepared: Arc<Prepared>) -> Result<(), Failure> {
+        let rows = prepared.standardisation.rows().len();
+        self.settings = self.settings.clone().of_rows(rows);
         match Choice::begin(&self.settings, self.seed, &prepared)? {
             Some(choice) => {
                 let choice = Box::new(choice);
@@ -411,12 +413,13 @@ impl Preparable for UnpslSettings {
     }
 
     fn accepts_rows(&self, rows: usize) -> Result<(), Failure> {
-        let ranks = match &self.selection {
+        let settings = self.clone().of_rows(rows);
+        let ranks = match &settings.selection {
             Some(selection) => selection.rank.clone(),
-            None => vec![self.objective.rank],
+            None => vec![settings.objective.rank],
         };
         for rank in ranks {
-            let mut objective = self.objective;
+            let mut objective = settings.objective;
             objective.rank = rank;
             objective.check(rows).map_err(|error| {
                 let text = format!("[unpsl] {error} after standardisation");

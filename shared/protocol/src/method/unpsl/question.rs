@@ -167,6 +167,7 @@ fn fits(
     rows: usize,
     choice: bool,
 ) -> Result<(), Refusal> {
+    let settings = &settings.clone().of_rows(rows);
     let ranks: &[usize] = match (&settings.selection, choice) {
         (Some(selection), true) => &selection.rank,
         _ => std::slice::from_ref(&settings.objective.rank),

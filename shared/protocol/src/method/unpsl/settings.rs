@@ -24,6 +24,8 @@ const LAMBDA_LARGEST: f64 = 0.2;
 pub struct UnpslSettings {
     /// The objective (4.19).
     pub objective: Settings,
+    /// Whether the job names no rank: it is then at most the rows of the prepared matrix.
+    pub is_rank_usual: bool,
     /// Starts, of which the run with the lowest objective is kept.
     pub starts: u32,
     /// Neighbours of the k-NN evaluation.
@@ -114,6 +116,19 @@ impl UnpslSettings {
         choosing + u64::from(self.starts) * u64::from(self.round_limit)
     }
 
+    /// For the matrix that the sites have prepared, of so many rows; coordinator and sites follow it alike.
+    #[must_use]
+    pub fn of_rows(mut self, rows: usize) -> Self {
+        if self.is_rank_usual {
+            let rank = self.objective.rank.min(rows.max(1));
+            self.objective.rank = rank;
+            if let Some(selection) = &mut self.selection {
+                selection.rank = vec![rank];
+            }
+        }
+        self
+    }
+
     /// Reads the table `unpsl`.
     pub(crate) fn read(section: &mut Section<'_, '_>) -> Self {
         let tolerance = format!("a number above 0, at most {TOLERANCE_MAX}");
@@ -128,8 +143,10 @@ impl UnpslSettings {
             ("distance", NeighbourRule::Distance),
             ("inner_product", NeighbourRule::InnerProduct),
         ];
+        let is_rank_usual = !section.has("rank");
         let candidates = candidates(section);
         Self {
+            is_rank_usual,
             objective: objective(section, &candidates),
             starts: narrow(section.count("starts", 1, 1..=100)),
             neighbours: candidates.neighbours.first().copied().unwrap_or(NEIGHBOURS),
