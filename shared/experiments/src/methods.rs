@@ -13,7 +13,7 @@ use similarity::numeric::seed::Seed;
 use similarity::uses::neighbours::{NeighbourRule, neighbours};
 
 use crate::ExperimentError;
-use crate::baselines::{GmmlSettings, ItmlSettings, distance_percentiles, gmml, itml, lmnn};
+use crate::baselines::{GmmlSettings, ItmlSettings, distance_percentiles, gmml, itml, lmnn, r2ml};
 use crate::task::Task;
 
 /// Numbers of neighbours to choose from.
@@ -32,6 +32,7 @@ pub(crate) enum Method {
     Gmml,
     Itml,
     Lmnn,
+    R2ml,
 }
 
 /// What a method says of the test patients.
@@ -44,13 +45,14 @@ pub(crate) struct Answer {
 }
 
 impl Method {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::UnPsl,
         Self::Cosine,
         Self::Euclidean,
         Self::Gmml,
         Self::Itml,
         Self::Lmnn,
+        Self::R2ml,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -61,6 +63,7 @@ impl Method {
             Self::Gmml => "GMML",
             Self::Itml => "ITML",
             Self::Lmnn => "LMNN",
+            Self::R2ml => "R2ML",
         }
     }
 
@@ -96,6 +99,7 @@ impl Method {
             Self::Lmnn => Ok(vec![learned(task, seed, &[()], |x, labels, ()| {
                 Ok(lmnn(x, labels))
             })?]),
+            Self::R2ml => Ok(vec![local_metrics(task, seed)?]),
         }
     }
 }
@@ -206,6 +210,46 @@ fn learned<S: Sync>(
     Ok(Answer {
         rule: "distance",
         predicted: classify(&metric, task, NeighbourRule::Distance, neighbours)?,
+        selected: None,
+    })
+}
+
+/// R2ML, whose number of neighbours is chosen like that of the others.
+fn local_metrics(task: &Task, seed: Seed) -> Result<Answer, ExperimentError> {
+    let most = NEIGHBOURS[NEIGHBOURS.len() - 1];
+    let predicted = |training: &Array2<f64>, classes: &Array1<u32>, asked: &Array2<f64>| {
+        let labels = Labels::Classes(classes.clone());
+        let learned = r2ml(&training.view(), &labels, seed)?;
+        let near = learned.neighbours(&asked.view(), most);
+        let by = |count: usize| {
+            let fewer: Vec<_> = near
+                .iter()
+                .map(|all| all[..count.min(all.len())].to_vec())
+                .collect();
+            Ok(vote(&fewer, classes)?)
+        };
+        NEIGHBOURS
+            .into_iter()
+            .map(by)
+            .collect::<Result<Vec<_>, ExperimentError>>()
+    };
+    let folds = task.folds(seed)?;
+    let mut sums = vec![RightCounts::default(); NEIGHBOURS.len()];
+    for fold in 0..folds.count() {
+        let split = folds.split(fold);
+        let rows = |rows: &[usize]| task.training.select(Axis(0), rows);
+        let classes = |rows: &[usize]| task.classes.select(Axis(0), rows);
+        let (known, held_out) = (&split.training, &split.held_out);
+        let found = predicted(&rows(known), &classes(known), &rows(held_out))?;
+        for (sum, found) in sums.iter_mut().zip(&found) {
+            sum.merge(&RightCounts::of(found, &classes(held_out)));
+        }
+    }
+    let best = (0..sums.len()).max_by_key(|place| sums[*place].right);
+    let mut answers = predicted(&task.training, &task.classes, &task.test)?;
+    Ok(Answer {
+        rule: "its weighted distance",
+        predicted: answers.swap_remove(best.unwrap_or(0)),
         selected: None,
     })
 }

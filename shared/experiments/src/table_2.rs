@@ -10,7 +10,8 @@ use similarity::numeric::seed::Seed;
 use similarity::synthetic::labelled_pairs;
 
 use crate::baselines::{
-    GmmlSettings, ItmlSettings, distance_percentiles, gmml, itml, lmnn, squared_distances,
+    GmmlSettings, ItmlSettings, R2ml, distance_percentiles, gmml, itml, lmnn, r2ml,
+    squared_distances,
 };
 use crate::methods::Method;
 use crate::output::Sheet;
@@ -179,7 +180,24 @@ fn count(
             Ok(itml(x, labels, ItmlSettings { slack, bounds }, seed)?)
         }),
         Method::Lmnn => by_distance(training, test, &[()], |x, labels, ()| Ok(lmnn(x, labels))),
+        Method::R2ml => local_metrics(training, test, seed),
     }
+}
+
+/// R2ML, with the threshold that is best for the pairs of patients who were not learned from.
+fn local_metrics(
+    training: &Pairs,
+    test: &Pairs,
+    seed: Seed,
+) -> Result<BinaryCounts, ExperimentError> {
+    let learn = |pairs: &Pairs| r2ml(&pairs.patients.view(), &pairs.labels, seed);
+    let apart = |learned: &R2ml, pairs: &Pairs| {
+        labelled(pairs, &learned.distances_within(&pairs.patients.view()))
+    };
+    let choosing = training.part(TRAINING - CHOOSING..TRAINING);
+    let fitted = learn(&training.part(0..TRAINING - CHOOSING))?;
+    let limit = threshold(&apart(&fitted, &choosing));
+    Ok(compare(&apart(&learn(training)?, test), limit))
 }
 
 /// Patients of length 1: their distances are in the order of their cosines.
@@ -262,7 +280,11 @@ type Distance = (f64, bool);
 
 fn distances(pairs: &Pairs, metric: &Array2<f64>) -> Vec<Distance> {
     let projected = product(&pairs.patients.view(), &metric.view());
-    let all = squared_distances(&projected.view());
+    labelled(pairs, &squared_distances(&projected.view()))
+}
+
+/// Each pair once.
+fn labelled(pairs: &Pairs, all: &Array2<f64>) -> Vec<Distance> {
     let upper = all.indexed_iter().filter(|((i, j), _)| i < j);
     upper
         .map(|((i, j), distance)| (*distance, pairs.labels.of_pair(i, j) > 0))

@@ -6,6 +6,7 @@ use similarity::learn::unpsl::Labels;
 use similarity::numeric::seed::Seed;
 
 use super::itml::{Pair, project};
+use super::r2ml::{Objective, learned, onto_simplex, shrunk};
 use super::*;
 
 fn reference() -> Value {
@@ -102,4 +103,50 @@ fn the_lmnn_loss_and_its_gradient_are_those_of_the_formula_and_it_falls() {
     let learned = loss.value_and_gradient(&lmnn(&view, &labels)).0;
     let euclidean = loss.value_and_gradient(&Array2::eye(4)).0;
     assert!(learned < 0.95 * euclidean, "{learned} from {euclidean}");
+}
+
+#[test]
+fn r2ml_follows_its_formula_step_by_step_and_its_objective_falls() {
+    let text = include_str!("../../../../tests/reference/baselines/r2ml.json");
+    let reference: Value = serde_json::from_str(text).unwrap();
+    let (patients, labels) = (matrix(&reference["patients"]), labels(&reference));
+    let view = patients.view();
+    let objective = Objective::new(&view, &labels);
+    let metrics: Vec<Array2<f64>> = reference["metrics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(matrix)
+        .collect();
+    let weights = matrix(&reference["weights"]);
+    let (value, slope) =
+        objective.value_and_subgradient(&metrics[0], &weights.column(0).to_owned());
+    assert!((value / reference["smooth"].as_f64().unwrap() - 1.0).abs() < 1e-12);
+    let off = apart(&slope, &matrix(&reference["subgradient"]));
+    assert!(off < 1e-6, "{off:e}");
+    let value = objective.value(&metrics, &weights).unwrap();
+    assert!((value / reference["objective"].as_f64().unwrap() - 1.0).abs() < 1e-12);
+    let threshold = reference["threshold"].as_f64().unwrap();
+    let off = apart(
+        &shrunk(&metrics[0], threshold).unwrap().metric,
+        &matrix(&reference["shrunk"]),
+    );
+    assert!(off < 1e-7, "{off:e}");
+    let points = reference["points"].as_array().unwrap();
+    for (point, nearest) in points.iter().zip(reference["nearest"].as_array().unwrap()) {
+        let found = onto_simplex(&numbers(point));
+        let away = found
+            .iter()
+            .zip(numbers(nearest))
+            .map(|(a, b)| (a - b).abs());
+        assert!(away.fold(0.0, f64::max) < 1e-6);
+    }
+    let (_, values) = learned(&view, &labels, Seed(1)).unwrap();
+    assert!(
+        values
+            .windows(2)
+            .all(|pair| pair[1] <= pair[0] * (1.0 + 1e-9)),
+        "{values:?}"
+    );
+    assert!(values[values.len() - 1] < 0.9 * values[0], "{values:?}");
 }

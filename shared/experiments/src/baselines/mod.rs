@@ -1,11 +1,13 @@
 //! Metric learners that the paper compares with. Each gives W, d x m, for the squared distance
-//! ||W'(x_i - x_j)||^2 = (x_i - x_j)' M (x_i - x_j), from patients X (n x d) and labels of their pairs.
+//! ||W'(x_i - x_j)||^2 = (x_i - x_j)' M (x_i - x_j), from patients X (n x d) and labels of their pairs; R2ML has several, and
+//! gives neighbours.
 
 mod gmml;
 mod itml;
 mod lmnn;
 #[cfg(test)]
 mod metric_tests;
+mod r2ml;
 
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 use similarity::numeric::linear_algebra::{
@@ -15,6 +17,7 @@ use similarity::numeric::linear_algebra::{
 pub use gmml::{GmmlSettings, gmml};
 pub use itml::{ItmlSettings, PairBounds, distance_percentiles, itml};
 pub use lmnn::{LmnnLoss, lmnn};
+pub use r2ml::{R2ml, r2ml};
 
 /// sum_ij c_ij (x_i - x_j)(x_i - x_j)' over ordered pairs, d x d, for any n x n weights c.
 fn pair_scatter(patients: &ArrayView2<f64>, weights: &Array2<f64>) -> Array2<f64> {
