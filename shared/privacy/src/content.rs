@@ -24,8 +24,8 @@ pub enum Content<'message> {
     Histograms(Vec<Histogram<'message>>),
     /// Second moments X'X (d x d) of the patients.
     SecondMoments,
-    /// Tables of patients by right and predicted class; a rule sets to none what it withholds.
-    Tables(Vec<&'message mut Option<Vec<Vec<u64>>>>),
+    /// Tables of patients by what is predicted of them; a rule sets to none what it withholds.
+    Tables(Vec<Table<'message>>),
     /// Held-out patients that were classified right and wrong; a rule sets to none what it withholds. They count as a
     /// round: without a limit a model made for the purpose could be asked about again and again.
     HeldOut(Vec<&'message mut Option<RightCounts>>),
@@ -103,6 +103,16 @@ pub enum TerminalNode<'message> {
         /// Time at risk in each, summed over patients.
         exposures: &'message mut Vec<f64>,
     },
+}
+
+/// What one rule of prediction says of the whole cohort.
+pub struct Table<'message> {
+    /// Patients by true (row) and predicted class (column), square; none where withheld.
+    pub confusion: &'message mut Option<Vec<Vec<u64>>>,
+    /// Patients of each class (row) by bins of a score; none where withheld, or where nothing has a score.
+    pub scores: &'message mut Option<Vec<Vec<u64>>>,
+    /// The wrong ones are told in multiples of this; 1 where they are exact.
+    pub rounded_to: &'message mut u64,
 }
 
 /// Held-out patients by whether their class was predicted right.

@@ -5,7 +5,7 @@
 
 use privacy::{
     Allowed, CohortFacts, Content, Cost, Disclosure, ErrorSums, Errors, Gate, JobFacts, Permission,
-    Policy, Refusal, RightCounts, Rules, SoFar, TerminalNode,
+    Policy, Refusal, RightCounts, Rules, SoFar, Table, TerminalNode,
 };
 use std::collections::BTreeSet;
 
@@ -16,12 +16,26 @@ enum Part {
     Columns,
     Histograms,
     SecondMoments,
-    Tables(Option<Vec<Vec<u64>>>),
+    Tables(Told),
     HeldOut(Option<RightCounts>),
     Errors(Option<ErrorSums>),
     Nodes,
     LocalUpdate,
 }
+
+/// What a rule of prediction told.
+#[derive(Clone, Debug, PartialEq)]
+struct Told {
+    confusion: Option<Vec<Vec<u64>>>,
+    scores: Option<Vec<Vec<u64>>>,
+    rounded_to: u64,
+}
+
+const NOTHING: Told = Told {
+    confusion: None,
+    scores: None,
+    rounded_to: 10,
+};
 
 #[derive(Clone, Debug, PartialEq)]
 struct Message(Vec<Part>);
@@ -39,7 +53,11 @@ impl Part {
             },
             Self::Histograms => Content::Histograms(Vec::new()),
             Self::SecondMoments => Content::SecondMoments,
-            Self::Tables(table) => Content::Tables(vec![table]),
+            Self::Tables(told) => Content::Tables(vec![Table {
+                confusion: &mut told.confusion,
+                scores: &mut told.scores,
+                rounded_to: &mut told.rounded_to,
+            }]),
             Self::HeldOut(counts) => Content::HeldOut(vec![counts]),
             Self::Errors(sums) => Content::Errors(vec![Errors::Counted(sums)]),
             Self::Nodes => Content::Nodes(vec![TerminalNode::Mean { patients: PATIENTS }]),
@@ -74,7 +92,7 @@ const PARTS: [(Part, Cost, Option<Permission>); 9] = [
         Cost::Message,
         Some(Permission::SecondMoments),
     ),
-    (Part::Tables(None), Cost::Message, None),
+    (Part::Tables(NOTHING), Cost::Message, None),
     (Part::Errors(None), Cost::Message, None),
     (Part::HeldOut(None), Cost::Round, None),
     (Part::Nodes, Cost::Round, Some(Permission::Forests)),
@@ -113,6 +131,7 @@ fn gate(granted: &BTreeSet<Permission>, asked: &BTreeSet<Permission>) -> Result<
         rounds_before: 0,
         so_far: SoFar::default(),
         difference: None,
+        border: 4,
     };
     Policy::new(rules)
         .unwrap()
@@ -255,27 +274,36 @@ fn every_part_of_a_message_is_withheld_by_its_own_rule() {
             error,
         }))
     };
-    let fine = Part::Tables(Some(vec![vec![40, 10], vec![0, 50]]));
-    let small = Part::Tables(Some(vec![vec![41, 9], vec![0, 50]]));
+    let tables = |confusion: [[u64; 2]; 2], scores: [[u64; 3]; 2]| {
+        Part::Tables(Told {
+            confusion: Some(confusion.map(|row| row.to_vec()).to_vec()),
+            scores: Some(scores.map(|row| row.to_vec()).to_vec()),
+            rounded_to: 10,
+        })
+    };
     let message = Message(vec![
-        fine.clone(),
-        small,
+        tables([[41, 9], [2, 48]], [[35, 6, 9], [2, 8, 40]]),
+        // Of as few patients as no rule judges.
+        tables([[4, 1], [0, 4]], [[3, 1, 1], [0, 0, 4]]),
         counts(40, 10),
         counts(41, 9),
         counts(9, 41),
         errors(20.0),
         errors(9.0),
+        errors(3.0),
     ]);
     let mut gate = gate(&all(), &all()).unwrap();
     let released = gate.release(message).unwrap().into_value();
     let wanted = [
-        fine,
-        Part::Tables(None),
+        // The grid starts at 4: of 9 wrong ones, then 11, it tells 10; of 9 above the middle, then 11 and 19, 10 and 20.
+        tables([[40, 10], [0, 50]], [[40, 0, 10], [0, 10, 40]]),
+        Part::Tables(NOTHING),
         counts(40, 10),
         Part::HeldOut(None),
         Part::HeldOut(None),
         errors(20.0),
-        Part::Errors(None),
+        errors(10.0),
+        errors(0.0),
     ];
     assert_eq!(released.0, wanted);
 }

@@ -54,6 +54,10 @@ pub const EVENT_TIMES_MAX: usize = 1_000;
 pub const CUTS_MAX: usize = 1_000;
 /// Neighbour rules that a site evaluates.
 pub const EVALUATIONS_MAX: usize = 16;
+/// Bins of a score.
+pub const SCORE_BINS_MAX: usize = 11;
+/// Kinds of message of one site.
+pub const MESSAGE_KINDS_MAX: usize = 64;
 /// Folds of a cross-validation.
 pub const FOLDS_MAX: usize = 20;
 /// Values of one setting to choose from.

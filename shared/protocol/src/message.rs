@@ -269,6 +269,12 @@ impl Request {
 }
 
 impl Answer {
+    /// The kind of message in one word, as the site's journal names it.
+    #[must_use]
+    pub fn kind_name(&self) -> &'static str {
+        self.kind()
+    }
+
     /// The metric that it was found at, of which it tells the gradient.
     #[must_use]
     pub fn metric(&self) -> Option<&Array2<f64>> {

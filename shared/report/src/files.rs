@@ -59,6 +59,7 @@ struct SiteEntry<'r> {
     pairs: u64,
     bytes_sent: u64,
     bytes_received: u64,
+    messages: Vec<MessageEntry<'r>>,
     rounds_missed: u32,
     evaluation: Vec<EvaluationEntry<'r>>,
     errors: Vec<RuleEntry>,
@@ -84,6 +85,16 @@ struct EvaluationEntry<'r> {
     rule: &'r str,
     neighbours: u32,
     confusion: Option<&'r Vec<Vec<u64>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scores: Option<&'r Vec<Vec<u64>>>,
+    rounded_to: u64,
+}
+
+#[derive(Serialize)]
+struct MessageEntry<'r> {
+    kind: &'r str,
+    count: u64,
+    bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -93,6 +104,10 @@ struct ScoresEntry {
     patients: u64,
     sites: u32,
     accuracy: Option<f64>,
+    within: f64,
+    deviation: f64,
+    balanced_accuracy: Option<f64>,
+    auc: Option<f64>,
     recall: Option<f64>,
     f1: Option<f64>,
     f2: Option<f64>,
@@ -201,6 +216,10 @@ fn scores_entry(scores: Scores) -> ScoresEntry {
         patients,
         sites,
         accuracy,
+        within,
+        deviation,
+        balanced_accuracy,
+        auc,
         recall,
         f1,
         f2,
@@ -211,6 +230,10 @@ fn scores_entry(scores: Scores) -> ScoresEntry {
         patients,
         sites,
         accuracy,
+        within,
+        deviation,
+        balanced_accuracy,
+        auc,
         recall,
         f1,
         f2,
@@ -228,6 +251,15 @@ fn site<'r>(index: usize, site: &'r SiteResult, learnt: &Learnt<'_>) -> SiteEntr
         pairs: learnt.pairs.get(index).copied().unwrap_or(0),
         bytes_sent: site.bytes_sent,
         bytes_received: site.bytes_received,
+        messages: site
+            .messages
+            .iter()
+            .map(|total| MessageEntry {
+                kind: &total.kind,
+                count: total.count,
+                bytes: total.bytes,
+            })
+            .collect(),
         rounds_missed: site.rounds_missed,
         evaluation: evaluation
             .iter()
@@ -235,6 +267,8 @@ fn site<'r>(index: usize, site: &'r SiteResult, learnt: &Learnt<'_>) -> SiteEntr
                 rule: &counts.rule,
                 neighbours: counts.neighbours,
                 confusion: counts.confusion.as_ref(),
+                scores: counts.scores.as_ref(),
+                rounded_to: counts.rounded_to,
             })
             .collect(),
         errors: errors.iter().map(own_entry).collect(),

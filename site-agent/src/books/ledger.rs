@@ -13,7 +13,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use wire::private;
 
-const FILE_NAME: &str = "ledger.jsonl";
+pub(super) const FILE_NAME: &str = "ledger.jsonl";
 /// The name of the site's own key in its folder.
 pub const KEY_NAME: &str = "fingerprint.key";
 const COHORTS: &str = "cohorts";
@@ -222,6 +222,7 @@ impl Ledger {
             rounds_before,
             so_far,
             difference: others.map(|(_, other)| cohort.difference(other)).min(),
+            border: self.key.secret("border", identity.as_bytes()),
         }
     }
 

@@ -159,6 +159,8 @@ fn learnt(number: usize, request: &unpsl::Request) -> Answer {
                 rule: "distance".to_owned(),
                 neighbours: 5,
                 confusion: Some(vec![vec![20, 10], vec![10, 20]]),
+                scores: None,
+                rounded_to: 10,
             }],
             ..Assessment::default()
         }),

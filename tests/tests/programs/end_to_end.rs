@@ -211,6 +211,17 @@ fn the_demonstration_converges_and_leaves_the_documented_files_and_nothing_else(
     let ran = simulate(&home, &[]).must_succeed();
     assert!(ran.stdout.contains("converged"), "{}", ran.stdout);
     assert!(ran.stdout.contains("report.html"), "{}", ran.stdout);
+    let truth = "say nothing of the class: 6 of them are at 0, as it is in truth.";
+    assert!(
+        ran.stderr
+            .trim_end()
+            .lines()
+            .last()
+            .unwrap()
+            .contains(truth),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(home.left(), ["out"]);
     assert_eq!(home.left_in_temp(), [] as [&str; 0]);
     assert_eq!(home.processes(), [] as [&str; 0]);
@@ -231,6 +242,14 @@ fn the_demonstration_converges_and_leaves_the_documented_files_and_nothing_else(
     }
     assert_eq!(result["status"], "converged");
     assert_eq!(result["job"], "demo");
+    assert!(result["notes"].to_string().contains(truth));
+    for feature in result["features"].as_array().unwrap() {
+        let name = feature["name"].as_str().unwrap();
+        assert!(
+            !name.starts_with("irrelevant_") || feature["norm"] == 0.0,
+            "{name}"
+        );
+    }
     let metric = npy(&out.join("metric.npy"));
     check_sites(&result, &job, &sites(&out, &job), &metric);
     check_features(&result, &metric, &out);
@@ -242,6 +261,7 @@ fn the_demonstration_converges_and_leaves_the_documented_files_and_nothing_else(
     );
     assert_eq!(rounds.count() as u64, result["rounds"].as_u64().unwrap());
     let report = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(report.find(truth).unwrap() < report.find("How well it does").unwrap());
     for elsewhere in ["src=\"http", "href=\"http", "<script", "@import", "url("] {
         assert!(
             !report.contains(elsewhere),
@@ -275,7 +295,13 @@ fn check_sites(result: &Value, job: &Job, sites: &[Site], metric: &Array2<f64>) 
         assert_eq!(entry["pairs"], patients * (patients - 1) / 2);
         let counted = entry["evaluation"].as_array().unwrap();
         let pairs = counted.iter().find(|one| one["rule"] == "pairs").unwrap();
-        assert_eq!(pairs["confusion"], pair_table(site, metric), "{name}");
+        let (told, truth) = (&pairs["confusion"], pair_table(site, metric));
+        for class in 0..2 {
+            let count = |table: &Value, place: usize| table[class][place].as_u64().unwrap();
+            let all = |table: &Value| count(table, 0) + count(table, 1);
+            assert_eq!(all(told), all(&truth), "{name}");
+            assert!(count(told, 0).abs_diff(count(&truth, 0)) < 10, "{name}");
+        }
         assert_eq!(entry["rounds_missed"], 0);
         assert!(entry["bytes_sent"].as_u64().unwrap() > 0);
         assert!(entry["bytes_received"].as_u64().unwrap() > 0);

@@ -112,8 +112,8 @@ fn wrong(folder: &Path) -> (u64, u64) {
     (by_forest.count() as u64, by_neighbours.count() as u64)
 }
 
-/// What a site released is what its files say, or withheld because a count is small; of a job whose listed neighbours are
-/// those that its errors go by.
+/// What a site released is what its files say, within a step of the grid that hides small counts; of a job whose listed
+/// neighbours are those that its errors go by.
 fn check_counts(out: &Path) {
     let rule = "out-of-bag";
     let result = result(out);
@@ -128,20 +128,18 @@ fn check_counts(out: &Path) {
             .enumerate()
         {
             let told = errors(site, rule);
-            if (1..10).contains(&wrong) {
-                assert_eq!(told["sum"], Value::Null, "{rule}");
-                continue;
-            }
             assert_eq!(told["total"].as_u64(), Some(patients), "{rule}");
-            assert_eq!(told["sum"].as_f64(), Some(wrong as f64), "{rule}");
-            sums[place] += wrong;
+            let sum = told["sum"].as_f64().unwrap();
+            assert!(
+                (sum - wrong as f64).abs() < 10.0 && sum % 10.0 == 0.0,
+                "{rule}: {sum}"
+            );
+            sums[place] += sum as u64;
         }
         check_neighbours(&folder);
     }
     for (rule, sum) in ["forest", rule].into_iter().zip(sums) {
-        if sum > 0 {
-            assert_eq!(errors(&result, rule)["sum"].as_f64(), Some(sum as f64));
-        }
+        assert_eq!(errors(&result, rule)["sum"].as_f64(), Some(sum as f64));
     }
 }
 

@@ -193,6 +193,8 @@ fn assessment() -> Assessment {
             rule: "distance".to_owned(),
             neighbours: 5,
             confusion: Some(vec![vec![COUNT, COUNT]; 2]),
+            scores: Some(vec![vec![COUNT, COUNT]; 2]),
+            rounded_to: 1,
         }],
         errors: vec![RuleErrors {
             rule: "forest".to_owned(),
@@ -267,6 +269,7 @@ fn what_the_ledger_keeps_of_patients_shows_nothing_of_them() {
             ..SoFar::default()
         },
         difference: Some(7_313),
+        border: 7_313,
     };
     assert_eq!(redacted(&facts), "CohortFacts { .. }");
 }

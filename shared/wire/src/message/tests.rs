@@ -98,6 +98,8 @@ pub(crate) fn assessments() -> [Assessment; 2] {
         rule: "inner_product".to_owned(),
         neighbours: 5,
         confusion: None,
+        scores: None,
+        rounded_to: 1,
     };
     [
         Assessment {

@@ -27,8 +27,9 @@ histograms = f.Part(histograms=m.HistogramsChunk(histograms=[
 pairs = f.PairCounts(similar=20, dissimilar=10)
 totals = f.Totals(patients=600, pairs=pairs, sites=2)
 evaluation = s.EvaluationCounts(rule="distance", neighbours=5, confusion=s.Confusion(
-    rows=[s.ConfusionRow(counts=[40, 10]), s.ConfusionRow(counts=[11, 39])]))
-withheld = s.EvaluationCounts(rule="inner_product", neighbours=5)
+    rows=[s.ConfusionRow(counts=[40, 10]), s.ConfusionRow(counts=[11, 39])]), scores=s.ScoreBins(
+    rows=[s.ConfusionRow(counts=[30, 20]), s.ConfusionRow(counts=[10, 40])]), rounded_to=10)
+withheld = s.EvaluationCounts(rule="inner_product", neighbours=5, rounded_to=1)
 second = f.SecondMoments(patients=300, sums=shape(1, 2), products=shape(2, 2))
 second_parts = [chunk(0, [0.5, -0.5]), chunk(1, [1, 2, 3, 4])]
 split = t.TreeNode(patients=40, split=t.Split(feature=1, missing_left=True, left=1, at_most=54.5))
@@ -84,7 +85,8 @@ def result(ending, parts=(), times=o.Times(), **left):
 
 def row(name, assessment=None):
     return s.SiteResult(name=name, patients=300, bytes_sent=1000, bytes_received=2000, rounds_missed=1,
-                        missing=[s.MissingShare(feature="chol", share=0.25)], assessment=assessment)
+                        missing=[s.MissingShare(feature="chol", share=0.25)], assessment=assessment,
+                        messages=[s.MessageTotal(kind="moments", count=1, bytes=700)])
 
 
 finished = s.Assessment(objective=0.5, evaluation=[evaluation, withheld])

@@ -117,6 +117,7 @@ pub(crate) fn gate() -> Gate {
         rounds_before: 0,
         so_far: SoFar::default(),
         difference: None,
+        border: 0,
     };
     Policy::new(rules)
         .unwrap()

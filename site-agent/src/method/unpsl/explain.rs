@@ -1,17 +1,19 @@
 //! What a job of UnPSL would make this site send.
 
 use crate::explain::kinds::{
-    MessageKind, NUMBER_BYTES, Sizes, TOGETHER, Told, correlated, description, moments, prepared,
-    quantiles, refusal,
+    MessageKind, NUMBER_BYTES, Sizes, TOGETHER, Told, correlated, description, moments,
+    on_the_grid, prepared, quantiles, refusal,
 };
 use privacy::Rules;
+use protocol::assessment::VOTES_MAX;
 use protocol::cohort::{FeatureKind, Impute};
 use protocol::job::Job;
+use protocol::limits::SCORE_BINS_MAX;
 use protocol::method::unpsl::settings::{ConsensusMethod, SelectionSettings, UnpslSettings};
 use similarity::learn::unpsl::CorrelationScope;
 
-/// The neighbour rules that are evaluated: by distance and by inner product.
-const NEIGHBOUR_RULES: u64 = 2;
+/// The neighbour rules that are evaluated: by distance, by inner product, and by the plain distance.
+const NEIGHBOUR_RULES: u64 = 3;
 
 pub(crate) fn told(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Told {
     Told {
@@ -41,7 +43,7 @@ fn messages(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKi
     messages.push(contribution(settings, &sizes));
     let selection = settings.selection.as_ref();
     messages.extend(selection.map(|selection| validation(rules, selection)));
-    messages.push(assessment(rules, &sizes));
+    messages.push(assessment(rules, settings, &sizes));
     messages.push(refusal());
     messages
 }
@@ -101,13 +103,27 @@ fn validation(rules: &Rules, selection: &SelectionSettings) -> MessageKind {
     }
 }
 
-fn assessment(rules: &Rules, sizes: &Sizes) -> MessageKind {
+fn assessment(rules: &Rules, settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
     let cells = sizes.classes * sizes.classes;
     let (tables, pair_cells) = if cells == 0 {
         (0, 0)
     } else {
         (NEIGHBOUR_RULES, 4)
     };
+    let neighbours = match &settings.selection {
+        Some(selection) => selection.neighbours.iter().copied().max(),
+        None => None,
+    };
+    let bins = match (sizes.classes, neighbours.unwrap_or(settings.neighbours)) {
+        (2, votes @ 1..=VOTES_MAX) => u64::from(votes) + 1,
+        (2, _) => SCORE_BINS_MAX as u64,
+        _ => 0,
+    };
+    let scores = match bins {
+        0 => String::new(),
+        bins => format!(", {tables} of 2 x {bins}"),
+    };
+    let numbers = 1 + tables * (cells + 2 * bins) + pair_cells;
     MessageKind {
         kind: "assessment",
         purpose: "the objective at the end, and right and wrong predictions of the site's \
@@ -115,25 +131,25 @@ fn assessment(rules: &Rules, sizes: &Sizes) -> MessageKind {
         shape: match tables {
             0 => "1 number".to_owned(),
             _ => format!(
-                "1 number, {tables} tables of {0} x {0} and 1 of pairs, 2 x 2",
+                "1 number, {tables} tables of {0} x {0}{scores} and 1 of pairs, 2 x 2",
                 sizes.classes
             ),
         },
-        bytes_formula: format!("{NUMBER_BYTES} x (1 + {tables} x {cells} + {pair_cells})"),
-        bytes: NUMBER_BYTES * (1 + tables * cells + pair_cells),
+        bytes_formula: format!(
+            "{NUMBER_BYTES} x (1 + {tables} x ({cells} + 2 x {bins}) + {pair_cells})"
+        ),
+        bytes: NUMBER_BYTES * numbers,
         times: 1,
-        rule: "cell_min",
-        withheld: match (tables, rules.cell_min) {
-            (0, _) => "no: it holds no count".to_owned(),
-            (_, 1) => "no: cell_min is 1".to_owned(),
-            (_, minimum) => {
-                let largest = minimum - 1;
-                format!("yes: a table with a cell of 1 to {largest} is left out whole")
-            }
+        rule: "patients_min, cell_min",
+        withheld: match tables {
+            0 => "no: it holds no count".to_owned(),
+            _ => on_the_grid(rules),
         },
-        worst: "How well one metric of the coordinator's choice fits: one exact number, and how many patients of \
-             each class are taken for which, where no such count is small."
-            .to_owned(),
+        worst: format!(
+            "How well one metric of the coordinator's choice fits: one exact number; and how many patients of each class \
+             are taken for which, and have how many like neighbours, each running total within {} of the truth.",
+            rules.cell_min.max(1)
+        ),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a site does in a run of UnPSL: its local updates, its part of a cross-validation, its last word on the metric.
 
+pub mod evaluation;
 pub(crate) mod explain;
 pub mod results;
 
@@ -25,7 +26,7 @@ use std::sync::Arc;
 const ITERATIONS_MAX: usize = 200;
 
 /// Rounds of Algorithm 1 for every round that the job allows: these cross no network.
-pub const ROUNDS_A_ROUND: u32 = 10;
+const ROUNDS_A_ROUND: u32 = 10;
 
 /// UnPSL at one site.
 pub(super) struct Learner {
@@ -185,7 +186,7 @@ impl Learner {
             .map_err(|error| Stop::failed(Code::Results, error.to_string()))?;
         Ok(Answer::Assessed(Assessment {
             objective: Some(value),
-            evaluation: results::evaluate(&local, site.classes.len()),
+            evaluation: evaluation::evaluate(&local, site.classes.len()),
             ..Assessment::default()
         }))
     }

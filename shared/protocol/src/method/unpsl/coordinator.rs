@@ -4,7 +4,7 @@
 use super::choosing::Choice;
 use super::judging;
 use super::message::{Finishing, Request};
-use super::model::{FeatureResult, Model, SelectionRow};
+use super::model::{EMPTY_METRIC, FeatureResult, Model, SelectionRow};
 use super::rounds::{Fit, fit_from};
 use super::settings::UnpslSettings;
 use crate::assessment::Assessment;
@@ -141,6 +141,9 @@ impl Unpsl {
                     *objective = assessing.model.objective(&told)?;
                     *assessments = told;
                     note(&self.settings, prepared, assessments, closed.notes);
+                    if assessing.model.metric.iter().all(|entry| *entry == 0.0) {
+                        closed.notes.push(EMPTY_METRIC.to_owned());
+                    }
                     return Ok(Turn::Done(assessing.model.ending.clone()));
                 }
             }

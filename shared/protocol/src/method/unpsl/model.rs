@@ -22,7 +22,18 @@ pub struct Model {
     pub pairs: Vec<u64>,
 }
 
+/// What a result says of a metric that is 0.
+pub const EMPTY_METRIC: &str = "The metric is empty: no feature counts, so that all patients are equally near, and no nearest ones \
+     were looked for. A smaller lambda_sparsity keeps more.";
+
 impl Model {
+    /// Whether there is a metric, and all of it is 0.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let metric = self.metric.as_ref();
+        metric.is_some_and(|metric| metric.iter().all(|entry| *entry == 0.0))
+    }
+
     /// How far its rounds came.
     #[must_use]
     pub fn course(&self) -> Course {
