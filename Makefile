@@ -16,7 +16,7 @@ demo: first build
 	$(COORDINATOR) simulate --out $(OUT) --force
 
 first:
-	@[ -e $(COORDINATOR) ] || echo 'The first build takes about eight minutes of processor time; the run itself, seconds.'
+	@[ -e $(COORDINATOR) ] || echo 'The first build takes about nine minutes of processor time, five on two idle cores; the run itself, seconds.'
 
 ## make test      every test
 test:

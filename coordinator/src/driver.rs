@@ -6,6 +6,7 @@
 mod calls;
 mod course;
 mod queue;
+mod received;
 
 use crate::clock::Clock;
 use crate::journals::Journals;

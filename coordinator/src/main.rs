@@ -62,7 +62,9 @@ async fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
     match command {
         Command::Simulate(arguments) => {
             let simulated = simulate::simulate(&arguments).await?;
-            Ok(tell(&simulated.ending, simulated.folder.as_deref())?)
+            let exit = tell(&simulated.ending, simulated.folder.as_deref())?;
+            simulated.truth.iter().for_each(remark);
+            Ok(exit)
         }
         Command::Serve(arguments) => {
             serve::serve(&arguments).await?;
@@ -200,13 +202,10 @@ fn finish(watched: &Watched, run: &RunId, config: &Path) -> Result<Exit, Box<dyn
 /// Tells how a run ended, and where its report lies.
 fn tell(ending: &Ending, folder: Option<&Path>) -> Result<Exit, SayError> {
     match ending {
-        Ending::Converged => say("converged")?,
-        Ending::Completed => say("completed")?,
-        Ending::RoundLimit => say("stopped at the round limit")?,
-        Ending::Cancelled => say("cancelled")?,
         Ending::Failed(failure) => {
             remark(format_args!("error: {}\n{}", failure.code, failure.text));
         }
+        ending => say(ending.sentence())?,
     }
     if let Some(folder) = folder {
         say(format_args!(

@@ -115,6 +115,8 @@ pub struct Simulated {
     pub ending: Ending,
     /// The folder of results; none where the run failed before its first round.
     pub folder: Option<PathBuf>,
+    /// Of synthetic patients: what was found of them, beside the truth.
+    pub truth: Option<String>,
 }
 
 /// Everything that a simulation needs, checked before anything is started.
@@ -186,18 +188,35 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
     let mut result = outcome?;
     tell(&result.notes);
     result.notes.extend(lowered);
-    agents::show_problems(home.path(), &files);
-    if !result.has_model() {
-        return Ok(Simulated {
-            ending: result.ending,
-            folder: None,
-        });
-    }
-    report::write(&result, output.path())?;
-    keep_sites(&files, &result, home.path(), output.path())?;
+    leave(result, &plan, &files, home.path(), output)
+}
+
+/// Writes what the run leaves, if it leaves anything.
+fn leave(
+    mut result: RunResult,
+    plan: &Plan,
+    files: &[(SiteName, PathBuf)],
+    home: &Path,
+    output: PendingFolder,
+) -> Result<Simulated, SimulateError> {
+    agents::show_problems(home, files);
+    let truth = match plan.data {
+        Some(_) => None,
+        None => report::truth(&result),
+    };
+    result.notes.extend(truth.clone());
+    let folder = match result.has_model() {
+        false => None,
+        true => {
+            report::write(&result, output.path())?;
+            keep_sites(files, &result, home, output.path())?;
+            Some(output.finish()?)
+        }
+    };
     Ok(Simulated {
         ending: result.ending,
-        folder: Some(output.finish()?),
+        folder,
+        truth,
     })
 }
 

@@ -21,6 +21,9 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+/// What `journal list` says before the first message.
+const NOTHING_LEFT: &str = "nothing has left this site yet";
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let asked = std::env::var("KINDRED_LOG").ok();
@@ -49,9 +52,12 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
         Command::Serve(arguments) => serve(&arguments),
         Command::Local(arguments) => {
             let ran = local::run(&arguments)?;
-            if let Ending::Failed(failure) = &ran.ending {
-                remark(format_args!("error: {}: {}", failure.code, failure.text));
-                return Ok(Exit::Run);
+            match &ran.ending {
+                Ending::Failed(failure) => {
+                    remark(format_args!("error: {}: {}", failure.code, failure.text));
+                    return Ok(Exit::Run);
+                }
+                ending => say(ending.sentence())?,
             }
             if let Some(folder) = ran.folder {
                 say(format_args!(
@@ -85,10 +91,12 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
             Ok(Exit::Done)
         }
         Command::Journal(Journal::List(arguments)) => {
-            say(journal::list(
-                &SiteConfig::open(&arguments.config)?.folder,
-                arguments.run.as_deref(),
-            )?)?;
+            let folder = SiteConfig::open(&arguments.config)?.folder;
+            if journal::is_unwritten(&folder) {
+                say(NOTHING_LEFT)?;
+            } else {
+                say(journal::list(&folder, arguments.run.as_deref())?)?;
+            }
             Ok(Exit::Done)
         }
         Command::Journal(Journal::Verify(arguments)) => {

@@ -292,7 +292,7 @@ fn digest(name: &str) -> RunDigest {
 
 fn round(number: u32) -> (Question, Answered) {
     let question = digest("r").question(number, &Request::Moments);
-    let answer = Answered::new("contribution", Cost::Round, format!("{number}"));
+    let answer = Answered::new("contribution", Cost::Rounds(1), format!("{number}"));
     (question, answer)
 }
 
@@ -439,17 +439,19 @@ fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
         .iter()
         .map(|kind| (kind.kind, kind.bytes, kind.times))
         .collect();
-    // Rows: age, four levels of cp, cp missing. Twice 6 x 3 numbers and 2 per round; moments: 4 + 5 + 3.
+    // Rows: age, four levels of cp, cp missing. Twice 21 numbers and 3 per round, 6 x 3 and 2 per certificate; moments: 4 + 5 +
+    // 3; of three rules 4 cells and two rows of 6 votes, 4 of pairs, and 1.
     let wanted = [
         ("description", 24, 1),
         ("moments", 96, 1),
         ("prepared", 0, 1),
-        ("contribution", 304, 50),
-        ("assessment", 104, 1),
+        ("derivatives", 360, 50),
+        ("contribution", 160, 3),
+        ("assessment", 424, 1),
         ("refusal", 400_000, 1),
     ];
     assert_eq!(told, wanted);
-    assert_eq!(explanation.bytes(), 24 + 96 + 15_200 + 104);
+    assert_eq!(explanation.bytes(), 24 + 96 + 18_000 + 480 + 424);
     let text = explanation.to_string();
     assert!(text.contains("The policy admits it"), "{text}");
     assert!(

@@ -10,6 +10,8 @@ pub const REFUSED: i32 = 4;
 pub const CONNECTION: i32 = 5;
 /// The run failed.
 pub const RUN: i32 = 6;
+/// The journal or the ledger is not what was written.
+pub const JOURNAL: i32 = 7;
 /// The run has not ended yet.
 pub const GOING: i32 = 8;
 /// The run has ended already.

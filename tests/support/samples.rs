@@ -10,9 +10,14 @@ pub const SITE: &str = "site = 'north'\ncoordinator = 'localhost:7443'\nfolder =
     [tls]\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'k.pem'\n\
     [source]\nkind = 'csv'\npath = 'patients.csv'\npatient = 'id'\n";
 
-/// The demonstration's job with other keys of `[unpsl]`, and more tables after it.
+/// The demonstration's job with other keys of `[unpsl]`, and more tables after it. Where they do not say otherwise, the metric
+/// keeps most features, so that there is one.
 pub fn demo_job(unpsl: &[&str], tables: &str) -> String {
     let key = |line: &str| line.split('=').next().unwrap_or_default().trim().to_owned();
+    let is_set = |weak: &&str| unpsl.iter().any(|line| key(line) == key(weak));
+    let weak = ["lambda_sparsity = 0.003", "rank = 8"];
+    let unset = weak.into_iter().filter(|weak| !is_set(weak));
+    let unpsl: Vec<&str> = unpsl.iter().copied().chain(unset).collect();
     let replaced: Vec<String> = unpsl.iter().map(|line| key(line)).collect();
     let mut text = String::new();
     for line in DEMO_JOB.lines() {
@@ -20,7 +25,7 @@ pub fn demo_job(unpsl: &[&str], tables: &str) -> String {
             let _ = writeln!(text, "{line}");
         }
     }
-    for line in unpsl {
+    for line in &unpsl {
         let _ = writeln!(text, "{line}");
     }
     text + tables

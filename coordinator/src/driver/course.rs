@@ -1,5 +1,6 @@
 //! The run that is under way. It computes, and is stored, on a thread of its own.
 
+use super::received::Received;
 use super::{SharedStore, VERSION, locked};
 use crate::clock::Clock;
 use crate::store::{StoreError, Submission, failed_result};
@@ -29,10 +30,16 @@ pub(super) struct Course {
 
 /// Where the run itself is.
 enum State {
-    Idle(Box<Run>),
+    Idle(Box<Going>),
     Computing(JoinHandle<Result<Computed, StoreError>>),
     /// It cannot be gone on with.
     Gone,
+}
+
+/// A run under way, and what came of its sites.
+struct Going {
+    run: Run,
+    received: Received,
 }
 
 /// What a step decided: messages and progress, once all that precedes them is stored.
@@ -43,7 +50,7 @@ pub(super) struct Stepped {
 }
 
 struct Computed {
-    run: Option<Box<Run>>,
+    going: Option<Box<Going>>,
     stepped: Stepped,
 }
 
@@ -115,7 +122,7 @@ impl Course {
             let text = submission.job.text.clone();
             let seed = submission.seed;
             match begun(submission, clock, &store)? {
-                Ok(run) => compute(run, events, &BTreeMap::new(), clock, &store),
+                Ok(going) => compute(going, events, &BTreeMap::new(), clock, &store),
                 Err(reason) => {
                     tracing::error!(run = %id, reason, "a stored run cannot be gone on with");
                     let text_of = format!("the run cannot be gone on with: {reason}");
@@ -123,7 +130,10 @@ impl Course {
                     let ended = Some(locked(&store).end(failed, clock.now())?);
                     let actions = Vec::new();
                     let stepped = Stepped { actions, ended };
-                    Ok(Computed { run: None, stepped })
+                    Ok(Computed {
+                        going: None,
+                        stepped,
+                    })
                 }
             }
         }));
@@ -137,10 +147,10 @@ impl Course {
         store: SharedStore,
     ) {
         self.state = match std::mem::replace(&mut self.state, State::Gone) {
-            State::Idle(run) => {
+            State::Idle(going) => {
                 let events = std::mem::take(&mut self.waiting);
                 State::Computing(tokio::task::spawn_blocking(move || {
-                    compute(run, events, &traffic, clock, &store)
+                    compute(going, events, &traffic, clock, &store)
                 }))
             }
             other => other,
@@ -163,10 +173,10 @@ impl Course {
         course.state = State::Gone;
         match joined {
             Ok(computed) => {
-                let Computed { run, stepped } = computed?;
-                if let Some(run) = run {
-                    course.deadline = run.next_deadline();
-                    course.state = State::Idle(run);
+                let Computed { going, stepped } = computed?;
+                if let Some(going) = going {
+                    course.deadline = going.run.next_deadline();
+                    course.state = State::Idle(going);
                 }
                 Ok(stepped)
             }
@@ -201,7 +211,7 @@ fn begun(
     submission: Submission,
     clock: Clock,
     store: &SharedStore,
-) -> Result<Result<Box<Run>, String>, StoreError> {
+) -> Result<Result<Box<Going>, String>, StoreError> {
     let Submission {
         run,
         operator,
@@ -215,7 +225,9 @@ fn begun(
         let began = clock.now();
         locked(store).begin(&run, began)?;
         tracing::info!(%run, %operator, "a run begins");
-        return Ok(Ok(Box::new(Run::new(run, job, seed, warrant, began))));
+        let run = Run::new(run, job, seed, warrant, began);
+        let received = Received::default();
+        return Ok(Ok(Box::new(Going { run, received })));
     };
     let records = locked(store).records(&run);
     let records = match records {
@@ -223,14 +235,22 @@ fn begun(
         Err(error) => return Ok(Err(error.to_string())),
     };
     tracing::info!(%run, exchanges = records.len(), "a run goes on");
+    let mut received = Received::default();
+    for record in &records {
+        for (site, answer) in job.sites.iter().zip(&record.answers) {
+            answer.iter().for_each(|answer| received.note(site, answer));
+        }
+    }
     let fresh = Run::new(run, job, seed, warrant, began);
     let resumed = fresh.resume(records, clock.now());
-    Ok(resumed.map(Box::new).map_err(|error| error.to_string()))
+    Ok(resumed
+        .map(|run| Box::new(Going { run, received }))
+        .map_err(|error| error.to_string()))
 }
 
 /// Steps the run through what happened; what is to be stored is stored before anything after it is done.
 fn compute(
-    mut run: Box<Run>,
+    going: Box<Going>,
     events: VecDeque<Event>,
     traffic: &BTreeMap<SiteName, Traffic>,
     clock: Clock,
@@ -240,9 +260,16 @@ fn compute(
         actions: Vec::new(),
         ended: None,
     };
+    let Going {
+        mut run,
+        mut received,
+    } = *going;
     for event in events {
+        if let Event::Answered { site, answer, .. } = &event {
+            received.note(site, answer);
+        }
         let (next, actions) = run.step(clock.now(), event);
-        *run = next;
+        run = next;
         for action in actions {
             match action {
                 Action::Store(record) => locked(store).keep(run.id(), &record)?,
@@ -254,6 +281,7 @@ fn compute(
                         let own = own.unwrap_or_default();
                         site.bytes_sent = own.bytes_sent;
                         site.bytes_received = own.bytes_received;
+                        site.messages = received.of(&site.name);
                     }
                     stepped.ended = Some(locked(store).end(result, clock.now())?);
                 }
@@ -261,8 +289,11 @@ fn compute(
             }
         }
     }
-    let run = stepped.ended.is_none().then_some(run);
-    Ok(Computed { run, stepped })
+    let going = stepped
+        .ended
+        .is_none()
+        .then(|| Box::new(Going { run, received }));
+    Ok(Computed { going, stepped })
 }
 
 #[cfg(test)]

@@ -47,12 +47,15 @@ fn converged(run: &str) -> RunResult {
     RunResult {
         ending: Ending::Converged,
         model: Some(Model::Unpsl(model::Model {
+            certificate: None,
             rounds: vec![RoundRow {
                 round: 1,
                 objective: Some(0.5),
-                primal_residual: 0.1,
-                dual_residual: 0.1,
-                penalty: 1.0,
+                left: None,
+                residual: None,
+                primal_residual: Some(0.1),
+                dual_residual: Some(0.1),
+                penalty: Some(1.0),
                 seconds: 1.0,
                 sites_answered: 1,
             }],
@@ -103,7 +106,7 @@ fn a_result_that_cannot_be_read_back_is_kept_as_a_failure() {
     let Some(Model::Unpsl(model)) = &mut result.model else {
         panic!("the result is one of UnPSL");
     };
-    model.rounds[0].dual_residual = f64::INFINITY;
+    model.rounds[0].dual_residual = Some(f64::INFINITY);
     model.objective = Some(f64::NAN);
     let ending = store.end(result, Timestamp(99)).unwrap();
     assert!(matches!(&ending, Ending::Failed(failure) if failure.code == Code::Result));

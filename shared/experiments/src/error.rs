@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use similarity::learn::unpsl::selection::SelectionError;
 use similarity::learn::unpsl::{LocalError, ObjectiveError};
-use similarity::numeric::admm::{AcceleratedError, ConsensusError};
+use similarity::numeric::admm::ConsensusError;
 use similarity::numeric::linear_algebra::LinearAlgebraError;
 use similarity::uses::neighbours::EvaluateError;
 
@@ -74,9 +74,6 @@ pub enum ExperimentError {
     /// A federation cannot go on.
     #[error("the consensus cannot go on")]
     Consensus(#[from] ConsensusError),
-    /// An accelerated federation cannot go on.
-    #[error("the accelerated consensus cannot go on")]
-    Accelerated(#[from] AcceleratedError),
     /// Nobody can be classified.
     #[error("patients cannot be classified")]
     Evaluate(#[from] EvaluateError),

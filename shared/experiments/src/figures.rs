@@ -5,14 +5,12 @@ use std::path::Path;
 use ndarray::{Array1, Array2, Axis};
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
+use similarity::learn::unpsl::accelerated::{Search, SearchSettings, search_sites};
 use similarity::learn::unpsl::{
     Labels, LocalLimits, PooledLimits, Settings, SiteObjective, Summary, Totals, learn,
     minimise_pooled, start, summarise,
 };
-use similarity::numeric::admm::{
-    AcceleratedConsensus, AcceleratedSettings, Consensus, ConsensusSettings, Contribution,
-    SecondMoments,
-};
+use similarity::numeric::admm::{Consensus, ConsensusSettings};
 use similarity::numeric::linear_algebra::{norm, product};
 use similarity::numeric::seed::Seed;
 use similarity::synthetic::labelled_pairs;
@@ -74,7 +72,7 @@ pub fn figure_2(folder: &Path, seed: Seed) -> Result<Figure, ExperimentError> {
 }
 
 fn residuals(task: &Task, seed: Seed, trial: u64) -> Result<Vec<f64>, ExperimentError> {
-    let settings = Settings::default();
+    let settings = Settings::paper();
     let labels = Labels::Classes(task.classes.clone());
     let totals = Totals::of(&[summarise(&labels, settings.pairs, seed)]);
     let site = SiteObjective::new(&task.training.view(), &labels, &settings, &totals, seed)?;
@@ -100,7 +98,7 @@ fn residuals(task: &Task, seed: Seed, trial: u64) -> Result<Vec<f64>, Experiment
 /// # Errors
 /// [`ExperimentError`].
 pub fn figure_3(folder: &Path, seed: Seed) -> Result<Figure, ExperimentError> {
-    let usual = Settings::default();
+    let usual = Settings::paper();
     let sparser = Settings {
         lambda_sparsity: PARKINSONS_LAMBDA,
         ..usual
@@ -203,7 +201,6 @@ fn synthetic_sites(seed: Seed) -> Vec<Part> {
 struct Federation {
     settings: Settings,
     sites: Vec<SiteObjective>,
-    pair_shares: Vec<f64>,
     features: usize,
 }
 
@@ -219,11 +216,9 @@ impl Federation {
                 SiteObjective::new(&patients, &part.labels, &settings, &totals, seed)
             })
             .collect();
-        let share = |one: &Summary| one.pairs.total() as f64 / totals.pairs.total() as f64;
         Ok(Self {
             settings,
             sites: sites?,
-            pair_shares: summaries.iter().map(share).collect(),
             features: parts.first().map_or(0, |part| part.patients.ncols()),
         })
     }
@@ -276,33 +271,18 @@ impl Federation {
 
     /// W of every round of the default consensus.
     fn accelerated(&self, first: Array2<f64>) -> Result<Vec<Array2<f64>>, ExperimentError> {
-        let settings = AcceleratedSettings {
+        let settings = SearchSettings {
             lambda_sparsity: self.settings.lambda_sparsity,
-            penalty_start: self.penalty(),
-            second_moments: SecondMoments::Estimated {
-                features: self.features,
-            },
-            pair_weights: self.pair_shares.clone(),
-            tolerance_absolute: 1e-9,
-            tolerance_relative: 1e-6,
+            form: self.settings.form,
+            // Every round is drawn, also those after the search would have ended.
+            tolerance: 0.0,
+            tolerance_residual: 0.0,
         };
-        let mut consensus = AcceleratedConsensus::new(first, settings)?;
+        let search = Search::new(settings, first, self.features);
         let mut path = Vec::with_capacity(ROUNDS);
-        for _ in 0..ROUNDS {
-            let mut answers = Vec::new();
-            for (site, objective) in self.sites.iter().enumerate() {
-                let centre = consensus.centre(site).expect("no site is away");
-                let (w, rho) = (consensus.consensus(), consensus.penalty());
-                let local = objective.solve(w, centre, rho, LOCAL_TOLERANCE, LOCAL_STEPS)?;
-                answers.push(Some(Contribution {
-                    matrix: local.matrix,
-                    gradient_at_consensus: local.gradient_at_consensus,
-                    objective_at_consensus: local.objective_at_consensus,
-                }));
-            }
-            consensus.absorb(&answers)?;
-            path.push(consensus.consensus().clone());
-        }
+        search_sites(&self.sites, search, ROUNDS, &mut |search, _| {
+            path.push(search.best().clone());
+        })?;
         Ok(path)
     }
 }
@@ -330,7 +310,7 @@ mod tests {
     #[test]
     fn federated_runs_approach_the_pooled_metric() {
         let parts = synthetic_sites(Seed(1));
-        let federation = Federation::new(&parts, Settings::default(), Seed(1)).unwrap();
+        let federation = Federation::new(&parts, Settings::paper(), Seed(1)).unwrap();
         let curves = federation.curves(Seed(1)).unwrap();
         for curve in &curves {
             assert_eq!(curve.values.len(), ROUNDS);

@@ -109,7 +109,7 @@ pub(crate) fn unpsl_search(rank: usize, seed: Seed) -> Search {
     let settings = Settings {
         rank,
         pair_weights: PairWeights::Balanced,
-        ..Settings::default()
+        ..Settings::paper()
     };
     Search {
         limits: PooledLimits {

@@ -4,7 +4,7 @@ use ndarray::{Array1, Array2, ArrayView2, Axis};
 use rayon::prelude::*;
 use similarity::judge::votes::{BinaryCounts, count_pairs};
 use similarity::learn::unpsl::selection::{Search, fit_path};
-use similarity::learn::unpsl::{Labels, PooledLimits, Settings};
+use similarity::learn::unpsl::{Form, Labels, PooledLimits, Settings};
 use similarity::numeric::linear_algebra::product;
 use similarity::numeric::seed::Seed;
 use similarity::synthetic::labelled_pairs;
@@ -218,7 +218,7 @@ fn unpsl(training: &Pairs, test: &Pairs, seed: Seed) -> Result<BinaryCounts, Exp
         let settings = Settings {
             rank: training.patients.ncols(),
             lambda_correlation,
-            ..Settings::default()
+            ..Settings::paper()
         };
         Search {
             limits: PooledLimits {
@@ -230,7 +230,7 @@ fn unpsl(training: &Pairs, test: &Pairs, seed: Seed) -> Result<BinaryCounts, Exp
     };
     let right = |pairs: &Pairs, metric: &Array2<f64>| {
         let projected = product(&pairs.patients.view(), &metric.view());
-        count_pairs(&projected.view(), &pairs.labels, 1.0)
+        count_pairs(&projected.view(), &pairs.labels, Form::InnerProduct, 1.0)
     };
     let fit = |pairs: &Pairs, lambdas: &[f64], correlation| {
         let search = search(correlation);

@@ -24,8 +24,8 @@ pub enum Content<'message> {
     Histograms(Vec<Histogram<'message>>),
     /// Second moments X'X (d x d) of the patients.
     SecondMoments,
-    /// Tables of patients by right and predicted class; a rule sets to none what it withholds.
-    Tables(Vec<&'message mut Option<Vec<Vec<u64>>>>),
+    /// Tables of patients by what is predicted of them; a rule sets to none what it withholds.
+    Tables(Vec<Table<'message>>),
     /// Held-out patients that were classified right and wrong; a rule sets to none what it withholds. They count as a
     /// round: without a limit a model made for the purpose could be asked about again and again.
     HeldOut(Vec<&'message mut Option<RightCounts>>),
@@ -44,8 +44,8 @@ pub enum Cost {
     Nothing,
     /// It makes the run one that has told something. Once a run.
     Message,
-    /// The same, and it is a round.
-    Round,
+    /// The same, and it is so many rounds: one for each model that it is told of.
+    Rounds(u64),
 }
 
 /// The moments of one feature.
@@ -105,6 +105,16 @@ pub enum TerminalNode<'message> {
     },
 }
 
+/// What one rule of prediction says of the whole cohort.
+pub struct Table<'message> {
+    /// Patients by true (row) and predicted class (column), square; none where withheld.
+    pub confusion: &'message mut Option<Vec<Vec<u64>>>,
+    /// Patients of each class (row) by bins of a score; none where withheld, or where nothing has a score.
+    pub scores: &'message mut Option<Vec<Vec<u64>>>,
+    /// The wrong ones are told in multiples of this; 1 where they are exact.
+    pub rounded_to: &'message mut u64,
+}
+
 /// Held-out patients by whether their class was predicted right.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct RightCounts {
@@ -142,7 +152,7 @@ impl Content<'_> {
             | Self::SecondMoments
             | Self::Tables(_)
             | Self::Errors(_) => Cost::Message,
-            Self::HeldOut(_) | Self::Nodes(_) | Self::LocalUpdate => Cost::Round,
+            Self::HeldOut(_) | Self::Nodes(_) | Self::LocalUpdate => Cost::Rounds(1),
         }
     }
 
@@ -164,14 +174,23 @@ impl Content<'_> {
 }
 
 impl Cost {
-    /// What a message of these parts costs: the most that any of them costs.
+    /// What a message of these parts costs: the rounds of all of them, else the most that any of them costs.
     #[must_use]
     pub fn of(contents: &[Content<'_>]) -> Self {
-        contents
-            .iter()
-            .map(Content::cost)
-            .max()
-            .unwrap_or(Self::Nothing)
+        let costs = contents.iter().map(Content::cost);
+        costs.fold(Self::Nothing, |sum, cost| match (sum, cost) {
+            (Self::Rounds(one), Self::Rounds(other)) => Self::Rounds(one.saturating_add(other)),
+            (one, other) => one.max(other),
+        })
+    }
+
+    /// The rounds among it.
+    #[must_use]
+    pub fn rounds(self) -> u64 {
+        match self {
+            Self::Nothing | Self::Message => 0,
+            Self::Rounds(rounds) => rounds,
+        }
     }
 }
 

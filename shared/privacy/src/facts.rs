@@ -40,6 +40,9 @@ pub struct CohortFacts {
     /// The smallest number of patients by which the cohort differs from another one that was
     /// released earlier; none where there is no other.
     pub difference: Option<u64>,
+    /// A number that only the site can tell, the same whenever the cohort is: where the grid starts on which wrong
+    /// predictions are counted.
+    pub border: u64,
 }
 
 /// What a run has released of a cohort, by the site's own books.

@@ -1,5 +1,6 @@
 //! The third door: every message, one by one.
 
+use crate::border::Border;
 use crate::content::{Column, Content, Cost, Histogram};
 use crate::facts::CohortFacts;
 use crate::released::{Disclosure, Released};
@@ -17,6 +18,8 @@ pub struct Gate {
     rules: Rules,
     patients: u64,
     classes: Vec<u64>,
+    /// Where the grid of wrong predictions starts.
+    border: u64,
     rounds_left: u64,
     /// What was admitted with the job beyond the usual messages.
     permissions: BTreeSet<Permission>,
@@ -36,6 +39,7 @@ impl Gate {
             rules,
             patients: cohort.patients,
             classes: cohort.classes.clone(),
+            border: cohort.border,
             rounds_left,
             permissions,
             kinds: cohort.so_far.kinds.clone(),
@@ -48,9 +52,10 @@ impl Gate {
     /// Withheld in moments means rounded to 0 or `cell_min`, whichever is nearer, with the largest
     /// count of the same feature taking up the difference, so that counts still add up to the
     /// cohort; sums over fewer than `patients_min` values are left out, as if all were missing.
-    /// Withheld in an evaluation means that the whole table is left out.
+    /// Wrong predictions are told in multiples of `cell_min`, on a grid whose start only the site knows; tables and sums of
+    /// errors over fewer than `patients_min` patients or pairs are left out.
     /// Withheld in a terminal node of a tree means rounded, as in moments; hazards go by groups of at least
-    /// `cell_min` events. Withheld in sums of errors means that both are left out.
+    /// `cell_min` events.
     /// Withheld in a histogram means that a group of fewer is joined with the next; its total follows
     /// the moments, so that it does not tell how many values are missing.
     ///
@@ -63,7 +68,7 @@ impl Gate {
         match Cost::of(&message.content()) {
             Cost::Nothing => {}
             Cost::Message => self.once(kind)?,
-            Cost::Round => self.round()?,
+            Cost::Rounds(rounds) => self.rounds(rounds)?,
         }
         self.clear(message)
     }
@@ -146,7 +151,7 @@ impl Gate {
                 .into_iter()
                 .try_for_each(|node| nodes::withhold_node(rules, node)),
             Content::Tables(tables) => {
-                predictions::withhold_tables(rules, tables);
+                predictions::withhold_tables(rules, self.border(), tables);
                 Ok(())
             }
             Content::HeldOut(counts) => {
@@ -154,10 +159,15 @@ impl Gate {
                 Ok(())
             }
             Content::Errors(errors) => {
-                predictions::withhold_errors(rules, errors);
+                predictions::withhold_errors(rules, self.border(), errors);
                 Ok(())
             }
         }
+    }
+
+    /// The grid on which wrong predictions are told.
+    fn border(&self) -> Border {
+        Border::new(self.border, self.rules.cell_min)
     }
 
     /// Rounds that may still be released.
@@ -166,12 +176,12 @@ impl Gate {
         self.rounds_left
     }
 
-    /// Whether a round may still be released.
+    /// Whether so many rounds may still be released.
     ///
     /// # Errors
     /// A [`Refusal`] by `rounds_per_cohort_max`.
-    pub fn has_round(&self) -> Result<(), Refusal> {
-        if self.rounds_left > 0 {
+    pub fn has_rounds(&self, rounds: u64) -> Result<(), Refusal> {
+        if self.rounds_left >= rounds {
             return Ok(());
         }
         let text = "the rounds that were admitted with the job are used up";
@@ -240,9 +250,9 @@ impl Gate {
         Ok(())
     }
 
-    fn round(&mut self) -> Result<(), Refusal> {
-        self.has_round()?;
-        self.rounds_left -= 1;
+    fn rounds(&mut self, rounds: u64) -> Result<(), Refusal> {
+        self.has_rounds(rounds)?;
+        self.rounds_left -= rounds;
         Ok(())
     }
 

@@ -9,6 +9,7 @@
 //! messages implement.
 
 mod admission;
+mod border;
 mod cells;
 mod content;
 mod facts;
@@ -21,7 +22,9 @@ mod released;
 mod rule;
 
 pub use admission::Admission;
-pub use content::{Column, Content, Cost, ErrorSums, Errors, Histogram, RightCounts, TerminalNode};
+pub use content::{
+    Column, Content, Cost, ErrorSums, Errors, Histogram, RightCounts, Table, TerminalNode,
+};
 pub use facts::{CohortFacts, JobFacts, SoFar};
 pub use fingerprint::{Fingerprint, FingerprintError, FingerprintKey};
 pub use gate::Gate;

@@ -1,15 +1,31 @@
-//! What may leave of how well a model predicts: no small count of right or wrong predictions.
+//! What may leave of how well a model predicts. Whether anything does depends on how many patients are judged and never on
+//! how many are judged wrong: else the better a model is, the less would be heard of it.
 
+use crate::border::Border;
 use crate::cells::is_small;
-use crate::content::{ErrorSums, Errors, RightCounts};
+use crate::content::{ErrorSums, Errors, RightCounts, Table};
 use crate::rule::Rules;
 
-/// Leaves out whole tables that have a small cell.
-pub(crate) fn withhold_tables(rules: &Rules, tables: Vec<&mut Option<Vec<Vec<u64>>>>) {
+/// Tells tables on the cohort's grid, and leaves out those of too few patients.
+pub(crate) fn withhold_tables(rules: &Rules, border: Border, tables: Vec<Table<'_>>) {
+    let few = |patients: u64| patients < rules.patients_min.max(rules.cell_min);
     for table in tables {
-        let mut cells = table.iter().flatten().flatten();
-        if cells.any(|cell| is_small(*cell, rules.cell_min)) {
-            *table = None;
+        let Table {
+            confusion,
+            scores,
+            rounded_to,
+        } = table;
+        *rounded_to = border.step();
+        for told in [&mut *confusion, &mut *scores] {
+            if told.as_ref().is_some_and(|table| few(sum(table))) {
+                *told = None;
+            }
+        }
+        if let Some(table) = confusion {
+            border.tell_confusion(table);
+        }
+        if let Some(table) = scores {
+            border.tell_scores(table);
         }
     }
 }
@@ -24,15 +40,19 @@ pub(crate) fn withhold_held_out(rules: &Rules, counts: Vec<&mut Option<RightCoun
     }
 }
 
-/// Leaves out errors over too few patients, and counts of errors or of their absence that are small.
-pub(crate) fn withhold_errors(rules: &Rules, errors: Vec<Errors<'_>>) {
+/// Leaves out errors over too few patients, and tells counts of errors on the cohort's grid.
+#[allow(clippy::cast_precision_loss)] // exact below 2^53
+pub(crate) fn withhold_errors(rules: &Rules, border: Border, errors: Vec<Errors<'_>>) {
     for errors in errors {
         let (sums, counted) = match errors {
             Errors::Counted(sums) => (sums, true),
             Errors::Summed(sums) => (sums, false),
         };
-        if sums.is_some_and(|sums| is_over_few(rules, &sums) || counted && has_few(rules, &sums)) {
+        if sums.is_some_and(|sums| is_over_few(rules, &sums)) {
             *sums = None;
+        }
+        if let Some(sums) = sums.as_mut().filter(|_| counted) {
+            sums.error = border.told_of_sum(sums.error).min(sums.total as f64);
         }
     }
 }
@@ -41,9 +61,6 @@ fn is_over_few(rules: &Rules, sums: &ErrorSums) -> bool {
     sums.total < rules.patients_min.max(rules.cell_min)
 }
 
-/// Few errors, or few right answers.
-#[allow(clippy::cast_precision_loss)] // exact below 2^53
-fn has_few(rules: &Rules, sums: &ErrorSums) -> bool {
-    let few = |count: f64| count > 0.0 && count < rules.cell_min as f64;
-    few(sums.error) || few(sums.total as f64 - sums.error)
+fn sum(table: &[Vec<u64>]) -> u64 {
+    table.iter().flatten().sum()
 }

@@ -5,7 +5,7 @@
 
 use privacy::{
     Allowed, CohortFacts, Content, Cost, Disclosure, ErrorSums, Errors, Gate, JobFacts, Permission,
-    Policy, Refusal, RightCounts, Rules, SoFar, TerminalNode,
+    Policy, Refusal, RightCounts, Rules, SoFar, Table, TerminalNode,
 };
 use std::collections::BTreeSet;
 
@@ -16,12 +16,26 @@ enum Part {
     Columns,
     Histograms,
     SecondMoments,
-    Tables(Option<Vec<Vec<u64>>>),
+    Tables(Told),
     HeldOut(Option<RightCounts>),
     Errors(Option<ErrorSums>),
     Nodes,
     LocalUpdate,
 }
+
+/// What a rule of prediction told.
+#[derive(Clone, Debug, PartialEq)]
+struct Told {
+    confusion: Option<Vec<Vec<u64>>>,
+    scores: Option<Vec<Vec<u64>>>,
+    rounded_to: u64,
+}
+
+const NOTHING: Told = Told {
+    confusion: None,
+    scores: None,
+    rounded_to: 10,
+};
 
 #[derive(Clone, Debug, PartialEq)]
 struct Message(Vec<Part>);
@@ -39,7 +53,11 @@ impl Part {
             },
             Self::Histograms => Content::Histograms(Vec::new()),
             Self::SecondMoments => Content::SecondMoments,
-            Self::Tables(table) => Content::Tables(vec![table]),
+            Self::Tables(told) => Content::Tables(vec![Table {
+                confusion: &mut told.confusion,
+                scores: &mut told.scores,
+                rounded_to: &mut told.rounded_to,
+            }]),
             Self::HeldOut(counts) => Content::HeldOut(vec![counts]),
             Self::Errors(sums) => Content::Errors(vec![Errors::Counted(sums)]),
             Self::Nodes => Content::Nodes(vec![TerminalNode::Mean { patients: PATIENTS }]),
@@ -74,18 +92,18 @@ const PARTS: [(Part, Cost, Option<Permission>); 9] = [
         Cost::Message,
         Some(Permission::SecondMoments),
     ),
-    (Part::Tables(None), Cost::Message, None),
+    (Part::Tables(NOTHING), Cost::Message, None),
     (Part::Errors(None), Cost::Message, None),
-    (Part::HeldOut(None), Cost::Round, None),
-    (Part::Nodes, Cost::Round, Some(Permission::Forests)),
+    (Part::HeldOut(None), Cost::Rounds(1), None),
+    (Part::Nodes, Cost::Rounds(1), Some(Permission::Forests)),
     (
         Part::LocalUpdate,
-        Cost::Round,
+        Cost::Rounds(1),
         Some(Permission::SecondMoments),
     ),
 ];
 
-fn job(permissions: &BTreeSet<Permission>) -> JobFacts {
+fn job(permissions: &BTreeSet<Permission>, rounds: u64) -> JobFacts {
     JobFacts {
         operator: "researcher".to_owned(),
         method: "method".to_owned(),
@@ -93,13 +111,21 @@ fn job(permissions: &BTreeSet<Permission>) -> JobFacts {
         features: Vec::new(),
         sites_min: 3,
         permissions: permissions.clone(),
-        round_limit: 2,
+        round_limit: rounds,
         folds: 1,
     }
 }
 
 /// The gate of a job that asks for some permissions at a site that grants some.
 fn gate(granted: &BTreeSet<Permission>, asked: &BTreeSet<Permission>) -> Result<Gate, Refusal> {
+    gate_of_rounds(granted, asked, 2)
+}
+
+fn gate_of_rounds(
+    granted: &BTreeSet<Permission>,
+    asked: &BTreeSet<Permission>,
+    rounds: u64,
+) -> Result<Gate, Refusal> {
     let rules = Rules {
         operators: Allowed::Everything,
         methods: Allowed::Everything,
@@ -113,10 +139,11 @@ fn gate(granted: &BTreeSet<Permission>, asked: &BTreeSet<Permission>) -> Result<
         rounds_before: 0,
         so_far: SoFar::default(),
         difference: None,
+        border: 4,
     };
     Policy::new(rules)
         .unwrap()
-        .admit(&job(asked))?
+        .admit(&job(asked, rounds))?
         .cohort(&cohort)
 }
 
@@ -131,8 +158,8 @@ fn all_but(permission: Permission) -> BTreeSet<Permission> {
 }
 
 #[test]
-fn a_message_costs_the_most_of_its_parts_in_any_order_and_none_cost_nothing() {
-    assert!(Cost::Nothing < Cost::Message && Cost::Message < Cost::Round);
+fn a_message_costs_all_its_rounds_or_the_most_of_its_parts_in_any_order() {
+    assert!(Cost::Nothing < Cost::Message && Cost::Message < Cost::Rounds(1));
     assert_eq!(Cost::of(&[]), Cost::Nothing);
     for (first, first_cost, _) in PARTS {
         assert_eq!(
@@ -142,7 +169,10 @@ fn a_message_costs_the_most_of_its_parts_in_any_order_and_none_cost_nothing() {
         );
         for (second, second_cost, _) in PARTS {
             let mut message = Message(vec![first.clone(), second]);
-            let dearer = first_cost.max(second_cost);
+            let dearer = match first_cost.rounds() + second_cost.rounds() {
+                0 => first_cost.max(second_cost),
+                rounds => Cost::Rounds(rounds),
+            };
             assert_eq!(Cost::of(&message.content()), dearer, "{message:?}");
         }
     }
@@ -159,7 +189,8 @@ fn the_gate_books_what_the_dearest_part_costs() {
             let (wanted, rounds_left) = match Cost::of(&message.content()) {
                 Cost::Nothing => ([true, true, true], 2),
                 Cost::Message => ([true, false, false], 2),
-                Cost::Round => ([true, true, false], 0),
+                Cost::Rounds(1) => ([true, true, false], 0),
+                Cost::Rounds(_) => ([true, false, false], 0),
             };
             assert_eq!(
                 (released, gate.rounds_left()),
@@ -255,27 +286,37 @@ fn every_part_of_a_message_is_withheld_by_its_own_rule() {
             error,
         }))
     };
-    let fine = Part::Tables(Some(vec![vec![40, 10], vec![0, 50]]));
-    let small = Part::Tables(Some(vec![vec![41, 9], vec![0, 50]]));
+    let tables = |confusion: [[u64; 2]; 2], scores: [[u64; 3]; 2]| {
+        Part::Tables(Told {
+            confusion: Some(confusion.map(|row| row.to_vec()).to_vec()),
+            scores: Some(scores.map(|row| row.to_vec()).to_vec()),
+            rounded_to: 10,
+        })
+    };
     let message = Message(vec![
-        fine.clone(),
-        small,
+        tables([[41, 9], [2, 48]], [[35, 6, 9], [2, 8, 40]]),
+        // Of as few patients as no rule judges.
+        tables([[4, 1], [0, 4]], [[3, 1, 1], [0, 0, 4]]),
         counts(40, 10),
         counts(41, 9),
         counts(9, 41),
         errors(20.0),
         errors(9.0),
+        errors(3.0),
     ]);
-    let mut gate = gate(&all(), &all()).unwrap();
+    // A message of one kind may tell of several models: it is as many rounds.
+    let mut gate = gate_of_rounds(&all(), &all(), 3).unwrap();
     let released = gate.release(message).unwrap().into_value();
     let wanted = [
-        fine,
-        Part::Tables(None),
+        // The grid starts at 4: of 9 wrong ones, then 11, it tells 10; of 9 above the middle, then 11 and 19, 10 and 20.
+        tables([[40, 10], [0, 50]], [[40, 0, 10], [0, 10, 40]]),
+        Part::Tables(NOTHING),
         counts(40, 10),
         Part::HeldOut(None),
         Part::HeldOut(None),
         errors(20.0),
-        Part::Errors(None),
+        errors(10.0),
+        errors(0.0),
     ];
     assert_eq!(released.0, wanted);
 }

@@ -57,6 +57,7 @@ fn gate(classes: [u64; 2], folds: u64, round_limit: u64) -> Result<Gate, Refusal
         rounds_before: 0,
         so_far: SoFar::default(),
         difference: None,
+        border: 4,
     };
     let admission = Policy::new(rules).unwrap().admit(&job).unwrap();
     admission.cohort(&cohort)

@@ -4,7 +4,7 @@
 
 use privacy::{
     Allowed, CohortFacts, Content, Disclosure, ErrorSums, Errors, Gate, JobFacts, Permission,
-    Policy, Refusal, Rules, SoFar, TerminalNode,
+    Policy, Refusal, Rules, SoFar, Table, TerminalNode,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -21,7 +21,9 @@ enum Message {
         exposures: Vec<f64>,
     },
     Judgement {
-        tables: Vec<Option<Vec<Vec<u64>>>>,
+        table: Option<Vec<Vec<u64>>>,
+        scores: Option<Vec<Vec<u64>>>,
+        rounded_to: u64,
         counted: Option<ErrorSums>,
         summed: Option<ErrorSums>,
     },
@@ -57,12 +59,18 @@ impl Disclosure for Message {
                 exposures,
             },
             Self::Judgement {
-                tables,
+                table,
+                scores,
+                rounded_to,
                 counted,
                 summed,
             } => {
                 return vec![
-                    Content::Tables(tables.iter_mut().collect()),
+                    Content::Tables(vec![Table {
+                        confusion: table,
+                        scores,
+                        rounded_to,
+                    }]),
                     Content::Errors(vec![Errors::Counted(counted), Errors::Summed(summed)]),
                 ];
             }
@@ -104,6 +112,7 @@ fn gate_of(rules: Rules, job: &JobFacts) -> Result<Gate, Refusal> {
         rounds_before: 0,
         so_far: SoFar::default(),
         difference: None,
+        border: 4,
     };
     Policy::new(rules).unwrap().admit(job)?.cohort(&cohort)
 }
@@ -144,7 +153,9 @@ fn trees_are_a_round_and_a_forest_is_judged_once() {
     let refused = once.release(Message::Mean(10)).unwrap_err();
     assert_eq!(refused.rule, "rounds_per_cohort_max");
     let judgement = Message::Judgement {
-        tables: Vec::new(),
+        table: None,
+        scores: None,
+        rounded_to: 1,
         counted: None,
         summed: None,
     };
@@ -218,30 +229,43 @@ fn hazards_go_by_groups_of_events_and_keep_the_time_at_risk() {
 }
 
 #[test]
-fn few_errors_or_few_right_answers_are_left_out() {
+fn errors_are_told_on_the_grid_however_few_they_are_and_left_out_over_few_patients() {
     let told = |total, error| {
         let sums = Some(ErrorSums { total, error });
         match released(Message::Judgement {
-            tables: vec![Some(vec![vec![40, 9], vec![20, 31]])],
+            table: Some(vec![vec![40, 9], vec![20, 31]]),
+            scores: None,
+            rounded_to: 1,
             counted: sums,
             summed: sums,
         }) {
             Message::Judgement {
-                tables,
+                table,
+                rounded_to,
                 counted,
                 summed,
+                ..
             } => {
-                assert_eq!(tables, [None]);
-                (counted.is_some(), summed.is_some())
+                // The grid starts at 4: of 9 wrong ones it tells 10, of 29 30.
+                assert_eq!(table, Some(vec![vec![39, 10], vec![20, 31]]));
+                assert_eq!(rounded_to, 10);
+                [counted, summed].map(|sums| sums.map(|sums| sums.error))
             }
-            _ => (false, false),
+            _ => [None, None],
         }
     };
-    assert_eq!(told(100, 20.0), (true, true));
-    assert_eq!(told(100, 0.0), (true, true));
-    assert_eq!(told(100, 9.5), (false, true));
-    assert_eq!(told(100, 91.0), (false, true));
-    assert_eq!(told(9, 0.0), (false, false));
+    for (total, error, counted) in [
+        (100, 20.0, 20.0),
+        (100, 0.0, 0.0),
+        (100, 5.5, 0.0),
+        (100, 6.0, 10.0),
+        (100, 99.0, 100.0),
+        (103, 103.0, 100.0),
+        (96, 96.0, 96.0),
+    ] {
+        assert_eq!(told(total, error), [Some(counted), Some(error)]);
+    }
+    assert_eq!(told(9, 0.0), [None, None]);
 }
 
 proptest! {

@@ -4,10 +4,18 @@
 
 use privacy::{
     Admission, Allowed, CohortFacts, Column, Content, Disclosure, Fingerprint, FingerprintKey,
-    Gate, Histogram, JobFacts, Notice, Permission, Policy, Refusal, Released, Rules, SoFar,
+    Gate, Histogram, JobFacts, Notice, Permission, Policy, Refusal, Released, Rules, SoFar, Table,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+
+/// What a rule of prediction told.
+#[derive(Clone, Debug, PartialEq)]
+struct Told {
+    confusion: Option<Vec<Vec<u64>>>,
+    scores: Option<Vec<Vec<u64>>>,
+    rounded_to: u64,
+}
 
 /// A message with every kind of content, as a test needs it.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +40,7 @@ enum Message {
     },
     SecondMoments,
     Update,
-    Tables(Vec<Option<Vec<Vec<u64>>>>),
+    Tables(Vec<Told>),
 }
 
 impl Disclosure for Message {
@@ -79,10 +87,26 @@ impl Disclosure for Message {
             }
             Self::SecondMoments => Content::SecondMoments,
             Self::Update => Content::LocalUpdate,
-            Self::Tables(tables) => Content::Tables(tables.iter_mut().collect()),
+            Self::Tables(told) => Content::Tables(
+                told.iter_mut()
+                    .map(|told| Table {
+                        confusion: &mut told.confusion,
+                        scores: &mut told.scores,
+                        rounded_to: &mut told.rounded_to,
+                    })
+                    .collect(),
+            ),
         };
         vec![content]
     }
+}
+
+fn told(confusion: &[[u64; 2]]) -> Message {
+    Message::Tables(vec![Told {
+        confusion: Some(confusion.iter().map(|row| row.to_vec()).collect()),
+        scores: None,
+        rounded_to: 10,
+    }])
 }
 
 fn open_lists() -> Rules {
@@ -116,6 +140,7 @@ fn cohort(patients: u64) -> CohortFacts {
         rounds_before: 0,
         so_far: SoFar::default(),
         difference: None,
+        border: 4,
     }
 }
 
@@ -409,9 +434,9 @@ fn a_round_that_is_told_again_costs_none_and_is_withheld_as_before() {
     assert!(gate.release(Message::Update).is_ok());
     assert!(gate.repeat(Message::Update, |_| true).is_ok());
     assert_eq!(gate.rounds_left(), left - 1);
-    let small = Message::Tables(vec![Some(vec![vec![41, 9]])]);
-    let same = |message: &Message| *message == Message::Tables(vec![None]);
-    assert!(gate.repeat(small, same).is_ok());
+    let exact = told(&[[41, 9], [20, 30]]);
+    let same = |message: &Message| *message == told(&[[40, 10], [20, 30]]);
+    assert!(gate.repeat(exact, same).is_ok());
 }
 
 #[test]
@@ -618,11 +643,27 @@ fn the_sum_of_a_yes_or_no_is_a_count_and_is_withheld_like_one() {
 }
 
 #[test]
-fn a_table_with_one_small_cell_is_withheld_whole() {
-    let fine = Some(vec![vec![40, 10], vec![0, 50]]);
-    let small = Some(vec![vec![41, 9], vec![10, 40]]);
-    let message = Message::Tables(vec![fine.clone(), small]);
-    assert_eq!(released(100, message), Message::Tables(vec![fine, None]));
+fn whether_a_table_leaves_depends_on_who_is_judged_and_never_on_how_many_are_wrong() {
+    for wrong in 0..=50 {
+        let Message::Tables(tables) =
+            released(100, told(&[[50 - wrong, wrong], [wrong, 50 - wrong]]))
+        else {
+            panic!("a table stays one");
+        };
+        let table = tables[0].confusion.as_ref().unwrap();
+        for (class, row) in table.iter().enumerate() {
+            assert_eq!(row.iter().sum::<u64>(), 50);
+            let told = row[1 - class];
+            assert!(
+                told % 10 == 0 && told.abs_diff(wrong) < 10,
+                "{wrong}: {told}"
+            );
+        }
+    }
+    let Message::Tables(few) = released(100, told(&[[5, 0], [0, 4]])) else {
+        panic!("a table stays one");
+    };
+    assert_eq!(few[0].confusion, None);
 }
 
 #[test]

@@ -1,13 +1,21 @@
 //! How well a model serves the patients of a site: what every method's last exchange gives.
 
 pub use privacy::ErrorSums;
-use privacy::{Content, Errors};
+use privacy::{Content, Errors, Table};
 
 /// The kind of message that carries it.
 pub(crate) const ASSESSMENT: &str = "assessment";
 
 /// The rule of an evaluation that counts pairs of patients: similar is the positive class.
 pub const PAIRS_RULE: &str = "pairs";
+/// The rule of nearest neighbours by the learned distance.
+pub const DISTANCE_RULE: &str = "distance";
+/// The rule of nearest neighbours by the learned inner product.
+pub const INNER_PRODUCT_RULE: &str = "inner_product";
+/// The rule of nearest neighbours by the plain distance of the standardised patients, which nothing was learned for.
+pub const EUCLIDEAN_RULE: &str = "euclidean";
+/// Up to so many neighbours have a bin for each number of votes.
+pub const VOTES_MAX: u32 = 10;
 
 /// A site's last word on a model.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -25,7 +33,7 @@ pub struct Assessment {
 /// Counts of right and wrong predictions by one rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluationCounts {
-    /// The rule: `distance` or `inner_product` of nearest neighbours, or `pairs`; `forest`, or the
+    /// The rule: `distance`, `inner_product` or `euclidean` of nearest neighbours, or `pairs`; `forest`, or the
     /// proximity of a forest.
     pub rule: String,
     /// Neighbours; 0 for pairs and for a forest's own prediction.
@@ -33,6 +41,12 @@ pub struct EvaluationCounts {
     /// `counts[i][j]`: patients of class i predicted as class j, of pairs 0 dissimilar and 1 similar;
     /// none where withheld.
     pub confusion: Option<Vec<Vec<u64>>>,
+    /// Of two classes: `scores[i][b]` patients of class i in bin b of the second class's score. Of up to
+    /// [`VOTES_MAX`] neighbours b is their votes; else bins of equal width, without their lower ends, share 0 to 1. None
+    /// where withheld, or where the rule gives no score.
+    pub scores: Option<Vec<Vec<u64>>>,
+    /// Wrong ones are counted in multiples of this; 1 where the counts are exact.
+    pub rounded_to: u64,
 }
 
 /// The errors of one rule of prediction.
@@ -80,6 +94,26 @@ impl ErrorMeasure {
     }
 }
 
+impl EvaluationCounts {
+    /// The score in the middle of bin `bin` of `bins`, or its share of votes.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // bins are few
+    pub fn score_of_bin(&self, bin: usize, bins: usize) -> f64 {
+        match self.neighbours {
+            1..=VOTES_MAX => bin as f64 / f64::from(self.neighbours),
+            _ => (bin as f64 + 0.5) / bins as f64,
+        }
+    }
+
+    fn content(&mut self) -> Table<'_> {
+        Table {
+            confusion: &mut self.confusion,
+            scores: &mut self.scores,
+            rounded_to: &mut self.rounded_to,
+        }
+    }
+}
+
 impl Assessment {
     /// What it carries of the cohort.
     pub(crate) fn content(&mut self) -> Vec<Content<'_>> {
@@ -91,7 +125,7 @@ impl Assessment {
             }
         });
         vec![
-            Content::Tables(tables.map(|counts| &mut counts.confusion).collect()),
+            Content::Tables(tables.map(EvaluationCounts::content).collect()),
             Content::Errors(errors.collect()),
         ]
     }

@@ -1,8 +1,9 @@
 //! What an answer may hold at all: shapes, counts and sums that patients can have. The failures name no number of
 //! a site.
 
+use crate::assessment::{EvaluationCounts, PAIRS_RULE};
 use crate::failure::{Code, Failure};
-use crate::limits::{COUNT_MAX, MAGNITUDE_MAX};
+use crate::limits::{COUNT_MAX, MAGNITUDE_MAX, SCORE_BINS_MAX};
 use crate::message::{Answer, ColumnHistogram};
 use privacy::Disclosure;
 use similarity::cohort::quantile::Grid;
@@ -72,6 +73,38 @@ pub(crate) fn table(
     let wanted = format!("{rows} x {columns}");
     ensure(fits, "a table of another shape", &wanted)?;
     within(table.iter().flatten(), most)
+}
+
+/// What a rule says of the `patients` of so many classes, or of their pairs.
+pub(crate) fn evaluation(
+    counts: &EvaluationCounts,
+    classes: usize,
+    patients: u64,
+) -> Result<(), Failure> {
+    let (classes, most) = match counts.rule.as_str() {
+        PAIRS_RULE => (2, pairs_of(patients)),
+        _ => (classes, patients),
+    };
+    if let Some(found) = &counts.confusion {
+        table(found, (classes, classes), most)?;
+        found.iter().flatten().try_for_each(|cell| count(*cell))?;
+    }
+    if let Some(found) = &counts.scores {
+        let bins = found.first().map_or(0, Vec::len);
+        let wanted = format!("2 to {SCORE_BINS_MAX} bins of a score");
+        ensure(
+            (2..=SCORE_BINS_MAX).contains(&bins) && classes == 2,
+            "bins of a score",
+            &wanted,
+        )?;
+        table(found, (2, bins), most)?;
+    }
+    let wanted = "the step of a grid of counts";
+    ensure(
+        (1..=COUNT_MAX).contains(&counts.rounded_to),
+        "a step",
+        wanted,
+    )
 }
 
 /// Numbers with which the coordinator can compute.

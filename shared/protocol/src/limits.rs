@@ -54,10 +54,16 @@ pub const EVENT_TIMES_MAX: usize = 1_000;
 pub const CUTS_MAX: usize = 1_000;
 /// Neighbour rules that a site evaluates.
 pub const EVALUATIONS_MAX: usize = 16;
+/// Bins of a score.
+pub const SCORE_BINS_MAX: usize = 11;
+/// Kinds of message of one site.
+pub const MESSAGE_KINDS_MAX: usize = 64;
 /// Folds of a cross-validation.
 pub const FOLDS_MAX: usize = 20;
 /// Values of one setting to choose from.
 pub const CANDIDATES_MAX: usize = 20;
+/// Numbers that one answer holds at most where several metrics are asked about at once (32 MiB).
+pub const BATCH_ENTRIES_MAX: usize = 1 << 22;
 /// Rows of a metric: features, and a row for each level of a categorical one.
 pub const METRIC_ROWS_MAX: usize = 1 << 20;
 /// Features whose missing share a result tells of one site.

@@ -142,6 +142,8 @@ pub struct Preparing {
     pub moments: Vec<ColumnMoments>,
     /// Pooled quartiles of every gridded column, in the job's order.
     pub quartiles: Vec<Quartiles>,
+    /// Of each row that varies the share of its variance within the sites, where sites are centred by themselves.
+    pub within: Option<Vec<f64>>,
     /// Sums over all sites, that weights are taken from.
     pub totals: Totals,
 }
@@ -216,17 +218,17 @@ impl Request {
         }
     }
 
-    /// Whether its answer is a round of the budget of a cohort.
+    /// The rounds of a cohort's budget that its answer costs.
     #[must_use]
-    pub fn is_round(&self) -> bool {
+    pub fn rounds(&self) -> u64 {
         match self {
             Self::Describe
             | Self::Moments
             | Self::Quantiles
             | Self::Prepare(_)
-            | Self::Correlate(_) => false,
-            Self::Unpsl(request) => request.is_round(),
-            Self::Forest(request) => request.is_round(),
+            | Self::Correlate(_) => 0,
+            Self::Unpsl(request) => request.rounds(),
+            Self::Forest(request) => request.rounds(),
         }
     }
 
@@ -269,6 +271,12 @@ impl Request {
 }
 
 impl Answer {
+    /// The kind of message in one word, as the site's journal names it.
+    #[must_use]
+    pub fn kind_name(&self) -> &'static str {
+        self.kind()
+    }
+
     /// The metric that it was found at, of which it tells the gradient.
     #[must_use]
     pub fn metric(&self) -> Option<&Array2<f64>> {

@@ -72,4 +72,13 @@ impl Ending {
             Self::Failed(_) => "failed",
         }
     }
+
+    /// What the programs say of it on their last lines.
+    #[must_use]
+    pub fn sentence(&self) -> &'static str {
+        match self {
+            Self::RoundLimit => "stopped at the round limit",
+            Self::Converged | Self::Completed | Self::Cancelled | Self::Failed(_) => self.status(),
+        }
+    }
 }

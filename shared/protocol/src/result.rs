@@ -44,6 +44,8 @@ pub struct SiteResult {
     pub bytes_sent: u64,
     /// Bytes that the site received, as encoded frames.
     pub bytes_received: u64,
+    /// What the coordinator received of it, by kind of message in alphabetical order.
+    pub messages: Vec<MessageTotal>,
     /// Rounds that closed without it.
     pub rounds_missed: u32,
     /// Features with missing values here, by its released counts; at most
@@ -51,6 +53,17 @@ pub struct SiteResult {
     pub missing: Vec<MissingShare>,
     /// Its last word on the model; none where it gave none.
     pub assessment: Option<Assessment>,
+}
+
+/// Messages of one kind from one site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageTotal {
+    /// The kind, as the site's journal names it.
+    pub kind: String,
+    /// Messages.
+    pub count: u64,
+    /// Their bytes, as the site's journal counts them.
+    pub bytes: u64,
 }
 
 impl RunResult {

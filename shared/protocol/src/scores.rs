@@ -1,4 +1,4 @@
-//! What released counts say of a model: accuracy, recall, F1 and F2, per site and pooled.
+//! What released counts say of a model: accuracy, recall, F1, F2 and the area under a curve, per site and pooled.
 
 use crate::assessment::{
     Assessment, ErrorMeasure, EvaluationCounts, FeatureImportance, RuleErrors,
@@ -19,44 +19,110 @@ pub struct Scores {
     pub sites: u32,
     /// Patients classed right, over all.
     pub accuracy: Option<f64>,
+    /// The accuracy is off by at most this, because sites round.
+    pub within: f64,
+    /// The standard deviation of that error, at most.
+    pub deviation: f64,
+    /// The mean over the classes of the share of their patients classed right.
+    pub balanced_accuracy: Option<f64>,
     /// Of the diseased, those found; none unless the outcome has two classes.
     pub recall: Option<f64>,
     /// F1 of disease.
     pub f1: Option<f64>,
     /// F2 of disease, in which recall weighs more.
     pub f2: Option<f64>,
+    /// Area under the receiver operating characteristic of the rule's score; none where it has none.
+    pub auc: Option<f64>,
+}
+
+/// The counts of one rule over several sites.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PooledTable {
+    /// Their sums.
+    pub counts: EvaluationCounts,
+    /// Sites behind them: those that judge enough patients to tell.
+    pub sites: u32,
+    /// The wrong ones of the table are told with an error of at most this many; 0 where all sites told exact counts.
+    pub off_by: u64,
+    /// Four times the variance of that error, at most: the sites' grids start where they will.
+    pub variance_fourfold: u64,
+}
+
+impl PooledTable {
+    /// The counts of one site; none where withheld.
+    #[must_use]
+    pub fn of_site(counts: &EvaluationCounts) -> Option<Self> {
+        counts.confusion.as_ref()?;
+        let step = counts.rounded_to.max(1);
+        Some(Self {
+            counts: counts.clone(),
+            sites: 1,
+            off_by: step - 1,
+            // Up with the chance p, else down: p (1 - p) <= 1/4.
+            variance_fourfold: if step == 1 {
+                0
+            } else {
+                step.saturating_mul(step)
+            },
+        })
+    }
+
+    fn add(&mut self, own: &Self) {
+        let add =
+            |sum: &mut Option<Vec<Vec<u64>>>, own: &Option<Vec<Vec<u64>>>| match (&mut *sum, own) {
+                (Some(sum), Some(own)) if same_shape(sum, own) => add(sum, own),
+                _ => *sum = None,
+            };
+        add(&mut self.counts.confusion, &own.counts.confusion);
+        add(&mut self.counts.scores, &own.counts.scores);
+        self.counts.rounded_to = self.counts.rounded_to.max(own.counts.rounded_to);
+        self.sites += own.sites;
+        self.off_by = self.off_by.saturating_add(own.off_by);
+        self.variance_fourfold = self.variance_fourfold.saturating_add(own.variance_fourfold);
+    }
+
+    /// What the counts say; none without a table.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
+    pub fn scores(&self) -> Option<Scores> {
+        let counts = &self.counts;
+        let table = counts.confusion.as_ref()?;
+        let patients: u64 = table.iter().flatten().sum();
+        let binary = binary(table);
+        let share = |count: u64| (patients > 0).then(|| count as f64 / patients as f64);
+        Some(Scores {
+            rule: counts.rule.clone(),
+            neighbours: counts.neighbours,
+            patients,
+            sites: self.sites,
+            accuracy: share(patients - wrong(table)),
+            within: share(self.off_by.min(patients)).unwrap_or(0.0),
+            deviation: (self.variance_fourfold as f64).sqrt() / 2.0 / patients.max(1) as f64,
+            balanced_accuracy: balanced_accuracy(table),
+            recall: binary.and_then(|counts| counts.recall()),
+            f1: binary.and_then(|counts| counts.f1()),
+            f2: binary.and_then(|counts| counts.f2()),
+            auc: counts.scores.as_deref().and_then(area_under_curve),
+        })
+    }
 }
 
 /// The scores of one table of counts; none where it was withheld.
 #[must_use]
 pub fn of_counts(counts: &EvaluationCounts) -> Option<Scores> {
-    Some(of_table(
-        &counts.rule,
-        counts.neighbours,
-        counts.confusion.as_ref()?,
-        1,
-    ))
+    PooledTable::of_site(counts)?.scores()
 }
 
-/// The table of every rule over all sites that released theirs, with how many they are.
+/// The table of every rule over all sites that told theirs.
 #[must_use]
-pub fn pooled_tables(result: &RunResult) -> Vec<(EvaluationCounts, u32)> {
-    let mut pooled: Vec<(EvaluationCounts, u32)> = Vec::new();
-    for counts in assessments(result).flat_map(|own| &own.evaluation) {
-        let Some(own) = &counts.confusion else {
-            continue;
-        };
-        match pooled
-            .iter_mut()
-            .find(|(known, _)| known.rule == counts.rule)
-        {
-            None => pooled.push((counts.clone(), 1)),
-            Some((known, sites)) => {
-                if let Some(sum) = &mut known.confusion {
-                    add(sum, own);
-                    *sites += 1;
-                }
-            }
+pub fn pooled_tables(result: &RunResult) -> Vec<PooledTable> {
+    let mut pooled: Vec<PooledTable> = Vec::new();
+    let told = assessments(result).flat_map(|own| &own.evaluation);
+    for own in told.filter_map(PooledTable::of_site) {
+        let same = |known: &&mut PooledTable| known.counts.rule == own.counts.rule;
+        match pooled.iter_mut().find(same) {
+            None => pooled.push(own),
+            Some(known) => known.add(&own),
         }
     }
     pooled
@@ -72,19 +138,56 @@ pub fn majority(table: &[Vec<u64>]) -> Option<f64> {
     (all > 0).then(|| most as f64 / all as f64)
 }
 
-/// The scores of every rule over all sites that released their counts.
+/// The scores of every rule over all sites that told their counts.
 #[must_use]
 pub fn pooled(result: &RunResult) -> Vec<Scores> {
     let pooled = pooled_tables(result);
-    let scores = pooled.iter().filter_map(|(counts, sites)| {
-        Some(of_table(
-            &counts.rule,
-            counts.neighbours,
-            counts.confusion.as_ref()?,
-            *sites,
-        ))
+    pooled.iter().filter_map(PooledTable::scores).collect()
+}
+
+/// One point of a receiver operating characteristic: those above a border of the score, as shares of their class.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RocPoint {
+    /// Of the first class.
+    pub false_positive: f64,
+    /// Of the second class.
+    pub true_positive: f64,
+}
+
+/// The curve of patients of two classes (rows) by rising bins of a score, from (0, 0) to (1, 1); none where a class is empty.
+#[must_use]
+#[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
+pub fn roc(scores: &[Vec<u64>]) -> Option<Vec<RocPoint>> {
+    let [first, second] = scores else { return None };
+    let (negatives, positives): (u64, u64) = (first.iter().sum(), second.iter().sum());
+    if negatives == 0 || positives == 0 {
+        return None;
+    }
+    let (mut above, mut above_second) = (0, 0);
+    let mut points = vec![RocPoint {
+        false_positive: 0.0,
+        true_positive: 0.0,
+    }];
+    for (first, second) in first.iter().zip(second).rev() {
+        above += first;
+        above_second += second;
+        points.push(RocPoint {
+            false_positive: above as f64 / negatives as f64,
+            true_positive: above_second as f64 / positives as f64,
+        });
+    }
+    Some(points)
+}
+
+/// The area under that curve, by trapezoids: how often a patient of the second class has the larger of two scores, equal
+/// ones counted half.
+fn area_under_curve(scores: &[Vec<u64>]) -> Option<f64> {
+    let points = roc(scores)?;
+    let areas = points.windows(2).map(|pair| {
+        let width = pair[1].false_positive - pair[0].false_positive;
+        width * (pair[0].true_positive + pair[1].true_positive) / 2.0
     });
-    scores.collect()
+    Some(areas.sum())
 }
 
 /// Errors of one rule over several sites.
@@ -192,37 +295,47 @@ fn add(sum: &mut [Vec<u64>], own: &[Vec<u64>]) {
     }
 }
 
+fn same_shape(one: &[Vec<u64>], other: &[Vec<u64>]) -> bool {
+    let rows = one.iter().zip(other);
+    one.len() == other.len()
+        && rows
+            .into_iter()
+            .all(|(one, other)| one.len() == other.len())
+}
+
+/// Those off the diagonal.
+fn wrong(table: &[Vec<u64>]) -> u64 {
+    let rows = table.iter().enumerate();
+    rows.map(|(class, row)| row.iter().sum::<u64>() - row.get(class).copied().unwrap_or(0))
+        .sum()
+}
+
+/// The mean over the classes of the share that is right; none where a class is empty.
 #[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
-fn of_table(rule: &str, neighbours: u32, table: &[Vec<u64>], sites: u32) -> Scores {
-    let patients: u64 = table.iter().flatten().sum();
-    let right: u64 = table
-        .iter()
-        .enumerate()
-        .filter_map(|(class, row)| row.get(class))
-        .sum();
-    let binary = match table {
-        [negative, positive] => match (negative.as_slice(), positive.as_slice()) {
-            ([true_negative, false_positive], [false_negative, true_positive]) => {
-                Some(BinaryCounts {
-                    true_positive: *true_positive,
-                    false_positive: *false_positive,
-                    true_negative: *true_negative,
-                    false_negative: *false_negative,
-                })
-            }
-            _ => None,
-        },
-        _ => None,
+fn balanced_accuracy(table: &[Vec<u64>]) -> Option<f64> {
+    let shares = table.iter().enumerate().map(|(class, row)| {
+        let all: u64 = row.iter().sum();
+        (all > 0).then(|| row[class] as f64 / all as f64)
+    });
+    let shares: Option<Vec<f64>> = shares.collect();
+    shares.filter(|shares| !shares.is_empty()).map(|shares| {
+        let classes = shares.len() as f64;
+        shares.into_iter().sum::<f64>() / classes
+    })
+}
+
+fn binary(table: &[Vec<u64>]) -> Option<BinaryCounts> {
+    let [negative, positive] = table else {
+        return None;
     };
-    Scores {
-        rule: rule.to_owned(),
-        neighbours,
-        patients,
-        sites,
-        accuracy: (patients > 0).then(|| right as f64 / patients as f64),
-        recall: binary.and_then(|counts| counts.recall()),
-        f1: binary.and_then(|counts| counts.f1()),
-        f2: binary.and_then(|counts| counts.f2()),
+    match (negative.as_slice(), positive.as_slice()) {
+        ([true_negative, false_positive], [false_negative, true_positive]) => Some(BinaryCounts {
+            true_positive: *true_positive,
+            false_positive: *false_positive,
+            true_negative: *true_negative,
+            false_negative: *false_negative,
+        }),
+        _ => None,
     }
 }
 
@@ -230,18 +343,67 @@ fn of_table(rule: &str, neighbours: u32, table: &[Vec<u64>], sites: u32) -> Scor
 mod tests {
     use super::*;
 
-    /// Worked by hand: recall 3/4, precision 3/5, F1 = 2/3, F2 = 5 * 0.45 / (4 * 0.6 + 0.75).
+    fn counts(rounded_to: u64) -> EvaluationCounts {
+        EvaluationCounts {
+            rule: "distance".to_owned(),
+            neighbours: 3,
+            confusion: Some(vec![vec![4, 2], vec![1, 3]]),
+            scores: Some(vec![vec![3, 1, 2, 0], vec![0, 1, 1, 2]]),
+            rounded_to,
+        }
+    }
+
+    fn near(found: Option<f64>, wanted: f64) -> bool {
+        (found.unwrap() - wanted).abs() < 1e-12
+    }
+
+    /// Worked by hand: recall 3/4, precision 3/5, F1 = 2/3, F2 = 5 * 0.45 / (4 * 0.6 + 0.75), balanced (4/6 + 3/4) / 2. Of
+    /// the 6 x 4 pairs 16 are in order and 5 are equal: of scores 0, 0, 0, 1, 2, 2 and 1, 2, 3, 3.
     #[test]
     fn scores_of_a_two_by_two_table_are_those_worked_by_hand() {
-        let counts = EvaluationCounts {
-            rule: "distance".to_owned(),
-            neighbours: 5,
-            confusion: Some(vec![vec![4, 2], vec![1, 3]]),
-        };
-        let scores = of_counts(&counts).unwrap();
-        let near = |found: Option<f64>, wanted: f64| (found.unwrap() - wanted).abs() < 1e-12;
+        let scores = of_counts(&counts(1)).unwrap();
         assert_eq!((scores.patients, scores.sites), (10, 1));
         assert!(near(scores.accuracy, 0.7) && near(scores.recall, 0.75));
         assert!(near(scores.f1, 2.0 / 3.0) && near(scores.f2, 2.25 / 3.15));
+        assert!(near(scores.balanced_accuracy, (4.0 / 6.0 + 0.75) / 2.0));
+        let pairs = [0, 0, 0, 1, 2, 2].map(|negative| {
+            let wins = [1, 2, 3, 3].map(|positive| match positive - negative {
+                0 => 0.5,
+                1.. => 1.0,
+                _ => 0.0,
+            });
+            wins.iter().sum::<f64>()
+        });
+        assert!(near(scores.auc, pairs.iter().sum::<f64>() / 24.0));
+        assert!(scores.within.abs() < 1e-12);
+    }
+
+    #[test]
+    fn pooled_counts_say_how_far_off_they_may_be() {
+        let mut pooled = PooledTable::of_site(&counts(10)).unwrap();
+        pooled.add(&PooledTable::of_site(&counts(1)).unwrap());
+        assert_eq!((pooled.sites, pooled.off_by), (2, 9));
+        let scores = pooled.scores().unwrap();
+        assert_eq!(scores.patients, 20);
+        assert!(near(scores.accuracy, 0.7) && near(Some(scores.within), 9.0 / 20.0));
+        assert!(near(Some(scores.deviation), 5.0 / 20.0));
+        // A site that tells no scores leaves none of all.
+        let without = EvaluationCounts {
+            scores: None,
+            ..counts(1)
+        };
+        pooled.add(&PooledTable::of_site(&without).unwrap());
+        assert_eq!(pooled.scores().unwrap().auc, None);
+    }
+
+    #[test]
+    fn shares_of_votes_and_middles_of_bins_are_the_scores() {
+        let votes = counts(1);
+        assert!(near(Some(votes.score_of_bin(2, 4)), 2.0 / 3.0));
+        let forest = EvaluationCounts {
+            neighbours: 0,
+            ..votes
+        };
+        assert!(near(Some(forest.score_of_bin(2, 10)), 0.25));
     }
 }

@@ -47,26 +47,31 @@ pub(super) fn objective(rows: &[RoundRow]) -> Result<String, FigureError> {
     Ok(svg)
 }
 
-/// Primal and dual residual by round, on a logarithmic axis.
+/// By round, on a logarithmic axis: of ADMM the primal and the dual residual, else what the model says is left and how far
+/// a proximal gradient step would move the metric.
 pub(super) fn residuals(rows: &[RoundRow]) -> Result<String, FigureError> {
-    let points = |value: fn(&RoundRow) -> f64| {
+    let points = |value: fn(&RoundRow) -> Option<f64>| {
         rows.iter()
-            .map(|row| (f64::from(row.round), value(row)))
+            .filter_map(|row| Some((f64::from(row.round), value(row)?)))
             .filter(|(_, y)| *y > 0.0)
             .collect()
     };
-    let curves = [
-        Curve {
-            name: "primal residual",
-            colour: INK,
-            points: points(|row| row.primal_residual),
-        },
-        Curve {
-            name: "dual residual",
-            colour: SECOND,
-            points: points(|row| row.dual_residual),
-        },
-    ];
+    let curve = |name, colour, value| Curve {
+        name,
+        colour,
+        points: points(value),
+    };
+    let is_admm = rows.iter().any(|row| row.primal_residual.is_some());
+    let curves = match is_admm {
+        true => [
+            curve("primal residual", INK, |row| row.primal_residual),
+            curve("dual residual", SECOND, |row| row.dual_residual),
+        ],
+        false => [
+            curve("share of the objective that is left", INK, |row| row.left),
+            curve("proximal gradient step", SECOND, |row| row.residual),
+        ],
+    };
     let values = curves
         .iter()
         .flat_map(|curve| curve.points.iter().map(|point| point.1));

@@ -27,6 +27,8 @@ struct ResultFile<'r> {
     objective: Option<f64>,
     primal_residual: Option<f64>,
     dual_residual: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certificate: Option<f64>,
     submitted: Option<String>,
     began: Option<String>,
     ended: Option<String>,
@@ -59,6 +61,7 @@ struct SiteEntry<'r> {
     pairs: u64,
     bytes_sent: u64,
     bytes_received: u64,
+    messages: Vec<MessageEntry<'r>>,
     rounds_missed: u32,
     evaluation: Vec<EvaluationEntry<'r>>,
     errors: Vec<RuleEntry>,
@@ -84,6 +87,16 @@ struct EvaluationEntry<'r> {
     rule: &'r str,
     neighbours: u32,
     confusion: Option<&'r Vec<Vec<u64>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scores: Option<&'r Vec<Vec<u64>>>,
+    rounded_to: u64,
+}
+
+#[derive(Serialize)]
+struct MessageEntry<'r> {
+    kind: &'r str,
+    count: u64,
+    bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -93,6 +106,10 @@ struct ScoresEntry {
     patients: u64,
     sites: u32,
     accuracy: Option<f64>,
+    within: f64,
+    deviation: f64,
+    balanced_accuracy: Option<f64>,
+    auc: Option<f64>,
     recall: Option<f64>,
     f1: Option<f64>,
     f2: Option<f64>,
@@ -120,6 +137,7 @@ pub(crate) struct FeatureEntry<'r> {
 #[derive(Default)]
 pub(crate) struct Learnt<'r> {
     pub(crate) course: Course,
+    pub(crate) certificate: Option<f64>,
     pub(crate) selection: Vec<SelectionEntry>,
     pub(crate) features: Vec<FeatureEntry<'r>>,
     pub(crate) dropped: &'r [String],
@@ -170,6 +188,7 @@ pub(crate) fn result_json(
         objective: learnt.course.objective,
         primal_residual: learnt.course.primal_residual,
         dual_residual: learnt.course.dual_residual,
+        certificate: learnt.certificate,
         seconds: result.seconds,
         seed: result.seed,
         version: &result.version,
@@ -201,6 +220,10 @@ fn scores_entry(scores: Scores) -> ScoresEntry {
         patients,
         sites,
         accuracy,
+        within,
+        deviation,
+        balanced_accuracy,
+        auc,
         recall,
         f1,
         f2,
@@ -211,6 +234,10 @@ fn scores_entry(scores: Scores) -> ScoresEntry {
         patients,
         sites,
         accuracy,
+        within,
+        deviation,
+        balanced_accuracy,
+        auc,
         recall,
         f1,
         f2,
@@ -228,6 +255,15 @@ fn site<'r>(index: usize, site: &'r SiteResult, learnt: &Learnt<'_>) -> SiteEntr
         pairs: learnt.pairs.get(index).copied().unwrap_or(0),
         bytes_sent: site.bytes_sent,
         bytes_received: site.bytes_received,
+        messages: site
+            .messages
+            .iter()
+            .map(|total| MessageEntry {
+                kind: &total.kind,
+                count: total.count,
+                bytes: total.bytes,
+            })
+            .collect(),
         rounds_missed: site.rounds_missed,
         evaluation: evaluation
             .iter()
@@ -235,6 +271,8 @@ fn site<'r>(index: usize, site: &'r SiteResult, learnt: &Learnt<'_>) -> SiteEntr
                 rule: &counts.rule,
                 neighbours: counts.neighbours,
                 confusion: counts.confusion.as_ref(),
+                scores: counts.scores.as_ref(),
+                rounded_to: counts.rounded_to,
             })
             .collect(),
         errors: errors.iter().map(own_entry).collect(),

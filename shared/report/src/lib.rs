@@ -8,6 +8,8 @@ mod listing;
 mod method;
 mod npy;
 mod page;
+mod plots;
+mod quality;
 mod saying;
 mod scatter;
 mod tables;
@@ -18,6 +20,7 @@ pub use figures::FigureError;
 pub use folder::{FolderError, PendingFolder, Replace};
 pub use listing::{runs_json, runs_table};
 pub use npy::npy;
+pub use plots::{Curve, against, survival};
 pub use saying::{SayError, remark, say, with_causes};
 pub use scatter::{scatter_by_group, scatter_by_value};
 pub use watching::Watching;
@@ -47,6 +50,12 @@ pub struct LocalFigure {
     pub svg: String,
     /// What it shows.
     pub caption: &'static str,
+}
+
+/// What a run on synthetic patients found, beside the truth, which for them is known; none where its method cannot tell.
+#[must_use]
+pub fn truth(result: &RunResult) -> Option<String> {
+    method::truth(result)
 }
 
 /// Writes `result.json`, `report.html` and the files of the run's method into `folder`, which must exist.

@@ -37,12 +37,14 @@ pub(crate) fn html(
                 main {
                     (tables::failure(result))
                     section.answer aria-label="The answer" { (chapters.answer) }
+                    (chapters.glance)
                     (chapters.features)
+                    (tables::notes(result))
                     @for of in of_patients { (tables::figure(of.title, &of.svg, of.caption)) }
                     (chapters.quality)
+                    (tables::notes(result))
                     (chapters.sites)
                     (tables::missing(result, job))
-                    (tables::notes(result))
                     (chapters.course)
                     details.job {
                         summary { "The job" }

@@ -3,7 +3,7 @@
 use super::figures::{FigureError, GREY, INK, SECOND, extent, fault};
 use plotters::prelude::*;
 
-const SIZE: (u32, u32) = (640, 520);
+const SIZE: (u32, u32) = (480, 420);
 /// Colours of the groups, one after the other.
 const PALETTE: [RGBColor; 8] = [
     INK,
@@ -86,7 +86,7 @@ fn legend<'a, 's: 'a>(chart: &mut Plane<'a, 's>) -> Result<(), FigureError> {
     chart
         .configure_series_labels()
         .background_style(WHITE.mix(0.9))
-        .label_font(("sans-serif", 13))
+        .label_font(("sans-serif", 15))
         .draw()
         .map_err(fault)
 }
@@ -103,15 +103,15 @@ fn plane<'a, 's>(
     };
     let mut chart = ChartBuilder::on(area)
         .margin(8)
-        .x_label_area_size(34)
-        .y_label_area_size(50)
+        .x_label_area_size(44)
+        .y_label_area_size(60)
         .build_cartesian_2d(range(0), range(1))
         .map_err(fault)?;
     chart
         .configure_mesh()
         .x_desc("first coordinate")
         .y_desc("second coordinate")
-        .label_style(("sans-serif", 13))
+        .label_style(("sans-serif", 15))
         .light_line_style(TRANSPARENT)
         .bold_line_style(GREY.mix(0.5))
         .draw()

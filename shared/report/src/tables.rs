@@ -1,13 +1,12 @@
 //! Tables and figures of a page as every method has them.
 
-use crate::words::{kilobytes, minute, percent, share, sites_in_words};
+use crate::words::{kilobytes, minute, percent, sites_in_words};
 use maud::{Markup, PreEscaped, html};
-use protocol::assessment::{Assessment, EvaluationCounts, PAIRS_RULE};
+use protocol::assessment::Assessment;
 use protocol::job::Job;
 use protocol::progress::Ending;
-use protocol::result::RunResult;
-use protocol::scores::{self, Scores};
-use std::collections::{HashMap, HashSet};
+use protocol::result::{RunResult, SiteResult};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Bars of a chart; the rest are in the method's files.
 const BARS_MAX: usize = 40;
@@ -68,12 +67,18 @@ pub(crate) fn failure(result: &RunResult) -> Markup {
     }
 }
 
-/// What the reader must know.
+/// What the reader must know, but for the truth of synthetic patients, which stands with the features.
 pub(crate) fn notes(result: &RunResult) -> Markup {
+    let truth = crate::truth(result);
+    let notes: Vec<&String> = result
+        .notes
+        .iter()
+        .filter(|note| truth.as_ref() != Some(note))
+        .collect();
     html! {
-        @if !result.notes.is_empty() {
+        @if !notes.is_empty() {
             h2 { "Notes" }
-            ul { @for note in &result.notes { li { (note) } } }
+            ul { @for note in notes { li { (note) } } }
         }
     }
 }
@@ -89,9 +94,11 @@ pub(crate) fn sites(result: &RunResult, before: &[SiteColumn], after: &[SiteColu
         h2 { "What left each site" }
         p.note {
             "Sums, counts, models: never a record. Each site's own journal lists every message, with its kind, size and \
-             digest (" code { "kindred-site-agent journal list" } ")."
+             digest (" code { "kindred-site-agent journal list --run " (result.run) } ")."
         }
+        (messages(result))
         table.wide {
+            caption { "Sites, and all bytes that crossed the network, with what only keeps the connection going." }
             thead {
                 tr {
                     th scope="col" { "site" } th scope="col" { "patients" }
@@ -115,8 +122,60 @@ pub(crate) fn sites(result: &RunResult, before: &[SiteColumn], after: &[SiteColu
     }
 }
 
+/// What left each site by kind of message, as its own journal counts it; nothing where nothing was sent.
+fn messages(result: &RunResult) -> Markup {
+    let kinds: BTreeSet<&str> = result
+        .sites
+        .iter()
+        .flat_map(|site| &site.messages)
+        .map(|total| total.kind.as_str())
+        .collect();
+    let cell = |label: &str, count: u64, bytes: u64| {
+        html! {
+            td data-label=(label) {
+                @if count == 0 { "none" } @else { (count) br; span.note { (bytes) " bytes" } }
+            }
+        }
+    };
+    let row = |site: &SiteResult| {
+        let of = |kind: &str| site.messages.iter().find(|total| total.kind == kind);
+        let all = site.messages.iter();
+        let (count, bytes) = all.fold((0, 0), |sum, one| (sum.0 + one.count, sum.1 + one.bytes));
+        html! {
+            tr {
+                th scope="row" { (site.name) }
+                @for kind in &kinds {
+                    @match of(kind) {
+                        Some(total) => { (cell(kind, total.count, total.bytes)) }
+                        None => { (cell(kind, 0, 0)) }
+                    }
+                }
+                (cell("all", count, bytes))
+            }
+        }
+    };
+    html! {
+        @if !kinds.is_empty() {
+            table.wide.messages {
+                caption {
+                    "Messages about patients that came of each site, by kind: how many, and their bytes. The totals of the \
+                     site's journal for this run are the same, but for what was lost on the way."
+                }
+                thead {
+                    tr {
+                        th scope="col" { "site" }
+                        @for kind in &kinds { th scope="col" { (kind) } }
+                        th scope="col" { "all" }
+                    }
+                }
+                tbody { @for site in &result.sites { (row(site)) } }
+            }
+        }
+    }
+}
+
 /// The shares that sites miss of each feature, by site and feature.
-fn shares(result: &RunResult) -> HashMap<(&str, &str), f64> {
+fn missing_shares(result: &RunResult) -> HashMap<(&str, &str), f64> {
     let sites = result.sites.iter();
     sites
         .flat_map(|site| {
@@ -130,7 +189,7 @@ fn shares(result: &RunResult) -> HashMap<(&str, &str), f64> {
 
 /// What the reader must know of a feature that sites mostly miss: what stands there was put in.
 pub(crate) fn mostly_missing(result: &RunResult, feature: &str) -> Option<String> {
-    let shares = shares(result);
+    let shares = missing_shares(result);
     let sites: Vec<&str> = result
         .sites
         .iter()
@@ -153,7 +212,7 @@ pub(crate) fn missing(result: &RunResult, job: &Job) -> Markup {
             features.push(&missing.feature);
         }
     }
-    let shares = shares(result);
+    let shares = missing_shares(result);
     html! {
         @if !features.is_empty() {
             h2 { "Missing values" }
@@ -185,10 +244,17 @@ pub(crate) fn missing(result: &RunResult, job: &Job) -> Markup {
 /// Bars, longest first, of which a page holds a screenful.
 pub(crate) fn bars(heading: &str, mut bars: Vec<Bar>, caption: &str) -> Markup {
     bars.sort_by(|one, other| other.length.total_cmp(&one.length));
-    let longest = bars
-        .first()
-        .map_or(0.0, |bar| bar.length)
-        .max(f64::MIN_POSITIVE);
+    let longest = bars.first().map_or(0.0, |bar| bar.length);
+    drawn(heading, &bars, longest, caption)
+}
+
+/// Bars of shares in the order that they come in, of which the whole width is 1.
+pub(crate) fn shares(heading: &str, bars: &[Bar], caption: &str) -> Markup {
+    drawn(heading, bars, 1.0, caption)
+}
+
+fn drawn(heading: &str, bars: &[Bar], longest: f64, caption: &str) -> Markup {
+    let longest = longest.max(f64::MIN_POSITIVE);
     let more = bars.len().saturating_sub(BARS_MAX);
     html! {
         @if !bars.is_empty() {
@@ -213,107 +279,6 @@ pub(crate) fn bars(heading: &str, mut bars: Vec<Bar>, caption: &str) -> Markup {
             @if more > 0 { p.note { (more) " more are in the files of the run." } }
         }
     }
-}
-
-/// Scores by site and pooled, under a heading and a note of the method's; `rule` names what was counted.
-pub(crate) fn evaluation(
-    result: &RunResult,
-    job: &Job,
-    heading: &str,
-    note: Option<&str>,
-    rule: fn(&str, u32) -> String,
-) -> Markup {
-    let row = |place: &str, scores: &Scores| {
-        html! {
-            tr {
-                th scope="row" { (place) } td data-label="rule" { (rule(&scores.rule, scores.neighbours)) }
-                td data-label="counted" { (scores.patients) }
-                td data-label="accuracy" { (share(scores.accuracy)) } td data-label="recall" { (share(scores.recall)) }
-                td data-label="F1" { (share(scores.f1)) } td data-label="F2" { (share(scores.f2)) }
-            }
-        }
-    };
-    let withheld = |place: &str, counts: &EvaluationCounts| {
-        html! {
-            tr {
-                th scope="row" { (place) } td data-label="rule" { (rule(&counts.rule, counts.neighbours)) }
-                td colspan="5" { "withheld" }
-            }
-        }
-    };
-    html! {
-        @if assessments(result).any(|own| !own.evaluation.is_empty()) {
-            h2 { (heading) }
-            @if let Some(note) = note { p.note { (note) } }
-            (confusions(result, job, rule))
-            table.wide {
-                thead {
-                    tr {
-                        th scope="col" { "site" } th scope="col" { "rule" } th scope="col" { "counted" }
-                        th scope="col" { "accuracy" } th scope="col" { "recall" }
-                        th scope="col" { "F1" } th scope="col" { "F2" }
-                    }
-                }
-                tbody {
-                    @for site in &result.sites {
-                        @for counts in site.assessment.iter().flat_map(|own| &own.evaluation) {
-                            @match scores::of_counts(counts) {
-                                Some(scores) => { (row(&site.name, &scores)) }
-                                None => { (withheld(&site.name, counts)) }
-                            }
-                        }
-                    }
-                    @if result.sites.len() > 1 {
-                        @for scores in &scores::pooled(result) {
-                            (row(&format!("{} together", sites_in_words(scores.sites as usize)), scores))
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// The pooled table of each rule as a picture: rows are true classes, columns predicted ones, the darker the more of the row.
-fn confusions(result: &RunResult, job: &Job, rule: fn(&str, u32) -> String) -> Markup {
-    let tables = scores::pooled_tables(result);
-    let ours = tables.iter().filter_map(|(counts, sites)| {
-        let classes = match counts.rule.as_str() {
-            PAIRS_RULE => vec!["dissimilar".to_owned(), "similar".to_owned()],
-            _ => job.cohort.outcome.kind.classes(),
-        };
-        let table = counts.confusion.as_ref()?;
-        (table.len() == classes.len()).then_some((counts, table, *sites, classes))
-    });
-    html! {
-        @for (counts, table, sites, classes) in ours {
-            table.confusion {
-                caption {
-                    (rule(&counts.rule, counts.neighbours)) ", " (sites_in_words(sites as usize)) ": true class by row, predicted \
-                     by column"
-                }
-                thead { tr { td {} @for class in &classes { th scope="col" { (class) } } } }
-                tbody {
-                    @for (class, row) in classes.iter().zip(table) {
-                        tr {
-                            th scope="row" { (class) }
-                            @for count in row {
-                                td style={ "background: color-mix(in srgb, var(--ink) " (shade(*count, row)) "%, transparent)" } {
-                                    (count)
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Percent of ink: light enough for the figure on it to be read.
-fn shade(count: u64, row: &[u64]) -> u64 {
-    let sum: u64 = row.iter().sum();
-    count.saturating_mul(45) / sum.max(1)
 }
 
 /// A figure under its heading, with what it shows below; nothing where nothing was drawn.

@@ -9,7 +9,7 @@ use std::time::Instant;
 use ndarray::Array2;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::ThreadPoolBuilder;
-use similarity::learn::unpsl::{Labels, PairLoss, PairWeightValues, Pairs};
+use similarity::learn::unpsl::{Form, Labels, PairLoss, PairWeightValues, Pairs};
 use similarity::numeric::linear_algebra::{product_into, transposed_product_into};
 use similarity::numeric::seed::Seed;
 
@@ -46,7 +46,14 @@ fn main() {
             .build()
             .expect("a thread pool");
         for (name, labels) in [("classes", &classes), ("pair labels", &labelled)] {
-            let loss = PairLoss::new(&x.view(), labels, Pairs::All, weights, Seed(1));
+            let loss = PairLoss::new(
+                &x.view(),
+                labels,
+                Pairs::All,
+                weights,
+                Form::InnerProduct,
+                Seed(1),
+            );
             let mut gradient = Array2::zeros((FEATURES, RANK));
             let name = format!("gradient, {name}, {threads} threads");
             let step = || {

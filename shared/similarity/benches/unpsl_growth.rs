@@ -12,7 +12,8 @@ use ndarray::Array2;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::ThreadPoolBuilder;
 use similarity::learn::unpsl::{
-    Labels, PairLoss, PairWeightValues, Pairs, Settings, SiteObjective, Totals, start, summarise,
+    Form, Labels, PairLoss, PairWeightValues, Pairs, Settings, SiteObjective, Totals, start,
+    summarise,
 };
 use similarity::numeric::linear_algebra::{product_into, transposed_product_into};
 use similarity::numeric::seed::Seed;
@@ -176,7 +177,14 @@ fn pair_loss(x: &Array2<f64>) -> PairLoss {
         dissimilar: 1.0,
     };
     let labels = classes(x.nrows());
-    PairLoss::new(&x.view(), &labels, Pairs::All, weights, Seed(1))
+    PairLoss::new(
+        &x.view(),
+        &labels,
+        Pairs::All,
+        weights,
+        Form::InnerProduct,
+        Seed(1),
+    )
 }
 
 fn site(shape: Shape) -> SiteObjective {
@@ -184,7 +192,7 @@ fn site(shape: Shape) -> SiteObjective {
     let labels = classes(shape.patients);
     let settings = Settings {
         rank: shape.rank,
-        ..Settings::default()
+        ..Settings::paper()
     };
     let totals = Totals::of(&[summarise(&labels, settings.pairs, Seed(1))]);
     SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(1)).unwrap()

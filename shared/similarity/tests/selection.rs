@@ -36,7 +36,7 @@ fn patients(count: usize, features: usize, seed: u64) -> (Array2<f64>, Array1<u3
 }
 
 fn search() -> Search {
-    Search::new(Settings::default(), Seed(5))
+    Search::new(Settings::paper(), Seed(5))
 }
 
 fn counts_of(lambda: f64, rank: usize, k: usize, right: u64, wrong: u64) -> CandidateCounts {

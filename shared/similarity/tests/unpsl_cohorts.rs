@@ -112,7 +112,7 @@ fn four_unequal_sites_learn_what_tells_their_patients_apart() {
     let sites = cohorts(&CohortSettings::default(), Seed(1)).unwrap();
     let (standardisation, matrices) = standardise(&sites);
     assert_eq!(standardisation.rows().len(), 3 * 8 + 6 + 3);
-    let settings = Settings::default();
+    let settings = Settings::paper();
     let objectives = objectives(&sites, &matrices, &settings);
     let w = federate(&objectives, &settings, 60);
     let limits = PooledLimits {
@@ -157,7 +157,7 @@ fn four_unequal_sites_learn_what_tells_their_patients_apart() {
 fn a_learned_threshold_lowers_the_objective_and_leaves_no_derivative() {
     let sites = cohorts(&CohortSettings::default(), Seed(1)).unwrap();
     let (_, matrices) = standardise(&sites);
-    let fixed = Settings::default();
+    let fixed = Settings::paper();
     let minimum = |settings: &Settings| {
         let sites = objectives(&sites, &matrices, settings);
         let first = start(settings, sites[0].features(), Seed(2), 0);
@@ -168,7 +168,7 @@ fn a_learned_threshold_lowers_the_objective_and_leaves_no_derivative() {
         (minimise_pooled(&sites, first, limits).unwrap(), sites)
     };
     let learned = Settings {
-        threshold: Threshold::Learned(1.0),
+        threshold: Threshold::Common(1.0),
         ..fixed
     };
     let (found, sites_learned) = minimum(&learned);

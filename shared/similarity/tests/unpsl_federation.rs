@@ -86,7 +86,7 @@ fn relative_error(found: &Array2<f64>, wanted: &Array2<f64>) -> f64 {
 fn the_federation_finds_the_pooled_minimum() {
     let settings = Settings {
         rank: 30,
-        ..Settings::default()
+        ..Settings::paper()
     };
     let sites = three_sites(&settings);
     let w0 = start(&settings, 30, Seed(9), 0);

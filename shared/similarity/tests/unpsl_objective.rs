@@ -8,9 +8,9 @@ use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate, s};
 use proptest::prelude::*;
 use rand_distr::{Distribution, StandardNormal};
 use similarity::learn::unpsl::{
-    Correlation, CorrelationScope, Labels, Loss, ObjectiveError, PairCounts, PairWeights, Pairs,
-    SecondMoments, Settings, SettingsError, SiteObjective, SiteWeights, Threshold, Totals, start,
-    summarise,
+    Correlation, CorrelationScope, Form, Labels, Loss, ObjectiveError, PairCounts, PairWeights,
+    Pairs, SecondMoments, Settings, SettingsError, SiteObjective, SiteWeights, Threshold, Totals,
+    start, summarise,
 };
 use similarity::numeric::seed::Seed;
 
@@ -54,7 +54,8 @@ fn by_definition(x: &Array2<f64>, labels: &Labels, settings: &Settings, w: &Arra
     let metric = w.slice(s![..features, ..]);
     let b = match settings.threshold {
         Threshold::Fixed(b) => b,
-        Threshold::Learned(_) => w[[features, 0]],
+        Threshold::Common(_) => w[[features, 0]],
+        Threshold::Site => panic!("a site's own threshold has tests of its own"),
     };
     let totals = totals(labels, Pairs::All);
     let all = totals.pairs.total() as f64;
@@ -69,7 +70,12 @@ fn by_definition(x: &Array2<f64>, labels: &Labels, settings: &Settings, w: &Arra
         for j in i + 1..x.nrows() {
             let label = labels.of_pair(i, j);
             if label != 0 {
-                let z = f64::from(label) * (projected.row(i).dot(&projected.row(j)) - b);
+                let away = &projected.row(i) - &projected.row(j);
+                let z = f64::from(label)
+                    * match settings.form {
+                        Form::InnerProduct => projected.row(i).dot(&projected.row(j)) - b,
+                        Form::Distance => b - away.dot(&away),
+                    };
                 loss += weight(label) * (-z).exp().ln_1p();
                 mine += weight(label);
             }
@@ -103,7 +109,7 @@ fn every_choice() -> Vec<Settings> {
     let usual = Settings {
         rank: 3,
         lambda_correlation: 0.05,
-        ..Settings::default()
+        ..Settings::paper()
     };
     vec![
         usual,
@@ -125,7 +131,13 @@ fn every_choice() -> Vec<Settings> {
             ..usual
         },
         Settings {
-            threshold: Threshold::Learned(0.7),
+            threshold: Threshold::Common(0.7),
+            pair_weights: PairWeights::Balanced,
+            ..usual
+        },
+        Settings {
+            form: Form::Distance,
+            threshold: Threshold::Common(0.7),
             pair_weights: PairWeights::Balanced,
             ..usual
         },
@@ -159,7 +171,7 @@ fn assert_gradient(site: &SiteObjective, w: &Array2<f64>) {
     assert!((value / site.value(w).unwrap() - 1.0).abs() < 1e-13);
     for index in 0..4 {
         let mut direction = normal(w.nrows(), w.ncols(), 10 + index);
-        if let Threshold::Learned(_) = site.settings().threshold {
+        if let Threshold::Common(_) = site.settings().threshold {
             // the row of the threshold has one number; the others are not variables
             direction.slice_mut(s![site.features().., 1..]).fill(0.0);
         }
@@ -203,7 +215,7 @@ fn wide_data_have_the_gradient_and_the_objective_of_the_dense_form() {
     let settings = Settings {
         rank: 3,
         lambda_correlation: 0.05,
-        ..Settings::default()
+        ..Settings::paper()
     };
     let w = start(&settings, 400, Seed(4), 0) * 3.0;
     let site = SiteObjective::new(
@@ -315,7 +327,7 @@ fn with_pooled_correlations_sites_add_up_to_one_site_of_the_paper() {
             lambda_correlation: 1.0,
             correlation: scope,
             loss,
-            ..Settings::default()
+            ..Settings::paper()
         };
         let w = start(&settings, 5, Seed(4), 0) * 1e-150; // every loss is softplus(+-1)
         let site = |range: std::ops::Range<usize>, totals: &Totals| {
@@ -365,7 +377,7 @@ fn drawn_pairs_are_that_many_a_patient_and_all_of_them_are_all() {
     let w = start(
         &Settings {
             rank: 3,
-            ..Settings::default()
+            ..Settings::paper()
         },
         4,
         Seed(4),
@@ -375,7 +387,7 @@ fn drawn_pairs_are_that_many_a_patient_and_all_of_them_are_all() {
         let settings = Settings {
             rank: 3,
             pairs,
-            ..Settings::default()
+            ..Settings::paper()
         };
         let totals = totals(&labels, pairs);
         SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3))
@@ -410,7 +422,7 @@ fn bits_are_equal_on_one_and_two_threads() {
                 rank: 4,
                 pairs,
                 lambda_correlation: 0.01,
-                ..Settings::default()
+                ..Settings::paper()
             };
             let totals = totals(&labels, pairs);
             let site = SiteObjective::new(&x, &labels, &settings, &totals, Seed(3)).unwrap();
@@ -435,7 +447,7 @@ fn the_first_evaluation_is_the_objective_at_the_consensus() {
     let (x, labels) = (patients(90, 6), classes(90));
     let settings = Settings {
         rank: 3,
-        ..Settings::default()
+        ..Settings::paper()
     };
     let totals = totals(&labels, Pairs::All);
     let site = SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3)).unwrap();
@@ -457,7 +469,7 @@ fn similarities_too_large_for_numbers_cost_infinitely_much() {
     let settings = Settings {
         rank: 3,
         lambda_correlation: 0.0,
-        ..Settings::default()
+        ..Settings::paper()
     };
     let totals = totals(&labels, Pairs::All);
     let site = SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3)).unwrap();
@@ -473,7 +485,7 @@ fn a_site_without_similar_pairs_takes_part_and_says_so() {
     let settings = Settings {
         rank: 2,
         pair_weights: PairWeights::Balanced,
-        ..Settings::default()
+        ..Settings::paper()
     };
     let totals = totals(&labels, Pairs::All);
     let site = SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3)).unwrap();
@@ -496,7 +508,7 @@ fn a_site_without_dissimilar_pairs_takes_part_and_says_so() {
     let settings = Settings {
         rank: 2,
         pair_weights: PairWeights::Balanced,
-        ..Settings::default()
+        ..Settings::paper()
     };
     let totals = totals(&labels, Pairs::All);
     let site = SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3)).unwrap();
@@ -530,7 +542,7 @@ fn bad_input_is_named() {
     let labels = classes(30);
     let usual = Settings {
         rank: 2,
-        ..Settings::default()
+        ..Settings::paper()
     };
     let totals = totals(&labels, Pairs::All);
     let refused = |x: &Array2<f64>, labels: &Labels, settings: &Settings, totals: &Totals| {
@@ -597,11 +609,13 @@ fn bad_input_is_named() {
         assert!(matches!(error, ObjectiveError::Settings(_)), "{settings:?}");
     }
     let site = SiteObjective::new(&x.view(), &labels, &usual, &totals, Seed(3)).unwrap();
-    let wrong = site.value(&Array2::zeros((4, 3))).unwrap_err();
+    // Of any rank that its features can have, and of no other.
+    assert!(site.value(&Array2::zeros((4, 3))).is_ok());
+    let wrong = site.value(&Array2::zeros((4, 5))).unwrap_err();
     assert!(matches!(
         wrong,
         ObjectiveError::Shape {
-            found_columns: 3,
+            found_columns: 5,
             columns: 2,
             ..
         }
@@ -661,7 +675,7 @@ proptest! {
     #[test]
     fn a_rotation_of_the_columns_changes_nothing_but_the_gradients_columns(index in 100..900_u64) {
         let (x, labels) = (patients(40, 5), classes(40));
-        let settings = Settings { rank: 3, lambda_correlation: 0.1, ..Settings::default() };
+        let settings = Settings { rank: 3, lambda_correlation: 0.1, ..Settings::paper() };
         let totals = totals(&labels, Pairs::All);
         let site = SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3)).unwrap();
         let w = start(&settings, 5, Seed(index), 0) * 2.0;
@@ -677,7 +691,7 @@ proptest! {
     #[test]
     fn the_order_of_patients_does_not_matter(shift in 1..39_usize) {
         let (x, codes) = (patients(40, 5), (0..40_u32).map(|p| p % 3).collect::<Array1<u32>>());
-        let settings = Settings { rank: 3, ..Settings::default() };
+        let settings = Settings { rank: 3, ..Settings::paper() };
         let value = |x: ArrayView2<f64>, codes: Array1<u32>| {
             let labels = Labels::Classes(codes);
             let totals = totals(&labels, Pairs::All);

@@ -36,7 +36,7 @@ fn reference() -> Reference {
         rank: json["rank"].as_u64().unwrap() as usize,
         lambda_sparsity: json["lambda_sparsity"].as_f64().unwrap(),
         lambda_correlation: json["lambda_correlation"].as_f64().unwrap(),
-        ..Settings::default()
+        ..Settings::paper()
     };
     let sites = json["sites"].as_array().unwrap();
     let codes = |site: &Value| {
@@ -254,7 +254,7 @@ fn of_several_starts_the_best_is_kept() {
     );
     assert!(each.iter().any(|value| *value > best.objective));
     assert!(learn_from_starts(&pooled, [], &limits).is_err());
-    let wrong = learn(&pooled, Array2::zeros((6, 4)), &limits);
+    let wrong = learn(&pooled, Array2::zeros((5, 4)), &limits);
     assert!(wrong.is_err());
     let no_penalty = learn(&pooled, starts().next().unwrap(), &LocalLimits::new(0.0));
     assert!(no_penalty.is_err());

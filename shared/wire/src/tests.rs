@@ -76,6 +76,8 @@ pub(crate) fn evaluation() -> EvaluationCounts {
         rule: "distance".to_owned(),
         neighbours: 5,
         confusion: Some(vec![vec![40, 10], vec![11, 39]]),
+        scores: Some(vec![vec![30, 20], vec![10, 40]]),
+        rounded_to: 10,
     }
 }
 

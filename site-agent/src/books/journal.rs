@@ -2,6 +2,7 @@
 //! it was touched.
 
 use crate::books::chain::{self, Chain, ChainError, Head, Link};
+use crate::books::ledger;
 use protocol::name::RunId;
 use protocol::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -117,6 +118,13 @@ impl Journal {
     pub fn head(&self) -> &Head {
         self.chain.head()
     }
+}
+
+/// Whether no agent has served from `folder` yet: there is neither a journal nor a ledger. Where there is a ledger alone, the
+/// journal was taken away.
+#[must_use]
+pub fn is_unwritten(folder: &Path) -> bool {
+    !folder.join(FILE_NAME).exists() && !folder.join(ledger::FILE_NAME).exists()
 }
 
 /// Checks the journal in `folder`, against a head that was kept elsewhere where there is one.

@@ -13,7 +13,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use wire::private;
 
-const FILE_NAME: &str = "ledger.jsonl";
+pub(super) const FILE_NAME: &str = "ledger.jsonl";
 /// The name of the site's own key in its folder.
 pub const KEY_NAME: &str = "fingerprint.key";
 const COHORTS: &str = "cohorts";
@@ -46,7 +46,7 @@ pub struct Answered {
     /// Whether it tells more of the cohort than its size.
     tells: bool,
     /// Whether it is a round.
-    round: bool,
+    rounds: u64,
     /// SHA-256 of the answer as it left, hexadecimal.
     pub digest: String,
 }
@@ -102,7 +102,7 @@ impl Answered {
         Self {
             kind: kind.to_owned(),
             tells: cost != Cost::Nothing,
-            round: cost == Cost::Round,
+            rounds: cost.rounds(),
             digest,
         }
     }
@@ -222,6 +222,7 @@ impl Ledger {
             rounds_before,
             so_far,
             difference: others.map(|(_, other)| cohort.difference(other)).min(),
+            border: self.key.secret("border", identity.as_bytes()),
         }
     }
 
@@ -369,7 +370,7 @@ impl Books {
                     && !known.answers.contains_key(&question)
                 {
                     known.told |= answered.tells;
-                    known.so_far.rounds += u64::from(answered.round);
+                    known.so_far.rounds += answered.rounds;
                     known.so_far.kinds.insert(answered.kind.clone());
                     known.answers.insert(question, answered);
                 }

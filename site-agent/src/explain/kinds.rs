@@ -233,6 +233,18 @@ pub(crate) fn refusal() -> MessageKind {
     }
 }
 
+/// How wrong predictions are counted.
+pub(crate) fn on_the_grid(rules: &Rules) -> String {
+    match rules.cell_min {
+        1 => "no: cell_min is 1".to_owned(),
+        minimum => format!(
+            "yes: wrong ones are counted in multiples of {minimum}, however many they are, on a grid whose start only the \
+             site knows; tables of fewer than {} patients are left out",
+            rules.patients_min.max(minimum)
+        ),
+    }
+}
+
 /// Whether a count is withheld, and how.
 pub(crate) fn counts(rules: &Rules, how: &str) -> String {
     match rules.cell_min {

@@ -8,6 +8,7 @@
 
 pub mod forest;
 mod preparation;
+mod scores;
 pub mod unpsl;
 
 use crate::explain::kinds::Told;

@@ -25,12 +25,19 @@ impl Prepared {
         let Preparing {
             moments,
             quartiles,
+            within,
             totals,
         } = preparing;
         let fault = |error| Stop::numeric(Code::Standardise, error);
         let columns = site.job.cohort.standardised_columns();
-        let standardisation =
+        let mut standardisation =
             Standardisation::from_moments(&columns, moments, quartiles).map_err(fault)?;
+        if let Some(shares) = within {
+            standardisation = standardisation
+                .scaled_within(shares)
+                .and_then(|scaled| scaled.centred(&site.cohort.cohort))
+                .map_err(fault)?;
+        }
         let matrix = standardisation.apply(&site.cohort.cohort).map_err(fault)?;
         Ok(Self {
             matrix,

@@ -8,31 +8,49 @@ use super::stop::Stop;
 use crate::cli::Local;
 use crate::config::{ConfigError, SiteConfig, SourceConfig};
 use crate::method::Computation;
-use crate::method::unpsl::{BestStart, ROUNDS_A_ROUND};
+use crate::method::unpsl::BestStart;
 use crate::source::{self, CohortProblems};
 use privacy::Rules;
 use protocol::document::DocumentErrors;
 use protocol::failure::{Code, Failure, Problem};
 use protocol::job::Job;
-use protocol::message::unpsl::{Finishing, Round};
+use protocol::message::unpsl::Finishing;
 use protocol::message::{Answer, Ask, Request, ToSite, Warrant, unpsl};
-use protocol::method::unpsl::model::RoundRow;
+use protocol::method::unpsl::model::{EMPTY_METRIC, RoundRow};
 use protocol::method::{Method, Model};
-use protocol::name::{NameError, RunId, SiteName};
+use protocol::name::{NameError, OperatorName, RunId, SiteName};
 use protocol::progress::{Ending, Progress};
 use protocol::result::RunResult;
 use protocol::run::{Action, Event, Run};
 use report::{FolderError, LocalFigure, PendingFolder, Replace, ReportError, Watching};
-use similarity::learn::unpsl::LocalStatus;
+use similarity::learn::unpsl::{LocalRound, LocalStatus};
 use similarity::numeric::seed::Seed;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// The one site of a local run.
 const SITE: &str = "local";
-/// The map of the patients, within that folder.
-const SCALING: &str = "scaling.svg";
+/// Figures within that folder, each with its heading and what it shows.
+const FIGURES: [(&str, &str, &str); 3] = [
+    (
+        "survival.svg",
+        "Survival by predicted risk",
+        "The share of patients without an event by time (Kaplan-Meier), in three groups of equal size by the risk that trees \
+         predict which have not seen the patient. The further apart, the better the risk orders patients.",
+    ),
+    (
+        "predicted.svg",
+        "Observed against predicted",
+        "One point per patient, predicted by trees that have not seen it. On the line, both are equal.",
+    ),
+    (
+        "scaling.svg",
+        "Patients",
+        "Classical multidimensional scaling of the proximities: patients who fall into the same terminal nodes lie near each \
+         other. One point per patient, coloured by outcome.",
+    ),
+];
 /// Folder of patient-level results within the output.
 const PATIENTS: &str = "patients";
 
@@ -112,7 +130,7 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
     let computation = Computation::new(job.clone(), Seed(seed), cohort, folder, &rules, secret);
     let result = Conversation {
         run: Run::new(
-            RunId::new(SITE)?,
+            fresh_id()?,
             job.alone(SiteName::new(SITE)?),
             seed,
             Warrant::default(),
@@ -135,16 +153,27 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
     })
 }
 
-/// The map of the patients, where the method draws one.
+/// An identity that no other run has.
+fn fresh_id() -> Result<RunId, NameError> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let moment = since.unwrap_or_default().as_nanos();
+    wire::run_id(
+        &OperatorName::new(SITE)?,
+        &format!("{moment} {}", std::process::id()),
+    )
+}
+
+/// The figures of patients that the method has drawn.
 fn figures(folder: &Path) -> Vec<LocalFigure> {
-    let svg = std::fs::read_to_string(folder.join(SCALING)).ok();
-    let figure = |svg| LocalFigure {
-        title: "Patients",
-        svg,
-        caption: "Classical multidimensional scaling of the proximities: patients who fall into the same \
-                  terminal nodes lie near each other. One point per patient, coloured by outcome.",
+    let read = |(file, title, caption): &(&str, &'static str, &'static str)| {
+        let svg = std::fs::read_to_string(folder.join(file)).ok()?;
+        Some(LocalFigure {
+            title,
+            svg,
+            caption,
+        })
     };
-    svg.map(figure).into_iter().collect()
+    FIGURES.iter().filter_map(read).collect()
 }
 
 fn source_of(arguments: &Local) -> Result<SourceConfig, LocalError> {
@@ -194,7 +223,7 @@ impl Conversation {
                             }),
                         ..
                     } => match request {
-                        Request::Unpsl(unpsl::Request::Round(Round { fold: None, .. })) => {
+                        Request::Unpsl(request) if learns(&request) => {
                             learned = Some(self.learn());
                         }
                         request => {
@@ -226,7 +255,8 @@ impl Conversation {
         let Some(Method::Unpsl(settings)) = self.run.method() else {
             return result;
         };
-        progress.course.round_limit = ROUNDS_A_ROUND * settings.round_limit;
+        // Rounds of Algorithm 1 are not those that the job limits.
+        progress.course.round_limit = 0;
         let learned = computation.learn(&settings, &mut |start, round| {
             progress.course.round += 1;
             progress.course.objective = Some(round.objective);
@@ -256,15 +286,7 @@ impl Conversation {
         let own = closed.iter().filter(|(of, _)| *of == start);
         let rounds = run.rounds.iter().zip(own).zip(1..);
         let rounds = rounds
-            .map(|((round, (_, seconds)), number)| RoundRow {
-                round: number,
-                objective: Some(round.objective),
-                primal_residual: round.primal_residual,
-                dual_residual: round.dual_residual,
-                penalty: round.penalty,
-                seconds: *seconds,
-                sites_answered: 1,
-            })
+            .map(|((round, (_, seconds)), number)| row(number, round, *seconds))
             .collect();
         result.ending = match run.status {
             LocalStatus::Converged => Ending::Converged,
@@ -274,6 +296,9 @@ impl Conversation {
             model.rounds = rounds;
             model.objective = Some(run.objective);
             model.metric = Some(run.matrix);
+            if model.is_empty() {
+                result.notes.push(EMPTY_METRIC.to_owned());
+            }
         }
         result.seconds = before + began.elapsed().as_secs_f64();
         result.times.ended = Some(now());
@@ -281,6 +306,30 @@ impl Conversation {
             .notes
             .push("Learned by Algorithm 1 on one cohort, without a federation.".to_owned());
         result
+    }
+}
+
+/// A round of Algorithm 1 as a result tells it.
+fn row(number: u32, round: &LocalRound, seconds: f64) -> RoundRow {
+    RoundRow {
+        round: number,
+        objective: Some(round.objective),
+        left: None,
+        residual: None,
+        primal_residual: Some(round.primal_residual),
+        dual_residual: Some(round.dual_residual),
+        penalty: Some(round.penalty),
+        seconds,
+        sites_answered: 1,
+    }
+}
+
+/// Whether the rounds of the run begin with it; those of a choice among settings leave a fold out.
+fn learns(request: &unpsl::Request) -> bool {
+    match request {
+        unpsl::Request::Differentiate(asked) => asked.folds.iter().all(Option::is_none),
+        unpsl::Request::Round(round) => round.fold.is_none(),
+        unpsl::Request::Validate(_) | unpsl::Request::Finish(_) => false,
     }
 }
 

@@ -221,12 +221,18 @@ impl Current {
             patients: description.patients,
             classes: description.classes.clone(),
         };
+        // A policy's minimum of patients speaks before what the outcome lacks, and that before a minimum of the classes: else
+        // the two would tell codings apart that differ by few patients.
+        let few = description.patients < config.policy.rules().patients_min;
+        let cohort = match cohort.learnable() {
+            Err(problems) if !few => return Ok(Err(unfit(&problems, &job))),
+            cohort => cohort,
+        };
         let gate = match admission.cohort(&ledger.facts(&self.digest, &fingerprint, counts)) {
             Ok(gate) => gate,
             Err(refusal) => return Ok(Err(refused(refusal))),
         };
-        // A policy's minimum speaks before what the outcome lacks.
-        let cohort = match cohort.learnable() {
+        let cohort = match cohort {
             Ok(cohort) => cohort,
             Err(problems) => return Ok(Err(unfit(&problems, &job))),
         };
@@ -288,9 +294,7 @@ impl Admitted {
         if request.builds_on_preparation() && rows.is_none() && kinds.contains(PREPARED) {
             return Err(Stop::early());
         }
-        if request.is_round() {
-            self.gate.has_round().map_err(refused)?;
-        }
+        self.gate.has_rounds(request.rounds()).map_err(refused)?;
         job.judge(request, Known { kinds, rows })
             .map_err(Stop::Refused)
     }

@@ -11,10 +11,10 @@ use kindred_tests::federation::RUN;
 use kindred_tests::programs::Home;
 use ndarray::{Array1, Array2, s};
 use protocol::failure::Code;
-use protocol::message::unpsl::{self as message, Validating};
+use protocol::message::unpsl::{self as message, Differentiating, Validating};
 use protocol::message::{Answer, Request, SecondMoments, forest};
 use site::{
-    FEATURES, PATIENTS, Site, finish, is_contribution, look, look_with, preparation, refused_by,
+    FEATURES, PATIENTS, Site, finish, gradient, is_told, look, preparation, refused_by, round_with,
     said, table, unpsl,
 };
 use std::sync::Arc;
@@ -61,16 +61,19 @@ fn rows_of_patients_do_not_come_from_jumps_of_the_gradient() {
 #[test]
 fn a_steep_centre_draws_no_local_update_out() {
     let mut site = Site::open(&table(PATIENTS, 1), OPEN);
-    site.begin(RUN, &unpsl("round_limit = 400"), 5);
+    site.begin(RUN, &unpsl("round_limit = 400\nconsensus = \"admm\""), 5);
     let told = site.tell();
     site.prepare(&told);
-    let drawn = site.ask(look_with(&rows::view(0.0, 1.0), |round| {
-        round.centre = rows::view(0.3, 1e7);
+    let drawn = site.ask(round_with(&rows::view(0.0, 1.0), |round| {
+        round.centre = Some(rows::view(0.3, 1e7));
         round.penalty = 1e3;
         round.tolerance = 1e-9;
     }));
     assert_refused(&drawn, "similarity_max");
-    assert_refused(&site.ask(look(&rows::view(0.0, 1.0))), "similarity_max");
+    let again = round_with(&rows::view(0.0, 1.0), |round| {
+        round.centre = Some(rows::view(0.0, 1.0));
+    });
+    assert_refused(&site.ask(again), "similarity_max");
 }
 
 /// A run that a brake has shut stays shut, and is one of the runs that the cohort may serve.
@@ -95,7 +98,8 @@ fn a_run_that_a_brake_has_shut_stays_shut_and_has_cost_a_run() {
 #[test]
 fn rounds_are_counted_by_what_they_ask() {
     let mut site = Site::open(&table(PATIENTS, 2), OPEN);
-    let job = unpsl("round_limit = 40");
+    // And three that certify the metric.
+    let job = unpsl("round_limit = 37");
     site.begin(RUN, &job, 5);
     let told = site.tell();
     site.prepare(&told);
@@ -109,7 +113,7 @@ fn rounds_are_counted_by_what_they_ask() {
             site.ask_in(3, preparation(&told));
         }
         let answer = site.ask_in(10 + round, look(&metric));
-        answered += usize::from(is_contribution(&answer));
+        answered += usize::from(is_told(&answer));
         if answered == 40 && round > 40 {
             assert_refused(&answer, "rounds_per_cohort_max");
         }
@@ -230,7 +234,13 @@ fn what_the_job_does_not_ask_is_not_answered() {
     assert_refused(&site.ask(look(&metric)), "question");
     assert_refused(&site.ask(Request::Quantiles), "question");
     site.prepare(&told);
-    let round = |change: &dyn Fn(&mut message::Round)| look_with(&metric, change);
+    let round = |change: &dyn Fn(&mut message::Round)| round_with(&metric, change);
+    let differentiate = |metrics: &[&Array2<f64>], folds: &[Option<u32>]| {
+        Request::Unpsl(message::Request::Differentiate(Differentiating {
+            metrics: Arc::new(metrics.iter().copied().cloned().collect()),
+            folds: folds.to_vec(),
+        }))
+    };
     let second_moments = SecondMoments {
         patients: 80,
         sums: Array1::zeros(FEATURES),
@@ -241,8 +251,13 @@ fn what_the_job_does_not_ask_is_not_answered() {
         look(&Array2::ones((FEATURES, 7))),
         look(&Array2::ones((FEATURES + 1, 8))),
         look(&Array2::from_elem((FEATURES, 8), f64::NAN)),
-        round(&|round| round.centre = Array2::ones((1, 8))),
-        round(&|round| round.centre[[0, 0]] = f64::INFINITY),
+        // Centres are those of another consensus.
+        round(&|round| round.centre = Some(Array2::ones((1, 8)))),
+        round(&|round| round.centre = Some(metric.clone())),
+        differentiate(&[], &[]),
+        differentiate(&[&metric], &[]),
+        differentiate(&[&metric], &[Some(0)]),
+        differentiate(&[&metric, &Array2::ones((FEATURES, 7))], &[None, None]),
         round(&|round| round.penalty = 0.0),
         round(&|round| round.penalty = -1.0),
         round(&|round| round.penalty = f64::NAN),
@@ -253,6 +268,7 @@ fn what_the_job_does_not_ask_is_not_answered() {
         Request::Correlate(Arc::new(second_moments)),
         Request::Unpsl(message::Request::Validate(Validating {
             models: Arc::new(vec![metric.clone(); 5]),
+            folds: 5,
             neighbours: vec![5],
         })),
         finish(metric.clone(), 6),
@@ -270,14 +286,14 @@ fn what_the_job_does_not_ask_is_not_answered() {
         );
     }
     assert_eq!(site.rounds(), 0);
-    assert!(is_contribution(&site.ask(look(&metric))));
+    assert!(is_told(&site.ask(look(&metric))));
 }
 
 /// W = eps I at two thresholds: the loss is then linear in the pairs, and the difference of two gradients is X'X.
 /// That is what rounds of UnPSL tell (it was exact to 1.5e-5); so a rule of that name must allow them.
 #[test]
 fn second_moments_need_their_rule_also_where_rounds_tell_them() {
-    let job = unpsl("threshold = \"learned\"\nlambda_correlation = 0");
+    let job = unpsl("threshold = \"common\"\ncentring = \"pooled\"\nlambda_correlation = 0");
     let mut closed = Site::open(&table(PATIENTS, 6), "second_moments = false\n");
     closed.begin(RUN, &job, 5);
     assert_refused(&closed.ask(Request::Describe), "second_moments");
@@ -292,12 +308,10 @@ fn second_moments_need_their_rule_also_where_rounds_tell_them() {
             metric[[column, column]] = 1e-4;
         }
         metric[[FEATURES, 0]] = threshold;
-        match site.ask(look(&metric)) {
-            Answer::Unpsl(message::Answer::Contribution(told)) => {
-                let gradient = told.gradient.unwrap();
-                gradient.slice(s![..FEATURES, ..]).mapv(|x| x * scale)
-            }
-            other => panic!("{}", said(&other)),
+        let answer = site.ask(look(&metric));
+        match gradient(&answer, &metric) {
+            Some(gradient) => gradient.mapv(|x| x * scale),
+            None => panic!("{}", said(&answer)),
         }
     };
     let share = |threshold: f64| 1.0 / (1.0 + (-threshold).exp());
@@ -358,7 +372,7 @@ fn an_honest_run_is_never_refused() {
         "loss = \"sum\"\nlambda_sparsity = 20\nround_limit = 40",
         "consensus = \"admm\"\nround_limit = 30",
         "rank = [2, 8]\nlambda_sparsity = [0.001, 0.01]\nneighbours = [3, 5]\nfolds = 3",
-        "correlation = \"pooled\"\nthreshold = \"learned\"",
+        "correlation = \"pooled\"\nthreshold = \"common\"",
     ] {
         let home = Home::new();
         for (place, site) in ["north", "south", "east"].iter().enumerate() {

@@ -8,12 +8,13 @@ use privacy::{Notice, Released, RightCounts};
 use protocol::assessment::{Assessment, EvaluationCounts};
 use protocol::cohort::FeatureKind;
 use protocol::job::Job;
-use protocol::message::unpsl::{self, Contribution};
+use protocol::message::unpsl::{self, Contribution, Derivatives};
 use protocol::message::{
     Answer, ColumnHistogram, ColumnMoments, Description, PairCounts, Reply, Request, SiteMoments,
     Summary, ToCoordinator, ToSite,
 };
 use serde_json::Value;
+use similarity::learn::unpsl::{SiteDerivatives, ThresholdDerivatives};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use wire::Dial;
@@ -138,19 +139,38 @@ fn learnt(number: usize, request: &unpsl::Request) -> Answer {
             let target = target(round.consensus.dim());
             let away = &*round.consensus - &target;
             Answer::Unpsl(unpsl::Answer::Contribution(Contribution {
-                matrix: (&target * CURVATURE + &round.centre * round.penalty)
-                    / (CURVATURE + round.penalty),
+                matrix: match &round.centre {
+                    Some(centre) => {
+                        (&target * CURVATURE + centre * round.penalty) / (CURVATURE + round.penalty)
+                    }
+                    None => round.consensus.as_ref().clone(),
+                },
                 objective: CURVATURE / 2.0 * (&away * &away).sum(),
                 iterations: 1,
-                gradient: round.gradient.then(|| &away * CURVATURE),
             }))
+        }
+        unpsl::Request::Differentiate(asked) => {
+            let one = |metric: &Array2<f64>| {
+                let target = target(metric.dim());
+                let away = metric.dot(&metric.t()) - target.dot(&target.t());
+                let rows = metric.nrows();
+                Derivatives::fold(&SiteDerivatives {
+                    objective: CURVATURE / 2.0 * (&away * &away).sum(),
+                    gradient: away * CURVATURE,
+                    curvature: Array2::eye(rows) * CURVATURE.sqrt(),
+                    threshold: ThresholdDerivatives::default(),
+                })
+            };
+            let told = asked.metrics.iter().map(one).collect();
+            Answer::Unpsl(unpsl::Answer::Derivatives(told))
         }
         unpsl::Request::Validate(validating) => {
             let counts = RightCounts {
                 right: 40,
                 wrong: 20,
             };
-            let all = vec![Some(counts); validating.neighbours.len()];
+            let own = vec![Some(counts); validating.neighbours.len()];
+            let all = vec![own; validating.candidates()];
             Answer::Unpsl(unpsl::Answer::Validated(all))
         }
         unpsl::Request::Finish(_) => Answer::Assessed(Assessment {
@@ -159,6 +179,8 @@ fn learnt(number: usize, request: &unpsl::Request) -> Answer {
                 rule: "distance".to_owned(),
                 neighbours: 5,
                 confusion: Some(vec![vec![20, 10], vec![10, 20]]),
+                scores: None,
+                rounded_to: 10,
             }],
             ..Assessment::default()
         }),
@@ -257,6 +279,16 @@ pub(crate) fn in_a_round(answer: Answer, change: impl FnOnce(&mut Contribution))
     }
 }
 
+fn of_a_metric(answer: Answer, change: impl FnOnce(&mut Derivatives)) -> Option<Answer> {
+    match answer {
+        Answer::Unpsl(unpsl::Answer::Derivatives(mut told)) => {
+            told.first_mut().map(change);
+            Some(Answer::Unpsl(unpsl::Answer::Derivatives(told)))
+        }
+        other => Some(other),
+    }
+}
+
 #[test]
 fn a_member_that_answers_with_the_largest_number_is_suspended_and_the_coordinator_lives() {
     let mut deployment = Deployment::alone();
@@ -301,10 +333,10 @@ fn a_member_whose_tables_hold_more_than_its_patients_does_not_end_the_operators_
 fn a_member_that_pings_and_never_answers_is_waited_for_in_two_rounds_only() {
     let mut deployment = Deployment::alone();
     let silent: Lie = |request, answer| match request {
-        Request::Unpsl(unpsl::Request::Round(_)) => None,
+        request if request.rounds() > 0 => None,
         _ => Some(answer),
     };
-    let attacked = attack(&deployment, &job(""), silent);
+    let attacked = attack(&deployment, &job("consensus = \"admm\""), silent);
     must_live(&mut deployment);
     // Ten rounds of two seconds each, were it waited for in all of them.
     assert!(
@@ -324,21 +356,45 @@ fn a_member_that_pings_and_never_answers_is_waited_for_in_two_rounds_only() {
 fn a_member_that_answers_another_question_is_suspended() {
     let mut deployment = Deployment::alone();
     let other: Lie = |request, answer| match request {
-        Request::Unpsl(unpsl::Request::Round(_)) => Some(Answer::Correlated),
+        request if request.rounds() > 0 => Some(Answer::Correlated),
         _ => Some(answer),
     };
     let attacked = attack(&deployment, &job(""), other);
     must_live(&mut deployment);
-    must_name_the_liar(attacked, "a contribution");
+    must_name_the_liar(attacked, "derivatives");
 }
 
 #[test]
 fn a_member_that_contributes_another_shape_is_suspended() {
     let mut deployment = Deployment::alone();
     let large: Lie = |_, answer| in_a_round(answer, |own| own.matrix = Array2::ones((50, 7)));
-    let attacked = attack(&deployment, &job(""), large);
+    let attacked = attack(&deployment, &job("consensus = \"admm\""), large);
     must_live(&mut deployment);
     must_name_the_liar(attacked, "50 x 7");
+}
+
+#[test]
+fn a_member_whose_derivatives_no_patients_have_is_suspended() {
+    let lies: [(Lie, &str); 3] = [
+        (
+            |_, answer| of_a_metric(answer, |own| own.triangles = Array2::ones((2, 7))),
+            "another shape",
+        ),
+        (
+            |_, answer| of_a_metric(answer, |own| own.triangles.row_mut(1).fill(-1.0)),
+            "a curvature below 0",
+        ),
+        (
+            |_, answer| of_a_metric(answer, |own| own.objective = -1.0),
+            "an objective below 0",
+        ),
+    ];
+    for (lie, said) in lies {
+        let mut deployment = Deployment::alone();
+        let attacked = attack(&deployment, &job(""), lie);
+        must_live(&mut deployment);
+        must_name_the_liar(attacked, said);
+    }
 }
 
 #[test]
@@ -396,7 +452,7 @@ fn a_member_that_steps_farther_than_its_objective_can_have_fallen_is_suspended()
 fn a_liar_without_whom_too_few_are_left_fails_the_run_by_name() {
     let mut deployment = Deployment::alone();
     let other: Lie = |request, answer| match request {
-        Request::Unpsl(unpsl::Request::Round(_)) => Some(Answer::Correlated),
+        request if request.rounds() > 0 => Some(Answer::Correlated),
         _ => Some(answer),
     };
     let all = job("").replace("sites_min = 3", "sites_min = 4");
@@ -404,9 +460,6 @@ fn a_liar_without_whom_too_few_are_left_fails_the_run_by_name() {
     must_live(&mut deployment);
     attacked.ran.must_fail(
         6,
-        &[
-            "KDR-PROTOCOL",
-            "west: found correlated, wanted a contribution",
-        ],
+        &["KDR-PROTOCOL", "west: found correlated, wanted derivatives"],
     );
 }

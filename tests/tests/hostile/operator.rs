@@ -6,6 +6,7 @@
 use kindred_tests::federation::{self, NOW, RUN, ask};
 use kindred_tests::programs::Home;
 use protocol::message::{Answer, ColumnMoments, Request};
+use site_agent::books::ledger::KEY_NAME;
 use site_agent::run::worker::Worker;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -72,16 +73,18 @@ impl Hospital {
         }
     }
 
+    /// Its agent anew, in a folder of its own, with the same key.
     pub(crate) fn worker(&self, policy: &str) -> Worker {
+        let asked = self.asked.replace(self.asked.get() + 1);
+        self.home
+            .write(&format!("kept-{asked}/{KEY_NAME}"), &"k".repeat(32));
         let text = format!(
-            "site = 'north'\ncoordinator = 'localhost:7443'\nfolder = 'kept-{}'\n\
+            "site = 'north'\ncoordinator = 'localhost:7443'\nfolder = 'kept-{asked}'\n\
              [tls]\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'k.pem'\n\
              [source]\nkind = 'csv'\npath = 'patients.csv'\n{}\n{}\n\
              [policy]\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\n\
              second_moments = true\n{policy}\n",
-            self.asked.replace(self.asked.get() + 1),
-            self.patient,
-            self.columns,
+            self.patient, self.columns,
         );
         federation::worker(&text, &self.home, NOW)
     }

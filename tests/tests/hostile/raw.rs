@@ -275,10 +275,10 @@ pub(super) fn hello(version: &str) -> Vec<u8> {
 /// The field of an answer, and of a question, that UnPSL has.
 const UNPSL: u8 = 16;
 
-/// The head of a reply that declares a contribution and its gradient, `rows` x 1024 each.
+/// The head of a reply that declares a contribution, `rows` x 1024.
 pub(super) fn contribution(run: &str, exchange: u32, rows: u32) -> Vec<u8> {
     let shape = [number(1, rows), number(2, 1024)].concat();
-    let contribution = [field(1, &shape), field(4, &shape)].concat();
+    let contribution = field(1, &shape);
     let answer = field(UNPSL, &field(1, &contribution));
     let reply = [
         field(1, run.as_bytes()),

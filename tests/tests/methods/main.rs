@@ -126,7 +126,6 @@ fn a_value_that_leaves_is_found() {
             matrix: ndarray::Array2::from_elem((3, 2), value),
             objective: 0.5,
             iterations: 1,
-            gradient: None,
         };
         wire::encode_answer(&Answer::Unpsl(unpsl::Answer::Contribution(contribution)))
     };
@@ -318,17 +317,13 @@ fn an_answer_shows_its_kind_alone_and_a_question_names_it() {
 }
 
 #[test]
-fn a_question_is_a_round_exactly_when_its_answer_costs_one() {
+fn a_question_counts_the_rounds_that_its_answer_costs() {
     of_every_sample(|sample| {
         for mut heard in play(sample, PATIENTS, Weather::Calm).heard {
             let costs = Cost::of(&heard.answer.content());
-            let is_round = heard.ask.request.is_round();
+            let rounds = heard.ask.request.rounds();
             let kind = heard.answer.kind();
-            assert_eq!(
-                is_round,
-                costs == Cost::Round,
-                "{sample}: {kind} costs {costs:?}"
-            );
+            assert_eq!(rounds, costs.rounds(), "{sample}: {kind} costs {costs:?}");
         }
     });
 }

@@ -42,7 +42,7 @@ pub(crate) fn samples() -> Vec<Sample> {
     };
     let federated = "scope = 'federated'\nimportance = true";
     vec![
-        unpsl("by gradients", "", "rank = 2\nround_limit = 4"),
+        unpsl("by derivatives", "", "rank = 2\nround_limit = 40"),
         unpsl(
             "with medians and a pooled correlation",
             "range = [-8, 8]\nstandardise = 'robust'",
@@ -51,7 +51,7 @@ pub(crate) fn samples() -> Vec<Sample> {
         unpsl(
             "chosen by cross-validation",
             "",
-            "rank = 2\nlambda_sparsity = [0.001, 0.01]\nneighbours = [3, 5]\nfolds = 2\nround_limit = 3",
+            "rank = 2\nlambda_sparsity = [0.001, 0.01]\nneighbours = [3, 5]\nfolds = 2\nround_limit = 40",
         ),
         forest(
             "at each site",

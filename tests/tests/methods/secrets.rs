@@ -4,7 +4,6 @@ use crate::play::Played;
 use crate::samples::{NUMBERS, SITES, Sample, WORDS};
 use kindred_tests::federation::RUN;
 use kindred_tests::results::npy;
-use ndarray::Array2;
 use protocol::message::{Answer, forest, unpsl};
 use protocol::method::Method;
 use std::collections::HashMap;
@@ -23,8 +22,9 @@ pub(crate) fn numbers(answer: &Answer) -> usize {
         Answer::Moments(moments) => 2 * moments.columns.len(),
         Answer::Quantiles(_) => 0,
         Answer::Prepared(Some(own)) => own.products.len() + own.sums.len(),
-        Answer::Unpsl(unpsl::Answer::Contribution(own)) => {
-            own.matrix.len() + own.gradient.as_ref().map_or(0, Array2::len) + 1
+        Answer::Unpsl(unpsl::Answer::Contribution(own)) => own.matrix.len() + 1,
+        Answer::Unpsl(unpsl::Answer::Derivatives(told)) => {
+            told.iter().map(|own| own.triangles.len() + 3).sum()
         }
         Answer::Forest(forest::Answer::Grown(trees)) => trees.nodes(),
         Answer::Assessed(own) => {

@@ -3,7 +3,7 @@
 use kindred_tests::deployment::{
     Deployment, free_port, issue, operator_config, site_config, tls_of,
 };
-use kindred_tests::exit::{CONNECTION, DATA, REFUSED, RUN, USAGE};
+use kindred_tests::exit::{CONNECTION, DATA, RUN, USAGE};
 use kindred_tests::programs::{Home, Ran, coordinator, site_agent};
 use kindred_tests::results::names;
 use kindred_tests::samples::{DEMO_JOB, demo_job};
@@ -145,13 +145,13 @@ fn a_level_that_is_not_in_the_list_is_told_by_row_with_the_list() {
 }
 
 #[test]
-fn an_outcome_with_one_class_is_refused_by_the_policy_of_its_site() {
+fn an_outcome_with_one_class_is_told_with_its_site() {
     let home = with_patients();
     let path = home.join("data/south.csv");
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace(",negative", ",positive")).unwrap();
-    let wanted = ["KDR-POLICY", "south", "refused by class_patients_min"];
-    simulate(&home, &strict()).must_fail(REFUSED, &wanted);
+    let wanted = ["KDR-COHORT", "south", "class", "one class only"];
+    simulate(&home, &strict()).must_fail(DATA, &wanted);
 }
 
 #[test]

@@ -50,7 +50,14 @@ fn number(result: &Value, key: &str) -> f64 {
 #[test]
 fn it_finds_the_metric_that_a_federation_of_one_site_finds() {
     let home = Home::with_patients("north=120");
-    let job = demo_job(&["tolerance_relative = 1e-7", "round_limit = 400"], "");
+    let job = demo_job(
+        &[
+            "tolerance_relative = 1e-7",
+            "tolerance = 1e-11",
+            "round_limit = 400",
+        ],
+        "",
+    );
     let ran = local(&home, &job, "alone").must_succeed();
     assert!(ran.stdout.contains("report.html"), "{}", ran.stdout);
     assert_eq!(names(&home.join("alone")), FILES);
@@ -116,7 +123,7 @@ fn what_it_chooses_by_is_what_a_cross_validation_in_one_place_counts() {
     let home = Home::with_patients("north=200");
     let text = demo_job(
         &[
-            "lambda_sparsity = [0.005, 0.02, 0.06]",
+            "lambda_sparsity = [0.005, 0.015, 0.03]",
             "rank = [2, 6]",
             "neighbours = [1, 5, 9]",
         ],
@@ -134,7 +141,7 @@ fn what_it_chooses_by_is_what_a_cross_validation_in_one_place_counts() {
     let code = |line: &str| line.split(',').nth(1).unwrap().parse().unwrap();
     let classes: Array1<u32> = table.lines().skip(1).map(code).collect();
     let seed = Seed(number(&result(&out), "seed") as u64);
-    let candidates = Candidates::new(vec![0.005, 0.02, 0.06], vec![2, 6], vec![1, 5, 9]).unwrap();
+    let candidates = Candidates::new(vec![0.005, 0.015, 0.03], vec![2, 6], vec![1, 5, 9]).unwrap();
     let search = Search {
         settings: settings.objective,
         rule: NeighbourRule::Distance,

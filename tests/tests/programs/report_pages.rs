@@ -33,6 +33,10 @@ struct Kind {
     outcome: &'static str,
     job: fn() -> String,
     answer: &'static str,
+    /// Headings and words of the page.
+    words: &'static [&'static str],
+    /// Figures of single patients, on the page of one cohort alone.
+    alone: &'static [&'static str],
 }
 
 fn forest(outcome: &str, keys: &str) -> String {
@@ -74,24 +78,45 @@ const KINDS: [Kind; 4] = [
         outcome: "class",
         job: metric,
         answer: "Two patients are alike",
+        words: &[
+            "How often it is right",
+            "nearest by plain distance (in sample)",
+            "always the most frequent class",
+            "At 0, so that they do not count:",
+            "Receiver operating characteristic",
+            "Calibration",
+            "<caption>Messages about patients",
+        ],
+        alone: &[],
     },
     Kind {
         name: "forest-classes",
         outcome: "class",
         job: classes,
         answer: "One forest of 60 trees of all sites predicts the class of",
+        words: &[
+            "How often it is right",
+            "always the most frequent class",
+            "Receiver operating characteristic",
+            "Calibration",
+        ],
+        alone: &["Patients"],
     },
     Kind {
         name: "forest-numbers",
         outcome: "number",
         job: numbers,
         answer: "root mean squared error",
+        words: &["What the predictions go by"],
+        alone: &["Observed against predicted", "Patients"],
     },
     Kind {
         name: "forest-survival",
         outcome: "survival",
         job: survival,
         answer: "pairs of patients rightly by risk",
+        words: &["What the predictions go by"],
+        alone: &["Survival by predicted risk", "Patients"],
     },
 ];
 
@@ -207,27 +232,35 @@ fn every_kind_of_report_is_read_on_every_screen() {
         ];
         home.run(&coordinator(), &arguments).must_succeed();
         let out = home.join("out");
-        check_words(
-            &std::fs::read_to_string(out.join("report.html")).unwrap(),
-            kind.answer,
-        );
+        let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+        check_words(&page, kind.answer);
+        for words in kind.words {
+            assert!(page.contains(words), "{}: {words}", kind.name);
+        }
         if let Some(chromium) = &chromium {
             check(chromium, &home, &out, kind.name);
         }
-        if kind.name == "forest-classes" {
-            // On one cohort alone the page shows a map of the patients too.
-            let alone = [
-                "local",
-                "job.toml",
-                "--data",
-                "data/north.csv",
-                "--out",
-                "alone",
-            ];
-            home.run(&site_agent(), &alone).must_succeed();
-            if let Some(chromium) = &chromium {
-                check(chromium, &home, &home.join("alone"), "forest-local");
-            }
+        // On one cohort alone the page shows figures of the patients too.
+        let alone = [
+            "local",
+            "job.toml",
+            "--data",
+            "data/north.csv",
+            "--out",
+            "alone",
+        ];
+        home.run(&site_agent(), &alone).must_succeed();
+        let folder = home.join("alone");
+        let own = std::fs::read_to_string(folder.join("report.html")).unwrap();
+        for heading in kind.alone {
+            let heading = format!("<h2>{heading}</h2><figure>");
+            assert!(
+                own.contains(&heading) && !page.contains(&heading),
+                "{heading}"
+            );
+        }
+        if let Some(chromium) = chromium.as_ref().filter(|_| !kind.alone.is_empty()) {
+            check(chromium, &home, &folder, &format!("{}-local", kind.name));
         }
     }
 }

@@ -9,7 +9,7 @@ use protocol::assessment::{
 use protocol::failure::{Code, Failure, Problem, Refusal};
 use protocol::job::Job;
 use protocol::message::forest::{self, NodeKind, NodeTable, TerminalTable, TreeTable, Trees};
-use protocol::message::unpsl::{self, Contribution};
+use protocol::message::unpsl::{self, Contribution, Derivatives};
 use protocol::message::{
     Answer, ColumnHistogram, ColumnMoments, Description, PairCounts, Reply, SecondMoments,
     SiteMoments, Summary, ToCoordinator,
@@ -119,7 +119,10 @@ fn after(answer: Option<&Answer>) -> Option<Answer> {
         Answer::Prepared(_) => Answer::Correlated,
         Answer::Correlated => Answer::Unpsl(unpsl::Answer::Contribution(contribution())),
         Answer::Unpsl(unpsl::Answer::Contribution(_)) => {
-            Answer::Unpsl(unpsl::Answer::Validated(vec![Some(held_out())]))
+            Answer::Unpsl(unpsl::Answer::Derivatives(vec![derivatives()]))
+        }
+        Answer::Unpsl(unpsl::Answer::Derivatives(_)) => {
+            Answer::Unpsl(unpsl::Answer::Validated(vec![vec![Some(held_out())]]))
         }
         Answer::Unpsl(unpsl::Answer::Validated(_)) => {
             Answer::Forest(forest::Answer::Grown(trees()))
@@ -156,10 +159,17 @@ fn moments() -> SiteMoments {
 fn contribution() -> Contribution {
     let matrix = array![[NUMBER, -NUMBER]];
     Contribution {
-        matrix: matrix.clone(),
+        matrix,
         objective: NUMBER,
         iterations: 7_313,
-        gradient: Some(matrix),
+    }
+}
+
+fn derivatives() -> Derivatives {
+    Derivatives {
+        objective: NUMBER,
+        threshold: [NUMBER, NUMBER],
+        triangles: array![[NUMBER], [NUMBER]],
     }
 }
 
@@ -193,6 +203,8 @@ fn assessment() -> Assessment {
             rule: "distance".to_owned(),
             neighbours: 5,
             confusion: Some(vec![vec![COUNT, COUNT]; 2]),
+            scores: Some(vec![vec![COUNT, COUNT]; 2]),
+            rounded_to: 1,
         }],
         errors: vec![RuleErrors {
             rule: "forest".to_owned(),
@@ -234,6 +246,7 @@ fn an_answer_shows_its_kind_alone_in_every_wrapping() {
         "prepared",
         "correlated",
         "contribution",
+        "derivatives",
         "validation",
         "trees",
         "assessment",
@@ -267,6 +280,7 @@ fn what_the_ledger_keeps_of_patients_shows_nothing_of_them() {
             ..SoFar::default()
         },
         difference: Some(7_313),
+        border: 7_313,
     };
     assert_eq!(redacted(&facts), "CohortFacts { .. }");
 }

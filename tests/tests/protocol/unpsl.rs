@@ -20,7 +20,7 @@ use privacy::RightCounts;
 use protocol::assessment::Assessment;
 use protocol::failure::{Code, Failure};
 use protocol::job::Job;
-use protocol::message::unpsl::{self, Contribution, Round};
+use protocol::message::unpsl::{self, Contribution, Derivatives, Round};
 use protocol::message::{Answer, ColumnMoments, Description, Request, SiteMoments, Summary};
 use protocol::method::unpsl::settings::ConsensusMethod;
 use protocol::method::{Method, Model};
@@ -28,6 +28,7 @@ use protocol::progress::Ending;
 use protocol::run::Record;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
+use similarity::learn::unpsl::{SiteDerivatives, ThresholdDerivatives};
 
 const FEATURES: usize = 4;
 const RANK: usize = 2;
@@ -105,14 +106,19 @@ const LIES: [fn(&Answer) -> Answer; 6] = [
     },
     |_| {
         let matrix = Array2::from_elem((FEATURES, RANK), 1e200);
-        contribution(matrix.clone(), 0.0, Some(matrix))
+        contribution(matrix, 0.0)
     },
-    |_| contribution(Array2::ones((FEATURES + 1, RANK)), 1.0, None),
+    |_| contribution(Array2::ones((FEATURES + 1, RANK)), 1.0),
     |answer| match answer {
         Answer::Unpsl(unpsl::Answer::Contribution(own)) => {
-            contribution(&own.matrix + 1e9, own.objective, own.gradient.clone())
+            contribution(&own.matrix + 1e70, own.objective)
         }
-        _ => validated(u64::MAX, 1, 1),
+        Answer::Unpsl(unpsl::Answer::Derivatives(told)) => {
+            let mut told = told.clone();
+            told.iter_mut().for_each(|own| own.triangles[[1, 0]] = -1.0);
+            Answer::Unpsl(unpsl::Answer::Derivatives(told))
+        }
+        _ => Answer::Unpsl(unpsl::Answer::Validated(vec![validated(u64::MAX, 1, 1)])),
     },
     |answer| match answer {
         Answer::Moments(SiteMoments { columns, summary }) => Answer::Moments(SiteMoments {
@@ -144,11 +150,7 @@ const LIES: [fn(&Answer) -> Answer; 6] = [
             objective: Some(f64::NAN),
             ..Assessment::default()
         }),
-        _ => contribution(
-            Array2::from_elem((FEATURES, RANK), f64::INFINITY),
-            0.0,
-            None,
-        ),
+        _ => contribution(Array2::from_elem((FEATURES, RANK), f64::INFINITY), 0.0),
     },
 ];
 
@@ -252,13 +254,24 @@ impl Played for Quadratics {
         };
         match request {
             unpsl::Request::Round(round) => {
-                let matrix = (target(site) * CURVATURE + &round.centre * round.penalty)
+                let Some(centre) = &round.centre else {
+                    // By its own dual, whatever its objective: where it was.
+                    return contribution(round.consensus.as_ref().clone(), 1.0);
+                };
+                let matrix = (target(site) * CURVATURE + centre * round.penalty)
                     / (CURVATURE + round.penalty);
                 let away = &*round.consensus - &target(site);
-                let objective = CURVATURE / 2.0 * (&away * &away).sum();
-                contribution(matrix, objective, round.gradient.then(|| &away * CURVATURE))
+                contribution(matrix, CURVATURE / 2.0 * (&away * &away).sum())
             }
-            unpsl::Request::Validate(validating) => validated(40, 20, validating.neighbours.len()),
+            unpsl::Request::Differentiate(asked) => {
+                let told = asked.metrics.iter().map(|metric| derivatives(site, metric));
+                Answer::Unpsl(unpsl::Answer::Derivatives(told.collect()))
+            }
+            unpsl::Request::Validate(validating) => {
+                let tables = validating.neighbours.len();
+                let all = vec![validated(40, 20, tables); validating.candidates()];
+                Answer::Unpsl(unpsl::Answer::Validated(all))
+            }
             unpsl::Request::Finish(_) => Answer::Assessed(Assessment {
                 objective: Some(1.0),
                 ..Assessment::default()
@@ -267,12 +280,22 @@ impl Played for Quadratics {
     }
 
     fn is_contribution(answer: &Answer) -> bool {
-        matches!(answer, Answer::Unpsl(unpsl::Answer::Contribution(_)))
+        matches!(
+            answer,
+            Answer::Unpsl(unpsl::Answer::Contribution(_) | unpsl::Answer::Derivatives(_))
+        )
     }
 
     fn recomputed(answer: &mut Answer, draw: &mut ChaCha8Rng) {
-        if let Answer::Unpsl(unpsl::Answer::Contribution(contribution)) = answer {
-            contribution.matrix += draw.random_range(0.0..1.0);
+        match answer {
+            Answer::Unpsl(unpsl::Answer::Contribution(contribution)) => {
+                contribution.matrix += draw.random_range(0.0..1.0);
+            }
+            Answer::Unpsl(unpsl::Answer::Derivatives(told)) => {
+                told.iter_mut()
+                    .for_each(|own| own.triangles += draw.random_range(0.0..1.0));
+            }
+            _ => {}
         }
     }
 
@@ -317,7 +340,8 @@ impl Quadratics {
         if is_far(consensus, &round.consensus) {
             return Some("another consensus than the naive mean".to_owned());
         }
-        is_far(&centre, &round.centre).then(|| format!("site {site} has another centre"))
+        let asked = round.centre.as_ref()?;
+        is_far(&centre, asked).then(|| format!("site {site} has another centre"))
     }
 
     /// (4.22) and (4.23) in plain loops, over the sites that are not away.
@@ -356,18 +380,28 @@ impl Quadratics {
     }
 }
 
-fn contribution(matrix: Array2<f64>, objective: f64, gradient: Option<Array2<f64>>) -> Answer {
+fn contribution(matrix: Array2<f64>, objective: f64) -> Answer {
     Answer::Unpsl(unpsl::Answer::Contribution(Contribution {
         matrix,
         objective,
         iterations: 1,
-        gradient,
     }))
 }
 
-fn validated(right: u64, wrong: u64, tables: usize) -> Answer {
-    let counts = vec![Some(RightCounts { right, wrong }); tables];
-    Answer::Unpsl(unpsl::Answer::Validated(counts))
+fn validated(right: u64, wrong: u64, tables: usize) -> Vec<Option<RightCounts>> {
+    vec![Some(RightCounts { right, wrong }); tables]
+}
+
+/// Of a/2 ||M - S_p||^2 with S_p = T_p T_p', whose second derivative is a Kronecker product as it is.
+fn derivatives(site: usize, metric: &Array2<f64>) -> Derivatives {
+    let wanted = target(site).dot(&target(site).t());
+    let away = metric.dot(&metric.t()) - wanted;
+    Derivatives::fold(&SiteDerivatives {
+        objective: CURVATURE / 2.0 * (&away * &away).sum(),
+        gradient: away * CURVATURE,
+        curvature: Array2::eye(FEATURES) * CURVATURE.sqrt(),
+        threshold: ThresholdDerivatives::default(),
+    })
 }
 
 fn target(site: usize) -> Array2<f64> {

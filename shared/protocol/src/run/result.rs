@@ -5,7 +5,7 @@ use super::{Run, SiteState, Standing, Work};
 use crate::progress::Ending;
 use crate::result::{RunResult, SiteResult};
 
-/// The result as it stands. Bytes are counted by whoever holds the connections; who submitted the job, and when, knows
+/// The result as it stands. Messages and bytes are counted by whoever holds the connections; who submitted the job, and when, knows
 /// whoever took it.
 pub(super) fn of(run: &Run, version: &str) -> RunResult {
     let stages = match &run.work {
@@ -19,6 +19,7 @@ pub(super) fn of(run: &Run, version: &str) -> RunResult {
         patients: site.patients,
         bytes_sent: 0,
         bytes_received: 0,
+        messages: Vec::new(),
         rounds_missed: site.rounds_missed,
         missing: missing.get(index).cloned().unwrap_or_default(),
         assessment: assessments.get(index).cloned().flatten(),

@@ -12,7 +12,7 @@ use crate::message::{
     Answer, ColumnMoments, Preparing, Quartiles, Request, SecondMoments, SiteMoments, Summary,
     Totals,
 };
-use similarity::cohort::standardise::{Feature, Standardisation};
+use similarity::cohort::standardise::{Feature, Standardisation, StandardiseError};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -20,6 +20,8 @@ use std::sync::Arc;
 pub(crate) trait Preparable: Debug {
     /// Whether the sites' second moments are pooled.
     fn correlates(&self) -> bool;
+    /// Whether each site subtracts its own means.
+    fn centres_sites(&self) -> bool;
     /// Pairs that so many patients make at most.
     fn pairs_max(&self, patients: u64) -> u64;
     /// Whether the sums over all sites are enough to learn from.
@@ -48,7 +50,7 @@ pub(crate) struct Preparation<P> {
 enum Step {
     Moments,
     Quantiles {
-        moments: Vec<ColumnMoments>,
+        pooled: Pooled,
         totals: Totals,
     },
     Prepare {
@@ -62,6 +64,13 @@ enum Step {
     },
 }
 
+/// Moments over all sites, and those of each where they are centred by themselves.
+#[derive(Debug, Clone, Default)]
+struct Pooled {
+    moments: Vec<ColumnMoments>,
+    by_site: Vec<Vec<ColumnMoments>>,
+}
+
 /// What a preparation leaves.
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
@@ -71,8 +80,6 @@ pub(crate) struct Prepared {
     pub(crate) summaries: Vec<Option<Summary>>,
     /// What each site misses.
     pub(crate) missing: Vec<Vec<MissingShare>>,
-    /// The sum over all sites, where they are pooled.
-    pub(crate) second_moments: Option<Arc<SecondMoments>>,
 }
 
 impl<P: Preparable> Preparation<P> {
@@ -101,6 +108,7 @@ impl<P: Preparable> Preparation<P> {
 
     fn close_moments(&mut self, answers: Answers, notes: &mut Vec<String>) -> Closing {
         let mut pooled: Option<Vec<ColumnMoments>> = None;
+        let mut by_site = Vec::new();
         for (site, answer) in answers.into_iter().enumerate() {
             let Some(answer) = answer else { continue };
             let Answer::Moments(SiteMoments { columns, summary }) = answer else {
@@ -108,39 +116,61 @@ impl<P: Preparable> Preparation<P> {
             };
             self.summaries[site] = Some(summary);
             self.missing[site] = pooling::missing_shares(&self.columns, &columns);
+            if self.wanted.centres_sites() {
+                by_site.push(columns.clone());
+            }
             match &mut pooled {
                 None => pooled = Some(columns),
                 Some(pooled) => pooling::merge(pooled, &columns)?,
             }
         }
-        let moments = pooled.unwrap_or_default();
+        let pooled = Pooled {
+            moments: pooled.unwrap_or_default(),
+            by_site,
+        };
         let summaries: Vec<Summary> = self.summaries.iter().flatten().copied().collect();
         let totals = Totals::of(&summaries);
         self.wanted.accepts_totals(&totals)?;
         if self.gridded.is_empty() {
-            return self.standardise(moments, Vec::new(), totals, notes);
+            return self.standardise(pooled, Vec::new(), totals, notes);
         }
-        self.step = Step::Quantiles { moments, totals };
+        self.step = Step::Quantiles { pooled, totals };
         Ok(Turn::Ask)
     }
 
     fn standardise(
         &mut self,
-        moments: Vec<ColumnMoments>,
+        pooled: Pooled,
         quartiles: Vec<Quartiles>,
         totals: Totals,
         notes: &mut Vec<String>,
     ) -> Closing {
-        let standardisation = Standardisation::from_moments(&self.columns, &moments, &quartiles)
-            .map_err(|error| Failure::new(Code::Standardise, error.to_string()))?;
-        self.wanted.accepts_rows(standardisation.rows().len())?;
-        if !standardisation.dropped().is_empty() {
-            let names = standardisation.dropped().join(", ");
-            notes.push(format!("Constant over all sites, so left out: {names}."));
+        let Pooled { moments, by_site } = pooled;
+        let fault = |error: StandardiseError| Failure::new(Code::Standardise, error.to_string());
+        let mut standardisation =
+            Standardisation::from_moments(&self.columns, &moments, &quartiles).map_err(fault)?;
+        let constant = |where_: &str, names: &[String]| {
+            let text = format!("Constant {where_}, so left out: {}.", names.join(", "));
+            (!names.is_empty()).then_some(text)
+        };
+        notes.extend(constant("over all sites", standardisation.dropped()));
+        let mut within = None;
+        if self.wanted.centres_sites() {
+            let shares = standardisation
+                .shares_within(&self.columns, &by_site)
+                .map_err(fault)?;
+            notes.extend(apart(&standardisation, &shares));
+            let before = standardisation.dropped().len();
+            standardisation = standardisation.scaled_within(&shares).map_err(fault)?;
+            let dropped = &standardisation.dropped()[before..];
+            notes.extend(constant("within every site", dropped));
+            within = Some(shares);
         }
+        self.wanted.accepts_rows(standardisation.rows().len())?;
         let preparing = Arc::new(Preparing {
             moments,
             quartiles,
+            within,
             totals,
         });
         self.step = Step::Prepare {
@@ -150,20 +180,29 @@ impl<P: Preparable> Preparation<P> {
         Ok(Turn::Ask)
     }
 
-    fn prepared(
-        &self,
-        preparing: &Preparing,
-        standardisation: Standardisation,
-        second_moments: Option<Arc<SecondMoments>>,
-    ) -> Turn<Prepared> {
+    fn prepared(&self, preparing: &Preparing, standardisation: Standardisation) -> Turn<Prepared> {
         Turn::Done(Prepared {
             standardisation,
             totals: preparing.totals,
             summaries: self.summaries.clone(),
             missing: self.missing.clone(),
-            second_moments,
         })
     }
+}
+
+/// Features whose means differ between the sites by more than their patients do within them.
+fn apart(standardisation: &Standardisation, shares: &[f64]) -> Option<String> {
+    let rows = standardisation.rows().iter().zip(shares);
+    let names: Vec<&str> = rows
+        .filter(|(_, share)| **share < 0.5)
+        .map(|(row, _)| row.name())
+        .collect();
+    let text = format!(
+        "The sites differ by more than their patients in: {}. Each site subtracts its own mean, so that the metric \
+         does not learn to tell the sites apart.",
+        names.join(", ")
+    );
+    (!names.is_empty()).then_some(text)
 }
 
 type Closing = Result<Turn<Prepared>, Failure>;
@@ -249,10 +288,10 @@ impl<P: Preparable> Stage for Preparation<P> {
         let answers = closed.take();
         match &self.step {
             Step::Moments => self.close_moments(answers, closed.notes),
-            Step::Quantiles { moments, totals } => {
-                let (moments, totals) = (moments.clone(), *totals);
-                let quartiles = pooling::quartiles(&self.gridded, &moments, answers)?;
-                self.standardise(moments, quartiles, totals, closed.notes)
+            Step::Quantiles { pooled, totals } => {
+                let (pooled, totals) = (pooled.clone(), *totals);
+                let quartiles = pooling::quartiles(&self.gridded, &pooled.moments, answers)?;
+                self.standardise(pooled, quartiles, totals, closed.notes)
             }
             Step::Prepare {
                 preparing,
@@ -260,10 +299,10 @@ impl<P: Preparable> Stage for Preparation<P> {
             } => {
                 let (preparing, standardisation) = (Arc::clone(preparing), standardisation.clone());
                 if !self.wanted.correlates() {
-                    return Ok(self.prepared(&preparing, standardisation, None));
+                    return Ok(self.prepared(&preparing, standardisation));
                 }
                 let Some(second_moments) = pooling::second_moments(answers)? else {
-                    return Ok(self.prepared(&preparing, standardisation, None));
+                    return Ok(self.prepared(&preparing, standardisation));
                 };
                 self.step = Step::Correlate {
                     preparing,
@@ -275,11 +314,8 @@ impl<P: Preparable> Stage for Preparation<P> {
             Step::Correlate {
                 preparing,
                 standardisation,
-                second_moments,
-            } => {
-                let second_moments = Some(Arc::clone(second_moments));
-                Ok(self.prepared(preparing, standardisation.clone(), second_moments))
-            }
+                ..
+            } => Ok(self.prepared(preparing, standardisation.clone())),
         }
     }
 }

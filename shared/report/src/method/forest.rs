@@ -3,6 +3,7 @@
 use super::{Chapters, File};
 use crate::figures::FigureError;
 use crate::files::Learnt;
+use crate::quality::{self, Wording};
 use crate::tables::{self, Bar, SiteColumn};
 use crate::words::{self, listed, of_hundred, sites_in_words};
 use maud::{Markup, html};
@@ -31,6 +32,7 @@ pub(super) fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
 /// What `result.json` says of it.
 pub(super) fn learnt(model: &Model) -> Learnt<'_> {
     Learnt {
+        certificate: None,
         trees: &model.trees,
         ..Learnt::default()
     }
@@ -50,9 +52,10 @@ pub(super) fn chapters(
         answer: answer(result, job, settings, model),
         features: importance(result, job),
         sites: tables::sites(result, &[trees], &[]),
+        glance: quality::at_a_glance(result, &wording(), Vec::new(), &["forest", "out-of-bag"]),
         quality: html! {
             (errors(result))
-            (tables::evaluation(result, job, "Classes", None, rule))
+            (quality::evaluation(result, job, &wording())?)
         },
         course: html! {
             h2 { "How it went" }
@@ -85,6 +88,16 @@ fn importance_csv(result: &RunResult, job: &Job) -> io::Result<Vec<u8>> {
     table.into_inner().map_err(io::Error::other)
 }
 
+/// How the rules of a forest are named, and whom they judge.
+fn wording() -> Wording {
+    Wording {
+        heading: "Classes",
+        note: None,
+        rule,
+        on: "unseen by its trees",
+    }
+}
+
 /// What was grown, how well it predicts, and by what.
 fn answer(result: &RunResult, job: &Job, settings: &ForestSettings, model: &Model) -> Markup {
     let grown: u32 = model.trees.iter().sum();
@@ -99,8 +112,8 @@ fn answer(result: &RunResult, job: &Job, settings: &ForestSettings, model: &Mode
                 (ForestScope::Federated, None) => { "No common forest" }
             }
             @match own.and_then(|errors| Some((errors, errors.value()?))) {
-                Some((errors, value)) => { " " (quality(errors.measure, value, &majority(result))) }
-                None => ": how well it predicts is not known, for each site's counts are below its minimum."
+                Some((errors, value)) => { " " (rightly(errors.measure, value, &majority(result))) }
+                None => ": how well it predicts is not known: no site judges enough patients to tell."
             }
         }
         p {
@@ -109,7 +122,7 @@ fn answer(result: &RunResult, job: &Job, settings: &ForestSettings, model: &Mode
             "Every patient was predicted by trees that had not seen it"
             @if let Some(errors) = own {
                 @if (errors.sites as usize) < tables::sites_that_took_part(result) {
-                    ", at " (sites_in_words(errors.sites as usize)) ": the others withhold their counts"
+                    ", at " (sites_in_words(errors.sites as usize)) ": the others judge too few patients to tell"
                 }
             }
             "."
@@ -118,7 +131,7 @@ fn answer(result: &RunResult, job: &Job, settings: &ForestSettings, model: &Mode
 }
 
 /// How good an error is, beside what needs no forest.
-fn quality(measure: ErrorMeasure, error: f64, majority: &Option<f64>) -> Markup {
+fn rightly(measure: ErrorMeasure, error: f64, majority: &Option<f64>) -> Markup {
     html! {
         @match measure {
             ErrorMeasure::Misclassified => {
@@ -141,7 +154,7 @@ fn quality(measure: ErrorMeasure, error: f64, majority: &Option<f64>) -> Markup 
 /// The share of the most frequent class, where the sites told their tables.
 fn majority(result: &RunResult) -> Option<f64> {
     let tables = scores::pooled_tables(result);
-    let table = tables.first()?.0.confusion.clone()?;
+    let table = tables.first()?.counts.confusion.clone()?;
     scores::majority(&table)
 }
 
@@ -204,8 +217,8 @@ fn errors(result: &RunResult) -> Markup {
             p.note {
                 "Every patient is predicted by trees that have not seen it, and by its nearest neighbours "
                 "at the same site, itself excluded, by their out-of-bag proximity: whatever neighbours a job lists, no "
-                "tree that has seen an outcome states an error. A site whose release rules withhold a count is left "
-                "out of the sum."
+                "tree that has seen an outcome states an error. Counts of errors are told in steps at "
+                "each site, right in the mean; a site that judges too few patients is left out."
             }
             table.wide {
                 thead {

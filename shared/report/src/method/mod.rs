@@ -17,6 +17,8 @@ use std::io;
 pub(crate) struct Chapters {
     /// What was learned, and how sure that is, in a sentence or two.
     pub(crate) answer: Markup,
+    /// How often it is right, at a glance.
+    pub(crate) glance: Markup,
     /// What each feature is worth.
     pub(crate) features: Markup,
     /// The table of sites.
@@ -62,10 +64,19 @@ pub(crate) fn learnt(result: &RunResult) -> Learnt<'_> {
     }
 }
 
+/// What a run says of synthetic patients beside the truth, where the method can say it.
+pub(crate) fn truth(result: &RunResult) -> Option<String> {
+    match &result.model {
+        Some(Model::Unpsl(model)) => unpsl::truth(model),
+        Some(Model::Forest(_)) | None => None,
+    }
+}
+
 /// A run that ended before its method began.
 fn nothing(result: &RunResult) -> Chapters {
     Chapters {
         answer: html! { p.lead { "Nothing was learned: the run ended before its method began." } },
+        glance: Markup::default(),
         features: Markup::default(),
         sites: tables::sites(result, &[], &[]),
         quality: Markup::default(),

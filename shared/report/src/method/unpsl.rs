@@ -1,21 +1,24 @@
 //! What a run of UnPSL leaves: the metric, its features, and how the rounds went.
 
+mod truth;
+
+pub(super) use truth::truth;
+
 use super::{Chapters, File};
 use crate::figures::{self, FigureError};
 use crate::files::{FeatureEntry, Learnt, SelectionEntry};
 use crate::npy::npy;
+use crate::quality::{self, Right, Wording, of_hundred_within, seldom_beyond};
 use crate::tables::{self, Bar, SiteColumn, figure};
 use crate::words::{listed, of_hundred, share, sites_in_words};
 use maud::{Markup, html};
 use ndarray::Array2;
+use protocol::assessment::{DISTANCE_RULE, EUCLIDEAN_RULE, PAIRS_RULE};
 use protocol::job::Job;
 use protocol::method::unpsl::model::{FeatureResult, Model, SelectionRow};
 use protocol::result::RunResult;
-use protocol::scores;
+use protocol::scores::{self, PooledTable, Scores};
 use std::io;
-
-/// The rule of evaluation that goes by the learned distance.
-const NEAREST: &str = "distance";
 
 /// `rounds.csv`; `metric.npy`, the same as `metric.csv`, and `features.csv` where a round closed.
 pub(super) fn files(model: &Model) -> Vec<File> {
@@ -32,6 +35,7 @@ pub(super) fn files(model: &Model) -> Vec<File> {
 pub(super) fn learnt(model: &Model) -> Learnt<'_> {
     Learnt {
         course: model.course(),
+        certificate: model.certificate,
         selection: model.selection.iter().map(selection_entry).collect(),
         features: model
             .features
@@ -104,7 +108,8 @@ pub(super) fn chapters(
         answer: answer(result, job, model),
         features: features(result, job, model),
         sites: tables::sites(result, &[pairs], &[missed]),
-        quality: html! { (evaluation(result, job)) (selection(model)) },
+        glance: glance(result, model),
+        quality: html! { (quality::evaluation(result, job, &wording(result))?) (selection(model)) },
         course: html! {
             (course(result, model))
             (figure(
@@ -113,41 +118,75 @@ pub(super) fn chapters(
                 "What was minimised, (4.19), at each round's consensus; lower is better.",
             ))
             (figure(
-                "Residuals by round",
+                match is_admm(model) {
+                    true => "Residuals by round",
+                    false => "What is left, by round",
+                },
                 &residuals,
-                "How far the sites' own metrics are from the common one (primal) and how far that moved (dual), on a \
-                 logarithmic axis. The run has converged when both are below their tolerances. A site's own metric may be far \
-                 from the common one until the last rounds: with a weak penalty its problem has distant solutions that are as good.",
+                match is_admm(model) {
+                    true => "How far the sites' own metrics are from the common one (primal) and how far that moved (dual), on a \
+                             logarithmic axis. The run has converged when both are below their tolerances. A site's own metric \
+                             may be far from the common one until the last rounds: with a weak penalty its problem has distant \
+                             solutions that are as good.",
+                    false => "What the model of the objective says is left, as a share of it, and how far a proximal gradient \
+                              step would move the metric, as a share of its norm, on a logarithmic axis.",
+                },
             ))
         },
     })
 }
 
-/// The rows of the metric that count, strongest first, as people read them, with their norms.
-fn selected(job: &Job, model: &Model) -> Vec<(String, f64)> {
+/// Whether the rounds were those of consensus ADMM (or of Algorithm 1), which have residuals.
+fn is_admm(model: &Model) -> bool {
+    model.rounds.iter().any(|row| row.primal_residual.is_some())
+}
+
+/// Rows at 0 that a paragraph can hold.
+const ZEROS: usize = 40;
+/// Rows of the metric that a sentence can hold.
+const NAMED: usize = 4;
+
+/// A row of the metric that counts.
+struct Row {
+    /// As people read it.
+    label: String,
+    /// The job's feature.
+    feature: String,
+    norm: f64,
+}
+
+/// The rows of the metric that count, strongest first.
+fn selected(job: &Job, model: &Model) -> Vec<Row> {
     let rows = model.features.iter().zip(norms(model));
-    let mut rows: Vec<(String, f64)> = rows
+    let mut rows: Vec<Row> = rows
         .filter(|(_, norm)| *norm > 0.0)
-        .map(|(feature, norm)| (job.cohort.label_of_row(&feature.name), norm))
+        .map(|(row, norm)| Row {
+            label: job.cohort.label_of_row(&row.name),
+            feature: feature_of_row(&row.name).to_owned(),
+            norm,
+        })
         .collect();
-    rows.sort_by(|one, other| other.1.total_cmp(&one.1));
+    rows.sort_by(|one, other| other.norm.total_cmp(&one.norm));
     rows
+}
+
+/// The feature of a row such as `cp=4`.
+fn feature_of_row(row: &str) -> &str {
+    row.split('=').next().unwrap_or_default()
 }
 
 /// What was learned, and how well it does.
 fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
-    /// Rows that a sentence can hold.
-    const NAMED: usize = 4;
     let selected = selected(job, model);
     let names: Vec<String> = selected
         .iter()
         .take(NAMED)
-        .map(|row| row.0.clone())
+        .map(|row| row.label.clone())
         .collect();
     let (count, all) = (selected.len(), model.features.len());
     let told = scores::pooled_tables(result)
         .into_iter()
-        .find(|(counts, _)| counts.rule == NEAREST);
+        .find(|table| table.counts.rule == DISTANCE_RULE);
     html! {
         @if count == 0 {
             p.lead {
@@ -160,44 +199,77 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
                 @match all - count { 0 => "", 1 => ", one does not", _ => ", the others do not" }
                 "."
             }
-            @match told.as_ref().and_then(|(counts, sites)| Some((counts, *sites, counts.confusion.as_ref()?))) {
-                Some((counts, sites, table)) => { (accuracy(result, counts.neighbours, sites, table)) }
+            @let filled = mostly_filled(result, &selected);
+            @if !filled.is_empty() {
+                p { "Of these " b { (listed(&filled)) } " is mostly filled in: most patients have no value of it at some site." }
+            }
+            @match told.as_ref().and_then(PooledTable::scores) {
+                Some(scores) => { (accuracy(result, model, &scores)) }
                 None => {
-                    p { "How well it does is not known: each site's counts of right and wrong are below its minimum." }
+                    p { "How well it does is not known: no site judges enough patients to tell." }
                 }
             }
         }
     }
 }
 
+/// Which of the first rows are mostly put in.
+fn mostly_filled(result: &RunResult, selected: &[Row]) -> Vec<String> {
+    let named = selected.iter().take(NAMED);
+    named
+        .filter(|row| tables::mostly_missing(result, &row.feature).is_some())
+        .map(|row| row.label.clone())
+        .collect()
+}
+
 /// How often the neighbours of a patient name its class, beside what needs no metric.
 #[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
-fn accuracy(result: &RunResult, neighbours: u32, sites: u32, table: &[Vec<u64>]) -> Markup {
-    let counted: u64 = table.iter().flatten().sum();
-    let right: u64 = (0..table.len())
-        .filter_map(|class| table[class].get(class))
-        .sum();
+fn accuracy(result: &RunResult, model: &Model, scores: &Scores) -> Markup {
+    let pooled = scores::pooled(result);
+    let plain = pooled.iter().find(|plain| plain.rule == EUCLIDEAN_RULE);
     let patients: u64 = result.sites.iter().map(|site| site.patients).sum();
-    let share = right as f64 / counted.max(1) as f64;
-    let majority = scores::majority(table).unwrap_or(0.0);
+    let chosen = model.selection.iter().find(|row| row.chosen);
     html! {
+        @if let Some(row) = chosen {
+            p {
+                "Of patients held out in the cross-validation, the " (row.neighbours) " nearest name the class of "
+                b { (of_hundred(right(row))) } " rightly, counted on "
+                (of_hundred((row.right + row.wrong) as f64 / patients.max(1) as f64)) " patients."
+            }
+        }
         p {
-            "The " (neighbours) " patients most alike at the same site name the class of " b { (of_hundred(share)) }
-            " patients rightly; always naming the most frequent class would be right for " (of_hundred(majority)) ". "
-            "Counted on the patients that it was learned from, so new ones will be classed somewhat worse"
-            @if (sites as usize) < tables::sites_that_took_part(result) {
-                "; at " (sites_in_words(sites as usize)) " with " (of_hundred(counted as f64 / patients.max(1) as f64))
-                " patients, for the others withhold their counts"
+            "Of the patients that it was learned from (in sample), the " (scores.neighbours)
+            " most alike at the same site name the class of "
+            b { (of_hundred_within(scores.accuracy.unwrap_or(0.0), seldom_beyond(scores))) } " rightly"
+            @if let Some(share) = plain.and_then(|plain| plain.accuracy) {
+                ", the nearest by plain distance that of " (of_hundred(share))
+            }
+            @if let Some(share) = majority(result) {
+                "; always naming the most frequent class would be right for " (of_hundred(share))
+            }
+            ". New patients will be classed somewhat worse"
+            @if (scores.sites as usize) < tables::sites_that_took_part(result) {
+                "; counted at " (sites_in_words(scores.sites as usize)) " with "
+                (of_hundred(scores.patients as f64 / patients.max(1) as f64)) " patients"
             }
             "."
         }
     }
 }
 
+/// The share of the most frequent class over all sites.
+fn majority(result: &RunResult) -> Option<f64> {
+    let tables = scores::pooled_tables(result);
+    let told = tables
+        .iter()
+        .find(|table| table.counts.rule == DISTANCE_RULE)?;
+    scores::majority(told.counts.confusion.as_ref()?)
+}
+
 /// How strongly each row of the metric counts.
 fn features(result: &RunResult, job: &Job, model: &Model) -> Markup {
     let bar = |(feature, norm): (&FeatureResult, f64)| {
-        let name = feature.name.split('=').next().unwrap_or_default();
+        let name = feature_of_row(&feature.name);
         let known = job.cohort.features.iter().find(|known| known.name == name);
         let unit = known.map_or("", |known| known.unit());
         let label = job.cohort.label_of_row(&feature.name);
@@ -211,13 +283,29 @@ fn features(result: &RunResult, job: &Job, model: &Model) -> Markup {
             flag: tables::mostly_missing(result, name),
         }
     };
-    let bars = model.features.iter().zip(norms(model)).map(bar);
-    tables::bars(
-        "What makes patients alike",
-        bars.collect(),
-        "How strongly each feature decides which patients are alike: the norm of its row of W, for a feature of standard deviation \
-         1. A norm of 0 means that the feature does not count.",
-    )
+    let rows = || model.features.iter().zip(norms(model));
+    let bars = rows().filter(|(_, norm)| *norm > 0.0).map(bar);
+    let label = |(row, _): (&FeatureResult, f64)| job.cohort.label_of_row(&row.name);
+    let at_zero = rows().filter(|(_, norm)| *norm == 0.0).map(label);
+    let mut at_zero: Vec<String> = at_zero.collect();
+    if at_zero.len() > ZEROS {
+        let more = at_zero.len() - ZEROS;
+        at_zero.truncate(ZEROS);
+        at_zero.push(format!("{more} more"));
+    }
+    html! {
+        (tables::bars(
+            "What makes patients alike",
+            bars.collect(),
+            "How strongly each feature decides which patients are alike: the norm of its row of W, for a feature of standard \
+             deviation 1.",
+        ))
+        // Only of patients who are known to be synthetic does a run say the truth.
+        @match truth(model).filter(|known| result.notes.contains(known)) {
+            Some(known) => { p { (known) } }
+            None => @if !at_zero.is_empty() { p { "At 0, so that they do not count: " (listed(&at_zero)) "." } }
+        }
+    }
 }
 
 /// How the rounds went, in a sentence.
@@ -228,24 +316,57 @@ fn course(result: &RunResult, model: &Model) -> Markup {
         p {
             (model.rounds.len()) " rounds in " (format!("{:.1}", result.seconds)) " seconds; objective "
             (number(model.objective)) ". The objective is not convex in W: another start may end elsewhere."
+            @if let Some(moved) = model.certificate {
+                " A round of consensus ADMM by the paper's letter, (4.21) to (4.23), moves the metric by "
+                (format!("{moved:.0e}")) " of its norm."
+            }
         }
     }
 }
 
-fn evaluation(result: &RunResult, job: &Job) -> Markup {
-    // Pairs have none, and the counts of neighbours may all be withheld.
+/// How the rules of a metric are named, and whom they judge.
+fn wording(result: &RunResult) -> Wording {
+    // Pairs have none.
     let counts = tables::assessments(result).flat_map(|own| &own.evaluation);
     let neighbours = counts.map(|counts| counts.neighbours).max().unwrap_or(0);
-    let note = format!(
-        "Each patient is compared with the other patients of the same site (leave one out) and given the \
-         class of most of the {neighbours} nearest. The last rule asks of every two patients of a site \
-         whether the metric says that they are alike (s >= b), and counts pairs. The metric was learned \
-         from these patients, so new patients will be classed somewhat worse. A site whose release rules \
-         withhold a count is left out."
-    );
-    tables::evaluation(result, job, "How well it does", Some(&note), |rule, _| {
-        rule.replace('_', " ")
-    })
+    Wording {
+        heading: "How well it does, in sample",
+        note: Some(format!(
+            "Each patient is compared with the other patients of the same site (leave one out) and given the \
+             class of most of the {neighbours} nearest: by the learned distance, by the learned inner product, and, \
+             for comparison, by the plain distance of the same standardised features. Pairs are asked whether the metric \
+             says that two patients of a site are alike (s >= b). The metric was learned from these patients, so new \
+             patients will be classed somewhat worse. Wrong ones are counted in steps at each site, on a grid of its own: \
+             counts are right in the mean, and none tells of fewer patients than a step."
+        )),
+        rule: |rule, _| match rule {
+            EUCLIDEAN_RULE => "nearest by plain distance".to_owned(),
+            DISTANCE_RULE => "nearest by the metric".to_owned(),
+            PAIRS_RULE => "pairs".to_owned(),
+            other => format!("nearest by {}", other.replace('_', " ")),
+        },
+        on: "in sample",
+    }
+}
+
+/// What is right: of held-out patients where there are some, then of those that the metric was learned from.
+fn glance(result: &RunResult, model: &Model) -> Markup {
+    let chosen = model.selection.iter().find(|row| row.chosen);
+    let held_out = chosen.map(|row| Right {
+        by: format!(
+            "{} nearest by the metric (held out, cross-validation)",
+            row.neighbours
+        ),
+        share: right(row),
+        within: 0.0,
+    });
+    let order = [DISTANCE_RULE, EUCLIDEAN_RULE];
+    quality::at_a_glance(
+        result,
+        &wording(result),
+        held_out.into_iter().collect(),
+        &order,
+    )
 }
 
 /// The best candidate of every lambda_1 and rank, over the numbers of neighbours.
@@ -302,21 +423,24 @@ fn rounds_csv(model: &Model) -> io::Result<Vec<u8>> {
     table.write_record([
         "round",
         "objective",
+        "left",
+        "residual",
         "primal_residual",
         "dual_residual",
         "penalty",
         "seconds",
         "sites_answered",
     ])?;
+    let cell = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
     for row in &model.rounds {
         table.write_record([
             row.round.to_string(),
-            row.objective
-                .map(|objective| objective.to_string())
-                .unwrap_or_default(),
-            row.primal_residual.to_string(),
-            row.dual_residual.to_string(),
-            row.penalty.to_string(),
+            cell(row.objective),
+            cell(row.left),
+            cell(row.residual),
+            cell(row.primal_residual),
+            cell(row.dual_residual),
+            cell(row.penalty),
             row.seconds.to_string(),
             row.sites_answered.to_string(),
         ])?;

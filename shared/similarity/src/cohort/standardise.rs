@@ -5,8 +5,12 @@
 //! population standard deviation, so that the stacked matrices of all sites have mean 0 and variance 1
 //! in every row of W. A robust row takes the pooled median and interquartile range of the values
 //! present instead, which a few extreme values do not move.
+//!
+//! Where sites are centred by themselves, each subtracts its own means, and scales are standard deviations within the
+//! sites.
 
 mod candidate;
+mod centred;
 
 use candidate::{Candidate, candidates};
 use ndarray::{Array1, Array2};

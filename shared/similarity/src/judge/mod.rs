@@ -2,4 +2,5 @@
 
 pub mod error;
 pub mod predicted;
+pub mod survival;
 pub mod votes;

@@ -1,9 +1,9 @@
 //! How well a metric serves: the votes of neighbours, and counts of right and wrong.
 
 use ndarray::parallel::prelude::*;
-use ndarray::{Array1, ArrayView2, s};
+use ndarray::{Array1, ArrayView2, Axis, s};
 
-use crate::learn::unpsl::Labels;
+use crate::learn::unpsl::{Form, Labels};
 use crate::uses::neighbours::{BLOCK, EvaluateError, Neighbour, products};
 
 /// The majority's class of every patient's neighbours. Equal votes go to the class of the nearest
@@ -164,13 +164,14 @@ impl BinaryCounts {
     }
 }
 
-/// Compares s_ij >= b with the label of every labelled pair, each pair once; similar is positive.
+/// Compares s_ij >= b, or D_ij <= b, with the label of every labelled pair, each pair once; similar is positive.
 ///
 /// # Errors
 /// [`EvaluateError::Labels`].
 pub fn count_pairs(
     projected: &ArrayView2<f64>,
     labels: &Labels,
+    form: Form,
     threshold: f64,
 ) -> Result<BinaryCounts, EvaluateError> {
     let patients = projected.nrows();
@@ -180,6 +181,11 @@ pub fn count_pairs(
             wanted: patients,
         });
     }
+    let squares = projected.map_axis(Axis(1), |row| row.dot(&row));
+    let is_similar = |one: usize, other: usize, product: f64| match form {
+        Form::InnerProduct => product >= threshold,
+        Form::Distance => squares[one] + squares[other] - 2.0 * product <= threshold,
+    };
     let parts: Vec<BinaryCounts> = (0..patients.div_ceil(BLOCK))
         .into_par_iter()
         .map(|block| {
@@ -198,7 +204,7 @@ pub fn count_pairs(
                         0
                     };
                     if label != 0 {
-                        counts.add(*similarity >= threshold, label > 0);
+                        counts.add(is_similar(one, other, *similarity), label > 0);
                     }
                 }
             }

@@ -15,9 +15,10 @@
 //! with a_p and c_p from [`Settings`]. It is not convex in W, W = 0 is a stationary point, and W Q has
 //! the objective of W for every orthogonal Q: compare M, never raw W.
 //!
-//! Where the threshold b is learned it travels as one more row of the matrix, (b, 0, ..., 0), which is
+//! Where all sites learn one threshold b it travels as one more row of the matrix, (b, 0, ..., 0), which is
 //! not a feature and is never shrunk.
 
+pub mod accelerated;
 mod correlation;
 mod labels;
 mod local;
@@ -38,8 +39,10 @@ pub use local::{
 pub use pair_loss::{PairLoss, PairWeightValues};
 pub use pooled::{PooledLimits, PooledSolution, minimise_pooled, objective};
 pub use settings::{
-    CorrelationScope, Loss, PairWeights, Pairs, Settings, SettingsError, SiteWeights, Threshold,
-    start,
+    Centring, CorrelationScope, Form, Loss, PairWeights, Pairs, Settings, SettingsError,
+    SiteWeights, Threshold, start,
 };
-pub use site::{LocalSolution, ObjectiveError, SiteObjective};
+pub use site::{
+    LocalSolution, ObjectiveError, SiteDerivatives, SiteObjective, ThresholdDerivatives,
+};
 pub use totals::{Summary, Totals, summarise};

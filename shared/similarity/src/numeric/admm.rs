@@ -6,21 +6,12 @@
 //! a site keeps nothing between rounds. The problem is not convex (s is bilinear in W): what ADMM
 //! converges to is a stationary point, the same for all who start at the same W.
 
-mod accelerated;
-mod curvature;
-mod model;
 mod penalty;
-mod secant;
-mod spread;
 
 use ndarray::{Array2, ArrayView2, s};
 
 use crate::numeric::linear_algebra::{inner_product, norm};
 use crate::numeric::prox::{row_norm_sum, row_norms, shrink_rows};
-pub use accelerated::{
-    AcceleratedConsensus, AcceleratedError, AcceleratedRound, AcceleratedSettings, Contribution,
-    SecondMoments,
-};
 pub use penalty::PenaltySettings;
 pub(crate) use penalty::{PenaltyRule, RelativeResiduals};
 

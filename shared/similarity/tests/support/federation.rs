@@ -1,22 +1,17 @@
 //! Sites in one process, and both kinds of consensus over them, counting rounds.
 
 use ndarray::{Array2, s};
+use similarity::learn::unpsl::accelerated::{Search, SearchSettings, search_sites};
 use similarity::learn::unpsl::{
     Labels, PooledLimits, Settings, SiteObjective, Summary, Totals, minimise_pooled, objective,
     start, summarise,
 };
-use similarity::numeric::admm::{
-    AcceleratedConsensus, AcceleratedSettings, Consensus, ConsensusSettings, Contribution,
-    Residuals, SecondMoments,
-};
-use similarity::numeric::linear_algebra::norm;
+use similarity::numeric::admm::{Consensus, ConsensusSettings};
 use similarity::numeric::seed::Seed;
 use similarity::synthetic::labelled_pairs;
 
 const LOCAL_TOLERANCE: f64 = 1e-6;
 const LOCAL_STEPS: usize = 40;
-/// What a site agent allows a local update.
-const SITE_STEPS: usize = 200;
 
 /// What one site holds: standardised patients and their labels.
 pub struct Part {
@@ -27,9 +22,7 @@ pub struct Part {
 pub struct Federation {
     pub settings: Settings,
     pub sites: Vec<SiteObjective>,
-    pub pair_weights: Vec<f64>,
     pub features: usize,
-    pub second_moments: SecondMoments,
     /// The pooled minimum of (4.19), the lowest from several starts.
     pub minimum: f64,
 }
@@ -40,6 +33,9 @@ pub struct Run {
     /// Rounds in which the safeguard acted.
     pub safeguarded: usize,
     pub converged: bool,
+    /// The least objective, and where.
+    pub objective: f64,
+    pub metric: Array2<f64>,
 }
 
 impl Run {
@@ -82,17 +78,24 @@ pub fn synthetic_parts(seed: u64) -> Vec<Part> {
 }
 
 impl Federation {
+    /// Of the paper's threshold.
     pub fn new(parts: &[Part], rank: usize) -> Self {
         let settings = Settings {
             rank,
-            ..Settings::default()
+            ..Settings::paper()
         };
+        let mut federation = Self::unsolved(parts, settings);
+        federation.solve(2);
+        federation
+    }
+
+    /// Without the pooled minimum.
+    pub fn unsolved(parts: &[Part], settings: Settings) -> Self {
         let summaries: Vec<Summary> = parts
             .iter()
             .map(|part| summarise(&part.labels, settings.pairs, Seed(1)))
             .collect();
         let totals = Totals::of(&summaries);
-        let share = |summary: &Summary| summary.pairs.total() as f64 / totals.pairs.total() as f64;
         let features = parts[0].patients.ncols();
         let sites: Vec<SiteObjective> = parts
             .iter()
@@ -101,24 +104,25 @@ impl Federation {
                 SiteObjective::new(&x, &part.labels, &settings, &totals, Seed(1)).unwrap()
             })
             .collect();
-        let mut federation = Self {
+        Self {
             settings,
-            pair_weights: summaries.iter().map(share).collect(),
             features,
-            second_moments: SecondMoments::Estimated { features },
             sites,
             minimum: f64::INFINITY,
-        };
-        for index in 0..2 {
+        }
+    }
+
+    /// Finds the pooled minimum from so many starts.
+    pub fn solve(&mut self, starts: u64) {
+        for index in 0..starts {
             let limits = PooledLimits {
                 tolerance: 1e-8,
                 iterations: 20_000,
             };
-            let pooled =
-                minimise_pooled(&federation.sites, federation.start(100 + index), limits).unwrap();
-            federation.minimum = federation.minimum.min(pooled.objective);
+            let start = self.start(100 + index);
+            let pooled = minimise_pooled(&self.sites, start, limits).unwrap();
+            self.minimum = self.minimum.min(pooled.objective);
         }
-        federation
     }
 
     /// The start of a run, as the coordinator makes it.
@@ -130,48 +134,30 @@ impl Federation {
         objective(&self.sites, matrix).unwrap() / self.minimum - 1.0
     }
 
-    /// At most `rounds` rounds of accelerated consensus, until it converges or the gap is below `enough`.
-    pub fn accelerated(&self, start: Array2<f64>, penalty: f64, rounds: usize, enough: f64) -> Run {
-        let settings = AcceleratedSettings {
+    /// At most `rounds` rounds of accelerated consensus, until it converges within `tolerance`.
+    pub fn accelerated(&self, start: Array2<f64>, rounds: usize, tolerance: f64) -> Run {
+        let settings = SearchSettings {
             lambda_sparsity: self.settings.lambda_sparsity,
-            penalty_start: penalty,
-            second_moments: self.second_moments.clone(),
-            pair_weights: self.pair_weights.clone(),
-            tolerance_absolute: 1e-9,
-            tolerance_relative: 1e-6,
+            form: self.settings.form,
+            tolerance,
+            tolerance_residual: 1e-3,
         };
-        let mut consensus = AcceleratedConsensus::new(start, settings).unwrap();
+        let search = Search::new(settings, start, self.features);
         let mut run = Run {
             gaps: Vec::new(),
             safeguarded: 0,
             converged: false,
+            objective: f64::INFINITY,
+            metric: search.best().clone(),
         };
-        let mut tolerance: f64 = 1e-4;
-        for _ in 0..rounds {
-            let answer = |(index, site): (usize, &SiteObjective)| {
-                let centre = consensus.centre(index).unwrap();
-                let (w, rho) = (consensus.consensus(), consensus.penalty());
-                let local = site.solve(w, centre, rho, tolerance, SITE_STEPS).unwrap();
-                Some(Contribution {
-                    matrix: local.matrix,
-                    gradient_at_consensus: local.gradient_at_consensus,
-                    objective_at_consensus: local.objective_at_consensus,
-                })
-            };
-            let contributions: Vec<_> = self.sites.iter().enumerate().map(answer).collect();
-            let penalty = consensus.penalty();
-            let round = consensus.absorb(&contributions).unwrap();
-            // as the coordinator has it: inexact early, tighter later
-            let Residuals { primal, dual, .. } = round.residuals;
-            let size = norm(&consensus.consensus().view());
-            tolerance = (0.1 * primal.min(dual / penalty) / size).clamp(1e-9, 1e-4);
-            run.safeguarded += usize::from(round.safeguarded);
-            run.gaps.push(self.gap(consensus.consensus()));
-            run.converged = round.residuals.converged();
-            if run.converged || run.gaps.last().is_some_and(|gap| *gap < enough) {
-                break;
-            }
-        }
+        let search = search_sites(&self.sites, search, rounds, &mut |search, step| {
+            run.objective = search.objective().unwrap();
+            run.safeguarded += usize::from(step.rose);
+            run.gaps.push(run.objective / self.minimum - 1.0);
+            run.converged = step.converged;
+        })
+        .unwrap();
+        run.metric.assign(search.best());
         run
     }
 
@@ -188,6 +174,8 @@ impl Federation {
             gaps: Vec::new(),
             safeguarded: 0,
             converged: false,
+            objective: f64::INFINITY,
+            metric: Array2::zeros((0, 0)),
         };
         for _ in 0..rounds {
             let w = consensus.consensus().clone();

@@ -43,6 +43,18 @@ pub fn parkinsons(folder: &Path) -> Vec<Part> {
     split(&patients, &classes, &[65, 65, 65])
 }
 
+/// scikit-learn's copy of the breast cancer data in 3 random parts, where `KINDRED_BREAST_CANCER` names the file.
+pub fn breast_cancer() -> Option<Vec<Part>> {
+    let mut rows = cells(PathBuf::from(std::env::var_os("KINDRED_BREAST_CANCER")?));
+    rows.shuffle(&mut Seed(3).stream("split", 0));
+    let number = |(row, column): (usize, usize)| rows[row][column].parse().unwrap();
+    let patients = standardise(Array2::from_shape_fn((rows.len(), 30), number));
+    let classes: Vec<u32> = rows.iter().map(|row| row[30].parse().unwrap()).collect();
+    let third = rows.len() / 3;
+    let sizes = [third, third, rows.len() - 2 * third];
+    Some(split(&patients, &classes, &sizes))
+}
+
 /// Four hospitals of very unequal size and case mix; a zero of chol or trestbps is missing.
 pub fn heart(folder: &Path) -> Vec<Part> {
     let files = ["cleveland", "hungarian", "switzerland", "va"];

@@ -39,7 +39,7 @@ impl Size {
         Settings {
             rank: self.rank,
             pairs: self.pairs,
-            ..Settings::default()
+            ..Settings::paper()
         }
     }
 

@@ -69,7 +69,7 @@ impl Asked {
 mod tests {
     use super::*;
     use ndarray::Array2;
-    use protocol::message::unpsl::Round;
+    use protocol::message::unpsl::{Differentiating, Round};
     use protocol::message::{Ask, Begin, Request, Warrant, unpsl};
     use protocol::name::RunId;
 
@@ -102,17 +102,22 @@ mod tests {
     }
 
     #[test]
-    fn a_round_may_have_two_matrices_of_its_own_shape() {
+    fn a_round_may_have_a_matrix_of_its_own_shape_and_derivatives_two_triangles() {
         let round = Round {
             consensus: Array2::zeros((1_000, 10)).into(),
-            centre: Array2::zeros((1_000, 10)),
+            centre: None,
             penalty: 1.0,
             tolerance: 0.1,
-            gradient: true,
             fold: None,
         };
         let bytes = answer_bytes_max(&Request::Unpsl(unpsl::Request::Round(round)), 1);
-        assert!((160_000..260_000).contains(&bytes), "{bytes}");
+        assert!((80_000..180_000).contains(&bytes), "{bytes}");
+        let asked = Differentiating {
+            metrics: vec![Array2::zeros((100, 10)); 2].into(),
+            folds: vec![None; 2],
+        };
+        let bytes = answer_bytes_max(&Request::Unpsl(unpsl::Request::Differentiate(asked)), 1);
+        assert!((161_600..261_600).contains(&bytes), "{bytes}");
     }
 
     #[test]

@@ -36,6 +36,14 @@ pub fn digest_of(answer: &Answer) -> String {
     digest(std::iter::once(header.encode_to_vec()).chain(parts))
 }
 
+/// What [`Sealed::bytes`] is of an answer that came: as many as the site's journal says.
+#[must_use]
+pub fn bytes_of(answer: &Answer) -> u64 {
+    let (header, parts) = answer.clone().cut();
+    let parts = parts.map(|part| Part { part: Some(part) }.encoded_len());
+    (header.encoded_len() + parts.sum::<usize>()) as u64
+}
+
 impl Sealed {
     /// The kind of message, in one word.
     #[must_use]
@@ -120,13 +128,17 @@ mod tests {
     use crate::tests::{PAIRS, columns, golden, run};
     use ndarray::Array2;
     use protocol::failure::{Code, Failure};
-    use protocol::message::unpsl::Contribution;
+    use protocol::message::unpsl::{Contribution, Derivatives};
     use protocol::message::{Reply, SiteMoments, Summary, ToCoordinator, unpsl};
 
     fn samples() -> Vec<Answer> {
         let matrix = Array2::from_shape_fn((300, 400), |(i, j)| (i * 400 + j) as f64);
+        let derivatives = Derivatives {
+            objective: 0.5,
+            threshold: [0.0; 2],
+            triangles: matrix.t().to_owned(),
+        };
         let contribution = Contribution {
-            gradient: Some(matrix.t().to_owned()),
             matrix,
             objective: 0.5,
             iterations: 3,
@@ -141,6 +153,7 @@ mod tests {
         vec![
             Answer::Correlated,
             Answer::Unpsl(unpsl::Answer::Contribution(contribution)),
+            Answer::Unpsl(unpsl::Answer::Derivatives(vec![derivatives])),
             Answer::Moments(moments),
         ]
     }
@@ -185,7 +198,9 @@ mod tests {
     fn an_answer_is_known_again_by_its_digest() {
         let digests: Vec<String> = samples().iter().map(digest_of).collect();
         for (answer, digest) in samples().into_iter().zip(&digests) {
-            assert_eq!(seal_any(answer).digest(), *digest);
+            let bytes = bytes_of(&answer);
+            let sealed = seal_any(answer);
+            assert_eq!((sealed.digest(), sealed.bytes()), (digest.clone(), bytes));
         }
         assert_ne!(digests[0], digests[1]);
         // The header of an answer that is no more than a kind: field 8, empty.

@@ -2,14 +2,14 @@
 
 use crate::encoding::matrix::{OutgoingMatrices, shape};
 use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
-use crate::encoding::values::{at_most, each, finite, finite_if_any, present, sentence};
+use crate::encoding::values::{at_most, count, each, finite, finite_if_any, present, sentence};
 use crate::error::WireError;
 use crate::generated as pb;
 use ndarray::Array2;
 use protocol::assessment::{
     Assessment, ErrorMeasure, ErrorSums, EvaluationCounts, FeatureImportance, RuleErrors,
 };
-use protocol::limits::{CLASSES_MAX, EVALUATIONS_MAX, FOREST_FEATURES_MAX};
+use protocol::limits::{CLASSES_MAX, EVALUATIONS_MAX, FOREST_FEATURES_MAX, SCORE_BINS_MAX};
 
 impl Travels for Assessment {
     type Header = pb::Assessment;
@@ -81,6 +81,10 @@ fn evaluations_to_proto(evaluations: Vec<EvaluationCounts>) -> Vec<pb::Evaluatio
         confusion: evaluation.confusion.map(|rows| pb::Confusion {
             rows: rows.into_iter().map(row).collect(),
         }),
+        scores: evaluation.scores.map(|rows| pb::ScoreBins {
+            rows: rows.into_iter().map(row).collect(),
+        }),
+        rounded_to: evaluation.rounded_to,
     };
     evaluations.into_iter().map(one).collect()
 }
@@ -95,6 +99,16 @@ fn evaluation(evaluation: pb::EvaluationCounts) -> Result<EvaluationCounts, Wire
         rule: sentence("the rule of an evaluation", evaluation.rule)?,
         neighbours: evaluation.neighbours,
         confusion: evaluation.confusion.map(confusion).transpose()?,
+        scores: evaluation.scores.map(scores).transpose()?,
+        rounded_to: count("the step of a grid of counts", evaluation.rounded_to.max(1))?,
+    })
+}
+
+fn scores(table: pb::ScoreBins) -> Result<Vec<Vec<u64>>, WireError> {
+    at_most("classes with a score", table.rows.len(), 2)?;
+    each(table.rows, |row| {
+        at_most("bins of a score", row.counts.len(), SCORE_BINS_MAX)?;
+        Ok(row.counts)
     })
 }
 

@@ -10,7 +10,7 @@ use crate::message::moments::{
     quartiles, quartiles_to_matrix, summary, summary_to_proto, summed_moments, totals,
     totals_to_proto,
 };
-use ndarray::Axis;
+use ndarray::{Array1, Axis};
 use protocol::message::{Preparing, SecondMoments, SiteMoments};
 use std::sync::Arc;
 
@@ -49,13 +49,20 @@ impl Travels for Arc<Preparing> {
 
     fn cut(self) -> (pb::Prepare, OutgoingParts) {
         let quartiles = quartiles_to_matrix(&self.quartiles);
+        let within = self
+            .within
+            .clone()
+            .map(|shares| Array1::from(shares).insert_axis(Axis(0)));
         let header = pb::Prepare {
             columns: length(self.moments.len()),
             totals: Some(totals_to_proto(self.totals)),
             quartiles: quartiles.as_ref().map(shape),
+            within: within.as_ref().map(shape),
         };
         let parts = OutgoingParts {
-            matrices: OutgoingMatrices::default().and_any(quartiles),
+            matrices: OutgoingMatrices::default()
+                .and_any(quartiles)
+                .and_any(within),
             columns: Outgoing::within(self, |preparing| &preparing.moments),
             ..OutgoingParts::none()
         };
@@ -65,7 +72,7 @@ impl Travels for Arc<Preparing> {
     fn declared(header: &pb::Prepare) -> Result<Declared, WireError> {
         Ok(Declared {
             columns: header.columns,
-            ..Declared::matrices(header.quartiles)
+            ..Declared::matrices(header.quartiles.into_iter().chain(header.within))
         })
     }
 
@@ -78,6 +85,10 @@ impl Travels for Arc<Preparing> {
                 Some(matrix) => quartiles(&matrix)?,
                 None => Vec::new(),
             },
+            within: parts
+                .matrices
+                .take_any(header.within)?
+                .map(|shares| shares.into_iter().collect()),
             totals: totals(header.totals)?,
         }))
     }

@@ -14,10 +14,10 @@ use crate::message::assessment::declared_importance;
 use crate::message::progress::{ending, ending_to_proto, times, times_to_proto};
 use protocol::assessment::Assessment;
 use protocol::cohort::MissingShare;
-use protocol::limits::{JOB_LENGTH_MAX, MISSING_SHARES_MAX, SITES_MAX};
+use protocol::limits::{JOB_LENGTH_MAX, MESSAGE_KINDS_MAX, MISSING_SHARES_MAX, SITES_MAX};
 use protocol::method::Model;
 use protocol::name::OperatorName;
-use protocol::result::{RunResult, SiteResult};
+use protocol::result::{MessageTotal, RunResult, SiteResult};
 
 frame!(ResultFrame, result_frame, RunResult, "a frame of a result");
 
@@ -121,6 +121,7 @@ impl Travels for SiteResult {
             rounds_missed: self.rounds_missed,
             missing: self.missing.into_iter().map(missing_to_proto).collect(),
             assessment,
+            messages: self.messages.into_iter().map(total_to_proto).collect(),
         };
         (header, parts)
     }
@@ -139,6 +140,7 @@ impl Travels for SiteResult {
             patients: count("patients of a site", header.patients)?,
             bytes_sent: summed("bytes that a site sent", header.bytes_sent)?,
             bytes_received: summed("bytes that a site received", header.bytes_received)?,
+            messages: totals(header.messages)?,
             rounds_missed: header.rounds_missed,
             missing: each(header.missing, missing)?,
             assessment: match header.assessment {
@@ -160,7 +162,8 @@ fn operator(name: &str) -> Result<OperatorName, WireError> {
 fn assessed(assessment: Assessment) -> Result<Assessment, WireError> {
     let tables = assessment.evaluation.iter();
     for cell in tables
-        .filter_map(|one| one.confusion.as_ref())
+        .flat_map(|one| [&one.confusion, &one.scores])
+        .flatten()
         .flatten()
         .flatten()
     {
@@ -170,6 +173,25 @@ fn assessed(assessment: Assessment) -> Result<Assessment, WireError> {
         count("patients behind an error", sums.total)?;
     }
     Ok(assessment)
+}
+
+fn total_to_proto(total: MessageTotal) -> pb::MessageTotal {
+    pb::MessageTotal {
+        kind: total.kind,
+        count: total.count,
+        bytes: total.bytes,
+    }
+}
+
+fn totals(totals: Vec<pb::MessageTotal>) -> Result<Vec<MessageTotal>, WireError> {
+    at_most("kinds of message", totals.len(), MESSAGE_KINDS_MAX)?;
+    each(totals, |total| {
+        Ok(MessageTotal {
+            kind: label("a kind of message", total.kind)?,
+            count: summed("messages of a site", total.count)?,
+            bytes: summed("bytes of a site's messages", total.bytes)?,
+        })
+    })
 }
 
 fn missing_to_proto(missing: MissingShare) -> pb::MissingShare {

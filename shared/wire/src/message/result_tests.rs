@@ -11,7 +11,7 @@ use protocol::cohort::MissingShare;
 use protocol::failure::{Code, Failure};
 use protocol::name::OperatorName;
 use protocol::progress::{Course, Ending, Progress, Times};
-use protocol::result::{RunResult, SiteResult};
+use protocol::result::{MessageTotal, RunResult, SiteResult};
 use protocol::time::Timestamp;
 
 fn times() -> Times {
@@ -60,6 +60,11 @@ fn site(name: &str, assessment: Option<Assessment>) -> SiteResult {
         patients: 300,
         bytes_sent: 1000,
         bytes_received: 2000,
+        messages: vec![MessageTotal {
+            kind: "moments".to_owned(),
+            count: 1,
+            bytes: 700,
+        }],
         rounds_missed: 1,
         missing: vec![MissingShare {
             feature: "chol".to_owned(),
@@ -111,6 +116,17 @@ fn a_result_that_is_none_is_refused_with_what_was_wrong() {
     refused(
         |result| result.sites = vec![result.sites[1].clone(); 257],
         "sites",
+    );
+    refused(
+        |result| result.sites[1].messages[0].bytes = u64::MAX,
+        "bytes of a site's messages",
+    );
+    refused(
+        |result| {
+            let assessment = result.sites[0].assessment.as_mut().unwrap();
+            assessment.evaluation[0].scores = Some(vec![vec![0; 12]; 2]);
+        },
+        "bins of a score",
     );
     refused(
         |result| result.sites[1].patients = u64::MAX,

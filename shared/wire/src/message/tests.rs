@@ -52,9 +52,10 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
             signature: vec![7, 8, 9],
         },
     };
-    let preparing = |quartiles| {
+    let preparing = |quartiles: Vec<Quartiles>| {
         ask(Request::Prepare(Arc::new(Preparing {
             moments: columns(),
+            within: quartiles.first().map(|_| vec![0.5, 1.0]),
             quartiles,
             totals: Totals {
                 patients: 600,
@@ -98,6 +99,8 @@ pub(crate) fn assessments() -> [Assessment; 2] {
         rule: "inner_product".to_owned(),
         neighbours: 5,
         confusion: None,
+        scores: None,
+        rounded_to: 1,
     };
     [
         Assessment {
@@ -246,6 +249,7 @@ fn a_site_reads_no_count_that_no_sites_have() {
                 missing: 0,
             }],
             quartiles: Vec::new(),
+            within: None,
             totals: Totals::default(),
         }))
     };
@@ -294,6 +298,8 @@ fn requests() -> impl Strategy<Value = Request> {
             move |(moments, quartiles, four)| {
                 Request::Prepare(Arc::new(Preparing {
                     moments,
+                    within: (!quartiles.is_empty())
+                        .then(|| quartiles.iter().map(|one| one.0).collect()),
                     quartiles: quartiles.into_iter().map(quartile).collect(),
                     totals: totals(four),
                 }))

@@ -11,17 +11,24 @@ use crate::generated as pb;
 use crate::generated::unpsl_answer::Answer as Answered;
 use crate::generated::unpsl_request::Request as Asked;
 use crate::method::NUMBER_BYTES;
+use ndarray::Array2;
 use privacy::RightCounts;
 use protocol::limits::{CANDIDATES_MAX, FOLDS_MAX, SITES_MAX};
-use protocol::message::unpsl::{Answer, Contribution, Finishing, Request, Round, Validating};
+use protocol::message::unpsl::{
+    Answer, Contribution, Derivatives, Differentiating, Finishing, Request, Round, Validating,
+};
 use protocol::method::unpsl::model::Model;
 use std::sync::Arc;
+
+/// Metrics that are asked about at once, and models that are validated at once.
+const METRICS_MAX: usize = CANDIDATES_MAX * CANDIDATES_MAX * FOLDS_MAX;
 
 impl Travels for Request {
     type Header = pb::UnpslRequest;
 
     fn cut(self) -> (pb::UnpslRequest, OutgoingParts) {
         let (request, parts) = match self {
+            Self::Differentiate(asked) => asked.cut_as(Asked::Differentiate),
             Self::Round(round) => round.cut_as(Asked::Round),
             Self::Validate(validating) => validating.cut_as(Asked::Validate),
             Self::Finish(finishing) => finishing.cut_as(Asked::Finish),
@@ -32,6 +39,7 @@ impl Travels for Request {
 
     fn declared(header: &pb::UnpslRequest) -> Result<Declared, WireError> {
         match present("request", header.request.as_ref())? {
+            Asked::Differentiate(asked) => Differentiating::declared(asked),
             Asked::Round(round) => Round::declared(round),
             Asked::Validate(validate) => Validating::declared(validate),
             Asked::Finish(finish) => Finishing::declared(finish),
@@ -40,9 +48,47 @@ impl Travels for Request {
 
     fn join(header: pb::UnpslRequest, parts: &mut IncomingParts) -> Result<Self, WireError> {
         Ok(match present("request", header.request)? {
+            Asked::Differentiate(asked) => {
+                Self::Differentiate(Differentiating::join(asked, parts)?)
+            }
             Asked::Round(round) => Self::Round(Round::join(round, parts)?),
             Asked::Validate(validate) => Self::Validate(Validating::join(validate, parts)?),
             Asked::Finish(finish) => Self::Finish(Finishing::join(finish, parts)?),
+        })
+    }
+}
+
+impl Travels for Differentiating {
+    type Header = pb::Differentiate;
+
+    fn cut(self) -> (pb::Differentiate, OutgoingParts) {
+        let question = |(metric, fold): (_, Option<u32>)| pb::MetricQuestion {
+            metric: Some(shape(metric)),
+            fold,
+        };
+        let questions = self.metrics.iter().zip(self.folds);
+        let header = pb::Differentiate {
+            questions: questions.map(question).collect(),
+        };
+        let matrices = OutgoingMatrices::default().and_list(&self.metrics);
+        (header, OutgoingParts::matrices(matrices))
+    }
+
+    fn declared(header: &pb::Differentiate) -> Result<Declared, WireError> {
+        at_most("metrics", header.questions.len(), METRICS_MAX)?;
+        let metrics = header.questions.iter();
+        let shapes: Result<Vec<_>, _> = metrics
+            .map(|question| present("metric", question.metric))
+            .collect();
+        Ok(Declared::matrices(shapes?))
+    }
+
+    fn join(header: pb::Differentiate, parts: &mut IncomingParts) -> Result<Self, WireError> {
+        let folds: Vec<Option<u32>> = header.questions.iter().map(|asked| asked.fold).collect();
+        let metrics: Result<_, _> = folds.iter().map(|_| parts.matrices.take()).collect();
+        Ok(Self {
+            metrics: Arc::new(metrics?),
+            folds,
         })
     }
 }
@@ -53,32 +99,30 @@ impl Travels for Round {
     fn cut(self) -> (pb::Round, OutgoingParts) {
         let header = pb::Round {
             consensus: Some(shape(&self.consensus)),
-            centre: Some(shape(&self.centre)),
+            centre: self.centre.as_ref().map(shape),
             penalty: self.penalty,
             tolerance: self.tolerance,
-            gradient: self.gradient,
             fold: self.fold,
         };
         let matrices = OutgoingMatrices::default()
             .and_shared(self.consensus)
-            .and(self.centre);
+            .and_any(self.centre);
         (header, OutgoingParts::matrices(matrices))
     }
 
     fn declared(header: &pb::Round) -> Result<Declared, WireError> {
-        Ok(Declared::matrices([
-            present("consensus", header.consensus)?,
-            present("centre", header.centre)?,
-        ]))
+        let consensus = present("consensus", header.consensus)?;
+        Ok(Declared::matrices(
+            [consensus].into_iter().chain(header.centre),
+        ))
     }
 
     fn join(header: pb::Round, parts: &mut IncomingParts) -> Result<Self, WireError> {
         Ok(Self {
             consensus: Arc::new(parts.matrices.take()?),
-            centre: parts.matrices.take()?,
+            centre: parts.matrices.take_any(header.centre)?,
             penalty: finite("the penalty", header.penalty)?,
             tolerance: finite("the tolerance", header.tolerance)?,
-            gradient: header.gradient,
             fold: header.fold,
         })
     }
@@ -90,6 +134,7 @@ impl Travels for Validating {
     fn cut(self) -> (pb::Validate, OutgoingParts) {
         let header = pb::Validate {
             models: self.models.iter().map(shape).collect(),
+            folds: self.folds,
             neighbours: self.neighbours,
         };
         let matrices = OutgoingMatrices::default().and_list(&self.models);
@@ -97,12 +142,16 @@ impl Travels for Validating {
     }
 
     fn declared(header: &pb::Validate) -> Result<Declared, WireError> {
-        at_most("folds", header.models.len(), FOLDS_MAX)?;
+        at_most("models", header.models.len(), METRICS_MAX)?;
         Ok(Declared::matrices(header.models.iter().copied()))
     }
 
     fn join(header: pb::Validate, parts: &mut IncomingParts) -> Result<Self, WireError> {
-        let pb::Validate { models, neighbours } = header;
+        let pb::Validate {
+            models,
+            folds,
+            neighbours,
+        } = header;
         at_most("numbers of neighbours", neighbours.len(), CANDIDATES_MAX)?;
         Ok(Self {
             models: Arc::new(
@@ -111,6 +160,7 @@ impl Travels for Validating {
                     .map(|_| parts.matrices.take())
                     .collect::<Result<_, _>>()?,
             ),
+            folds,
             neighbours,
         })
     }
@@ -148,6 +198,7 @@ impl Travels for Answer {
 
     fn cut(self) -> (pb::UnpslAnswer, OutgoingParts) {
         let (answer, parts) = match self {
+            Self::Derivatives(told) => derivatives_cut(told),
             Self::Contribution(contribution) => contribution.cut_as(Answered::Contribution),
             Self::Validated(counts) => (
                 Answered::Validated(validation_to_proto(counts)),
@@ -160,6 +211,14 @@ impl Travels for Answer {
 
     fn declared(header: &pb::UnpslAnswer) -> Result<Declared, WireError> {
         match present("answer", header.answer.as_ref())? {
+            Answered::Derivatives(told) => {
+                at_most("metrics", told.told.len(), METRICS_MAX)?;
+                let shapes = told
+                    .told
+                    .iter()
+                    .map(|one| present("triangles", one.triangles));
+                Ok(Declared::matrices(shapes.collect::<Result<Vec<_>, _>>()?))
+            }
             Answered::Contribution(contribution) => Contribution::declared(contribution),
             Answered::Validated(_) => Ok(Declared::default()),
         }
@@ -167,6 +226,20 @@ impl Travels for Answer {
 
     fn join(header: pb::UnpslAnswer, parts: &mut IncomingParts) -> Result<Self, WireError> {
         Ok(match present("answer", header.answer)? {
+            Answered::Derivatives(told) => {
+                let one = |one: pb::MetricDerivatives| {
+                    Ok(Derivatives {
+                        objective: finite("an objective", one.objective)?,
+                        threshold: [
+                            finite("a derivative", one.threshold_first)?,
+                            finite("a derivative", one.threshold_second)?,
+                        ],
+                        triangles: parts.matrices.take()?,
+                    })
+                };
+                let told: Result<_, WireError> = told.told.into_iter().map(one).collect();
+                Self::Derivatives(told?)
+            }
             Answered::Contribution(contribution) => {
                 Self::Contribution(Contribution::join(contribution, parts)?)
             }
@@ -183,19 +256,16 @@ impl Travels for Contribution {
             matrix: Some(shape(&self.matrix)),
             objective: self.objective,
             iterations: self.iterations,
-            gradient: self.gradient.as_ref().map(shape),
         };
-        let matrices = OutgoingMatrices::default()
-            .and(self.matrix)
-            .and_any(self.gradient);
+        let matrices = OutgoingMatrices::default().and(self.matrix);
         (header, OutgoingParts::matrices(matrices))
     }
 
     fn declared(header: &pb::Contribution) -> Result<Declared, WireError> {
-        let matrix = present("contribution", header.matrix)?;
-        Ok(Declared::matrices(
-            [matrix].into_iter().chain(header.gradient),
-        ))
+        Ok(Declared::matrices([present(
+            "contribution",
+            header.matrix,
+        )?]))
     }
 
     fn join(header: pb::Contribution, parts: &mut IncomingParts) -> Result<Self, WireError> {
@@ -203,27 +273,55 @@ impl Travels for Contribution {
             matrix: parts.matrices.take()?,
             objective: finite("an objective", header.objective)?,
             iterations: header.iterations,
-            gradient: parts.matrices.take_any(header.gradient)?,
         })
     }
 }
 
-fn validation_to_proto(counts: Vec<Option<RightCounts>>) -> pb::Validated {
+fn derivatives_cut(told: Vec<Derivatives>) -> (Answered, OutgoingParts) {
+    let one = |one: &Derivatives| pb::MetricDerivatives {
+        objective: one.objective,
+        threshold_first: one.threshold[0],
+        threshold_second: one.threshold[1],
+        triangles: Some(shape(&one.triangles)),
+    };
+    let header = pb::Derivatives {
+        told: told.iter().map(one).collect(),
+    };
+    let matrices = told.into_iter().map(|one| one.triangles);
+    let matrices = matrices.fold(OutgoingMatrices::default(), OutgoingMatrices::and);
+    (
+        Answered::Derivatives(header),
+        OutgoingParts::matrices(matrices),
+    )
+}
+
+fn validation_to_proto(candidates: Vec<Vec<Option<RightCounts>>>) -> pb::Validated {
     let one = |counts: Option<RightCounts>| pb::ValidationCounts {
         counts: counts.map(|RightCounts { right, wrong }| pb::RightCounts { right, wrong }),
     };
-    pb::Validated {
+    let candidate = |counts: Vec<Option<RightCounts>>| pb::ValidatedCandidate {
         counts: counts.into_iter().map(one).collect(),
+    };
+    pb::Validated {
+        candidates: candidates.into_iter().map(candidate).collect(),
     }
 }
 
-fn validation(validated: &pb::Validated) -> Result<Vec<Option<RightCounts>>, WireError> {
-    at_most("validation counts", validated.counts.len(), CANDIDATES_MAX)?;
+fn validation(validated: &pb::Validated) -> Result<Vec<Vec<Option<RightCounts>>>, WireError> {
+    at_most(
+        "candidates",
+        validated.candidates.len(),
+        CANDIDATES_MAX.pow(2),
+    )?;
     let one = |one: &pb::ValidationCounts| {
         one.counts
             .map(|pb::RightCounts { right, wrong }| RightCounts { right, wrong })
     };
-    Ok(validated.counts.iter().map(one).collect())
+    let candidate = |candidate: &pb::ValidatedCandidate| {
+        at_most("validation counts", candidate.counts.len(), CANDIDATES_MAX)?;
+        Ok(candidate.counts.iter().map(one).collect())
+    };
+    validated.candidates.iter().map(candidate).collect()
 }
 
 impl Travels for Model {
@@ -241,6 +339,7 @@ impl Travels for Model {
                 .iter()
                 .map(rows::selection_to_proto)
                 .collect(),
+            certificate: self.certificate,
             pairs: self.pairs,
         };
         let parts = OutgoingParts {
@@ -273,6 +372,7 @@ impl Travels for Model {
             features: parts.features.take(),
             dropped: parts.dropped.take(),
             metric: parts.matrices.take_any(header.metric)?,
+            certificate: finite_if_any("the certificate", header.certificate)?,
             pairs: each(header.pairs, |pairs| count("pairs of a site", pairs))?,
         })
     }
@@ -281,8 +381,13 @@ impl Travels for Model {
 /// Bytes of the parts of an answer at most; none where the answer has no parts.
 pub(super) fn answer_bytes_max(request: &Request) -> Option<u64> {
     match request {
-        // A matrix and a gradient of the question's shape.
-        Request::Round(round) => Some(2 * NUMBER_BYTES * round.consensus.len() as u64),
+        // Two triangles of as many rows as the metric has, at most.
+        Request::Differentiate(asked) => {
+            let numbers = |metric: &Array2<f64>| 2 * Derivatives::triangle(metric.nrows()) as u64;
+            Some(NUMBER_BYTES * asked.metrics.iter().map(numbers).sum::<u64>())
+        }
+        // A matrix of the question's shape.
+        Request::Round(round) => Some(NUMBER_BYTES * round.consensus.len() as u64),
         Request::Validate(_) | Request::Finish(_) => None,
     }
 }

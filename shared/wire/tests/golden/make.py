@@ -27,8 +27,9 @@ histograms = f.Part(histograms=m.HistogramsChunk(histograms=[
 pairs = f.PairCounts(similar=20, dissimilar=10)
 totals = f.Totals(patients=600, pairs=pairs, sites=2)
 evaluation = s.EvaluationCounts(rule="distance", neighbours=5, confusion=s.Confusion(
-    rows=[s.ConfusionRow(counts=[40, 10]), s.ConfusionRow(counts=[11, 39])]))
-withheld = s.EvaluationCounts(rule="inner_product", neighbours=5)
+    rows=[s.ConfusionRow(counts=[40, 10]), s.ConfusionRow(counts=[11, 39])]), scores=s.ScoreBins(
+    rows=[s.ConfusionRow(counts=[30, 20]), s.ConfusionRow(counts=[10, 40])]), rounded_to=10)
+withheld = s.EvaluationCounts(rule="inner_product", neighbours=5, rounded_to=1)
 second = f.SecondMoments(patients=300, sums=shape(1, 2), products=shape(2, 2))
 second_parts = [chunk(0, [0.5, -0.5]), chunk(1, [1, 2, 3, 4])]
 split = t.TreeNode(patients=40, split=t.Split(feature=1, missing_left=True, left=1, at_most=54.5))
@@ -84,7 +85,8 @@ def result(ending, parts=(), times=o.Times(), **left):
 
 def row(name, assessment=None):
     return s.SiteResult(name=name, patients=300, bytes_sent=1000, bytes_received=2000, rounds_missed=1,
-                        missing=[s.MissingShare(feature="chol", share=0.25)], assessment=assessment)
+                        missing=[s.MissingShare(feature="chol", share=0.25)], assessment=assessment,
+                        messages=[s.MessageTotal(kind="moments", count=1, bytes=700)])
 
 
 finished = s.Assessment(objective=0.5, evaluation=[evaluation, withheld])
@@ -94,12 +96,12 @@ sites = f.Part(sites=s.SitesChunk(sites=[
     row("north", judged), row("east"), row("south", finished), row("west", judged)]))
 contribution = dict(matrix=shape(2, 1), objective=0.75, iterations=12)
 metric = u.UnpslModel(
-    objective=0.5, metric=shape(1, 2), rounds=1, features=1, dropped=1, pairs=[30, 0],
+    objective=0.5, metric=shape(1, 2), rounds=1, features=1, dropped=1, pairs=[30, 0], certificate=0.125,
     selection=[u.SelectionRow(lambda_sparsity=0.01, rank=4, neighbours=5, right=250, wrong=50, chosen=True)])
 metric_parts = [
     chunk(0, [0.1, 0.2]),
     f.Part(rounds=u.RoundsChunk(rounds=[u.RoundRow(
-        round=1, primal_residual=0.5, dual_residual=0.25, penalty=1, seconds=0.125, sites_answered=2)])),
+        round=1, primal_residual=0.5, dual_residual=0.25, penalty=1, left=0.5, residual=0.25, seconds=0.125, sites_answered=2)])),
     f.Part(features=u.FeaturesChunk(features=[u.FeatureResult(name="cp=4", mean=0.5, scale=2, missing_share=0.0625)])),
     f.Part(dropped=u.DroppedChunk(names=["fbs=1"]))]
 golden = {
@@ -109,16 +111,19 @@ golden = {
     "moments": ask(moments=f.AskMoments()),
     "quantiles": ask(quantiles=f.AskQuantiles()),
     "prepare": ask([columns], prepare=f.Prepare(columns=2, totals=totals)),
-    "prepare_with_quartiles": ask([chunk(0, [1, 2, 4]), columns],
-                                  prepare=f.Prepare(columns=2, totals=totals, quartiles=shape(1, 3))),
+    "prepare_with_quartiles": ask([chunk(0, [1, 2, 4]), chunk(1, [0.5, 1]), columns],
+                                  prepare=f.Prepare(columns=2, totals=totals, quartiles=shape(1, 3), within=shape(1, 2))),
     "correlate": ask(second_parts, correlate=f.Correlate(second_moments=second)),
     "end": site(f.ToSite(end=f.End(run=run, ending="converged"))),
     "round": ask_unpsl([chunk(0, [1, 2, 3, 4, 5, 6]), chunk(1, [-1, -2, -3, -4, -5, -6])],
                        round=u.Round(consensus=shape(3, 2), centre=shape(3, 2), penalty=1.5, tolerance=1e-6)),
     "fold": ask_unpsl([chunk(0, [1]), chunk(1, [-1])], round=u.Round(
-        consensus=shape(1, 1), centre=shape(1, 1), penalty=1.5, tolerance=1e-3, gradient=True, fold=0)),
+        consensus=shape(1, 1), centre=shape(1, 1), penalty=1.5, tolerance=1e-3, fold=0)),
+    "certificate": ask_unpsl([chunk(0, [1])], round=u.Round(consensus=shape(1, 1), penalty=2, tolerance=1e-9)),
+    "differentiate": ask_unpsl([chunk(0, [0.5, -0.5]), chunk(1, [0.25, -0.25])], differentiate=u.Differentiate(
+        questions=[u.MetricQuestion(metric=shape(2, 1)), u.MetricQuestion(metric=shape(2, 1), fold=0)])),
     "validate": ask_unpsl([chunk(0, [0.5, -0.5]), chunk(1, [0.25, -0.25])],
-                          validate=u.Validate(models=[shape(2, 1), shape(2, 1)], neighbours=[1, 5])),
+                          validate=u.Validate(models=[shape(2, 1), shape(2, 1)], folds=2, neighbours=[1, 5])),
     "finish": ask_unpsl([chunk(0, [0.1, 0.2])], finish=u.Finish(consensus=shape(1, 2), neighbours=5)),
     "grow_own": ask_forest(grow_own=t.GrowOwn()),
     "grow": ask_forest([edges], grow=t.Grow(trees=167, edges=2, event_times=[1, 2.5], class_weights=[1, 1])),
@@ -137,11 +142,10 @@ golden = {
     "finished": reply(assessed=finished),
     "judged": reply([chunk(0, importance)], assessed=judged),
     "contribution": reply_unpsl([chunk(0, [0.25, -0.25])], contribution=u.Contribution(**contribution)),
-    "contribution_with_gradient": reply_unpsl(
-        [chunk(0, [0.25, -0.25]), chunk(1, [1, 2])],
-        contribution=u.Contribution(**contribution, gradient=shape(2, 1))),
-    "validated": reply_unpsl(validated=u.Validated(counts=[
-        u.ValidationCounts(counts=u.RightCounts(right=250, wrong=50)), u.ValidationCounts()])),
+    "derivatives": reply_unpsl([chunk(0, [1, 2, 3, 4, 5, 6])], derivatives=u.Derivatives(told=[u.MetricDerivatives(
+        objective=0.75, threshold_first=-0.5, threshold_second=0.25, triangles=shape(2, 3))])),
+    "validated": reply_unpsl(validated=u.Validated(candidates=[u.ValidatedCandidate(counts=[
+        u.ValidationCounts(counts=u.RightCounts(right=250, wrong=50)), u.ValidationCounts()])])),
     "grown": reply_forest([nodes], grown=t.Grown(trees=trees)),
     "progress": [o.Progress(run=run, job="heart-disease", method="unpsl", phase="rounds", sites_connected=2, sites=3,
                             waiting_for=["west"], deadline_seconds=30, ending=failed, ahead=2,

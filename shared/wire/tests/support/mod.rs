@@ -117,6 +117,7 @@ pub(crate) fn gate() -> Gate {
         rounds_before: 0,
         so_far: SoFar::default(),
         difference: None,
+        border: 0,
     };
     Policy::new(rules)
         .unwrap()
@@ -131,7 +132,6 @@ pub(crate) fn contribution(gate: &mut Gate, matrix: Array2<f64>) -> ToCoordinato
         matrix,
         objective: 0.5,
         iterations: 1,
-        gradient: None,
     };
     let answer = Answer::Unpsl(unpsl::Answer::Contribution(contribution));
     ToCoordinator::Reply(Reply {
@@ -146,10 +146,9 @@ pub(crate) fn contribution(gate: &mut Gate, matrix: Array2<f64>) -> ToCoordinato
 pub(crate) fn round(consensus: Array2<f64>) -> ToSite {
     let round = Round {
         consensus: consensus.into(),
-        centre: Array2::zeros((1, 1)),
+        centre: Some(Array2::zeros((1, 1))),
         penalty: 1.0,
         tolerance: 1e-6,
-        gradient: false,
         fold: None,
     };
     ToSite::Ask(Ask {

@@ -1,7 +1,7 @@
 //! What a job of forests would make this site send.
 
 use crate::explain::kinds::{
-    MessageKind, NUMBER_BYTES, Sizes, Told, counts, description, quantiles, refusal,
+    MessageKind, NUMBER_BYTES, Sizes, Told, counts, description, on_the_grid, quantiles, refusal,
 };
 use privacy::Rules;
 use protocol::cohort::OutcomeKind;
@@ -11,6 +11,8 @@ use protocol::method::forest::settings::{CUTS, EVENT_TIMES, ForestScope, ForestS
 
 /// Error rules: the forest's own prediction and that of neighbours.
 const RULES: u64 = 2;
+/// Bins of the share of trees.
+const SHARE_BINS: u64 = 10;
 /// Bytes of a node at most beside its counts: patients, feature, child and threshold.
 const NODE_BYTES: u64 = 24;
 
@@ -108,7 +110,12 @@ fn assessment(rules: &Rules, job: &Job, settings: &ForestSettings, sizes: &Sizes
     };
     let tables = match sizes.classes {
         0 => String::new(),
+        2 => format!(", {RULES} tables of 2 x 2, 1 of 2 x {SHARE_BINS}"),
         classes => format!(", {RULES} tables of {classes} x {classes}"),
+    };
+    let bins = match sizes.classes {
+        2 => 2 * SHARE_BINS,
+        _ => 0,
     };
     let importance = match features {
         0 => String::new(),
@@ -119,17 +126,20 @@ fn assessment(rules: &Rules, job: &Job, settings: &ForestSettings, sizes: &Sizes
         purpose: "errors of the forest and of nearest neighbours on the site's patients, and the \
                   importance of every feature",
         shape: format!("{RULES} x 2 sums{tables}{importance}"),
-        bytes_formula: format!("{NUMBER_BYTES} x ({RULES} x (2 + {cells}) + 2 x {features})"),
-        bytes: NUMBER_BYTES * (RULES * (2 + cells) + 2 * features),
+        bytes_formula: format!(
+            "{NUMBER_BYTES} x ({RULES} x (2 + {cells}) + {bins} + 2 x {features})"
+        ),
+        bytes: NUMBER_BYTES * (RULES * (2 + cells) + bins + 2 * features),
         times: 1,
         rule: "patients_min, cell_min",
-        withheld: counts(
-            rules,
-            "sums over too few patients, of few errors or few right answers are left out, and a table \
-             with a small cell whole",
+        withheld: match job.cohort.outcome.kind {
+            OutcomeKind::Numeric => counts(rules, "sums over too few patients are left out"),
+            _ => on_the_grid(rules),
+        },
+        worst: format!(
+            "How often the forest errs on this site's patients, each count of errors within {} of the truth; and by how \
+             much it errs more when a feature is shuffled, exactly.",
+            rules.cell_min.max(1)
         ),
-        worst: "How often the forest errs on this site's patients, where neither errors nor right answers are \
-             few; and by how much it errs more when a feature is shuffled, exactly."
-            .to_owned(),
     }
 }

@@ -1,10 +1,13 @@
 //! What a site does in a run of forests: grows its trees, releases them, judges a forest.
 
 pub(crate) mod explain;
+mod figures;
 pub mod results;
 
+use super::scores::{Score, by_share};
 use super::{Secret, SiteRun};
 use crate::run::stop::Stop;
+use ndarray::ArrayView1;
 use privacy::Rules;
 use protocol::assessment::{
     Assessment, ErrorMeasure, ErrorSums, EvaluationCounts, FeatureImportance, RuleErrors,
@@ -20,6 +23,7 @@ use similarity::compare::proximity::kernel::Training;
 use similarity::judge::predicted::Predicted;
 use similarity::learn::forest::edges::PooledEdges;
 use similarity::learn::forest::federated::SiteForest;
+use similarity::learn::forest::trees::predict::Prediction;
 use similarity::learn::forest::trees::table;
 use similarity::learn::forest::tuning::{Tuned, tune};
 use similarity::learn::forest::{ClassWeights, EventTimes, Grown, TerminalNodes, grow, importance};
@@ -237,6 +241,11 @@ impl Forests<'_> {
                         rule: (*rule).to_owned(),
                         neighbours: *neighbours,
                         confusion: Some(predicted.confusion(outcome)?),
+                        scores: match neighbours {
+                            0 => share_of_trees(&prediction, outcome),
+                            _ => None,
+                        },
+                        rounded_to: 1,
                     })
                 })
                 .collect(),
@@ -312,6 +321,19 @@ fn errors((rule, neighbours, predicted): (&str, u32, &Predicted), outcome: &Outc
         },
         sums: Some(ErrorSums { total, error }),
     }
+}
+
+/// Patients of two classes by the share of the second that trees which have not seen them give.
+fn share_of_trees(prediction: &Prediction, outcome: &Outcome) -> Option<Vec<Vec<u64>>> {
+    let (Prediction::Classes(shares), Outcome::Classes { codes, levels }) = (prediction, outcome)
+    else {
+        return None;
+    };
+    let score = |row: ArrayView1<'_, f64>| match row.sum().is_nan() {
+        true => Score::Unknown,
+        false => Score::Share(row[1]),
+    };
+    (levels.len() == 2).then(|| by_share(codes, shares.outer_iter().map(score)))
 }
 
 /// None unless every feature has a mean and a standard error: they need two trees with patients out of

@@ -1,5 +1,6 @@
 //! What a run of forests leaves at its site.
 
+use super::figures;
 use crate::patients::{ResultsError, outcome_csv, replace};
 use crate::source::Patients;
 use ndarray::{Array1, Array2};
@@ -42,8 +43,8 @@ pub(crate) struct ForestResults<'r> {
 }
 
 /// Writes `forest.bin`, `outcome.csv`, `predictions.csv`, `neighbours.csv`, `outliers.csv`, of a tuned forest
-/// `node_size.csv`, and, of not too many patients, `proximity.npy`, `scaling.csv` and `scaling.svg` into `folder`, which is
-/// replaced whole.
+/// `node_size.csv`, `survival.svg` or `predicted.svg`, and, of not too many patients, `proximity.npy`, `scaling.csv` and
+/// `scaling.svg` into `folder`, which is replaced whole.
 pub(crate) fn write(results: &ForestResults<'_>, folder: &Path) -> Result<(), ResultsError> {
     let mut files = vec![
         ("forest.bin", Ok(results.forest.to_bytes())),
@@ -58,6 +59,7 @@ pub(crate) fn write(results: &ForestResults<'_>, folder: &Path) -> Result<(), Re
     if let Some(tuned) = results.tuned {
         files.push(("node_size.csv", node_size_csv(tuned)));
     }
+    files.extend(figures::figure(results.outcome, results.predicted));
     let patients = results.nodes.patients();
     if patients <= PROXIMITY_PATIENTS_MAX {
         files.push(("proximity.npy", proximity_npy(results)));

@@ -1,17 +1,20 @@
 //! What a job of UnPSL would make this site send.
 
 use crate::explain::kinds::{
-    MessageKind, NUMBER_BYTES, Sizes, TOGETHER, Told, correlated, description, moments, prepared,
-    quantiles, refusal,
+    MessageKind, NUMBER_BYTES, Sizes, TOGETHER, Told, correlated, description, moments,
+    on_the_grid, prepared, quantiles, refusal,
 };
 use privacy::Rules;
+use protocol::assessment::VOTES_MAX;
 use protocol::cohort::{FeatureKind, Impute};
 use protocol::job::Job;
+use protocol::limits::BATCH_ENTRIES_MAX;
+use protocol::limits::SCORE_BINS_MAX;
 use protocol::method::unpsl::settings::{ConsensusMethod, SelectionSettings, UnpslSettings};
 use similarity::learn::unpsl::CorrelationScope;
 
-/// The neighbour rules that are evaluated: by distance and by inner product.
-const NEIGHBOUR_RULES: u64 = 2;
+/// The neighbour rules that are evaluated: by distance, by inner product, and by the plain distance.
+const NEIGHBOUR_RULES: u64 = 3;
 
 pub(crate) fn told(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Told {
     Told {
@@ -38,36 +41,78 @@ fn messages(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKi
     if pooled {
         messages.push(correlated());
     }
-    messages.push(contribution(settings, &sizes));
+    if settings.is_accelerated(usize::try_from(sizes.rows).unwrap_or(usize::MAX)) {
+        messages.push(derivatives(settings, &sizes));
+        messages.push(contribution(
+            settings,
+            &sizes,
+            u64::from(settings.certificates()),
+        ));
+    } else {
+        let selection = settings.selection.as_ref();
+        let validations = selection.map_or(0, SelectionSettings::metrics);
+        messages.push(contribution(
+            settings,
+            &sizes,
+            settings.rounds() - validations,
+        ));
+    }
     let selection = settings.selection.as_ref();
     messages.extend(selection.map(|selection| validation(rules, selection)));
-    messages.push(assessment(rules, &sizes));
+    messages.push(assessment(rules, settings, &sizes));
     messages.push(refusal());
     messages
 }
 
-fn contribution(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
-    let (rows, rank) = (sizes.rows, sizes.rank);
+fn derivatives(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
+    let rows = sizes.rows;
+    let numbers = rows * (rows + 1) + 3;
     let selection = settings.selection.as_ref();
     let validations = selection.map_or(0, SelectionSettings::metrics);
-    let (matrices, purpose) = match settings.consensus {
-        ConsensusMethod::Accelerated => (
-            2,
-            "the site's own metric W_p of a round, fitted to all its patients, the gradient of \
-             its objective at the common metric, and its objective",
+    let folds = selection.map_or(1, |selection| u64::from(selection.folds));
+    let at_once = (folds * validations)
+        .min(BATCH_ENTRIES_MAX as u64 / (rows * (rows + 1)).max(1))
+        .max(1);
+    MessageKind {
+        kind: "derivatives",
+        purpose: "at a metric: the site's objective, its gradient in M = W W', and second moments of its patients \
+                  weighted by how undecided their pairs are; the coordinator uses sums over the sites",
+        shape: match at_once {
+            1 => format!("2 triangles of {rows} rows, and 3 numbers"),
+            _ => format!(
+                "2 triangles of {rows} rows, and 3 numbers, for each of up to {at_once} metrics at once"
+            ),
+        },
+        bytes_formula: format!("{NUMBER_BYTES} x {at_once} x ({rows} x ({rows} + 1) + 3)"),
+        bytes: NUMBER_BYTES * at_once * numbers,
+        times: settings.rounds() - validations - u64::from(settings.certificates()),
+        rule: "second_moments, similarity_max, rounds_per_cohort_max, patients_min",
+        withheld: "no: it holds no count".to_owned(),
+        worst: format!(
+            "The second moments X'X as they are, that is {TOGETHER}: a coordinator need not even lie. To one that lies and \
+             chooses the metric: by steep metrics parts of single patients' records, blurred by the brake similarity_max, \
+             which does not rule them out."
         ),
-        ConsensusMethod::Admm => (
-            1,
-            "the site's own metric W_p of a round, fitted to all its patients, and its objective",
-        ),
+    }
+}
+
+fn contribution(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageKind {
+    let (rows, rank) = (sizes.rows, sizes.rank);
+    let purpose = match settings.consensus {
+        ConsensusMethod::Accelerated => {
+            "the site's own metric W_p of one round of consensus ADMM at the end, by which the metric is certified"
+        }
+        ConsensusMethod::Admm => {
+            "the site's own metric W_p of a round, fitted to all its patients, and its objective"
+        }
     };
     MessageKind {
         kind: "contribution",
         purpose,
-        shape: format!("{matrices} of {rows} x {rank}, and 2 numbers"),
-        bytes_formula: format!("{NUMBER_BYTES} x ({matrices} x {rows} x {rank} + 2)"),
-        bytes: NUMBER_BYTES * (matrices * rows * rank + 2),
-        times: settings.rounds() - validations,
+        shape: format!("{rows} x {rank}, and 2 numbers"),
+        bytes_formula: format!("{NUMBER_BYTES} x ({rows} x {rank} + 2)"),
+        bytes: NUMBER_BYTES * (rows * rank + 2),
+        times,
         rule: "second_moments, similarity_max, rounds_per_cohort_max, patients_min",
         withheld: "no: it holds no count".to_owned(),
         worst: format!(
@@ -79,7 +124,7 @@ fn contribution(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
 }
 
 fn validation(rules: &Rules, selection: &SelectionSettings) -> MessageKind {
-    let tables = selection.neighbours.len() as u64;
+    let tables = selection.neighbours.len() as u64 * selection.metrics();
     MessageKind {
         kind: "validation",
         purpose: "how many held-out patients of all folds were classified right and wrong",
@@ -101,13 +146,27 @@ fn validation(rules: &Rules, selection: &SelectionSettings) -> MessageKind {
     }
 }
 
-fn assessment(rules: &Rules, sizes: &Sizes) -> MessageKind {
+fn assessment(rules: &Rules, settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
     let cells = sizes.classes * sizes.classes;
     let (tables, pair_cells) = if cells == 0 {
         (0, 0)
     } else {
         (NEIGHBOUR_RULES, 4)
     };
+    let neighbours = match &settings.selection {
+        Some(selection) => selection.neighbours.iter().copied().max(),
+        None => None,
+    };
+    let bins = match (sizes.classes, neighbours.unwrap_or(settings.neighbours)) {
+        (2, votes @ 1..=VOTES_MAX) => u64::from(votes) + 1,
+        (2, _) => SCORE_BINS_MAX as u64,
+        _ => 0,
+    };
+    let scores = match bins {
+        0 => String::new(),
+        bins => format!(", {tables} of 2 x {bins}"),
+    };
+    let numbers = 1 + tables * (cells + 2 * bins) + pair_cells;
     MessageKind {
         kind: "assessment",
         purpose: "the objective at the end, and right and wrong predictions of the site's \
@@ -115,25 +174,25 @@ fn assessment(rules: &Rules, sizes: &Sizes) -> MessageKind {
         shape: match tables {
             0 => "1 number".to_owned(),
             _ => format!(
-                "1 number, {tables} tables of {0} x {0} and 1 of pairs, 2 x 2",
+                "1 number, {tables} tables of {0} x {0}{scores} and 1 of pairs, 2 x 2",
                 sizes.classes
             ),
         },
-        bytes_formula: format!("{NUMBER_BYTES} x (1 + {tables} x {cells} + {pair_cells})"),
-        bytes: NUMBER_BYTES * (1 + tables * cells + pair_cells),
+        bytes_formula: format!(
+            "{NUMBER_BYTES} x (1 + {tables} x ({cells} + 2 x {bins}) + {pair_cells})"
+        ),
+        bytes: NUMBER_BYTES * numbers,
         times: 1,
-        rule: "cell_min",
-        withheld: match (tables, rules.cell_min) {
-            (0, _) => "no: it holds no count".to_owned(),
-            (_, 1) => "no: cell_min is 1".to_owned(),
-            (_, minimum) => {
-                let largest = minimum - 1;
-                format!("yes: a table with a cell of 1 to {largest} is left out whole")
-            }
+        rule: "patients_min, cell_min",
+        withheld: match tables {
+            0 => "no: it holds no count".to_owned(),
+            _ => on_the_grid(rules),
         },
-        worst: "How well one metric of the coordinator's choice fits: one exact number, and how many patients of \
-             each class are taken for which, where no such count is small."
-            .to_owned(),
+        worst: format!(
+            "How well one metric of the coordinator's choice fits: one exact number; and how many patients of each class \
+             are taken for which, and have how many like neighbours, each running total within {} of the truth.",
+            rules.cell_min.max(1)
+        ),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a site does in a run of UnPSL: its local updates, its part of a cross-validation, its last word on the metric.
 
+pub mod evaluation;
 pub(crate) mod explain;
 pub mod results;
 
@@ -9,7 +10,9 @@ use crate::run::stop::Stop;
 use ndarray::{Axis, s};
 use protocol::assessment::Assessment;
 use protocol::failure::Code;
-use protocol::message::unpsl::{Contribution, Finishing, Request, Round, Validating};
+use protocol::message::unpsl::{
+    Contribution, Derivatives, Differentiating, Finishing, Request, Round, Validating,
+};
 use protocol::message::{Answer, Summary, unpsl as message};
 use protocol::method::unpsl::settings::UnpslSettings;
 use similarity::judge::votes::RightCounts;
@@ -25,7 +28,7 @@ use std::sync::Arc;
 const ITERATIONS_MAX: usize = 200;
 
 /// Rounds of Algorithm 1 for every round that the job allows: these cross no network.
-pub const ROUNDS_A_ROUND: u32 = 10;
+const ROUNDS_A_ROUND: u32 = 10;
 
 /// UnPSL at one site.
 pub(super) struct Learner {
@@ -34,13 +37,8 @@ pub(super) struct Learner {
     objective: Option<(Part, SiteObjective)>,
 }
 
-/// What an objective is made of: the patients that take part, and the columns of W.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Part {
-    /// The fold that is left out.
-    fold: Option<u32>,
-    rank: usize,
-}
+/// The patients that an objective is made of: all, or those of all folds but one.
+type Part = Option<u32>;
 
 /// What Algorithm 1 found from the best of several starts.
 pub struct BestStart {
@@ -81,10 +79,27 @@ impl Learner {
         request: &Request,
     ) -> Result<Answer, Stop> {
         match request {
+            Request::Differentiate(asked) => self.differentiate(site, prepared, asked),
             Request::Round(round) => self.round(site, prepared, round),
             Request::Validate(validating) => self.validate(site, prepared, validating),
             Request::Finish(finishing) => self.finish(site, prepared, finishing),
         }
+    }
+
+    fn differentiate(
+        &mut self,
+        site: &SiteRun,
+        prepared: &Prepared,
+        asked: &Differentiating,
+    ) -> Result<Answer, Stop> {
+        let mut told = Vec::with_capacity(asked.metrics.len());
+        for (metric, fold) in asked.metrics.iter().zip(&asked.folds) {
+            let objective = self.objective(site, prepared, *fold)?;
+            told.push(Derivatives::fold(
+                &objective.derivatives(metric).map_err(fault)?,
+            ));
+        }
+        Ok(Answer::Unpsl(message::Answer::Derivatives(told)))
     }
 
     fn round(
@@ -93,15 +108,21 @@ impl Learner {
         prepared: &Prepared,
         round: &Round,
     ) -> Result<Answer, Stop> {
-        let part = Part {
-            fold: round.fold,
-            rank: round.consensus.ncols(),
+        let objective = self.objective(site, prepared, round.fold)?;
+        let own;
+        let centre = match &round.centre {
+            Some(centre) => centre,
+            None => {
+                own = objective
+                    .own_centre(&round.consensus, round.penalty)
+                    .map_err(fault)?;
+                &own
+            }
         };
-        let solution = self
-            .objective(site, prepared, part)?
+        let solution = objective
             .solve(
                 &round.consensus,
-                &round.centre,
+                centre,
                 round.penalty,
                 round.tolerance,
                 ITERATIONS_MAX,
@@ -111,7 +132,6 @@ impl Learner {
             matrix: solution.matrix,
             objective: solution.objective_at_consensus,
             iterations: u32::try_from(solution.iterations).unwrap_or(u32::MAX),
-            gradient: round.gradient.then_some(solution.gradient_at_consensus),
         })))
     }
 
@@ -122,11 +142,14 @@ impl Learner {
         prepared: &Prepared,
         validating: &Validating,
     ) -> Result<Answer, Stop> {
-        let Validating { models, neighbours } = validating;
+        let Validating {
+            models, neighbours, ..
+        } = validating;
         let folds = self.folds(site)?;
         let features = prepared.matrix.ncols();
         let rows = self.settings.objective.matrix_rows(features);
-        if models.len() != folds.count() || models.iter().any(|model| model.nrows() != rows) {
+        let fit = models.len() % folds.count() == 0;
+        if !fit || models.iter().any(|model| model.nrows() != rows) {
             let text = format!("wanted {} models of {rows} rows to validate", folds.count());
             return Err(Stop::failed(Code::Protocol, text));
         }
@@ -134,22 +157,24 @@ impl Learner {
             patients: prepared.matrix.view(),
             classes: site.classes_of()?,
         };
-        let metrics: Vec<_> = models
-            .iter()
-            .map(|model| model.slice(s![..features, ..]))
-            .collect();
         let wanted: Vec<usize> = neighbours.iter().map(|count| *count as usize).collect();
         let rule = self.settings.neighbour_rule;
-        let sums =
-            cross_validated_counts(&patients, &folds, &metrics, rule, &wanted).map_err(fault)?;
         let told = |sum: RightCounts| {
             Some(privacy::RightCounts {
                 right: sum.right,
                 wrong: sum.wrong,
             })
         };
-        let counts = sums.into_iter().map(told).collect();
-        Ok(Answer::Unpsl(message::Answer::Validated(counts)))
+        let mut candidates = Vec::with_capacity(models.len() / folds.count());
+        for models in models.chunks(folds.count()) {
+            let metrics: Vec<_> = models
+                .iter()
+                .map(|model| model.slice(s![..features, ..]))
+                .collect();
+            let sums = cross_validated_counts(&patients, &folds, &metrics, rule, &wanted);
+            candidates.push(sums.map_err(fault)?.into_iter().map(told).collect());
+        }
+        Ok(Answer::Unpsl(message::Answer::Validated(candidates)))
     }
 
     fn finish(
@@ -162,22 +187,17 @@ impl Learner {
             consensus,
             neighbours,
         } = finishing;
-        let part = Part {
-            fold: None,
-            rank: consensus.ncols(),
-        };
-        let value = self
-            .objective(site, prepared, part)?
-            .value(consensus)
-            .map_err(fault)?;
-        let objective = &self.settings.objective;
+        let objective = self.objective(site, prepared, None)?;
+        let value = objective.value(consensus).map_err(fault)?;
+        let threshold = objective.threshold(consensus);
         let local = results::LocalResults {
             matrix: &prepared.matrix,
             standardisation: &prepared.standardisation,
             outcome: site.cohort.cohort.outcome(),
             patients: &site.cohort.patients,
             metric: consensus,
-            threshold: objective.threshold_at(consensus, prepared.matrix.ncols()),
+            form: self.settings.objective.form,
+            threshold,
             neighbours: *neighbours,
             rule: self.settings.neighbour_rule,
         };
@@ -185,7 +205,7 @@ impl Learner {
             .map_err(|error| Stop::failed(Code::Results, error.to_string()))?;
         Ok(Answer::Assessed(Assessment {
             objective: Some(value),
-            evaluation: results::evaluate(&local, site.classes.len()),
+            evaluation: evaluation::evaluate(&local, site.classes.len()),
             ..Assessment::default()
         }))
     }
@@ -217,9 +237,10 @@ impl Learner {
         part: Part,
     ) -> Result<SiteObjective, Stop> {
         let mut settings = self.settings.objective;
-        settings.rank = part.rank;
+        // A rank to choose from may be larger; what is asked has the rank that it has.
+        settings.rank = settings.rank.min(prepared.matrix.ncols());
         let labels = labels(site)?;
-        let Some(fold) = part.fold else {
+        let Some(fold) = part else {
             return objective(prepared, &labels, &settings, site.seed);
         };
         let folds = self.folds(site)?;

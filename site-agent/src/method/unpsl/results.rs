@@ -1,15 +1,13 @@
-//! What a run of UnPSL leaves at its site, and how it judges the metric by its patients.
+//! What a run of UnPSL leaves at its site.
 
 use crate::patients::{ResultsError, outcome_csv, replace};
 use crate::source::Patients;
-use ndarray::{Array1, Array2};
-use protocol::assessment::{EvaluationCounts, PAIRS_RULE};
+use ndarray::{Array2, s};
 use report::npy;
 use similarity::cohort::Outcome;
 use similarity::cohort::standardise::Standardisation;
-use similarity::judge::votes::{count_pairs, vote};
-use similarity::learn::unpsl::Labels;
-use similarity::uses::neighbours::{NeighbourRule, neighbours_within};
+use similarity::learn::unpsl::Form;
+use similarity::uses::neighbours::{Neighbour, NeighbourRule, neighbours_within};
 use std::io;
 use std::path::Path;
 
@@ -23,10 +21,12 @@ pub struct LocalResults<'r> {
     pub outcome: &'r Outcome,
     /// One identifier per patient, or none at all.
     pub patients: &'r Patients,
-    /// The run's W, d x m (with one more row where the threshold is learned).
+    /// The run's W, d x m (with one more row where all sites learn one threshold).
     pub metric: &'r Array2<f64>,
-    /// The threshold b of the run.
-    pub threshold: f64,
+    /// What of two patients the pair loss looks at.
+    pub form: Form,
+    /// The threshold b of the run at this site; none where its pairs are all alike and it has none.
+    pub threshold: Option<f64>,
     /// Neighbours a patient.
     pub neighbours: u32,
     /// What makes a neighbour.
@@ -51,64 +51,29 @@ pub fn write(results: &LocalResults<'_>, folder: &Path) -> Result<(), ResultsErr
     replace(folder, files)
 }
 
-/// Leave-one-out k-NN within the site, by both neighbour rules: patients of class i that were
-/// predicted as class j. With them the site's pairs: dissimilar and similar ones by whether s >= b says
-/// that they are alike. Empty where the outcome has no classes or there are too few patients.
-#[must_use]
-pub fn evaluate(results: &LocalResults<'_>, classes: usize) -> Vec<EvaluationCounts> {
-    let Outcome::Classes { codes, .. } = results.outcome else {
-        return Vec::new();
-    };
-    let rules = [
-        ("distance", NeighbourRule::Distance),
-        ("inner_product", NeighbourRule::InnerProduct),
-    ];
-    let judge = |(name, rule): (&str, NeighbourRule)| {
-        let found = neighbours(results, rule)?;
-        let predicted = vote(&found, codes).ok()?;
-        Some(EvaluationCounts {
-            rule: name.to_owned(),
-            neighbours: results.neighbours,
-            confusion: Some(confusion(codes, &predicted, classes)),
-        })
-    };
-    let judged = rules.into_iter().filter_map(judge);
-    judged.chain(pairs(results, codes)).collect()
-}
-
-fn pairs(results: &LocalResults<'_>, codes: &Array1<u32>) -> Option<EvaluationCounts> {
-    let labels = Labels::Classes(codes.clone());
-    let counts = count_pairs(&projected(results).view(), &labels, results.threshold).ok()?;
-    Some(EvaluationCounts {
-        rule: PAIRS_RULE.to_owned(),
-        neighbours: 0,
-        confusion: Some(vec![
-            vec![counts.true_negative, counts.false_positive],
-            vec![counts.false_negative, counts.true_positive],
-        ]),
-    })
-}
-
-fn confusion(actual: &Array1<u32>, predicted: &Array1<u32>, classes: usize) -> Vec<Vec<u64>> {
-    let mut table = vec![vec![0; classes]; classes];
-    for (actual, predicted) in actual.iter().zip(predicted) {
-        table[*actual as usize][*predicted as usize] += 1;
+impl LocalResults<'_> {
+    /// Whether the metric says nothing: all of it that weighs features is 0.
+    pub(super) fn is_empty(&self) -> bool {
+        let features = self.matrix.ncols();
+        let metric = self.metric.slice(s![..features, ..]);
+        metric.iter().all(|entry| *entry == 0.0)
     }
-    table
+
+    /// X W, n x m.
+    pub(super) fn projected(&self) -> Array2<f64> {
+        let features = self.matrix.ncols();
+        self.matrix.dot(&self.metric.slice(s![..features, ..]))
+    }
 }
 
-type Neighbours = Vec<Vec<similarity::uses::neighbours::Neighbour>>;
-
-fn neighbours(results: &LocalResults<'_>, rule: NeighbourRule) -> Option<Neighbours> {
-    let projected = projected(results);
-    neighbours_within(&projected.view(), rule, results.neighbours as usize).ok()
-}
-
-/// X W, n x m.
-fn projected(results: &LocalResults<'_>) -> Array2<f64> {
-    let features = results.matrix.ncols();
-    let metric = results.metric.slice(ndarray::s![..features, ..]);
-    results.matrix.dot(&metric)
+/// Empty where the metric is: by it, all patients are equally near.
+fn neighbours(results: &LocalResults<'_>) -> Vec<Vec<Neighbour>> {
+    if results.is_empty() {
+        return Vec::new();
+    }
+    let projected = results.projected();
+    let found = neighbours_within(&projected.view(), results.rule, results.neighbours as usize);
+    found.unwrap_or_default()
 }
 
 /// Each patient's nearest, nearest first: by (x_i - x_j)' M (x_i - x_j), or by the inner product s.
@@ -120,11 +85,7 @@ fn neighbours_csv(results: &LocalResults<'_>) -> io::Result<Vec<u8>> {
         NeighbourRule::InnerProduct => "inner_product",
     };
     table.write_record(["patient", "rank", "neighbour", measure])?;
-    for (patient, found) in neighbours(results, results.rule)
-        .unwrap_or_default()
-        .iter()
-        .enumerate()
-    {
+    for (patient, found) in neighbours(results).iter().enumerate() {
         for (rank, neighbour) in found.iter().enumerate() {
             table.write_record([
                 name(patient),

@@ -50,6 +50,7 @@ fn asked(request: &Request) -> Vec<Array2<f64>> {
         return Vec::new();
     };
     match request {
+        unpsl::Request::Differentiate(asked) => asked.metrics.as_ref().clone(),
         unpsl::Request::Round(round) => vec![round.consensus.as_ref().clone()],
         unpsl::Request::Validate(validating) => validating.models.as_ref().clone(),
         unpsl::Request::Finish(finishing) => vec![finishing.consensus.as_ref().clone()],

@@ -5,9 +5,8 @@
 //! the gradient are those of X'GX. Where w turns past one patient x, u = X'g becomes u +- 2 x, and the
 //! gradient jumps by D = (u2 u2' - u1 u1') / 2. Two jumps in a row share the u between them.
 
-use super::site::{FEATURES, Site, look};
+use super::site::{FEATURES, Site, gradient, look};
 use ndarray::{Array1, Array2, s};
-use protocol::message::{Answer, unpsl};
 
 /// Columns of W.
 pub(crate) const RANK: usize = 8;
@@ -38,11 +37,10 @@ pub(crate) fn recover(
     let mut seen: Vec<(f64, Array2<f64>)> = Vec::new();
     for round in 0..rounds {
         let angle = std::f64::consts::PI * f64::from(round) / f64::from(rounds);
-        let answer = site.ask(look(&view(angle, steep)));
-        let Answer::Unpsl(unpsl::Answer::Contribution(contribution)) = answer else {
+        let metric = view(angle, steep);
+        let Some(gradient) = gradient(&site.ask(look(&metric)), &metric) else {
             break;
         };
-        let gradient = contribution.gradient.unwrap();
         let scale = pairs as f64 / EPSILON;
         seen.push((angle, gradient.slice(s![.., 1..]).mapv(|x| x * scale)));
     }

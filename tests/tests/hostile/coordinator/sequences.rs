@@ -112,9 +112,11 @@ impl Account {
                 self.described.insert(run);
                 return;
             }
-            Answer::Unpsl(metrics::Answer::Contribution(_) | metrics::Answer::Validated(_)) => {
-                "round"
-            }
+            Answer::Unpsl(
+                metrics::Answer::Derivatives(_)
+                | metrics::Answer::Contribution(_)
+                | metrics::Answer::Validated(_),
+            ) => "round",
             Answer::Forest(forest::Answer::Grown(_)) => "trees",
             Answer::Moments(_) => "moments",
             Answer::Quantiles(_) => "quantiles",

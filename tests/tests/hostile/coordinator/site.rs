@@ -5,7 +5,7 @@ use kindred_tests::federation;
 use kindred_tests::programs::Home;
 use kindred_tests::results::npy;
 use ndarray::Array2;
-use protocol::message::unpsl::{self as message, Finishing, Round};
+use protocol::message::unpsl::{self as message, Differentiating, Finishing, Round};
 use protocol::message::{Answer, ColumnMoments, Preparing, Request, SiteMoments, Summary, Totals};
 use protocol::name::RunId;
 use protocol::time::Timestamp;
@@ -62,10 +62,15 @@ pub(crate) fn unpsl(keys: &str) -> String {
     let features: String = (1..=FEATURES)
         .map(|feature| format!("[[features]]\nname = \"f{feature}\"\nkind = \"numeric\"\n"))
         .collect();
+    // The paper's, unless the job says another.
+    let threshold = match keys.contains("threshold") {
+        true => "",
+        false => "threshold = 1.0\ncentring = \"pooled\"\n",
+    };
     format!(
         "name = \"lie\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\", \"east\"]\n\
          [outcome]\ncolumn = \"class\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
-         [unpsl]\n{keys}\n"
+         [unpsl]\n{threshold}{keys}\n"
     )
 }
 
@@ -113,7 +118,7 @@ impl Site {
 
     /// What the ledger has of rounds.
     pub(crate) fn rounds(&self) -> usize {
-        self.entries("ledger.jsonl", "\"round\":true")
+        self.entries("ledger.jsonl", "\"rounds\":1")
     }
 
     /// Says that a run of the researcher begins.
@@ -178,6 +183,7 @@ pub(crate) fn preparation(told: &Told) -> Request {
     Request::Prepare(Arc::new(Preparing {
         moments: told.moments.clone(),
         quartiles: Vec::new(),
+        within: None,
         totals: Totals {
             patients: told.summary.patients,
             pairs: told.summary.pairs,
@@ -186,19 +192,21 @@ pub(crate) fn preparation(told: &Told) -> Request {
     }))
 }
 
-/// A round that only looks: its penalty is so large that the local update stays where it is.
+/// The derivatives at a metric.
 pub(crate) fn look(metric: &Array2<f64>) -> Request {
-    look_with(metric, |_| {})
+    Request::Unpsl(message::Request::Differentiate(Differentiating {
+        metrics: Arc::new(vec![metric.clone()]),
+        folds: vec![None],
+    }))
 }
 
-/// The same, with a change.
-pub(crate) fn look_with(metric: &Array2<f64>, change: impl FnOnce(&mut Round)) -> Request {
+/// A round by the site's own dual, with a change.
+pub(crate) fn round_with(metric: &Array2<f64>, change: impl FnOnce(&mut Round)) -> Request {
     let mut round = Round {
         consensus: Arc::new(metric.clone()),
-        centre: metric.clone(),
+        centre: None,
         penalty: 1e12,
         tolerance: 1e-4,
-        gradient: true,
         fold: None,
     };
     change(&mut round);
@@ -213,9 +221,18 @@ pub(crate) fn finish(consensus: Array2<f64>, neighbours: u32) -> Request {
     }))
 }
 
-/// Whether it is a local update.
-pub(crate) fn is_contribution(answer: &Answer) -> bool {
-    matches!(answer, Answer::Unpsl(message::Answer::Contribution(_)))
+/// Whether it tells derivatives.
+pub(crate) fn is_told(answer: &Answer) -> bool {
+    matches!(answer, Answer::Unpsl(message::Answer::Derivatives(_)))
+}
+
+/// The gradient in W that derivatives at `metric` tell; none of another answer.
+pub(crate) fn gradient(answer: &Answer, metric: &Array2<f64>) -> Option<Array2<f64>> {
+    let Answer::Unpsl(message::Answer::Derivatives(told)) = answer else {
+        return None;
+    };
+    let own = told[0].unfold(FEATURES);
+    Some(own.gradient.dot(&metric.slice(ndarray::s![..FEATURES, ..])) * 2.0)
 }
 
 /// An answer in words.

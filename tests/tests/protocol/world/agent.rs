@@ -85,6 +85,7 @@ pub(super) fn gate(job: &Job, patients: u64) -> Gate {
         rounds_before: 0,
         so_far: SoFar::default(),
         difference: None,
+        border: 0,
     };
     let policy = Policy::new(rules).unwrap_or_else(|_| panic!("rules"));
     let admission = policy

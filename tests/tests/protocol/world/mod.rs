@@ -273,7 +273,7 @@ impl<P: Played> World<P> {
         let Some(ask) = self.sites[site].computing.pop_front() else {
             return;
         };
-        if self.mute == Some(site) && ask.request.is_round() {
+        if self.mute == Some(site) && ask.request.rounds() > 0 {
             return;
         }
         let mut computed = pretend::<P>(&self.job, site, &ask.request);

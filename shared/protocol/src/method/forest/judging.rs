@@ -4,7 +4,7 @@ use super::assembly::assemble;
 use super::message::{Growing, NodeKind, NodeRule, NodeTable, TerminalTable, Trees};
 use super::settings::Proximity;
 use crate::assessment::{Assessment, ErrorMeasure};
-use crate::checks::{count, ensure, fault, length, numbers, pairs_of, table, within};
+use crate::checks::{count, ensure, evaluation, fault, length, numbers, pairs_of, within};
 use crate::cohort::{CohortSpecification, OutcomeKind};
 use crate::failure::{Code, Failure};
 
@@ -101,9 +101,7 @@ pub(super) fn assessment(
     let classes = cohort.outcome.kind.classes().len();
     for counts in &found.evaluation {
         known(&counts.rule)?;
-        if let Some(found) = &counts.confusion {
-            table(found, (classes, classes), patients)?;
-        }
+        evaluation(counts, classes, patients)?;
     }
     let importances = found.importance.len();
     if importances != 0 {

@@ -83,11 +83,11 @@ impl Request {
         }
     }
 
-    /// Whether its answer is a round of the budget of a cohort.
-    pub(crate) fn is_round(&self) -> bool {
+    /// The rounds of a cohort's budget that its answer costs.
+    pub(crate) fn rounds(&self) -> u64 {
         match self {
-            Self::Grow(_) => true,
-            Self::GrowOwn | Self::Judge(_) => false,
+            Self::Grow(_) => 1,
+            Self::GrowOwn | Self::Judge(_) => 0,
         }
     }
 

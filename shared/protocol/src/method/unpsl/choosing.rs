@@ -1,8 +1,10 @@
 //! The part of a run of UnPSL in which cross-validation chooses its settings.
 
+use super::admm::Admm;
+use super::folds::FoldSearches;
 use super::message::Answer;
 use super::model::SelectionRow;
-use super::rounds::{Fit, common_start};
+use super::rounds::common_start;
 use super::selection::Selection;
 use super::settings::{SelectionSettings, UnpslSettings};
 use crate::checks::{ensure, length, unexpected};
@@ -10,7 +12,7 @@ use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn, count};
 use crate::failure::Failure;
 use crate::message::{self, Request};
 use crate::stage::preparing::Prepared;
-use similarity::learn::unpsl::Loss;
+use similarity::learn::unpsl::accelerated::{Search, SearchSettings};
 use similarity::learn::unpsl::selection::Candidate;
 use similarity::numeric::seed::Seed;
 use std::sync::Arc;
@@ -27,9 +29,11 @@ pub(super) struct Choice {
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// A fit of the path.
-    Fitting(Box<Fit>),
-    /// The sites judge a metric.
+    /// All searches at once.
+    Searching(Box<FoldSearches>),
+    /// A fit of the path, one after the other.
+    Fitting(Box<Admm>),
+    /// The sites judge metrics.
     Validating(Request),
 }
 
@@ -50,15 +54,21 @@ impl Choice {
         let Some(selection) = Selection::new(settings, prepared.totals.pairs.total()) else {
             return Ok(None);
         };
-        let Some(fit) = next_fit(&selection, settings, seed, prepared)? else {
-            return Ok(None);
+        let rows = prepared.standardisation.rows().len();
+        let step = if settings.is_accelerated(rows) {
+            Step::Searching(Box::new(searches(&selection, settings, seed, prepared)))
+        } else {
+            let Some(fit) = next_fit(&selection, settings, seed, prepared)? else {
+                return Ok(None);
+            };
+            Step::Fitting(Box::new(fit))
         };
         Ok(Some(Self {
             settings: settings.clone(),
             seed,
             prepared: Arc::clone(prepared),
             selection,
-            step: Step::Fitting(Box::new(fit)),
+            step,
         }))
     }
 
@@ -104,30 +114,55 @@ impl Choice {
     }
 }
 
+/// One search of every rank and lambda_1, in every fold.
+fn searches(
+    selection: &Selection,
+    settings: &UnpslSettings,
+    seed: Seed,
+    prepared: &Prepared,
+) -> FoldSearches {
+    let features = prepared.standardisation.rows().len();
+    let search = |(rank, lambda_sparsity)| {
+        let mut settings = settings.clone();
+        settings.objective.rank = rank;
+        let own = SearchSettings {
+            lambda_sparsity: selection.scaled(lambda_sparsity, settings.objective.loss),
+            form: settings.objective.form,
+            tolerance: SelectionSettings::LEFT,
+            tolerance_residual: f64::INFINITY,
+        };
+        Search::new(own, common_start(&settings, prepared, seed, 0), features)
+    };
+    let all: Vec<Search> = selection.metrics().map(search).collect();
+    FoldSearches::start(
+        &all,
+        selection.folds(),
+        features,
+        SelectionSettings::ROUNDS_MAX,
+    )
+}
+
 /// The fit that the path wants next; none once all are over.
 fn next_fit(
     selection: &Selection,
     settings: &UnpslSettings,
     seed: Seed,
     prepared: &Prepared,
-) -> Result<Option<Fit>, Failure> {
+) -> Result<Option<Admm>, Failure> {
     let Some(wanted) = selection.wanted() else {
         return Ok(None);
     };
     let mut settings = settings.clone();
     settings.objective.rank = wanted.rank;
-    settings.objective.lambda_sparsity = match settings.objective.loss {
-        Loss::Mean => wanted.lambda_sparsity,
-        // The sum goes over fewer pairs: those among the patients of all folds but one.
-        Loss::Sum => wanted.lambda_sparsity * wanted.share_of_pairs,
-    };
+    settings.objective.lambda_sparsity =
+        selection.scaled(wanted.lambda_sparsity, settings.objective.loss);
     settings.round_limit = SelectionSettings::ROUNDS_MAX;
     settings.tolerance_relative = SelectionSettings::TOLERANCE.max(settings.tolerance_relative);
     let start = match wanted.start {
         Some(start) => start,
         None => common_start(&settings, prepared, seed, 0),
     };
-    Fit::start(&settings, start, Some(wanted.fold), prepared).map(Some)
+    Admm::start(&settings, start, Some(wanted.fold), prepared).map(Some)
 }
 
 impl Asking for Choice {
@@ -145,6 +180,7 @@ impl Asking for Choice {
 
     fn ask(&self, site: usize) -> Option<Request> {
         Some(match &self.step {
+            Step::Searching(searches) => searches.ask(),
             Step::Fitting(fit) => fit.ask(site),
             Step::Validating(validation) => validation.clone(),
         })
@@ -152,14 +188,14 @@ impl Asking for Choice {
 
     fn judge(&self, site: usize, patients: u64, answer: &message::Answer) -> Result<(), Failure> {
         match (&self.step, answer) {
+            (Step::Searching(searches), answer) => searches.judge(answer),
             (Step::Fitting(fit), answer) => fit.judge(site, answer),
             (Step::Validating(_), message::Answer::Unpsl(Answer::Validated(found))) => {
-                length(
-                    "validation counts",
-                    found.len(),
-                    self.selection.neighbours(),
-                )?;
-                found.iter().flatten().try_for_each(|own| {
+                length("candidates", found.len(), self.selection.validated())?;
+                found.iter().try_for_each(|own| {
+                    length("validation counts", own.len(), self.selection.neighbours())
+                })?;
+                found.iter().flatten().flatten().try_for_each(|own| {
                     ensure(
                         own.right
                             .checked_add(own.wrong)
@@ -175,7 +211,10 @@ impl Asking for Choice {
 
     /// Fits count as rounds.
     fn course(&self) -> Course {
-        let (done, all) = self.selection.fits();
+        let (done, all) = match &self.step {
+            Step::Searching(searches) => searches.done(),
+            Step::Fitting(_) | Step::Validating(_) => self.selection.fits(),
+        };
         Course {
             round: count(done),
             round_limit: count(all),
@@ -189,6 +228,12 @@ impl Stage for Choice {
 
     fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<ChosenSettings>, Failure> {
         match &mut self.step {
+            Step::Searching(searches) => {
+                if !searches.close(closed.take())? {
+                    return Ok(Turn::Ask);
+                }
+                self.selection.keep_all(searches);
+            }
             Step::Fitting(fit) => match fit.close(closed)? {
                 Turn::Ask => return Ok(Turn::Ask),
                 Turn::Done(_) => self.selection.keep(fit.metric().clone()),

@@ -4,8 +4,8 @@
 use super::choosing::Choice;
 use super::judging;
 use super::message::{Finishing, Request};
-use super::model::{FeatureResult, Model, SelectionRow};
-use super::rounds::{Fit, fit_from};
+use super::model::{EMPTY_METRIC, FeatureResult, Model, SelectionRow};
+use super::rounds::Fit;
 use super::settings::UnpslSettings;
 use crate::assessment::Assessment;
 use crate::cohort::MissingShare;
@@ -18,7 +18,7 @@ use crate::stage::assessing::{Assessed, Assessing};
 use crate::stage::preparing::{Preparable, Preparation, Prepared};
 use ndarray::Array2;
 use similarity::cohort::standardise;
-use similarity::learn::unpsl::{CorrelationScope, Pairs};
+use similarity::learn::unpsl::{Centring, CorrelationScope, Pairs};
 use similarity::numeric::seed::Seed;
 use std::sync::Arc;
 
@@ -141,6 +141,9 @@ impl Unpsl {
                     *objective = assessing.model.objective(&told)?;
                     *assessments = told;
                     note(&self.settings, prepared, assessments, closed.notes);
+                    if assessing.model.metric.iter().all(|entry| *entry == 0.0) {
+                        closed.notes.push(EMPTY_METRIC.to_owned());
+                    }
                     return Ok(Turn::Done(assessing.model.ending.clone()));
                 }
             }
@@ -163,7 +166,7 @@ impl Unpsl {
 
     fn learn(&mut self, prepared: Arc<Prepared>) -> Result<(), Failure> {
         let starts = Starts {
-            fit: fit_from(&self.settings, &prepared, self.seed, 0)?,
+            fit: Fit::start(&self.settings, &prepared, self.seed, 0)?,
             settings: self.settings.clone(),
             seed: self.seed,
             prepared: Arc::clone(&prepared),
@@ -221,6 +224,7 @@ impl Unpsl {
             metric: fit
                 .filter(|fit| !fit.rows().is_empty())
                 .map(|fit| fit.metric().clone()),
+            certificate: fit.and_then(Fit::certificate),
             pairs: summaries.iter().map(pairs).collect(),
         }
     }
@@ -331,7 +335,7 @@ impl Stage for Starts {
         }
         self.start += 1;
         if self.start < self.settings.starts {
-            self.fit = fit_from(&self.settings, &self.prepared, self.seed, self.start)?;
+            self.fit = Fit::start(&self.settings, &self.prepared, self.seed, self.start)?;
             return Ok(Turn::Ask);
         }
         let best = self.best.take();
@@ -390,6 +394,10 @@ impl Assessed for Best {
 impl Preparable for UnpslSettings {
     fn correlates(&self) -> bool {
         self.objective.correlation == CorrelationScope::Pooled
+    }
+
+    fn centres_sites(&self) -> bool {
+        self.objective.centring == Centring::Site
     }
 
     fn pairs_max(&self, patients: u64) -> u64 {

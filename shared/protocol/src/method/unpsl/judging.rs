@@ -1,8 +1,9 @@
 //! What a site may say of a metric.
 
-use crate::assessment::PAIRS_RULE;
-use crate::assessment::{Assessment, EvaluationCounts};
-use crate::checks::{ROUNDING, count, ensure, fault, length, numbers, pairs_of, table};
+use crate::assessment::{
+    Assessment, DISTANCE_RULE, EUCLIDEAN_RULE, INNER_PRODUCT_RULE, PAIRS_RULE,
+};
+use crate::checks::{self, ROUNDING, ensure, fault, length, numbers};
 use crate::failure::Failure;
 
 /// What a site with `patients` says of the metric of a cohort with `classes` classes.
@@ -24,24 +25,19 @@ pub(super) fn assessment(found: &Assessment, classes: usize, patients: u64) -> R
     )?;
     length("sums of errors", errors.len(), 0)?;
     length("importances", importance.len(), 0)?;
-    for EvaluationCounts {
-        rule, confusion, ..
-    } in evaluation
-    {
-        let (shape, most) = match rule.as_str() {
-            PAIRS_RULE => ((2, 2), pairs_of(patients)),
-            "distance" | "inner_product" => ((classes, classes), patients),
-            _ => {
-                return Err(fault(
-                    "an evaluation by an unknown rule",
-                    "a rule of neighbours or pairs",
-                ));
-            }
-        };
-        if let Some(found) = confusion {
-            table(found, shape, most)?;
-            found.iter().flatten().try_for_each(|cell| count(*cell))?;
-        }
+    for counts in evaluation {
+        let known = [
+            PAIRS_RULE,
+            DISTANCE_RULE,
+            INNER_PRODUCT_RULE,
+            EUCLIDEAN_RULE,
+        ];
+        ensure(
+            known.contains(&counts.rule.as_str()),
+            "an evaluation by an unknown rule",
+            "a rule of neighbours or pairs",
+        )?;
+        checks::evaluation(counts, classes, patients)?;
     }
     Ok(())
 }

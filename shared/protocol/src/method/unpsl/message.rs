@@ -3,8 +3,11 @@
 use crate::assessment::ASSESSMENT;
 use ndarray::Array2;
 use privacy::{Content, RightCounts};
+use similarity::learn::unpsl::{SiteDerivatives, ThresholdDerivatives};
 use std::sync::Arc;
 
+/// The kind of message that carries derivatives of a site's objective.
+const DERIVATIVES: &str = "derivatives";
 /// The kind of message that carries a local update.
 const CONTRIBUTION: &str = "contribution";
 /// The kind of message that carries counts of held-out patients.
@@ -13,6 +16,8 @@ const VALIDATION: &str = "validation";
 /// What the coordinator asks of a site.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
+    /// A site's objective and its derivatives at some metrics.
+    Differentiate(Differentiating),
     /// One local update (4.21).
     Round(Round),
     /// Classify the patients of each fold by their nearest among the other folds' patients.
@@ -21,28 +26,38 @@ pub enum Request {
     Finish(Finishing),
 }
 
+/// Metrics at which every site is to tell its objective f_p and the derivatives of f_p in M-space.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Differentiating {
+    /// W, of the travelling shape, one a question.
+    pub metrics: Arc<Vec<Array2<f64>>>,
+    /// Of each metric the fold of the cross-validation that is left out, from 0; none where all patients take part.
+    pub folds: Vec<Option<u32>>,
+}
+
 /// One local update (4.21): argmin f_p(V) + penalty/2 ||V - centre||^2, started at `consensus`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Round {
     /// The consensus W, d x m.
     pub consensus: Arc<Array2<f64>>,
-    /// W - U_p, d x m.
-    pub centre: Array2<f64>,
+    /// W - U_p, d x m. None asks for the site's own dual U_p = -grad f_p(W) / penalty, at which (4.21) to (4.23) would
+    /// leave an optimum where it is; the site then answers W_p alone.
+    pub centre: Option<Array2<f64>>,
     /// The ADMM penalty rho.
     pub penalty: f64,
     /// Relative gradient tolerance of the local solver.
     pub tolerance: f64,
-    /// Whether the contribution is to carry the gradient at the consensus.
-    pub gradient: bool,
     /// The fold of the cross-validation that is left out, from 0; none where all patients take part.
     pub fold: Option<u32>,
 }
 
-/// One candidate of a cross-validation, to be judged.
+/// Candidates of a cross-validation, to be judged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Validating {
-    /// W of the candidate, d x m, one a fold that was left out when it was fitted.
+    /// W, d x m: of each candidate one a fold that was left out when it was fitted, one candidate after the other.
     pub models: Arc<Vec<Array2<f64>>>,
+    /// Folds, and so models of one candidate.
+    pub folds: u32,
     /// Numbers of neighbours.
     pub neighbours: Vec<u32>,
 }
@@ -59,10 +74,80 @@ pub struct Finishing {
 /// What a site answers.
 #[derive(Clone, PartialEq)]
 pub enum Answer {
+    /// Derivatives, one of each metric that was asked for.
+    Derivatives(Vec<Derivatives>),
     /// A local update.
     Contribution(Contribution),
-    /// Held-out patients over all folds, one pair of counts per number of neighbours; none where withheld.
-    Validated(Vec<Option<RightCounts>>),
+    /// Held-out patients over all folds: of each candidate one pair of counts per number of neighbours; none where
+    /// withheld.
+    Validated(Vec<Vec<Option<RightCounts>>>),
+}
+
+/// f_p at one metric, and its derivatives. Only their sums over the sites are used.
+#[derive(Clone, PartialEq)]
+pub struct Derivatives {
+    /// f_p: the site's term of (4.19) without the row sparsity.
+    pub objective: f64,
+    /// First and second derivative with respect to a threshold that all sites learn; 0 where there is none.
+    pub threshold: [f64; 2],
+    /// The lower triangles of Gamma_p (the first row) and T_p, row by row.
+    pub triangles: Array2<f64>,
+}
+
+impl Derivatives {
+    /// Numbers of one triangle of so many rows.
+    #[must_use]
+    pub fn triangle(rows: usize) -> usize {
+        rows * (rows + 1) / 2
+    }
+
+    /// As they travel.
+    #[must_use]
+    pub fn fold(own: &SiteDerivatives) -> Self {
+        let rows = own.gradient.nrows();
+        let mut triangles = Array2::zeros((2, Self::triangle(rows)));
+        for (mut to, from) in triangles
+            .rows_mut()
+            .into_iter()
+            .zip([&own.gradient, &own.curvature])
+        {
+            let lower = from
+                .indexed_iter()
+                .filter(|((row, column), _)| column <= row);
+            to.iter_mut()
+                .zip(lower)
+                .for_each(|(to, (_, from))| *to = *from);
+        }
+        Self {
+            objective: own.objective,
+            threshold: [own.threshold.first, own.threshold.second],
+            triangles,
+        }
+    }
+
+    /// Back to matrices of `rows` rows.
+    ///
+    /// # Panics
+    /// Where the triangles are shorter.
+    #[must_use]
+    pub fn unfold(&self, rows: usize) -> SiteDerivatives {
+        let square = |which: usize| {
+            let entry = |(row, column): (usize, usize)| {
+                let (low, high) = (row.min(column), row.max(column));
+                self.triangles[[which, high * (high + 1) / 2 + low]]
+            };
+            Array2::from_shape_fn((rows, rows), entry)
+        };
+        SiteDerivatives {
+            objective: self.objective,
+            gradient: square(0),
+            curvature: square(1),
+            threshold: ThresholdDerivatives {
+                first: self.threshold[0],
+                second: self.threshold[1],
+            },
+        }
+    }
 }
 
 /// What a site contributes in a round.
@@ -74,32 +159,41 @@ pub struct Contribution {
     pub objective: f64,
     /// Iterations of the local solver.
     pub iterations: u32,
-    /// The gradient of f_p at the consensus, d x m, where the round asked for it.
-    pub gradient: Option<Array2<f64>>,
+}
+
+impl Validating {
+    /// Candidates to be judged.
+    #[must_use]
+    pub fn candidates(&self) -> usize {
+        self.models.len() / (self.folds.max(1) as usize)
+    }
 }
 
 impl Request {
     /// The kind of message that answers it.
     pub(crate) fn answer_kind(&self) -> &'static str {
         match self {
+            Self::Differentiate(_) => DERIVATIVES,
             Self::Round(_) => CONTRIBUTION,
             Self::Validate(_) => VALIDATION,
             Self::Finish(_) => ASSESSMENT,
         }
     }
 
-    /// Whether its answer is a round of the budget of a cohort.
-    pub(crate) fn is_round(&self) -> bool {
+    /// The rounds of a cohort's budget that its answer costs: one a metric.
+    pub(crate) fn rounds(&self) -> u64 {
         match self {
-            Self::Round(_) | Self::Validate(_) => true,
-            Self::Finish(_) => false,
+            Self::Differentiate(asked) => asked.metrics.len() as u64,
+            Self::Round(_) => 1,
+            Self::Validate(validating) => validating.candidates() as u64,
+            Self::Finish(_) => 0,
         }
     }
 
     /// Whether the job may ask several of its kind.
     pub(crate) fn repeats(&self) -> bool {
         match self {
-            Self::Round(_) | Self::Validate(_) => true,
+            Self::Differentiate(_) | Self::Round(_) | Self::Validate(_) => true,
             Self::Finish(_) => false,
         }
     }
@@ -109,6 +203,7 @@ impl Request {
     #[must_use]
     pub fn metrics(&self) -> Vec<&Array2<f64>> {
         match self {
+            Self::Differentiate(asked) => asked.metrics.iter().collect(),
             Self::Round(round) => vec![&round.consensus],
             Self::Validate(validating) => validating.models.iter().collect(),
             Self::Finish(finishing) => vec![&finishing.consensus],
@@ -122,12 +217,13 @@ impl Answer {
     pub fn metric(&self) -> Option<&Array2<f64>> {
         match self {
             Self::Contribution(contribution) => Some(&contribution.matrix),
-            Self::Validated(_) => None,
+            Self::Derivatives(_) | Self::Validated(_) => None,
         }
     }
 
     pub(crate) fn kind(&self) -> &'static str {
         match self {
+            Self::Derivatives(_) => DERIVATIVES,
             Self::Contribution(_) => CONTRIBUTION,
             Self::Validated(_) => VALIDATION,
         }
@@ -135,20 +231,30 @@ impl Answer {
 
     pub(crate) fn shape(&self) -> String {
         match self {
-            Self::Contribution(Contribution {
-                matrix, gradient, ..
-            }) => {
-                let times = if gradient.is_some() { "2 x " } else { "" };
-                format!("{times}{} x {}", matrix.nrows(), matrix.ncols())
+            Self::Derivatives(told) => {
+                let numbers = told.first().map_or(0, |one| one.triangles.ncols());
+                format!("{} x 2 x {numbers}", told.len())
             }
-            Self::Validated(counts) => format!("{} tables of 1 x 2", counts.len()),
+            Self::Contribution(Contribution { matrix, .. }) => {
+                format!("{} x {}", matrix.nrows(), matrix.ncols())
+            }
+            Self::Validated(candidates) => {
+                let tables: usize = candidates.iter().map(Vec::len).sum();
+                format!("{tables} tables of 1 x 2")
+            }
         }
     }
 
     pub(crate) fn content(&mut self) -> Vec<Content<'_>> {
         match self {
+            Self::Derivatives(told) => told.iter().map(|_| Content::LocalUpdate).collect(),
             Self::Contribution(_) => vec![Content::LocalUpdate],
-            Self::Validated(counts) => vec![Content::HeldOut(counts.iter_mut().collect())],
+            Self::Validated(candidates) => {
+                let of_one = candidates
+                    .iter_mut()
+                    .map(|counts| counts.iter_mut().collect());
+                of_one.map(Content::HeldOut).collect()
+            }
         }
     }
 }

@@ -1,7 +1,10 @@
 //! Distributed UnPSL: a sparse, uncorrelated similarity metric, learnt by rounds.
 
+mod accelerated;
+mod admm;
 mod choosing;
 pub(crate) mod coordinator;
+mod folds;
 mod judging;
 pub mod message;
 pub mod model;
@@ -9,4 +12,3 @@ pub(crate) mod question;
 mod rounds;
 mod selection;
 pub mod settings;
-mod solver;

@@ -18,11 +18,24 @@ pub struct Model {
     pub dropped: Vec<String>,
     /// The consensus W, d x m; none where no round closed.
     pub metric: Option<Array2<f64>>,
+    /// By how much one round of (4.21) to (4.23) moves the metric, beside its norm, where it was asked for.
+    pub certificate: Option<f64>,
     /// Pairs that each site used.
     pub pairs: Vec<u64>,
 }
 
+/// What a result says of a metric that is 0.
+pub const EMPTY_METRIC: &str = "The metric is empty: no feature counts, so that all patients are equally near, and no nearest ones \
+     were looked for. A smaller lambda_sparsity keeps more.";
+
 impl Model {
+    /// Whether there is a metric, and all of it is 0.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let metric = self.metric.as_ref();
+        metric.is_some_and(|metric| metric.iter().all(|entry| *entry == 0.0))
+    }
+
     /// How far its rounds came.
     #[must_use]
     pub fn course(&self) -> Course {
@@ -31,8 +44,8 @@ impl Model {
             round: count(self.rounds.len()),
             round_limit: 0,
             objective: self.objective,
-            primal_residual: last.map(|row| row.primal_residual),
-            dual_residual: last.map(|row| row.dual_residual),
+            primal_residual: last.and_then(|row| row.primal_residual),
+            dual_residual: last.and_then(|row| row.dual_residual),
         }
     }
 }
@@ -44,12 +57,16 @@ pub struct RoundRow {
     pub round: u32,
     /// Objective of (4.19) at the round's consensus, where all sites judged it.
     pub objective: Option<f64>,
-    /// sqrt(sum_p ||W_p - W||^2).
-    pub primal_residual: f64,
-    /// penalty sqrt(P) ||W - W_previous||.
-    pub dual_residual: f64,
-    /// The penalty that the round used.
-    pub penalty: f64,
+    /// What the accelerated consensus says was left, beside the objective.
+    pub left: Option<f64>,
+    /// How far a proximal gradient step of the pooled objective moves its best W, beside the norm of W.
+    pub residual: Option<f64>,
+    /// Of ADMM: sqrt(sum_p ||W_p - W||^2).
+    pub primal_residual: Option<f64>,
+    /// Of ADMM: penalty sqrt(P) ||W - W_previous||.
+    pub dual_residual: Option<f64>,
+    /// Of ADMM: the penalty that the round used.
+    pub penalty: Option<f64>,
     /// Seconds since the run began, at the close of the round.
     pub seconds: f64,
     /// Sites that answered.

@@ -1,14 +1,14 @@
 //! What a job of UnPSL asks of a site.
 
-use super::message::{Finishing, Request, Round, Validating};
-use super::settings::{ConsensusMethod, UnpslSettings};
+use super::message::{Differentiating, Finishing, Request, Round, Validating};
+use super::settings::UnpslSettings;
 use crate::cohort::CohortSpecification;
 use crate::failure::Refusal;
-use crate::limits::{LOCAL_TOLERANCES, PENALTIES, TOTALS_MAX};
+use crate::limits::{BATCH_ENTRIES_MAX, LOCAL_TOLERANCES, PENALTIES, TOTALS_MAX};
 use crate::message::{self, CORRELATED, MOMENTS, PREPARED, Preparing, QUANTILES, Quartiles};
 use crate::question::{Known, after, unasked, wanted};
 use ndarray::Array2;
-use similarity::learn::unpsl::{CorrelationScope, SecondMoments, Totals};
+use similarity::learn::unpsl::{Centring, CorrelationScope, SecondMoments, Totals};
 
 /// Judges a question in a run of so many sites.
 pub(crate) fn judge(
@@ -28,7 +28,7 @@ pub(crate) fn judge(
             if gridded > 0 {
                 after(QUANTILES, known)?;
             }
-            prepares(preparing, cohort.features.len(), gridded, sites)
+            prepares(settings, preparing, cohort.features.len(), gridded, sites)
         }
         message::Request::Correlate(second_moments) => {
             let rows = ready(settings, false, known)?;
@@ -45,6 +45,7 @@ pub(crate) fn judge(
 
 fn own(settings: &UnpslSettings, request: &Request, rows: usize) -> Result<(), Refusal> {
     match request {
+        Request::Differentiate(asked) => judge_differentiation(settings, asked, rows),
         Request::Round(round) => judge_round(settings, round, rows),
         Request::Validate(validating) => judge_validation(settings, validating, rows),
         Request::Finish(Finishing {
@@ -62,6 +63,7 @@ fn own(settings: &UnpslSettings, request: &Request, rows: usize) -> Result<(), R
 }
 
 fn prepares(
+    settings: &UnpslSettings,
     preparing: &Preparing,
     features: usize,
     gridded: usize,
@@ -70,8 +72,16 @@ fn prepares(
     let Preparing {
         moments,
         quartiles,
+        within,
         totals,
     } = preparing;
+    let is_share = |share: &f64| (0.0..=1.0).contains(share);
+    let usable = match (settings.objective.centring, within) {
+        (Centring::Pooled, None) => true,
+        (Centring::Site, Some(shares)) => shares.iter().all(is_share),
+        (Centring::Pooled, Some(_)) | (Centring::Site, None) => false,
+    };
+    wanted(usable, "the job's centring")?;
     wanted(moments.len() == features, "moments of each feature")?;
     let usable = quartiles.len() == gridded && quartiles.iter().all(rising);
     wanted(usable, "quartiles of each gridded column")?;
@@ -88,31 +98,65 @@ fn are_sums(totals: &Totals, sites: usize) -> bool {
     (1..=sites as u64).contains(&totals.sites) && counts.iter().all(|count| *count <= TOTALS_MAX)
 }
 
+fn judge_differentiation(
+    settings: &UnpslSettings,
+    asked: &Differentiating,
+    rows: usize,
+) -> Result<(), Refusal> {
+    let Differentiating { metrics, folds } = asked;
+    wanted(
+        settings.is_accelerated(rows),
+        "a job of the accelerated consensus",
+    )?;
+    wanted(
+        !metrics.is_empty() && metrics.len() == folds.len(),
+        "a fold, or none, of each metric",
+    )?;
+    let entries = metrics.len().saturating_mul(rows.saturating_mul(rows + 1));
+    wanted(
+        metrics.len() == 1 || entries <= BATCH_ENTRIES_MAX,
+        "as many metrics as one answer holds",
+    )?;
+    for (metric, fold) in metrics.iter().zip(folds) {
+        fits(settings, metric, rows, settings.selection.is_some())?;
+        is_fold(settings, *fold)?;
+    }
+    Ok(())
+}
+
 fn judge_round(settings: &UnpslSettings, round: &Round, rows: usize) -> Result<(), Refusal> {
     let Round {
         consensus,
         centre,
         penalty,
         tolerance,
-        gradient,
         fold,
     } = round;
     fits(settings, consensus, rows, settings.selection.is_some())?;
+    // The accelerated consensus ends with a round about each site's own centre; only ADMM goes by others.
     wanted(
-        centre.dim() == consensus.dim(),
-        "a centre of the consensus's shape",
+        centre.is_none() == settings.is_accelerated(rows),
+        "a centre only where the job's consensus uses it",
     )?;
-    wanted(centre.iter().all(|x| x.is_finite()), "finite numbers")?;
+    if let Some(centre) = centre {
+        wanted(
+            centre.dim() == consensus.dim(),
+            "a centre of the consensus's shape",
+        )?;
+        wanted(centre.iter().all(|x| x.is_finite()), "finite numbers")?;
+    }
     wanted(PENALTIES.contains(penalty), "a penalty within its limits")?;
     wanted(
         LOCAL_TOLERANCES.contains(tolerance),
         "a tolerance within its limits",
     )?;
-    let told = !gradient || settings.consensus == ConsensusMethod::Accelerated;
-    wanted(told, "a gradient only where the job's consensus uses it")?;
+    is_fold(settings, *fold)
+}
+
+fn is_fold(settings: &UnpslSettings, fold: Option<u32>) -> Result<(), Refusal> {
     match (fold, &settings.selection) {
         (None, _) => Ok(()),
-        (Some(fold), Some(selection)) => wanted(*fold < selection.folds, "one of the job's folds"),
+        (Some(fold), Some(selection)) => wanted(fold < selection.folds, "one of the job's folds"),
         (Some(_), None) => unasked("a job with a choice"),
     }
 }
@@ -135,16 +179,28 @@ fn judge_validation(
     validating: &Validating,
     rows: usize,
 ) -> Result<(), Refusal> {
-    let Validating { models, neighbours } = validating;
+    let Validating {
+        models,
+        folds,
+        neighbours,
+    } = validating;
     let Some(selection) = &settings.selection else {
         return unasked("a job with a choice");
     };
-    wanted(models.len() == selection.folds as usize, "a model a fold")?;
+    wanted(*folds == selection.folds, "the job's folds")?;
+    let folds = selection.folds as usize;
+    let whole = !models.is_empty() && models.len() % folds == 0;
+    wanted(whole, "a model a fold of each candidate")?;
+    let entries: usize = models.iter().map(Array2::len).sum();
+    wanted(
+        models.len() == folds || entries <= BATCH_ENTRIES_MAX,
+        "as many candidates as one question holds",
+    )?;
     for model in models.iter() {
         fits(settings, model, rows, true)?;
     }
-    let same = models.windows(2).all(|two| two[0].dim() == two[1].dim());
-    wanted(same, "models of one rank")?;
+    let same = |models: &[Array2<f64>]| models.windows(2).all(|two| two[0].dim() == two[1].dim());
+    wanted(models.chunks(folds).all(same), "models of one rank")?;
     wanted(*neighbours == selection.neighbours, "the job's neighbours")
 }
 

@@ -1,263 +1,118 @@
 //! Rounds from one start under one setting, to convergence or to their limit.
 
-use super::message::{Answer, Contribution, Request, Round};
+use super::accelerated::Accelerated;
+use super::admm::Admm;
 use super::model::RoundRow;
 use super::settings::UnpslSettings;
-use super::solver::{RoundOutcome, Solver};
-use crate::checks::{ROUNDING, ensure, numbers, unexpected};
-use crate::exchange::{Answers, Closed, Course, Turn, count};
-use crate::failure::{Code, Failure};
-use crate::limits::LOCAL_TOLERANCES;
+use crate::exchange::{Closed, Course, Turn};
+use crate::failure::Failure;
 use crate::message;
-use crate::name::SiteName;
 use crate::progress::Ending;
 use crate::stage::preparing::Prepared;
 use ndarray::Array2;
 use similarity::numeric::seed::Seed;
-use std::sync::Arc;
 
 /// A fit under way, or over.
 #[derive(Debug, Clone)]
-pub(super) struct Fit {
-    solver: Solver,
-    /// The consensus of the open round.
-    broadcast: Arc<Array2<f64>>,
-    rows: Vec<RoundRow>,
-    round_limit: u32,
-    /// The fold that every site leaves out; none where all patients take part.
-    fold: Option<u32>,
+pub(super) enum Fit {
+    Accelerated(Box<Accelerated>),
+    Admm(Box<Admm>),
 }
 
 impl Fit {
-    /// Starts all sites at `start`.
+    /// Starts all sites at start number `start`.
     pub(super) fn start(
         settings: &UnpslSettings,
-        start: Array2<f64>,
-        fold: Option<u32>,
         prepared: &Prepared,
+        seed: Seed,
+        start: u32,
     ) -> Result<Self, Failure> {
-        let second_moments = prepared.second_moments.as_deref();
-        let solver = Solver::start(settings, start, &prepared.summaries, second_moments)?;
-        Ok(Self {
-            broadcast: Arc::new(solver.step().consensus().clone()),
-            solver,
-            rows: Vec::new(),
-            round_limit: settings.round_limit,
-            fold,
+        let from = common_start(settings, prepared, seed, start);
+        let rows = prepared.standardisation.rows().len();
+        Ok(if settings.is_accelerated(rows) {
+            Self::Accelerated(Box::new(Accelerated::start(settings, from)))
+        } else {
+            Self::Admm(Box::new(Admm::start(settings, from, None, prepared)?))
         })
     }
 
     /// W of the last closed round, or of the best.
     pub(super) fn metric(&self) -> &Array2<f64> {
-        self.solver.step().metric()
+        match self {
+            Self::Accelerated(fit) => fit.metric(),
+            Self::Admm(fit) => fit.metric(),
+        }
     }
 
     /// lambda_1 ||W||_{2,1} of it.
     pub(super) fn sparsity_term(&self) -> f64 {
-        self.solver.step().sparsity_term(&self.metric().view())
+        match self {
+            Self::Accelerated(fit) => fit.sparsity_term(),
+            Self::Admm(fit) => fit.sparsity_term(),
+        }
     }
 
     /// How far it has come, of so many rounds.
     pub(super) fn course(&self, round_limit: u32) -> Course {
-        let last = self.rows.last();
-        Course {
-            round: count(self.rows.len()),
-            round_limit,
-            objective: self.rows.iter().rev().find_map(|row| row.objective),
-            primal_residual: last.map(|row| row.primal_residual),
-            dual_residual: last.map(|row| row.dual_residual),
+        match self {
+            Self::Accelerated(fit) => fit.course(round_limit),
+            Self::Admm(fit) => fit.course(round_limit),
         }
     }
 
     pub(super) fn rows(&self) -> &[RoundRow] {
-        &self.rows
+        match self {
+            Self::Accelerated(fit) => fit.rows(),
+            Self::Admm(fit) => fit.rows(),
+        }
     }
 
     /// The objective at the best consensus that all sites have judged.
     pub(super) fn objective(&self) -> Option<f64> {
-        let judged = self.rows.iter().filter_map(|row| row.objective);
-        judged.min_by(f64::total_cmp)
+        match self {
+            Self::Accelerated(fit) => fit.objective(),
+            Self::Admm(fit) => fit.objective(),
+        }
     }
 
-    /// Completes the last row, once its consensus has been judged.
+    /// By how much a round of (4.21) to (4.23) moves the metric, where that was asked for.
+    pub(super) fn certificate(&self) -> Option<f64> {
+        match self {
+            Self::Accelerated(fit) => fit.certificate(),
+            Self::Admm(_) => None,
+        }
+    }
+
+    /// Completes the last row of ADMM, once its consensus has been judged.
     pub(super) fn judge_last(&mut self, objective: f64) {
-        if let Some(row) = self.rows.last_mut() {
-            row.objective = Some(objective);
+        match self {
+            Self::Accelerated(_) => {}
+            Self::Admm(fit) => fit.judge_last(objective),
         }
     }
 
-    /// What the round asks of one site.
+    /// What the exchange asks of one site.
     pub(super) fn ask(&self, site: usize) -> message::Request {
-        let step = self.solver.step();
-        message::Request::Unpsl(Request::Round(Round {
-            consensus: Arc::clone(&self.broadcast),
-            centre: self.solver.centre(site),
-            penalty: step.penalty(),
-            tolerance: self.local_tolerance(),
-            gradient: step.wants_gradient(),
-            fold: self.fold,
-        }))
+        match self {
+            Self::Accelerated(fit) => fit.ask(),
+            Self::Admm(fit) => fit.ask(site),
+        }
     }
 
-    /// Judges what a site contributes to the open round.
+    /// Judges what a site answers to it.
     pub(super) fn judge(&self, site: usize, answer: &message::Answer) -> Result<(), Failure> {
-        let message::Answer::Unpsl(Answer::Contribution(own)) = answer else {
-            return Err(unexpected(answer, "a contribution"));
-        };
-        let solver = self.solver.step();
-        let (rows, columns) = solver.consensus().dim();
-        let wanted = format!("a contribution of {rows} x {columns}");
-        for matrix in [&own.matrix].into_iter().chain(&own.gradient) {
-            let found = format!("one of {} x {}", matrix.nrows(), matrix.ncols());
-            ensure(matrix.dim() == (rows, columns), &found, &wanted)?;
-            numbers(matrix)?;
+        match self {
+            Self::Accelerated(fit) => fit.judge(answer),
+            Self::Admm(fit) => fit.judge(site, answer),
         }
-        let [with, without] = ["a contribution with a gradient", "one without"];
-        match (solver.wants_gradient(), own.gradient.is_some()) {
-            (true, false) => ensure(false, without, with)?,
-            (false, true) => ensure(false, with, without)?,
-            (true, true) | (false, false) => {}
-        }
-        numbers([&own.objective])?;
-        ensure(
-            own.objective >= -ROUNDING,
-            "an objective below 0",
-            "a sum of losses",
-        )?;
-        // The search of (4.21) starts at the consensus and only falls, and f_p is a sum of losses: so
-        // penalty/2 ||W_p - centre||^2 <= f_p(W) + penalty/2 ||W - centre||^2.
-        let centre = self.solver.centre(site);
-        let away = |matrix: &Array2<f64>| {
-            let pairs = matrix.iter().zip(&centre);
-            solver.penalty() / 2.0 * pairs.map(|(x, c)| (x - c) * (x - c)).sum::<f64>()
-        };
-        let reach = own.objective.max(0.0) + away(solver.consensus());
-        ensure(
-            away(&own.matrix) <= reach * (1.0 + ROUNDING) + ROUNDING,
-            "a step farther than its objective can have fallen",
-            "a solution of the round's problem",
-        )
     }
 
-    /// Takes the answers of a closed round.
+    /// Takes the answers of a closed exchange.
     pub(super) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
-        let answers = closed.take();
-        let Closed {
-            members,
-            sites,
-            seconds,
-            ref mut notes,
-            ..
-        } = *closed;
-        let penalty = self.solver.step().penalty();
-        let contributions = self.contributions(answers, members)?;
-        let objective = self.objective_at_consensus(&contributions);
-        let answered = count(contributions.iter().flatten().count());
-        let largest = largest_numbers(&contributions);
-        let outcome = self.solver.step_mut().absorb(contributions, objective)?;
-        self.check_finite(&outcome, objective, &largest, sites)?;
-        for site in (0..members.len()).filter(|site| members[*site]) {
-            self.solver.step_mut().resume_site(site);
+        match self {
+            Self::Accelerated(fit) => fit.close(closed),
+            Self::Admm(fit) => fit.close(closed),
         }
-        self.broadcast = Arc::new(self.solver.step().consensus().clone());
-        if let Some(objective) = objective {
-            self.judge_last(objective);
-        }
-        let round = count(self.rows.len()) + 1;
-        if outcome.safeguarded && self.fold.is_none() {
-            notes.push(format!(
-                "The objective rose in round {round}; the safeguard acted, and the penalty is {:.3e}.",
-                self.solver.step().penalty()
-            ));
-        }
-        self.rows.push(RoundRow {
-            round,
-            objective: None,
-            primal_residual: outcome.residuals.primal,
-            dual_residual: outcome.residuals.dual,
-            penalty,
-            seconds,
-            sites_answered: answered,
-        });
-        Ok(if outcome.residuals.converged() {
-            Turn::Done(Ending::Converged)
-        } else if round >= self.round_limit {
-            Turn::Done(Ending::RoundLimit)
-        } else {
-            Turn::Ask
-        })
-    }
-
-    /// What is not finite can neither be told nor stored.
-    fn check_finite(
-        &self,
-        outcome: &RoundOutcome,
-        objective: Option<f64>,
-        largest: &[f64],
-        sites: &[SiteName],
-    ) -> Result<(), Failure> {
-        let told = [
-            outcome.residuals.primal,
-            outcome.residuals.dual,
-            self.solver.step().penalty(),
-            objective.unwrap_or(0.0),
-        ];
-        let consensus = self.solver.step().consensus().iter();
-        if told
-            .iter()
-            .chain(consensus)
-            .all(|number| number.is_finite())
-        {
-            return Ok(());
-        }
-        let text = match standing_out(largest).and_then(|site| sites.get(site)) {
-            Some(name) => format!("the contribution of {name} led beyond the finite numbers"),
-            None => "the rounds led beyond the finite numbers".to_owned(),
-        };
-        Err(Failure::new(Code::Numbers, text))
-    }
-
-    fn contributions(
-        &mut self,
-        answers: Answers,
-        members: &[bool],
-    ) -> Result<Vec<Option<Contribution>>, Failure> {
-        let mut contributions = Vec::with_capacity(answers.len());
-        for (site, answer) in answers.into_iter().enumerate() {
-            contributions.push(match answer {
-                Some(message::Answer::Unpsl(Answer::Contribution(own))) => Some(own),
-                Some(other) => return Err(unexpected(&other, "a contribution")),
-                None => None,
-            });
-            // A site that is away leaves the consensus with what it left, and comes back with it.
-            if contributions[site].is_none() && !members[site] {
-                self.solver.step_mut().suspend_site(site);
-            }
-        }
-        Ok(contributions)
-    }
-
-    /// (4.19) at the consensus that was broadcast; none where a site that takes part has not judged it.
-    fn objective_at_consensus(&self, contributions: &[Option<Contribution>]) -> Option<f64> {
-        let solver = self.solver.step();
-        let judged = |(site, own): (usize, &Option<Contribution>)| match own {
-            Some(own) => Some(own.objective),
-            None => (!solver.takes_part(site)).then_some(0.0),
-        };
-        let terms: Option<f64> = contributions.iter().enumerate().map(judged).sum();
-        terms.map(|sum| sum + solver.sparsity_term(&solver.consensus().view()))
-    }
-
-    /// Inexact early, tighter later: a tenth of the smaller relative residual of the last round.
-    fn local_tolerance(&self) -> f64 {
-        let (tightest, loosest) = (*LOCAL_TOLERANCES.start(), *LOCAL_TOLERANCES.end());
-        let Some(row) = self.rows.last() else {
-            return loosest;
-        };
-        let consensus = self.solver.step().consensus().iter();
-        let scale = consensus.map(|x| x * x).sum::<f64>().sqrt().max(1e-12);
-        let relative = row.primal_residual.min(row.dual_residual / row.penalty) / scale;
-        (0.1 * relative).clamp(tightest, loosest)
     }
 }
 
@@ -270,114 +125,4 @@ pub(super) fn common_start(
 ) -> Array2<f64> {
     let rows = prepared.standardisation.rows().len();
     similarity::learn::unpsl::start(&settings.objective, rows, seed, u64::from(start))
-}
-
-/// Rounds among all patients from start number `start`.
-pub(super) fn fit_from(
-    settings: &UnpslSettings,
-    prepared: &Prepared,
-    seed: Seed,
-    start: u32,
-) -> Result<Fit, Failure> {
-    let from = common_start(settings, prepared, seed, start);
-    Fit::start(settings, from, None, prepared)
-}
-
-/// The largest number of each contribution; 0 without one.
-fn largest_numbers(contributions: &[Option<Contribution>]) -> Vec<f64> {
-    let largest = |matrix: &Array2<f64>| matrix.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
-    let of_one = |own: &Option<Contribution>| {
-        let own = own.as_ref();
-        let gradient = own
-            .and_then(|own| own.gradient.as_ref())
-            .map_or(0.0, largest);
-        let objective = own.map_or(0.0, |own| own.objective.abs());
-        own.map_or(0.0, |own| largest(&own.matrix))
-            .max(gradient)
-            .max(objective)
-    };
-    contributions.iter().map(of_one).collect()
-}
-
-/// The one site whose numbers are beyond those of all others.
-fn standing_out(largest: &[f64]) -> Option<usize> {
-    const FACTOR: f64 = 1e6;
-    let first = (0..largest.len()).max_by(|a, b| largest[*a].total_cmp(&largest[*b]))?;
-    let others = (0..largest.len()).filter(|site| *site != first);
-    let second = others.map(|site| largest[site]).fold(0.0, f64::max);
-    (largest[first] > FACTOR * second).then_some(first)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::job::Job;
-    use crate::message::{ColumnMoments, PairCounts, Summary, Totals};
-    use crate::method::Method;
-    use ndarray::array;
-    use similarity::cohort::standardise::Standardisation;
-
-    /// Two sites that disagree for ever, and call every consensus worse than the one before.
-    #[test]
-    fn a_note_says_in_which_round_the_safeguard_acted_because_the_objective_rose() {
-        let job = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n\
-            [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
-            [[features]]\nname = \"x\"\nkind = \"numeric\"\n\
-            [unpsl]\nrank = 1\nconsensus = \"admm\"\n";
-        let job = Job::parse(job).unwrap();
-        let Method::Unpsl(settings) = job.method else {
-            panic!("the job learns by UnPSL");
-        };
-        let summary = Summary {
-            patients: 20,
-            pairs: PairCounts {
-                similar: 90,
-                dissimilar: 100,
-            },
-        };
-        let moments = [ColumnMoments::Numeric {
-            count: 40,
-            sum: 0.0,
-            sum_squares: 40.0,
-            missing: 0,
-        }];
-        let columns = job.cohort.standardised_columns();
-        let prepared = Prepared {
-            standardisation: Standardisation::from_moments(&columns, &moments, &[]).unwrap(),
-            totals: Totals::of(&[summary, summary]),
-            summaries: vec![Some(summary), Some(summary)],
-            missing: Vec::new(),
-            second_moments: None,
-        };
-        let mut fit = Fit::start(&settings, array![[1.0]], None, &prepared).unwrap();
-        let mut notes = Vec::new();
-        for round in 1..=12 {
-            let penalty = fit.solver.step().penalty();
-            let answer = |apart: f64| {
-                Some(message::Answer::Unpsl(Answer::Contribution(Contribution {
-                    matrix: fit.solver.step().consensus() + apart,
-                    objective: f64::from(round),
-                    iterations: 1,
-                    gradient: None,
-                })))
-            };
-            let mut closed = Closed {
-                answers: vec![answer(1.0), answer(-1.0)],
-                members: &[true, true],
-                sites: &[],
-                seconds: 0.0,
-                notes: &mut notes,
-            };
-            assert!(matches!(fit.close(&mut closed), Ok(Turn::Ask)));
-            if let Some(note) = notes.first() {
-                assert!(note.contains(&format!("rose in round {round};")), "{note}");
-                assert!(
-                    fit.solver.step().penalty() > penalty,
-                    "the penalty did not rise"
-                );
-                return;
-            }
-        }
-        panic!("the objective rose for 12 rounds, and nobody said so");
-    }
 }

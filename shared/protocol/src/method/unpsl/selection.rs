@@ -1,19 +1,22 @@
 //! Choosing lambda_1, the rank and the number of neighbours across the federation.
 //!
-//! Folds lie inside each site. For every rank and fold the path of lambda_1 is fitted upwards by rounds
-//! among the other folds' patients; then each site counts, over its folds, how often the held-out
+//! Folds lie inside each site. For every rank, lambda_1 and fold a metric is learned among the other folds' patients; then each
+//! site counts, over its folds, how often the held-out
 //! patients are classified right, and only those counts leave it. A site whose rules withhold a count
 //! does not take part in the choice.
 
+use super::folds::FoldSearches;
 use super::message::{Answer, Request, Validating};
 use super::model::SelectionRow;
 use super::settings::{SelectionSettings, UnpslSettings};
 use crate::checks::unexpected;
 use crate::exchange::{Answers, count};
 use crate::failure::{Code, Failure};
+use crate::limits::BATCH_ENTRIES_MAX;
 use crate::message;
 use ndarray::Array2;
 use similarity::judge::votes::RightCounts;
+use similarity::learn::unpsl::Loss;
 use similarity::learn::unpsl::selection::{Candidate, CandidateCounts, best};
 use std::sync::Arc;
 
@@ -50,8 +53,6 @@ pub(super) struct FitRequest {
     pub(super) rank: usize,
     pub(super) lambda_sparsity: f64,
     pub(super) fold: u32,
-    /// About how many of all pairs are among the patients of the other folds.
-    pub(super) share_of_pairs: f64,
     /// The solution before it on the path.
     pub(super) start: Option<Array2<f64>>,
 }
@@ -88,9 +89,43 @@ impl Selection {
             rank,
             lambda_sparsity: self.lambdas[self.next.lambda],
             fold: count(self.next.fold),
-            share_of_pairs: (1.0 - 1.0 / f64::from(self.settings.folds)).powi(2),
             start: before.and_then(|before| path[before].last().cloned()),
         })
+    }
+
+    /// Rank and lambda_1 of every metric, in the order of the searches.
+    pub(super) fn metrics(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
+        let of_rank = |rank: &usize| {
+            let rank = *rank;
+            self.lambdas.iter().map(move |lambda| (rank, *lambda))
+        };
+        self.settings.rank.iter().flat_map(of_rank)
+    }
+
+    /// Folds of the cross-validation.
+    pub(super) fn folds(&self) -> u32 {
+        self.settings.folds
+    }
+
+    /// lambda_1 among the patients of all folds but one: the sum goes over so many fewer pairs.
+    pub(super) fn scaled(&self, lambda: f64, loss: Loss) -> f64 {
+        match loss {
+            Loss::Mean => lambda,
+            Loss::Sum => lambda * (1.0 - 1.0 / f64::from(self.settings.folds)).powi(2),
+        }
+    }
+
+    /// Keeps the solutions of all searches.
+    pub(super) fn keep_all(&mut self, searches: &FoldSearches) {
+        for rank in 0..self.settings.rank.len() {
+            for lambda in 0..self.lambdas.len() {
+                if let Some(models) = searches.metrics(rank * self.lambdas.len() + lambda) {
+                    self.models[rank][lambda] = Arc::new(models);
+                    self.whole.push(Metric { rank, lambda });
+                }
+            }
+        }
+        self.next.rank = self.settings.rank.len();
     }
 
     /// Keeps the solution of the fit under way and goes to the next.
@@ -131,38 +166,69 @@ impl Selection {
         self.settings.neighbours.len()
     }
 
-    /// What the sites are to judge next; none once all metrics are judged.
+    /// What the sites are to judge next, as many metrics as one question may hold; none once all are judged.
     pub(super) fn validation(&self) -> Option<message::Request> {
-        let metric = self.whole.get(self.counted.len())?;
+        let asked = self.asked();
+        if asked.is_empty() {
+            return None;
+        }
+        let models = asked.iter().flat_map(|metric| self.of(*metric).iter());
         Some(message::Request::Unpsl(Request::Validate(Validating {
-            models: Arc::clone(&self.models[metric.rank][metric.lambda]),
+            models: Arc::new(models.cloned().collect()),
+            folds: self.settings.folds,
             neighbours: self.settings.neighbours.clone(),
         })))
     }
 
-    /// Takes the sites' counts of one metric.
+    /// Metrics that the open question has judged.
+    pub(super) fn validated(&self) -> usize {
+        self.asked().len()
+    }
+
+    fn asked(&self) -> &[Metric] {
+        let left = &self.whole[self.counted.len()..];
+        let mut entries = 0;
+        let fits = |metric: &&Metric| {
+            entries += self.of(**metric).iter().map(Array2::len).sum::<usize>();
+            entries <= BATCH_ENTRIES_MAX
+        };
+        let count = left.iter().take_while(fits).count();
+        &left[..count.max(1).min(left.len())]
+    }
+
+    fn of(&self, metric: Metric) -> &Vec<Array2<f64>> {
+        &self.models[metric.rank][metric.lambda]
+    }
+
+    /// Takes the sites' counts of the metrics that they were asked to judge.
     pub(super) fn count(&mut self, answers: Answers) -> Result<(), Failure> {
-        let mut counted = Vec::with_capacity(answers.len());
+        let asked = self.validated();
+        let mut counted = vec![Vec::with_capacity(answers.len()); asked];
         for answer in answers {
-            counted.push(match answer {
+            let told = match answer {
                 None => None,
-                Some(message::Answer::Unpsl(Answer::Validated(counts))) => {
-                    if counts.len() != self.settings.neighbours.len() {
+                Some(message::Answer::Unpsl(Answer::Validated(told))) => Some(told),
+                Some(other) => return Err(unexpected(&other, "validation counts")),
+            };
+            if told.as_ref().is_some_and(|told| told.len() != asked) {
+                let text = "a site counted for other metrics than asked";
+                return Err(Failure::new(Code::Protocol, text));
+            }
+            for (metric, counted) in counted.iter_mut().enumerate() {
+                let own = told.as_ref().map(|told| &told[metric]);
+                counted.push(match own {
+                    None => None,
+                    Some(own) if own.len() == self.settings.neighbours.len() => {
+                        own.iter().map(|own| own.map(counts)).collect()
+                    }
+                    Some(_) => {
                         let text = "a site counted for other numbers of neighbours than asked";
                         return Err(Failure::new(Code::Protocol, text));
                     }
-                    let own = counts.into_iter().map(|own| {
-                        own.map(|own| RightCounts {
-                            right: own.right,
-                            wrong: own.wrong,
-                        })
-                    });
-                    own.collect()
-                }
-                Some(other) => return Err(unexpected(&other, "validation counts")),
-            });
+                });
+            }
         }
-        self.counted.push(counted);
+        self.counted.append(&mut counted);
         Ok(())
     }
 
@@ -211,5 +277,12 @@ impl Selection {
             rows: counts.iter().map(row).collect(),
             left_out,
         })
+    }
+}
+
+fn counts(own: privacy::RightCounts) -> RightCounts {
+    RightCounts {
+        right: own.right,
+        wrong: own.wrong,
     }
 }

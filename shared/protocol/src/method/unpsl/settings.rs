@@ -1,5 +1,6 @@
 //! `[unpsl]`: the settings of distributed UnPSL.
 
+use super::accelerated::Accelerated;
 use crate::cohort::OutcomeSpecification;
 use crate::document::{OneOrMore, Section, narrow};
 use crate::limits::{
@@ -8,16 +9,21 @@ use crate::limits::{
 };
 use similarity::learn::unpsl::selection;
 use similarity::learn::unpsl::{
-    CorrelationScope, Loss, PairWeights, Pairs, Settings, SiteWeights, Threshold,
+    Centring, CorrelationScope, Form, Loss, PairWeights, Pairs, Settings, SiteWeights, Threshold,
 };
 use similarity::uses::neighbours::NeighbourRule;
 use std::collections::HashSet;
 
+/// What the accelerated consensus may leave of the objective.
+const TOLERANCE: f64 = 2e-7;
 /// Neighbours of the k-NN evaluation, where the job names none.
 const NEIGHBOURS: u32 = 5;
 /// End of the usual path of lambda_1 under the mean loss: with standardised patients, W is all zero there
 /// or before.
 const LAMBDA_LARGEST: f64 = 0.2;
+
+/// Rows of a metric at most for which triangles travel; wider data goes by ADMM.
+const ACCELERATED_ROWS_MAX: usize = 400;
 
 /// Settings of distributed UnPSL.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +44,8 @@ pub struct UnpslSettings {
     pub round_limit: u32,
     /// How the coordinator finds the consensus.
     pub consensus: ConsensusMethod,
+    /// The accelerated consensus ends where its model says that at most this share of the objective is left.
+    pub tolerance: f64,
     /// The penalty rho of the first round, which adapts; chosen from the objective where absent.
     pub penalty: Option<f64>,
     /// Over-relaxation of plain ADMM, 1 to 1.9.
@@ -51,8 +59,8 @@ pub struct UnpslSettings {
 /// How the coordinator finds the consensus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsensusMethod {
-    /// Consensus ADMM whose consensus step and duals use the sites' curvature: few rounds, and one
-    /// more d x m matrix, the gradient at the consensus, from each site in each.
+    /// A model of the sum of the sites' objectives in M-space: few rounds, and two d x d triangles from each site in
+    /// each. Metrics of many rows go by [`Self::Admm`].
     Accelerated,
     /// (4.22) and (4.23) with over-relaxation and a penalty that adapts.
     Admm,
@@ -75,8 +83,10 @@ impl SelectionSettings {
     /// Rounds of one fit of the path at most: each starts at its neighbour's solution, and a choice
     /// needs no last digit.
     pub const ROUNDS_MAX: u32 = 12;
-    /// Relative tolerance of those fits.
+    /// Relative tolerance of those fits by ADMM.
     pub const TOLERANCE: f64 = 1e-3;
+    /// What may be left of the objective in those of the accelerated consensus.
+    pub const LEFT: f64 = 1e-4;
 
     /// The values of lambda_1, ascending. The usual path is one of the mean loss; under the sum of
     /// `pairs` pairs it is so many times as large.
@@ -113,7 +123,24 @@ impl UnpslSettings {
     #[must_use]
     pub fn rounds(&self) -> u64 {
         let choosing = self.selection.as_ref().map_or(0, SelectionSettings::rounds);
-        choosing + u64::from(self.starts) * u64::from(self.round_limit)
+        choosing
+            + u64::from(self.starts) * u64::from(self.round_limit)
+            + u64::from(self.certificates())
+    }
+
+    /// Rounds of consensus ADMM at the end of the accelerated consensus, at most.
+    #[must_use]
+    pub fn certificates(&self) -> u32 {
+        match self.consensus {
+            ConsensusMethod::Accelerated => self.starts * Accelerated::CERTIFICATES_MAX,
+            ConsensusMethod::Admm => 0,
+        }
+    }
+
+    /// Whether a metric of so many rows is learnt by the accelerated consensus.
+    #[must_use]
+    pub fn is_accelerated(&self, rows: usize) -> bool {
+        self.consensus == ConsensusMethod::Accelerated && rows <= ACCELERATED_ROWS_MAX
     }
 
     /// For the matrix that the sites have prepared, of so many rows; coordinator and sites follow it alike.
@@ -158,6 +185,7 @@ impl UnpslSettings {
             consensus: section
                 .choice("consensus", &methods)
                 .unwrap_or(ConsensusMethod::Accelerated),
+            tolerance: section.number("tolerance", TOLERANCE, &tolerance, is_tolerance),
             penalty: section
                 .has("penalty")
                 .then(|| section.number("penalty", 1.0, &penalty, is_penalty)),
@@ -255,6 +283,11 @@ fn objective(section: &mut Section<'_, '_>, candidates: &SelectionSettings) -> S
     let wanted = format!("a number of 0 or more, at most {LAMBDA_MAX:e}");
     let default = Settings::default();
     let losses = [("mean", Loss::Mean), ("sum", Loss::Sum)];
+    let centrings = [("site", Centring::Site), ("pooled", Centring::Pooled)];
+    let forms = [
+        ("inner_product", Form::InnerProduct),
+        ("distance", Form::Distance),
+    ];
     let scopes = [
         ("site", CorrelationScope::Site),
         ("pooled", CorrelationScope::Pooled),
@@ -279,6 +312,10 @@ fn objective(section: &mut Section<'_, '_>, candidates: &SelectionSettings) -> S
         rank: candidates.rank.first().copied().unwrap_or(default.rank),
         lambda_sparsity: first_lambda.unwrap_or(default.lambda_sparsity),
         lambda_correlation,
+        centring: section
+            .choice("centring", &centrings)
+            .unwrap_or(default.centring),
+        form: section.choice("form", &forms).unwrap_or(default.form),
         threshold: threshold(section),
         loss: section.choice("loss", &losses).unwrap_or(default.loss),
         site_weights: section
@@ -294,16 +331,19 @@ fn objective(section: &mut Section<'_, '_>, candidates: &SelectionSettings) -> S
     }
 }
 
-/// `threshold` is a number, or the word "learned", which starts it at the paper's 1.
+/// `threshold` is the word "site", the word "common", which starts it at the paper's 1, or a number.
 fn threshold(section: &mut Section<'_, '_>) -> Threshold {
     const PAPER: f64 = 1.0;
-    if section.has_word("threshold") {
-        let learned = [("learned", Threshold::Learned(PAPER))];
+    if !section.has("threshold") || section.has_word("threshold") {
+        let learned = [
+            ("site", Threshold::Site),
+            ("common", Threshold::Common(PAPER)),
+        ];
         return section
             .choice("threshold", &learned)
-            .unwrap_or(Threshold::Fixed(PAPER));
+            .unwrap_or(Threshold::Site);
     }
-    let wanted = format!("a number of at most {THRESHOLD_MAX:e} or \"learned\"");
+    let wanted = format!("a number of at most {THRESHOLD_MAX:e}, \"site\" or \"common\"");
     let is_threshold = |b: f64| b.abs() <= THRESHOLD_MAX;
     Threshold::Fixed(section.number("threshold", PAPER, &wanted, is_threshold))
 }

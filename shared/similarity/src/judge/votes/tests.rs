@@ -84,7 +84,7 @@ fn counts_of_sites_add_up() {
 fn pairs_are_counted_once_each() {
     let all = patients(600);
     let labels = Labels::Classes((0..600).map(|patient| patient % 3).collect());
-    let found = count_pairs(&all.view(), &labels, 0.3).unwrap();
+    let found = count_pairs(&all.view(), &labels, Form::InnerProduct, 0.3).unwrap();
     let mut wanted = BinaryCounts::default();
     for i in 0..600 {
         for j in 0..i {
@@ -92,7 +92,7 @@ fn pairs_are_counted_once_each() {
         }
     }
     assert_eq!(found, wanted);
-    assert!(count_pairs(&patients(5).view(), &labels, 0.3).is_err());
+    assert!(count_pairs(&patients(5).view(), &labels, Form::InnerProduct, 0.3).is_err());
 }
 
 #[test]

@@ -196,6 +196,20 @@ impl Correlation {
         }
     }
 
+    /// target <- target + `weight` (R o R), d x d.
+    ///
+    /// # Panics
+    /// Where shapes do not fit.
+    pub fn add_to(&self, weight: f64, target: &mut Array2<f64>) {
+        match &self.form {
+            Form::Dense(squared) => target.scaled_add(weight, squared),
+            Form::Implicit(normalised) => {
+                let products = transposed_product(&normalised.view(), &normalised.view());
+                target.zip_mut_with(&products, |sum, value| *sum += weight * value * value);
+            }
+        }
+    }
+
     /// Tr(W W' (R o R)'), the correlation term (3.7) of W, d x m.
     ///
     /// # Panics

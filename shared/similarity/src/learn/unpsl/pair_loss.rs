@@ -4,25 +4,27 @@
 //! G_ij = -w_ij y_ij sigma(-y_ij (s_ij - b)) its gradient is X'(G E), which is (3.16) under M = W W'.
 //! S and G are symmetric and live one small block at a time: only blocks on and above the diagonal are
 //! made, and each serves both of its sides.
+//!
+//! Under [`Form::Distance`] the pair (i, j) is told by t_ij = -(x_i - x_j)' M (x_i - x_j) in the place of
+//! s_ij and by -b in the place of b; with r the sums of G's rows, G - diag(r) stands in the place of G.
 
+mod blocks;
+mod derivatives;
 mod drawn;
+mod threshold;
 
-use ndarray::parallel::prelude::*;
-use ndarray::{Array2, ArrayView2, Axis, s};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, Zip, s};
 
 use super::labels::Labels;
-use super::settings::Pairs;
-use super::sweep::{Kind, Kinds, Tallies, sweep_labelled, sweep_run};
-use crate::numeric::linear_algebra::{add_product, product_into, transposed_product_into};
+use super::settings::{Form, Pairs};
+use super::sweep::{Kinds, Tallies, sweep_labelled};
+use crate::numeric::linear_algebra::{product_into, transposed_product_into};
 use crate::numeric::seed::Seed;
+use blocks::{Block, ClassRange, blocked, sweep_classes};
 use drawn::DrawnPairs;
 
 pub(super) use drawn::count_drawn;
 
-/// Rows and columns of a block of S: its 256 kB stay in the second-level cache.
-const BLOCK: usize = 192;
-/// Partial sums of G E; a fixed number, so that the order of summation does not depend on threads.
-const STRIPS: usize = 8;
 /// Beyond this, products of entries of E overflow: the loss counts as infinite.
 const PROJECTION_MAX: f64 = 1e140;
 
@@ -41,14 +43,49 @@ pub struct PairLoss {
     patients: Array2<f64>,
     layout: Layout,
     weights: PairWeightValues,
+    form: Form,
 }
 
-/// A loss and its derivative with respect to the threshold.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct LossValue {
-    pub(super) loss: f64,
-    /// d loss / d b = -1/2 sum_ij G_ij.
-    pub(super) threshold_derivative: f64,
+/// One pass over the pairs, at E = XW.
+struct Pass<'a> {
+    /// E, n x m.
+    projected: &'a Array2<f64>,
+    /// The matrix F of n rows of which G F is wanted.
+    factor: Option<&'a Array2<f64>>,
+    /// Whether sums of rows are wanted.
+    sums: bool,
+    /// Of distances: ||e_i||^2.
+    squares: Option<Array1<f64>>,
+    kinds: Kinds,
+}
+
+/// What a pass adds up.
+struct Passed {
+    loss: f64,
+    /// Of the threshold that the pass was told: -1/2 sum_ij G_ij.
+    derivative: f64,
+    /// G F, n rows, where asked for.
+    weighted: Option<Array2<f64>>,
+    /// Where asked for.
+    sums: Option<RowSums>,
+}
+
+/// Sums over each patient's pairs.
+struct RowSums {
+    /// Of G.
+    derivatives: Array1<f64>,
+    /// Of the second derivatives w_ij sigma (1 - sigma).
+    curvatures: Array1<f64>,
+}
+
+impl RowSums {
+    fn zeros(patients: usize) -> Self {
+        let zeros = || Array1::zeros(patients);
+        Self {
+            derivatives: zeros(),
+            curvatures: zeros(),
+        }
+    }
 }
 
 enum Layout {
@@ -58,12 +95,6 @@ enum Layout {
     Matrix(Array2<i8>),
     /// Drawn pairs only.
     Drawn(DrawnPairs),
-}
-
-#[derive(Debug, Clone, Copy)]
-struct ClassRange {
-    begin: usize,
-    end: usize,
 }
 
 impl PairLoss {
@@ -77,6 +108,7 @@ impl PairLoss {
         labels: &Labels,
         pairs: Pairs,
         weights: PairWeightValues,
+        form: Form,
         seed: Seed,
     ) -> Self {
         assert_eq!(patients.nrows(), labels.patients(), "one label per patient");
@@ -108,6 +140,7 @@ impl PairLoss {
             patients,
             layout,
             weights,
+            form,
         }
     }
 
@@ -118,7 +151,7 @@ impl PairLoss {
     #[must_use]
     pub fn value(&self, metric: &ArrayView2<f64>, threshold: f64) -> f64 {
         let projected = self.project(metric);
-        self.loss(&projected, threshold, None).loss
+        self.pass(&projected, threshold, None, false).loss
     }
 
     /// The loss at W (d x m) and threshold b; its gradient with respect to W goes to `gradient`, the
@@ -133,10 +166,16 @@ impl PairLoss {
         gradient: &mut ndarray::ArrayViewMut2<f64>,
     ) -> (f64, f64) {
         let projected = self.project(metric);
-        let mut weighted = Array2::zeros(projected.raw_dim());
-        let value = self.loss(&projected, threshold, Some(&mut weighted));
-        transposed_product_into(&self.patients.view(), &weighted.view(), gradient);
-        (value.loss, value.threshold_derivative)
+        let are_distances = self.form == Form::Distance;
+        let mut passed = self.pass(&projected, threshold, Some(&projected), are_distances);
+        if let Some(weighted) = &mut passed.weighted {
+            if let Some(sums) = &passed.sums {
+                take_from_diagonal(weighted, &sums.derivatives.view(), &projected);
+                *weighted *= 2.0;
+            }
+            transposed_product_into(&self.patients.view(), &weighted.view(), gradient);
+        }
+        (passed.loss, self.sign() * passed.derivative)
     }
 
     /// E = XW.
@@ -146,31 +185,53 @@ impl PairLoss {
         projected
     }
 
-    /// The loss at E, and G E into `weighted` where asked for.
-    fn loss(
+    /// d(threshold of a pass) / d b.
+    fn sign(&self) -> f64 {
+        match self.form {
+            Form::InnerProduct => 1.0,
+            Form::Distance => -1.0,
+        }
+    }
+
+    /// One pass over the pairs at E and threshold b.
+    fn pass(
         &self,
         projected: &Array2<f64>,
         threshold: f64,
-        weighted: Option<&mut Array2<f64>>,
-    ) -> LossValue {
+        factor: Option<&Array2<f64>>,
+        sums: bool,
+    ) -> Passed {
         if !projected.iter().all(|value| value.abs() < PROJECTION_MAX) {
-            return LossValue {
+            let zeros = |like: &Array2<f64>| Array2::zeros(like.raw_dim());
+            return Passed {
                 loss: f64::INFINITY,
-                threshold_derivative: 0.0,
+                derivative: 0.0,
+                weighted: factor.map(zeros),
+                sums: sums.then(|| RowSums::zeros(projected.nrows())),
             };
         }
-        let kinds = Kinds {
-            similar: self.weights.similar,
-            dissimilar: self.weights.dissimilar,
-            threshold,
+        let squares = match self.form {
+            Form::InnerProduct => None,
+            Form::Distance => Some(projected.map_axis(Axis(1), |row| row.dot(&row))),
+        };
+        let pass = Pass {
+            projected,
+            factor,
+            sums,
+            squares,
+            kinds: Kinds {
+                similar: self.weights.similar,
+                dissimilar: self.weights.dissimilar,
+                threshold: self.sign() * threshold,
+            },
         };
         match &self.layout {
-            Layout::Drawn(pairs) => pairs.loss(projected, kinds, weighted),
+            Layout::Drawn(pairs) => pairs.pass(&pass),
             Layout::Classes(ranges) => {
                 let sweep = |block: Block, values: &mut [f64], tallies: &mut Tallies| {
-                    sweep_classes(block, ranges, values, kinds, tallies);
+                    sweep_classes(block, ranges, values, pass.kinds, tallies);
                 };
-                blocked_loss(projected, kinds, weighted, sweep)
+                blocked(&pass, sweep)
             }
             Layout::Matrix(labels) => {
                 let sweep = |block: Block, values: &mut [f64], tallies: &mut Tallies| {
@@ -178,192 +239,32 @@ impl PairLoss {
                         let labels = labels.row(block.row_begin + row);
                         let labels = labels.slice(s![block.column_begin..block.column_end]);
                         let labels = labels.to_slice().expect("labels are row-major");
-                        sweep_labelled(values, labels, kinds, tallies);
+                        sweep_labelled(values, labels, pass.kinds, tallies);
                     }
                 };
-                blocked_loss(projected, kinds, weighted, sweep)
+                blocked(&pass, sweep)
             }
         }
     }
 }
 
-/// A block of S.
-#[derive(Debug, Clone, Copy)]
-struct Block {
-    row_begin: usize,
-    row_end: usize,
-    column_begin: usize,
-    column_end: usize,
-}
-
-impl Block {
-    fn rows(self) -> usize {
-        self.row_end - self.row_begin
-    }
-
-    fn columns(self) -> usize {
-        self.column_end - self.column_begin
-    }
-
-    fn on_diagonal(self) -> bool {
-        self.row_begin == self.column_begin
+/// G F becomes (G - diag(r)) F.
+fn take_from_diagonal(weighted: &mut Array2<f64>, sums: &ArrayView1<f64>, factor: &Array2<f64>) {
+    let rows = weighted.rows_mut().into_iter().zip(factor.rows());
+    for ((weighted, factor), sum) in rows.zip(sums) {
+        Zip::from(weighted)
+            .and(factor)
+            .for_each(|to, from| *to -= sum * from);
     }
 }
 
-/// One strip's share: losses and, where asked for, its part of G E.
-struct Strip {
-    /// Of blocks above the diagonal, where a pair is met once.
-    above: Tallies,
-    /// Of blocks on the diagonal, where a pair is met twice.
-    diagonal: Tallies,
-    weighted: Option<Array2<f64>>,
-}
-
-/// Walks the blocks on and above the diagonal, strips in parallel, and adds the strips in order.
-fn blocked_loss(
-    projected: &Array2<f64>,
-    kinds: Kinds,
-    weighted: Option<&mut Array2<f64>>,
-    sweep: impl Fn(Block, &mut [f64], &mut Tallies) + Sync,
-) -> LossValue {
-    let blocks = projected.nrows().div_ceil(BLOCK);
-    let strips = STRIPS.min(blocks);
-    let wanted = weighted.is_some();
-    let parts: Vec<Strip> = (0..strips)
-        .into_par_iter()
-        .with_max_len(1)
-        .map(|strip| {
-            // a snake over block rows, whose lengths fall, gives every strip about the same work
-            let period = 2 * strips;
-            let mine = (0..blocks)
-                .filter(|row| row % period == strip || row % period == period - 1 - strip);
-            walk_strip(projected, mine, wanted, &sweep)
-        })
-        .collect();
-    let (mut loss, mut derivative) = (0.0, 0.0);
-    for Strip {
-        above, diagonal, ..
-    } in &parts
-    {
-        for (tallies, share) in [(above, 1.0), (diagonal, 0.5)] {
-            loss += share * kinds.similar * tallies.similar.loss();
-            loss += share * kinds.dissimilar * tallies.dissimilar.loss();
-            derivative += share * tallies.similar.derivative();
-            derivative += share * tallies.dissimilar.derivative();
-        }
-    }
-    if let Some(weighted) = weighted {
-        add_strips(&parts, weighted);
-    }
-    LossValue {
-        loss,
-        threshold_derivative: -derivative,
-    }
-}
-
-fn walk_strip(
-    projected: &Array2<f64>,
-    block_rows: impl Iterator<Item = usize>,
-    wanted: bool,
-    sweep: &impl Fn(Block, &mut [f64], &mut Tallies),
-) -> Strip {
-    let patients = projected.nrows();
-    let mut strip = Strip {
-        above: Tallies::new(),
-        diagonal: Tallies::new(),
-        weighted: wanted.then(|| Array2::zeros(projected.raw_dim())),
+/// The second derivative w sigma (1 - sigma) of a pair, from G_ij = -w y sigma.
+#[inline(always)]
+fn curvature(derivative: f64, kinds: Kinds) -> f64 {
+    let (weighted, weight) = if derivative < 0.0 {
+        (-derivative, kinds.similar)
+    } else {
+        (derivative, kinds.dissimilar)
     };
-    let mut scratch = vec![0.0; BLOCK * BLOCK];
-    for block_row in block_rows {
-        let row_begin = block_row * BLOCK;
-        let row_end = (row_begin + BLOCK).min(patients);
-        let left = projected.slice(s![row_begin..row_end, ..]);
-        for column_begin in (row_begin..patients).step_by(BLOCK) {
-            let column_end = (column_begin + BLOCK).min(patients);
-            let block = Block {
-                row_begin,
-                row_end,
-                column_begin,
-                column_end,
-            };
-            let right = projected.slice(s![column_begin..column_end, ..]);
-            let shape = (block.rows(), block.columns());
-            let mut values =
-                ndarray::ArrayViewMut2::from_shape(shape, &mut scratch[..shape.0 * shape.1])
-                    .expect("the scratch holds a block");
-            add_product(1.0, &left, &right.t(), 0.0, &mut values);
-            let tallies = if block.on_diagonal() {
-                &mut strip.diagonal
-            } else {
-                &mut strip.above
-            };
-            sweep(
-                block,
-                values.as_slice_mut().expect("a block is row-major"),
-                tallies,
-            );
-            if let Some(weighted) = &mut strip.weighted {
-                let mut rows = weighted.slice_mut(s![row_begin..row_end, ..]);
-                add_product(1.0, &values.view(), &right, 1.0, &mut rows);
-                if !block.on_diagonal() {
-                    let mut columns = weighted.slice_mut(s![column_begin..column_end, ..]);
-                    add_product(1.0, &values.t(), &left, 1.0, &mut columns);
-                }
-            }
-        }
-    }
-    strip
-}
-
-/// weighted <- the strips' parts, in strip order for every row.
-fn add_strips(parts: &[Strip], weighted: &mut Array2<f64>) {
-    weighted
-        .axis_chunks_iter_mut(Axis(0), BLOCK)
-        .into_par_iter()
-        .enumerate()
-        .for_each(|(block, mut rows)| {
-            rows.fill(0.0);
-            let begin = block * BLOCK;
-            for part in parts.iter().filter_map(|strip| strip.weighted.as_ref()) {
-                rows += &part.slice(s![begin..begin + rows.nrows(), ..]);
-            }
-        });
-}
-
-/// Sweeps a block of patients sorted by class: in every row one run of similar patients lies between
-/// two of dissimilar ones. The diagonal of S is no pair: it becomes 0.
-fn sweep_classes(
-    block: Block,
-    ranges: &[ClassRange],
-    values: &mut [f64],
-    kinds: Kinds,
-    tallies: &mut Tallies,
-) {
-    let Kinds { threshold, .. } = kinds;
-    let similar = Kind {
-        sign: 1.0,
-        weight: kinds.similar,
-        threshold,
-    };
-    let dissimilar = Kind {
-        sign: -1.0,
-        weight: kinds.dissimilar,
-        threshold,
-    };
-    for (row, values) in values.chunks_mut(block.columns()).enumerate() {
-        let patient = block.row_begin + row;
-        let within =
-            |at: usize| at.clamp(block.column_begin, block.column_end) - block.column_begin;
-        let class = ranges[patient];
-        let (begin, end) = (within(class.begin), within(class.end));
-        sweep_run(&mut values[..begin], dissimilar, &mut tallies.dissimilar);
-        sweep_run(&mut values[end..], dissimilar, &mut tallies.dissimilar);
-        if block.on_diagonal() {
-            sweep_run(&mut values[begin..row], similar, &mut tallies.similar);
-            values[row] = 0.0;
-            sweep_run(&mut values[row + 1..end], similar, &mut tallies.similar);
-        } else {
-            sweep_run(&mut values[begin..end], similar, &mut tallies.similar);
-        }
-    }
+    weighted * (1.0 - weighted / weight)
 }

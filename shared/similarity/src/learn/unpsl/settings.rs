@@ -17,6 +17,10 @@ pub struct Settings {
     pub lambda_sparsity: f64,
     /// lambda_2, the weight of the correlation term; at least 0.
     pub lambda_correlation: f64,
+    /// What is subtracted from the features before anything is learned.
+    pub centring: Centring,
+    /// What of two patients the pair loss looks at.
+    pub form: Form,
     /// b of (3.2).
     pub threshold: Threshold,
     /// Whether one lambda serves cohorts of any size.
@@ -31,13 +35,33 @@ pub struct Settings {
     pub pair_weights: PairWeights,
 }
 
-/// The threshold b: patients are similar where s_ij >= b.
+/// What of two patients the pair loss looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// The paper's: softplus(-y_ij (s_ij - b)) with s_ij = x_i' M x_j.
+    InnerProduct,
+    /// softplus(-y_ij (b - D_ij)) with D_ij = (x_i - x_j)' M (x_i - x_j), by which neighbours are found.
+    Distance,
+}
+
+/// What is subtracted from the features.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Centring {
+    /// The mean of each site, so that no feature can tell the sites apart.
+    Site,
+    /// The mean over all sites.
+    Pooled,
+}
+
+/// The threshold b: patients are similar where s_ij >= b, or D_ij <= b.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Threshold {
     /// A constant; the paper's is 1.
     Fixed(f64),
-    /// Learned with W, from this start.
-    Learned(f64),
+    /// One for all sites, learned with W from this start.
+    Common(f64),
+    /// A b_p of each site's own, at which its loss is least for the W at hand; it leaves no site.
+    Site,
 }
 
 /// How the loss is scaled. N_p is the total pair weight of site p and N that of all sites.
@@ -116,13 +140,15 @@ pub enum SettingsError {
 }
 
 impl Default for Settings {
-    /// Rank 8, lambda_1 = 0.003, lambda_2 = 0.0003, b = 1, mean loss over all pairs.
+    /// Rank 8, lambda_1 = 0.003, lambda_2 = 0.0003, a threshold of each site, mean loss over all pairs.
     fn default() -> Self {
         Self {
             rank: 8,
             lambda_sparsity: 3e-3,
             lambda_correlation: 3e-4,
-            threshold: Threshold::Fixed(1.0),
+            centring: Centring::Site,
+            form: Form::InnerProduct,
+            threshold: Threshold::Site,
             loss: Loss::Mean,
             site_weights: SiteWeights::Pairs,
             correlation: CorrelationScope::Site,
@@ -133,6 +159,16 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// The defaults with the paper's threshold, b = 1, and pooled centring.
+    #[must_use]
+    pub fn paper() -> Self {
+        Self {
+            centring: Centring::Pooled,
+            threshold: Threshold::Fixed(1.0),
+            ..Self::default()
+        }
+    }
+
     /// Refuses what no objective can be made of, for a matrix with `features` columns.
     ///
     /// # Errors
@@ -157,8 +193,9 @@ impl Settings {
                 });
             }
         }
-        let (Threshold::Fixed(found) | Threshold::Learned(found)) = self.threshold;
-        if !found.is_finite() {
+        if let Threshold::Fixed(found) | Threshold::Common(found) = self.threshold
+            && !found.is_finite()
+        {
             let setting = "threshold";
             return Err(SettingsError::Number {
                 setting,
@@ -172,12 +209,12 @@ impl Settings {
         Ok(())
     }
 
-    /// Rows of the travelling matrix: one per feature, and one more where the threshold is learned.
+    /// Rows of the travelling matrix: one per feature, and one more where all sites learn one threshold.
     #[must_use]
     pub fn matrix_rows(&self, features: usize) -> usize {
         match self.threshold {
-            Threshold::Fixed(_) => features,
-            Threshold::Learned(_) => features + 1,
+            Threshold::Fixed(_) | Threshold::Site => features,
+            Threshold::Common(_) => features + 1,
         }
     }
 
@@ -185,8 +222,8 @@ impl Settings {
     #[must_use]
     pub fn features(&self, matrix: &Array2<f64>) -> usize {
         match self.threshold {
-            Threshold::Fixed(_) => matrix.nrows(),
-            Threshold::Learned(_) => matrix.nrows().saturating_sub(1),
+            Threshold::Fixed(_) | Threshold::Site => matrix.nrows(),
+            Threshold::Common(_) => matrix.nrows().saturating_sub(1),
         }
     }
 
@@ -202,12 +239,13 @@ impl Settings {
         }
     }
 
-    /// b at a travelling matrix over `features` features.
+    /// b at a travelling matrix over `features` features; none where each site has its own.
     #[must_use]
-    pub fn threshold_at(&self, matrix: &Array2<f64>, features: usize) -> f64 {
+    pub fn threshold_at(&self, matrix: &Array2<f64>, features: usize) -> Option<f64> {
         match self.threshold {
-            Threshold::Fixed(value) => value,
-            Threshold::Learned(_) => matrix[[features, 0]],
+            Threshold::Fixed(value) => Some(value),
+            Threshold::Common(_) => Some(matrix[[features, 0]]),
+            Threshold::Site => None,
         }
     }
 }
@@ -223,7 +261,7 @@ pub fn start(settings: &Settings, features: usize, seed: Seed, index: u64) -> Ar
         let draw: f64 = StandardNormal.sample(&mut stream);
         scale * draw
     });
-    if let Threshold::Learned(value) = settings.threshold {
+    if let Threshold::Common(value) = settings.threshold {
         matrix[[features, 0]] = value;
     }
     matrix

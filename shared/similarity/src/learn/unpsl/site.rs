@@ -1,5 +1,7 @@
 //! One site's smooth part of the objective, and its local update (4.21).
 
+mod derivatives;
+
 use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView2, s};
@@ -14,6 +16,8 @@ use super::totals::{Summary, Totals, summarise};
 use crate::numeric::lbfgs::{Limits, Status, minimise};
 use crate::numeric::linear_algebra::norm;
 use crate::numeric::seed::Seed;
+
+pub use derivatives::{SiteDerivatives, ThresholdDerivatives};
 
 /// An objective that cannot be made, or a matrix that does not fit it. No patient value is in it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -105,6 +109,8 @@ pub struct SiteObjective {
     features: usize,
     /// a_p.
     loss_scale: f64,
+    /// What the site weighs of all: T_p is `weighs` / sqrt(its pairs' weight) as large as without a scale.
+    curvature_scale: f64,
     /// c_p lambda_2.
     correlation_scale: f64,
 }
@@ -172,12 +178,20 @@ impl SiteObjective {
         let weights = weights(settings.pair_weights, totals)?;
         let scales = scales(settings, &summary, totals, weights);
         Ok(Self {
-            loss: PairLoss::new(patients, labels, settings.pairs, weights, seed),
+            loss: PairLoss::new(
+                patients,
+                labels,
+                settings.pairs,
+                weights,
+                settings.form,
+                seed,
+            ),
             correlation: correlation.filter(|_| settings.lambda_correlation > 0.0),
             settings: *settings,
             summary,
             features: patients.ncols(),
             loss_scale: scales.loss,
+            curvature_scale: scales.curvature,
             correlation_scale: scales.correlation * settings.lambda_correlation,
         })
     }
@@ -206,19 +220,36 @@ impl SiteObjective {
         matrix: &Array2<f64>,
         gradient: &mut Array2<f64>,
     ) -> f64 {
-        let threshold = self.settings.threshold_at(matrix, self.features);
         let features = self.features;
+        let metric = matrix.slice(s![..features, ..]);
+        let Some(threshold) = self.threshold(matrix) else {
+            gradient.fill(0.0);
+            return 0.0;
+        };
         let (loss, threshold_derivative) = self.loss.value_and_gradient(
-            &matrix.slice(s![..features, ..]),
+            &metric,
             threshold,
             &mut gradient.slice_mut(s![..features, ..]),
         );
-        if let Threshold::Learned(_) = self.settings.threshold {
+        if let Threshold::Common(_) = self.settings.threshold {
             gradient.row_mut(features).fill(0.0);
             gradient[[features, 0]] = threshold_derivative;
         }
         *gradient *= self.loss_scale;
         self.loss_scale * loss
+    }
+
+    /// b at a matrix of the travelling shape: the settings', or the one at which the site's loss is least. None
+    /// where that is beyond all bounds, because the site's pairs are all alike: its loss there is 0.
+    #[must_use]
+    pub fn threshold(&self, matrix: &Array2<f64>) -> Option<f64> {
+        match self.settings.threshold_at(matrix, self.features) {
+            Some(threshold) => Some(threshold),
+            None => {
+                let metric = matrix.slice(s![..self.features, ..]);
+                self.loss.best_threshold(&metric, self.summary.pairs)
+            }
+        }
     }
 
     /// The correlation and its weight c_p lambda_2, where it is not 0.
@@ -235,8 +266,8 @@ impl SiteObjective {
     pub fn value(&self, matrix: &Array2<f64>) -> Result<f64, ObjectiveError> {
         self.check_shape(matrix)?;
         let metric = matrix.slice(s![..self.features, ..]);
-        let threshold = self.settings.threshold_at(matrix, self.features);
-        let mut value = self.loss_scale * self.loss.value(&metric, threshold);
+        let loss = |threshold| self.loss_scale * self.loss.value(&metric, threshold);
+        let mut value = self.threshold(matrix).map_or(0.0, loss);
         if let Some((correlation, weight)) = self.correlation() {
             value += weight * correlation.quadratic_form(&metric);
         }
@@ -319,10 +350,11 @@ impl SiteObjective {
 
     fn check_shape(&self, matrix: &Array2<f64>) -> Result<(), ObjectiveError> {
         let (found_rows, found_columns) = matrix.dim();
-        let (rows, columns) = (self.settings.matrix_rows(self.features), self.settings.rank);
-        if (found_rows, found_columns) == (rows, columns) {
+        let rows = self.settings.matrix_rows(self.features);
+        if found_rows == rows && (1..=self.features).contains(&found_columns) {
             return Ok(());
         }
+        let columns = self.settings.rank;
         Err(ObjectiveError::Shape {
             found_rows,
             found_columns,
@@ -431,6 +463,8 @@ fn weights(weights: PairWeights, totals: &Totals) -> Result<PairWeightValues, Ob
 struct Scales {
     loss: f64,
     correlation: f64,
+    /// k_p / sqrt(2 K N_p), where k_p = a_p N_p weighs the site, K all, and N_p is the weight of the site's pairs.
+    curvature: f64,
 }
 
 fn scales(
@@ -448,18 +482,14 @@ fn scales(
         SiteWeights::Patients => summary.patients as f64 / totals.patients as f64,
         SiteWeights::Equal => 1.0 / totals.sites as f64,
     };
-    match (settings.loss, settings.correlation) {
-        (Loss::Mean, _) => Scales {
-            loss: share / mine,
-            correlation: share,
-        },
-        (Loss::Sum, CorrelationScope::Site) => Scales {
-            loss: 1.0,
-            correlation: 1.0,
-        },
-        (Loss::Sum, CorrelationScope::Pooled) => Scales {
-            loss: 1.0,
-            correlation: mine / all,
-        },
+    let (loss, correlation, whole) = match (settings.loss, settings.correlation) {
+        (Loss::Mean, _) => (share / mine, share, 1.0),
+        (Loss::Sum, CorrelationScope::Site) => (1.0, 1.0, all),
+        (Loss::Sum, CorrelationScope::Pooled) => (1.0, mine / all, all),
+    };
+    Scales {
+        loss,
+        correlation,
+        curvature: loss * mine / (2.0 * whole * mine).sqrt(),
     }
 }

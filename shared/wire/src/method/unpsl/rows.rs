@@ -26,6 +26,8 @@ impl Listed for Rounds {
         pb::RoundRow {
             round: row.round,
             objective: row.objective,
+            left: row.left,
+            residual: row.residual,
             primal_residual: row.primal_residual,
             dual_residual: row.dual_residual,
             penalty: row.penalty,
@@ -38,9 +40,11 @@ impl Listed for Rounds {
         Ok(RoundRow {
             round: row.round,
             objective: finite_if_any("the objective of a round", row.objective)?,
-            primal_residual: finite("the primal residual of a round", row.primal_residual)?,
-            dual_residual: finite("the dual residual of a round", row.dual_residual)?,
-            penalty: finite("the penalty of a round", row.penalty)?,
+            left: finite_if_any("what was left in a round", row.left)?,
+            residual: finite_if_any("the residual of a round", row.residual)?,
+            primal_residual: finite_if_any("the primal residual of a round", row.primal_residual)?,
+            dual_residual: finite_if_any("the dual residual of a round", row.dual_residual)?,
+            penalty: finite_if_any("the penalty of a round", row.penalty)?,
             seconds: finite("the time of a round", row.seconds)?,
             sites_answered: row.sites_answered,
         })

@@ -13,7 +13,9 @@ use ndarray::{Array2, array};
 use privacy::RightCounts;
 use proptest::prelude::*;
 use prost::Message;
-use protocol::message::unpsl::{Contribution, Finishing, Round, Validating};
+use protocol::message::unpsl::{
+    Contribution, Derivatives, Differentiating, Finishing, Round, Validating,
+};
 use protocol::message::{Answer, Request, ToSite, unpsl};
 use protocol::method::Model;
 use protocol::method::unpsl::model::{self, FeatureResult, RoundRow, SelectionRow};
@@ -37,28 +39,43 @@ fn finishing(consensus: Array2<f64>) -> ToSite {
 fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
     let consensus = array![[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]];
     let round = Round {
-        centre: -&consensus,
+        centre: Some(-&consensus),
         consensus: Arc::new(consensus),
         penalty: 1.5,
         tolerance: 1e-6,
-        gradient: false,
         fold: None,
     };
     let fold = Round {
         consensus: Arc::new(array![[1.0]]),
-        centre: array![[-1.0]],
+        centre: Some(array![[-1.0]]),
         penalty: 1.5,
         tolerance: 1e-3,
-        gradient: true,
         fold: Some(0),
+    };
+    let certificate = Round {
+        consensus: Arc::new(array![[1.0]]),
+        centre: None,
+        penalty: 2.0,
+        tolerance: 1e-9,
+        fold: None,
+    };
+    let differentiating = Differentiating {
+        metrics: Arc::new(vec![array![[0.5], [-0.5]], array![[0.25], [-0.25]]]),
+        folds: vec![None, Some(0)],
     };
     let validating = Validating {
         models: Arc::new(vec![array![[0.5], [-0.5]], array![[0.25], [-0.25]]]),
+        folds: 2,
         neighbours: vec![1, 5],
     };
     requests_are_golden(vec![
         ("round", asked(unpsl::Request::Round(round))),
         ("fold", asked(unpsl::Request::Round(fold))),
+        ("certificate", asked(unpsl::Request::Round(certificate))),
+        (
+            "differentiate",
+            asked(unpsl::Request::Differentiate(differentiating)),
+        ),
         ("validate", asked(unpsl::Request::Validate(validating))),
         ("finish", finishing(array![[0.1, 0.2]])),
     ]);
@@ -70,21 +87,18 @@ fn every_answer_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         matrix: array![[0.25], [-0.25]],
         objective: 0.75,
         iterations: 12,
-        gradient: None,
     };
-    let with_gradient = Contribution {
-        gradient: Some(array![[1.0], [2.0]]),
-        ..contribution.clone()
-    };
+    let derivatives = vec![Derivatives {
+        objective: 0.75,
+        threshold: [-0.5, 0.25],
+        triangles: array![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]],
+    }];
     let (right, wrong) = (250, 50);
     let counts = vec![Some(RightCounts { right, wrong }), None];
     let answers = [
         ("contribution", unpsl::Answer::Contribution(contribution)),
-        (
-            "contribution_with_gradient",
-            unpsl::Answer::Contribution(with_gradient),
-        ),
-        ("validated", unpsl::Answer::Validated(counts)),
+        ("derivatives", unpsl::Answer::Derivatives(derivatives)),
+        ("validated", unpsl::Answer::Validated(vec![counts])),
     ];
     answers_are_golden(
         answers
@@ -95,12 +109,15 @@ fn every_answer_is_what_googles_protobuf_writes_and_reads_back_from_it() {
 
 fn metric() -> model::Model {
     model::Model {
+        certificate: Some(0.125),
         rounds: vec![RoundRow {
             round: 1,
             objective: None,
-            primal_residual: 0.5,
-            dual_residual: 0.25,
-            penalty: 1.0,
+            left: Some(0.5),
+            residual: Some(0.25),
+            primal_residual: Some(0.5),
+            dual_residual: Some(0.25),
+            penalty: Some(1.0),
             seconds: 0.125,
             sites_answered: 2,
         }],
@@ -158,7 +175,10 @@ fn a_result_that_is_none_is_refused_with_what_was_wrong() {
     refused(|model| model.pairs = vec![1; 257], "pairs of sites");
     refused(|model| model.pairs = vec![u64::MAX], "pairs of a site");
     refused(|model| model.objective = Some(f64::NAN), "the objective");
-    refused(|model| model.rounds[0].penalty = f64::NAN, "the penalty");
+    refused(
+        |model| model.rounds[0].penalty = Some(f64::NAN),
+        "the penalty",
+    );
     refused(|model| model.features[0].scale = f64::NAN, "the scale");
     refused(
         |model| model.selection = vec![model.selection[0]; 8_001],
@@ -172,22 +192,32 @@ fn requests() -> impl Strategy<Value = unpsl::Request> {
             |(number, consensus, centre, penalty, tolerance)| {
                 unpsl::Request::Round(Round {
                     consensus: Arc::new(consensus),
-                    centre,
+                    centre: (number % 2 == 1).then_some(centre),
                     penalty,
                     tolerance,
-                    gradient: number % 2 == 1,
                     fold: number.is_multiple_of(3).then_some(number),
                 })
             }
         ),
+        proptest::collection::vec((matrix(), any::<Option<u32>>()), 0..4).prop_map(|questions| {
+            let (metrics, folds) = questions.into_iter().unzip();
+            unpsl::Request::Differentiate(Differentiating {
+                metrics: Arc::new(metrics),
+                folds,
+            })
+        }),
         (
             proptest::collection::vec(matrix(), 0..4),
+            any::<u32>(),
             proptest::collection::vec(any::<u32>(), 0..4)
         )
-            .prop_map(|(models, neighbours)| unpsl::Request::Validate(Validating {
-                models: Arc::new(models),
-                neighbours
-            })),
+            .prop_map(
+                |(models, folds, neighbours)| unpsl::Request::Validate(Validating {
+                    models: Arc::new(models),
+                    folds,
+                    neighbours
+                })
+            ),
         (matrix(), any::<u32>()).prop_map(|(consensus, neighbours)| unpsl::Request::Finish(
             Finishing {
                 consensus: Arc::new(consensus),
@@ -208,11 +238,24 @@ proptest! {
 
     #[test]
     fn every_contribution_survives_the_way(
-        matrix in matrix(), objective in number(), iterations in any::<u32>(), with_gradient in any::<bool>(),
+        matrix in matrix(), objective in number(), iterations in any::<u32>(),
     ) {
-        let gradient = with_gradient.then(|| matrix.clone());
-        let contribution = Contribution { matrix, objective, iterations, gradient };
+        let contribution = Contribution { matrix, objective, iterations };
         let message = reply(Answer::Unpsl(unpsl::Answer::Contribution(contribution)));
+        prop_assert!(decode_to_coordinator(&coordinator_frames(message.clone())).unwrap() == message);
+    }
+
+    #[test]
+    fn derivatives_survive_the_way(
+        told in proptest::collection::vec((matrix(), number(), number(), number()), 0..4),
+    ) {
+        let one = |(triangles, objective, first, second)| Derivatives {
+            objective,
+            threshold: [first, second],
+            triangles,
+        };
+        let told = told.into_iter().map(one).collect();
+        let message = reply(Answer::Unpsl(unpsl::Answer::Derivatives(told)));
         prop_assert!(decode_to_coordinator(&coordinator_frames(message.clone())).unwrap() == message);
     }
 }
@@ -315,7 +358,6 @@ fn numbers_that_are_not_finite_are_refused_by_kind_and_never_by_value() {
             matrix: array![[1.0]],
             objective: value,
             iterations: 1,
-            gradient: None,
         };
         let frames = coordinator_frames(reply(Answer::Unpsl(unpsl::Answer::Contribution(
             contribution,

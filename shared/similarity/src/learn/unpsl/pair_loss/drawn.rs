@@ -1,12 +1,12 @@
 //! A number of pairs per patient, drawn from the seed: memory grows with the pairs alone.
 
 use ndarray::parallel::prelude::*;
-use ndarray::{Array2, Axis};
+use ndarray::{Array1, Array2, Axis, concatenate};
 use rand::seq::index;
 
-use super::LossValue;
+use super::{Pass, Passed, RowSums, curvature};
 use crate::learn::unpsl::labels::{Labels, PairCounts};
-use crate::learn::unpsl::sweep::{Kinds, Tallies, sweep_labelled};
+use crate::learn::unpsl::sweep::{Tallies, sweep_labelled};
 use crate::numeric::linear_algebra::inner;
 use crate::numeric::seed::Seed;
 
@@ -46,83 +46,112 @@ impl DrawnPairs {
         }
     }
 
-    /// The loss at E, and G E into `weighted` where asked for. Every pair is met from both ends, so
-    /// that every row of G E is written by one thread.
-    pub(super) fn loss(
-        &self,
-        projected: &Array2<f64>,
-        kinds: Kinds,
-        weighted: Option<&mut Array2<f64>>,
-    ) -> LossValue {
-        let projected = projected.as_standard_layout();
+    /// One pass. Every pair is met from both ends, so that every row of G F is written by one thread.
+    pub(super) fn pass(&self, pass: &Pass<'_>) -> Passed {
+        let projected = pass.projected.as_standard_layout();
+        let patients = projected.nrows();
         let rank = projected.ncols();
         let flat = projected.as_slice().expect("standard layout");
         let row = |patient: usize| &flat[patient * rank..(patient + 1) * rank];
         let sweep = |patient: usize, values: &mut Vec<f64>, tallies: &mut Tallies| {
             let range = self.offsets[patient]..self.offsets[patient + 1];
-            let partners = &self.partners[range.clone()];
-            let mine = row(patient);
+            let (partners, mine) = (&self.partners[range.clone()], row(patient));
             values.clear();
-            values.extend(
-                partners
-                    .iter()
-                    .map(|&other| inner(mine, row(other as usize))),
-            );
-            sweep_labelled(values, &self.labels[range.clone()], kinds, tallies);
+            values.extend(partners.iter().map(|&other| {
+                let product = inner(mine, row(other as usize));
+                match &pass.squares {
+                    None => product,
+                    Some(squares) => 2.0 * product - squares[patient] - squares[other as usize],
+                }
+            }));
+            sweep_labelled(values, &self.labels[range.clone()], pass.kinds, tallies);
             range
         };
-        let parts: Vec<Tallies> = if let Some(weighted) = weighted {
-            let blocks = weighted
-                .axis_chunks_iter_mut(Axis(0), BLOCK_PATIENTS)
-                .into_par_iter();
-            let part = |(block, mut rows): (usize, ndarray::ArrayViewMut2<f64>)| {
-                let (mut values, mut tallies) = (Vec::new(), Tallies::new());
-                for (at, mut target) in rows.rows_mut().into_iter().enumerate() {
-                    let range = sweep(block * BLOCK_PATIENTS + at, &mut values, &mut tallies);
-                    let target = target.as_slice_mut().expect("rows are contiguous");
-                    target.fill(0.0);
-                    for (&other, &factor) in self.partners[range].iter().zip(&values) {
-                        let theirs = row(other as usize);
-                        target
-                            .iter_mut()
-                            .zip(theirs)
-                            .for_each(|(sum, e)| *sum += factor * e);
-                    }
-                }
-                tallies
-            };
-            blocks.enumerate().map(part).collect()
-        } else {
-            let patients = projected.nrows();
-            let blocks = (0..patients.div_ceil(BLOCK_PATIENTS)).into_par_iter();
-            let part = |block: usize| {
-                let (mut values, mut tallies) = (Vec::new(), Tallies::new());
+        let parts: Vec<Part> = (0..patients.div_ceil(BLOCK_PATIENTS))
+            .into_par_iter()
+            .map(|block| {
                 let begin = block * BLOCK_PATIENTS;
-                for patient in begin..(begin + BLOCK_PATIENTS).min(patients) {
-                    sweep(patient, &mut values, &mut tallies);
+                let end = (begin + BLOCK_PATIENTS).min(patients);
+                let mut part = Part::new(pass, end - begin);
+                let mut values = Vec::new();
+                for patient in begin..end {
+                    let range = sweep(patient, &mut values, &mut part.tallies);
+                    part.gather(pass, patient - begin, &self.partners[range], &values);
                 }
-                tallies
-            };
-            blocks.map(part).collect()
-        };
-        total(&parts, kinds)
+                part
+            })
+            .collect();
+        joined(&parts, pass)
+    }
+}
+
+/// What a block of patients adds.
+struct Part {
+    tallies: Tallies,
+    weighted: Option<Array2<f64>>,
+    sums: Option<RowSums>,
+}
+
+impl Part {
+    fn new(pass: &Pass<'_>, patients: usize) -> Self {
+        let rows = |factor: &Array2<f64>| Array2::zeros((patients, factor.ncols()));
+        Self {
+            tallies: Tallies::new(),
+            weighted: pass.factor.map(rows),
+            sums: pass.sums.then(|| RowSums::zeros(patients)),
+        }
+    }
+
+    /// Adds the pairs of patient `at` of the block.
+    fn gather(&mut self, pass: &Pass<'_>, at: usize, partners: &[u32], values: &[f64]) {
+        if let (Some(weighted), Some(factor)) = (&mut self.weighted, pass.factor) {
+            let columns = factor.ncols();
+            let flat = factor.as_slice().expect("standard layout");
+            let mut target = weighted.row_mut(at);
+            let target = target.as_slice_mut().expect("rows are contiguous");
+            for (&other, &value) in partners.iter().zip(values) {
+                let theirs = &flat[other as usize * columns..][..columns];
+                let sums = target.iter_mut().zip(theirs);
+                sums.for_each(|(sum, theirs)| *sum += value * theirs);
+            }
+        }
+        if let Some(sums) = &mut self.sums {
+            sums.derivatives[at] = values.iter().sum();
+            let curvatures = values.iter().map(|value| curvature(*value, pass.kinds));
+            sums.curvatures[at] = curvatures.sum();
+        }
     }
 }
 
 /// The sum over all blocks; every pair was seen from both its ends.
-fn total(parts: &[Tallies], kinds: Kinds) -> LossValue {
+fn joined(parts: &[Part], pass: &Pass<'_>) -> Passed {
     let (mut loss, mut derivative) = (0.0, 0.0);
     for Tallies {
         similar,
         dissimilar,
-    } in parts
+    } in parts.iter().map(|part| &part.tallies)
     {
-        loss += kinds.similar * similar.loss() + kinds.dissimilar * dissimilar.loss();
+        loss += pass.kinds.similar * similar.loss() + pass.kinds.dissimilar * dissimilar.loss();
         derivative += similar.derivative() + dissimilar.derivative();
     }
-    LossValue {
+    let sums = parts.iter().filter_map(|part| part.sums.as_ref());
+    let column = |of: fn(&RowSums) -> &Array1<f64>| {
+        Array1::from_iter(sums.clone().flat_map(|sums| of(sums).iter().copied()))
+    };
+    Passed {
         loss: 0.5 * loss,
-        threshold_derivative: -0.5 * derivative,
+        derivative: -0.5 * derivative,
+        weighted: pass.factor.map(|factor| {
+            let rows: Vec<_> = parts
+                .iter()
+                .filter_map(|part| part.weighted.as_ref().map(|rows| rows.view()))
+                .collect();
+            concatenate(Axis(0), &rows).unwrap_or_else(|_| Array2::zeros(factor.raw_dim()))
+        }),
+        sums: pass.sums.then(|| RowSums {
+            derivatives: column(|sums| &sums.derivatives),
+            curvatures: column(|sums| &sums.curvatures),
+        }),
     }
 }
 

@@ -40,10 +40,12 @@ pub fn feature_strengths(
     labels: &Labels,
     search: &Search,
 ) -> Result<Array1<f64>, ObjectiveError> {
-    let (Threshold::Fixed(threshold) | Threshold::Learned(threshold)) = search.settings.threshold;
     let settings = Settings {
         rank: 1,
-        threshold: Threshold::Fixed(threshold),
+        threshold: match search.settings.threshold {
+            Threshold::Common(start) => Threshold::Fixed(start),
+            own @ (Threshold::Fixed(_) | Threshold::Site) => own,
+        },
         correlation: CorrelationScope::Site,
         ..search.settings
     };

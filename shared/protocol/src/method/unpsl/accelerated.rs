@@ -1,0 +1,348 @@
+//! Rounds of the accelerated consensus: every site tells its objective and its derivatives at one metric, and only their
+//! sums are used. The last exchange is one round by the letter of the paper, as a certificate.
+
+use super::admm::standing_out;
+use super::message::{Answer, Derivatives, Differentiating, Request, Round};
+use super::model::RoundRow;
+use super::settings::UnpslSettings;
+use crate::checks::{ROUNDING, ensure, fault, length, numbers, unexpected};
+use crate::exchange::{Answers, Closed, Course, Turn, count};
+use crate::failure::{Code, Failure};
+use crate::limits::LOCAL_TOLERANCES;
+use crate::message;
+use crate::name::SiteName;
+use crate::progress::Ending;
+use ndarray::{Array2, s};
+use similarity::learn::unpsl::SiteDerivatives;
+use similarity::learn::unpsl::accelerated::{Knowledge, Search, SearchSettings, Step, sum};
+use similarity::numeric::linear_algebra::norm;
+use similarity::numeric::prox::shrink_rows;
+use std::sync::Arc;
+
+/// By how much a round of (4.21) to (4.23) may move the metric, beside its norm.
+const CERTIFICATE: f64 = 1e-3;
+/// Where it moves it by more, the search goes on for this share of what was left before.
+const STRICTER: f64 = 0.01;
+/// The penalties of all sites together, beside the largest curvature along the last steps.
+const PENALTY_FACTOR: f64 = 2.0;
+
+/// The search under way, or over.
+#[derive(Debug, Clone)]
+pub(super) struct Accelerated {
+    settings: SearchSettings,
+    search: Search,
+    known: Knowledge,
+    features: usize,
+    /// The metric of the open exchange.
+    asked: Arc<Vec<Array2<f64>>>,
+    /// Which sites told of the last question; none before the first.
+    told: Option<Vec<bool>>,
+    rows: Vec<RoundRow>,
+    round_limit: u32,
+    /// Set while the certificate is asked for: the penalty of one site.
+    certifying: Option<f64>,
+    certificates: u32,
+    certificate: Option<f64>,
+    /// The result has been told that the objective rose.
+    noted: bool,
+}
+
+impl Accelerated {
+    /// Certificates of one search at most.
+    pub(super) const CERTIFICATES_MAX: u32 = 3;
+
+    pub(super) fn start(settings: &UnpslSettings, start: Array2<f64>) -> Self {
+        let features = settings.objective.features(&start);
+        let own = SearchSettings {
+            lambda_sparsity: settings.objective.lambda_sparsity,
+            form: settings.objective.form,
+            tolerance: settings.tolerance,
+            tolerance_residual: CERTIFICATE,
+        };
+        let search = Search::new(own, start, features);
+        Self {
+            settings: own,
+            asked: Arc::new(vec![search.question().clone()]),
+            search,
+            known: Knowledge::new(),
+            features,
+            told: None,
+            rows: Vec::new(),
+            round_limit: settings.round_limit,
+            certifying: None,
+            certificates: 0,
+            certificate: None,
+            noted: false,
+        }
+    }
+
+    /// The best W.
+    pub(super) fn metric(&self) -> &Array2<f64> {
+        self.search.best()
+    }
+
+    pub(super) fn sparsity_term(&self) -> f64 {
+        self.search.sparsity_term(self.metric(), self.features)
+    }
+
+    pub(super) fn rows(&self) -> &[RoundRow] {
+        &self.rows
+    }
+
+    pub(super) fn objective(&self) -> Option<f64> {
+        self.search.objective()
+    }
+
+    /// By how much a round of (4.21) to (4.23) moves the metric, beside its norm.
+    pub(super) fn certificate(&self) -> Option<f64> {
+        self.certificate
+    }
+
+    pub(super) fn course(&self, round_limit: u32) -> Course {
+        Course {
+            round: count(self.rows.len()),
+            round_limit,
+            objective: self.objective(),
+            ..Course::default()
+        }
+    }
+
+    pub(super) fn ask(&self) -> message::Request {
+        message::Request::Unpsl(match self.certifying {
+            None => Request::Differentiate(Differentiating {
+                metrics: Arc::clone(&self.asked),
+                folds: vec![None],
+            }),
+            Some(penalty) => Request::Round(Round {
+                consensus: Arc::new(self.metric().clone()),
+                centre: None,
+                penalty,
+                tolerance: *LOCAL_TOLERANCES.start(),
+                fold: None,
+            }),
+        })
+    }
+
+    pub(super) fn judge(&self, answer: &message::Answer) -> Result<(), Failure> {
+        if self.certifying.is_none() {
+            return derivatives(answer, 1, self.features);
+        }
+        let message::Answer::Unpsl(Answer::Contribution(own)) = answer else {
+            return Err(unexpected(answer, "a contribution"));
+        };
+        let shape = self.metric().dim();
+        ensure(
+            own.matrix.dim() == shape,
+            "a contribution of another shape",
+            "the metric's",
+        )?;
+        numbers(&own.matrix)?;
+        numbers([&own.objective])
+    }
+
+    /// Takes the answers of a closed exchange.
+    pub(super) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
+        let answers = closed.take();
+        match self.certifying.take() {
+            Some(penalty) => self.certify(penalty, answers, closed.notes),
+            None => self.go_on(answers, closed),
+        }
+    }
+
+    fn go_on(
+        &mut self,
+        answers: Answers,
+        closed: &mut Closed<'_>,
+    ) -> Result<Turn<Ending>, Failure> {
+        let told: Vec<bool> = answers.iter().map(Option::is_some).collect();
+        if self.told.as_ref().is_some_and(|before| *before != told) {
+            // The objective is the sum over other sites than before.
+            self.known.forget();
+            self.search.restart();
+        }
+        let answered = count(told.iter().filter(|one| **one).count());
+        let is_complete = told
+            .iter()
+            .zip(closed.members)
+            .all(|(told, member)| *told || !member);
+        self.told = Some(told);
+        let (answer, largest) = self.summed(answers)?;
+        let round = count(self.rows.len()) + 1;
+        let mut row = RoundRow {
+            round,
+            objective: None,
+            left: None,
+            residual: None,
+            primal_residual: None,
+            dual_residual: None,
+            penalty: None,
+            seconds: closed.seconds,
+            sites_answered: answered,
+        };
+        let mut is_over = false;
+        if let Some(step) = answer.and_then(|answer| self.learn(answer)) {
+            self.check_finite(&step, &largest, closed.sites)?;
+            row.objective = Some(step.objective);
+            row.left = Some(step.left);
+            row.residual = Some(step.residual);
+            if step.rose && !self.noted {
+                self.noted = true;
+                closed.notes.push(format!(
+                    "The objective rose in round {round}; the search went back to the best metric and took shorter steps."
+                ));
+            }
+            is_over = step.converged && is_complete;
+        }
+        self.rows.push(row);
+        if is_over {
+            return Ok(self.begin_certificate(answered));
+        }
+        self.asked = Arc::new(vec![self.search.question().clone()]);
+        Ok(match round >= self.round_limit {
+            true => Turn::Done(Ending::RoundLimit),
+            false => Turn::Ask,
+        })
+    }
+
+    fn learn(&mut self, answer: SiteDerivatives) -> Option<Step> {
+        let question = self.search.question().clone();
+        let objective = answer.objective + self.search.sparsity_term(&question, self.features);
+        self.known.learn(&question, answer);
+        self.search.absorb(&self.known, objective)
+    }
+
+    /// The sum over the sites, and the largest number of each.
+    fn summed(&self, answers: Answers) -> Result<(Option<SiteDerivatives>, Vec<f64>), Failure> {
+        let mut largest = vec![0.0; answers.len()];
+        let mut told = Vec::with_capacity(answers.len());
+        for (site, answer) in answers.into_iter().enumerate() {
+            let Some(answer) = answer else { continue };
+            let message::Answer::Unpsl(Answer::Derivatives(own)) = answer else {
+                return Err(unexpected(&answer, "derivatives"));
+            };
+            let own = own
+                .first()
+                .ok_or_else(|| fault("no derivatives", "derivatives"))?;
+            let entries = own
+                .triangles
+                .iter()
+                .fold(0.0, |most: f64, x| most.max(x.abs()));
+            largest[site] = entries.max(own.objective.abs());
+            told.push(own.unfold(self.features));
+        }
+        Ok((sum(told), largest))
+    }
+
+    /// What is not finite can neither be told nor stored.
+    fn check_finite(
+        &self,
+        step: &Step,
+        largest: &[f64],
+        sites: &[SiteName],
+    ) -> Result<(), Failure> {
+        let told = [step.objective, step.left, step.residual];
+        let metrics = self.search.question().iter().chain(self.metric());
+        if told.iter().chain(metrics).all(|number| number.is_finite()) {
+            return Ok(());
+        }
+        let text = match standing_out(largest).and_then(|site| sites.get(site)) {
+            Some(name) => format!("the derivatives of {name} led beyond the finite numbers"),
+            None => "the rounds led beyond the finite numbers".to_owned(),
+        };
+        Err(Failure::new(Code::Numbers, text))
+    }
+
+    fn begin_certificate(&mut self, sites: u32) -> Turn<Ending> {
+        let is_empty = self.metric().iter().all(|entry| *entry == 0.0);
+        if is_empty || self.certificates == Self::CERTIFICATES_MAX {
+            return Turn::Done(Ending::Converged);
+        }
+        self.certificates += 1;
+        self.certifying = Some(PENALTY_FACTOR * self.search.curvature() / f64::from(sites.max(1)));
+        Turn::Ask
+    }
+
+    /// (4.22) on the sums of W_p and U_p, where sum_p U_p = -grad F / penalty.
+    fn certify(
+        &mut self,
+        penalty: f64,
+        answers: Answers,
+        notes: &mut Vec<String>,
+    ) -> Result<Turn<Ending>, Failure> {
+        let told: Vec<bool> = answers.iter().map(Option::is_some).collect();
+        let Some(gradient) = self
+            .search
+            .gradient(&self.known)
+            .filter(|_| self.told.as_ref() == Some(&told))
+        else {
+            notes
+                .push("A site was away when the metric was to be certified; it is not.".to_owned());
+            return Ok(Turn::Done(Ending::Converged));
+        };
+        let mut mean = gradient * (-1.0 / penalty);
+        let mut sites = 0.0;
+        for answer in answers.into_iter().flatten() {
+            let message::Answer::Unpsl(Answer::Contribution(own)) = answer else {
+                return Err(unexpected(&answer, "a contribution"));
+            };
+            mean += &own.matrix;
+            sites += 1.0;
+        }
+        mean /= sites;
+        let threshold = self.settings.lambda_sparsity / (penalty * sites);
+        shrink_rows(&mut mean.slice_mut(s![..self.features, ..]), threshold);
+        let metric = self.metric();
+        let moved = norm(&(&mean - metric).view()) / norm(&metric.view());
+        if !moved.is_finite() {
+            return Err(Failure::new(
+                Code::Numbers,
+                "the certificate is no finite number",
+            ));
+        }
+        self.certificate = Some(moved);
+        if moved <= CERTIFICATE || count(self.rows.len()) >= self.round_limit {
+            return Ok(Turn::Done(Ending::Converged));
+        }
+        notes.push(format!(
+            "A round of consensus ADMM moved the metric by {moved:.1e} of its norm, so the search went on."
+        ));
+        self.search.demand(STRICTER);
+        self.asked = Arc::new(vec![self.search.question().clone()]);
+        Ok(Turn::Ask)
+    }
+}
+
+/// Judges derivatives at so many metrics over `features` features.
+pub(super) fn derivatives(
+    answer: &message::Answer,
+    metrics: usize,
+    features: usize,
+) -> Result<(), Failure> {
+    let message::Answer::Unpsl(Answer::Derivatives(told)) = answer else {
+        return Err(unexpected(answer, "derivatives"));
+    };
+    length("metrics", told.len(), metrics)?;
+    told.iter().try_for_each(|own| {
+        let wanted = (2, Derivatives::triangle(features));
+        ensure(
+            own.triangles.dim() == wanted,
+            "derivatives of another shape",
+            "two triangles of the features",
+        )?;
+        numbers(&own.triangles)?;
+        numbers([&own.objective, &own.threshold[0], &own.threshold[1]])?;
+        ensure(
+            own.objective >= -ROUNDING,
+            "an objective below 0",
+            "a sum of losses",
+        )?;
+        // T is a sum of outer products, and so has no entry below 0 on its diagonal.
+        let diagonal = (0..features).map(|row| own.triangles[[1, row * (row + 3) / 2]]);
+        let is_curved = diagonal.into_iter().all(|entry| entry >= 0.0) && own.threshold[1] >= 0.0;
+        ensure(
+            is_curved,
+            "a curvature below 0",
+            "the curvature of a convex loss",
+        )
+    })
+}

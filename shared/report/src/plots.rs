@@ -1,0 +1,196 @@
+//! Plots of two axes: curves of shares, survival by group, and what was observed against what was predicted.
+
+use crate::figures::{FigureError, GREY, INK, SECOND, extent, fault};
+use plotters::prelude::*;
+
+/// So small that its text is read on a phone as well.
+const SIZE: (u32, u32) = (480, 370);
+const FONT: (&str, i32) = ("sans-serif", 15);
+const COLOURS: [RGBColor; 4] = [INK, SECOND, RGBColor(52, 132, 84), RGBColor(140, 60, 120)];
+
+/// A named curve through its points.
+#[derive(Debug, Clone)]
+pub struct Curve {
+    /// What the key says.
+    pub name: String,
+    /// Its points, from left to right.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// An axis.
+struct Axis<'n> {
+    name: &'n str,
+    low: f64,
+    high: f64,
+}
+
+/// A plot to be drawn.
+struct Plot<'p> {
+    x: Axis<'p>,
+    y: Axis<'p>,
+    curves: &'p [Curve],
+    /// Points without a name.
+    points: &'p [(f64, f64)],
+    /// Whether equal values of both axes are marked.
+    diagonal: bool,
+}
+
+/// Curves of shares against shares, with the diagonal; nothing without a curve.
+///
+/// # Errors
+/// [`FigureError`].
+pub(crate) fn shares(x: &str, y: &str, curves: &[Curve]) -> Result<String, FigureError> {
+    let axis = |name| Axis {
+        name,
+        low: 0.0,
+        high: 1.0,
+    };
+    match curves {
+        [] => Ok(String::new()),
+        curves => draw(&Plot {
+            x: axis(x),
+            y: axis(y),
+            curves,
+            points: &[],
+            diagonal: true,
+        }),
+    }
+}
+
+/// Survival by time of each group, from 1 at time 0.
+///
+/// # Errors
+/// [`FigureError`].
+pub fn survival(groups: &[Curve]) -> Result<String, FigureError> {
+    let times = groups.iter().flat_map(|group| &group.points);
+    let last = times.map(|point| point.0).fold(0.0, f64::max);
+    // A step down stands between the point before and the point at its time.
+    let stepped = |group: &Curve| {
+        let steps = group.points.windows(2);
+        let corners = steps.flat_map(|pair| [pair[0], (pair[1].0, pair[0].1)]);
+        Curve {
+            name: group.name.clone(),
+            points: corners.chain(group.points.last().copied()).collect(),
+        }
+    };
+    let curves: Vec<Curve> = groups.iter().map(stepped).collect();
+    draw(&Plot {
+        x: Axis {
+            name: "time",
+            low: 0.0,
+            high: last.max(f64::MIN_POSITIVE),
+        },
+        y: Axis {
+            name: "share without an event",
+            low: 0.0,
+            high: 1.0,
+        },
+        curves: &curves,
+        points: &[],
+        diagonal: false,
+    })
+}
+
+/// What was observed (upwards) against what was predicted, a point a patient; both axes alike.
+///
+/// # Errors
+/// [`FigureError`].
+pub fn against(points: &[(f64, f64)]) -> Result<String, FigureError> {
+    let values = points.iter().flat_map(|point| [point.0, point.1]);
+    let (low, high) = extent(values).unwrap_or((0.0, 1.0));
+    let margin = ((high - low) * 0.04).max(1e-9);
+    let axis = |name| Axis {
+        name,
+        low: low - margin,
+        high: high + margin,
+    };
+    draw(&Plot {
+        x: axis("predicted"),
+        y: axis("observed"),
+        curves: &[],
+        points,
+        diagonal: true,
+    })
+}
+
+fn draw(plot: &Plot<'_>) -> Result<String, FigureError> {
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        area.fill(&WHITE).map_err(fault)?;
+        let mut chart = ChartBuilder::on(&area)
+            .margin(10)
+            .x_label_area_size(44)
+            .y_label_area_size(60)
+            .build_cartesian_2d(plot.x.low..plot.x.high, plot.y.low..plot.y.high)
+            .map_err(fault)?;
+        chart
+            .configure_mesh()
+            .x_desc(plot.x.name)
+            .y_desc(plot.y.name)
+            .label_style(FONT)
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(GREY.mix(0.5))
+            .draw()
+            .map_err(fault)?;
+        if plot.diagonal {
+            let ends = [(plot.x.low, plot.x.low), (plot.x.high, plot.x.high)];
+            let line = LineSeries::new(ends, GREY.stroke_width(2));
+            chart.draw_series(line).map_err(fault)?;
+        }
+        let dots = plot.points.iter();
+        chart
+            .draw_series(dots.map(|point| Circle::new(*point, 3, INK.mix(0.6).filled())))
+            .map_err(fault)?;
+        for (curve, colour) in plot.curves.iter().zip(COLOURS.iter().cycle()) {
+            let colour = *colour;
+            let points = curve.points.iter().copied();
+            chart
+                .draw_series(LineSeries::new(points, colour.stroke_width(2)))
+                .map_err(fault)?
+                .label(&curve.name)
+                .legend(move |(x, y)| {
+                    PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(2))
+                });
+        }
+        if !plot.curves.is_empty() {
+            chart
+                .configure_series_labels()
+                .position(match plot.diagonal {
+                    true => SeriesLabelPosition::LowerRight,
+                    false => SeriesLabelPosition::UpperRight,
+                })
+                .background_style(WHITE.mix(0.85))
+                .label_font(FONT)
+                .draw()
+                .map_err(fault)?;
+        }
+    }
+    Ok(svg)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn survival_is_drawn_in_steps_and_nothing_of_nothing() {
+        let group = Curve {
+            name: "high".to_owned(),
+            points: vec![(0.0, 1.0), (4.0, 0.5)],
+        };
+        let svg = survival(&[group]).unwrap();
+        // Axes and the key are lines of two ends.
+        let lines = svg.split("points=\"").skip(1);
+        let lines = lines.map(|line| line.split('"').next().unwrap().split_whitespace());
+        let corner = |corner: &str| -> (f64, f64) {
+            let (x, y) = corner.split_once(',').unwrap();
+            (x.parse().unwrap(), y.parse().unwrap())
+        };
+        let mut lines = lines.map(|line| line.map(corner).collect::<Vec<_>>());
+        let corners = lines.find(|corners| corners.len() == 3).unwrap();
+        assert!(svg.contains("high"));
+        assert!(corners[0].1 == corners[1].1 && corners[1].0 == corners[2].0);
+        assert_eq!(shares("x", "y", &[]).unwrap(), "");
+    }
+}

@@ -1,0 +1,284 @@
+//! How well predictions hold, as every method counts it: what is right beside what is right without learning, curves, tables.
+
+use crate::figures::FigureError;
+use crate::plots::{self, Curve};
+use crate::tables::{self, Bar, assessments, figure};
+use crate::words::{of_hundred, share, sites_in_words};
+use maud::{Markup, html};
+use protocol::assessment::{EvaluationCounts, PAIRS_RULE};
+use protocol::job::Job;
+use protocol::result::RunResult;
+use protocol::scores::{self, PooledTable, Scores};
+
+/// How a method names its rules, and what it says of their counts.
+pub(crate) struct Wording {
+    /// The heading of the chapter.
+    pub(crate) heading: &'static str,
+    /// What is counted.
+    pub(crate) note: Option<String>,
+    /// A rule of so many neighbours.
+    pub(crate) rule: fn(&str, u32) -> String,
+    /// On whom the counts are, in a few words: in sample, or out of bag.
+    pub(crate) on: &'static str,
+}
+
+/// A share that is right by some rule.
+pub(crate) struct Right {
+    pub(crate) by: String,
+    pub(crate) share: f64,
+    /// Seldom further off than this.
+    pub(crate) within: f64,
+}
+
+/// What an accuracy is seldom further off than, because sites round: two standard deviations, and never more than it can be.
+pub(crate) fn seldom_beyond(scores: &Scores) -> f64 {
+    (2.0 * scores.deviation).min(scores.within)
+}
+
+/// What is right by the rules named in `order`, after what `before` it, beside what always naming the most frequent class is.
+pub(crate) fn at_a_glance(
+    result: &RunResult,
+    wording: &Wording,
+    before: Vec<Right>,
+    order: &[&str],
+) -> Markup {
+    let pooled = scores::pooled_tables(result);
+    let known = |rule: &&str| pooled.iter().find(|table| table.counts.rule == **rule);
+    let tables: Vec<&PooledTable> = order.iter().filter_map(known).collect();
+    let mut all = before;
+    for table in &tables {
+        let Some(scores) = table.scores() else {
+            continue;
+        };
+        let rule = (wording.rule)(&scores.rule, scores.neighbours);
+        all.extend(scores.accuracy.map(|share| Right {
+            by: format!("{rule} ({})", wording.on),
+            share,
+            within: seldom_beyond(&scores),
+        }));
+    }
+    let majority = tables
+        .first()
+        .and_then(|table| table.counts.confusion.as_ref());
+    all.extend(
+        majority
+            .and_then(|table| scores::majority(table))
+            .map(|share| Right {
+                by: "always the most frequent class".to_owned(),
+                share,
+                within: 0.0,
+            }),
+    );
+    let bar = |right: &Right| Bar {
+        label: right.by.clone(),
+        length: right.share,
+        value: of_hundred_within(right.share, right.within),
+        flag: None,
+    };
+    let bars: Vec<Bar> = all.iter().map(bar).collect();
+    let rounded = all.iter().any(|right| right.within > 0.0);
+    let caption = match rounded {
+        true => {
+            "Patients whose class is named rightly. Each site counts errors in steps that hide single patients, on a grid of its \
+             own: figures are right in the mean, and seldom further off than what stands behind them."
+        }
+        false => "Patients whose class is named rightly.",
+    };
+    match all.len() {
+        0 | 1 => Markup::default(),
+        _ => tables::shares("How often it is right", &bars, caption),
+    }
+}
+
+/// A share as so many of 100, with by how much it may be off where it may.
+pub(crate) fn of_hundred_within(share: f64, within: f64) -> String {
+    match within > 0.0 {
+        true => format!(
+            "{} \u{b1} {:.0}",
+            of_hundred(share),
+            (100.0 * within).ceil()
+        ),
+        false => of_hundred(share),
+    }
+}
+
+/// Curves, tables of classes, and scores by site and pooled.
+///
+/// # Errors
+/// [`FigureError`].
+pub(crate) fn evaluation(
+    result: &RunResult,
+    job: &Job,
+    wording: &Wording,
+) -> Result<Markup, FigureError> {
+    let pooled = scores::pooled_tables(result);
+    let curves = curves(&pooled, wording)?;
+    let calibration = calibration(&pooled, wording)?;
+    Ok(html! {
+        @if assessments(result).any(|own| !own.evaluation.is_empty()) {
+            h2 { (wording.heading) }
+            @if let Some(note) = &wording.note { p.note { (note) } }
+            (confusions(&pooled, job, wording))
+            (figure(
+                "Receiver operating characteristic",
+                &curves,
+                "Of the patients of each class, the share whose score is above a border, for every border: the second class \
+                 upwards, the first to the right. The further above the diagonal, the better the score tells them apart.",
+            ))
+            (figure(
+                "Calibration",
+                &calibration,
+                "Patients by bins of the score, over all sites: how large the score is, and which share of them is of the second \
+                 class. On the diagonal, the score is the risk. Where sites count in steps, bins of few patients are rough.",
+            ))
+            (by_site(result, wording))
+        }
+    })
+}
+
+/// The curve of every rule that has a score.
+fn curves(pooled: &[PooledTable], wording: &Wording) -> Result<String, FigureError> {
+    let curve = |table: &PooledTable| {
+        let counts = &table.counts;
+        let points = scores::roc(counts.scores.as_deref()?)?;
+        let area = table.scores()?.auc.unwrap_or(0.5);
+        Some(Curve {
+            name: format!(
+                "{}: area {area:.2}",
+                (wording.rule)(&counts.rule, counts.neighbours)
+            ),
+            points: points
+                .iter()
+                .map(|point| (point.false_positive, point.true_positive))
+                .collect(),
+        })
+    };
+    let curves: Vec<Curve> = pooled.iter().filter_map(curve).collect();
+    plots::shares(
+        "first class above the border",
+        "second class above it",
+        &curves,
+    )
+}
+
+/// Of the first rule that has a score: the share of the second class in every bin.
+fn calibration(pooled: &[PooledTable], wording: &Wording) -> Result<String, FigureError> {
+    let mut told = pooled.iter().map(|table| &table.counts);
+    let Some(counts) = told.find(|counts| counts.scores.is_some()) else {
+        return Ok(String::new());
+    };
+    let Some([first, second]) = counts.scores.as_deref() else {
+        return Ok(String::new());
+    };
+    let bins = first.iter().zip(second).enumerate();
+    #[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
+    let points = bins.filter_map(|(bin, (first, second))| {
+        let all = first + second;
+        let score = counts.score_of_bin(bin, counts.scores.as_ref()?[0].len());
+        (all > 0).then(|| (score, *second as f64 / all as f64))
+    });
+    let curve = Curve {
+        name: (wording.rule)(&counts.rule, counts.neighbours),
+        points: points.collect(),
+    };
+    plots::shares("score", "share of the second class", &[curve])
+}
+
+fn by_site(result: &RunResult, wording: &Wording) -> Markup {
+    let withheld = |place: &str, counts: &EvaluationCounts| {
+        html! {
+            tr {
+                th scope="row" { (place) } td data-label="rule" { ((wording.rule)(&counts.rule, counts.neighbours)) }
+                td colspan="7" { "withheld" }
+            }
+        }
+    };
+    html! {
+        table.wide.scores {
+            thead {
+                tr {
+                    th scope="col" { "site" } th scope="col" { "rule" } th scope="col" { "counted" }
+                    th scope="col" { "accuracy" } th scope="col" { "balanced" } th scope="col" { "AUC" }
+                    th scope="col" { "recall" } th scope="col" { "F1" } th scope="col" { "F2" }
+                }
+            }
+            tbody {
+                @for site in &result.sites {
+                    @for counts in site.assessment.iter().flat_map(|own| &own.evaluation) {
+                        @match scores::of_counts(counts) {
+                            Some(scores) => { (row(&site.name, &scores, wording)) }
+                            None => { (withheld(&site.name, counts)) }
+                        }
+                    }
+                }
+                @if result.sites.len() > 1 {
+                    @for scores in &scores::pooled(result) {
+                        (row(&format!("{} together", sites_in_words(scores.sites as usize)), scores, wording))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn row(place: &str, scores: &Scores, wording: &Wording) -> Markup {
+    let accuracy = match scores.within > 0.0 {
+        true => format!(
+            "{} \u{b1} {:.2}",
+            share(scores.accuracy),
+            seldom_beyond(scores)
+        ),
+        false => share(scores.accuracy),
+    };
+    html! {
+        tr {
+            th scope="row" { (place) } td data-label="rule" { ((wording.rule)(&scores.rule, scores.neighbours)) }
+            td data-label="counted" { (scores.patients) } td data-label="accuracy" { (accuracy) }
+            td data-label="balanced" { (share(scores.balanced_accuracy)) } td data-label="AUC" { (share(scores.auc)) }
+            td data-label="recall" { (share(scores.recall)) }
+            td data-label="F1" { (share(scores.f1)) } td data-label="F2" { (share(scores.f2)) }
+        }
+    }
+}
+
+/// The pooled table of each rule as a picture: rows are true classes, columns predicted ones, the darker the more of the row.
+fn confusions(pooled: &[PooledTable], job: &Job, wording: &Wording) -> Markup {
+    let ours = pooled.iter().filter_map(|table| {
+        let counts = &table.counts;
+        let classes = match counts.rule.as_str() {
+            PAIRS_RULE => vec!["dissimilar".to_owned(), "similar".to_owned()],
+            _ => job.cohort.outcome.kind.classes(),
+        };
+        let cells = counts.confusion.as_ref()?;
+        (cells.len() == classes.len()).then_some((counts, cells, table.sites, classes))
+    });
+    html! {
+        @for (counts, cells, sites, classes) in ours {
+            table.confusion {
+                caption {
+                    ((wording.rule)(&counts.rule, counts.neighbours)) ", " (sites_in_words(sites as usize))
+                    ": true class by row, predicted by column"
+                }
+                thead { tr { td {} @for class in &classes { th scope="col" { (class) } } } }
+                tbody {
+                    @for (class, row) in classes.iter().zip(cells) {
+                        tr {
+                            th scope="row" { (class) }
+                            @for count in row {
+                                td style={ "background: color-mix(in srgb, var(--ink) " (shade(*count, row)) "%, transparent)" } {
+                                    (count)
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Percent of ink: light enough for the figure on it to be read.
+fn shade(count: u64, row: &[u64]) -> u64 {
+    let sum: u64 = row.iter().sum();
+    count.saturating_mul(45) / sum.max(1)
+}

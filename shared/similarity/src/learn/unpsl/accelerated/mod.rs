@@ -1,0 +1,315 @@
+//! Few rounds from sums alone: the accelerated consensus.
+//!
+//! In W the problem is not convex, has an orbit of equal solutions and no good curvature. In M = W W' the smooth part
+//!
+//! ```text
+//! F(M) = sum_p f_p
+//! ```
+//!
+//! is convex, knows neither lambda_1 nor the rank, and its second derivative is nearly a Kronecker product of moments of
+//! the pooled patients. Each round the sites are asked at one W (or several) and answer f_p, Gamma_p and T_p
+//! ([`SiteDerivatives`]); only their sums over the sites are used. A [`Search`] then minimises a model of F under the group
+//! lasso without any message, and asks at the model's minimum. Where the objective rose it goes back to the best point,
+//! doubles the model's curvature, and the failed point still teaches. The first question is W = 0, where nothing depends
+//! on a start.
+//!
+//! It solves the problem of (4.20) to (4.23): the model's group lasso is (4.22) in the pooled metric T, and (4.21) and (4.23)
+//! hold at the end with W_p = W and U_p = -grad f_p(W) / rho. The relatives are K-FAC (Martens, Grosse 2015) and federated
+//! Newton methods; the model's curvature in M-space is this project's.
+
+mod arithmetic;
+mod knowledge;
+mod model;
+
+use ndarray::{Array2, s};
+
+use super::settings::Form;
+use super::site::{ObjectiveError, SiteDerivatives, SiteObjective};
+pub use knowledge::Knowledge;
+use knowledge::Point;
+use model::{Minimum, Model, Variables};
+
+/// W = 0 is a local minimum under every lambda_1 above 0. Where the model near it says that nothing is left, so many questions
+/// under a weaker lambda_1 look farther away before it is believed.
+const PROBES_MAX: i32 = 2;
+/// By how much weaker, each time.
+const PROBE_SHARE: f64 = 0.25;
+/// Known points from which a way out of W = 0 is looked for.
+const CANDIDATES: usize = 3;
+
+/// What a search is for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SearchSettings {
+    /// lambda_1.
+    pub lambda_sparsity: f64,
+    /// What the pair loss looks at.
+    pub form: Form,
+    /// It ends where the model says that at most this share of the objective is left.
+    pub tolerance: f64,
+    /// And where a proximal gradient step of the pooled objective moves W by at most this share of its norm.
+    pub tolerance_residual: f64,
+}
+
+/// The search for the best W of one rank under one lambda_1.
+#[derive(Debug, Clone)]
+pub struct Search {
+    settings: SearchSettings,
+    /// Where a model is minimised from as long as the best point is W = 0.
+    start: Array2<f64>,
+    question: Array2<f64>,
+    best: Array2<f64>,
+    objective: Option<f64>,
+    scale: f64,
+    lipschitz: f64,
+    /// Questions under a weaker lambda_1 so far, and whether the open one is such.
+    probes: i32,
+    is_probe: bool,
+}
+
+/// What an answer came to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Step {
+    /// The objective (4.19) at the question that was answered.
+    pub objective: f64,
+    /// What the model says is left, beside the best objective.
+    pub left: f64,
+    /// How far a proximal gradient step of the pooled objective moves the best W, beside its norm.
+    pub residual: f64,
+    /// The objective rose: the search went back.
+    pub rose: bool,
+    /// Nothing is left within the tolerances.
+    pub converged: bool,
+}
+
+/// The sum of the sites' answers, in their order; none of no site.
+#[must_use]
+pub fn sum(answers: impl IntoIterator<Item = SiteDerivatives>) -> Option<SiteDerivatives> {
+    answers.into_iter().reduce(|mut sum, other| {
+        sum.objective += other.objective;
+        sum.gradient += &other.gradient;
+        sum.curvature += &other.curvature;
+        sum.threshold.first += other.threshold.first;
+        sum.threshold.second += other.threshold.second;
+        sum
+    })
+}
+
+/// The search over sites in one place, for at most so many rounds; `observe` sees it after each.
+///
+/// # Errors
+/// [`ObjectiveError::Shape`].
+pub fn search_sites(
+    sites: &[SiteObjective],
+    mut search: Search,
+    rounds: usize,
+    observe: &mut dyn FnMut(&Search, &Step),
+) -> Result<Search, ObjectiveError> {
+    let mut known = Knowledge::new();
+    for _ in 0..rounds {
+        let question = search.question().clone();
+        let answers: Result<Vec<_>, _> = sites
+            .iter()
+            .map(|site| site.derivatives(&question))
+            .collect();
+        let Some(answer) = sum(answers?) else { break };
+        let features = answer.gradient.nrows();
+        let objective = answer.objective + search.sparsity_term(&question, features);
+        known.learn(&question, answer);
+        let Some(step) = search.absorb(&known, objective) else {
+            break;
+        };
+        observe(&search, &step);
+        if step.converged {
+            break;
+        }
+    }
+    Ok(search)
+}
+
+impl Search {
+    /// A search whose first question is W = 0. `start` (of the travelling shape, not 0) only breaks the tie between the
+    /// directions in which to leave it.
+    #[must_use]
+    pub fn new(settings: SearchSettings, start: Array2<f64>, features: usize) -> Self {
+        let mut question = start.clone();
+        question.slice_mut(s![..features, ..]).fill(0.0);
+        Self {
+            settings,
+            best: question.clone(),
+            question,
+            start,
+            objective: None,
+            scale: 1.0,
+            lipschitz: 1.0,
+            probes: 0,
+            is_probe: false,
+        }
+    }
+
+    /// W that the sites are to be asked at.
+    #[must_use]
+    pub fn question(&self) -> &Array2<f64> {
+        &self.question
+    }
+
+    /// The best W that the sites have answered.
+    #[must_use]
+    pub fn best(&self) -> &Array2<f64> {
+        &self.best
+    }
+
+    /// The objective (4.19) there; none before the first answer.
+    #[must_use]
+    pub fn objective(&self) -> Option<f64> {
+        self.objective
+    }
+
+    /// The largest curvature of F in W that the last search met: a penalty for the sum of the sites.
+    #[must_use]
+    pub fn curvature(&self) -> f64 {
+        self.lipschitz
+    }
+
+    /// The gradient of the smooth part in W at the best point: 2 Gamma W, and dF/db in a last row where all sites learn
+    /// a threshold. None before the first answer.
+    #[must_use]
+    pub fn gradient(&self, known: &Knowledge) -> Option<Array2<f64>> {
+        let (point, _) = known.best(self.question.ncols(), self.settings.lambda_sparsity)?;
+        let mut gradient = Array2::zeros(self.best.raw_dim());
+        let square = point.rows * point.rows;
+        if point.rank == gradient.ncols() {
+            let mut products = vec![0.0; point.metric.len()];
+            arithmetic::product_into(
+                &point.gradient[..square],
+                &point.metric,
+                point.rank,
+                &mut products,
+            );
+            let entries = gradient.iter_mut().zip(&products);
+            entries.for_each(|(to, from)| *to = 2.0 * from);
+        }
+        if let Some(last) = point.gradient.get(square) {
+            gradient[[point.rows, 0]] = *last;
+        }
+        Some(gradient)
+    }
+
+    /// The search ends only where `share` of what was allowed before is left.
+    pub fn demand(&mut self, share: f64) {
+        self.settings.tolerance *= share;
+    }
+
+    /// The sites that answer are others than before: the objective is another one. What is known must be forgotten too.
+    pub fn restart(&mut self) {
+        self.objective = None;
+    }
+
+    /// Goes on from what is known, in which the answer at [`Self::question`] is the last. None where nothing is known.
+    pub fn absorb(&mut self, known: &Knowledge, answered: f64) -> Option<Step> {
+        let (lambda, rank) = (self.settings.lambda_sparsity, self.question.ncols());
+        let (centre, objective) = known.best(rank, lambda)?;
+        let rose = !self.is_probe && self.objective.is_some_and(|best| answered > best);
+        if rose {
+            self.scale *= 2.0;
+        } else {
+            self.scale = (self.scale / 2.0).max(1.0);
+        }
+        self.objective = Some(objective);
+        let is_empty = centre.is_empty();
+        if !is_empty {
+            self.best = travelling(&centre.variables(), &self.question, centre.rows);
+        } else {
+            self.best.slice_mut(s![..centre.rows, ..]).fill(0.0);
+        }
+        let others = known.towards(centre);
+        let model = Model::new(centre, &others, self.settings.form, rank, self.scale);
+        let mut found = match is_empty {
+            false => model.minimise(centre.variables(), lambda, self.lipschitz),
+            true => self.leave_zero(&model, centre, lambda),
+        };
+        let nothing = found.fall <= self.settings.tolerance * objective.abs();
+        self.is_probe = false;
+        if is_empty && nothing {
+            if let Some(other) = self.elsewhere(known, objective) {
+                found = other;
+            } else if self.probes < PROBES_MAX {
+                self.probes += 1;
+                let weaker = lambda * PROBE_SHARE.powi(self.probes);
+                found = self.leave_zero(&model, centre, weaker);
+                self.is_probe = found.fall > 0.0;
+            }
+        }
+        self.lipschitz = found.lipschitz;
+        let left = found.fall / objective.abs().max(f64::MIN_POSITIVE);
+        let residual = match is_empty {
+            true => 0.0,
+            false => model.residual(lambda, found.lipschitz),
+        };
+        let SearchSettings {
+            tolerance,
+            tolerance_residual,
+            ..
+        } = self.settings;
+        let converged = !self.is_probe && left <= tolerance && residual <= tolerance_residual;
+        self.question = travelling(&found.at, &self.question, centre.rows);
+        Some(Step {
+            objective: answered,
+            left: left.max(0.0),
+            residual,
+            rose,
+            converged,
+        })
+    }
+
+    /// Where a model near another known point says that the objective is lower than `objective`, which is that of W = 0.
+    fn elsewhere(&self, known: &Knowledge, objective: f64) -> Option<Minimum> {
+        let lambda = self.settings.lambda_sparsity;
+        let rank = self.question.ncols();
+        let enough = self.settings.tolerance * objective.abs();
+        let near = |(point, own): (&Point, f64)| {
+            let others = known.towards(point);
+            let model = Model::new(point, &others, self.settings.form, rank, self.scale);
+            let mut found = model.minimise(point.variables(), lambda, self.lipschitz);
+            found.fall += objective - own;
+            let selected = found.at.metric.iter().any(|entry| *entry != 0.0);
+            (selected && found.fall > enough).then_some(found)
+        };
+        let candidates = known.others(rank, lambda, CANDIDATES);
+        let found = candidates.into_iter().filter_map(near);
+        found.reduce(|best, other| if other.fall > best.fall { other } else { best })
+    }
+
+    /// lambda_1 ||W||_{2,1} of a matrix of the travelling shape over `features` features.
+    #[must_use]
+    pub fn sparsity_term(&self, matrix: &Array2<f64>, features: usize) -> f64 {
+        let metric = matrix.slice(s![..features, ..]);
+        self.settings.lambda_sparsity * crate::numeric::prox::row_norm_sum(&metric)
+    }
+
+    /// The model's minimum from starts of several lengths: W = 0 is a local minimum under every lambda_1 above 0, so the
+    /// way out must begin far enough away.
+    fn leave_zero(&self, model: &Model<'_>, centre: &Point, lambda: f64) -> Minimum {
+        let from = |length: f64| {
+            let entries = self.start.slice(s![..centre.rows, ..]);
+            let start = Variables {
+                metric: entries.iter().map(|entry| length * entry).collect(),
+                threshold: centre.variables().threshold,
+            };
+            model.minimise(start, lambda, 1.0)
+        };
+        let (short, long) = (from(0.5), from(2.0));
+        if long.fall > short.fall { long } else { short }
+    }
+}
+
+/// A matrix of the travelling shape of `like`.
+fn travelling(variables: &Variables, like: &Array2<f64>, rows: usize) -> Array2<f64> {
+    let mut matrix = like.clone();
+    let mut metric = matrix.slice_mut(s![..rows, ..]);
+    let entries = metric.iter_mut().zip(&variables.metric);
+    entries.for_each(|(to, from)| *to = *from);
+    if matrix.nrows() > rows {
+        matrix[[rows, 0]] = variables.threshold;
+    }
+    matrix
+}

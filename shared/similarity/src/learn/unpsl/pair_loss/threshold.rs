@@ -1,0 +1,99 @@
+//! The threshold at which the loss of a site is least.
+
+use ndarray::{Array2, ArrayView2, Axis};
+
+use super::{Layout, PairLoss};
+use crate::learn::unpsl::labels::PairCounts;
+use crate::learn::unpsl::pair_loss::blocks::ClassRange;
+
+/// Patients whose pairs give the first estimate.
+const SAMPLE_PATIENTS: usize = 384;
+/// Steps of Newton's method at most; bisection alone would need fewer.
+const STEPS_MAX: usize = 80;
+/// A step this small beside 1 + |b| ends the search: the next would be beyond the last digit.
+const STEP_MIN: f64 = 1e-9;
+
+impl PairLoss {
+    /// argmin over b of the loss at W (d x m): Newton's method with a bracket, for the loss is convex in b. None
+    /// where the pairs are of one kind only: the loss then falls to 0 as b goes beyond all bounds.
+    ///
+    /// It starts from the pairs of a sample of the patients, taken at even steps of the classes, so that a large
+    /// site needs few passes over all pairs, and equal W give equal bits.
+    #[must_use]
+    pub(in crate::learn::unpsl) fn best_threshold(
+        &self,
+        metric: &ArrayView2<f64>,
+        pairs: PairCounts,
+    ) -> Option<f64> {
+        if pairs.similar == 0 || pairs.dissimilar == 0 {
+            return None;
+        }
+        let weight = |count: u64, weight: f64| count as f64 * weight;
+        let ratio = weight(pairs.dissimilar, self.weights.dissimilar)
+            / weight(pairs.similar, self.weights.similar);
+        let mut threshold = self.sign() * ratio.ln();
+        if let Some(sample) = self.sample() {
+            threshold = sample.newton(&sample.project(metric), threshold);
+        }
+        Some(self.newton(&self.project(metric), threshold))
+    }
+
+    fn newton(&self, projected: &Array2<f64>, start: f64) -> f64 {
+        let (mut at, mut low, mut high) = (start, f64::NEG_INFINITY, f64::INFINITY);
+        let mut reach = 4.0;
+        for _ in 0..STEPS_MAX {
+            let passed = self.pass(projected, at, None, true);
+            let Some(sums) = &passed.sums else { break };
+            let slope = self.sign() * passed.derivative;
+            let curvature = 0.5 * sums.curvatures.sum();
+            if slope > 0.0 {
+                high = at;
+            } else {
+                low = at;
+            }
+            let newton = at - (slope / curvature.max(1e-300)).clamp(-reach, reach);
+            let next = if newton > low && newton < high {
+                newton
+            } else if low.is_finite() && high.is_finite() {
+                0.5 * (low + high)
+            } else {
+                // the largest step was not large enough, or the slope is 0
+                newton
+            };
+            let step = (next - at).abs();
+            if step >= reach {
+                reach *= 2.0;
+            }
+            at = next;
+            if step <= STEP_MIN * (1.0 + at.abs()) {
+                break;
+            }
+        }
+        at
+    }
+
+    /// Every so many-th patient of every class; none where that would not be fewer, or pairs are no classes.
+    fn sample(&self) -> Option<Self> {
+        let Layout::Classes(ranges) = &self.layout else {
+            return None;
+        };
+        let every = self.patients.nrows().div_ceil(SAMPLE_PATIENTS);
+        if every < 2 {
+            return None;
+        }
+        let rows: Vec<usize> = (0..self.patients.nrows()).step_by(every).collect();
+        let own = |row: &usize| ranges[*row].begin;
+        let mut kept = Vec::with_capacity(rows.len());
+        for class in rows.chunk_by(|a, b| own(a) == own(b)) {
+            let (begin, end) = (kept.len(), kept.len() + class.len());
+            kept.extend(std::iter::repeat_n(ClassRange { begin, end }, class.len()));
+        }
+        let several = kept.first().is_some_and(|first| first.end < kept.len());
+        several.then(|| Self {
+            patients: self.patients.select(Axis(0), &rows),
+            layout: Layout::Classes(kept),
+            weights: self.weights,
+            form: self.form,
+        })
+    }
+}

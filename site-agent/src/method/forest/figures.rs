@@ -1,0 +1,40 @@
+//! Figures of single patients, which stay at the site.
+
+use report::{Curve, against, survival};
+use similarity::cohort::Outcome;
+use similarity::judge::predicted::Predicted;
+use similarity::judge::survival::{groups_by_risk, kaplan_meier};
+use std::io;
+
+/// Groups of predicted risk.
+const GROUPS: [&str; 3] = ["lowest risk", "middle", "highest risk"];
+
+/// Survival by predicted risk, or what was observed against what was predicted; none where classes are predicted.
+pub(super) fn figure(
+    outcome: &Outcome,
+    predicted: &Predicted,
+) -> Option<(&'static str, io::Result<Vec<u8>>)> {
+    let drawn = match outcome {
+        Outcome::Classes { .. } => return None,
+        Outcome::Numeric(observed) => {
+            let both = predicted.values().iter().zip(observed);
+            let known = both.filter(|(predicted, _)| !predicted.is_nan());
+            let points: Vec<(f64, f64)> = known.map(|(one, other)| (*one, *other)).collect();
+            ("predicted.svg", against(&points))
+        }
+        Outcome::Survival { time, event } => {
+            let groups = groups_by_risk(predicted.values(), GROUPS.len());
+            let curve = |(name, members): (&&str, &Vec<usize>)| Curve {
+                name: format!("{name}: {} patients", members.len()),
+                points: kaplan_meier(time, event, members.iter().copied())
+                    .iter()
+                    .map(|point| (point.time, point.share))
+                    .collect(),
+            };
+            let curves: Vec<Curve> = GROUPS.iter().zip(&groups).map(curve).collect();
+            ("survival.svg", survival(&curves))
+        }
+    };
+    let (name, svg) = drawn;
+    Some((name, svg.map(String::into_bytes).map_err(io::Error::other)))
+}

@@ -1,0 +1,79 @@
+//! Patients of two classes by bins of a score.
+
+use ndarray::Array1;
+use protocol::assessment::VOTES_MAX;
+
+/// Bins of a share from 0 to 1.
+const SHARE_BINS: usize = 10;
+
+/// What a patient is scored by.
+pub(crate) enum Score {
+    /// So many of the neighbours are of the second class.
+    Votes(usize),
+    /// A share of 0 to 1.
+    Share(f64),
+    /// Nothing is known of the patient, who is left out.
+    Unknown,
+}
+
+/// Patients of each class by what `neighbours` of them say: a bin for each number of votes, or ten where they are many.
+pub(crate) fn by_votes(
+    codes: &Array1<u32>,
+    neighbours: u32,
+    votes: impl Iterator<Item = usize>,
+) -> Vec<Vec<u64>> {
+    if (1..=VOTES_MAX).contains(&neighbours) {
+        return binned(codes, neighbours as usize + 1, votes.map(Score::Votes));
+    }
+    let share = |votes| Score::Share(votes as f64 / f64::from(neighbours));
+    binned(codes, SHARE_BINS, votes.map(share))
+}
+
+/// Patients of each class by a share, in ten bins without their lower ends, so that a majority is above the middle.
+pub(crate) fn by_share(codes: &Array1<u32>, scores: impl Iterator<Item = Score>) -> Vec<Vec<u64>> {
+    binned(codes, SHARE_BINS, scores)
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a few bins
+fn binned(codes: &Array1<u32>, bins: usize, scores: impl Iterator<Item = Score>) -> Vec<Vec<u64>> {
+    let mut table = vec![vec![0; bins]; 2];
+    for (code, score) in codes.iter().zip(scores) {
+        let bin = match score {
+            Score::Votes(votes) => votes,
+            Score::Share(share) => ((share * bins as f64).ceil() as usize).saturating_sub(1),
+            Score::Unknown => continue,
+        };
+        if let Some(row) = table.get_mut(*code as usize) {
+            row[bin.min(bins - 1)] += 1;
+        }
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn votes_have_a_bin_each_and_shares_ten_without_their_lower_ends() {
+        let codes = array![0, 1, 1, 0];
+        let votes = by_votes(&codes, 3, [0, 3, 2, 2].into_iter());
+        assert_eq!(votes, [[1, 0, 1, 0], [0, 0, 1, 1]]);
+        let shares = [
+            Score::Share(0.0),
+            Score::Share(0.5),
+            Score::Share(0.501),
+            Score::Unknown,
+        ];
+        let shares = by_share(&codes, shares.into_iter());
+        assert_eq!(shares[0], [1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(shares[1], [0, 0, 0, 0, 1, 1, 0, 0, 0, 0]);
+        // Of 20 neighbours 11 are a majority.
+        let many = by_votes(&codes, 20, [10, 11, 20, 0].into_iter());
+        assert_eq!(
+            (many[0][4], many[1][5], many[1][9], many[0][0]),
+            (1, 1, 1, 1)
+        );
+    }
+}

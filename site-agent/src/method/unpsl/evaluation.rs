@@ -1,0 +1,108 @@
+//! How a metric judges the patients that it was learned from, each by the others of its site.
+
+use super::results::LocalResults;
+use crate::method::scores::by_votes;
+use ndarray::{Array1, ArrayView2};
+use protocol::assessment::{
+    DISTANCE_RULE, EUCLIDEAN_RULE, EvaluationCounts, INNER_PRODUCT_RULE, PAIRS_RULE,
+};
+use similarity::cohort::Outcome;
+use similarity::judge::votes::{count_pairs, vote};
+use similarity::learn::unpsl::Labels;
+use similarity::uses::neighbours::{Neighbour, NeighbourRule, neighbours_within};
+
+/// Leave-one-out k-NN within the site: patients of class i that were predicted as class j, by both rules of the learned
+/// metric and, beside them, by the plain distance of the same standardised patients. With them the site's pairs: dissimilar
+/// and similar ones by whether s >= b says that they are alike. A metric that is 0 judges nobody: all are equally near.
+/// Empty where the outcome has no classes or there are too few patients.
+#[must_use]
+pub fn evaluate(results: &LocalResults<'_>, classes: usize) -> Vec<EvaluationCounts> {
+    let Outcome::Classes { codes, .. } = results.outcome else {
+        return Vec::new();
+    };
+    let judging = Judging {
+        codes,
+        classes,
+        neighbours: results.neighbours,
+    };
+    let mut judged = Vec::new();
+    if !results.is_empty() {
+        let projected = results.projected();
+        let rules = [
+            (DISTANCE_RULE, NeighbourRule::Distance),
+            (INNER_PRODUCT_RULE, NeighbourRule::InnerProduct),
+        ];
+        for (name, rule) in rules {
+            judged.extend(judging.nearest(name, rule, &projected.view()));
+        }
+    }
+    let plain = results.matrix.view();
+    judged.extend(judging.nearest(EUCLIDEAN_RULE, NeighbourRule::Distance, &plain));
+    if !results.is_empty() {
+        judged.extend(pairs(results, codes));
+    }
+    judged
+}
+
+/// Whom nearest neighbours judge.
+struct Judging<'c> {
+    codes: &'c Array1<u32>,
+    classes: usize,
+    neighbours: u32,
+}
+
+impl Judging<'_> {
+    fn nearest(
+        &self,
+        name: &str,
+        rule: NeighbourRule,
+        patients: &ArrayView2<'_, f64>,
+    ) -> Option<EvaluationCounts> {
+        let found = neighbours_within(patients, rule, self.neighbours as usize).ok()?;
+        let predicted = vote(&found, self.codes).ok()?;
+        Some(EvaluationCounts {
+            rule: name.to_owned(),
+            neighbours: self.neighbours,
+            confusion: Some(self.confusion(&predicted)),
+            scores: self.scores(&found),
+            rounded_to: 1,
+        })
+    }
+
+    fn confusion(&self, predicted: &Array1<u32>) -> Vec<Vec<u64>> {
+        let mut table = vec![vec![0; self.classes]; self.classes];
+        for (actual, predicted) in self.codes.iter().zip(predicted) {
+            table[*actual as usize][*predicted as usize] += 1;
+        }
+        table
+    }
+
+    /// By the share of neighbours of the second class; none of more classes, or where there are fewer neighbours.
+    fn scores(&self, found: &[Vec<Neighbour>]) -> Option<Vec<Vec<u64>>> {
+        let whole = found
+            .iter()
+            .all(|near| near.len() == self.neighbours as usize);
+        let votes = |near: &Vec<Neighbour>| {
+            let second = near.iter().filter(|other| self.codes[other.row] == 1);
+            second.count()
+        };
+        let votes = found.iter().map(votes);
+        (self.classes == 2 && whole).then(|| by_votes(self.codes, self.neighbours, votes))
+    }
+}
+
+fn pairs(results: &LocalResults<'_>, codes: &Array1<u32>) -> Option<EvaluationCounts> {
+    let labels = Labels::Classes(codes.clone());
+    let projected = results.projected();
+    let counts = count_pairs(&projected.view(), &labels, results.form, results.threshold?).ok()?;
+    Some(EvaluationCounts {
+        rule: PAIRS_RULE.to_owned(),
+        neighbours: 0,
+        confusion: Some(vec![
+            vec![counts.true_negative, counts.false_positive],
+            vec![counts.false_negative, counts.true_positive],
+        ]),
+        scores: None,
+        rounded_to: 1,
+    })
+}

@@ -1,0 +1,213 @@
+//! Promise: how well a metric does is heard of every hospital, whatever the answer is, and beside what needs no metric.
+//!
+//! Neighbours are found again here, patient by patient, from the files that stay at the sites.
+
+use kindred_tests::programs::{Home, coordinator, site_agent};
+use kindred_tests::results::{npy, result};
+use kindred_tests::samples::demo_job;
+use ndarray::Array2;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+const NEIGHBOURS: usize = 5;
+/// The default of `cell_min`.
+const STEP: u64 = 10;
+
+/// Patients of each class by their votes of the second one, with the wrong ones of each class.
+struct Counted {
+    votes: Vec<Vec<u64>>,
+    wrong: [u64; 2],
+}
+
+fn classes(folder: &Path) -> Vec<usize> {
+    let table = fs::read_to_string(folder.join("outcome.csv")).unwrap();
+    let code = |line: &str| line.split(',').nth(1).unwrap().parse().unwrap();
+    table.lines().skip(1).map(code).collect()
+}
+
+/// Each patient against all others, by the plain distance of rows.
+fn counted(patients: &Array2<f64>, classes: &[usize]) -> Counted {
+    let mut found = Counted {
+        votes: vec![vec![0; NEIGHBOURS + 1]; 2],
+        wrong: [0; 2],
+    };
+    for (patient, class) in classes.iter().enumerate() {
+        let distance = |other: usize| {
+            let apart = &patients.row(patient) - &patients.row(other);
+            apart.dot(&apart)
+        };
+        let mut others: Vec<usize> = (0..classes.len())
+            .filter(|other| *other != patient)
+            .collect();
+        others.sort_by(|one, other| distance(*one).total_cmp(&distance(*other)));
+        let votes: usize = others[..NEIGHBOURS].iter().map(|row| classes[*row]).sum();
+        found.votes[*class][votes] += 1;
+        found.wrong[*class] += u64::from(usize::from(2 * votes > NEIGHBOURS) != *class);
+    }
+    found
+}
+
+/// Of a site's folder: by the metric, and by the plain distance.
+fn counted_at(folder: &Path, metric: &Array2<f64>) -> [(&'static str, Counted); 2] {
+    let (matrix, classes) = (npy(&folder.join("matrix.npy")), classes(folder));
+    [
+        ("distance", counted(&matrix.dot(metric), &classes)),
+        ("euclidean", counted(&matrix, &classes)),
+    ]
+}
+
+fn of_rule<'r>(entries: &'r Value, rule: &str) -> &'r Value {
+    let mut entries = entries.as_array().unwrap().iter();
+    let found = entries.find(|one| one["rule"] == rule);
+    found.unwrap_or_else(|| panic!("no {rule}"))
+}
+
+fn cells(table: &Value) -> Vec<Vec<u64>> {
+    serde_json::from_value(table.clone()).unwrap()
+}
+
+fn must_simulate(home: &Home, job: &str) {
+    home.write("job.toml", job);
+    let arguments = ["simulate", "job.toml", "--data", "data", "--out", "out"];
+    home.run(&coordinator(), &arguments).must_succeed();
+}
+
+#[test]
+fn every_hospital_tells_its_errors_within_a_step_however_few_they_are() {
+    let home = Home::with_patients("north=150,south=110,east=90,west=80");
+    must_simulate(&home, &demo_job(&[], ""));
+    let out = home.join("out");
+    let (result, metric) = (result(&out), npy(&out.join("metric.npy")));
+    let (mut few, mut truth, mut patients) = (0, [0, 0], 0);
+    for site in result["sites"].as_array().unwrap() {
+        let folder = out.join("sites").join(site["name"].as_str().unwrap());
+        patients += site["patients"].as_u64().unwrap();
+        for (place, (rule, own)) in counted_at(&folder, &metric).into_iter().enumerate() {
+            let told = of_rule(&site["evaluation"], rule);
+            assert_eq!(told["rounded_to"], STEP);
+            let (confusion, scores) = (cells(&told["confusion"]), cells(&told["scores"]));
+            for class in 0..2 {
+                let all: u64 = own.votes[class].iter().sum();
+                let wrong = confusion[class][1 - class];
+                assert_eq!(confusion[class].iter().sum::<u64>(), all);
+                assert_eq!(scores[class].iter().sum::<u64>(), all);
+                assert!(
+                    wrong.abs_diff(own.wrong[class]) < STEP && (wrong % STEP == 0 || wrong == all)
+                );
+                few += u64::from((1..STEP).contains(&own.wrong[class]));
+                truth[place] += own.wrong[class];
+            }
+        }
+    }
+    assert!(
+        few > 0,
+        "no site has a small count of errors, and nothing is tested"
+    );
+    for (rule, wrong) in ["distance", "euclidean"].into_iter().zip(truth) {
+        let pooled = of_rule(&result["evaluation"], rule);
+        assert_eq!(
+            (&pooled["sites"], &pooled["patients"]),
+            (&4.into(), &patients.into())
+        );
+        let number = |key: &str| pooled[key].as_f64().unwrap();
+        let accuracy = 1.0 - wrong as f64 / patients as f64;
+        println!(
+            "{rule}: {} told, {accuracy} in truth, within {}",
+            number("accuracy"),
+            number("within")
+        );
+        assert!((number("accuracy") - accuracy).abs() <= number("within"));
+        assert!((number("within") - 4.0 * 9.0 / patients as f64).abs() < 1e-12);
+        assert!((0.5..=1.0).contains(&number("auc")) && number("balanced_accuracy") > 0.5);
+    }
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    for words in [
+        "in sample",
+        "by plain distance",
+        "always the most frequent class",
+        "Receiver",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+    assert!(!page.contains("withheld"));
+}
+
+#[test]
+fn where_nothing_leaves_the_counts_are_exact() {
+    let home = Home::with_patients("north=120");
+    home.write("job.toml", &demo_job(&[], ""));
+    let arguments = ["local", "job.toml", "--data", "data/north.csv", "--out"];
+    let run = |out: &'static str| {
+        let ran = home
+            .run(&site_agent(), &[&arguments[..], &[out]].concat())
+            .must_succeed();
+        assert!(
+            ran.stdout.starts_with("converged\nreport: "),
+            "{}",
+            ran.stdout
+        );
+        assert!(!ran.stderr.contains("of at most"), "{}", ran.stderr);
+        result(&home.join(out))
+    };
+    let (one, other) = (run("one"), run("other"));
+    assert_ne!(one["run"], other["run"]);
+    assert_ne!(one["run"], "local");
+    let out = home.join("one");
+    let metric = npy(&out.join("metric.npy"));
+    for (rule, own) in counted_at(&out.join("patients"), &metric) {
+        let told = of_rule(&one["sites"][0]["evaluation"], rule);
+        assert_eq!(told["rounded_to"], 1);
+        assert_eq!(cells(&told["scores"]), own.votes, "{rule}");
+        let confusion = cells(&told["confusion"]);
+        assert_eq!([confusion[0][1], confusion[1][0]], own.wrong, "{rule}");
+        // By pairs of patients: how often the ill one has more ill neighbours.
+        let mut ordered = 0.0;
+        for (low, negatives) in own.votes[0].iter().enumerate() {
+            for (high, positives) in own.votes[1].iter().enumerate() {
+                let win = match high.cmp(&low) {
+                    std::cmp::Ordering::Greater => 1.0,
+                    std::cmp::Ordering::Equal => 0.5,
+                    std::cmp::Ordering::Less => 0.0,
+                };
+                ordered += win * (negatives * positives) as f64;
+            }
+        }
+        let sum = |class: usize| own.votes[class].iter().sum::<u64>() as f64;
+        let auc = of_rule(&one["evaluation"], rule)["auc"].as_f64().unwrap();
+        assert!((auc - ordered / (sum(0) * sum(1))).abs() < 1e-12, "{rule}");
+    }
+}
+
+#[test]
+fn a_metric_of_nothing_says_so_and_judges_nobody() {
+    let home = Home::with_patients("north=90,south=70,east=60,west=60");
+    let job = demo_job(&["lambda_sparsity = 50"], "");
+    must_simulate(&home, &job);
+    let arguments = [
+        "local",
+        "job.toml",
+        "--data",
+        "data/north.csv",
+        "--out",
+        "alone",
+    ];
+    home.run(&site_agent(), &arguments).must_succeed();
+    for (out, kept) in [("out", "sites/north"), ("alone", "patients")] {
+        let out = home.join(out);
+        let result = result(&out);
+        assert!(
+            npy(&out.join("metric.npy"))
+                .iter()
+                .all(|entry| *entry == 0.0)
+        );
+        assert!(result["notes"].to_string().contains("The metric is empty"));
+        let rules = result["evaluation"].as_array().unwrap().iter();
+        let rules: Vec<&Value> = rules.map(|one| &one["rule"]).collect();
+        assert_eq!(rules, ["euclidean"]);
+        let neighbours = fs::read_to_string(out.join(kept).join("neighbours.csv")).unwrap();
+        assert_eq!(neighbours.lines().count(), 1);
+        let page = fs::read_to_string(out.join("report.html")).unwrap();
+        assert!(page.contains("No feature was found to make patients alike"));
+    }
+}
