@@ -30,7 +30,7 @@ pub struct ThresholdDerivatives {
 
 impl SiteObjective {
     /// f_p and its derivatives with respect to M and b at a matrix of the travelling shape: what
-    /// [`super::accelerated`] sums over the sites.
+    /// [`crate::learn::unpsl::accelerated`] sums over the sites.
     ///
     /// # Errors
     /// [`ObjectiveError::Shape`].
