@@ -180,7 +180,7 @@ impl Accelerated {
             sites_answered: answered,
         };
         let mut is_over = false;
-        if let Some(step) = answer.and_then(|answer| self.learn(answer)) {
+        if let Some(step) = answer.and_then(|answer| self.search.learn(&mut self.known, answer)) {
             self.check_finite(&step, &largest, closed.sites)?;
             row.objective = Some(step.objective);
             row.left = Some(step.left);
@@ -202,13 +202,6 @@ impl Accelerated {
             true => Turn::Done(Ending::RoundLimit),
             false => Turn::Ask,
         })
-    }
-
-    fn learn(&mut self, answer: SiteDerivatives) -> Option<Step> {
-        let question = self.search.question().clone();
-        let objective = answer.objective + self.search.sparsity_term(&question, self.features);
-        self.known.learn(&question, answer);
-        self.search.absorb(&self.known, objective)
     }
 
     /// The sum over the sites, and the largest number of each.

@@ -86,8 +86,6 @@ pub struct LocalSolution {
     pub matrix: Array2<f64>,
     /// f_p at the consensus, the site's term of (4.19).
     pub objective_at_consensus: f64,
-    /// The gradient of f_p at the consensus, of the travelling shape.
-    pub gradient_at_consensus: Array2<f64>,
     /// f_p(W_p) + rho/2 ||W_p - centre||^2.
     pub subproblem: f64,
     /// Frobenius norm of the subproblem's gradient at W_p.
@@ -315,16 +313,14 @@ impl SiteObjective {
         let mut at_consensus = None;
         let subproblem = |matrix: &Array2<f64>, gradient: &mut Array2<f64>| {
             let own = self.evaluate(matrix, gradient);
-            at_consensus.get_or_insert_with(|| (own, gradient.clone()));
+            at_consensus.get_or_insert(own);
             own + add_proximity(matrix, centre, penalty, gradient)
         };
         let found = minimise(subproblem, consensus.clone(), limits);
-        let (objective_at_consensus, gradient_at_consensus) =
-            at_consensus.expect("the search evaluates its start first");
+        let objective_at_consensus = at_consensus.expect("the search evaluates its start first");
         Ok(LocalSolution {
             matrix: found.point,
             objective_at_consensus,
-            gradient_at_consensus,
             subproblem: found.value,
             gradient_norm: found.gradient_norm,
             iterations: found.iterations,

@@ -48,8 +48,10 @@ impl Point {
         self.metric.iter().all(|entry| *entry == 0.0)
     }
 
-    pub(super) fn sparsity(&self) -> f64 {
-        row_norms(&self.metric, self.rank).sum()
+    /// (4.19) under lambda_1.
+    fn objective_under(&self, lambda: f64) -> f64 {
+        let sparsity: f64 = row_norms(&self.metric, self.rank).sum();
+        self.objective + lambda * sparsity
     }
 }
 
@@ -102,11 +104,10 @@ impl Knowledge {
     /// The point of rank `rank`, or W = 0, whose objective under lambda_1 is least, and that objective.
     pub(super) fn best(&self, rank: usize, lambda: f64) -> Option<(&Point, f64)> {
         let fits = |point: &&Point| point.rank == rank || point.is_empty();
-        let objective = |point: &Point| point.objective + lambda * point.sparsity();
         self.points
             .iter()
             .filter(fits)
-            .map(|point| (point, objective(point)))
+            .map(|point| (point, point.objective_under(lambda)))
             .reduce(|best, other| if other.1 < best.1 { other } else { best })
     }
 
@@ -115,7 +116,7 @@ impl Knowledge {
         let fits = |point: &&Point| point.rank == rank && !point.is_empty();
         let known = self.points.iter().filter(fits);
         let mut known: Vec<(&Point, f64)> = known
-            .map(|point| (point, point.objective + lambda * point.sparsity()))
+            .map(|point| (point, point.objective_under(lambda)))
             .collect();
         known.sort_by(|a, b| a.1.total_cmp(&b.1));
         known.truncate(count);

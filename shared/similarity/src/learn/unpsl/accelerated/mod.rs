@@ -112,10 +112,7 @@ pub fn search_sites(
             .map(|site| site.derivatives(&question))
             .collect();
         let Some(answer) = sum(answers?) else { break };
-        let features = answer.gradient.nrows();
-        let objective = answer.objective + search.sparsity_term(&question, features);
-        known.learn(&question, answer);
-        let Some(step) = search.absorb(&known, objective) else {
+        let Some(step) = search.learn(&mut known, answer) else {
             break;
         };
         observe(&search, &step);
@@ -202,6 +199,14 @@ impl Search {
     /// The sites that answer are others than before: the objective is another one. What is known must be forgotten too.
     pub fn restart(&mut self) {
         self.objective = None;
+    }
+
+    /// Takes the sum of the sites' answers at [`Self::question`] into what is known, and goes on from there.
+    pub fn learn(&mut self, known: &mut Knowledge, answer: SiteDerivatives) -> Option<Step> {
+        let features = answer.gradient.nrows();
+        let objective = answer.objective + self.sparsity_term(&self.question, features);
+        known.learn(&self.question, answer);
+        self.absorb(known, objective)
     }
 
     /// Goes on from what is known, in which the answer at [`Self::question`] is the last. None where nothing is known.
