@@ -264,11 +264,12 @@ impl Store {
             "INSERT INTO records (run, exchange, closed) VALUES (?1, ?2, ?3)",
             params![run.as_str(), record.exchange, record.at.0.cast_signed()],
         )?;
-        let places = record.answers.iter().zip(&record.faults);
-        for (site, ((answer, fault), member)) in places.zip(&record.members).enumerate() {
+        let places = record.answers.iter().zip(&record.signatures);
+        let places = places.zip(record.faults.iter().zip(&record.members));
+        for (site, ((answer, signature), (fault, member))) in places.enumerate() {
             transaction.execute(
-                "INSERT INTO answers (run, exchange, site, member, answer, fault_code, fault)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                "INSERT INTO answers (run, exchange, site, member, answer, fault_code, fault, signature)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
                 params![
                     run.as_str(),
                     record.exchange,
@@ -277,6 +278,7 @@ impl Store {
                     answer.as_ref().map(wire::encode_answer),
                     fault.as_ref().map(|fault| fault.code.name()),
                     fault.as_ref().map(|fault| fault.text.as_str()),
+                    signature,
                 ],
             )?;
         }
@@ -299,6 +301,7 @@ impl Store {
                 exchange: row.get(0)?,
                 at: Timestamp(row.get::<_, i64>(1)?.cast_unsigned()),
                 answers: Vec::new(),
+                signatures: Vec::new(),
                 faults: Vec::new(),
                 members: Vec::new(),
             };
@@ -310,7 +313,7 @@ impl Store {
 
     fn read_answers(&self, run: &RunId, record: &mut Record) -> Result<(), StoreError> {
         let mut statement = self.connection.prepare_cached(
-            "SELECT member, answer, fault_code, fault FROM answers
+            "SELECT member, answer, fault_code, fault, signature FROM answers
              WHERE run = ?1 AND exchange = ?2 ORDER BY site",
         )?;
         let mut rows = statement.query(params![run.as_str(), record.exchange])?;
@@ -325,6 +328,8 @@ impl Store {
                 Failure::new(Code::named(&code).unwrap_or(Code::Protocol), text)
             };
             record.faults.push(code.zip(text).map(named));
+            let signature: Option<Vec<u8>> = row.get(4)?;
+            record.signatures.push(signature.unwrap_or_default());
         }
         Ok(())
     }

@@ -49,8 +49,11 @@ CREATE TABLE journals (
     hash TEXT NOT NULL
 ) STRICT;";
 
+/// The word of each site for its answer.
+const FOURTH: &str = "ALTER TABLE answers ADD COLUMN signature BLOB;";
+
 /// The version whose tables this program uses.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 
 /// Makes the tables, or brings those of an earlier version up to date.
 pub(super) fn bring_up_to_date(connection: &mut Connection) -> Result<(), StoreError> {
@@ -61,8 +64,11 @@ pub(super) fn bring_up_to_date(connection: &mut Connection) -> Result<(), StoreE
         transaction.execute_batch(SECOND)?;
         summarise(&transaction)?;
     }
-    if version < VERSION {
+    if version < 3 {
         transaction.execute_batch(THIRD)?;
+    }
+    if version < VERSION {
+        transaction.execute_batch(FOURTH)?;
         transaction.pragma_update(None, "user_version", VERSION)?;
     }
     transaction.commit()?;

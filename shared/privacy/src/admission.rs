@@ -2,7 +2,7 @@
 
 use crate::facts::{CohortFacts, JobFacts};
 use crate::gate::Gate;
-use crate::rule::{Allowed, Permission, Refusal, Rules};
+use crate::rule::{Allowed, Contributions, Permission, Refusal, Rules};
 use std::collections::BTreeSet;
 
 /// A job that a policy admits. Its cohort has still to be judged.
@@ -11,6 +11,7 @@ pub struct Admission {
     rules: Rules,
     round_limit: u64,
     folds: u64,
+    contributions: Contributions,
     permissions: BTreeSet<Permission>,
 }
 
@@ -21,6 +22,7 @@ pub(crate) fn admit(rules: &Rules, job: &JobFacts) -> Result<Admission, Refusal>
             rules: rules.clone(),
             round_limit: job.round_limit,
             folds: job.folds.max(1),
+            contributions: job.contributions,
             permissions: job.permissions.clone(),
         }),
     }
@@ -45,6 +47,11 @@ pub(crate) fn refusals(rules: &Rules, job: &JobFacts) -> Vec<Refusal> {
             job.sites_min, rules.sites_min
         );
         refusals.push(Refusal::new("sites_min", text));
+    }
+    if job.contributions == Contributions::Own && rules.contributions == Contributions::Sums {
+        let text = "the job asks for the site's own numbers ([aggregation] contributions = \"own\"), the site tells sums over \
+                    sites only";
+        refusals.push(Refusal::new("contributions", text));
     }
     let missing = job.permissions.difference(&rules.permissions);
     refusals.extend(missing.map(|permission| permission.not_granted()));
@@ -97,6 +104,7 @@ impl Admission {
                 self.rules.clone(),
                 cohort,
                 self.round_limit.saturating_sub(cohort.so_far.rounds),
+                self.contributions,
                 self.permissions.clone(),
             )),
         }

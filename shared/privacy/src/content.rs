@@ -35,6 +35,8 @@ pub enum Content<'message> {
     Nodes(Vec<TerminalNode<'message>>),
     /// One round's local update of a model, fitted to the whole cohort.
     LocalUpdate,
+    /// What a gate has covered; it leaves by the gate that covered it, and by no other.
+    Covered,
 }
 
 /// What a message costs of the budgets of its run, the least first.
@@ -151,7 +153,8 @@ impl Content<'_> {
             | Self::Histograms(_)
             | Self::SecondMoments
             | Self::Tables(_)
-            | Self::Errors(_) => Cost::Message,
+            | Self::Errors(_)
+            | Self::Covered => Cost::Message,
             Self::HeldOut(_) | Self::Nodes(_) | Self::LocalUpdate => Cost::Rounds(1),
         }
     }
@@ -168,7 +171,8 @@ impl Content<'_> {
             | Self::Histograms(_)
             | Self::Tables(_)
             | Self::HeldOut(_)
-            | Self::Errors(_) => None,
+            | Self::Errors(_)
+            | Self::Covered => None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the doors judge, in plain facts: a job, a cohort, and what a run has released of it.
 
-use crate::rule::Permission;
+use crate::rule::{Contributions, Permission};
 use std::collections::BTreeSet;
 
 /// What a job asks of a site, as far as a policy judges it.
@@ -16,6 +16,8 @@ pub struct JobFacts {
     pub features: Vec<String>,
     /// Sites without which it fails.
     pub sites_min: u64,
+    /// In which form the sites tell what adds up.
+    pub contributions: Contributions,
     /// What it asks for beyond the usual messages.
     pub permissions: BTreeSet<Permission>,
     /// Rounds of the run at most.
@@ -52,6 +54,8 @@ pub struct SoFar {
     pub rounds: u64,
     /// Kinds of message.
     pub kinds: BTreeSet<String>,
+    /// Rosters that it was summed over, as [`roster_text`](crate::roster_text) writes them.
+    pub rosters: BTreeSet<String>,
     /// A brake has shut the run's gate.
     pub shut: bool,
 }

@@ -2,9 +2,11 @@
 
 use crate::border::Border;
 use crate::content::{Column, Content, Cost, Histogram};
+use crate::covered::{Covered, Covering, roster_text};
 use crate::facts::CohortFacts;
 use crate::released::{Disclosure, Released};
-use crate::rule::{Permission, Refusal, Rules};
+use crate::rule::{Contributions, Permission, Refusal, Rules};
+use crate::sums::{Summand, Words};
 use crate::{cells, nodes, predictions};
 use std::collections::BTreeSet;
 
@@ -21,6 +23,10 @@ pub struct Gate {
     /// Where the grid of wrong predictions starts.
     border: u64,
     rounds_left: u64,
+    /// In which form the job has told what adds up.
+    contributions: Contributions,
+    /// Rosters that were summed over in this run.
+    rosters: BTreeSet<String>,
     /// What was admitted with the job beyond the usual messages.
     permissions: BTreeSet<Permission>,
     /// Kinds of message that have left in this run.
@@ -33,6 +39,7 @@ impl Gate {
         rules: Rules,
         cohort: &CohortFacts,
         rounds_left: u64,
+        contributions: Contributions,
         permissions: BTreeSet<Permission>,
     ) -> Self {
         Self {
@@ -41,6 +48,8 @@ impl Gate {
             classes: cohort.classes.clone(),
             border: cohort.border,
             rounds_left,
+            contributions,
+            rosters: cohort.so_far.rosters.clone(),
             permissions,
             kinds: cohort.so_far.kinds.clone(),
             shut: cohort.so_far.shut,
@@ -64,13 +73,99 @@ impl Gate {
     /// # Errors
     /// A [`Refusal`] that names the rule.
     pub fn release<T: Disclosure>(&mut self, mut message: T) -> Result<Released<T>, Refusal> {
+        self.charge(&mut message)?;
+        self.clear(message)
+    }
+
+    /// Clears one message whose numbers add up over sites, covered, so that they can be read in the sum alone. Small counts
+    /// stay as they are, for nobody can tell whose they are. It costs what it costs in the clear.
+    ///
+    /// # Errors
+    /// A [`Refusal`] that names the rule: `sites_min` and `rosters_max` judge whom it is summed with, `numbers` what no sum can
+    /// hold.
+    pub fn release_covered<T>(
+        &mut self,
+        mut message: T,
+        covering: &Covering<'_>,
+    ) -> Result<Released<T>, Refusal>
+    where
+        T: Disclosure + Summand + From<Covered>,
+    {
+        self.still_open()?;
+        self.admits(covering)?;
+        self.charge(&mut message)?;
+        self.rosters.insert(roster_text(covering.roster));
+        self.cover(message, covering)
+    }
+
+    /// As [`Gate::repeat`], covered.
+    ///
+    /// # Errors
+    /// As [`Gate::release_covered`]; `same_answer` where it is not the same.
+    pub fn repeat_covered<T>(
+        &self,
+        message: T,
+        covering: &Covering<'_>,
+        same: impl FnOnce(&T) -> bool,
+    ) -> Result<Released<T>, Refusal>
+    where
+        T: Disclosure + Summand + From<Covered>,
+    {
+        self.admits(covering)?;
+        let released = self.cover(message, covering)?;
+        known_again(released, same)
+    }
+
+    fn charge<T: Disclosure>(&mut self, message: &mut T) -> Result<(), Refusal> {
         let kind = message.kind();
         match Cost::of(&message.content()) {
-            Cost::Nothing => {}
-            Cost::Message => self.once(kind)?,
-            Cost::Rounds(rounds) => self.rounds(rounds)?,
+            Cost::Nothing => Ok(()),
+            Cost::Message => self.once(kind),
+            Cost::Rounds(rounds) => self.rounds(rounds),
         }
-        self.clear(message)
+    }
+
+    /// Whether it may be summed over this roster.
+    fn admits(&self, covering: &Covering<'_>) -> Result<(), Refusal> {
+        let (roster, rules) = (covering.roster, &self.rules);
+        let sites = roster.iter().filter(|takes_part| **takes_part).count() as u64;
+        if sites < rules.sites_min {
+            let text = format!(
+                "the sum is over {sites} sites, the site takes part in sums over at least {}",
+                rules.sites_min
+            );
+            return Err(Refusal::new("sites_min", text));
+        }
+        let is_known = self.rosters.contains(&roster_text(roster));
+        if !is_known && self.rosters.len() as u64 >= rules.rosters_max {
+            let text = format!(
+                "the run has been summed over {} different sets of sites, the site takes part in no more",
+                self.rosters.len()
+            );
+            return Err(Refusal::new("rosters_max", text));
+        }
+        Ok(())
+    }
+
+    fn cover<T>(&self, mut message: T, covering: &Covering<'_>) -> Result<Released<T>, Refusal>
+    where
+        T: Disclosure + Summand + From<Covered>,
+    {
+        self.still_open()?;
+        for content in message.content() {
+            self.permits(&content)?;
+            if let Content::Cohort { patients, classes } = content {
+                self.same_cohort(patients, classes)?;
+            }
+        }
+        let kind = message.kind();
+        let words = Words::of(&mut message)
+            .map_err(|error| Refusal::new("numbers", error.to_string()))?;
+        let covered = covering.cover(kind, words).ok_or_else(|| {
+            let text = "the site shares no masks with all of the sites that are to be summed";
+            Refusal::new("rosters_max", text)
+        })?;
+        Ok(Released::cleared(T::from(covered)))
     }
 
     /// Clears a message that left before, as the site's books have it: it costs nothing again. `same` says whether this is it,
@@ -83,12 +178,7 @@ impl Gate {
         message: T,
         same: impl FnOnce(&T) -> bool,
     ) -> Result<Released<T>, Refusal> {
-        let released = self.clear(message)?;
-        if same(released.value()) {
-            return Ok(released);
-        }
-        let text = "the site gave another answer to this question before, and gives one only";
-        Err(Refusal::new("same_answer", text))
+        known_again(self.clear(message)?, same)
     }
 
     /// The brake: refuses a metric of `columns` columns under which a patient's similarity with itself is
@@ -119,9 +209,25 @@ impl Gate {
         self.still_open()?;
         for content in message.content() {
             self.permits(&content)?;
+            self.in_the_clear(&content)?;
             self.withhold(content)?;
         }
         Ok(Released::cleared(message))
+    }
+
+    /// Where a run tells sums, nothing that adds up leaves in the clear. Trees do not add up.
+    fn in_the_clear(&self, content: &Content<'_>) -> Result<(), Refusal> {
+        match (self.contributions, content) {
+            (_, Content::Covered) => {
+                let text = "a message was covered elsewhere than at this gate";
+                Err(Refusal::new("contributions", text))
+            }
+            (Contributions::Own, _) | (Contributions::Sums, Content::Nodes(_)) => Ok(()),
+            (Contributions::Sums, _) => {
+                let text = "the site's own numbers were about to leave in the clear, where the job has sums only";
+                Err(Refusal::new("contributions", text))
+            }
+        }
     }
 
     /// Whether what the part needs was asked for with the job, and so granted.
@@ -136,7 +242,7 @@ impl Gate {
     fn withhold(&self, content: Content<'_>) -> Result<(), Refusal> {
         let rules = &self.rules;
         match content {
-            Content::SecondMoments | Content::LocalUpdate => Ok(()),
+            Content::SecondMoments | Content::LocalUpdate | Content::Covered => Ok(()),
             Content::Cohort { patients, classes } => self.same_cohort(patients, classes),
             Content::Columns { patients, columns } => {
                 self.same_cohort(patients, &[])?;
@@ -265,6 +371,18 @@ impl Gate {
             format!("a message of the kind {kind} left before in this run, and one was admitted");
         Err(Refusal::new("once_a_run", text))
     }
+}
+
+/// A message that left before, where it is the same.
+fn known_again<T>(
+    released: Released<T>,
+    same: impl FnOnce(&T) -> bool,
+) -> Result<Released<T>, Refusal> {
+    if same(released.value()) {
+        return Ok(released);
+    }
+    let text = "the site gave another answer to this question before, and gives one only";
+    Err(Refusal::new("same_answer", text))
 }
 
 impl std::fmt::Debug for Gate {

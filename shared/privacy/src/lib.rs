@@ -12,6 +12,7 @@ mod admission;
 mod border;
 mod cells;
 mod content;
+mod covered;
 mod facts;
 mod fingerprint;
 mod gate;
@@ -20,8 +21,10 @@ mod policy;
 mod predictions;
 mod released;
 mod rule;
+pub mod sums;
 
 pub use admission::Admission;
+pub use covered::{Covered, Covering, roster_text};
 pub use content::{
     Column, Content, Cost, ErrorSums, Errors, Histogram, RightCounts, Table, TerminalNode,
 };
@@ -29,5 +32,6 @@ pub use facts::{CohortFacts, JobFacts, SoFar};
 pub use fingerprint::{Fingerprint, FingerprintError, FingerprintKey};
 pub use gate::Gate;
 pub use policy::Policy;
+pub use predictions::publish;
 pub use released::{Disclosure, Notice, Released};
-pub use rule::{Allowed, InvalidRule, Permission, Refusal, Rules};
+pub use rule::{Allowed, Contributions, InvalidRule, Permission, Refusal, Rules};

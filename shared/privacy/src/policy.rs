@@ -90,6 +90,10 @@ impl Policy {
                 sentences.push(format!("{rule} is {own}, lowered from {default}."));
             }
         }
+        if own.contributions != default.contributions {
+            let text = "contributions is \"own\", where it is \"sums\" unless set: the coordinator may learn this site's own numbers.";
+            sentences.push(text.to_owned());
+        }
         for granted in own.permissions.difference(&default.permissions) {
             let rule = granted.name();
             sentences.push(format!("{rule} is true, where it is false unless set."));
@@ -110,6 +114,7 @@ impl Policy {
                 own.descriptions_per_day_max,
                 default.descriptions_per_day_max,
             ),
+            ("rosters_max", own.rosters_max, default.rosters_max),
         ];
         for (rule, own, default) in maxima {
             if own > default {

@@ -3,8 +3,29 @@
 
 use crate::border::Border;
 use crate::cells::is_small;
-use crate::content::{ErrorSums, Errors, RightCounts, Table};
+use crate::content::{Content, ErrorSums, Errors, RightCounts, Table};
 use crate::rule::Rules;
+
+/// Withholds of what is known of all sites together what the default rules demand of one. `start` says where the grid of wrong
+/// predictions starts; it need not be secret.
+pub fn publish(contents: Vec<Content<'_>>, start: u64) {
+    let rules = Rules::default();
+    let border = Border::new(start, rules.cell_min);
+    for content in contents {
+        match content {
+            Content::Tables(tables) => withhold_tables(&rules, border, tables),
+            Content::Errors(errors) => withhold_errors(&rules, border, errors),
+            Content::HeldOut(counts) => withhold_held_out(&rules, counts),
+            Content::Cohort { .. }
+            | Content::Columns { .. }
+            | Content::Histograms(_)
+            | Content::SecondMoments
+            | Content::Nodes(_)
+            | Content::LocalUpdate
+            | Content::Covered => {}
+        }
+    }
+}
 
 /// Tells tables on the cohort's grid, and leaves out those of too few patients.
 pub(crate) fn withhold_tables(rules: &Rules, border: Border, tables: Vec<Table<'_>>) {

@@ -46,6 +46,7 @@ fn gate(classes: [u64; 2], folds: u64, round_limit: u64) -> Result<Gate, Refusal
         outcomes: Vec::new(),
         features: Vec::new(),
         sites_min: 3,
+        contributions: Contributions::Own,
         permissions: BTreeSet::new(),
         round_limit,
         folds,

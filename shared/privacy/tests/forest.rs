@@ -86,6 +86,7 @@ fn job() -> JobFacts {
         outcomes: vec!["disease".to_owned()],
         features: vec!["age".to_owned()],
         sites_min: 3,
+        contributions: Contributions::Own,
         permissions: [Permission::Forests].into(),
         round_limit: 1,
         folds: 1,
@@ -99,6 +100,7 @@ fn rules(permissions: &[Permission]) -> Rules {
         methods: every(),
         outcomes: every(),
         features: every(),
+        contributions: Contributions::Own,
         permissions: permissions.iter().copied().collect(),
         ..Rules::default()
     }
@@ -130,6 +132,7 @@ fn trees_leave_only_where_the_site_says_so_and_the_job_asked_for_them() {
     let refused = gate_of(rules(&[]), &job()).err().unwrap();
     assert_eq!(refused.rule, "forests");
     let local = JobFacts {
+        contributions: Contributions::Own,
         permissions: BTreeSet::new(),
         ..job()
     };

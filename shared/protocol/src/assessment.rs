@@ -17,6 +17,19 @@ pub const EUCLIDEAN_RULE: &str = "euclidean";
 /// Up to so many neighbours have a bin for each number of votes.
 pub const VOTES_MAX: u32 = 10;
 
+/// Bins of a score that is a share.
+pub const SHARE_BINS: usize = 10;
+
+/// Bins of a score that is the votes of so many neighbours: one for each number of votes, or those of a share where they are
+/// many.
+#[must_use]
+pub fn score_bins(neighbours: u32) -> usize {
+    match neighbours {
+        1..=VOTES_MAX => neighbours as usize + 1,
+        _ => SHARE_BINS,
+    }
+}
+
 /// A site's last word on a model.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Assessment {

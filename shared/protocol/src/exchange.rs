@@ -1,6 +1,6 @@
 //! What every part of a run is made of: exchanges that ask each site, and close with the answers.
 
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::message::{Answer, Request};
 use crate::name::SiteName;
 use std::fmt::Debug;
@@ -26,6 +26,10 @@ pub(crate) trait Asking: Debug {
     /// Judges the answer of one site, which has `patients`, to the open exchange: whether it is one to the question, and one
     /// that patients can give. The failure names no number of the site.
     fn judge(&self, site: usize, patients: u64, answer: &Answer) -> Result<(), Failure>;
+
+    /// What the sum over the sites is read into: an answer to the open exchange with nothing in it. None where nothing is
+    /// summed: sites say that they are ready, or tell trees.
+    fn blank(&self) -> Option<Answer>;
 
     /// How far it has come.
     fn course(&self) -> Course;
@@ -63,8 +67,12 @@ pub(crate) enum Silence {
 /// A closed exchange, and what surrounds it.
 #[derive(Debug)]
 pub(crate) struct Closed<'r> {
-    /// Taken by the stage.
+    /// What each site told in the clear; taken by the stage.
     pub(crate) answers: Answers,
+    /// The sum of what they told, where it is of use as a sum.
+    pub(crate) sum: Option<Answer>,
+    /// One place per site: whether it answered.
+    pub(crate) told: &'r [bool],
     /// One place per site: whether it is asked next.
     pub(crate) members: &'r [bool],
     /// One per site.
@@ -91,6 +99,20 @@ pub struct Course {
 }
 
 impl Closed<'_> {
+    /// The sum over the sites.
+    ///
+    /// # Errors
+    /// A failure where there is none: no site has answered.
+    pub(crate) fn take_sum(&mut self) -> Result<Answer, Failure> {
+        let none = || Failure::new(Code::Sites, "no site was left to sum over");
+        self.sum.take().ok_or_else(none)
+    }
+
+    /// Sites that answered.
+    pub(crate) fn answered(&self) -> u32 {
+        count(self.told.iter().filter(|told| **told).count())
+    }
+
     /// The answers, by move.
     pub(crate) fn take(&mut self) -> Answers {
         std::mem::take(&mut self.answers)

@@ -5,6 +5,12 @@ use std::time::Duration;
 
 /// Sites in one run.
 pub const SITES_MAX: usize = 256;
+/// Sites that a sum is over, at least.
+pub const SUMMED_SITES_MIN: usize = 3;
+/// Words of one covered answer at most (64 MiB).
+pub const WORDS_MAX: usize = 1 << 22;
+/// Bytes of a public key.
+pub const KEY_BYTES_MAX: usize = 64;
 /// Characters of a site's, operator's or job's name.
 pub const NAME_LENGTH_MAX: usize = 64;
 /// Bytes of a job file.

@@ -9,13 +9,17 @@ use crate::failure::{Code, Failure, Problem, Refusal};
 pub use crate::method::forest::message as forest;
 pub use crate::method::unpsl::message as unpsl;
 use crate::name::RunId;
+use crate::run::Record;
 use ndarray::Array2;
-use privacy::{Column, Content, Disclosure, Notice};
-pub use similarity::cohort::moments::ColumnMoments;
+use privacy::sums::WORD_BYTES;
+use privacy::{Column, Content, Covered, Disclosure, Notice};
+pub use similarity::cohort::moments::{BetweenMoments, ColumnMoments};
 pub use similarity::cohort::quantile::Quartiles;
 pub use similarity::learn::unpsl::{PairCounts, SecondMoments, Summary, Totals};
 use std::sync::Arc;
 
+/// The kind of message by which a site joins a run of sums.
+const INTRODUCTION: &str = "introduction";
 /// The kind of message that describes a cohort.
 const DESCRIPTION: &str = "description";
 /// The kind of message that carries moments.
@@ -27,11 +31,21 @@ pub const PREPARED: &str = "prepared";
 /// The kind of message that says that a site has the pooled correlation.
 pub(crate) const CORRELATED: &str = "correlated";
 
+/// The kind of this name, where messages of it add up over the sites.
+#[must_use]
+pub fn summed_kind(name: &str) -> Option<&'static str> {
+    let common = [DESCRIPTION, MOMENTS, QUANTILES, PREPARED, ASSESSMENT];
+    let all = common.into_iter().chain(unpsl::SUMMED_KINDS);
+    all.into_iter().find(|kind| *kind == name)
+}
+
 /// From coordinator to site.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToSite {
     /// A run begins, or the site came back to it. Saying it twice changes nothing.
     Begin(Begin),
+    /// A closed exchange of a run that its sites check.
+    Closed(Box<Closed>),
     /// One exchange.
     Ask(Ask),
     /// The run is over; the site may let go of it.
@@ -103,6 +117,8 @@ pub struct Reply<A> {
     pub exchange: u32,
     /// Where the site's journal ends with the answer; none where a site keeps none.
     pub journal: Option<JournalHead>,
+    /// The site's word for it, where the sites of the run check each other's; else empty.
+    pub signature: Vec<u8>,
     /// The answer.
     pub answer: A,
 }
@@ -116,9 +132,35 @@ pub struct JournalHead {
     pub hash: String,
 }
 
+/// A closed exchange, as every site of a run of sums hears it: enough to work out what is asked next.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Closed {
+    /// The run.
+    pub run: RunId,
+    /// What closed.
+    pub record: Record,
+}
+
+/// The keys of a site for one run, with the word of its certificate for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Introduction {
+    /// X25519: what the site agrees with every other by.
+    pub agreement: Vec<u8>,
+    /// Ed25519: what its answers are signed with.
+    pub signing: Vec<u8>,
+    /// The site's certificate, and those between it and the authority, DER.
+    pub chain: Vec<Vec<u8>>,
+    /// How the signature was made, as TLS numbers it.
+    pub scheme: u16,
+    /// The signature of the certificate's key over the run and both keys.
+    pub signature: Vec<u8>,
+}
+
 /// What the coordinator asks of a site.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
+    /// Where sums are told: judge the job and the cohort, and say by which keys the site is known in the run.
+    Introduce,
     /// Read the cohort, check it against the job and the policy, say whether it fits.
     Describe,
     /// Pooled moments: the site's own, before standardisation.
@@ -151,6 +193,10 @@ pub struct Preparing {
 /// What a site answers.
 #[derive(Clone, PartialEq)]
 pub enum Answer {
+    /// The cohort fits the job, and these are the site's keys.
+    Introduced(Introduction),
+    /// What adds up over the sites, and can be read in the sum alone.
+    Covered(Covered),
     /// The cohort fits the job.
     Described(Description),
     /// The cohort does not fit; every problem, none with a patient's value.
@@ -182,6 +228,9 @@ pub struct SiteMoments {
     pub columns: Vec<ColumnMoments>,
     /// Patients and pairs.
     pub summary: Summary,
+    /// What the site's means add to the variance between the sites, one a feature; it follows from the columns, and does not
+    /// travel beside them.
+    pub between: Vec<BetweenMoments>,
 }
 
 /// Values of one column by groups of neighbouring cells of its grid; without groups where too few
@@ -208,6 +257,7 @@ impl Request {
     #[must_use]
     pub fn answer_kind(&self) -> &'static str {
         match self {
+            Self::Introduce => INTRODUCTION,
             Self::Describe => DESCRIPTION,
             Self::Moments => MOMENTS,
             Self::Quantiles => QUANTILES,
@@ -222,7 +272,8 @@ impl Request {
     #[must_use]
     pub fn rounds(&self) -> u64 {
         match self {
-            Self::Describe
+            Self::Introduce
+            | Self::Describe
             | Self::Moments
             | Self::Quantiles
             | Self::Prepare(_)
@@ -237,7 +288,8 @@ impl Request {
     pub fn builds_on_preparation(&self) -> bool {
         match self {
             Self::Correlate(_) | Self::Unpsl(_) => true,
-            Self::Describe
+            Self::Introduce
+            | Self::Describe
             | Self::Moments
             | Self::Quantiles
             | Self::Prepare(_)
@@ -250,7 +302,8 @@ impl Request {
     pub fn metrics(&self) -> Vec<&Array2<f64>> {
         match self {
             Self::Unpsl(request) => request.metrics(),
-            Self::Describe
+            Self::Introduce
+            | Self::Describe
             | Self::Moments
             | Self::Quantiles
             | Self::Prepare(_)
@@ -262,7 +315,7 @@ impl Request {
     /// Whether a job may ask several questions of its kind.
     pub(crate) fn repeats(&self) -> bool {
         match self {
-            Self::Describe => true,
+            Self::Introduce | Self::Describe => true,
             Self::Moments | Self::Quantiles | Self::Prepare(_) | Self::Correlate(_) => false,
             Self::Unpsl(request) => request.repeats(),
             Self::Forest(request) => request.repeats(),
@@ -282,7 +335,9 @@ impl Answer {
     pub fn metric(&self) -> Option<&Array2<f64>> {
         match self {
             Self::Unpsl(answer) => answer.metric(),
-            Self::Described(_)
+            Self::Introduced(_)
+            | Self::Covered(_)
+            | Self::Described(_)
             | Self::Unfit(_)
             | Self::Refused(_)
             | Self::Failed(_)
@@ -305,7 +360,9 @@ impl Answer {
                 .collect(),
             Self::Refused(refusal) => vec![Failure::new(Code::Policy, refusal.to_string())],
             Self::Failed(failure) => vec![failure.clone()],
-            Self::Described(_)
+            Self::Introduced(_)
+            | Self::Covered(_)
+            | Self::Described(_)
             | Self::Moments(_)
             | Self::Quantiles(_)
             | Self::Prepared(_)
@@ -320,6 +377,8 @@ impl Answer {
 impl Disclosure for Answer {
     fn kind(&self) -> &'static str {
         match self {
+            Self::Introduced(_) => INTRODUCTION,
+            Self::Covered(covered) => covered.kind,
             Self::Described(_) => DESCRIPTION,
             Self::Unfit(_) => "problems",
             Self::Refused(_) => "refusal",
@@ -337,6 +396,11 @@ impl Disclosure for Answer {
     fn shape(&self) -> String {
         let matrix = |matrix: &Array2<f64>| format!("{} x {}", matrix.nrows(), matrix.ncols());
         match self {
+            Self::Introduced(_) => "2 keys".to_owned(),
+            Self::Covered(covered) => {
+                let words = covered.words.as_slice().len();
+                format!("{words} words of {WORD_BYTES} bytes, covered")
+            }
             Self::Described(description) => format!("1 + {}", description.classes.len()),
             Self::Unfit(problems) => format!("{} problems", problems.len()),
             Self::Refused(_) | Self::Failed(_) => "1 text".to_owned(),
@@ -355,7 +419,9 @@ impl Disclosure for Answer {
 
     fn content(&mut self) -> Vec<Content<'_>> {
         match self {
-            Self::Unfit(_)
+            Self::Covered(_) => vec![Content::Covered],
+            Self::Introduced(_)
+            | Self::Unfit(_)
             | Self::Refused(_)
             | Self::Failed(_)
             | Self::Prepared(None)
@@ -364,7 +430,7 @@ impl Disclosure for Answer {
                 patients: description.patients,
                 classes: &description.classes,
             }],
-            Self::Moments(SiteMoments { columns, summary }) => vec![Content::Columns {
+            Self::Moments(SiteMoments { columns, summary, .. }) => vec![Content::Columns {
                 patients: summary.patients,
                 columns: columns.iter_mut().map(disclosed).collect(),
             }],
@@ -390,6 +456,18 @@ impl Notice<Answer> for Vec<Problem> {
 impl Notice<Answer> for Refusal {
     fn into_message(self) -> Answer {
         Answer::Refused(self)
+    }
+}
+
+impl Notice<Answer> for Introduction {
+    fn into_message(self) -> Answer {
+        Answer::Introduced(self)
+    }
+}
+
+impl From<Covered> for Answer {
+    fn from(covered: Covered) -> Self {
+        Self::Covered(covered)
     }
 }
 

@@ -27,10 +27,23 @@ pub struct RunResult {
     pub seconds: f64,
     /// One a site of the job.
     pub sites: Vec<SiteResult>,
+    /// What is known of all patients together, where sums are told; then nothing is known of those of one site.
+    pub pooled: Option<PooledFigures>,
     /// What was learnt; none where the run ended before its method began.
     pub model: Option<Model>,
     /// Sentences that the report must say: stragglers, safeguards, lowered rules.
     pub notes: Vec<String>,
+}
+
+/// What is known of the patients of all sites together, and not of those of one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PooledFigures {
+    /// Patients.
+    pub patients: u64,
+    /// Sites that judged the model.
+    pub assessed: u32,
+    /// How well the model serves the patients; wrong ones are told in tens. None where it was not judged.
+    pub assessment: Option<Assessment>,
 }
 
 /// One site in the result.
@@ -38,7 +51,7 @@ pub struct RunResult {
 pub struct SiteResult {
     /// Its name.
     pub name: String,
-    /// Patients of its cohort, 0 where it never said.
+    /// Patients of its cohort, 0 where it never said, or where sums are told.
     pub patients: u64,
     /// Bytes that the site sent, as encoded frames.
     pub bytes_sent: u64,
@@ -70,7 +83,9 @@ impl RunResult {
     /// Whether the run leaves anything that was learnt.
     #[must_use]
     pub fn has_model(&self) -> bool {
-        let assessed = self.sites.iter().any(|site| site.assessment.is_some());
+        let pooled = self.pooled.as_ref();
+        let assessed = self.sites.iter().any(|site| site.assessment.is_some())
+            || pooled.is_some_and(|pooled| pooled.assessment.is_some());
         self.model
             .as_ref()
             .is_some_and(|model| model.is_learnt(assessed))

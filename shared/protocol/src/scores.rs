@@ -3,7 +3,7 @@
 use crate::assessment::{
     Assessment, ErrorMeasure, EvaluationCounts, FeatureImportance, RuleErrors,
 };
-use crate::result::RunResult;
+use crate::result::{PooledFigures, RunResult};
 use similarity::judge::votes::BinaryCounts;
 
 /// Shares of one rule, of one site or pooled.
@@ -116,6 +116,11 @@ pub fn of_counts(counts: &EvaluationCounts) -> Option<Scores> {
 /// The table of every rule over all sites that told theirs.
 #[must_use]
 pub fn pooled_tables(result: &RunResult) -> Vec<PooledTable> {
+    if let Some((figures, assessment)) = of_sums(result) {
+        let tables = assessment.evaluation.iter().filter_map(PooledTable::of_site);
+        let sites = figures.assessed;
+        return tables.map(|table| PooledTable { sites, ..table }).collect();
+    }
     let mut pooled: Vec<PooledTable> = Vec::new();
     let told = assessments(result).flat_map(|own| &own.evaluation);
     for own in told.filter_map(PooledTable::of_site) {
@@ -233,6 +238,11 @@ impl PooledErrors {
 /// The errors of every rule over all sites that released them.
 #[must_use]
 pub fn pooled_errors(result: &RunResult) -> Vec<PooledErrors> {
+    if let Some((figures, assessment)) = of_sums(result) {
+        let errors = assessment.errors.iter().filter_map(PooledErrors::of_site);
+        let sites = figures.assessed;
+        return errors.map(|errors| PooledErrors { sites, ..errors }).collect();
+    }
     let mut pooled: Vec<PooledErrors> = Vec::new();
     let all = assessments(result).flat_map(|own| &own.errors);
     for own in all.filter_map(PooledErrors::of_site) {
@@ -254,6 +264,9 @@ pub fn pooled_errors(result: &RunResult) -> Vec<PooledErrors> {
 #[must_use]
 #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
 pub fn pooled_importance(result: &RunResult) -> Vec<FeatureImportance> {
+    if let Some((_, assessment)) = of_sums(result) {
+        return assessment.importance.clone();
+    }
     let told = || {
         let sites = result.sites.iter();
         sites
@@ -279,6 +292,12 @@ pub fn pooled_importance(result: &RunResult) -> Vec<FeatureImportance> {
         }
     };
     (0..features).map(of_feature).collect()
+}
+
+/// What all sites said together, where they told sums.
+fn of_sums(result: &RunResult) -> Option<(&PooledFigures, &Assessment)> {
+    let pooled = result.pooled.as_ref()?;
+    Some((pooled, pooled.assessment.as_ref()?))
 }
 
 /// The last words of the sites that gave one.

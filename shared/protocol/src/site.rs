@@ -3,7 +3,7 @@
 //! An exchange is computed once. Asked again, the site repeats its stored answer; asked for an
 //! older one, it stays silent, because the coordinator has closed it.
 
-use crate::message::{Ask, Begin, Reply, ToCoordinator, ToSite};
+use crate::message::{Ask, Begin, Closed, Reply, ToCoordinator, ToSite};
 use crate::name::RunId;
 
 /// What happened outside. `A` is an answer that the release rules cleared.
@@ -27,6 +27,8 @@ pub enum Action<A> {
     Send(ToCoordinator<A>),
     /// Make ready for a run: forget any other.
     Begin(Begin),
+    /// Take notice of an exchange that closed.
+    Follow(Box<Closed>),
     /// Compute one answer; requests of a run come in the order of their exchanges.
     Compute(Ask),
     /// The run is over.
@@ -90,6 +92,10 @@ impl<A: Clone> Site<A> {
                 });
                 vec![Action::Begin(begin)]
             }
+            ToSite::Closed(closed) => match self.run() == Some(&closed.run) {
+                true => vec![Action::Follow(closed)],
+                false => Vec::new(),
+            },
             ToSite::Ask(ask) => self.asked(ask),
             ToSite::End { run, ending } => {
                 if self.run() != Some(&run) {

@@ -1,10 +1,7 @@
 //! Patients of two classes by bins of a score.
 
 use ndarray::Array1;
-use protocol::assessment::VOTES_MAX;
-
-/// Bins of a share from 0 to 1.
-const SHARE_BINS: usize = 10;
+use protocol::assessment::{SHARE_BINS, VOTES_MAX, score_bins};
 
 /// What a patient is scored by.
 pub(crate) enum Score {
@@ -23,7 +20,7 @@ pub(crate) fn by_votes(
     votes: impl Iterator<Item = usize>,
 ) -> Vec<Vec<u64>> {
     if (1..=VOTES_MAX).contains(&neighbours) {
-        return binned(codes, neighbours as usize + 1, votes.map(Score::Votes));
+        return binned(codes, score_bins(neighbours), votes.map(Score::Votes));
     }
     let share = |votes| Score::Share(votes as f64 / f64::from(neighbours));
     binned(codes, SHARE_BINS, votes.map(share))

@@ -4,6 +4,7 @@ mod read;
 mod treatment;
 
 pub(crate) use read::{features, outcome};
+use crate::message::ColumnMoments;
 pub use treatment::{GriddedColumn, Grids};
 
 use std::collections::BTreeMap;
@@ -109,6 +110,27 @@ pub enum FeatureKind {
         /// The day at which the age is taken, `YYYY-MM-DD`.
         at: String,
     },
+}
+
+impl FeatureKind {
+    /// Moments of a feature of this kind over nobody.
+    pub(crate) fn blank(&self) -> ColumnMoments {
+        match self {
+            Self::Categorical { levels } => ColumnMoments::Categorical {
+                counts: vec![0; levels.len()],
+                missing: 0,
+            },
+            Self::Numeric { .. }
+            | Self::Ordinal { .. }
+            | Self::Binary { .. }
+            | Self::Age { .. } => ColumnMoments::Numeric {
+                count: 0,
+                sum: 0.0,
+                sum_squares: 0.0,
+                missing: 0,
+            },
+        }
+    }
 }
 
 /// What is done to a number before standardisation.

@@ -8,7 +8,7 @@ use crate::failure::Refusal;
 use crate::message::Request;
 use crate::method::{Known, Method};
 use crate::name::SiteName;
-use privacy::JobFacts;
+use privacy::{Contributions, JobFacts};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ pub struct Job {
     pub sites: Vec<SiteName>,
     /// Sites without which the run fails.
     pub sites_min: usize,
+    /// In which form the sites tell what adds up.
+    pub contributions: Contributions,
     /// What becomes of the run where a site refuses or does not fit.
     pub when_refused: WhenRefused,
     /// The seed where the submission names none.
@@ -42,6 +44,7 @@ impl Job {
         Self {
             sites: vec![site],
             sites_min: 1,
+            contributions: Contributions::Own,
             method: self.method.alone(),
             ..self
         }
@@ -79,6 +82,7 @@ impl Job {
             outcomes,
             features: features.map(|feature| feature.name.clone()).collect(),
             sites_min: self.sites_min as u64,
+            contributions: self.contributions,
             permissions: needs.permissions,
             round_limit: needs.rounds,
             folds: needs.folds,

@@ -3,9 +3,12 @@
 use super::{Deadlines, Job, WhenRefused};
 use crate::cohort::{self, CohortSpecification};
 use crate::document::{self, DocumentErrors, Section};
-use crate::limits::{EXCHANGE_MAX, JOB_LENGTH_MAX, JOIN_MAX, REJOIN_MAX, SITES_MAX};
+use crate::limits::{
+    EXCHANGE_MAX, JOB_LENGTH_MAX, JOIN_MAX, REJOIN_MAX, SITES_MAX, SUMMED_SITES_MIN,
+};
 use crate::method::Method;
 use crate::name::SiteName;
+use privacy::Contributions;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +44,13 @@ fn job(text: &str, root: &mut Section<'_, '_>) -> Option<Job> {
     let sites = sites(root);
     let everyone = sites.len().max(1) as u64;
     let sites_min = root.count("sites_min", everyone, 1..=everyone);
+    let contributions = root
+        .table("aggregation", |section| {
+            let words = Contributions::ALL.map(|one| (one.name(), one));
+            Some(section.choice("contributions", &words).unwrap_or_default())
+        })
+        .unwrap_or_default();
+    enough_to_sum(root, contributions, sites.len(), sites_min);
     let refusals = [
         ("leave out", WhenRefused::LeaveOut),
         ("fail", WhenRefused::Fail),
@@ -56,6 +66,7 @@ fn job(text: &str, root: &mut Section<'_, '_>) -> Option<Job> {
         name,
         sites,
         sites_min: usize::try_from(sites_min).ok()?,
+        contributions,
         when_refused,
         seed,
         cohort: Arc::new(CohortSpecification {
@@ -65,6 +76,26 @@ fn job(text: &str, root: &mut Section<'_, '_>) -> Option<Job> {
         method: method?,
         deadlines: deadlines.unwrap_or_default(),
     })
+}
+
+/// Among fewer than three sites nothing can hide: of two each is the other's remainder.
+fn enough_to_sum(
+    root: &mut Section<'_, '_>,
+    contributions: Contributions,
+    sites: usize,
+    sites_min: u64,
+) {
+    if contributions == Contributions::Own || sites == 0 {
+        return;
+    }
+    let wanted = format!(
+        "{SUMMED_SITES_MIN} or more, among which a sum can hide, or [aggregation] contributions = \"own\""
+    );
+    if sites < SUMMED_SITES_MIN {
+        root.problem("sites", &format!("{sites} sites"), &wanted);
+    } else if sites_min < SUMMED_SITES_MIN as u64 {
+        root.problem("sites_min", &sites_min.to_string(), &wanted);
+    }
 }
 
 fn sites(root: &mut Section<'_, '_>) -> Vec<SiteName> {

@@ -9,15 +9,16 @@
 pub mod forest;
 pub mod unpsl;
 
-use crate::assessment::Assessment;
 use crate::cohort::{CohortSpecification, Feature, Grids, MissingShare, OutcomeSpecification};
 use crate::document::Section;
 use crate::exchange::{Asking, Closed, Course, Turn};
 use crate::failure::{Failure, Refusal};
-use crate::message::{Description, Request};
+use crate::message::Request;
 use crate::progress::Ending;
 pub use crate::question::Known;
 use crate::question::once;
+use crate::stage::agreeing::Descriptions;
+use crate::stage::assessing::Assessments;
 use forest::settings::{ForestScope, ForestSettings};
 use privacy::Permission;
 use similarity::numeric::seed::Seed;
@@ -59,8 +60,8 @@ pub struct Needs {
 pub(crate) struct Beginning {
     pub(crate) cohort: Arc<CohortSpecification>,
     pub(crate) seed: Seed,
-    /// One place per site.
-    pub(crate) descriptions: Vec<Option<Description>>,
+    /// Who the patients are.
+    pub(crate) descriptions: Descriptions,
 }
 
 /// A method under way, at the coordinator.
@@ -260,8 +261,8 @@ impl Stages {
         }
     }
 
-    /// The last words of the sites, one place per site; none before they are there.
-    pub(crate) fn assessments(&self) -> &[Option<Assessment>] {
+    /// The last words of the sites; none before they are there.
+    pub(crate) fn assessments(&self) -> Option<&Assessments> {
         match self {
             Self::Unpsl(method) => method.assessments(),
             Self::Forest(method) => method.assessments(),

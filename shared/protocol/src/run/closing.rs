@@ -8,8 +8,12 @@ use crate::message::{Answer, ToSite};
 use crate::method::Beginning;
 use crate::name::SiteName;
 use crate::progress::Ending;
+use crate::stage::agreeing::Agreeing;
+use crate::sums;
 use crate::time::Timestamp;
+use privacy::Contributions;
 use similarity::numeric::seed::Seed;
+use std::sync::Arc;
 
 impl Run {
     /// Closes what is ripe: the joining, or the open exchange.
@@ -32,7 +36,7 @@ impl Run {
                 let answered = exchange.answers.iter().flatten().count();
                 if (0..self.sites.len()).filter(unheard).any(waiting) {
                     actions.push(Action::Report(self.progress(now)));
-                } else if answered >= self.sites_needed() {
+                } else if answered >= self.sites_needed() && self.can_go_on(exchange) {
                     self.advance(now, actions);
                 } else {
                     let asked = |index: &usize| match self.sites[*index].standing {
@@ -60,6 +64,25 @@ impl Run {
             Connection::DownSince(since) => now < since.after(self.job.deadlines.rejoin),
         };
         site.standing == Standing::Member && here && now < exchange.deadline
+    }
+
+    /// Where sums are told, an exchange closes with all who were asked, or is asked again of those who are left: they must be
+    /// enough.
+    fn can_go_on(&self, exchange: &Exchange) -> bool {
+        if !self.tells_sums() || self.is_complete(&exchange.answers) {
+            return true;
+        }
+        let left = self.next_members(exchange).into_iter();
+        left.filter(|member| *member).count() >= self.sites_needed()
+    }
+
+    /// Whether all who were asked have answered, or need not: introductions are not summed.
+    fn is_complete(&self, answers: &[Option<Answer>]) -> bool {
+        let all = self.sites.iter().zip(answers);
+        matches!(self.work, Work::Introducing(_))
+            || all
+                .into_iter()
+                .all(|(site, answer)| site.standing != Standing::Member || answer.is_some())
     }
 
     /// Answers without which an exchange fails the run. A finished model is not thrown away because
@@ -126,13 +149,18 @@ impl Run {
             _ => Exchange::open(0, now, self.sites.len()),
         };
         let exchange = closed.number;
-        let record = Record {
+        let mut record = Record {
             at: now,
             exchange,
             members: self.next_members(&closed),
             answers: closed.answers,
+            signatures: closed.signatures,
             faults: closed.faults,
         };
+        if !joining && self.tells_sums() && !self.is_complete(&record.answers) {
+            record.answers.fill(None);
+            record.signatures.fill(Vec::new());
+        }
         actions.push(Action::Store(record.clone()));
         for (site, fault) in self.sites.iter().zip(&record.faults) {
             if let Some(fault) = fault {
@@ -147,6 +175,9 @@ impl Run {
                 for index in self.member_indices() {
                     if joining {
                         actions.push(self.begin(index));
+                    }
+                    if let Some(record) = self.closed.last() {
+                        actions.push(self.tell_closed(index, record));
                     }
                     let request = self.work.asking().ask(index);
                     actions.extend(self.ask(index, exchange + 1, request));
@@ -164,6 +195,7 @@ impl Run {
             Standing::Awaited => site.is_up(),
             Standing::Away => site.is_up() && !site.is_quiet,
             Standing::Member if closed.answers[index].is_some() => true,
+            Standing::Member if self.tells_sums() => false,
             Standing::Member => {
                 site.is_up() && !(in_rounds && site.silent + 1 >= SILENT_ROUNDS_MAX)
             }
@@ -175,6 +207,12 @@ impl Run {
     /// Applies one record: the only way in which a run moves on, live or replayed.
     pub(super) fn close(&mut self, record: Record) -> Turn<Ending> {
         self.last = record.at;
+        if self.tells_sums() {
+            self.closed.push(record.clone());
+        }
+        let is_void = record.exchange > 0
+            && self.tells_sums()
+            && !self.is_complete(&record.answers);
         let failed = self.failures(&record.answers);
         let silence = self.work.asking().silence();
         let rounds = silence == Silence::Away;
@@ -182,13 +220,16 @@ impl Run {
         for (index, site) in self.sites.iter_mut().enumerate() {
             let answer = record.answers.get(index).and_then(Option::as_ref);
             let member = record.members.get(index).copied().unwrap_or(false);
-            let silent = record.exchange > 0 && answer.is_none();
+            let silent = match is_void {
+                true => site.standing == Standing::Member && !member,
+                false => record.exchange > 0 && answer.is_none(),
+            };
             if rounds && silent && site.standing != Standing::Absent {
                 site.rounds_missed += 1;
             }
             if rounds && site.standing == Standing::Member {
                 site.silent = if silent { site.silent + 1 } else { 0 };
-                site.is_quiet = site.silent >= SILENT_ROUNDS_MAX;
+                site.is_quiet = site.silent >= SILENT_ROUNDS_MAX || (silent && is_void);
             }
             site.standing = match site.standing {
                 Standing::Absent => Standing::Absent,
@@ -207,6 +248,7 @@ impl Run {
         }
         let turn = match failed {
             Some(ending) => Turn::Done(ending),
+            None if is_void && self.enough_are_left() => Turn::Ask,
             None => self.take_turn(record.exchange, record.answers),
         };
         match &turn {
@@ -229,19 +271,33 @@ impl Run {
             let asked = (0..self.sites.len()).map(|site| self.work.asking().ask(site));
             self.reminders.push((exchange, asked.collect()));
         }
-        let is_member = |site: &SiteState| site.standing == Standing::Member;
-        let members: Vec<bool> = self.sites.iter().map(is_member).collect();
+        let sum = match self.summed(&answers) {
+            Ok(sum) => sum,
+            Err(failure) => return Turn::Done(Ending::Failed(failure)),
+        };
+        let told: Vec<bool> = answers.iter().map(Option::is_some).collect();
+        let members = self.roster();
         let sites: Vec<SiteName> = self.job.sites.clone();
         let mut closed = Closed {
-            answers,
+            answers: match self.job.contributions {
+                Contributions::Own => answers,
+                Contributions::Sums => in_the_clear(answers),
+            },
+            sum,
+            told: &told,
             members: &members,
             sites: &sites,
             seconds: self.last.since(self.began).as_secs_f64(),
             notes: &mut self.notes,
         };
         let turn = match &mut self.work {
+            Work::Introducing(introducing) => introducing.close(&mut closed).map(|_| {
+                self.work = Work::Agreeing(Agreeing::new(Arc::clone(&self.job.cohort)));
+                Turn::Ask
+            }),
             Work::Agreeing(agreeing) => match agreeing.close(&mut closed) {
                 Ok(Turn::Done(descriptions)) => {
+                    self.patients = descriptions.pooled.as_ref().map_or(0, |all| all.patients);
                     let beginning = Beginning {
                         cohort: self.job.cohort.clone(),
                         seed: Seed(self.seed),
@@ -256,6 +312,36 @@ impl Run {
             Work::Method(stages) => stages.close(&mut closed),
         };
         turn.unwrap_or_else(|failure| Turn::Done(Ending::Failed(failure)))
+    }
+
+    /// Whether enough are left to be asked again. A finished model is not thrown away where they are not.
+    fn enough_are_left(&self) -> bool {
+        self.member_indices().len() >= self.job.sites_min.max(1)
+    }
+
+    /// The sum of what the sites told, judged as what one site with all their patients would tell; none where nothing is
+    /// summed.
+    fn summed(&self, answers: &[Option<Answer>]) -> Result<Option<Answer>, Failure> {
+        let asking = self.work.asking();
+        let told = || answers.iter().flatten();
+        let Some(blank) = asking.blank().filter(|_| told().next().is_some()) else {
+            return Ok(None);
+        };
+        if !self.tells_sums() {
+            let adds_up = told().all(Answer::adds_up);
+            return adds_up.then(|| sums::sum(told(), blank)).transpose();
+        }
+        let sum = sums::sum(told(), blank)?;
+        let patients = match &sum {
+            Answer::Moments(moments) => moments.summary.patients,
+            Answer::Prepared(Some(moments)) => moments.patients,
+            _ => self.patients,
+        };
+        asking.judge(0, patients, &sum).map_err(|fault| Failure {
+            text: format!("the sum over the sites: {}", fault.text),
+            ..fault
+        })?;
+        Ok(Some(sum))
     }
 
     /// Every site's problem, refusal or failure in one message.
@@ -296,6 +382,12 @@ impl Run {
             message,
         }
     }
+}
+
+/// What sites tell in the clear also where sums are told: trees, and that they are ready.
+fn in_the_clear(answers: Answers) -> Answers {
+    let clear = |answer: &Answer| !matches!(answer, Answer::Covered(_) | Answer::Introduced(_));
+    answers.into_iter().map(|answer| answer.filter(clear)).collect()
 }
 
 /// What became of a site that is asked no more: by its own word, or for what it should not have said.

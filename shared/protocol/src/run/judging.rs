@@ -4,9 +4,12 @@
 
 use super::closing::shortened;
 use super::{Record, ReplayError, Run, Step, Work};
+use crate::checks::{ensure, length, unexpected};
 use crate::failure::Failure;
 use crate::job::WhenRefused;
 use crate::message::Answer;
+use privacy::Disclosure;
+use privacy::sums::Words;
 
 impl Run {
     /// Judges the answer of one site to the open exchange.
@@ -15,13 +18,34 @@ impl Run {
         let asking = self.work.asking();
         // Where the job says so, what a site says before it has said who its patients are ends the run, all at once.
         let ends =
-            matches!(self.work, Work::Agreeing(_)) && self.job.when_refused == WhenRefused::Fail;
+            matches!(self.work, Work::Introducing(_) | Work::Agreeing(_)) && self.job.when_refused == WhenRefused::Fail;
         match answer.reasons().into_iter().next() {
             Some(reason) if !ends => Err(Failure {
                 code: reason.code,
                 text: reasons(answer),
             }),
-            _ => asking.judge(site, patients, answer),
+            _ if self.tells_sums() => self.judge_covered(site, answer),
+            _ => {
+                asking.judge(site, patients, answer)?;
+                let mut own = answer.clone();
+                let fits = !answer.adds_up() || Words::of(&mut own).is_ok();
+                ensure(fits, "a number beyond all bounds", "numbers that can be summed")
+            }
+        }
+    }
+
+    /// Where sums are told, nothing of one site can be judged but how much it is. What does not add up is judged as ever.
+    fn judge_covered(&self, site: usize, answer: &Answer) -> Result<(), Failure> {
+        let asking = self.work.asking();
+        match (asking.blank(), answer) {
+            (Some(mut blank), Answer::Covered(covered)) => {
+                let kind = covered.kind == blank.kind();
+                ensure(kind, "words of another kind", blank.kind())?;
+                let wanted = Words::wanted(&mut blank);
+                length("words", covered.words.as_slice().len(), wanted)
+            }
+            (Some(blank), other) => Err(unexpected(other, &format!("{}, covered", blank.kind()))),
+            (None, other) => asking.judge(site, self.patients, other),
         }
     }
 

@@ -12,13 +12,15 @@ use crate::exchange::{Asking, count};
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::limits::NOTES_MAX;
-use crate::message::{Answer, Ask, Begin, Request, ToSite, Warrant};
+use crate::message::{self, Answer, Ask, Begin, Request, ToSite, Warrant};
 use crate::method::{Method, Stages};
 use crate::name::{RunId, SiteName};
 use crate::progress::{Ending, Progress, Times};
 use crate::result::RunResult;
 use crate::stage::agreeing::Agreeing;
+use crate::stage::introducing::Introducing;
 use crate::time::Timestamp;
+use privacy::Contributions;
 use std::sync::Arc;
 
 /// What happened outside.
@@ -36,6 +38,8 @@ pub enum Event {
         exchange: u32,
         /// Its answer.
         answer: Answer,
+        /// Its word for the answer, where the sites of the run check each other's; else empty.
+        signature: Vec<u8>,
     },
     /// Time has passed.
     Tick,
@@ -70,8 +74,11 @@ pub struct Record {
     pub at: Timestamp,
     /// The exchange that closed; 0 is the joining.
     pub exchange: u32,
-    /// Answers, one place a site of the job.
+    /// Answers, one place a site of the job. None of anybody where sums are told and one of those who were asked is missing:
+    /// then the same is asked again, of fewer.
     pub answers: Vec<Option<Answer>>,
+    /// The word of each site for its answer; empty where there is none.
+    pub signatures: Vec<Vec<u8>>,
     /// Why each site of the job is suspended by this exchange; none where it is not.
     pub faults: Vec<Option<Failure>>,
     /// Whether each site of the job is asked in the next exchange.
@@ -97,17 +104,23 @@ pub struct Run {
     warrant: Warrant,
     began: Timestamp,
     last: Timestamp,
+    /// Patients of all sites, where sums are told.
+    patients: u64,
     sites: Vec<SiteState>,
     step: Step,
     work: Work,
     /// Exchanges that closed and that a site must hear again when it comes back, each with what every site was asked.
     reminders: Vec<(u32, Vec<Option<Request>>)>,
+    /// What closed, where the sites check each other: each hears it all.
+    closed: Vec<Record>,
     notes: Vec<String>,
 }
 
 /// What the run is at.
 #[derive(Debug, Clone)]
 enum Work {
+    /// All sites say by which keys they are known.
+    Introducing(Introducing),
     /// All sites prove that they mean the same cohort.
     Agreeing(Agreeing),
     /// The job's method.
@@ -161,6 +174,7 @@ struct Exchange {
     number: u32,
     deadline: Timestamp,
     answers: Vec<Option<Answer>>,
+    signatures: Vec<Vec<u8>>,
     faults: Vec<Option<Failure>>,
 }
 
@@ -178,7 +192,10 @@ impl Run {
             is_quiet: false,
             fault: None,
         };
-        let work = Work::Agreeing(Agreeing::new(Arc::clone(&job.cohort)));
+        let work = match job.contributions {
+            Contributions::Sums => Work::Introducing(Introducing),
+            Contributions::Own => Work::Agreeing(Agreeing::new(Arc::clone(&job.cohort))),
+        };
         Self {
             sites: job.sites.iter().map(site).collect(),
             step: Step::Joining {
@@ -190,8 +207,10 @@ impl Run {
             warrant,
             began: now,
             last: now,
+            patients: 0,
             work,
             reminders: Vec::new(),
+            closed: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -215,6 +234,29 @@ impl Run {
             Step::Ended(_) => {}
         }
         Ok(self)
+    }
+
+    /// Takes a record of another's run of the same job.
+    ///
+    /// # Errors
+    /// [`ReplayError`] where no run of this job goes on so.
+    pub(crate) fn follow(&mut self, record: Record) -> Result<(), ReplayError> {
+        self.check(&record)?;
+        self.close(record);
+        // Kept for those who come back: here nobody does.
+        self.closed.clear();
+        self.reminders.clear();
+        Ok(())
+    }
+
+    /// The open exchange, what it asks of a site, and what it sums; none where no exchange is open.
+    pub(crate) fn open(&self, site: usize) -> Option<(u32, Option<Request>, Option<Answer>)> {
+        let Step::Asking(exchange) = &self.step else {
+            return None;
+        };
+        let asking = self.work.asking();
+        let request = asking.ask(site).filter(|_| self.roster()[site]);
+        Some((exchange.number, request, asking.blank()))
     }
 
     /// The run's identity.
@@ -273,7 +315,8 @@ impl Run {
                 site,
                 exchange,
                 answer,
-            } => self.answered(&site, exchange, answer),
+                signature,
+            } => self.answered(&site, exchange, answer, signature),
             Event::Tick => {}
             Event::Cancelled => self.end(Ending::Cancelled, now, &mut actions),
             Event::Noted(note) => self.noted(note),
@@ -322,7 +365,7 @@ impl Run {
     #[must_use]
     pub fn method(&self) -> Option<Method> {
         match &self.work {
-            Work::Agreeing(_) => None,
+            Work::Introducing(_) | Work::Agreeing(_) => None,
             Work::Method(stages) => Some(stages.method()),
         }
     }
@@ -366,8 +409,13 @@ impl Run {
         };
         let number = exchange.number;
         actions.push(self.begin(index));
-        for (closed, asked) in &self.reminders {
-            actions.extend(self.ask(index, *closed, asked[index].clone()));
+        for record in &self.closed {
+            actions.push(self.tell_closed(index, record));
+        }
+        if !self.tells_sums() {
+            for (closed, asked) in &self.reminders {
+                actions.extend(self.ask(index, *closed, asked[index].clone()));
+            }
         }
         if asked_now {
             actions.extend(self.ask(index, number, self.work.asking().ask(index)));
@@ -388,7 +436,7 @@ impl Run {
         }
     }
 
-    fn answered(&mut self, site: &SiteName, number: u32, answer: Answer) {
+    fn answered(&mut self, site: &SiteName, number: u32, answer: Answer, signature: Vec<u8>) {
         let Some(index) = self.index(site) else {
             return;
         };
@@ -404,7 +452,10 @@ impl Run {
         let fault = self.judge(index, &answer).err();
         if let Step::Asking(exchange) = &mut self.step {
             match fault {
-                None => exchange.answers[index] = Some(answer),
+                None => {
+                    exchange.answers[index] = Some(answer);
+                    exchange.signatures[index] = signature;
+                }
                 fault => exchange.faults[index] = fault,
             }
         }
@@ -435,6 +486,29 @@ impl Run {
         })
     }
 
+    /// What every site of a run of sums hears of an exchange that closed.
+    fn tell_closed(&self, index: usize, record: &Record) -> Action {
+        let message = ToSite::Closed(Box::new(message::Closed {
+            run: self.id.clone(),
+            record: record.clone(),
+        }));
+        Action::Send {
+            site: self.sites[index].name.clone(),
+            message,
+        }
+    }
+
+    /// Whether the sites tell sums alone, and check what they are asked.
+    fn tells_sums(&self) -> bool {
+        self.job.contributions == Contributions::Sums
+    }
+
+    /// Whether each site is asked at present.
+    pub(crate) fn roster(&self) -> Vec<bool> {
+        let is_member = |site: &SiteState| site.standing == Standing::Member;
+        self.sites.iter().map(is_member).collect()
+    }
+
     fn index(&self, site: &SiteName) -> Option<usize> {
         self.sites.iter().position(|known| known.name == *site)
     }
@@ -463,6 +537,7 @@ impl Exchange {
             number,
             deadline,
             answers: vec![None; sites],
+            signatures: vec![Vec::new(); sites],
             faults: vec![None; sites],
         }
     }
@@ -483,6 +558,7 @@ impl Work {
     /// What is asked at present.
     fn asking(&self) -> &dyn Asking {
         match self {
+            Self::Introducing(introducing) => introducing,
             Self::Agreeing(agreeing) => agreeing,
             Self::Method(stages) => stages.asking(),
         }

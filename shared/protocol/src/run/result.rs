@@ -3,17 +3,20 @@
 use super::closing::parted;
 use super::{Run, SiteState, Standing, Work};
 use crate::progress::Ending;
-use crate::result::{RunResult, SiteResult};
+use crate::exchange::count;
+use crate::result::{PooledFigures, RunResult, SiteResult};
+use crate::stage::assessing::Assessments;
 
 /// The result as it stands. Messages and bytes are counted by whoever holds the connections; who submitted the job, and when, knows
 /// whoever took it.
 pub(super) fn of(run: &Run, version: &str) -> RunResult {
     let stages = match &run.work {
-        Work::Agreeing(_) => None,
+        Work::Introducing(_) | Work::Agreeing(_) => None,
         Work::Method(stages) => Some(stages),
     };
     let missing = stages.map_or(&[][..], |stages| stages.missing());
-    let assessments = stages.map_or(&[][..], |stages| stages.assessments());
+    let assessments = stages.and_then(|stages| stages.assessments());
+    let own = assessments.map_or(&[][..], |all| &all.own);
     let site = |(index, site): (usize, &SiteState)| SiteResult {
         name: site.name.to_string(),
         patients: site.patients,
@@ -22,7 +25,7 @@ pub(super) fn of(run: &Run, version: &str) -> RunResult {
         messages: Vec::new(),
         rounds_missed: site.rounds_missed,
         missing: missing.get(index).cloned().unwrap_or_default(),
-        assessment: assessments.get(index).cloned().flatten(),
+        assessment: own.get(index).cloned().flatten(),
     };
     RunResult {
         run: run.id.clone(),
@@ -34,8 +37,25 @@ pub(super) fn of(run: &Run, version: &str) -> RunResult {
         times: run.times(),
         seconds: run.last.since(run.began).as_secs_f64(),
         sites: run.sites.iter().enumerate().map(site).collect(),
+        pooled: run.tells_sums().then(|| pooled(run, assessments)),
         model: stages.map(|stages| stages.model()),
         notes: notes(run),
+    }
+}
+
+/// Of a sum nobody can tell whose patients it counts; what is published of it keeps the rule for small counts all the same.
+fn pooled(run: &Run, assessments: Option<&Assessments>) -> PooledFigures {
+    let told = assessments.map_or(&[][..], |all| &all.told);
+    let sum = assessments.and_then(|all| all.pooled.clone());
+    let assessment = sum.map(|sum| {
+        let mut sum = sum.of_sum(run.patients);
+        privacy::publish(sum.content(), run.seed);
+        sum
+    });
+    PooledFigures {
+        patients: run.patients,
+        assessed: count(told.iter().filter(|told| **told).count()),
+        assessment,
     }
 }
 

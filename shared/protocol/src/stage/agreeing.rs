@@ -45,23 +45,67 @@ impl Asking for Agreeing {
         }
     }
 
+    fn blank(&self) -> Option<Answer> {
+        let classes = classes(&self.cohort);
+        Some(Answer::Described(Description {
+            patients: 0,
+            classes: vec![0; classes],
+        }))
+    }
+
     fn course(&self) -> Course {
         Course::default()
     }
 }
 
 impl Stage for Agreeing {
-    /// One place per site.
-    type Output = Vec<Option<Description>>;
+    type Output = Descriptions;
 
     fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Self::Output>, Failure> {
         let described = |answer| match answer {
             Some(Answer::Described(description)) => Some(description),
             _ => None,
         };
-        Ok(Turn::Done(
-            closed.take().into_iter().map(described).collect(),
-        ))
+        let pooled = described(closed.sum.take());
+        Ok(Turn::Done(Descriptions {
+            taking_part: closed.told.to_vec(),
+            own: closed.take().into_iter().map(described).collect(),
+            pooled,
+        }))
+    }
+}
+
+/// Who the patients are.
+#[derive(Debug, Clone)]
+pub(crate) struct Descriptions {
+    /// One place per site: whether it takes part.
+    pub(crate) taking_part: Vec<bool>,
+    /// One place per site: what it says of its own; none where sums are told.
+    pub(crate) own: Vec<Option<Description>>,
+    /// Of all sites, where sums are told.
+    pub(crate) pooled: Option<Description>,
+}
+
+impl Descriptions {
+    /// Patients of each class over these sites, or over all where sums are told.
+    pub(crate) fn classes(&self, sites: &[usize]) -> Vec<u64> {
+        let mut classes: Vec<u64> = Vec::new();
+        let own = sites.iter().filter_map(|site| self.own[*site].as_ref());
+        for one in own.chain(&self.pooled) {
+            classes.resize(classes.len().max(one.classes.len()), 0);
+            for (sum, count) in classes.iter_mut().zip(&one.classes) {
+                *sum += count;
+            }
+        }
+        classes
+    }
+}
+
+/// Classes that a description counts: those of the outcome, or the censored and the events.
+fn classes(cohort: &CohortSpecification) -> usize {
+    match &cohort.outcome.kind {
+        OutcomeKind::Survival { .. } => 2,
+        kind => kind.classes().len(),
     }
 }
 
@@ -69,12 +113,8 @@ fn description(cohort: &CohortSpecification, found: &Description) -> Result<(), 
     let Description { patients, classes } = found;
     count(*patients)?;
     ensure(*patients > 0, "no patients", "some")?;
-    let wanted = match &cohort.outcome.kind {
-        OutcomeKind::Survival { .. } => 2,
-        kind => kind.classes().len(),
-    };
     if !classes.is_empty() {
-        length("classes", classes.len(), wanted)?;
+        length("classes", classes.len(), self::classes(cohort))?;
     }
     within(classes, *patients)
 }

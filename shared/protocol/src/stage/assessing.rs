@@ -15,6 +15,8 @@ pub(crate) trait Assessed: Debug {
     fn silence(&self) -> Silence;
     /// What one site is asked.
     fn ask(&self, site: usize) -> Option<Request>;
+    /// What every site says of the model, with nothing in it.
+    fn blank(&self) -> Assessment;
     /// Judges what a site with `patients` says of the model.
     fn judge(&self, found: &Assessment, patients: u64) -> Result<(), Failure>;
     /// How far the rounds came, where there were any.
@@ -51,22 +53,38 @@ impl<M: Assessed> Asking for Assessing<M> {
         }
     }
 
+    fn blank(&self) -> Option<Answer> {
+        Some(Answer::Assessed(self.model.blank()))
+    }
+
     fn course(&self) -> Course {
         self.model.course()
     }
 }
 
 impl<M: Assessed> Stage for Assessing<M> {
-    /// One place per site.
-    type Output = Vec<Option<Assessment>>;
+    type Output = Assessments;
 
     fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Self::Output>, Failure> {
         let assessed = |answer| match answer {
             Some(Answer::Assessed(assessment)) => Some(assessment),
             _ => None,
         };
-        Ok(Turn::Done(
-            closed.take().into_iter().map(assessed).collect(),
-        ))
+        Ok(Turn::Done(Assessments {
+            told: closed.told.to_vec(),
+            pooled: assessed(closed.sum.take()),
+            own: closed.take().into_iter().map(assessed).collect(),
+        }))
     }
+}
+
+/// How well a model serves the patients.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Assessments {
+    /// One place per site: whether it has told.
+    pub(crate) told: Vec<bool>,
+    /// One place per site: its own; none where sums are told.
+    pub(crate) own: Vec<Option<Assessment>>,
+    /// Of all sites, where sums are told: sums, also of what is told as means.
+    pub(crate) pooled: Option<Assessment>,
 }

@@ -2,46 +2,33 @@
 
 use crate::checks::unexpected;
 use crate::cohort::{GriddedColumn, MissingShare};
-use crate::exchange::Answers;
+use crate::exchange::Closed;
 use crate::failure::{Code, Failure};
 use crate::limits::MISSING_SHARES_MAX;
-use crate::message::{Answer, ColumnHistogram, ColumnMoments, Quartiles, SecondMoments};
-use similarity::cohort::quantile::{Group, Histogram, pooled_quartiles};
+use crate::message::{Answer, ColumnHistogram, ColumnMoments, Quartiles};
+use similarity::cohort::quantile::{Grid, Group, Histogram, pooled_quartiles};
 use similarity::cohort::standardise;
 
-/// Adds a site's moments to those of all.
-pub(super) fn merge(pooled: &mut [ColumnMoments], own: &[ColumnMoments]) -> Result<(), Failure> {
-    let mismatch = |text: String| Failure::new(Code::Protocol, format!("moments: {text}"));
-    if pooled.len() != own.len() {
-        return Err(mismatch(format!(
-            "found {} columns, wanted {}",
-            own.len(),
-            pooled.len()
-        )));
+/// The histograms of the sites, or one list of all where sums are told.
+pub(crate) fn histograms(closed: &mut Closed<'_>) -> Result<Vec<Vec<ColumnHistogram>>, Failure> {
+    if let Some(sum) = closed.sum.take() {
+        let Answer::Quantiles(histograms) = sum else {
+            return Err(unexpected(&sum, "quantiles"));
+        };
+        let filled = histograms.into_iter().map(ColumnHistogram::by_groups);
+        return Ok(vec![filled.collect()]);
     }
-    for (pooled, own) in pooled.iter_mut().zip(own) {
-        pooled
-            .merge(own)
-            .map_err(|error| mismatch(error.to_string()))?;
-    }
-    Ok(())
+    let told = |answer| match answer {
+        Answer::Quantiles(histograms) => Ok(histograms),
+        other => Err(unexpected(&other, "quantiles")),
+    };
+    closed.take().into_iter().flatten().map(told).collect()
 }
 
-/// The second moments of all sites; none where no site gave any.
-pub(super) fn second_moments(answers: Answers) -> Result<Option<SecondMoments>, Failure> {
-    let mut sum: Option<SecondMoments> = None;
-    for answer in answers.into_iter().flatten() {
-        let Answer::Prepared(Some(own)) = answer else {
-            return Err(unexpected(&answer, "second moments"));
-        };
-        match &mut sum {
-            None => sum = Some(own),
-            Some(sum) => sum
-                .merge(&own)
-                .map_err(|error| Failure::new(Code::Protocol, error.to_string()))?,
-        }
-    }
-    Ok(sum)
+/// Histograms without a value, of the gridded columns and of the events where they are counted.
+pub(crate) fn blank(columns: &[GriddedColumn], events: Option<Grid>) -> Answer {
+    let grids = columns.iter().map(|column| column.grid).chain(events);
+    Answer::Quantiles(grids.map(|grid| ColumnHistogram::blank(grid.cells())).collect())
 }
 
 /// What a site misses of each feature, by its released moments.
@@ -69,22 +56,15 @@ pub(super) fn missing_shares(
 pub(super) fn quartiles(
     columns: &[GriddedColumn],
     moments: &[ColumnMoments],
-    answers: Answers,
+    sites: &[Vec<ColumnHistogram>],
 ) -> Result<Vec<Quartiles>, Failure> {
-    let mut sites: Vec<Vec<ColumnHistogram>> = Vec::new();
-    for answer in answers.into_iter().flatten() {
-        let Answer::Quantiles(histograms) = answer else {
-            return Err(unexpected(&answer, "quantiles"));
-        };
-        if histograms.len() != columns.len() {
-            let text = format!(
-                "quantiles: found {} columns, wanted {}",
-                histograms.len(),
-                columns.len()
-            );
-            return Err(Failure::new(Code::Protocol, text));
-        }
-        sites.push(histograms);
+    if let Some(odd) = sites.iter().find(|own| own.len() != columns.len()) {
+        let text = format!(
+            "quantiles: found {} columns, wanted {}",
+            odd.len(),
+            columns.len()
+        );
+        return Err(Failure::new(Code::Protocol, text));
     }
     let mut pooled = Vec::with_capacity(columns.len());
     for (place, column) in columns.iter().enumerate() {

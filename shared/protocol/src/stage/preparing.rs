@@ -6,12 +6,13 @@ mod judging;
 use super::pooling;
 use crate::checks::{fault, histograms, length, unexpected};
 use crate::cohort::{CohortSpecification, GriddedColumn, MissingShare};
-use crate::exchange::{Answers, Asking, Closed, Course, Silence, Stage, Turn};
+use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn};
 use crate::failure::{Code, Failure};
 use crate::message::{
-    Answer, ColumnMoments, Preparing, Quartiles, Request, SecondMoments, SiteMoments, Summary,
+    Answer, BetweenMoments, ColumnMoments, Preparing, Quartiles, Request, SecondMoments, SiteMoments, Summary,
     Totals,
 };
+use ndarray::{Array1, Array2};
 use similarity::cohort::standardise::{Feature, Standardisation, StandardiseError};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -64,11 +65,11 @@ enum Step {
     },
 }
 
-/// Moments over all sites, and those of each where they are centred by themselves.
-#[derive(Debug, Clone, Default)]
+/// Moments over all sites, and what the sites' means add to them.
+#[derive(Debug, Clone)]
 struct Pooled {
     moments: Vec<ColumnMoments>,
-    by_site: Vec<Vec<ColumnMoments>>,
+    between: Vec<BetweenMoments>,
 }
 
 /// What a preparation leaves.
@@ -106,33 +107,30 @@ impl<P: Preparable> Preparation<P> {
         &self.summaries
     }
 
-    fn close_moments(&mut self, answers: Answers, notes: &mut Vec<String>) -> Closing {
-        let mut pooled: Option<Vec<ColumnMoments>> = None;
-        let mut by_site = Vec::new();
-        for (site, answer) in answers.into_iter().enumerate() {
-            let Some(answer) = answer else { continue };
-            let Answer::Moments(SiteMoments { columns, summary }) = answer else {
-                return Err(unexpected(&answer, "moments"));
-            };
-            self.summaries[site] = Some(summary);
-            self.missing[site] = pooling::missing_shares(&self.columns, &columns);
-            if self.wanted.centres_sites() {
-                by_site.push(columns.clone());
-            }
-            match &mut pooled {
-                None => pooled = Some(columns),
-                Some(pooled) => pooling::merge(pooled, &columns)?,
+    fn close_moments(&mut self, closed: &mut Closed<'_>) -> Closing {
+        for (site, answer) in closed.take().into_iter().enumerate() {
+            if let Some(Answer::Moments(SiteMoments { columns, summary, .. })) = answer {
+                self.summaries[site] = Some(summary);
+                self.missing[site] = pooling::missing_shares(&self.columns, &columns);
             }
         }
-        let pooled = Pooled {
-            moments: pooled.unwrap_or_default(),
-            by_site,
+        let SiteMoments {
+            columns: moments,
+            summary,
+            between,
+        } = match closed.take_sum()? {
+            Answer::Moments(sum) => sum,
+            other => return Err(unexpected(&other, "moments")),
         };
-        let summaries: Vec<Summary> = self.summaries.iter().flatten().copied().collect();
-        let totals = Totals::of(&summaries);
+        let pooled = Pooled { moments, between };
+        let totals = Totals {
+            patients: summary.patients,
+            pairs: summary.pairs,
+            sites: u64::from(closed.answered()),
+        };
         self.wanted.accepts_totals(&totals)?;
         if self.gridded.is_empty() {
-            return self.standardise(pooled, Vec::new(), totals, notes);
+            return self.standardise(pooled, Vec::new(), totals, closed.notes);
         }
         self.step = Step::Quantiles { pooled, totals };
         Ok(Turn::Ask)
@@ -145,7 +143,7 @@ impl<P: Preparable> Preparation<P> {
         totals: Totals,
         notes: &mut Vec<String>,
     ) -> Closing {
-        let Pooled { moments, by_site } = pooled;
+        let Pooled { moments, between } = pooled;
         let fault = |error: StandardiseError| Failure::new(Code::Standardise, error.to_string());
         let mut standardisation =
             Standardisation::from_moments(&self.columns, &moments, &quartiles).map_err(fault)?;
@@ -157,7 +155,7 @@ impl<P: Preparable> Preparation<P> {
         let mut within = None;
         if self.wanted.centres_sites() {
             let shares = standardisation
-                .shares_within(&self.columns, &by_site)
+                .shares_within(&self.columns, &moments, &between)
                 .map_err(fault)?;
             notes.extend(apart(&standardisation, &shares));
             let before = standardisation.dropped().len();
@@ -236,7 +234,7 @@ impl<P: Preparable> Asking for Preparation<P> {
 
     fn judge(&self, _: usize, patients: u64, answer: &Answer) -> Result<(), Failure> {
         match (&self.step, answer) {
-            (Step::Moments, Answer::Moments(SiteMoments { columns, summary })) => {
+            (Step::Moments, Answer::Moments(SiteMoments { columns, summary, .. })) => {
                 judging::summary(summary, patients, self.wanted.pairs_max(patients))?;
                 length("features", columns.len(), self.cohort.features.len())?;
                 let mut columns = self.cohort.features.iter().zip(columns);
@@ -273,6 +271,28 @@ impl<P: Preparable> Asking for Preparation<P> {
         }
     }
 
+    fn blank(&self) -> Option<Answer> {
+        Some(match &self.step {
+            Step::Moments => {
+                let features = self.cohort.features.iter();
+                let columns = features.map(|feature| feature.kind.blank()).collect();
+                Answer::Moments(SiteMoments::blank(columns))
+            }
+            Step::Quantiles { .. } => pooling::blank(&self.gridded, None),
+            Step::Prepare {
+                standardisation, ..
+            } if self.wanted.correlates() => {
+                let rows = standardisation.rows().len();
+                Answer::Prepared(Some(SecondMoments {
+                    patients: 0,
+                    sums: Array1::zeros(rows),
+                    products: Array2::zeros((rows, rows)),
+                }))
+            }
+            Step::Prepare { .. } | Step::Correlate { .. } => return None,
+        })
+    }
+
     fn course(&self) -> Course {
         Course {
             round_limit: self.wanted.round_limit(),
@@ -285,12 +305,12 @@ impl<P: Preparable> Stage for Preparation<P> {
     type Output = Prepared;
 
     fn close(&mut self, closed: &mut Closed<'_>) -> Closing {
-        let answers = closed.take();
         match &self.step {
-            Step::Moments => self.close_moments(answers, closed.notes),
+            Step::Moments => self.close_moments(closed),
             Step::Quantiles { pooled, totals } => {
                 let (pooled, totals) = (pooled.clone(), *totals);
-                let quartiles = pooling::quartiles(&self.gridded, &pooled.moments, answers)?;
+                let sites = pooling::histograms(closed)?;
+                let quartiles = pooling::quartiles(&self.gridded, &pooled.moments, &sites)?;
                 self.standardise(pooled, quartiles, totals, closed.notes)
             }
             Step::Prepare {
@@ -301,8 +321,9 @@ impl<P: Preparable> Stage for Preparation<P> {
                 if !self.wanted.correlates() {
                     return Ok(self.prepared(&preparing, standardisation));
                 }
-                let Some(second_moments) = pooling::second_moments(answers)? else {
-                    return Ok(self.prepared(&preparing, standardisation));
+                let second_moments = match closed.take_sum()? {
+                    Answer::Prepared(Some(sum)) => sum,
+                    other => return Err(unexpected(&other, "second moments")),
                 };
                 self.step = Step::Correlate {
                     preparing,

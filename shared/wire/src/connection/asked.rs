@@ -47,7 +47,7 @@ impl Asked {
                 state.questions.push_back(question);
             }
             // What was asked may still be answered: the answer was on its way.
-            ToSite::End { .. } => {}
+            ToSite::End { .. } | ToSite::Closed(_) => {}
         }
     }
 

@@ -1,6 +1,7 @@
 //! Messages as bytes: what a frame holds on the stream, and records of the coordinator's store.
 
 pub(crate) mod assembly;
+pub(crate) mod blocks;
 pub(crate) mod codec;
 pub(crate) mod frame;
 pub(crate) mod list;

@@ -1,5 +1,6 @@
 //! What follows a message's header: its matrices and long lists, in parts.
 
+use crate::encoding::blocks::Blocks;
 use crate::encoding::list::{Incoming, Outgoing};
 use crate::encoding::matrix::{IncomingMatrices, OutgoingMatrices};
 use crate::error::WireError;
@@ -98,6 +99,7 @@ parts! {
     dropped: Dropped in Dropped.names,
     edges: CutPoints in Edges.edges,
     nodes: Nodes in Nodes.nodes,
+    blocks: Blocks in Blocks.blocks,
 }
 
 impl Declared {

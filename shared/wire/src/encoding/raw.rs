@@ -63,4 +63,7 @@ pub(crate) struct SealedReply {
     /// A `JournalHead`, where the site keeps a journal.
     #[prost(bytes = "bytes", optional, tag = "4")]
     pub(crate) journal: Option<Bytes>,
+    /// The site's word for the answer.
+    #[prost(bytes = "bytes", tag = "5")]
+    pub(crate) signature: Bytes,
 }

@@ -2,6 +2,7 @@
 
 pub mod certificates;
 pub(crate) mod credentials;
+pub(crate) mod keys;
 pub(crate) mod tls;
 pub(crate) mod warrant;
 

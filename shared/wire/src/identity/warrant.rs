@@ -31,6 +31,16 @@ pub struct Signer {
     key: Arc<dyn SigningKey>,
 }
 
+/// A signature by a certificate's key.
+pub(crate) struct Signed {
+    /// The certificate, and those between it and the authority, DER.
+    pub(crate) chain: Vec<Vec<u8>>,
+    /// How the signature was made, as TLS numbers it.
+    pub(crate) scheme: u16,
+    /// The signature.
+    pub(crate) signature: Vec<u8>,
+}
+
 /// Judges warrants by an authority.
 #[derive(Clone)]
 pub struct Warrants {
@@ -91,15 +101,29 @@ impl Signer {
     /// # Errors
     /// [`SignatureError`] where the key cannot sign.
     pub fn sign(&self, job: &str, seed: u64, token: &str) -> Result<Warrant, SignatureError> {
+        let Signed {
+            chain,
+            scheme,
+            signature,
+        } = self.sign_bytes(&signed(job, seed, token))?;
+        Ok(Warrant {
+            token: token.to_owned(),
+            chain,
+            scheme,
+            signature,
+        })
+    }
+
+    /// The certificate's word for some bytes, which begin with what they are for.
+    pub(crate) fn sign_bytes(&self, message: &[u8]) -> Result<Signed, SignatureError> {
         let schemes: Vec<SignatureScheme> = schemes().map(|(scheme, _)| scheme).collect();
         let signer = self
             .key
             .choose_scheme(&schemes)
             .ok_or_else(|| rustls::Error::General("its kind is unknown".to_owned()))
             .map_err(SignatureError)?;
-        let signature = signer.sign(&signed(job, seed, token));
-        Ok(Warrant {
-            token: token.to_owned(),
+        let signature = signer.sign(message);
+        Ok(Signed {
             chain: self.chain.iter().map(|one| one.to_vec()).collect(),
             scheme: signer.scheme().into(),
             signature: signature.map_err(SignatureError)?,
@@ -157,22 +181,31 @@ impl Warrants {
         seed: u64,
         warrant: &Warrant,
     ) -> Result<OperatorName, WarrantError> {
-        let mut chain = warrant.chain.iter().map(|one| one.as_slice().into());
-        let certificate: CertificateDer<'_> = chain.next().ok_or(WarrantError::Absent)?;
-        let between: Vec<CertificateDer<'_>> = chain.collect();
-        self.verifier
-            .verify_client_cert(&certificate, &between, UnixTime::now())
-            .map_err(WarrantError::Certificate)?;
-        let message = signed(job, seed, &warrant.token);
-        if !verifies(&certificate, warrant, &message) {
-            return Err(WarrantError::Signature);
-        }
-        match Identity::of_certificate(&certificate).map_err(WarrantError::Identity)? {
+        let signed = Signed {
+            chain: warrant.chain.clone(),
+            scheme: warrant.scheme,
+            signature: warrant.signature.clone(),
+        };
+        match self.holder(&signed, &self::signed(job, seed, &warrant.token))? {
             Identity::Operator(name) => Ok(name),
             other => Err(WarrantError::Role {
                 found: other.to_string(),
             }),
         }
+    }
+
+    /// Who signed these bytes, by a certificate that holds now.
+    pub(crate) fn holder(&self, signed: &Signed, message: &[u8]) -> Result<Identity, WarrantError> {
+        let mut chain = signed.chain.iter().map(|one| one.as_slice().into());
+        let certificate: CertificateDer<'_> = chain.next().ok_or(WarrantError::Absent)?;
+        let between: Vec<CertificateDer<'_>> = chain.collect();
+        self.verifier
+            .verify_client_cert(&certificate, &between, UnixTime::now())
+            .map_err(WarrantError::Certificate)?;
+        if !verifies(&certificate, signed, message) {
+            return Err(WarrantError::Signature);
+        }
+        Identity::of_certificate(&certificate).map_err(WarrantError::Identity)
     }
 }
 
@@ -205,16 +238,16 @@ fn signed(job: &str, seed: u64, token: &str) -> Vec<u8> {
     bytes
 }
 
-fn verifies(certificate: &CertificateDer<'_>, warrant: &Warrant, message: &[u8]) -> bool {
+fn verifies(certificate: &CertificateDer<'_>, signed: &Signed, message: &[u8]) -> bool {
     let Ok(certificate) = EndEntityCert::try_from(certificate) else {
         return false;
     };
     schemes()
-        .filter(|(scheme, _)| u16::from(*scheme) == warrant.scheme)
+        .filter(|(scheme, _)| u16::from(*scheme) == signed.scheme)
         .flat_map(|(_, algorithms)| algorithms.iter())
         .any(|algorithm| {
             certificate
-                .verify_signature(*algorithm, message, &warrant.signature)
+                .verify_signature(*algorithm, message, &signed.signature)
                 .is_ok()
         })
 }

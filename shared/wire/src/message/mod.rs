@@ -1,6 +1,7 @@
 //! The messages that all methods share, on their way.
 
 pub(crate) mod assessment;
+pub(crate) mod covered;
 pub(crate) mod failure;
 pub(crate) mod moments;
 pub(crate) mod preparing;

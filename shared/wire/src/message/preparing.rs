@@ -38,6 +38,7 @@ impl Travels for SiteMoments {
 
     fn join(header: pb::Moments, parts: &mut IncomingParts) -> Result<Self, WireError> {
         Ok(Self {
+            between: Vec::new(),
             columns: parts.columns.take(),
             summary: summary(header.summary)?,
         })

@@ -17,7 +17,7 @@ use protocol::cohort::MissingShare;
 use protocol::limits::{JOB_LENGTH_MAX, MESSAGE_KINDS_MAX, MISSING_SHARES_MAX, SITES_MAX};
 use protocol::method::Model;
 use protocol::name::OperatorName;
-use protocol::result::{MessageTotal, RunResult, SiteResult};
+use protocol::result::{MessageTotal, PooledFigures, RunResult, SiteResult};
 
 frame!(ResultFrame, result_frame, RunResult, "a frame of a result");
 
@@ -38,6 +38,19 @@ impl Travels for RunResult {
             matrices = matrices.chain(cut.matrices);
             sites.push(site);
         }
+        let pooled = self.pooled.map(|pooled| {
+            let (assessment, cut) = match pooled.assessment.map(Travels::cut) {
+                Some((assessment, cut)) => (Some(assessment), cut),
+                None => (None, OutgoingParts::none()),
+            };
+            importances.extend(assessment.as_ref().and_then(|one| one.importance));
+            matrices = std::mem::take(&mut matrices).chain(cut.matrices);
+            pb::PooledFigures {
+                patients: pooled.patients,
+                assessed: pooled.assessed,
+                assessment,
+            }
+        });
         let header = pb::RunResult {
             run: self.run.as_str().to_owned(),
             job: self.job,
@@ -50,6 +63,7 @@ impl Travels for RunResult {
             sites: length(sites.len()),
             notes: length(self.notes.len()),
             importances,
+            pooled,
             model,
         };
         let parts = OutgoingParts {
@@ -62,7 +76,7 @@ impl Travels for RunResult {
     }
 
     fn declared(header: &pb::RunResult) -> Result<Declared, WireError> {
-        at_most("importances of sites", header.importances.len(), SITES_MAX)?;
+        at_most("importances", header.importances.len(), SITES_MAX + 1)?;
         let importances = header.importances.iter().copied();
         let mut matrices = importances
             .map(declared_importance)
@@ -96,6 +110,7 @@ impl Travels for RunResult {
                 .into_iter()
                 .map(|site| SiteResult::join(site, parts))
                 .collect::<Result<_, _>>()?,
+            pooled: header.pooled.map(|found| pooled(found, parts)).transpose()?,
             model: match header.model {
                 Some(model) => Some(Model::join(model, parts)?),
                 None => None,
@@ -149,6 +164,15 @@ impl Travels for SiteResult {
             },
         })
     }
+}
+
+fn pooled(found: pb::PooledFigures, parts: &mut IncomingParts) -> Result<PooledFigures, WireError> {
+    let assessment = found.assessment;
+    Ok(PooledFigures {
+        patients: summed("patients of all sites", found.patients)?,
+        assessed: found.assessed,
+        assessment: assessment.map(|found| Assessment::join(found, parts)).transpose()?,
+    })
 }
 
 fn operator(name: &str) -> Result<OperatorName, WireError> {

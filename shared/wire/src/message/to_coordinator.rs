@@ -4,11 +4,12 @@ use crate::encoding::frame::{Content, Frame, frame};
 use crate::encoding::parts::{Declared, IncomingParts, Travels};
 use crate::encoding::raw::{SealedMessage, SealedReply, ToCoordinatorContent, ToCoordinatorFrame};
 use crate::encoding::sealed::Sealed;
-use crate::encoding::values::{label, malformed, present, run_id};
+use crate::encoding::values::{at_most, label, malformed, present, run_id};
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::to_coordinator::Message;
 use prost::Message as _;
+use protocol::limits::SIGNATURE_BYTES_MAX;
 use protocol::message::{Answer, JournalHead, Reply, ToCoordinator};
 
 /// Digits of a SHA-256.
@@ -36,6 +37,7 @@ pub(crate) fn frames(message: ToCoordinator<Sealed>) -> std::vec::IntoIter<ToCoo
                 exchange: reply.exchange,
                 answer: Some(reply.answer.header().clone()),
                 journal: head.map(|head| head.encode_to_vec().into()),
+                signature: reply.signature.into(),
             };
             let reply_message = SealedMessage {
                 reply: Some(sealed),
@@ -97,6 +99,10 @@ impl Frame for ToCoordinatorFrame {
                     exchange: reply.exchange,
                     answer: Answer::join(present("answer", reply.answer)?, parts)?,
                     journal: reply.journal.map(journal).transpose()?,
+                    signature: {
+                        at_most("a signature", reply.signature.len(), SIGNATURE_BYTES_MAX)?;
+                        reply.signature
+                    },
                 }),
             },
         )

@@ -9,7 +9,7 @@ use crate::generated::to_site::Message;
 use protocol::limits::{
     CERTIFICATE_BYTES_MAX, CHAIN_MAX, JOB_LENGTH_MAX, NAME_LENGTH_MAX, SIGNATURE_BYTES_MAX,
 };
-use protocol::message::{Ask, Begin, Request, ToSite, Warrant};
+use protocol::message::{Ask, Begin, Closed, Request, ToSite, Warrant};
 
 frame!(ToSiteFrame, to_site_frame, ToSite, "a frame to a site");
 
@@ -20,6 +20,7 @@ impl Travels for ToSite {
         let (message, parts) = match self {
             Self::Begin(begin) => (Message::Begin(begin_to_proto(begin)), OutgoingParts::none()),
             Self::Ask(ask) => ask.cut_as(Message::Ask),
+            Self::Closed(closed) => closed.cut_as(Message::Closed),
             Self::End { run, ending } => {
                 let end = pb::End {
                     run: run.as_str().to_owned(),
@@ -36,6 +37,7 @@ impl Travels for ToSite {
         match present("message to a site", header.message.as_ref())? {
             Message::Begin(_) | Message::End(_) => Ok(Declared::default()),
             Message::Ask(ask) => Ask::declared(ask),
+            Message::Closed(closed) => Closed::declared(closed),
         }
     }
 
@@ -43,6 +45,7 @@ impl Travels for ToSite {
         Ok(match present("message to a site", header.message)? {
             Message::Begin(found) => Self::Begin(begin(found)?),
             Message::Ask(ask) => Self::Ask(Ask::join(ask, parts)?),
+            Message::Closed(closed) => Self::Closed(Box::new(Closed::join(closed, parts)?)),
             Message::End(end) => Self::End {
                 run: run_id(&end.run)?,
                 ending: sentence("an ending", end.ending)?,

@@ -17,7 +17,8 @@ use crate::generated as pb;
 use crate::generated::answer::Answer as Answered;
 use crate::generated::ask::Request as Asked;
 use crate::generated::run_result::Model as Left;
-use crate::message::failure;
+use crate::message::{covered, failure};
+use privacy::Covered;
 use protocol::assessment::Assessment;
 use protocol::limits::{CLASSES_MAX, MATRIX_ENTRIES_MAX};
 use protocol::message::{
@@ -34,6 +35,8 @@ const MOMENTS_PER_JOB_BYTE: u64 = 4;
 /// Bytes of histograms for each byte of the job: a feature takes at least 32 there and here at most 12 for each of 4,096
 /// cells.
 const HISTOGRAMS_PER_JOB_BYTE: u64 = 1_536;
+/// How much longer than in the clear a covered answer can be.
+const COVERED_FACTOR: u64 = 8;
 /// Bytes that every answer may have beside, for what cuts it into parts.
 const OVERHEAD_BYTES: u64 = 64 << 10;
 
@@ -42,6 +45,7 @@ impl Travels for Request {
 
     fn cut(self) -> (Asked, OutgoingParts) {
         match self {
+            Self::Introduce => (Asked::Introduce(pb::Introduce {}), OutgoingParts::none()),
             Self::Describe => (Asked::Describe(pb::Describe {}), OutgoingParts::none()),
             Self::Moments => (Asked::Moments(pb::AskMoments {}), OutgoingParts::none()),
             Self::Quantiles => (Asked::Quantiles(pb::AskQuantiles {}), OutgoingParts::none()),
@@ -57,7 +61,10 @@ impl Travels for Request {
 
     fn declared(header: &Asked) -> Result<Declared, WireError> {
         match header {
-            Asked::Describe(_) | Asked::Moments(_) | Asked::Quantiles(_) => Ok(Declared::default()),
+            Asked::Introduce(_)
+            | Asked::Describe(_)
+            | Asked::Moments(_)
+            | Asked::Quantiles(_) => Ok(Declared::default()),
             Asked::Prepare(prepare) => Arc::<Preparing>::declared(prepare),
             Asked::Correlate(correlate) => {
                 let header = present("second moments", correlate.second_moments.as_ref())?;
@@ -70,6 +77,7 @@ impl Travels for Request {
 
     fn join(header: Asked, parts: &mut IncomingParts) -> Result<Self, WireError> {
         Ok(match header {
+            Asked::Introduce(_) => Self::Introduce,
             Asked::Describe(_) => Self::Describe,
             Asked::Moments(_) => Self::Moments,
             Asked::Quantiles(_) => Self::Quantiles,
@@ -91,6 +99,10 @@ impl Travels for Answer {
     fn cut(self) -> (pb::Answer, OutgoingParts) {
         let alone = |answer| (answer, OutgoingParts::none());
         let (answer, parts) = match self {
+            Self::Introduced(introduction) => {
+                alone(Answered::Introduced(covered::introduction_to_proto(introduction)))
+            }
+            Self::Covered(covered) => covered.cut_as(Answered::Covered),
             Self::Described(Description { patients, classes }) => {
                 alone(Answered::Described(pb::Description { patients, classes }))
             }
@@ -123,7 +135,9 @@ impl Travels for Answer {
 
     fn declared(header: &pb::Answer) -> Result<Declared, WireError> {
         match present("answer", header.answer.as_ref())? {
-            Answered::Described(_)
+            Answered::Covered(covered) => Covered::declared(covered),
+            Answered::Introduced(_)
+            | Answered::Described(_)
             | Answered::Unfit(_)
             | Answered::Refused(_)
             | Answered::Failed(_)
@@ -149,6 +163,8 @@ impl Travels for Answer {
                 at_most("classes", classes.len(), CLASSES_MAX)?;
                 Self::Described(Description { patients, classes })
             }
+            Answered::Introduced(found) => Self::Introduced(covered::introduction(found)?),
+            Answered::Covered(found) => Self::Covered(Travels::join(found, parts)?),
             Answered::Unfit(unfit) => Self::Unfit(failure::problems(unfit)?),
             Answered::Refused(refusal) => Self::Refused(failure::refusal(refusal)?),
             Answered::Failed(found) => Self::Failed(failure::failure(found, sentence)?),
@@ -198,14 +214,16 @@ impl Travels for Model {
 /// Bytes of the parts of an answer at most; none where the answer has no parts.
 pub(crate) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
     let bytes = match request {
-        Request::Describe | Request::Correlate(_) => None,
+        Request::Introduce | Request::Describe | Request::Correlate(_) => None,
         Request::Moments => Some(MOMENTS_PER_JOB_BYTE * job_bytes),
         Request::Quantiles => Some(HISTOGRAMS_PER_JOB_BYTE * job_bytes),
         Request::Prepare(preparing) => Some(second_moments_bytes(&preparing.moments)),
         Request::Unpsl(request) => unpsl::answer_bytes_max(request),
         Request::Forest(request) => forest::answer_bytes_max(request, job_bytes),
     };
-    bytes.map_or(0, |bytes| bytes + bytes / 64 + OVERHEAD_BYTES)
+    // Covered, a number takes twice the bytes, and four numbers of a moment eleven words.
+    let covered = |bytes: u64| bytes.saturating_mul(COVERED_FACTOR);
+    bytes.map_or(OVERHEAD_BYTES, |bytes| covered(bytes) + OVERHEAD_BYTES)
 }
 
 /// d x d and d numbers, for the d rows that the features can have: a value and whether it is missing, or each level and

@@ -14,10 +14,12 @@ use crate::checks::{histograms, unexpected};
 use crate::cohort::{CohortSpecification, Grids};
 use crate::exchange::{Answers, Asking, Closed, Course, Silence, Stage, Turn, count};
 use crate::failure::{Code, Failure};
-use crate::message::{self, ColumnHistogram, Description};
+use crate::message::{self, ColumnHistogram};
 use crate::method::Beginning;
 use crate::progress::Ending;
-use crate::stage::assessing::{Assessed, Assessing};
+use crate::stage::agreeing::Descriptions;
+use crate::stage::assessing::{Assessed, Assessing, Assessments};
+use crate::stage::pooling;
 use similarity::cohort::quantile::Grid;
 use similarity::learn::forest::edges::{EdgesError, PooledEdges, SiteHistogram};
 use std::sync::Arc;
@@ -27,11 +29,10 @@ use std::sync::Arc;
 pub(crate) struct Forest {
     settings: ForestSettings,
     cohort: Arc<CohortSpecification>,
-    /// One place per site.
-    descriptions: Vec<Option<Description>>,
+    descriptions: Descriptions,
     state: State,
-    /// The last words of the sites, one place per site; none before they are there.
-    assessments: Vec<Option<Assessment>>,
+    /// The last words of the sites; none before they are there.
+    assessments: Option<Assessments>,
 }
 
 #[derive(Debug, Clone)]
@@ -63,12 +64,14 @@ struct Shares {
 #[derive(Debug, Clone)]
 struct OwnForests {
     cohort: Arc<CohortSpecification>,
+    settings: ForestSettings,
 }
 
 /// The forest that all sites judge.
 #[derive(Debug, Clone)]
 struct Common {
     cohort: Arc<CohortSpecification>,
+    settings: ForestSettings,
     forest: CommonForest,
     /// One place per site: how many trees it grew, and where they begin.
     shares: Vec<Option<Share>>,
@@ -88,6 +91,7 @@ impl Forest {
             ForestScope::Local => State::Own(Assessing {
                 model: OwnForests {
                     cohort: Arc::clone(&cohort),
+                    settings: settings.clone(),
                 },
             }),
             ForestScope::Federated => State::Counting(Counting {
@@ -100,7 +104,7 @@ impl Forest {
             cohort,
             descriptions: beginning.descriptions.clone(),
             state,
-            assessments: Vec::new(),
+            assessments: None,
         }
     }
 
@@ -133,6 +137,7 @@ impl Forest {
                     self.state = State::Judging(Assessing {
                         model: Common {
                             cohort: Arc::clone(&self.cohort),
+                            settings: self.settings.clone(),
                             forest: grown.forest,
                             shares: grown.shares,
                         },
@@ -146,27 +151,26 @@ impl Forest {
         let Turn::Done(assessments) = told else {
             return Ok(Turn::Ask);
         };
-        for (site, assessment) in assessments.iter().enumerate() {
-            if assessment.is_none() && self.descriptions[site].is_some() {
+        for (site, told) in assessments.told.iter().enumerate() {
+            if !told && self.descriptions.taking_part[site] {
                 let name = &closed.sites[site];
                 let note = format!("{name} judged no forest: it was lost before.");
                 closed.notes.push(note);
             }
         }
-        self.assessments = assessments;
+        self.assessments = Some(assessments);
         Ok(Turn::Done(Ending::Completed))
     }
 
-    /// Trees by patients, among the sites that are there.
+    /// Trees by patients where they are known, among the sites that are there.
     fn share_out(&mut self, cuts: &Cuts, members: &[bool]) {
-        let is_there = |site: &usize| members[*site] && self.descriptions[*site].is_some();
+        let descriptions = &self.descriptions;
+        let is_there = |site: &usize| members[*site] && descriptions.taking_part[*site];
         let sites: Vec<usize> = (0..members.len()).filter(is_there).collect();
-        let described: Vec<&Description> = sites
-            .iter()
-            .filter_map(|site| self.descriptions[*site].as_ref())
-            .collect();
-        let patients: Vec<u64> = described.iter().map(|known| known.patients).collect();
-        let class_weights = self.class_weights(&described);
+        // Where sums are told, nobody knows how many patients a site has: all grow as many trees.
+        let patients = |site: &usize| descriptions.own[*site].as_ref().map_or(1, |own| own.patients);
+        let patients: Vec<u64> = sites.iter().map(patients).collect();
+        let class_weights = self.class_weights(&sites);
         let mut growing = vec![None; members.len()];
         for (site, trees) in sites.iter().zip(shares(self.settings.trees, &patients)) {
             growing[*site] = Some(Arc::new(Growing {
@@ -183,23 +187,17 @@ impl Forest {
     }
 
     /// None without classes: a survival outcome's counts of events are no classes.
-    fn class_weights(&self, described: &[&Description]) -> Vec<f64> {
+    fn class_weights(&self, sites: &[usize]) -> Vec<f64> {
         if self.settings.grids(&self.cohort).events.is_some() {
             return Vec::new();
         }
-        let mut classes: Vec<u64> = Vec::new();
-        for own in described {
-            classes.resize(classes.len().max(own.classes.len()), 0);
-            for (sum, count) in classes.iter_mut().zip(&own.classes) {
-                *sum += count;
-            }
-        }
+        let classes = self.descriptions.classes(sites);
         class_weights(self.settings.class_weights, &classes)
     }
 
     /// What the run leaves, as it stands.
     pub(crate) fn model(&self) -> Model {
-        let sites = self.descriptions.len();
+        let sites = self.descriptions.own.len();
         match &self.state {
             State::Own(_) | State::Counting(_) | State::Growing(_) => Model {
                 forest: None,
@@ -215,9 +213,9 @@ impl Forest {
         }
     }
 
-    /// The last words of the sites, one place per site.
-    pub(crate) fn assessments(&self) -> &[Option<Assessment>] {
-        &self.assessments
+    /// The last words of the sites, once they are there.
+    pub(crate) fn assessments(&self) -> Option<&Assessments> {
+        self.assessments.as_ref()
     }
 }
 
@@ -279,6 +277,10 @@ impl Asking for Counting {
         }
     }
 
+    fn blank(&self) -> Option<message::Answer> {
+        Some(pooling::blank(&self.grids.columns, self.grids.events))
+    }
+
     fn course(&self) -> Course {
         Course::default()
     }
@@ -291,13 +293,7 @@ impl Stage for Counting {
     type Output = Cuts;
 
     fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Cuts>, Failure> {
-        let mut sites: Vec<Vec<ColumnHistogram>> = Vec::new();
-        for answer in closed.take().into_iter().flatten() {
-            match answer {
-                message::Answer::Quantiles(histograms) => sites.push(histograms),
-                other => return Err(unexpected(&other, WANTED)),
-            }
-        }
+        let sites = pooling::histograms(closed)?;
         self.cuts(&sites).map(Turn::Done)
     }
 }
@@ -329,6 +325,10 @@ impl Asking for Shares {
             (message::Answer::Forest(Answer::Grown(_)), None) => Err(unexpected(answer, "nothing")),
             (other, _) => Err(unexpected(other, "trees")),
         }
+    }
+
+    fn blank(&self) -> Option<message::Answer> {
+        None
     }
 
     fn course(&self) -> Course {
@@ -390,6 +390,10 @@ impl Assessed for OwnForests {
         Some(message::Request::Forest(Request::GrowOwn))
     }
 
+    fn blank(&self) -> Assessment {
+        judging::blank(&self.cohort, &self.settings)
+    }
+
     fn judge(&self, found: &Assessment, patients: u64) -> Result<(), Failure> {
         judging::assessment(&self.cohort, found, patients)
     }
@@ -414,6 +418,10 @@ impl Assessed for Common {
             first_tree,
             trees: Arc::clone(&self.forest.trees),
         })))
+    }
+
+    fn blank(&self) -> Assessment {
+        judging::blank(&self.cohort, &self.settings)
     }
 
     fn judge(&self, found: &Assessment, patients: u64) -> Result<(), Failure> {

@@ -2,8 +2,10 @@
 
 use super::assembly::assemble;
 use super::message::{Growing, NodeKind, NodeRule, NodeTable, TerminalTable, Trees};
-use super::settings::Proximity;
-use crate::assessment::{Assessment, ErrorMeasure};
+use super::settings::{ForestSettings, Proximity};
+use crate::assessment::{
+    Assessment, ErrorMeasure, ErrorSums, EvaluationCounts, FeatureImportance, RuleErrors, SHARE_BINS,
+};
 use crate::checks::{count, ensure, evaluation, fault, length, numbers, pairs_of, within};
 use crate::cohort::{CohortSpecification, OutcomeKind};
 use crate::failure::{Code, Failure};
@@ -55,6 +57,60 @@ fn node(node: &NodeTable) -> Result<(), Failure> {
     }
 }
 
+/// What is summed of errors.
+fn measure(cohort: &CohortSpecification) -> ErrorMeasure {
+    match &cohort.outcome.kind {
+        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => ErrorMeasure::Misclassified,
+        OutcomeKind::Numeric => ErrorMeasure::Squared,
+        OutcomeKind::Survival { .. } => ErrorMeasure::Discordant,
+    }
+}
+
+/// What a site says of a forest, over nobody.
+pub(super) fn blank(cohort: &CohortSpecification, settings: &ForestSettings) -> Assessment {
+    let rules = [
+        (FOREST_RULE, 0),
+        (Proximity::JUDGED.name(), settings.neighbours),
+    ];
+    let classes = cohort.outcome.kind.classes().len();
+    let errors = |(rule, neighbours): (&str, u32)| RuleErrors {
+        rule: rule.to_owned(),
+        neighbours,
+        measure: measure(cohort),
+        sums: Some(ErrorSums {
+            total: 0,
+            error: 0.0,
+        }),
+    };
+    let table = |(rule, neighbours): (&str, u32)| EvaluationCounts {
+        rule: rule.to_owned(),
+        neighbours,
+        confusion: Some(vec![vec![0; classes]; classes]),
+        scores: (classes == 2 && neighbours == 0).then(|| vec![vec![0; SHARE_BINS]; classes]),
+        rounded_to: 1,
+    };
+    let none = FeatureImportance {
+        mean: 0.0,
+        standard_error: 0.0,
+    };
+    let has_classes = matches!(
+        cohort.outcome.kind,
+        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. }
+    );
+    Assessment {
+        objective: None,
+        evaluation: match has_classes {
+            true => rules.map(table).to_vec(),
+            false => Vec::new(),
+        },
+        errors: rules.map(errors).to_vec(),
+        importance: match settings.importance {
+            true => vec![none; cohort.features.len()],
+            false => Vec::new(),
+        },
+    }
+}
+
 /// Errors and tables of the site's patients, by the forest and by its out-of-bag proximity.
 pub(super) fn assessment(
     cohort: &CohortSpecification,
@@ -70,11 +126,7 @@ pub(super) fn assessment(
             "the forest or its out-of-bag proximity",
         )
     };
-    let measure = match &cohort.outcome.kind {
-        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => ErrorMeasure::Misclassified,
-        OutcomeKind::Numeric => ErrorMeasure::Squared,
-        OutcomeKind::Survival { .. } => ErrorMeasure::Discordant,
-    };
+    let measure = measure(cohort);
     for error in &found.errors {
         known(&error.rule)?;
         ensure(

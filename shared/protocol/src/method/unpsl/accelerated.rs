@@ -1,20 +1,18 @@
 //! Rounds of the accelerated consensus: every site tells its objective and its derivatives at one metric, and only their
 //! sums are used. The last exchange is one round by the letter of the paper, as a certificate.
 
-use super::admm::standing_out;
-use super::message::{Answer, Derivatives, Differentiating, Request, Round};
+use super::message::{Answer, Contribution, Derivatives, Differentiating, Request, Round};
 use super::model::RoundRow;
 use super::settings::UnpslSettings;
-use crate::checks::{ROUNDING, ensure, fault, length, numbers, unexpected};
-use crate::exchange::{Answers, Closed, Course, Turn, count};
+use crate::checks::{ROUNDING, ensure, length, numbers, unexpected};
+use crate::exchange::{Closed, Course, Turn, count};
 use crate::failure::{Code, Failure};
 use crate::limits::LOCAL_TOLERANCES;
 use crate::message;
-use crate::name::SiteName;
 use crate::progress::Ending;
 use ndarray::{Array2, s};
 use similarity::learn::unpsl::SiteDerivatives;
-use similarity::learn::unpsl::accelerated::{Knowledge, Search, SearchSettings, Step, sum};
+use similarity::learn::unpsl::accelerated::{Knowledge, Search, SearchSettings, Step};
 use similarity::numeric::linear_algebra::norm;
 use similarity::numeric::prox::shrink_rows;
 use std::sync::Arc;
@@ -123,6 +121,14 @@ impl Accelerated {
         })
     }
 
+    pub(super) fn blank(&self) -> message::Answer {
+        let answer = match self.certifying {
+            None => Answer::Derivatives(vec![Derivatives::blank(self.features)]),
+            Some(_) => Answer::Contribution(Contribution::blank(self.metric().dim())),
+        };
+        message::Answer::Unpsl(answer)
+    }
+
     pub(super) fn judge(&self, answer: &message::Answer) -> Result<(), Failure> {
         if self.certifying.is_none() {
             return derivatives(answer, 1, self.features);
@@ -142,31 +148,26 @@ impl Accelerated {
 
     /// Takes the answers of a closed exchange.
     pub(super) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
-        let answers = closed.take();
         match self.certifying.take() {
-            Some(penalty) => self.certify(penalty, answers, closed.notes),
-            None => self.go_on(answers, closed),
+            Some(penalty) => self.certify(penalty, closed),
+            None => self.go_on(closed),
         }
     }
 
-    fn go_on(
-        &mut self,
-        answers: Answers,
-        closed: &mut Closed<'_>,
-    ) -> Result<Turn<Ending>, Failure> {
-        let told: Vec<bool> = answers.iter().map(Option::is_some).collect();
-        if self.told.as_ref().is_some_and(|before| *before != told) {
+    fn go_on(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
+        let told = closed.told;
+        if self.told.as_ref().is_some_and(|before| before != told) {
             // The objective is the sum over other sites than before.
             self.known.forget();
             self.search.restart();
         }
-        let answered = count(told.iter().filter(|one| **one).count());
+        let answered = closed.answered();
         let is_complete = told
             .iter()
             .zip(closed.members)
             .all(|(told, member)| *told || !member);
-        self.told = Some(told);
-        let (answer, largest) = self.summed(answers)?;
+        self.told = Some(told.to_vec());
+        let answer = self.summed(closed)?;
         let round = count(self.rows.len()) + 1;
         let mut row = RoundRow {
             round,
@@ -180,8 +181,8 @@ impl Accelerated {
             sites_answered: answered,
         };
         let mut is_over = false;
-        if let Some(step) = answer.and_then(|answer| self.search.learn(&mut self.known, answer)) {
-            self.check_finite(&step, &largest, closed.sites)?;
+        if let Some(step) = self.search.learn(&mut self.known, answer) {
+            self.check_finite(&step)?;
             row.objective = Some(step.objective);
             row.left = Some(step.left);
             row.residual = Some(step.residual);
@@ -204,44 +205,24 @@ impl Accelerated {
         })
     }
 
-    /// The sum over the sites, and the largest number of each.
-    fn summed(&self, answers: Answers) -> Result<(Option<SiteDerivatives>, Vec<f64>), Failure> {
-        let mut largest = vec![0.0; answers.len()];
-        let mut told = Vec::with_capacity(answers.len());
-        for (site, answer) in answers.into_iter().enumerate() {
-            let Some(answer) = answer else { continue };
-            let message::Answer::Unpsl(Answer::Derivatives(own)) = answer else {
-                return Err(unexpected(&answer, "derivatives"));
-            };
-            let own = own
-                .first()
-                .ok_or_else(|| fault("no derivatives", "derivatives"))?;
-            let entries = own
-                .triangles
-                .iter()
-                .fold(0.0, |most: f64, x| most.max(x.abs()));
-            largest[site] = entries.max(own.objective.abs());
-            told.push(own.unfold(self.features));
+    /// The sum over the sites.
+    fn summed(&self, closed: &mut Closed<'_>) -> Result<SiteDerivatives, Failure> {
+        match closed.take_sum()? {
+            message::Answer::Unpsl(Answer::Derivatives(sum)) if sum.len() == 1 => {
+                Ok(sum[0].unfold(self.features))
+            }
+            other => Err(unexpected(&other, "derivatives")),
         }
-        Ok((sum(told), largest))
     }
 
     /// What is not finite can neither be told nor stored.
-    fn check_finite(
-        &self,
-        step: &Step,
-        largest: &[f64],
-        sites: &[SiteName],
-    ) -> Result<(), Failure> {
+    fn check_finite(&self, step: &Step) -> Result<(), Failure> {
         let told = [step.objective, step.left, step.residual];
         let metrics = self.search.question().iter().chain(self.metric());
         if told.iter().chain(metrics).all(|number| number.is_finite()) {
             return Ok(());
         }
-        let text = match standing_out(largest).and_then(|site| sites.get(site)) {
-            Some(name) => format!("the derivatives of {name} led beyond the finite numbers"),
-            None => "the rounds led beyond the finite numbers".to_owned(),
-        };
+        let text = "the rounds led beyond the finite numbers";
         Err(Failure::new(Code::Numbers, text))
     }
 
@@ -256,32 +237,22 @@ impl Accelerated {
     }
 
     /// (4.22) on the sums of W_p and U_p, where sum_p U_p = -grad F / penalty.
-    fn certify(
-        &mut self,
-        penalty: f64,
-        answers: Answers,
-        notes: &mut Vec<String>,
-    ) -> Result<Turn<Ending>, Failure> {
-        let told: Vec<bool> = answers.iter().map(Option::is_some).collect();
+    fn certify(&mut self, penalty: f64, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
         let Some(gradient) = self
             .search
             .gradient(&self.known)
-            .filter(|_| self.told.as_ref() == Some(&told))
+            .filter(|_| self.told.as_deref() == Some(closed.told))
         else {
-            notes
-                .push("A site was away when the metric was to be certified; it is not.".to_owned());
+            let text = "A site was away when the metric was to be certified; it is not.";
+            closed.notes.push(text.to_owned());
             return Ok(Turn::Done(Ending::Converged));
         };
-        let mut mean = gradient * (-1.0 / penalty);
-        let mut sites = 0.0;
-        for answer in answers.into_iter().flatten() {
-            let message::Answer::Unpsl(Answer::Contribution(own)) = answer else {
-                return Err(unexpected(&answer, "a contribution"));
-            };
-            mean += &own.matrix;
-            sites += 1.0;
-        }
-        mean /= sites;
+        let sum = match closed.take_sum()? {
+            message::Answer::Unpsl(Answer::Contribution(sum)) => sum.matrix,
+            other => return Err(unexpected(&other, "a contribution")),
+        };
+        let sites = f64::from(closed.answered());
+        let mut mean = (gradient * (-1.0 / penalty) + sum) / sites;
         let threshold = self.settings.lambda_sparsity / (penalty * sites);
         shrink_rows(&mut mean.slice_mut(s![..self.features, ..]), threshold);
         let metric = self.metric();
@@ -296,7 +267,7 @@ impl Accelerated {
         if moved <= CERTIFICATE || count(self.rows.len()) >= self.round_limit {
             return Ok(Turn::Done(Ending::Converged));
         }
-        notes.push(format!(
+        closed.notes.push(format!(
             "A round of consensus ADMM moved the metric by {moved:.1e} of its norm, so the search went on."
         ));
         self.search.demand(STRICTER);

@@ -125,6 +125,12 @@ impl Admm {
         centre.unwrap_or_else(|| self.consensus.consensus().clone())
     }
 
+    /// What the sum over the sites is read into.
+    pub(super) fn blank(&self) -> message::Answer {
+        let shape = self.consensus.consensus().dim();
+        message::Answer::Unpsl(Answer::Contribution(Contribution::blank(shape)))
+    }
+
     /// Judges what a site contributes to the open round.
     pub(super) fn judge(&self, site: usize, answer: &message::Answer) -> Result<(), Failure> {
         contribution(

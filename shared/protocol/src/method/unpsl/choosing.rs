@@ -12,6 +12,7 @@ use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn, count};
 use crate::failure::Failure;
 use crate::message::{self, Request};
 use crate::stage::preparing::Prepared;
+use privacy::RightCounts;
 use similarity::learn::unpsl::accelerated::{Search, SearchSettings};
 use similarity::learn::unpsl::selection::Candidate;
 use similarity::numeric::seed::Seed;
@@ -209,6 +210,19 @@ impl Asking for Choice {
         }
     }
 
+    fn blank(&self) -> Option<message::Answer> {
+        Some(match &self.step {
+            Step::Searching(searches) => searches.blank(),
+            Step::Fitting(fit) => fit.blank(),
+            Step::Validating(_) => {
+                let none = Some(RightCounts { right: 0, wrong: 0 });
+                let of_one = vec![none; self.selection.neighbours()];
+                let all = vec![of_one; self.selection.validated()];
+                message::Answer::Unpsl(Answer::Validated(all))
+            }
+        })
+    }
+
     /// Fits count as rounds.
     fn course(&self) -> Course {
         let (done, all) = match &self.step {
@@ -229,7 +243,7 @@ impl Stage for Choice {
     fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<ChosenSettings>, Failure> {
         match &mut self.step {
             Step::Searching(searches) => {
-                if !searches.close(closed.take())? {
+                if !searches.close(closed)? {
                     return Ok(Turn::Ask);
                 }
                 self.selection.keep_all(searches);
@@ -238,7 +252,10 @@ impl Stage for Choice {
                 Turn::Ask => return Ok(Turn::Ask),
                 Turn::Done(_) => self.selection.keep(fit.metric().clone()),
             },
-            Step::Validating(_) => self.selection.count(closed.take())?,
+            Step::Validating(_) => match closed.sum.take() {
+                Some(sum) => self.selection.count(vec![Some(sum)])?,
+                None => self.selection.count(closed.take())?,
+            },
         }
         self.go_on(closed)
     }

@@ -7,14 +7,17 @@ use super::message::{Finishing, Request};
 use super::model::{EMPTY_METRIC, FeatureResult, Model, SelectionRow};
 use super::rounds::Fit;
 use super::settings::UnpslSettings;
-use crate::assessment::Assessment;
+use crate::assessment::{
+    Assessment, DISTANCE_RULE, EUCLIDEAN_RULE, EvaluationCounts, INNER_PRODUCT_RULE, PAIRS_RULE,
+    score_bins,
+};
 use crate::cohort::MissingShare;
 use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn};
 use crate::failure::{Code, Failure};
 use crate::message::{self, Totals};
 use crate::method::Beginning;
 use crate::progress::Ending;
-use crate::stage::assessing::{Assessed, Assessing};
+use crate::stage::assessing::{Assessed, Assessing, Assessments};
 use crate::stage::preparing::{Preparable, Preparation, Prepared};
 use ndarray::Array2;
 use similarity::cohort::standardise;
@@ -49,8 +52,8 @@ enum State {
         assessing: Box<Assessing<Best>>,
         /// Set once the sites have assessed the metric.
         objective: Option<f64>,
-        /// Their last words, one place per site.
-        assessments: Vec<Option<Assessment>>,
+        /// Their last words.
+        assessments: Assessments,
     },
 }
 
@@ -86,7 +89,7 @@ impl Unpsl {
             state: State::Preparing(Box::new(Preparation::new(
                 settings.clone(),
                 cohort,
-                beginning.descriptions.len(),
+                beginning.descriptions.own.len(),
             ))),
             settings: settings.clone(),
             seed: beginning.seed,
@@ -189,7 +192,7 @@ impl Unpsl {
         };
         self.state = State::Assessing {
             assessing: Box::new(Assessing { model: best }),
-            assessments: vec![None; prepared.summaries.len()],
+            assessments: Assessments::default(),
             prepared,
             objective: None,
         };
@@ -239,11 +242,11 @@ impl Unpsl {
         }
     }
 
-    /// The last words of the sites, one place per site.
-    pub(crate) fn assessments(&self) -> &[Option<Assessment>] {
+    /// The last words of the sites, once they are there.
+    pub(crate) fn assessments(&self) -> Option<&Assessments> {
         match &self.state {
-            State::Preparing(_) | State::Choosing { .. } | State::Learning { .. } => &[],
-            State::Assessing { assessments, .. } => assessments,
+            State::Preparing(_) | State::Choosing { .. } | State::Learning { .. } => None,
+            State::Assessing { assessments, .. } => Some(assessments),
         }
     }
 
@@ -272,11 +275,11 @@ fn features(standardisation: &standardise::Standardisation) -> Vec<FeatureResult
 fn note(
     settings: &UnpslSettings,
     prepared: &Prepared,
-    assessments: &[Option<Assessment>],
+    assessments: &Assessments,
     notes: &mut Vec<String>,
 ) {
     let (assessed, sites) = (
-        assessments.iter().flatten().count(),
+        assessments.told.iter().filter(|told| **told).count(),
         prepared.summaries.len(),
     );
     if assessed < sites {
@@ -313,6 +316,10 @@ impl Asking for Starts {
         self.fit.judge(site, answer)
     }
 
+    fn blank(&self) -> Option<message::Answer> {
+        Some(self.fit.blank())
+    }
+
     fn course(&self) -> Course {
         self.fit.course(self.settings.round_limit)
     }
@@ -347,12 +354,9 @@ impl Stage for Starts {
 
 impl Best {
     /// (4.19) at the metric: the sum over the sites that gave their term; none where none did.
-    fn objective(&mut self, assessments: &[Option<Assessment>]) -> Result<Option<f64>, Failure> {
-        let mut terms = assessments
-            .iter()
-            .flatten()
-            .filter_map(|own| own.objective)
-            .peekable();
+    fn objective(&mut self, assessments: &Assessments) -> Result<Option<f64>, Failure> {
+        let told = assessments.own.iter().flatten().chain(&assessments.pooled);
+        let mut terms = told.filter_map(|one| one.objective).peekable();
         if terms.peek().is_none() {
             return Ok(None);
         }
@@ -380,6 +384,39 @@ impl Assessed for Best {
             consensus: Arc::clone(&self.metric),
             neighbours: self.neighbours,
         })))
+    }
+
+    fn blank(&self) -> Assessment {
+        let square = |classes: usize| Some(vec![vec![0; classes]; classes]);
+        let nearest = |rule: &str| EvaluationCounts {
+            rule: rule.to_owned(),
+            neighbours: self.neighbours,
+            confusion: square(self.classes),
+            scores: (self.classes == 2)
+                .then(|| vec![vec![0; score_bins(self.neighbours)]; self.classes]),
+            rounded_to: 1,
+        };
+        let pairs = EvaluationCounts {
+            rule: PAIRS_RULE.to_owned(),
+            neighbours: 0,
+            confusion: square(2),
+            scores: None,
+            rounded_to: 1,
+        };
+        let is_empty = self.metric.iter().all(|entry| *entry == 0.0);
+        Assessment {
+            objective: Some(0.0),
+            evaluation: match is_empty {
+                true => vec![nearest(EUCLIDEAN_RULE)],
+                false => vec![
+                    nearest(DISTANCE_RULE),
+                    nearest(INNER_PRODUCT_RULE),
+                    nearest(EUCLIDEAN_RULE),
+                    pairs,
+                ],
+            },
+            ..Assessment::default()
+        }
     }
 
     fn judge(&self, found: &Assessment, patients: u64) -> Result<(), Failure> {

@@ -2,14 +2,14 @@
 //! within a fold every answer teaches every lambda_1 and every rank.
 
 use super::accelerated::derivatives;
-use super::message::{Answer, Differentiating, Request};
-use crate::checks::{fault, unexpected};
-use crate::exchange::Answers;
+use super::message::{Answer, Derivatives, Differentiating, Request};
+use crate::checks::unexpected;
+use crate::exchange::Closed;
 use crate::failure::{Code, Failure};
 use crate::limits::BATCH_ENTRIES_MAX;
 use crate::message;
 use ndarray::Array2;
-use similarity::learn::unpsl::accelerated::{Knowledge, Search, sum};
+use similarity::learn::unpsl::accelerated::{Knowledge, Search};
 use std::sync::Arc;
 
 /// The searches under way, or over.
@@ -84,6 +84,11 @@ impl FoldSearches {
         }))
     }
 
+    pub(super) fn blank(&self) -> message::Answer {
+        let blank = Derivatives::blank(self.features);
+        message::Answer::Unpsl(Answer::Derivatives(vec![blank; self.batch.len()]))
+    }
+
     pub(super) fn judge(&self, answer: &message::Answer) -> Result<(), Failure> {
         derivatives(answer, self.batch.len(), self.features)
     }
@@ -96,8 +101,8 @@ impl FoldSearches {
     }
 
     /// Takes the answers of a closed exchange; true once all searches are over.
-    pub(super) fn close(&mut self, answers: Answers) -> Result<bool, Failure> {
-        let told: Vec<bool> = answers.iter().map(Option::is_some).collect();
+    pub(super) fn close(&mut self, closed: &mut Closed<'_>) -> Result<bool, Failure> {
+        let told = closed.told.to_vec();
         let is_first = self.told.is_none();
         if self.told.as_ref().is_some_and(|before| *before != told) {
             // The objectives are sums over other sites than before.
@@ -107,10 +112,9 @@ impl FoldSearches {
             }
         }
         self.told = Some(told);
-        let objectives = self.learn(answers)?;
+        let objectives = self.learn(closed)?;
         let batch = std::mem::take(&mut self.batch);
         for (place, smooth) in batch.iter().zip(objectives) {
-            let Some(smooth) = smooth else { continue };
             let Fold { known, cells } = &mut self.folds[place.fold];
             let answered = match is_first {
                 true => cells.iter_mut(),
@@ -170,34 +174,18 @@ impl FoldSearches {
     }
 
     /// Learns the sums over the sites; what is left are the sums of their objectives, one a question.
-    fn learn(&mut self, answers: Answers) -> Result<Vec<Option<f64>>, Failure> {
-        let mut sites = Vec::with_capacity(answers.len());
-        for answer in answers.into_iter().flatten() {
-            match answer {
-                message::Answer::Unpsl(Answer::Derivatives(told))
-                    if told.len() == self.batch.len() =>
-                {
-                    sites.push(told);
-                }
-                message::Answer::Unpsl(Answer::Derivatives(_)) => {
-                    return Err(fault(
-                        "derivatives at other metrics",
-                        "those that were asked for",
-                    ));
-                }
-                other => return Err(unexpected(&other, "derivatives")),
+    fn learn(&mut self, closed: &mut Closed<'_>) -> Result<Vec<f64>, Failure> {
+        let sums = match closed.take_sum()? {
+            message::Answer::Unpsl(Answer::Derivatives(sums)) if sums.len() == self.batch.len() => {
+                sums
             }
-        }
-        let mut objectives = Vec::with_capacity(self.batch.len());
-        for (index, place) in self.batch.iter().enumerate() {
-            let of_sites = sites.iter().map(|told| told[index].unfold(self.features));
-            objectives.push(sum(of_sites).map(|answer| {
-                let objective = answer.objective;
-                self.folds[place.fold]
-                    .known
-                    .learn(&self.asked[index], answer);
-                objective
-            }));
+            other => return Err(unexpected(&other, "derivatives")),
+        };
+        let mut objectives = Vec::with_capacity(sums.len());
+        for (index, (place, sum)) in self.batch.iter().zip(sums).enumerate() {
+            objectives.push(sum.objective);
+            let sum = sum.unfold(self.features);
+            self.folds[place.fold].known.learn(&self.asked[index], sum);
         }
         Ok(objectives)
     }

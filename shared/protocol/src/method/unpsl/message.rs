@@ -13,6 +13,9 @@ const CONTRIBUTION: &str = "contribution";
 /// The kind of message that carries counts of held-out patients.
 const VALIDATION: &str = "validation";
 
+/// Kinds of message that add up over the sites.
+pub(crate) const SUMMED_KINDS: [&str; 3] = [DERIVATIVES, CONTRIBUTION, VALIDATION];
+
 /// What the coordinator asks of a site.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
@@ -101,6 +104,16 @@ impl Derivatives {
         rows * (rows + 1) / 2
     }
 
+    /// Nothing, of so many features.
+    #[must_use]
+    pub fn blank(features: usize) -> Self {
+        Self {
+            objective: 0.0,
+            threshold: [0.0; 2],
+            triangles: Array2::zeros((2, Self::triangle(features))),
+        }
+    }
+
     /// As they travel.
     #[must_use]
     pub fn fold(own: &SiteDerivatives) -> Self {
@@ -159,6 +172,18 @@ pub struct Contribution {
     pub objective: f64,
     /// Iterations of the local solver.
     pub iterations: u32,
+}
+
+impl Contribution {
+    /// Nothing, of this shape.
+    #[must_use]
+    pub fn blank(shape: (usize, usize)) -> Self {
+        Self {
+            matrix: Array2::zeros(shape),
+            objective: 0.0,
+            iterations: 0,
+        }
+    }
 }
 
 impl Validating {

@@ -99,6 +99,14 @@ impl Fit {
         }
     }
 
+    /// What the sum over the sites is read into.
+    pub(super) fn blank(&self) -> message::Answer {
+        match self {
+            Self::Accelerated(fit) => fit.blank(),
+            Self::Admm(fit) => fit.blank(),
+        }
+    }
+
     /// Judges what a site answers to it.
     pub(super) fn judge(&self, site: usize, answer: &message::Answer) -> Result<(), Failure> {
         match self {

@@ -2,22 +2,23 @@
 
 use super::{Feature, MatrixRow, Scale, Scaling, Standardisation, StandardiseError, Transform};
 use crate::cohort::Cohort;
-use crate::cohort::moments::ColumnMoments;
+use crate::cohort::moments::{BetweenMoments, ColumnMoments};
 use ndarray::Axis;
 
 /// A row is constant within the sites where this little of its variance lies there: rounding alone.
 const CONSTANT_SHARE: f64 = 1e-9;
 
 impl Standardisation {
-    /// Of each row the share of its pooled variance that lies within the sites, 0 to 1, from the moments of each
-    /// (one list a site, in the features' order). A robust row counts as 1: its scale is no variance.
+    /// Of each row the share of its pooled variance that lies within the sites, 0 to 1, from the moments of all and what
+    /// the sites' means add (both in the features' order). A robust row counts as 1: its scale is no variance.
     ///
     /// # Errors
     /// [`StandardiseError::KindMismatch`] where moments are not those of the features.
     pub fn shares_within(
         &self,
         features: &[Feature],
-        sites: &[Vec<ColumnMoments>],
+        pooled: &[ColumnMoments],
+        between: &[BetweenMoments],
     ) -> Result<Vec<f64>, StandardiseError> {
         let share = |row: &MatrixRow| {
             let mismatch = || StandardiseError::KindMismatch {
@@ -27,20 +28,13 @@ impl Standardisation {
             if feature.treatment.scale == Scale::Robust && row.transform == Transform::Identity {
                 return Ok(1.0);
             }
-            let mut means = Vec::with_capacity(sites.len());
-            for site in sites {
-                let moments = site.get(row.column).ok_or_else(mismatch)?;
-                means.push(imputed_mean(row, moments).ok_or_else(mismatch)?);
-            }
-            let patients: f64 = means.iter().map(|(patients, _)| patients).sum();
-            let sum: f64 = means.iter().map(|(patients, mean)| patients * mean).sum();
-            let pooled = sum / patients.max(1.0);
-            let between: f64 = means
-                .iter()
-                .map(|(patients, mean)| patients * (mean - pooled) * (mean - pooled))
-                .sum();
+            let own = pooled.get(row.column).zip(between.get(row.column));
+            let own = own.and_then(|(pooled, between)| imputed(row, pooled, between));
+            let Imputed { sum, squares } = own.ok_or_else(mismatch)?;
+            let patients = pooled[row.column].patients().max(1) as f64;
+            let between = squares - sum * sum / patients;
             let variance = row.scale * row.scale;
-            let share = 1.0 - between / patients.max(1.0) / variance;
+            let share = 1.0 - between / patients / variance;
             Ok(if share > CONSTANT_SHARE {
                 share.min(1.0)
             } else {
@@ -104,31 +98,31 @@ impl Standardisation {
     }
 }
 
-/// Patients of a site and the mean of a row over them, those without a value imputed.
-fn imputed_mean(row: &MatrixRow, moments: &ColumnMoments) -> Option<(f64, f64)> {
-    let mean = |patients: f64, sum: f64| (patients, sum / patients.max(1.0));
-    match (row.transform, moments) {
-        (
-            Transform::Identity,
-            ColumnMoments::Numeric {
-                count,
-                sum,
-                missing,
-                ..
-            },
-        ) => {
-            let (count, missing) = (*count as f64, *missing as f64);
-            Some(mean(count + missing, sum + missing * row.imputed))
-        }
-        (Transform::Missing, moments) => {
-            let share = moments.share_missing();
-            let patients = moments.patients() as f64;
-            Some((patients, share))
-        }
-        (Transform::Level(level), ColumnMoments::Categorical { counts, missing }) => {
-            let own = *counts.get(level as usize)? as f64;
-            let patients = (counts.iter().sum::<u64>() + missing) as f64;
-            Some(mean(patients, own + *missing as f64 * row.imputed))
+/// A row with missing values imputed: its sum over all patients, and the sum over the sites of n mean^2.
+struct Imputed {
+    sum: f64,
+    squares: f64,
+}
+
+fn imputed(row: &MatrixRow, pooled: &ColumnMoments, between: &BetweenMoments) -> Option<Imputed> {
+    let missing = pooled.missing() as f64;
+    let filled = |sum: f64, place: usize| {
+        let [square, product] = *between.sums.get(place)?;
+        let fill = row.imputed;
+        Some(Imputed {
+            sum: sum + missing * fill,
+            squares: square + fill * (2.0 * product + fill * between.missing),
+        })
+    };
+    match (row.transform, pooled) {
+        (Transform::Identity, ColumnMoments::Numeric { sum, .. }) => filled(*sum, 0),
+        (Transform::Missing, _) => Some(Imputed {
+            sum: missing,
+            squares: between.missing,
+        }),
+        (Transform::Level(level), ColumnMoments::Categorical { counts, .. }) => {
+            let own = *counts.get(level as usize)?;
+            filled(own as f64, level as usize)
         }
         _ => None,
     }

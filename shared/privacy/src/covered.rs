@@ -1,0 +1,53 @@
+//! A message of which nothing can be read but its sum over sites.
+
+use crate::sums::{Masks, Words};
+
+/// What a message is covered with: the masks of a site, the sites that it is summed over, and where it stands in the run.
+#[derive(Debug, Clone, Copy)]
+pub struct Covering<'c> {
+    /// What the site shares with each other.
+    pub masks: &'c Masks,
+    /// One a site of the job: whether it takes part in the sum.
+    pub roster: &'c [bool],
+    /// The digest of the run.
+    pub run: &'c str,
+    /// The exchange.
+    pub exchange: u32,
+}
+
+/// The words of a message, covered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Covered {
+    /// The kind of message that they are of.
+    pub kind: &'static str,
+    /// The words.
+    pub words: Words,
+}
+
+impl Covering<'_> {
+    /// None where the site cannot take part.
+    pub(crate) fn cover(&self, kind: &'static str, mut words: Words) -> Option<Covered> {
+        let label = self.label(kind, words.as_slice().len());
+        let is_covered = self.masks.cover(self.roster, &label, &mut words);
+        is_covered.then_some(Covered { kind, words })
+    }
+
+    /// Said of no two messages of a run: no keystream is used twice.
+    fn label(&self, kind: &str, words: usize) -> Vec<u8> {
+        let mut label = Vec::new();
+        for text in [self.run, &roster_text(self.roster), kind] {
+            label.extend((text.len() as u64).to_be_bytes());
+            label.extend(text.as_bytes());
+        }
+        label.extend(self.exchange.to_be_bytes());
+        label.extend((words as u64).to_be_bytes());
+        label
+    }
+}
+
+/// A roster as it is written down: a 1 for each site of the job that takes part, a 0 for each other.
+#[must_use]
+pub fn roster_text(roster: &[bool]) -> String {
+    let digit = |takes_part: &bool| if *takes_part { '1' } else { '0' };
+    roster.iter().map(digit).collect()
+}

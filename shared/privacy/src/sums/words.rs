@@ -1,0 +1,379 @@
+//! Numbers as words that add up exactly.
+
+use std::fmt;
+
+/// Bytes of a word as it travels.
+pub const WORD_BYTES: usize = 16;
+/// Bits of a real number behind the point.
+const REAL_BITS: i32 = 64;
+/// A real number of one site is below this, either side of 0: so is the sum over 256 sites below 2^62.
+const REAL_MAX: f64 = 18_014_398_509_481_984.0; // 2^54
+/// Bits of one limb of a measure; what is above them holds the carries of a sum.
+const LIMB_BITS: u32 = 96;
+/// Limbs of a measure.
+const LIMBS: usize = 4;
+/// The exponent of a measure's last bit: it holds 2^-192 to 2^192.
+const MEASURE_LOWEST: i32 = -192;
+
+/// One number of a message that adds up over sites.
+pub enum Number<'n> {
+    /// A count, exact. Two share a word.
+    Count(&'n mut u64),
+    /// A number without a unit, of the size of sums over standardised patients: below 2^54, to 2^-64.
+    Real(&'n mut f64),
+    /// A sum in a unit of the data, as large or small as that may be: below 2^190, to 2^-192.
+    Measure(&'n mut f64),
+}
+
+/// What adds up over sites, number by number. Two of the same shape show the same numbers in the same order.
+pub trait Summand {
+    /// Shows each number, to be read or to be set.
+    fn numbers(&mut self, visit: &mut dyn FnMut(Number<'_>));
+}
+
+/// Words of 128 bits, added modulo 2^128.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Words(Vec<u128>);
+
+/// Numbers that make no words, or words that make no numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NumberError {
+    /// Too large, or none at all.
+    #[error("found a number beyond what sums can hold, wanted one below 2^54, or 2^190 in a unit of the data")]
+    OutOfRange,
+    /// Of something else.
+    #[error("found {found} words, wanted {wanted}")]
+    Length {
+        /// Words that were found.
+        found: usize,
+        /// Words that were wanted.
+        wanted: usize,
+    },
+}
+
+impl Words {
+    /// The words of what adds up.
+    ///
+    /// # Errors
+    /// [`NumberError::OutOfRange`].
+    pub fn of(summand: &mut impl Summand) -> Result<Self, NumberError> {
+        let mut writer = Writer::default();
+        summand.numbers(&mut |number| writer.write(&number));
+        writer.finish()
+    }
+
+    /// How many words the numbers of `summand` take.
+    pub fn wanted(summand: &mut impl Summand) -> usize {
+        let (mut words, mut half) = (0, false);
+        summand.numbers(&mut |number| {
+            let (own, counts) = match number {
+                Number::Count(_) => (usize::from(!half), true),
+                Number::Real(_) => (1, false),
+                Number::Measure(_) => (LIMBS, false),
+            };
+            words += own;
+            half = counts && !half;
+        });
+        words
+    }
+
+    /// Words as they came.
+    #[must_use]
+    pub fn received(words: Vec<u128>) -> Self {
+        Self(words)
+    }
+
+    /// The words.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u128] {
+        &self.0
+    }
+
+    pub(super) fn as_mut_slice(&mut self) -> &mut [u128] {
+        &mut self.0
+    }
+
+    /// Adds the words of another site.
+    ///
+    /// # Errors
+    /// [`NumberError::Length`]; nothing is added then.
+    pub fn add(&mut self, other: &Self) -> Result<(), NumberError> {
+        let (found, wanted) = (other.0.len(), self.0.len());
+        if found != wanted {
+            return Err(NumberError::Length { found, wanted });
+        }
+        let pairs = self.0.iter_mut().zip(&other.0);
+        pairs.for_each(|(sum, own)| *sum = sum.wrapping_add(*own));
+        Ok(())
+    }
+
+    /// Sets the numbers of `summand` to what the words say.
+    ///
+    /// # Errors
+    /// [`NumberError::Length`] where they are of another shape.
+    pub fn read_into(&self, summand: &mut impl Summand) -> Result<(), NumberError> {
+        let (found, wanted) = (self.0.len(), Self::wanted(summand));
+        if found != wanted {
+            return Err(NumberError::Length { found, wanted });
+        }
+        let mut reader = Reader {
+            words: self.0.iter(),
+            half: None,
+        };
+        summand.numbers(&mut |number| reader.read(number));
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Words {
+    /// How many: not what they are.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} words", self.0.len())
+    }
+}
+
+#[derive(Default)]
+struct Writer {
+    words: Vec<u128>,
+    /// Whether the last word holds one count and has room for another.
+    half: bool,
+    is_out_of_range: bool,
+}
+
+impl Writer {
+    fn write(&mut self, number: &Number<'_>) {
+        match number {
+            Number::Count(count) => match self.words.last_mut() {
+                Some(word) if self.half => {
+                    *word |= u128::from(**count) << 64;
+                    self.half = false;
+                }
+                _ => {
+                    self.words.push(u128::from(**count));
+                    self.half = true;
+                }
+            },
+            Number::Real(real) => {
+                self.half = false;
+                let fits = real.abs() < REAL_MAX;
+                self.is_out_of_range |= !fits;
+                // Rounded once, to the nearest: the product is exact, for it moves the exponent alone.
+                #[allow(clippy::cast_possible_truncation)] // below 2^118
+                let fixed = (**real * 2_f64.powi(REAL_BITS)).round_ties_even() as i128;
+                self.words.push(fixed.cast_unsigned());
+            }
+            Number::Measure(measure) => {
+                self.half = false;
+                match limbs(**measure) {
+                    Some(limbs) => self.words.extend(limbs.map(i128::cast_unsigned)),
+                    None => self.is_out_of_range = true,
+                }
+            }
+        }
+    }
+
+    fn finish(self) -> Result<Words, NumberError> {
+        match self.is_out_of_range {
+            true => Err(NumberError::OutOfRange),
+            false => Ok(Words(self.words)),
+        }
+    }
+}
+
+struct Reader<'w> {
+    words: std::slice::Iter<'w, u128>,
+    /// The second count of the last word.
+    half: Option<u64>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, number: Number<'_>) {
+        match number {
+            Number::Count(count) => {
+                *count = self.half.take().unwrap_or_else(|| {
+                    let word = self.next();
+                    #[allow(clippy::cast_possible_truncation)] // two halves
+                    let (low, high) = (word as u64, (word >> 64) as u64);
+                    self.half = Some(high);
+                    low
+                });
+            }
+            Number::Real(real) => {
+                self.half = None;
+                #[allow(clippy::cast_precision_loss)] // rounded once
+                let fixed = self.next().cast_signed() as f64;
+                *real = fixed * 2_f64.powi(-REAL_BITS);
+            }
+            Number::Measure(measure) => {
+                self.half = None;
+                *measure = measured(std::array::from_fn(|_| self.next().cast_signed()));
+            }
+        }
+    }
+
+    fn next(&mut self) -> u128 {
+        self.words.next().copied().unwrap_or(0)
+    }
+}
+
+/// A number as limbs of 96 bits, the lowest first, each with the number's sign; none where it is too large. What is below
+/// 2^-192 is dropped.
+fn limbs(number: f64) -> Option<[i128; LIMBS]> {
+    const MANTISSA_BITS: i32 = 52;
+    if !number.is_finite() || number.abs() >= 2_f64.powi(190) {
+        return None;
+    }
+    let bits = number.abs().to_bits();
+    #[allow(clippy::cast_possible_truncation)] // 11 bits
+    let exponent = (bits >> MANTISSA_BITS) as i32;
+    let fraction = bits & ((1 << MANTISSA_BITS) - 1);
+    let (mantissa, exponent) = match exponent {
+        0 => (fraction, -1_074),
+        _ => (fraction | 1 << MANTISSA_BITS, exponent - 1_075),
+    };
+    let mut place = exponent - MEASURE_LOWEST;
+    let mut mantissa = u128::from(mantissa);
+    if place < 0 {
+        mantissa = mantissa.checked_shr(place.unsigned_abs()).unwrap_or(0);
+        place = 0;
+    }
+    let (limb, shift) = (place.unsigned_abs() / LIMB_BITS, place.unsigned_abs() % LIMB_BITS);
+    let mask = (1_u128 << LIMB_BITS) - 1;
+    let mut limbs = [0; LIMBS];
+    let sign = if number < 0.0 { -1 } else { 1 };
+    // 53 bits behind at most 95 others: they end in the next limb at the latest.
+    let (low, high) = ((mantissa << shift) & mask, mantissa >> (LIMB_BITS - shift));
+    for (place, part) in [(limb as usize, low), (limb as usize + 1, high)] {
+        if part != 0 {
+            *limbs.get_mut(place)? = sign * part.cast_signed();
+        }
+    }
+    Some(limbs)
+}
+
+/// The number of sums of limbs, rounded to the nearest but for the last bit.
+#[allow(clippy::cast_precision_loss)] // that is the rounding
+fn measured(mut limbs: [i128; LIMBS]) -> f64 {
+    carry(&mut limbs);
+    let negative = limbs[LIMBS - 1] < 0;
+    if negative {
+        limbs = limbs.map(|limb| -limb);
+        carry(&mut limbs);
+    }
+    let mut sum = 0.0;
+    for (place, limb) in limbs.iter().enumerate().rev() {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // four limbs
+        let lowest = MEASURE_LOWEST + (place as u32 * LIMB_BITS) as i32;
+        sum += *limb as f64 * 2_f64.powi(lowest);
+    }
+    if negative { -sum } else { sum }
+}
+
+/// Leaves 96 bits without a sign in every limb but the highest.
+fn carry(limbs: &mut [i128; LIMBS]) {
+    let mask = (1_i128 << LIMB_BITS) - 1;
+    for place in 0..LIMBS - 1 {
+        limbs[place + 1] = limbs[place + 1].wrapping_add(limbs[place] >> LIMB_BITS);
+        limbs[place] &= mask;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Debug, Clone, PartialEq, Default)]
+    struct Numbers {
+        counts: Vec<u64>,
+        reals: Vec<f64>,
+        measures: Vec<f64>,
+    }
+
+    impl Summand for Numbers {
+        fn numbers(&mut self, visit: &mut dyn FnMut(Number<'_>)) {
+            self.counts.iter_mut().for_each(|one| visit(Number::Count(one)));
+            self.reals.iter_mut().for_each(|one| visit(Number::Real(one)));
+            self.measures.iter_mut().for_each(|one| visit(Number::Measure(one)));
+        }
+    }
+
+    fn blank(counts: usize, reals: usize, measures: usize) -> Numbers {
+        Numbers {
+            counts: vec![0; counts],
+            reals: vec![0.0; reals],
+            measures: vec![0.0; measures],
+        }
+    }
+
+    fn back(words: &Words, mut into: Numbers) -> Numbers {
+        words.read_into(&mut into).unwrap();
+        into
+    }
+
+    #[test]
+    fn what_fits_comes_back_as_it_was() {
+        let mut numbers = Numbers {
+            counts: vec![0, 1, 303, 1 << 40, u64::MAX],
+            reals: vec![0.0, 1.0, -0.5, 0.636_231_575_055_074_5, -1e15, 2_f64.powi(-64)],
+            measures: vec![1e-20, -1.5, 2_f64.powi(180), 1e40, -3.25e-30, 1_950.0, 0.1],
+        };
+        let words = Words::of(&mut numbers).unwrap();
+        assert_eq!(words.as_slice().len(), 3 + 6 + 4 * 7);
+        assert_eq!(Words::wanted(&mut numbers), words.as_slice().len());
+        assert_eq!(back(&words, blank(5, 6, 7)), numbers);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error_before_anything_leaves() {
+        for real in [2_f64.powi(54), f64::NAN, f64::NEG_INFINITY] {
+            let mut numbers = Numbers {
+                reals: vec![real],
+                ..Numbers::default()
+            };
+            assert_eq!(Words::of(&mut numbers), Err(NumberError::OutOfRange));
+        }
+        for measure in [2_f64.powi(190), f64::NAN, f64::INFINITY] {
+            let mut numbers = Numbers {
+                measures: vec![measure],
+                ..Numbers::default()
+            };
+            assert_eq!(Words::of(&mut numbers), Err(NumberError::OutOfRange));
+        }
+        let words = Words::of(&mut blank(1, 1, 1)).unwrap();
+        let misfit = words.read_into(&mut blank(1, 1, 0));
+        let (found, wanted) = (6, 2);
+        assert_eq!(misfit, Err(NumberError::Length { found, wanted }));
+    }
+
+    proptest! {
+        #[test]
+        fn sums_are_exact_in_any_order(
+            mut terms in prop::collection::vec((0_u64..1 << 40, -1_000_000_i64..1_000_000, -40_i32..40), 1..40),
+        ) {
+            let of = |(count, whole, exponent): &(u64, i64, i32)| Numbers {
+                counts: vec![*count],
+                reals: vec![*whole as f64 / 1_024.0],
+                measures: vec![*whole as f64 * 2_f64.powi(*exponent)],
+            };
+            let sum = |terms: &[(u64, i64, i32)]| {
+                let mut sum = Words::of(&mut blank(1, 1, 1)).unwrap();
+                for term in terms {
+                    sum.add(&Words::of(&mut of(term)).unwrap()).unwrap();
+                }
+                sum
+            };
+            let forwards = sum(&terms);
+            let told = back(&forwards, blank(1, 1, 1));
+            prop_assert_eq!(told.counts[0], terms.iter().map(|term| term.0).sum::<u64>());
+            let whole: i64 = terms.iter().map(|term| term.1).sum();
+            prop_assert_eq!(told.reals[0], whole as f64 / 1_024.0);
+            // Exact in whole multiples of 2^-40, then rounded once.
+            let exact: i128 = terms.iter().map(|term| i128::from(term.1) << (term.2 + 40)).sum();
+            let wanted = exact as f64 * 2_f64.powi(-40);
+            prop_assert!((told.measures[0] - wanted).abs() <= wanted.abs() * f64::EPSILON);
+            terms.reverse();
+            prop_assert_eq!(sum(&terms), forwards);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A site's own copy of the coordinator's machine: it is fed with the exchanges that closed, and says what is asked next.
+//!
+//! The coordinator of a run of sums has three powers: to say who is late, to pass on, and to stop. All else follows from
+//! the job and from what the sites answered, and every site works it out by itself.
+
+use crate::job::Job;
+use crate::message::{Answer, Begin, Introduction, Request};
+use crate::run::{Record, ReplayError, Run};
+use crate::time::Timestamp;
+
+/// A run, as one of its sites follows it.
+#[derive(Debug, Clone)]
+pub struct Replica {
+    run: Run,
+    site: usize,
+    /// Exchanges that have closed, the joining among them.
+    closed: u32,
+    introductions: Vec<Option<Introduction>>,
+}
+
+/// What is asked next.
+#[derive(Debug, Clone)]
+pub struct Next {
+    /// The exchange.
+    pub exchange: u32,
+    /// What this site is asked; none where it is not.
+    pub request: Option<Request>,
+    /// One a site of the job: whether it is asked.
+    pub roster: Vec<bool>,
+    /// What the sum over the roster is read into; none where nothing is summed.
+    pub blank: Option<Answer>,
+}
+
+impl Replica {
+    /// A run that begins, as the site at place `site` of the job follows it.
+    #[must_use]
+    pub fn new(begin: &Begin, job: Job, site: usize) -> Self {
+        let Begin {
+            run, seed, warrant, ..
+        } = begin.clone();
+        let introductions = vec![None; job.sites.len()];
+        Self {
+            run: Run::new(run, job, seed, warrant, Timestamp(0)),
+            site,
+            closed: 0,
+            introductions,
+        }
+    }
+
+    /// Takes the next exchange that closed; true where it is news. One that was heard before changes nothing.
+    ///
+    /// # Errors
+    /// [`ReplayError`] where no run of this job goes on so.
+    pub fn follow(&mut self, record: &Record) -> Result<bool, ReplayError> {
+        if record.exchange < self.closed {
+            return Ok(false);
+        }
+        self.run.follow(record.clone())?;
+        for (known, answer) in self.introductions.iter_mut().zip(&record.answers) {
+            if let Some(Answer::Introduced(introduction)) = answer {
+                *known = Some(introduction.clone());
+            }
+        }
+        self.closed += 1;
+        Ok(true)
+    }
+
+    /// The exchange that a record must be of to be news.
+    #[must_use]
+    pub fn awaited(&self) -> u32 {
+        self.closed
+    }
+
+    /// The roster of the exchange that is open; who has joined, before one is.
+    #[must_use]
+    pub fn roster(&self) -> Vec<bool> {
+        self.run.roster()
+    }
+
+    /// What is asked next; none before the run has begun and once it is over.
+    #[must_use]
+    pub fn next(&self) -> Option<Next> {
+        let (exchange, request, blank) = self.run.open(self.site)?;
+        Some(Next {
+            exchange,
+            request,
+            roster: self.run.roster(),
+            blank,
+        })
+    }
+
+    /// The keys of each site that has introduced itself.
+    #[must_use]
+    pub fn introductions(&self) -> &[Option<Introduction>] {
+        &self.introductions
+    }
+}

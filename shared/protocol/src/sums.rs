@@ -1,0 +1,308 @@
+//! What of an answer adds up over the sites, number by number, and what the sum over them comes to.
+//!
+//! A stage says by a *blank* what it wants summed: an answer of the right shape with nothing in it. Sites bring theirs into
+//! that shape before it is covered; the coordinator, and every site that checks it, reads the sum of the words back into
+//! it. Where sites tell their own numbers, the same words are made of them, so that the bits of a sum are the same.
+
+use crate::assessment::{Assessment, EvaluationCounts, FeatureImportance, RuleErrors};
+use crate::failure::{Code, Failure};
+use crate::message::{Answer, BetweenMoments, ColumnHistogram, ColumnMoments, SiteMoments, unpsl};
+use ndarray::Array2;
+use privacy::sums::{Number, NumberError, Summand, Words};
+
+type Visit<'v> = dyn FnMut(Number<'_>) + 'v;
+
+/// The sum of what the sites told, in the shape of `blank`.
+///
+/// # Errors
+/// A failure by [`Code::Protocol`] where they told something else.
+pub(crate) fn sum<'a>(
+    answers: impl Iterator<Item = &'a Answer>,
+    mut blank: Answer,
+) -> Result<Answer, Failure> {
+    let fault = |error: NumberError| Failure::new(Code::Protocol, format!("a sum: {error}"));
+    let mut sum: Option<Words> = None;
+    for answer in answers {
+        let own = match answer {
+            Answer::Covered(covered) => covered.words.clone(),
+            Answer::Moments(moments) => {
+                let mut own = moments.clone().with_between();
+                Words::of(&mut own).map_err(fault)?
+            }
+            answer => Words::of(&mut answer.clone()).map_err(fault)?,
+        };
+        match &mut sum {
+            None => sum = Some(own),
+            Some(sum) => sum.add(&own).map_err(fault)?,
+        }
+    }
+    let sum = sum.ok_or_else(|| Failure::new(Code::Sites, "no site was left to sum over"))?;
+    sum.read_into(&mut blank).map_err(fault)?;
+    Ok(blank)
+}
+
+impl Answer {
+    /// Whether the sites' own numbers are used as a sum alone, where they are told in the clear.
+    pub(crate) fn adds_up(&self) -> bool {
+        match self {
+            Self::Moments(_) | Self::Prepared(Some(_)) => true,
+            Self::Unpsl(unpsl::Answer::Derivatives(_) | unpsl::Answer::Contribution(_)) => true,
+            Self::Unpsl(unpsl::Answer::Validated(_))
+            | Self::Introduced(_)
+            | Self::Covered(_)
+            | Self::Described(_)
+            | Self::Unfit(_)
+            | Self::Refused(_)
+            | Self::Failed(_)
+            | Self::Quantiles(_)
+            | Self::Prepared(None)
+            | Self::Correlated
+            | Self::Assessed(_)
+            | Self::Forest(_) => false,
+        }
+    }
+
+    /// The answer of a site with `patients` in the shape of `blank`, so that it adds up with those of others: tables of a rule that
+    /// judged nobody as zeros, means as sums over patients.
+    #[must_use]
+    pub fn in_shape_of(self, blank: &Self, patients: u64) -> Self {
+        match (self, blank) {
+            (Self::Assessed(own), Self::Assessed(wanted)) => {
+                Self::Assessed(own.in_shape_of(wanted, patients))
+            }
+            (own, _) => own,
+        }
+    }
+}
+
+impl Summand for Answer {
+    fn numbers(&mut self, visit: &mut Visit<'_>) {
+        match self {
+            Self::Described(description) => {
+                visit(Number::Count(&mut description.patients));
+                counts(&mut description.classes, visit);
+            }
+            Self::Moments(moments) => moments.numbers(visit),
+            Self::Quantiles(histograms) => {
+                for histogram in histograms {
+                    counts(&mut histogram.counts, visit);
+                }
+            }
+            Self::Prepared(Some(moments)) => {
+                visit(Number::Count(&mut moments.patients));
+                moments.sums.iter_mut().for_each(|sum| visit(Number::Real(sum)));
+                lower_triangle(&mut moments.products, visit);
+            }
+            Self::Assessed(assessment) => assessment.numbers(visit),
+            Self::Unpsl(answer) => answer.numbers(visit),
+            // None of it adds up.
+            Self::Introduced(_)
+            | Self::Covered(_)
+            | Self::Unfit(_)
+            | Self::Refused(_)
+            | Self::Failed(_)
+            | Self::Prepared(None)
+            | Self::Correlated
+            | Self::Forest(_) => {}
+        }
+    }
+}
+
+impl Summand for unpsl::Answer {
+    fn numbers(&mut self, visit: &mut Visit<'_>) {
+        match self {
+            Self::Derivatives(all) => {
+                for own in all {
+                    visit(Number::Real(&mut own.objective));
+                    own.threshold.iter_mut().for_each(|one| visit(Number::Real(one)));
+                    own.triangles.iter_mut().for_each(|one| visit(Number::Real(one)));
+                }
+            }
+            Self::Contribution(own) => {
+                own.matrix.iter_mut().for_each(|one| visit(Number::Real(one)));
+                visit(Number::Real(&mut own.objective));
+            }
+            Self::Validated(candidates) => {
+                for counts in candidates.iter_mut().flatten().flatten() {
+                    visit(Number::Count(&mut counts.right));
+                    visit(Number::Count(&mut counts.wrong));
+                }
+            }
+        }
+    }
+}
+
+impl Summand for SiteMoments {
+    fn numbers(&mut self, visit: &mut Visit<'_>) {
+        let Self { columns, summary, between } = self;
+        visit(Number::Count(&mut summary.patients));
+        visit(Number::Count(&mut summary.pairs.similar));
+        visit(Number::Count(&mut summary.pairs.dissimilar));
+        for column in columns {
+            match column {
+                ColumnMoments::Numeric { count, sum, sum_squares, missing } => {
+                    visit(Number::Count(count));
+                    visit(Number::Count(missing));
+                    visit(Number::Measure(sum));
+                    visit(Number::Measure(sum_squares));
+                }
+                ColumnMoments::Categorical { counts: levels, missing } => {
+                    counts(levels, visit);
+                    visit(Number::Count(missing));
+                }
+            }
+        }
+        for BetweenMoments { sums, missing } in between {
+            sums.iter_mut().flatten().for_each(|one| visit(Number::Measure(one)));
+            visit(Number::Measure(missing));
+        }
+    }
+}
+
+impl Summand for Assessment {
+    fn numbers(&mut self, visit: &mut Visit<'_>) {
+        let Self { objective, evaluation, errors, importance } = self;
+        objective.iter_mut().for_each(|one| visit(Number::Real(one)));
+        for table in evaluation {
+            let tables = [&mut table.confusion, &mut table.scores];
+            for row in tables.into_iter().flatten().flatten() {
+                counts(row, visit);
+            }
+        }
+        for sums in errors.iter_mut().filter_map(|errors| errors.sums.as_mut()) {
+            visit(Number::Count(&mut sums.total));
+            visit(Number::Measure(&mut sums.error));
+        }
+        for one in importance {
+            visit(Number::Measure(&mut one.mean));
+            visit(Number::Measure(&mut one.standard_error));
+        }
+    }
+}
+
+impl SiteMoments {
+    /// The moments of a site, with what follows from them for the variance between the sites.
+    #[must_use]
+    pub fn with_between(mut self) -> Self {
+        self.between = self.columns.iter().map(BetweenMoments::of).collect();
+        self
+    }
+
+    /// Nothing, of the kinds of `columns`.
+    pub(crate) fn blank(columns: Vec<ColumnMoments>) -> Self {
+        let between = |column: &ColumnMoments| BetweenMoments {
+            sums: match column {
+                ColumnMoments::Numeric { .. } => vec![[0.0; 2]],
+                ColumnMoments::Categorical { counts, .. } => vec![[0.0; 2]; counts.len()],
+            },
+            missing: 0.0,
+        };
+        Self {
+            between: columns.iter().map(between).collect(),
+            columns,
+            summary: crate::message::Summary {
+                patients: 0,
+                pairs: crate::message::PairCounts { similar: 0, dissimilar: 0 },
+            },
+        }
+    }
+}
+
+impl ColumnHistogram {
+    /// A group for each cell of a grid, all empty.
+    pub(crate) fn blank(cells: u32) -> Self {
+        Self {
+            ends: (1..=cells).collect(),
+            counts: vec![0; cells as usize],
+        }
+    }
+
+    /// The same without its empty groups, as sites tell them in the clear.
+    pub(crate) fn by_groups(self) -> Self {
+        let cells = self.ends.last().copied().unwrap_or(0);
+        let filled = self.ends.iter().zip(&self.counts).filter(|(_, count)| **count > 0);
+        let (mut ends, counts): (Vec<u32>, Vec<u64>) = filled.map(|(end, count)| (*end, *count)).unzip();
+        if let Some(last) = ends.last_mut() {
+            *last = cells;
+        }
+        Self { ends, counts }
+    }
+}
+
+impl Assessment {
+    fn in_shape_of(mut self, blank: &Self, patients: u64) -> Self {
+        let evaluation = |wanted: &EvaluationCounts| {
+            let is_same = |own: &&mut EvaluationCounts| own.rule == wanted.rule;
+            let mut told = wanted.clone();
+            if let Some(own) = self.evaluation.iter_mut().find(is_same) {
+                let tables = [
+                    (&mut told.confusion, own.confusion.take()),
+                    (&mut told.scores, own.scores.take()),
+                ];
+                for (told, own) in tables {
+                    if let (Some(told), Some(own)) = (told.as_mut(), own)
+                        && is_alike(told, &own)
+                    {
+                        *told = own;
+                    }
+                }
+            }
+            told
+        };
+        let evaluation = blank.evaluation.iter().map(evaluation).collect();
+        let errors = |wanted: &RuleErrors| {
+            let own = self.errors.iter().find(|own| own.rule == wanted.rule);
+            RuleErrors {
+                sums: own.and_then(|own| own.sums).or(wanted.sums),
+                ..wanted.clone()
+            }
+        };
+        let errors = blank.errors.iter().map(errors).collect();
+        #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
+        let patients = patients as f64;
+        let weighted = |own: &FeatureImportance| FeatureImportance {
+            mean: own.mean * patients,
+            standard_error: (own.standard_error * patients).powi(2),
+        };
+        let importance = match self.importance.len() == blank.importance.len() {
+            true => self.importance.iter().map(weighted).collect(),
+            false => blank.importance.clone(),
+        };
+        Self {
+            objective: blank.objective.and(self.objective.or(Some(0.0))),
+            evaluation,
+            errors,
+            importance,
+        }
+    }
+
+    /// Sums over all sites as means over their `patients`, where they are told as means.
+    pub(crate) fn of_sum(mut self, patients: u64) -> Self {
+        #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
+        let patients = patients.max(1) as f64;
+        for one in &mut self.importance {
+            one.mean /= patients;
+            one.standard_error = one.standard_error.max(0.0).sqrt() / patients;
+        }
+        self
+    }
+}
+
+fn is_alike(one: &[Vec<u64>], other: &[Vec<u64>]) -> bool {
+    let mut rows = one.iter().zip(other);
+    one.len() == other.len() && rows.all(|(one, other)| one.len() == other.len())
+}
+
+fn counts(counts: &mut [u64], visit: &mut Visit<'_>) {
+    counts.iter_mut().for_each(|count| visit(Number::Count(count)));
+}
+
+/// The entries of a symmetric matrix on and below its diagonal; those above follow.
+fn lower_triangle(matrix: &mut Array2<f64>, visit: &mut Visit<'_>) {
+    for row in 0..matrix.nrows() {
+        for column in 0..=row.min(matrix.ncols().saturating_sub(1)) {
+            visit(Number::Real(&mut matrix[[row, column]]));
+            matrix[[column, row]] = matrix[[row, column]];
+        }
+    }
+}

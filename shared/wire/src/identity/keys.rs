@@ -1,0 +1,330 @@
+//! The keys of a site for one run: what it agrees with every other site by, and what its answers are signed with.
+//!
+//! They follow from a secret of the site and from the run, so that a site that starts again has them again and keeps no file.
+//! The key of its certificate signs them; the coordinator passes them on and can put no other in their place.
+
+use crate::identity::Identity;
+use crate::identity::warrant::{Signed, SignatureError, Signer, WarrantError, Warrants};
+use aws_lc_rs::agreement::{self, PrivateKey, UnparsedPublicKey, X25519};
+use aws_lc_rs::error::Unspecified;
+use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
+use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey as Verifying};
+use privacy::sums::{Masks, PAIR_BYTES};
+use protocol::message::Introduction;
+use protocol::name::SiteName;
+use std::fmt;
+
+/// Bytes that the keys of a run follow from.
+pub const SEED_BYTES: usize = 64;
+/// What the certificate's key signs of them begins with this.
+const INTRODUCTION: &[u8] = b"kindred: keys of a site for a run, version 1\0";
+/// What is signed of an answer begins with this.
+const ANSWER: &[u8] = b"kindred: an answer of a run, version 1\0";
+/// What two sites share is taken from their agreement with this.
+const PAIR: &[u8] = b"kindred: masks of two sites, version 1";
+
+/// The secret keys of a site for one run.
+pub struct SiteKeys {
+    agreement: PrivateKey,
+    signing: Ed25519KeyPair,
+}
+
+/// An answer, as a site's word is for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Said<'s> {
+    /// The digest of the run, 64 digits.
+    pub run: &'s str,
+    /// The exchange.
+    pub exchange: u32,
+    /// One a site of the job: whether it is asked in it.
+    pub roster: &'s [bool],
+    /// SHA-256 of the answer as it travels, 64 digits.
+    pub answer: &'s str,
+}
+
+/// Keys that cannot be used, or that are not of the site that they should be of.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The site's own secret makes no keys.
+    #[error("the site's secret makes no keys")]
+    Unusable,
+    /// The certificate's key cannot sign.
+    #[error(transparent)]
+    Signature(#[from] SignatureError),
+    /// The certificate or its signature does not hold.
+    #[error("the keys of {site} are not vouched for: {source}")]
+    Certificate {
+        /// Whose they should be.
+        site: String,
+        /// Why.
+        source: WarrantError,
+    },
+    /// They are somebody else's.
+    #[error("the keys of {site} are those of {found}")]
+    Other {
+        /// Whose they should be.
+        site: String,
+        /// Whom the certificate names.
+        found: String,
+    },
+    /// Nothing can be agreed with them.
+    #[error("the keys of {site} agree on nothing")]
+    Agreement {
+        /// Whose they are.
+        site: String,
+    },
+}
+
+impl SiteKeys {
+    /// The keys that follow from a secret of this run.
+    ///
+    /// # Errors
+    /// [`KeyError::Unusable`].
+    pub fn from_seed(seed: &[u8; SEED_BYTES]) -> Result<Self, KeyError> {
+        let (agreement, signing) = seed.split_at(SEED_BYTES / 2);
+        let unusable = |_| KeyError::Unusable;
+        Ok(Self {
+            agreement: PrivateKey::from_private_key(&X25519, agreement).map_err(unusable)?,
+            signing: Ed25519KeyPair::from_seed_unchecked(signing).map_err(unusable)?,
+        })
+    }
+
+    /// What the site tells of them, with the word of its certificate's key.
+    ///
+    /// # Errors
+    /// [`KeyError`].
+    pub fn introduce(&self, signer: &Signer, run: &str) -> Result<Introduction, KeyError> {
+        let agreement = self.agreement.compute_public_key();
+        let agreement = agreement.map_err(|_| KeyError::Unusable)?.as_ref().to_vec();
+        let signing = self.signing.public_key().as_ref().to_vec();
+        let signed = signer.sign_bytes(&vouched(run, &agreement, &signing))?;
+        Ok(Introduction {
+            agreement,
+            signing,
+            chain: signed.chain,
+            scheme: signed.scheme,
+            signature: signed.signature,
+        })
+    }
+
+    /// The site's word for an answer.
+    #[must_use]
+    pub fn sign(&self, said: &Said<'_>) -> Vec<u8> {
+        self.signing.sign(&said.bytes()).as_ref().to_vec()
+    }
+
+    /// What the site shares with each other, from their introductions, one place a site of the job; `own` is its own.
+    ///
+    /// # Errors
+    /// [`KeyError::Agreement`].
+    pub fn masks(
+        &self,
+        run: &str,
+        sites: &[SiteName],
+        own: usize,
+        introductions: &[Option<Introduction>],
+    ) -> Result<Masks, KeyError> {
+        let mut pairs = vec![None; sites.len()];
+        for (place, (site, introduction)) in sites.iter().zip(introductions).enumerate() {
+            let Some(introduction) = introduction.as_ref().filter(|_| place != own) else {
+                continue;
+            };
+            let public = UnparsedPublicKey::new(&X25519, &introduction.agreement);
+            let info = [run.as_bytes(), &names(sites, own, place)].concat();
+            let pair = agreement::agree(&self.agreement, public, Unspecified, |shared| {
+                derived(shared, &info)
+            });
+            let agreement = |_| KeyError::Agreement {
+                site: site.to_string(),
+            };
+            pairs[place] = Some(pair.map_err(agreement)?);
+        }
+        Ok(Masks::new(own, pairs))
+    }
+}
+
+impl Said<'_> {
+    /// Whether this is what the site of an introduction has signed.
+    #[must_use]
+    pub fn is_signed(&self, introduction: &Introduction, signature: &[u8]) -> bool {
+        let key = Verifying::new(&ED25519, &introduction.signing);
+        key.verify(&self.bytes(), signature).is_ok()
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = ANSWER.to_vec();
+        bytes.extend(self.run.as_bytes());
+        bytes.extend(self.exchange.to_be_bytes());
+        bytes.extend(self.roster.iter().map(|asked| u8::from(*asked)));
+        bytes.extend(self.answer.as_bytes());
+        bytes
+    }
+}
+
+impl Warrants {
+    /// Whether an introduction is of the site that it should be of: by a certificate of the own authority, now.
+    ///
+    /// # Errors
+    /// [`KeyError`] says why not.
+    pub fn introduced(
+        &self,
+        run: &str,
+        site: &SiteName,
+        introduction: &Introduction,
+    ) -> Result<(), KeyError> {
+        let message = vouched(run, &introduction.agreement, &introduction.signing);
+        let signed = Signed {
+            chain: introduction.chain.clone(),
+            scheme: introduction.scheme,
+            signature: introduction.signature.clone(),
+        };
+        let holder = self.holder(&signed, &message);
+        let holder = holder.map_err(|source| KeyError::Certificate {
+            site: site.to_string(),
+            source,
+        })?;
+        match holder {
+            Identity::Site(found) if found == *site => Ok(()),
+            other => Err(KeyError::Other {
+                site: site.to_string(),
+                found: other.to_string(),
+            }),
+        }
+    }
+}
+
+/// The bytes that the certificate's key signs.
+fn vouched(run: &str, agreement: &[u8], signing: &[u8]) -> Vec<u8> {
+    let mut bytes = INTRODUCTION.to_vec();
+    for part in [run.as_bytes(), agreement, signing] {
+        bytes.extend((part.len() as u64).to_be_bytes());
+        bytes.extend(part);
+    }
+    bytes
+}
+
+/// Both names, the earlier of the job first: the same for both.
+fn names(sites: &[SiteName], one: usize, other: usize) -> Vec<u8> {
+    let (first, second) = (&sites[one.min(other)], &sites[one.max(other)]);
+    format!("\0{first}\0{second}").into_bytes()
+}
+
+struct PairLength;
+
+impl KeyType for PairLength {
+    fn len(&self) -> usize {
+        PAIR_BYTES
+    }
+}
+
+fn derived(shared: &[u8], info: &[u8]) -> Result<[u8; PAIR_BYTES], Unspecified> {
+    let mut pair = [0; PAIR_BYTES];
+    let secret = Salt::new(HKDF_SHA256, PAIR).extract(shared);
+    secret.expand(&[info], PairLength)?.fill(&mut pair)?;
+    Ok(pair)
+}
+
+impl fmt::Debug for SiteKeys {
+    /// Nothing of them.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("SiteKeys").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::certificates::{Role, Validity, init, issue};
+    use privacy::sums::Words;
+
+    const RUN: &str = "6e6f7274686e6f7274686e6f7274686e6f7274686e6f7274686e6f7274686e00";
+
+    struct Party {
+        keys: SiteKeys,
+        introduction: Introduction,
+    }
+
+    fn federation(names: &[&str]) -> (tempfile::TempDir, Warrants, Vec<SiteName>, Vec<Party>) {
+        let folder = tempfile::tempdir().unwrap();
+        init(folder.path(), Validity::days(1)).unwrap();
+        let mut warrants = None;
+        let mut parties = Vec::new();
+        for (place, name) in names.iter().enumerate() {
+            let files = issue(folder.path(), &Role::Site, name, Validity::days(1)).unwrap();
+            let signer = Signer::load(&files).unwrap();
+            let keys = SiteKeys::from_seed(&[place as u8 + 1; SEED_BYTES]).unwrap();
+            let introduction = keys.introduce(&signer, RUN).unwrap();
+            parties.push(Party { keys, introduction });
+            warrants = Some(Warrants::load(&files.authority).unwrap());
+        }
+        let sites = names.iter().map(|name| SiteName::new(name).unwrap());
+        (folder, warrants.unwrap(), sites.collect(), parties)
+    }
+
+    #[test]
+    fn two_sites_share_what_nobody_else_does() {
+        let (_folder, _, sites, parties) = federation(&["north", "south", "east"]);
+        let told: Vec<_> = parties.iter().map(|one| Some(one.introduction.clone())).collect();
+        let zeros = || Words::received(vec![0; 3]);
+        let mut sum = zeros();
+        for (own, party) in parties.iter().enumerate() {
+            let masks = party.keys.masks(RUN, &sites, own, &told).unwrap();
+            let mut words = zeros();
+            assert!(masks.cover(&[true; 3], b"a", &mut words));
+            assert_ne!(words, zeros());
+            sum.add(&words).unwrap();
+        }
+        assert_eq!(sum, zeros());
+        // Keys of another run share something else.
+        let other = parties[0].keys.masks("other", &sites, 0, &told).unwrap();
+        let own = parties[0].keys.masks(RUN, &sites, 0, &told).unwrap();
+        let (mut one, mut two) = (zeros(), zeros());
+        assert!(other.cover(&[true; 3], b"a", &mut one) && own.cover(&[true; 3], b"a", &mut two));
+        assert_ne!(one, two);
+    }
+
+    #[test]
+    fn keys_are_of_one_site_one_run_and_one_authority() {
+        let (_folder, warrants, sites, parties) = federation(&["north", "south"]);
+        let introduction = &parties[0].introduction;
+        warrants.introduced(RUN, &sites[0], introduction).unwrap();
+        let refused = |run, site: &SiteName, introduction: &Introduction| {
+            warrants.introduced(run, site, introduction).unwrap_err()
+        };
+        let other = refused(RUN, &sites[1], introduction);
+        assert!(matches!(other, KeyError::Other { .. }), "{other}");
+        let run = refused("another", &sites[0], introduction);
+        assert!(matches!(run, KeyError::Certificate { .. }), "{run}");
+        let swapped = Introduction {
+            agreement: parties[1].introduction.agreement.clone(),
+            ..introduction.clone()
+        };
+        let swapped = refused(RUN, &sites[0], &swapped);
+        assert!(matches!(swapped, KeyError::Certificate { .. }), "{swapped}");
+        let (_other_folder, foreign, ..) = federation(&["north"]);
+        assert!(foreign.introduced(RUN, &sites[0], introduction).is_err());
+    }
+
+    #[test]
+    fn a_word_is_for_one_answer_in_one_place() {
+        let (_folder, _, _, parties) = federation(&["north", "south"]);
+        let said = Said {
+            run: RUN,
+            exchange: 3,
+            roster: &[true, true],
+            answer: "ab",
+        };
+        let word = parties[0].keys.sign(&said);
+        let introduction = &parties[0].introduction;
+        assert!(said.is_signed(introduction, &word));
+        assert!(!said.is_signed(&parties[1].introduction, &word));
+        let others = [
+            Said { exchange: 4, ..said },
+            Said { roster: &[true, false], ..said },
+            Said { answer: "ac", ..said },
+            Said { run: "other", ..said },
+        ];
+        assert!(others.iter().all(|other| !other.is_signed(introduction, &word)));
+        assert!(!said.is_signed(introduction, &word[1..]));
+    }
+}
