@@ -246,6 +246,7 @@ impl Driver {
                 exchange,
                 answer,
                 journal,
+                signature,
             })) if current => {
                 let note = self.journals.heard(&site, journal);
                 if self
@@ -261,6 +262,7 @@ impl Driver {
                         site,
                         exchange,
                         answer,
+                        signature,
                     });
                 }
             }

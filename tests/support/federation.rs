@@ -107,7 +107,11 @@ pub fn converse(
             match message {
                 ToSite::Begin(begin) => worker.begin(begin, Ok(operator_name(RESEARCHER))),
                 ToSite::Ask(ask) => {
-                    let Heard { answer, sent } = reply(worker, &ask, NOW);
+                    let Heard {
+                        answer,
+                        signature,
+                        sent,
+                    } = reply(worker, &ask, NOW);
                     hear(&Exchange {
                         site: &site,
                         request: &ask.request,
@@ -118,7 +122,11 @@ pub fn converse(
                         site,
                         exchange: ask.exchange,
                         answer,
+                        signature,
                     });
+                }
+                ToSite::Closed(closed) => {
+                    worker.follow(&closed, NOW).expect("books that can be written");
                 }
                 ToSite::End { .. } => {}
             }
@@ -129,6 +137,7 @@ pub fn converse(
 /// What the coordinator hears of a site.
 struct Heard {
     answer: Answer,
+    signature: Vec<u8>,
     sent: Vec<Bytes>,
 }
 
@@ -138,7 +147,13 @@ fn reply(worker: &mut Worker, ask: &Ask, now: Timestamp) -> Heard {
     let reply = reply.expect("an answer");
     let sent = wire::encode_to_coordinator(ToCoordinator::Reply(reply));
     match wire::decode_to_coordinator(&sent) {
-        Ok(ToCoordinator::Reply(Reply { answer, .. })) => Heard { answer, sent },
+        Ok(ToCoordinator::Reply(Reply {
+            answer, signature, ..
+        })) => Heard {
+            answer,
+            signature,
+            sent,
+        },
         _ => panic!("a reply is a reply"),
     }
 }

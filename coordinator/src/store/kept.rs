@@ -25,6 +25,7 @@ pub fn failed_result(run: RunId, job: String, seed: u64, failure: Failure) -> Ru
         times: Times::default(),
         seconds: 0.0,
         sites: Vec::new(),
+        pooled: None,
         model: None,
         notes: Vec::new(),
     }

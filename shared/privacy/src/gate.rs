@@ -93,7 +93,10 @@ impl Gate {
     {
         self.still_open()?;
         self.admits(covering)?;
-        self.charge(&mut message)?;
+        // Asked again of fewer, it leaves again: how often that may be, says `rosters_max`.
+        if let Cost::Rounds(rounds) = Cost::of(&message.content()) {
+            self.rounds(rounds)?;
+        }
         self.rosters.insert(roster_text(covering.roster));
         self.cover(message, covering)
     }

@@ -297,6 +297,16 @@ impl Request {
         }
     }
 
+    /// Whether a site that answered it is ready for what comes after; one that starts again must do it again.
+    #[must_use]
+    pub fn leaves_state(&self) -> bool {
+        match self {
+            Self::Introduce | Self::Prepare(_) | Self::Correlate(_) => true,
+            Self::Describe | Self::Moments | Self::Quantiles | Self::Unpsl(_) => false,
+            Self::Forest(request) => request.leaves_state(),
+        }
+    }
+
     /// The metrics under which it has the patients compared.
     #[must_use]
     pub fn metrics(&self) -> Vec<&Array2<f64>> {

@@ -67,6 +67,7 @@ impl Answer {
     #[must_use]
     pub fn in_shape_of(self, blank: &Self, patients: u64) -> Self {
         match (self, blank) {
+            (Self::Moments(own), _) => Self::Moments(own.with_between()),
             (Self::Assessed(own), Self::Assessed(wanted)) => {
                 Self::Assessed(own.in_shape_of(wanted, patients))
             }

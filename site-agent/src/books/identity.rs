@@ -17,6 +17,18 @@ pub struct RunDigest(String);
 #[serde(transparent)]
 pub struct Question(String);
 
+impl std::fmt::Display for RunDigest {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::fmt::Display for Question {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
 impl RunDigest {
     /// The digest of a run whose job `operator` signed; its name is no part of it.
     #[must_use]

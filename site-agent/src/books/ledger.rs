@@ -49,6 +49,12 @@ pub struct Answered {
     rounds: u64,
     /// SHA-256 of the answer as it left, hexadecimal.
     pub digest: String,
+    /// The exchange that it answered; 0 where it was no sum.
+    #[serde(default)]
+    exchange: u32,
+    /// The roster that it was covered for; empty where it was not.
+    #[serde(default)]
+    roster: String,
 }
 
 /// What the entries come to.
@@ -104,6 +110,18 @@ impl Answered {
             tells: cost != Cost::Nothing,
             rounds: cost.rounds(),
             digest,
+            exchange: 0,
+            roster: String::new(),
+        }
+    }
+
+    /// The same, covered for a roster.
+    #[must_use]
+    pub fn covered(self, exchange: u32, roster: String) -> Self {
+        Self {
+            exchange,
+            roster,
+            ..self
         }
     }
 }
@@ -268,6 +286,15 @@ impl Ledger {
         self.latest(run)?.answers.get(question)
     }
 
+    /// Whether another question of the same exchange was answered by what was covered for it: masks are used once.
+    #[must_use]
+    pub fn is_covered(&self, run: &RunDigest, exchange: u32) -> bool {
+        let answers = self.latest(run).into_iter().flat_map(|known| known.answers.values());
+        answers
+            .filter(|known| !known.roster.is_empty())
+            .any(|known| known.exchange == exchange)
+    }
+
     /// Notes an answer, before it is released.
     ///
     /// # Errors
@@ -372,6 +399,9 @@ impl Books {
                     known.told |= answered.tells;
                     known.so_far.rounds += answered.rounds;
                     known.so_far.kinds.insert(answered.kind.clone());
+                    if !answered.roster.is_empty() {
+                        known.so_far.rosters.insert(answered.roster.clone());
+                    }
                     known.answers.insert(question, answered);
                 }
             }

@@ -1,6 +1,6 @@
 //! The release rules of a site: `[policy]` of site.toml, or a file of its own.
 
-use privacy::{Allowed, Permission, Policy, Rules};
+use privacy::{Allowed, Contributions, Permission, Policy, Rules};
 use protocol::document::{self, DocumentErrors, Section};
 
 /// Reads a policy from a file of its own: the keys of `[policy]`, without its heading.
@@ -27,6 +27,12 @@ pub fn read(section: &mut Section<'_, '_>) -> Option<Policy> {
         cell_min: minimum(section, "cell_min", default.cell_min),
         terminal_node_min: minimum(section, "terminal_node_min", default.terminal_node_min),
         sites_min: minimum(section, "sites_min", default.sites_min),
+        contributions: {
+            let words = Contributions::ALL.map(|one| (one.name(), one));
+            let found = section.choice("contributions", &words);
+            found.unwrap_or(default.contributions)
+        },
+        rosters_max: minimum(section, "rosters_max", default.rosters_max),
         permissions: Permission::ALL
             .into_iter()
             .filter(|one| section.or(one.name(), default.permissions.contains(one)))

@@ -16,7 +16,7 @@ use crate::run::stop::Stop;
 use crate::source::SiteCohort;
 use ndarray::{Array1, Array2, ArrayView1};
 use preparation::Prepared;
-use privacy::Rules;
+use privacy::{Contributions, Rules};
 use protocol::cohort::GriddedColumn;
 use protocol::failure::Code;
 use protocol::job::Job;
@@ -24,7 +24,7 @@ use protocol::message::{
     Answer, ColumnHistogram, ColumnMoments, Description, Request, SecondMoments, SiteMoments,
 };
 use protocol::method::Method;
-use similarity::cohort::quantile::{Grid, Histogram, QuantileError};
+use similarity::cohort::quantile::{Grid, Histogram, QuantileError, counts};
 use similarity::cohort::{Outcome, Values};
 use similarity::numeric::seed::Seed;
 use std::path::PathBuf;
@@ -102,6 +102,8 @@ impl Computation {
     pub fn answer(&mut self, request: &Request) -> Result<Answer, Stop> {
         let site = &self.site;
         match request {
+            // Whoever holds the keys introduces the site.
+            Request::Introduce => Err(Stop::early()),
             Request::Describe => Ok(Answer::Described(Description {
                 patients: site.cohort.cohort.patients() as u64,
                 classes: site.classes.clone(),
@@ -111,6 +113,7 @@ impl Computation {
                 Ok(Answer::Moments(SiteMoments {
                     columns: columns.map_err(|error| Stop::numeric(Code::Numbers, error))?,
                     summary: self.learner()?.summary(site)?,
+                    between: Vec::new(),
                 }))
             }
             Request::Quantiles => site.quantiles(),
@@ -197,6 +200,14 @@ pub(crate) fn explained(rules: &Rules, job: &Job) -> Told {
 impl SiteRun {
     /// Histograms on the job's grids; the gate joins their groups until none is small.
     fn quantiles(&self) -> Result<Answer, Stop> {
+        let is_summed = self.job.contributions == Contributions::Sums;
+        let counted = |values: ArrayView1<'_, f64>, grid: Grid| match is_summed {
+            true => Ok(ColumnHistogram {
+                ends: (1..=grid.cells()).collect(),
+                counts: counts(values, grid),
+            }),
+            false => counted(values, grid),
+        };
         let grids = self.job.grids();
         let columns = self.cohort.cohort.columns();
         let mut histograms = Vec::new();

@@ -21,6 +21,8 @@ const SOON: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)]
 const LATER: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(60)];
 /// The pause after another holder of the certificate took this agent's place.
 const REPLACED_PAUSE: Duration = Duration::from_secs(30);
+/// How long the conversation waits where the worker's queue is full.
+const FULL_PAUSE: Duration = Duration::from_millis(5);
 /// How long an agent that stops waits for the coordinator to take its leave.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Answers that wait while the stream is down.
@@ -209,6 +211,12 @@ async fn converse(
             match action {
                 // A stream that is down is noticed by the receiver; the answer is stored.
                 Action::Send(message) => drop(sender.send(message).await),
+                // What closed is never left out: the worker takes one after the other.
+                Action::Follow(closed) => {
+                    while !desk.orders.push(Action::Follow(closed.clone())) {
+                        tokio::time::sleep(FULL_PAUSE).await;
+                    }
+                }
                 order => {
                     if !desk.orders.push(order) {
                         tracing::warn!(
@@ -262,6 +270,7 @@ fn carry_out(worker: &mut Worker, config: &SiteConfig, order: Order) -> Option<C
             worker.let_go(&run);
             None
         }
+        Action::Follow(closed) => worker.follow(&closed, now()).err().map(Err),
         Action::Compute(ask) => worker.answer(&ask, now()).transpose(),
     }
 }

@@ -233,6 +233,7 @@ impl Conversation {
                                 site: site.clone(),
                                 exchange,
                                 answer,
+                                signature: Vec::new(),
                             });
                         }
                     },

@@ -4,4 +4,5 @@ pub mod driver;
 pub mod local;
 pub mod orders;
 pub mod stop;
+mod summing;
 pub mod worker;

@@ -50,7 +50,7 @@ impl Orders {
             Action::LetGo { run: over, .. } => state
                 .waiting
                 .retain(|waiting| !matches!(waiting, Action::Compute(ask) if ask.run == *over)),
-            Action::Send(_) | Action::Compute(_) => {}
+            Action::Send(_) | Action::Compute(_) | Action::Follow(_) => {}
         }
         if state.waiting.len() >= ORDERS_MAX {
             return false;

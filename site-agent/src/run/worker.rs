@@ -2,6 +2,7 @@
 //! is in the ledger and the journal, on the disk, before the caller gets it.
 
 use super::stop::{EARLY, Stop};
+use super::summing::Summing;
 use crate::books::chain::ChainError;
 use crate::books::identity::{Question, RunDigest};
 use crate::books::journal::{Entry, Journal};
@@ -10,10 +11,14 @@ use crate::config::SiteConfig;
 use crate::method::{Computation, class_counts};
 use crate::source::{self, CohortProblems, ReadProgress, SiteCohort};
 use ndarray::Array2;
-use privacy::{Admission, Cost, Disclosure, Gate, Released};
+use privacy::{
+    Admission, Contributions, Cost, Covering, Disclosure, Gate, Released, roster_text,
+};
 use protocol::failure::{Code, Failure, Refusal};
 use protocol::job::Job;
-use protocol::message::{Answer, Ask, Begin, Description, JournalHead, PREPARED, Reply, Request};
+use protocol::message::{
+    Answer, Ask, Begin, Closed, Description, JournalHead, PREPARED, Reply, Request,
+};
 use protocol::method::Known;
 use protocol::name::{OperatorName, RunId};
 use protocol::time::Timestamp;
@@ -39,6 +44,8 @@ struct Current {
     operator: String,
     seed: Seed,
     job: Result<Job, Stop>,
+    /// Where sums are told.
+    summing: Option<Summing>,
     admitted: Option<Admitted>,
 }
 
@@ -73,7 +80,7 @@ impl Worker {
     pub fn begin(&mut self, begin: Begin, operator: Result<OperatorName, Refusal>) {
         let name = operator.as_ref().map_or("", OperatorName::as_str);
         let digest = RunDigest::of(&begin, name);
-        let Begin { run, job, seed, .. } = begin;
+        let Begin { run, job, seed, .. } = begin.clone();
         let known = self.current.as_ref();
         if known.is_some_and(|known| known.run == run && known.digest == digest) {
             return;
@@ -85,9 +92,17 @@ impl Worker {
                 format!("the job cannot be read here: {errors}"),
             )),
         };
-        let (operator, job) = match operator.map_err(Stop::Refused).and_then(parsed) {
+        let (operator, mut job) = match operator.map_err(Stop::Refused).and_then(parsed) {
             Ok((operator, job)) => (operator, Ok(job)),
             Err(stop) => (String::new(), Err(stop)),
+        };
+        let summing = match job.as_ref().ok().map(|job| self.summing(&begin, job, &digest)) {
+            Some(Ok(summing)) => summing,
+            Some(Err(stop)) => {
+                job = Err(stop);
+                None
+            }
+            None => None,
         };
         self.current = Some(Current {
             run,
@@ -95,8 +110,53 @@ impl Worker {
             operator,
             seed: Seed(seed),
             job,
+            summing,
             admitted: None,
         });
+    }
+
+    /// Makes ready to follow a run of sums; none where the sites tell their own numbers.
+    fn summing(
+        &self,
+        begin: &Begin,
+        job: &Job,
+        digest: &RunDigest,
+    ) -> Result<Option<Summing>, Stop> {
+        if job.contributions == Contributions::Own {
+            return Ok(None);
+        }
+        let secret = self.ledger.secret("keys");
+        Summing::new(begin, job, digest, &self.config.site, &secret).map(Some)
+    }
+
+    /// Takes notice of an exchange that closed in the run at hand. Where another process of this site answered in it, this one
+    /// makes itself ready for what comes.
+    ///
+    /// # Errors
+    /// [`ChainError`] where the books could not be written: then nothing may be sent.
+    pub fn follow(&mut self, closed: &Closed, now: Timestamp) -> Result<(), ChainError> {
+        let own = self.current.as_mut();
+        let Some(current) = own.filter(|current| current.run == closed.run) else {
+            return Ok(());
+        };
+        let Some(summing) = &mut current.summing else {
+            return Ok(());
+        };
+        match summing.follow(&closed.record, &self.config) {
+            None => Ok(()),
+            Some(Request::Introduce) => {
+                let admitted = current.admit(&self.config, &mut self.ledger, now)?;
+                // Without a cohort the next question gets no answer, and says so.
+                drop(admitted);
+                Ok(())
+            }
+            Some(request) => {
+                if let Some(admitted) = &mut current.admitted {
+                    drop(admitted.computation.answer(&request));
+                }
+                Ok(())
+            }
+        }
     }
 
     /// Where the site's journal ends.
@@ -133,11 +193,15 @@ impl Worker {
         let Some(current) = own.filter(|current| current.run == ask.run) else {
             return Ok(None);
         };
-        let answered = match &ask.request {
-            Request::Describe => current.describe(&self.config, &mut self.ledger, now)?,
-            request => current.answer(&mut self.ledger, ask.exchange, request)?,
+        let answered = match (&ask.request, &current.summing) {
+            (Request::Introduce, _) => current.introduce(&self.config, &mut self.ledger, ask, now)?,
+            (_, Some(_)) => current.answer_summed(&mut self.ledger, ask)?,
+            (Request::Describe, None) => current.describe(&self.config, &mut self.ledger, now)?,
+            (request, None) => current.answer(&mut self.ledger, ask.exchange, request)?,
         };
         let sealed = answered.unwrap_or_else(|stop| wire::seal(notice(stop)));
+        let summing = current.summing.as_mut();
+        let signature = summing.map_or(Vec::new(), |summing| summing.sign(ask.exchange, &sealed));
         let entry = Entry::new(now, &ask.run, ask.exchange, &sealed);
         self.journal
             .append(&entry.with_ledger(self.ledger.head()))?;
@@ -145,6 +209,7 @@ impl Worker {
             run: ask.run.clone(),
             exchange: ask.exchange,
             journal: Some(self.journal_head()),
+            signature,
             answer: sealed,
         }))
     }
@@ -165,6 +230,32 @@ impl Current {
         let answer = Answer::Described(admitted.description.clone());
         let released = admitted.gate.release(answer).map_err(refused);
         Ok(released.map(wire::seal))
+    }
+
+    /// As [`Current::describe`], for a run of sums: the site says no, or by which keys it is known, and nothing of its cohort.
+    fn introduce(
+        &mut self,
+        config: &SiteConfig,
+        ledger: &mut Ledger,
+        ask: &Ask,
+        now: Timestamp,
+    ) -> Outcome {
+        if let Err(stop) = &self.job {
+            return Ok(Err(stop.clone()));
+        }
+        let Some(summing) = &self.summing else {
+            return Ok(Err(Stop::early()));
+        };
+        if let Err(stop) = summing.judge(ask, &self.digest) {
+            return Ok(Err(stop));
+        }
+        let introduction = summing.introduce(config);
+        if self.admitted.is_none()
+            && let Err(stop) = self.admit(config, ledger, now)?
+        {
+            return Ok(Err(stop));
+        }
+        Ok(introduction.map(|introduction| wire::seal(Released::notice(introduction))))
     }
 
     fn admit(
@@ -267,18 +358,15 @@ impl Current {
         {
             return Ok(Err(stop));
         }
-        if let Err(stop) = admitted.brake(request.metrics()) {
-            ledger.shut(&self.digest)?;
-            return Ok(Err(stop));
-        }
-        let answer = match admitted.computation.answer(request) {
+        let answer = match admitted.answer_braked(request) {
             Ok(answer) => answer,
-            Err(stop) => return Ok(Err(stop)),
+            Err((stop, is_shut)) => {
+                if is_shut {
+                    ledger.shut(&self.digest)?;
+                }
+                return Ok(Err(stop));
+            }
         };
-        if let Err(stop) = admitted.brake(answer.metric()) {
-            ledger.shut(&self.digest)?;
-            return Ok(Err(stop));
-        }
         match known {
             Some(known) => Ok(admitted.repeat(answer, &known)),
             None => admitted.release(answer, ledger, &self.digest, question),
@@ -286,7 +374,99 @@ impl Current {
     }
 }
 
+impl Current {
+    /// Answers the question that follows from the run, and no other. What adds up is covered; it is in the ledger before it is
+    /// released.
+    fn answer_summed(&mut self, ledger: &mut Ledger, ask: &Ask) -> Outcome {
+        let (Some(summing), Some(admitted)) = (&self.summing, &mut self.admitted) else {
+            return Ok(Err(match &self.job {
+                Err(stop) => stop.clone(),
+                Ok(_) => Stop::early(),
+            }));
+        };
+        let next = match summing.judge(ask, &self.digest) {
+            Ok(next) => next,
+            Err(stop) => return Ok(Err(stop)),
+        };
+        if let Err(refusal) = admitted.gate.still_open() {
+            return Ok(Err(refused(refusal)));
+        }
+        let request = &ask.request;
+        let question = self.digest.question(ask.exchange, request);
+        let known = ledger.answered(&self.digest, &question).cloned();
+        if known.is_none() && ledger.is_covered(&self.digest, ask.exchange) {
+            let text = "another question of the same exchange was answered before, and masks are used once";
+            return Ok(Err(Stop::Refused(Refusal {
+                rule: "same_answer".to_owned(),
+                text: text.to_owned(),
+            })));
+        }
+        let prepared = admitted.computation.rows().is_some();
+        if request.builds_on_preparation() && !prepared {
+            return Ok(Err(Stop::early()));
+        }
+        let answer = match admitted.answer_braked(request) {
+            Ok(answer) => answer,
+            Err((stop, is_shut)) => {
+                if is_shut {
+                    ledger.shut(&self.digest)?;
+                }
+                return Ok(Err(stop));
+            }
+        };
+        let Some(blank) = &next.blank else {
+            return match known {
+                Some(known) => Ok(admitted.repeat(answer, &known)),
+                None => admitted.release(answer, ledger, &self.digest, question),
+            };
+        };
+        let covering = match summing.covering(&next) {
+            Ok(covering) => covering,
+            Err(stop) => return Ok(Err(stop)),
+        };
+        let answer = answer.in_shape_of(blank, admitted.description.patients);
+        admitted.release_covered(answer, &covering, ledger, &self.digest, question, known)
+    }
+}
+
 impl Admitted {
+    /// The answer to a question, where no metric of it is too steep; else why not, and whether the brake has shut the gate.
+    fn answer_braked(&mut self, request: &Request) -> Result<Answer, (Stop, bool)> {
+        self.brake(request.metrics()).map_err(|stop| (stop, true))?;
+        let answer = self.computation.answer(request).map_err(|stop| (stop, false))?;
+        self.brake(answer.metric()).map_err(|stop| (stop, true))?;
+        Ok(answer)
+    }
+
+    fn release_covered(
+        &mut self,
+        mut answer: Answer,
+        covering: &Covering<'_>,
+        ledger: &mut Ledger,
+        run: &RunDigest,
+        question: Question,
+        known: Option<Answered>,
+    ) -> Outcome {
+        let (kind, cost) = (answer.kind(), Cost::of(&answer.content()));
+        let covered = match &known {
+            Some(known) => {
+                let same = |answer: &Answer| wire::digest_of(answer) == known.digest;
+                self.gate.repeat_covered(answer, covering, same)
+            }
+            None => self.gate.release_covered(answer, covering),
+        };
+        let sealed = match covered {
+            Ok(released) => wire::seal(released),
+            Err(refusal) => return Ok(Err(refused(refusal))),
+        };
+        if known.is_none() {
+            let answered = Answered::new(kind, cost, sealed.digest());
+            let roster = roster_text(covering.roster);
+            ledger.answer(run, question, answered.covered(covering.exchange, roster))?;
+        }
+        Ok(Ok(sealed))
+    }
+
     /// Whether the job asks this, and a round is left where it is one.
     fn judge(&self, job: &Job, kinds: &BTreeSet<String>, request: &Request) -> Result<(), Stop> {
         let rows = self.computation.rows();

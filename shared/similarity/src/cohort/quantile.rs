@@ -112,6 +112,16 @@ impl Grid {
     }
 }
 
+/// How many of the values that are not missing (NaN) lie in each cell of a grid.
+#[must_use]
+pub fn counts(values: ArrayView1<'_, f64>, grid: Grid) -> Vec<u64> {
+    let mut counts = vec![0; grid.cells as usize];
+    for value in values.iter().filter(|value| !value.is_nan()) {
+        counts[grid.cell(*value)] += 1;
+    }
+    counts
+}
+
 impl Histogram {
     /// Counts the values that are not missing (NaN), in groups of at least `minimum`.
     ///
@@ -122,10 +132,7 @@ impl Histogram {
         grid: Grid,
         minimum: u64,
     ) -> Result<Self, QuantileError> {
-        let mut counts = vec![0_u64; grid.cells as usize];
-        for value in values.iter().filter(|value| !value.is_nan()) {
-            counts[grid.cell(*value)] += 1;
-        }
+        let counts = counts(values, grid);
         let minimum = minimum.max(1);
         let mut groups: Vec<Group> = Vec::new();
         let mut count = 0;

@@ -2,7 +2,7 @@
 
 use crate::encoding::blocks;
 use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
-use crate::encoding::values::{at_most, length, run_id, sentence};
+use crate::encoding::values::{at_most, run_id, sentence};
 use crate::encoding::{decode_answer, encode_answer};
 use crate::error::WireError;
 use crate::generated as pb;
@@ -156,9 +156,4 @@ impl Travels for Closed {
             record,
         })
     }
-}
-
-/// Bytes of covered words and of what cuts them.
-pub(crate) fn covered_bytes(words: usize) -> u64 {
-    u64::from(length(words)) * WORD_BYTES as u64
 }

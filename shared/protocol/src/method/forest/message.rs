@@ -91,6 +91,14 @@ impl Request {
         }
     }
 
+    /// Whether a site that answered it is ready for what comes after.
+    pub(crate) fn leaves_state(&self) -> bool {
+        match self {
+            Self::Grow(_) => true,
+            Self::GrowOwn | Self::Judge(_) => false,
+        }
+    }
+
     /// Whether the job may ask several of its kind.
     pub(crate) fn repeats(&self) -> bool {
         match self {
