@@ -24,7 +24,7 @@ fn main() {
     };
     let mut text = String::from(
         "name = 'scale'\nmethod = 'unpsl'\nsites = ['north']\n\
-         [outcome]\ncolumn = 'outcome'\nkind = 'binary'\npositive = ['1']\n[unpsl]\nrank = 1\n",
+         [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = 'outcome'\nkind = 'binary'\npositive = ['1']\n[unpsl]\nrank = 1\n",
     );
     for feature in 0..FEATURES {
         text += &format!("[[features]]\nname = 'x{feature:02}'\nkind = 'numeric'\n");

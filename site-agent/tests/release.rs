@@ -22,6 +22,8 @@ const JOB: &str = r#"
 name = "sample"
 method = "unpsl"
 sites = ["north", "south", "east"]
+[aggregation]
+contributions = "own"
 [outcome]
 column = "disease"
 kind = "binary"

@@ -126,7 +126,9 @@ pub fn converse(
                     });
                 }
                 ToSite::Closed(closed) => {
-                    worker.follow(&closed, NOW).expect("books that can be written");
+                    worker
+                        .follow(&closed, NOW)
+                        .expect("books that can be written");
                 }
                 ToSite::End { .. } => {}
             }

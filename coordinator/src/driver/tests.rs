@@ -10,7 +10,7 @@ use protocol::time::Timestamp;
 use tokio::sync::oneshot;
 use wire::OperatorCall;
 
-const JOB: &str = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\"]\n[outcome]\ncolumn = \"y\"\n\
+const JOB: &str = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\"]\n[aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"y\"\n\
     kind = \"binary\"\npositive = [\"1\"]\n[[features]]\nname = \"x\"\nkind = \"numeric\"\n[unpsl]\n";
 
 fn submission(run: &str, at: u64) -> Submission {
@@ -48,6 +48,7 @@ async fn runs_that_cannot_be_gone_on_with_fail_with_a_reason_and_the_next_begins
         let run = RunId::new(run).unwrap();
         store.begin(&run, Timestamp(9)).unwrap();
         let record = Record {
+            signatures: Vec::new(),
             at: Timestamp(10),
             exchange,
             answers: vec![Some(Answer::Correlated)],

@@ -5,7 +5,7 @@ use protocol::message::{Answer, Description};
 use protocol::method::Model;
 use protocol::method::unpsl::model::{self, RoundRow};
 
-const JOB: &str = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\"]\n[outcome]\ncolumn = \"y\"\n\
+const JOB: &str = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\"]\n[aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"y\"\n\
     kind = \"binary\"\npositive = [\"1\"]\n[[features]]\nname = \"x\"\nkind = \"numeric\"\n[unpsl]\n";
 
 struct Home {
@@ -168,6 +168,7 @@ fn records_come_back_with_their_answers_and_faults() {
     let run = RunId::new("a1").unwrap();
     store.submit(&submission("a1", "a", 1)).unwrap();
     let record = Record {
+        signatures: Vec::new(),
         at: Timestamp(5),
         exchange: 0,
         answers: vec![

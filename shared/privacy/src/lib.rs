@@ -24,10 +24,10 @@ mod rule;
 pub mod sums;
 
 pub use admission::Admission;
-pub use covered::{Covered, Covering, roster_text};
 pub use content::{
     Column, Content, Cost, ErrorSums, Errors, Histogram, RightCounts, Table, TerminalNode,
 };
+pub use covered::{Covered, Covering, roster_text};
 pub use facts::{CohortFacts, JobFacts, SoFar};
 pub use fingerprint::{Fingerprint, FingerprintError, FingerprintKey};
 pub use gate::Gate;

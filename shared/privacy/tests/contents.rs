@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used)] // functions that tests share
 
 use privacy::{
-    Allowed, CohortFacts, Content, Cost, Disclosure, ErrorSums, Errors, Gate, JobFacts, Permission,
-    Policy, Refusal, RightCounts, Rules, SoFar, Table, TerminalNode,
+    Allowed, CohortFacts, Content, Contributions, Cost, Disclosure, ErrorSums, Errors, Gate,
+    JobFacts, Permission, Policy, Refusal, RightCounts, Rules, SoFar, Table, TerminalNode,
 };
 use std::collections::BTreeSet;
 
@@ -105,6 +105,7 @@ const PARTS: [(Part, Cost, Option<Permission>); 9] = [
 
 fn job(permissions: &BTreeSet<Permission>, rounds: u64) -> JobFacts {
     JobFacts {
+        contributions: Contributions::Own,
         operator: "researcher".to_owned(),
         method: "method".to_owned(),
         outcomes: Vec::new(),
@@ -130,6 +131,7 @@ fn gate_of_rounds(
         operators: Allowed::Everything,
         methods: Allowed::Everything,
         permissions: granted.clone(),
+        contributions: Contributions::Own,
         ..Rules::default()
     };
     let cohort = CohortFacts {

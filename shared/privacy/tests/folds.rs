@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 use privacy::{
-    Allowed, CohortFacts, Content, Disclosure, Gate, JobFacts, Policy, Refusal, RightCounts, Rules,
-    SoFar,
+    Allowed, CohortFacts, Content, Contributions, Disclosure, Gate, JobFacts, Policy, Refusal,
+    RightCounts, Rules, SoFar,
 };
 use std::collections::BTreeSet;
 
@@ -38,6 +38,7 @@ fn gate(classes: [u64; 2], folds: u64, round_limit: u64) -> Result<Gate, Refusal
         methods: Allowed::Everything,
         outcomes: Allowed::Everything,
         features: Allowed::Everything,
+        contributions: Contributions::Own,
         ..Rules::default()
     };
     let job = JobFacts {

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)] // functions that tests share
 
 use privacy::{
-    Allowed, CohortFacts, Content, Disclosure, ErrorSums, Errors, Gate, JobFacts, Permission,
-    Policy, Refusal, Rules, SoFar, Table, TerminalNode,
+    Allowed, CohortFacts, Content, Contributions, Disclosure, ErrorSums, Errors, Gate, JobFacts,
+    Permission, Policy, Refusal, Rules, SoFar, Table, TerminalNode,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -100,8 +100,8 @@ fn rules(permissions: &[Permission]) -> Rules {
         methods: every(),
         outcomes: every(),
         features: every(),
-        contributions: Contributions::Own,
         permissions: permissions.iter().copied().collect(),
+        contributions: Contributions::Own,
         ..Rules::default()
     }
 }

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used)] // functions that tests share
 
 use privacy::{
-    Admission, Allowed, CohortFacts, Column, Content, Disclosure, Fingerprint, FingerprintKey,
-    Gate, Histogram, JobFacts, Notice, Permission, Policy, Refusal, Released, Rules, SoFar, Table,
+    Admission, Allowed, CohortFacts, Column, Content, Contributions, Disclosure, Fingerprint,
+    FingerprintKey, Gate, Histogram, JobFacts, Notice, Permission, Policy, Refusal, Released,
+    Rules, SoFar, Table,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -115,12 +116,14 @@ fn open_lists() -> Rules {
         methods: Allowed::listed(["unpsl"]),
         outcomes: Allowed::listed(["disease"]),
         features: Allowed::listed(["age", "chol"]),
+        contributions: Contributions::Own,
         ..Rules::default()
     }
 }
 
 fn job() -> JobFacts {
     JobFacts {
+        contributions: Contributions::Own,
         operator: "researcher".to_owned(),
         method: "unpsl".to_owned(),
         outcomes: vec!["disease".to_owned()],
@@ -710,6 +713,7 @@ fn rules_that_nobody_can_mean_are_no_policy() {
     let rules = Rules {
         cell_min: 0,
         similarity_max: f64::NAN,
+        contributions: Contributions::Own,
         ..Rules::default()
     };
     let invalid = Policy::new(rules).unwrap_err();

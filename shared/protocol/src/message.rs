@@ -440,7 +440,9 @@ impl Disclosure for Answer {
                 patients: description.patients,
                 classes: &description.classes,
             }],
-            Self::Moments(SiteMoments { columns, summary, .. }) => vec![Content::Columns {
+            Self::Moments(SiteMoments {
+                columns, summary, ..
+            }) => vec![Content::Columns {
                 patients: summary.patients,
                 columns: columns.iter_mut().map(disclosed).collect(),
             }],

@@ -117,7 +117,10 @@ pub fn of_counts(counts: &EvaluationCounts) -> Option<Scores> {
 #[must_use]
 pub fn pooled_tables(result: &RunResult) -> Vec<PooledTable> {
     if let Some((figures, assessment)) = of_sums(result) {
-        let tables = assessment.evaluation.iter().filter_map(PooledTable::of_site);
+        let tables = assessment
+            .evaluation
+            .iter()
+            .filter_map(PooledTable::of_site);
         let sites = figures.assessed;
         return tables.map(|table| PooledTable { sites, ..table }).collect();
     }
@@ -241,7 +244,9 @@ pub fn pooled_errors(result: &RunResult) -> Vec<PooledErrors> {
     if let Some((figures, assessment)) = of_sums(result) {
         let errors = assessment.errors.iter().filter_map(PooledErrors::of_site);
         let sites = figures.assessed;
-        return errors.map(|errors| PooledErrors { sites, ..errors }).collect();
+        return errors
+            .map(|errors| PooledErrors { sites, ..errors })
+            .collect();
     }
     let mut pooled: Vec<PooledErrors> = Vec::new();
     let all = assessments(result).flat_map(|own| &own.errors);

@@ -91,7 +91,10 @@ impl Summand for Answer {
             }
             Self::Prepared(Some(moments)) => {
                 visit(Number::Count(&mut moments.patients));
-                moments.sums.iter_mut().for_each(|sum| visit(Number::Real(sum)));
+                moments
+                    .sums
+                    .iter_mut()
+                    .for_each(|sum| visit(Number::Real(sum)));
                 lower_triangle(&mut moments.products, visit);
             }
             Self::Assessed(assessment) => assessment.numbers(visit),
@@ -115,12 +118,18 @@ impl Summand for unpsl::Answer {
             Self::Derivatives(all) => {
                 for own in all {
                     visit(Number::Real(&mut own.objective));
-                    own.threshold.iter_mut().for_each(|one| visit(Number::Real(one)));
-                    own.triangles.iter_mut().for_each(|one| visit(Number::Real(one)));
+                    own.threshold
+                        .iter_mut()
+                        .for_each(|one| visit(Number::Real(one)));
+                    own.triangles
+                        .iter_mut()
+                        .for_each(|one| visit(Number::Real(one)));
                 }
             }
             Self::Contribution(own) => {
-                own.matrix.iter_mut().for_each(|one| visit(Number::Real(one)));
+                own.matrix
+                    .iter_mut()
+                    .for_each(|one| visit(Number::Real(one)));
                 visit(Number::Real(&mut own.objective));
             }
             Self::Validated(candidates) => {
@@ -135,26 +144,40 @@ impl Summand for unpsl::Answer {
 
 impl Summand for SiteMoments {
     fn numbers(&mut self, visit: &mut Visit<'_>) {
-        let Self { columns, summary, between } = self;
+        let Self {
+            columns,
+            summary,
+            between,
+        } = self;
         visit(Number::Count(&mut summary.patients));
         visit(Number::Count(&mut summary.pairs.similar));
         visit(Number::Count(&mut summary.pairs.dissimilar));
         for column in columns {
             match column {
-                ColumnMoments::Numeric { count, sum, sum_squares, missing } => {
+                ColumnMoments::Numeric {
+                    count,
+                    sum,
+                    sum_squares,
+                    missing,
+                } => {
                     visit(Number::Count(count));
                     visit(Number::Count(missing));
                     visit(Number::Measure(sum));
                     visit(Number::Measure(sum_squares));
                 }
-                ColumnMoments::Categorical { counts: levels, missing } => {
+                ColumnMoments::Categorical {
+                    counts: levels,
+                    missing,
+                } => {
                     counts(levels, visit);
                     visit(Number::Count(missing));
                 }
             }
         }
         for BetweenMoments { sums, missing } in between {
-            sums.iter_mut().flatten().for_each(|one| visit(Number::Measure(one)));
+            sums.iter_mut()
+                .flatten()
+                .for_each(|one| visit(Number::Measure(one)));
             visit(Number::Measure(missing));
         }
     }
@@ -162,8 +185,15 @@ impl Summand for SiteMoments {
 
 impl Summand for Assessment {
     fn numbers(&mut self, visit: &mut Visit<'_>) {
-        let Self { objective, evaluation, errors, importance } = self;
-        objective.iter_mut().for_each(|one| visit(Number::Real(one)));
+        let Self {
+            objective,
+            evaluation,
+            errors,
+            importance,
+        } = self;
+        objective
+            .iter_mut()
+            .for_each(|one| visit(Number::Real(one)));
         for table in evaluation {
             let tables = [&mut table.confusion, &mut table.scores];
             for row in tables.into_iter().flatten().flatten() {
@@ -203,7 +233,10 @@ impl SiteMoments {
             columns,
             summary: crate::message::Summary {
                 patients: 0,
-                pairs: crate::message::PairCounts { similar: 0, dissimilar: 0 },
+                pairs: crate::message::PairCounts {
+                    similar: 0,
+                    dissimilar: 0,
+                },
             },
         }
     }
@@ -221,8 +254,13 @@ impl ColumnHistogram {
     /// The same without its empty groups, as sites tell them in the clear.
     pub(crate) fn by_groups(self) -> Self {
         let cells = self.ends.last().copied().unwrap_or(0);
-        let filled = self.ends.iter().zip(&self.counts).filter(|(_, count)| **count > 0);
-        let (mut ends, counts): (Vec<u32>, Vec<u64>) = filled.map(|(end, count)| (*end, *count)).unzip();
+        let filled = self
+            .ends
+            .iter()
+            .zip(&self.counts)
+            .filter(|(_, count)| **count > 0);
+        let (mut ends, counts): (Vec<u32>, Vec<u64>) =
+            filled.map(|(end, count)| (*end, *count)).unzip();
         if let Some(last) = ends.last_mut() {
             *last = cells;
         }
@@ -295,7 +333,9 @@ fn is_alike(one: &[Vec<u64>], other: &[Vec<u64>]) -> bool {
 }
 
 fn counts(counts: &mut [u64], visit: &mut Visit<'_>) {
-    counts.iter_mut().for_each(|count| visit(Number::Count(count)));
+    counts
+        .iter_mut()
+        .for_each(|count| visit(Number::Count(count)));
 }
 
 /// The entries of a symmetric matrix on and below its diagonal; those above follow.

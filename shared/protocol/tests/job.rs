@@ -3,7 +3,7 @@
 use protocol::job::{Job, WhenRefused};
 
 const JOB: &str = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n\
-    [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
+    [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
     [[features]]\nname = \"x\"\nkind = \"numeric\"\n[unpsl]\n";
 
 fn problems(job: &str) -> String {
@@ -46,7 +46,7 @@ fn every_problem_of_a_job_comes_at_once() {
 }
 
 const FOREST: &str = "name = \"a\"\nmethod = \"forest\"\nsites = [\"north\", \"south\"]\n\
-    [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
+    [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
     [[features]]\nname = \"x\"\nkind = \"numeric\"\n[forest]\n";
 
 #[test]

@@ -31,6 +31,7 @@ pub(crate) fn ask(request: Request) -> ToSite {
 
 pub(crate) fn reply(answer: Answer) -> ToCoordinator<Answer> {
     ToCoordinator::Reply(Reply {
+        signature: Vec::new(),
         run: run(),
         exchange: 3,
         journal: None,
@@ -43,6 +44,7 @@ pub(crate) fn coordinator_frames(message: ToCoordinator<Answer>) -> Vec<Bytes> {
     encode_to_coordinator(match message {
         ToCoordinator::Hello { version } => ToCoordinator::Hello { version },
         ToCoordinator::Reply(reply) => ToCoordinator::Reply(Reply {
+            signature: Vec::new(),
             run: reply.run,
             exchange: reply.exchange,
             journal: reply.journal,

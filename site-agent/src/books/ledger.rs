@@ -289,7 +289,10 @@ impl Ledger {
     /// Whether another question of the same exchange was answered by what was covered for it: masks are used once.
     #[must_use]
     pub fn is_covered(&self, run: &RunDigest, exchange: u32) -> bool {
-        let answers = self.latest(run).into_iter().flat_map(|known| known.answers.values());
+        let answers = self
+            .latest(run)
+            .into_iter()
+            .flat_map(|known| known.answers.values());
         answers
             .filter(|known| !known.roster.is_empty())
             .any(|known| known.exchange == exchange)

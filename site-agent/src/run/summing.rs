@@ -105,7 +105,9 @@ impl Summing {
         closed.map_err(|error| question(exchange, &error.to_string()))?;
         if introduces {
             let introductions = self.replica.introductions();
-            let masks = self.keys.masks(&self.digest, &self.sites, self.own, introductions);
+            let masks = self
+                .keys
+                .masks(&self.digest, &self.sites, self.own, introductions);
             self.masks = Some(masks.map_err(|error| keys(&error))?);
         }
         let is_new = !self.answered.contains(&exchange) && record.answers[self.own].is_some();
@@ -116,7 +118,10 @@ impl Summing {
     fn judge_introductions(&self, record: &Record, config: &SiteConfig) -> Result<(), Refusal> {
         let warrants = config.warrants().map_err(|error| {
             tracing::error!(%error, "nobody's keys can be judged");
-            refusal("keys", "the site cannot judge the keys of others; its log says why")
+            refusal(
+                "keys",
+                "the site cannot judge the keys of others; its log says why",
+            )
         })?;
         for (place, answer) in record.answers.iter().enumerate() {
             let (Some(Answer::Introduced(introduction)), Some(site)) =
@@ -128,8 +133,8 @@ impl Summing {
             judged.map_err(|error| keys(&error))?;
             if place == self.own {
                 let own = self.introduce(config).map_err(|_| own_keys())?;
-                let same = own.agreement == introduction.agreement
-                    && own.signing == introduction.signing;
+                let same =
+                    own.agreement == introduction.agreement && own.signing == introduction.signing;
                 same.then_some(()).ok_or_else(own_keys)?;
             }
         }
@@ -170,7 +175,10 @@ impl Summing {
         }
         let next = self.replica.next();
         let next = next.ok_or_else(|| Stop::Refused(question(ask.exchange, "nothing is open")))?;
-        let wanted = next.request.as_ref().filter(|_| next.exchange == ask.exchange);
+        let wanted = next
+            .request
+            .as_ref()
+            .filter(|_| next.exchange == ask.exchange);
         if wanted == Some(&ask.request) {
             return Ok(next);
         }
@@ -234,7 +242,10 @@ fn keys(error: &KeyError) -> Refusal {
 }
 
 fn own_keys() -> Refusal {
-    refusal("keys", "the coordinator passed on other keys as this site's own")
+    refusal(
+        "keys",
+        "the coordinator passed on other keys as this site's own",
+    )
 }
 
 /// The coordinator asked, or told, what does not follow from the run.

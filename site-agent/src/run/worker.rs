@@ -11,9 +11,7 @@ use crate::config::SiteConfig;
 use crate::method::{Computation, class_counts};
 use crate::source::{self, CohortProblems, ReadProgress, SiteCohort};
 use ndarray::Array2;
-use privacy::{
-    Admission, Contributions, Cost, Covering, Disclosure, Gate, Released, roster_text,
-};
+use privacy::{Admission, Contributions, Cost, Covering, Disclosure, Gate, Released, roster_text};
 use protocol::failure::{Code, Failure, Refusal};
 use protocol::job::Job;
 use protocol::message::{
@@ -96,7 +94,11 @@ impl Worker {
             Ok((operator, job)) => (operator, Ok(job)),
             Err(stop) => (String::new(), Err(stop)),
         };
-        let summing = match job.as_ref().ok().map(|job| self.summing(&begin, job, &digest)) {
+        let summing = match job
+            .as_ref()
+            .ok()
+            .map(|job| self.summing(&begin, job, &digest))
+        {
             Some(Ok(summing)) => summing,
             Some(Err(stop)) => {
                 job = Err(stop);
@@ -194,7 +196,9 @@ impl Worker {
             return Ok(None);
         };
         let answered = match (&ask.request, &current.summing) {
-            (Request::Introduce, _) => current.introduce(&self.config, &mut self.ledger, ask, now)?,
+            (Request::Introduce, _) => {
+                current.introduce(&self.config, &mut self.ledger, ask, now)?
+            }
             (_, Some(_)) => current.answer_summed(&mut self.ledger, ask)?,
             (Request::Describe, None) => current.describe(&self.config, &mut self.ledger, now)?,
             (request, None) => current.answer(&mut self.ledger, ask.exchange, request)?,
@@ -433,7 +437,10 @@ impl Admitted {
     /// The answer to a question, where no metric of it is too steep; else why not, and whether the brake has shut the gate.
     fn answer_braked(&mut self, request: &Request) -> Result<Answer, (Stop, bool)> {
         self.brake(request.metrics()).map_err(|stop| (stop, true))?;
-        let answer = self.computation.answer(request).map_err(|stop| (stop, false))?;
+        let answer = self
+            .computation
+            .answer(request)
+            .map_err(|stop| (stop, false))?;
         self.brake(answer.metric()).map_err(|stop| (stop, true))?;
         Ok(answer)
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// A job with every kind of feature.
 pub(crate) const JOB: &str = "name = 'test'\nmethod = 'unpsl'\nsites = ['north']\n\
-[outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1', '2']\n\
+[aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1', '2']\n\
 [[features]]\nname = 'age'\nkind = 'numeric'\nunit = 'years'\n\
 [[features]]\nname = 'chol'\nkind = 'numeric'\nunit = 'mg/dl'\nmissing = ['0']\nrange = [0, 1000]\n\
 [[features]]\nname = 'sex'\nkind = 'categorical'\nlevels = ['F', 'M']\n\

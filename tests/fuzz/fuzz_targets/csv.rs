@@ -12,7 +12,7 @@ const SITE: &str = "site = 'north'\ncoordinator = 'localhost:7443'\nfolder = 're
 [source]\nkind = 'csv'\npath = 'patients.csv'\npatient = 'id'\n";
 
 const JOB: &str = "name = 'fuzz'\nmethod = 'unpsl'\nsites = ['north']\n\
-[outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n\
+[aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n\
 [[features]]\nname = 'age'\nkind = 'numeric'\n\
 [[features]]\nname = 'sex'\nkind = 'categorical'\nlevels = ['F', 'M']\n\
 [[features]]\nname = 'born'\nkind = 'age'\nat = '2020-01-01'\n\

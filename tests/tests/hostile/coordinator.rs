@@ -334,7 +334,10 @@ fn second_moments_need_their_rule_also_where_rounds_tell_them() {
 fn a_job_of_too_few_sites_is_refused() {
     let mut site = Site::open(&table(PATIENTS, 8), OPEN);
     let one = unpsl("rank = 8").replace(", \"south\", \"east\"", "");
-    let fewer = unpsl("rank = 8").replace("[outcome]", "sites_min = 2\n[outcome]");
+    let fewer = unpsl("rank = 8").replace(
+        "[aggregation]\ncontributions = \"own\"\n[outcome]",
+        "sites_min = 2\n[aggregation]\ncontributions = \"own\"\n[outcome]",
+    );
     for job in [one, fewer] {
         site.begin(RUN, &job, 5);
         assert_refused(&site.ask(Request::Describe), "sites_min");

@@ -74,6 +74,7 @@ async fn converse(dial: &Dial, number: usize, lie: Lie) {
                     continue;
                 };
                 let reply = ToCoordinator::Reply(Reply {
+                    signature: Vec::new(),
                     run: ask.run,
                     exchange: ask.exchange,
                     journal: None,
@@ -84,6 +85,7 @@ async fn converse(dial: &Dial, number: usize, lie: Lie) {
                 }
             }
             ToSite::End { .. } => job = None,
+            ToSite::Closed(_) => {}
         }
     }
 }
@@ -96,6 +98,7 @@ fn truth(number: usize, job: &Job, request: &Request) -> Answer {
             classes: vec![PATIENTS / 2; 2],
         }),
         Request::Moments => Answer::Moments(SiteMoments {
+            between: Vec::new(),
             columns: job
                 .cohort
                 .features
@@ -122,6 +125,7 @@ fn truth(number: usize, job: &Job, request: &Request) -> Answer {
         Request::Prepare(_) => Answer::Prepared(None),
         Request::Correlate(_) => Answer::Correlated,
         Request::Unpsl(request) => learnt(number, request),
+        Request::Introduce => panic!("the jobs of this file tell the sites' own numbers"),
         Request::Forest(_) => panic!("the jobs of this file ask for no forest"),
     }
 }
@@ -209,7 +213,7 @@ fn moments(kind: &FeatureKind) -> ColumnMoments {
 pub(crate) fn job(unpsl: &str) -> String {
     format!(
         "name = \"attacked\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\", \"east\", \"west\"]\n\
-         sites_min = 3\n[outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
+         sites_min = 3\n[aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
          [[features]]\nname = \"x\"\nkind = \"numeric\"\n[[features]]\nname = \"y2\"\nkind = \"numeric\"\n\
          range = [0, 1]\nstandardise = \"robust\"\n\
          [deadlines]\njoin_seconds = 20\nexchange_seconds = 2\nrejoin_seconds = 2\n\

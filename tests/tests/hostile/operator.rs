@@ -82,7 +82,7 @@ impl Hospital {
             "site = 'north'\ncoordinator = 'localhost:7443'\nfolder = 'kept-{asked}'\n\
              [tls]\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'k.pem'\n\
              [source]\nkind = 'csv'\npath = 'patients.csv'\n{}\n{}\n\
-             [policy]\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\n\
+             [policy]\ncontributions = 'own'\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\n\
              second_moments = true\n{policy}\n",
             self.patient, self.columns,
         );
@@ -127,7 +127,7 @@ fn first(worker: &mut Worker, run: &str, job: &str) -> Answer {
 pub(crate) fn job(outcome: &str, features: &[String]) -> String {
     let sites = "['north', 'south', 'east']";
     format!(
-        "name = 'asks'\nmethod = 'unpsl'\nsites = {sites}\n[outcome]\n{outcome}\n{}[unpsl]\nrank = 1\n",
+        "name = 'asks'\nmethod = 'unpsl'\nsites = {sites}\n[aggregation]\ncontributions = \"own\"\n[outcome]\n{outcome}\n{}[unpsl]\nrank = 1\n",
         features.concat()
     )
 }

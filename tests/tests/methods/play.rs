@@ -96,6 +96,7 @@ impl Agent {
             for action in actions {
                 match action {
                     site::Action::Begin(begin) => self.worker.begin(begin, Ok(operator())),
+                    site::Action::Follow(closed) => self.worker.follow(&closed, NOW).unwrap(),
                     site::Action::Compute(ask) => {
                         let reply = self.worker.answer(&ask, NOW).unwrap();
                         events.push(site::Event::Computed(reply.expect("an answer")));
@@ -221,7 +222,7 @@ impl Play {
     fn send(&mut self, site: usize, message: ToSite) {
         let ask = match &message {
             ToSite::Ask(ask) => Some(ask.clone()),
-            ToSite::Begin(_) | ToSite::End { .. } => None,
+            ToSite::Begin(_) | ToSite::Closed(_) | ToSite::End { .. } => None,
         };
         let said = match (self.weather, &ask) {
             (Weather::SitesArePestered, Some(_)) => {
@@ -252,6 +253,7 @@ impl Play {
             panic!("a reply is a reply");
         };
         self.events.push_back(Event::Answered {
+            signature: Vec::new(),
             site: name(site),
             exchange: reply.exchange,
             answer: reply.answer.clone(),

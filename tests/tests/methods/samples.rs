@@ -72,7 +72,10 @@ fn sample(
     settings: &str,
 ) -> Sample {
     let mut text = format!("name = 'sample'\nmethod = '{method}'\nsites = {SITES:?}\n");
-    let _ = writeln!(text, "[outcome]\n{outcome}");
+    let _ = writeln!(
+        text,
+        "[aggregation]\ncontributions = \"own\"\n[outcome]\n{outcome}"
+    );
     for number in 1..=NUMBERS {
         let _ = writeln!(
             text,
@@ -124,7 +127,7 @@ pub(crate) fn config(site: &str, permissions: &BTreeSet<privacy::Permission>) ->
         "site = '{site}'\ncoordinator = 'localhost:7443'\nfolder = 'sites/{site}'\n\
          [tls]\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'k.pem'\n\
          [source]\nkind = 'csv'\npath = 'data/{site}.csv'\npatient = 'patient'\n\
-         [policy]\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\n"
+         [policy]\ncontributions = 'own'\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\n"
     );
     for permission in permissions {
         let _ = writeln!(text, "{} = true", permission.name());

@@ -12,7 +12,10 @@ use std::collections::HashMap;
 /// until it is judged here.
 pub(crate) fn numbers(answer: &Answer) -> usize {
     match answer {
-        Answer::Described(_)
+        // Words that nobody can read by themselves.
+        Answer::Covered(_) => 0,
+        Answer::Introduced(_)
+        | Answer::Described(_)
         | Answer::Unfit(_)
         | Answer::Refused(_)
         | Answer::Failed(_)

@@ -38,7 +38,7 @@ fn job(outcome: &str, forest: &str) -> String {
     let features = &demo[demo.find("[[features]]").unwrap()..];
     format!(
         "name = \"forests\"\nmethod = \"forest\"\nsites = [\"north\", \"south\"]\n\
-         [outcome]\n{outcome}\n{features}[forest]\n{forest}\n"
+         [aggregation]\ncontributions = \"own\"\n[outcome]\n{outcome}\n{features}[forest]\n{forest}\n"
     )
 }
 

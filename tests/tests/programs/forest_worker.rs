@@ -19,7 +19,7 @@ fn job() -> String {
     let demo = demo_of_forests(10_000);
     let middle = &demo[demo.find("[outcome]").unwrap()..];
     format!(
-        "name = \"trees\"\nmethod = \"forest\"\nsites = [\"north\"]\n{middle}[forest]\n\
+        "name = \"trees\"\nmethod = \"forest\"\nsites = [\"north\"]\n[aggregation]\ncontributions = \"own\"\n{middle}[forest]\n\
          trees = 20\nscope = \"federated\"\n"
     )
 }
@@ -132,7 +132,7 @@ fn tossed(job_of_forest: &str) -> Assessment {
         format!("[[features]]\nname = \"{name}\"\nkind = \"numeric\"\nrange = [0, 1000]\n")
     });
     let job = format!(
-        "name = \"coin\"\nmethod = \"forest\"\nsites = [\"north\"]\n[outcome]\ncolumn = \"outcome\"\nkind = \"binary\"\n\
+        "name = \"coin\"\nmethod = \"forest\"\nsites = [\"north\"]\n[aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"outcome\"\nkind = \"binary\"\n\
          positive = [\"1\"]\n{}[forest]\ntrees = 100\nimportance = false\n{job_of_forest}\n",
         features.join("")
     );

@@ -262,7 +262,7 @@ fn a_rank_that_the_job_does_not_name_is_at_most_the_rows_of_the_matrix() {
         .concat();
     let job = |keys: &str| {
         format!(
-            "name = \"few\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n[outcome]\ncolumn = \"class\"\n\
+            "name = \"few\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n[aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"class\"\n\
              kind = \"binary\"\npositive = [\"positive\"]\n{features}[unpsl]\n{keys}round_limit = 5\n"
         )
     };

@@ -338,7 +338,7 @@ fn job(asked: &Asked) -> String {
         .collect();
     format!(
         "name = \"world\"\nmethod = \"forest\"\nsites = [{}]\nsites_min = {sites_min}\n\
-         [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n{numbers}\
+         [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n{numbers}\
          [[features]]\nname = \"grade\"\nkind = \"categorical\"\nlevels = [\"a\", \"b\", \"c\"]\n\
          [deadlines]\njoin_seconds = 30\nexchange_seconds = {exchange_seconds}\nrejoin_seconds = 5\n\
          [forest]\ntrees = {trees}\nscope = \"{scope}\"\n",

@@ -350,7 +350,7 @@ fn no_changed_configuration_stops_its_parser() {
 }
 
 const JOB: &str = "name = 'fuzz'\nmethod = 'unpsl'\nsites = ['north']\n\
-    [outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n\
+    [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n\
     [[features]]\nname = 'weight'\nkind = 'numeric'\n\
     [[features]]\nname = 'sex'\nkind = 'categorical'\nlevels = ['F', 'M']\n\
     [[features]]\nname = 'born'\nkind = 'age'\nat = '2020-01-01'\n\

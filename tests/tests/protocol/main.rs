@@ -5,5 +5,6 @@
 mod forest;
 mod fuzz_smoke;
 mod redaction;
+mod sums;
 mod unpsl;
 mod world;

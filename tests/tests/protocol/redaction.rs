@@ -2,6 +2,8 @@
 
 use kindred_tests::samples::SITE;
 use ndarray::{Array2, array};
+use privacy::Covered;
+use privacy::sums::Words;
 use privacy::{CohortFacts, ErrorSums, Fingerprint, FingerprintKey, Released, RightCounts, SoFar};
 use protocol::assessment::{
     Assessment, ErrorMeasure, EvaluationCounts, FeatureImportance, RuleErrors,
@@ -11,8 +13,8 @@ use protocol::job::Job;
 use protocol::message::forest::{self, NodeKind, NodeTable, TerminalTable, TreeTable, Trees};
 use protocol::message::unpsl::{self, Contribution, Derivatives};
 use protocol::message::{
-    Answer, ColumnHistogram, ColumnMoments, Description, PairCounts, Reply, SecondMoments,
-    SiteMoments, Summary, ToCoordinator,
+    Answer, ColumnHistogram, ColumnMoments, Description, Introduction, PairCounts, Reply,
+    SecondMoments, SiteMoments, Summary, ToCoordinator,
 };
 use protocol::name::RunId;
 use similarity::cohort::{Cohort, Column, Outcome, Values};
@@ -22,7 +24,7 @@ use site_agent::source::{DataCheck, SiteCohort, check, read_cohort};
 use std::fmt::Debug;
 
 const JOB: &str = "name = 'test'\nmethod = 'unpsl'\nsites = ['north']\n\
-    [outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n\
+    [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n\
     [[features]]\nname = 'chol'\nkind = 'numeric'\n\
     [[features]]\nname = 'sex'\nkind = 'categorical'\nlevels = ['F', 'M']\n\
     [unpsl]\nrank = 1\n";
@@ -128,7 +130,18 @@ fn after(answer: Option<&Answer>) -> Option<Answer> {
             Answer::Forest(forest::Answer::Grown(trees()))
         }
         Answer::Forest(forest::Answer::Grown(_)) => Answer::Assessed(assessment()),
-        Answer::Assessed(_) => return None,
+        Answer::Assessed(_) => Answer::Covered(Covered {
+            kind: "moments",
+            words: Words::received(vec![u128::from(COUNT)]),
+        }),
+        Answer::Covered(_) => Answer::Introduced(Introduction {
+            agreement: Vec::new(),
+            signing: Vec::new(),
+            chain: Vec::new(),
+            scheme: 0,
+            signature: Vec::new(),
+        }),
+        Answer::Introduced(_) => return None,
     })
 }
 
@@ -148,6 +161,7 @@ fn moments() -> SiteMoments {
         dissimilar: COUNT,
     };
     SiteMoments {
+        between: Vec::new(),
         columns: vec![column],
         summary: Summary {
             patients: COUNT,
@@ -227,6 +241,7 @@ fn an_answer_shows_its_kind_alone_in_every_wrapping() {
         sample = after(Some(&answer));
         let kind = redacted(&answer);
         let reply = Reply {
+            signature: Vec::new(),
             run: RunId::new("run").unwrap(),
             exchange: 3,
             journal: None,

@@ -36,7 +36,7 @@ const CURVATURE: f64 = 0.5;
 const SPARSITY: f64 = 0.05;
 
 /// Sites whose smooth part is a/2 ||V - T_p||^2, so that (4.21) has a closed form; and (4.22) and (4.23) by naive arithmetic.
-struct Quadratics {
+pub(crate) struct Quadratics {
     relaxation: f64,
     /// Whether the arithmetic is that of plain ADMM, which the oracle knows.
     plain: bool,
@@ -121,7 +121,10 @@ const LIES: [fn(&Answer) -> Answer; 6] = [
         _ => Answer::Unpsl(unpsl::Answer::Validated(vec![validated(u64::MAX, 1, 1)])),
     },
     |answer| match answer {
-        Answer::Moments(SiteMoments { columns, summary }) => Answer::Moments(SiteMoments {
+        Answer::Moments(SiteMoments {
+            columns, summary, ..
+        }) => Answer::Moments(SiteMoments {
+            between: Vec::new(),
             columns: columns.clone(),
             summary: Summary {
                 patients: u64::MAX,
@@ -142,6 +145,7 @@ const LIES: [fn(&Answer) -> Answer; 6] = [
                 missing: 0,
             };
             Answer::Moments(SiteMoments {
+                between: Vec::new(),
                 columns: vec![column; FEATURES],
                 summary: *summary,
             })
@@ -464,7 +468,7 @@ fn job(
         .collect();
     format!(
         "name = \"world\"\nmethod = \"unpsl\"\nsites = [{}]\nsites_min = {sites_min}\n\
-         [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
+         [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
          [deadlines]\njoin_seconds = 30\nexchange_seconds = 600\nrejoin_seconds = 5\n\
          [unpsl]\nrank = {RANK}\nlambda_sparsity = {SPARSITY}\nround_limit = {rounds}\n\
          relaxation = {relaxation}\ntolerance_relative = {tolerance}\n\

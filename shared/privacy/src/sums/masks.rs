@@ -92,7 +92,12 @@ mod tests {
         (0..sites).map(masks).collect()
     }
 
-    fn covered(masks: &[Masks], roster: &[bool], label: &[u8], own: &[Words]) -> Vec<Option<Words>> {
+    fn covered(
+        masks: &[Masks],
+        roster: &[bool],
+        label: &[u8],
+        own: &[Words],
+    ) -> Vec<Option<Words>> {
         let cover = |(masks, words): (&Masks, &Words)| {
             let mut words = words.clone();
             masks.cover(roster, label, &mut words).then_some(words)
@@ -108,7 +113,11 @@ mod tests {
     }
 
     fn contributions(sites: usize, words: usize) -> Vec<Words> {
-        let own = |site: usize| (0..words).map(|place| (site * 1_000 + place) as u128).collect();
+        let own = |site: usize| {
+            (0..words)
+                .map(|place| (site * 1_000 + place) as u128)
+                .collect()
+        };
         (0..sites).map(|site| Words::received(own(site))).collect()
     }
 
@@ -166,7 +175,8 @@ mod tests {
         let mut bytes = [0; 16];
         ChaCha20Rng::from_seed([0; 32]).fill_bytes(&mut bytes);
         let wanted = [
-            0x76, 0xb8, 0xe0, 0xad, 0xa0, 0xf1, 0x3d, 0x90, 0x40, 0x5d, 0x6a, 0xe5, 0x53, 0x86, 0xbd, 0x28,
+            0x76, 0xb8, 0xe0, 0xad, 0xa0, 0xf1, 0x3d, 0x90, 0x40, 0x5d, 0x6a, 0xe5, 0x53, 0x86,
+            0xbd, 0x28,
         ];
         assert_eq!(bytes, wanted);
     }

@@ -39,7 +39,9 @@ pub struct Words(Vec<u128>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NumberError {
     /// Too large, or none at all.
-    #[error("found a number beyond what sums can hold, wanted one below 2^54, or 2^190 in a unit of the data")]
+    #[error(
+        "found a number beyond what sums can hold, wanted one below 2^54, or 2^190 in a unit of the data"
+    )]
     OutOfRange,
     /// Of something else.
     #[error("found {found} words, wanted {wanted}")]
@@ -237,7 +239,10 @@ fn limbs(number: f64) -> Option<[i128; LIMBS]> {
         mantissa = mantissa.checked_shr(place.unsigned_abs()).unwrap_or(0);
         place = 0;
     }
-    let (limb, shift) = (place.unsigned_abs() / LIMB_BITS, place.unsigned_abs() % LIMB_BITS);
+    let (limb, shift) = (
+        place.unsigned_abs() / LIMB_BITS,
+        place.unsigned_abs() % LIMB_BITS,
+    );
     let mask = (1_u128 << LIMB_BITS) - 1;
     let mut limbs = [0; LIMBS];
     let sign = if number < 0.0 { -1 } else { 1 };
@@ -292,9 +297,15 @@ mod tests {
 
     impl Summand for Numbers {
         fn numbers(&mut self, visit: &mut dyn FnMut(Number<'_>)) {
-            self.counts.iter_mut().for_each(|one| visit(Number::Count(one)));
-            self.reals.iter_mut().for_each(|one| visit(Number::Real(one)));
-            self.measures.iter_mut().for_each(|one| visit(Number::Measure(one)));
+            self.counts
+                .iter_mut()
+                .for_each(|one| visit(Number::Count(one)));
+            self.reals
+                .iter_mut()
+                .for_each(|one| visit(Number::Real(one)));
+            self.measures
+                .iter_mut()
+                .for_each(|one| visit(Number::Measure(one)));
         }
     }
 
@@ -315,7 +326,14 @@ mod tests {
     fn what_fits_comes_back_as_it_was() {
         let mut numbers = Numbers {
             counts: vec![0, 1, 303, 1 << 40, u64::MAX],
-            reals: vec![0.0, 1.0, -0.5, 0.636_231_575_055_074_5, -1e15, 2_f64.powi(-64)],
+            reals: vec![
+                0.0,
+                1.0,
+                -0.5,
+                0.636_231_575_055_074_5,
+                -1e15,
+                2_f64.powi(-64),
+            ],
             measures: vec![1e-20, -1.5, 2_f64.powi(180), 1e40, -3.25e-30, 1_950.0, 0.1],
         };
         let words = Words::of(&mut numbers).unwrap();

@@ -3,8 +3,8 @@
 mod read;
 mod treatment;
 
-pub(crate) use read::{features, outcome};
 use crate::message::ColumnMoments;
+pub(crate) use read::{features, outcome};
 pub use treatment::{GriddedColumn, Grids};
 
 use std::collections::BTreeMap;

@@ -210,9 +210,8 @@ impl Run {
         if self.tells_sums() {
             self.closed.push(record.clone());
         }
-        let is_void = record.exchange > 0
-            && self.tells_sums()
-            && !self.is_complete(&record.answers);
+        let is_void =
+            record.exchange > 0 && self.tells_sums() && !self.is_complete(&record.answers);
         let failed = self.failures(&record.answers);
         let silence = self.work.asking().silence();
         let rounds = silence == Silence::Away;
@@ -387,7 +386,10 @@ impl Run {
 /// What sites tell in the clear also where sums are told: trees, and that they are ready.
 fn in_the_clear(answers: Answers) -> Answers {
     let clear = |answer: &Answer| !matches!(answer, Answer::Covered(_) | Answer::Introduced(_));
-    answers.into_iter().map(|answer| answer.filter(clear)).collect()
+    answers
+        .into_iter()
+        .map(|answer| answer.filter(clear))
+        .collect()
 }
 
 /// What became of a site that is asked no more: by its own word, or for what it should not have said.

@@ -17,8 +17,8 @@ impl Run {
         let patients = self.sites[site].patients;
         let asking = self.work.asking();
         // Where the job says so, what a site says before it has said who its patients are ends the run, all at once.
-        let ends =
-            matches!(self.work, Work::Introducing(_) | Work::Agreeing(_)) && self.job.when_refused == WhenRefused::Fail;
+        let ends = matches!(self.work, Work::Introducing(_) | Work::Agreeing(_))
+            && self.job.when_refused == WhenRefused::Fail;
         match answer.reasons().into_iter().next() {
             Some(reason) if !ends => Err(Failure {
                 code: reason.code,
@@ -29,7 +29,11 @@ impl Run {
                 asking.judge(site, patients, answer)?;
                 let mut own = answer.clone();
                 let fits = !answer.adds_up() || Words::of(&mut own).is_ok();
-                ensure(fits, "a number beyond all bounds", "numbers that can be summed")
+                ensure(
+                    fits,
+                    "a number beyond all bounds",
+                    "numbers that can be summed",
+                )
             }
         }
     }

@@ -2,8 +2,8 @@
 
 use super::closing::parted;
 use super::{Run, SiteState, Standing, Work};
-use crate::progress::Ending;
 use crate::exchange::count;
+use crate::progress::Ending;
 use crate::result::{PooledFigures, RunResult, SiteResult};
 use crate::stage::assessing::Assessments;
 

@@ -28,7 +28,11 @@ pub(crate) fn histograms(closed: &mut Closed<'_>) -> Result<Vec<Vec<ColumnHistog
 /// Histograms without a value, of the gridded columns and of the events where they are counted.
 pub(crate) fn blank(columns: &[GriddedColumn], events: Option<Grid>) -> Answer {
     let grids = columns.iter().map(|column| column.grid).chain(events);
-    Answer::Quantiles(grids.map(|grid| ColumnHistogram::blank(grid.cells())).collect())
+    Answer::Quantiles(
+        grids
+            .map(|grid| ColumnHistogram::blank(grid.cells()))
+            .collect(),
+    )
 }
 
 /// What a site misses of each feature, by its released moments.

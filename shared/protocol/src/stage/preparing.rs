@@ -9,8 +9,8 @@ use crate::cohort::{CohortSpecification, GriddedColumn, MissingShare};
 use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn};
 use crate::failure::{Code, Failure};
 use crate::message::{
-    Answer, BetweenMoments, ColumnMoments, Preparing, Quartiles, Request, SecondMoments, SiteMoments, Summary,
-    Totals,
+    Answer, BetweenMoments, ColumnMoments, Preparing, Quartiles, Request, SecondMoments,
+    SiteMoments, Summary, Totals,
 };
 use ndarray::{Array1, Array2};
 use similarity::cohort::standardise::{Feature, Standardisation, StandardiseError};
@@ -109,7 +109,10 @@ impl<P: Preparable> Preparation<P> {
 
     fn close_moments(&mut self, closed: &mut Closed<'_>) -> Closing {
         for (site, answer) in closed.take().into_iter().enumerate() {
-            if let Some(Answer::Moments(SiteMoments { columns, summary, .. })) = answer {
+            if let Some(Answer::Moments(SiteMoments {
+                columns, summary, ..
+            })) = answer
+            {
                 self.summaries[site] = Some(summary);
                 self.missing[site] = pooling::missing_shares(&self.columns, &columns);
             }
@@ -234,7 +237,12 @@ impl<P: Preparable> Asking for Preparation<P> {
 
     fn judge(&self, _: usize, patients: u64, answer: &Answer) -> Result<(), Failure> {
         match (&self.step, answer) {
-            (Step::Moments, Answer::Moments(SiteMoments { columns, summary, .. })) => {
+            (
+                Step::Moments,
+                Answer::Moments(SiteMoments {
+                    columns, summary, ..
+                }),
+            ) => {
                 judging::summary(summary, patients, self.wanted.pairs_max(patients))?;
                 length("features", columns.len(), self.cohort.features.len())?;
                 let mut columns = self.cohort.features.iter().zip(columns);

@@ -144,6 +144,7 @@ mod tests {
             iterations: 3,
         };
         let moments = SiteMoments {
+            between: Vec::new(),
             columns: columns().into_iter().cycle().take(50_000).collect(),
             summary: Summary {
                 patients: 303,
@@ -160,6 +161,7 @@ mod tests {
 
     fn frames(answer: Sealed) -> Vec<Bytes> {
         encode_to_coordinator(ToCoordinator::Reply(Reply {
+            signature: Vec::new(),
             run: run(),
             exchange: 7,
             journal: None,

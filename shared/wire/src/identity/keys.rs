@@ -4,7 +4,7 @@
 //! The key of its certificate signs them; the coordinator passes them on and can put no other in their place.
 
 use crate::identity::Identity;
-use crate::identity::warrant::{Signed, SignatureError, Signer, WarrantError, Warrants};
+use crate::identity::warrant::{SignatureError, Signed, Signer, WarrantError, Warrants};
 use aws_lc_rs::agreement::{self, PrivateKey, UnparsedPublicKey, X25519};
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
@@ -264,7 +264,10 @@ mod tests {
     #[test]
     fn two_sites_share_what_nobody_else_does() {
         let (_folder, _, sites, parties) = federation(&["north", "south", "east"]);
-        let told: Vec<_> = parties.iter().map(|one| Some(one.introduction.clone())).collect();
+        let told: Vec<_> = parties
+            .iter()
+            .map(|one| Some(one.introduction.clone()))
+            .collect();
         let zeros = || Words::received(vec![0; 3]);
         let mut sum = zeros();
         for (own, party) in parties.iter().enumerate() {
@@ -319,12 +322,28 @@ mod tests {
         assert!(said.is_signed(introduction, &word));
         assert!(!said.is_signed(&parties[1].introduction, &word));
         let others = [
-            Said { exchange: 4, ..said },
-            Said { roster: &[true, false], ..said },
-            Said { answer: "ac", ..said },
-            Said { run: "other", ..said },
+            Said {
+                exchange: 4,
+                ..said
+            },
+            Said {
+                roster: &[true, false],
+                ..said
+            },
+            Said {
+                answer: "ac",
+                ..said
+            },
+            Said {
+                run: "other",
+                ..said
+            },
         ];
-        assert!(others.iter().all(|other| !other.is_signed(introduction, &word)));
+        assert!(
+            others
+                .iter()
+                .all(|other| !other.is_signed(introduction, &word))
+        );
         assert!(!said.is_signed(introduction, &word[1..]));
     }
 }

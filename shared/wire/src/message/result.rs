@@ -110,7 +110,10 @@ impl Travels for RunResult {
                 .into_iter()
                 .map(|site| SiteResult::join(site, parts))
                 .collect::<Result<_, _>>()?,
-            pooled: header.pooled.map(|found| pooled(found, parts)).transpose()?,
+            pooled: header
+                .pooled
+                .map(|found| pooled(found, parts))
+                .transpose()?,
             model: match header.model {
                 Some(model) => Some(Model::join(model, parts)?),
                 None => None,
@@ -171,7 +174,9 @@ fn pooled(found: pb::PooledFigures, parts: &mut IncomingParts) -> Result<PooledF
     Ok(PooledFigures {
         patients: summed("patients of all sites", found.patients)?,
         assessed: found.assessed,
-        assessment: assessment.map(|found| Assessment::join(found, parts)).transpose()?,
+        assessment: assessment
+            .map(|found| Assessment::join(found, parts))
+            .transpose()?,
     })
 }
 

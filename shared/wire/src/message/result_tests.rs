@@ -78,6 +78,7 @@ fn site(name: &str, assessment: Option<Assessment>) -> SiteResult {
 fn result() -> RunResult {
     let [finished, judged] = assessments();
     RunResult {
+        pooled: None,
         run: run(),
         job: "name".to_owned(),
         seed: 1,

@@ -151,6 +151,7 @@ fn every_answer_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         (
             "own_moments",
             Answer::Moments(SiteMoments {
+                between: Vec::new(),
                 columns: columns(),
                 summary: Summary {
                     patients: 310,
@@ -220,6 +221,7 @@ fn where_a_journal_ends_travels_with_an_answer_and_is_a_hash() {
     let with = |hash: &str| {
         let hash = hash.to_owned();
         coordinator_frames(ToCoordinator::Reply(Reply {
+            signature: Vec::new(),
             run: run(),
             exchange: 3,
             journal: Some(JournalHead { entries: 7, hash }),
@@ -345,7 +347,7 @@ proptest! {
     #[test]
     fn all_moments_survive_the_way(columns in moments(), patients in any::<u64>()) {
         let summary = Summary { patients, pairs: PAIRS };
-        let message = reply(Answer::Moments(SiteMoments { columns, summary }));
+        let message = reply(Answer::Moments(SiteMoments { between: Vec::new(), columns, summary }));
         prop_assert!(decode_to_coordinator(&coordinator_frames(message.clone())).unwrap() == message);
     }
 
@@ -367,7 +369,11 @@ fn a_hundred_thousand_features_stay_within_frames_of_a_mebibyte() {
         patients: 1,
         pairs: PAIRS,
     };
-    let message = reply(Answer::Moments(SiteMoments { columns, summary }));
+    let message = reply(Answer::Moments(SiteMoments {
+        between: Vec::new(),
+        columns,
+        summary,
+    }));
     let frames = coordinator_frames(message.clone());
     assert!(frames.len() > 2);
     assert!(frames.iter().all(|frame| frame.len() <= 1 << 20));

@@ -61,10 +61,9 @@ impl Travels for Request {
 
     fn declared(header: &Asked) -> Result<Declared, WireError> {
         match header {
-            Asked::Introduce(_)
-            | Asked::Describe(_)
-            | Asked::Moments(_)
-            | Asked::Quantiles(_) => Ok(Declared::default()),
+            Asked::Introduce(_) | Asked::Describe(_) | Asked::Moments(_) | Asked::Quantiles(_) => {
+                Ok(Declared::default())
+            }
             Asked::Prepare(prepare) => Arc::<Preparing>::declared(prepare),
             Asked::Correlate(correlate) => {
                 let header = present("second moments", correlate.second_moments.as_ref())?;
@@ -99,9 +98,9 @@ impl Travels for Answer {
     fn cut(self) -> (pb::Answer, OutgoingParts) {
         let alone = |answer| (answer, OutgoingParts::none());
         let (answer, parts) = match self {
-            Self::Introduced(introduction) => {
-                alone(Answered::Introduced(covered::introduction_to_proto(introduction)))
-            }
+            Self::Introduced(introduction) => alone(Answered::Introduced(
+                covered::introduction_to_proto(introduction),
+            )),
             Self::Covered(covered) => covered.cut_as(Answered::Covered),
             Self::Described(Description { patients, classes }) => {
                 alone(Answered::Described(pb::Description { patients, classes }))

@@ -6,7 +6,9 @@
 )]
 
 use ndarray::Array2;
-use privacy::{Allowed, CohortFacts, Gate, JobFacts, Permission, Policy, Rules, SoFar};
+use privacy::{
+    Allowed, CohortFacts, Contributions, Gate, JobFacts, Permission, Policy, Rules, SoFar,
+};
 use protocol::message::unpsl::{Contribution, Round};
 use protocol::message::{Answer, Ask, Reply, Request, ToCoordinator, ToSite, unpsl};
 use protocol::name::RunId;
@@ -98,9 +100,11 @@ pub(crate) fn gate() -> Gate {
         features: Allowed::Everything,
         permissions: BTreeSet::from([Permission::SecondMoments]),
         rounds_per_cohort_max: 1_000_000,
+        contributions: Contributions::Own,
         ..Rules::default()
     };
     let job = JobFacts {
+        contributions: Contributions::Own,
         operator: "east".to_owned(),
         method: "unpsl".to_owned(),
         outcomes: vec!["num".to_owned()],
@@ -135,6 +139,7 @@ pub(crate) fn contribution(gate: &mut Gate, matrix: Array2<f64>) -> ToCoordinato
     };
     let answer = Answer::Unpsl(unpsl::Answer::Contribution(contribution));
     ToCoordinator::Reply(Reply {
+        signature: Vec::new(),
         run: run(),
         exchange: 1,
         journal: None,

@@ -69,7 +69,7 @@ pub(crate) fn unpsl(keys: &str) -> String {
     };
     format!(
         "name = \"lie\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\", \"east\"]\n\
-         [outcome]\ncolumn = \"class\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
+         [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"class\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
          [unpsl]\n{threshold}{keys}\n"
     )
 }
@@ -152,7 +152,9 @@ impl Site {
             other => panic!("{}", said(&other)),
         }
         match self.ask(Request::Moments) {
-            Answer::Moments(SiteMoments { columns, summary }) => Told {
+            Answer::Moments(SiteMoments {
+                columns, summary, ..
+            }) => Told {
                 moments: columns,
                 summary,
             },

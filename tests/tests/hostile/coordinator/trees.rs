@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// A job of a forest of one feature.
 pub(crate) fn forest() -> String {
     "name = \"trees\"\nmethod = \"forest\"\nsites = [\"north\", \"south\", \"east\"]\n\
-     [outcome]\ncolumn = \"value\"\nkind = \"numeric\"\n\
+     [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"value\"\nkind = \"numeric\"\n\
      [[features]]\nname = \"f2\"\nkind = \"numeric\"\nrange = [-8, 8]\n\
      [forest]\ntrees = 60\nscope = \"federated\"\n"
         .to_owned()

@@ -1,9 +1,12 @@
 //! A site of the world: its state machine, its gate, its stream, and questions that wait for their answers.
 
-use privacy::{Allowed, CohortFacts, Gate, Policy, Released, Rules, SoFar};
+use privacy::sums::{Masks, PAIR_BYTES};
+use privacy::{Allowed, CohortFacts, Contributions, Gate, Policy, Released, Rules, SoFar};
 use protocol::job::Job;
-use protocol::message::{Answer, Ask, ToCoordinator, ToSite};
+use protocol::message::{Answer, Ask, Begin, ToCoordinator, ToSite};
 use protocol::name::SiteName;
+use protocol::replica::Replica;
+use protocol::run::Record;
 use protocol::site::{Action, Event, Site};
 use std::collections::VecDeque;
 
@@ -15,6 +18,13 @@ pub(super) struct Agent {
     /// How often its process was killed.
     pub(super) killed: u32,
     pub(super) computing: VecDeque<Ask>,
+    site: usize,
+    /// The run as this site follows it, where sums are told.
+    pub(super) replica: Option<Replica>,
+    /// What the site shares with each other.
+    pub(super) masks: Masks,
+    /// Why what it was told is no run of the job.
+    pub(super) misled: Option<String>,
     pub(super) to_site: Vec<ToSite>,
     pub(super) to_coordinator: Vec<ToCoordinator<Released<Answer>>>,
     /// The last contribution that the coordinator got, for a planted fault.
@@ -22,7 +32,7 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    pub(super) fn new(name: &SiteName, gate: Gate) -> Self {
+    pub(super) fn new(name: &SiteName, site: usize, sites: usize, gate: Gate) -> Self {
         Self {
             name: name.clone(),
             machine: Site::default(),
@@ -30,6 +40,10 @@ impl Agent {
             up: false,
             killed: 0,
             computing: VecDeque::new(),
+            site,
+            replica: None,
+            masks: masks(site, sites),
+            misled: None,
             to_site: Vec::new(),
             to_coordinator: Vec::new(),
             older: None,
@@ -47,8 +61,17 @@ impl Agent {
     pub(super) fn kill(&mut self, gate: Gate) {
         self.machine = Site::default();
         self.computing.clear();
+        self.replica = None;
         self.gate = gate;
         self.killed += 1;
+    }
+
+    fn follow(&mut self, record: &Record) {
+        if let Some(replica) = &mut self.replica
+            && let Err(error) = replica.follow(record)
+        {
+            self.misled = Some(error.to_string());
+        }
     }
 
     pub(super) fn step(&mut self, event: Event<Released<Answer>>) {
@@ -58,11 +81,31 @@ impl Agent {
             match action {
                 Action::Send(message) if self.up => self.to_coordinator.push(message),
                 Action::Compute(ask) => self.computing.push_back(ask),
-                Action::Begin(_) => self.computing.clear(),
+                Action::Begin(begin) => {
+                    self.computing.clear();
+                    self.replica = replica(&begin, self.site);
+                }
+                Action::Follow(closed) => self.follow(&closed.record),
                 Action::Send(_) | Action::LetGo { .. } => {}
             }
         }
     }
+}
+
+/// The run as a site follows it; none where the sites tell their own numbers.
+fn replica(begin: &Begin, site: usize) -> Option<Replica> {
+    let job = Job::parse(&begin.job).unwrap_or_else(|errors| panic!("{errors}"));
+    let sums = job.contributions == Contributions::Sums;
+    sums.then(|| Replica::new(begin, job, site))
+}
+
+/// What a site shares with each other: nothing that is secret, for the whole world is one test.
+fn masks(own: usize, sites: usize) -> Masks {
+    let pair = |other: usize| {
+        let (low, high) = (own.min(other) as u8, own.max(other) as u8);
+        (own != other).then_some([low * 16 + high; PAIR_BYTES])
+    };
+    Masks::new(own, (0..sites).map(pair).collect())
 }
 
 /// The gate of a site of two classes of equal size, whose policy permits what the job needs.
@@ -76,6 +119,9 @@ pub(super) fn gate(job: &Job, patients: u64) -> Gate {
         permissions: job.method.needs().permissions,
         sites_min: 1,
         rounds_per_cohort_max: 1_000_000,
+        // The weather changes the roster more often than a hospital would bear.
+        rosters_max: 1_000_000,
+        contributions: Contributions::Own,
         ..Rules::default()
     };
     let facts = CohortFacts {

@@ -18,7 +18,7 @@ mod promises;
 
 use account::Account;
 use agent::{Agent, gate};
-use privacy::Released;
+use privacy::{Covering, Released};
 pub(crate) use promises::{
     a_refusal_is_left_out_or_ends_the_run_as_the_job_says, every_planted_fault_is_caught,
     storms_leave_the_bits_of_calms, survives,
@@ -26,8 +26,8 @@ pub(crate) use promises::{
 use protocol::failure::{Code, Failure};
 use protocol::job::Job;
 use protocol::message::{
-    Answer, ColumnHistogram, ColumnMoments, Description, PairCounts, Reply, Request, SiteMoments,
-    Summary, ToCoordinator, ToSite, Warrant,
+    Answer, Ask, ColumnHistogram, ColumnMoments, Description, Introduction, PairCounts, Reply,
+    Request, SiteMoments, Summary, ToCoordinator, ToSite, Warrant,
 };
 use protocol::name::RunId;
 use protocol::progress::Ending;
@@ -141,7 +141,9 @@ impl<P: Played> World<P> {
     pub(crate) fn new(seed: u64, faults: Faults, text: &str) -> Self {
         let job = Job::parse(text).unwrap_or_else(|errors| panic!("{errors}"));
         let sites = job.sites.iter().enumerate();
-        let agents = sites.map(|(site, name)| Agent::new(name, gate(&job, P::patients(site))));
+        let count = job.sites.len();
+        let agents =
+            sites.map(|(site, name)| Agent::new(name, site, count, gate(&job, P::patients(site))));
         Self {
             random: drawn_from(seed ^ 0x5eed),
             faults,
@@ -281,15 +283,56 @@ impl<P: Played> World<P> {
         if forgets && P::is_contribution(&computed) {
             P::recomputed(&mut computed, &mut self.random);
         }
-        let released = self.sites[site].gate.release(computed);
-        let answer = released.unwrap_or_else(|refusal| panic!("{refusal}"));
+        let Some(answer) = self.release(site, &ask, computed) else {
+            return;
+        };
         self.account.computed(site, ask.exchange, answer.value());
         self.sites[site].step(site::Event::Computed(Reply {
+            signature: Vec::new(),
             run: ask.run,
             exchange: ask.exchange,
             journal: None,
             answer,
         }));
+    }
+
+    /// What leaves a site: covered, where sums are told, and only in answer to what follows from the run.
+    fn release(&mut self, site: usize, ask: &Ask, computed: Answer) -> Option<Released<Answer>> {
+        let agent = &mut self.sites[site];
+        if let Some(text) = agent.misled.take() {
+            self.account
+                .complain(format!("site {site} was misled: {text}"));
+        }
+        let Some(replica) = &agent.replica else {
+            let released = agent.gate.release(computed);
+            return Some(released.unwrap_or_else(|refusal| panic!("{refusal}")));
+        };
+        // A question that was overtaken gets no answer.
+        let next = replica
+            .next()
+            .filter(|next| next.exchange == ask.exchange)?;
+        if next.request.as_ref() != Some(&ask.request) {
+            let text = format!(
+                "site {site} works out another question for exchange {}",
+                ask.exchange
+            );
+            self.account.complain(text);
+        }
+        let released = match (&next.blank, computed) {
+            (_, Answer::Introduced(introduction)) => return Some(Released::notice(introduction)),
+            (None, computed) => agent.gate.release(computed),
+            (Some(blank), computed) => {
+                let covering = Covering {
+                    masks: &agent.masks,
+                    roster: &next.roster,
+                    run: "run",
+                    exchange: ask.exchange,
+                };
+                let shaped = by_cells(computed.in_shape_of(blank, P::patients(site)), blank);
+                agent.gate.release_covered(shaped, &covering)
+            }
+        };
+        Some(released.unwrap_or_else(|refusal| panic!("{refusal}")))
     }
 
     fn coordinator_hears(&mut self, site: usize, message: ToCoordinator<Released<Answer>>) {
@@ -319,6 +362,7 @@ impl<P: Played> World<P> {
             _ => {}
         }
         self.tell(Event::Answered {
+            signature: Vec::new(),
             site: self.sites[place].name.clone(),
             exchange,
             answer,
@@ -359,6 +403,13 @@ fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
     let patients = P::patients(site);
     let half = patients / 2;
     match request {
+        Request::Introduce => Answer::Introduced(Introduction {
+            agreement: vec![site as u8; 32],
+            signing: vec![site as u8; 32],
+            chain: Vec::new(),
+            scheme: 0,
+            signature: Vec::new(),
+        }),
         Request::Describe => Answer::Described(Description {
             patients,
             classes: vec![half; 2],
@@ -375,6 +426,7 @@ fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
                 dissimilar: half * half,
             };
             Answer::Moments(SiteMoments {
+                between: Vec::new(),
                 columns: vec![column; job.cohort.features.len()],
                 summary: Summary { patients, pairs },
             })
@@ -391,6 +443,21 @@ fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
         Request::Correlate(_) => Answer::Correlated,
         Request::Unpsl(_) | Request::Forest(_) => P::pretend(site, request),
     }
+}
+
+/// Histograms with a group for each cell of the grid, as sums have them: what is in a group is in its last cell.
+fn by_cells(answer: Answer, blank: &Answer) -> Answer {
+    let (Answer::Quantiles(own), Answer::Quantiles(wanted)) = (&answer, blank) else {
+        return answer;
+    };
+    let spread = |(own, wanted): (&ColumnHistogram, &ColumnHistogram)| {
+        let mut all = wanted.clone();
+        for (end, count) in own.ends.iter().zip(&own.counts) {
+            all.counts[*end as usize - 1] += count;
+        }
+        all
+    };
+    Answer::Quantiles(own.iter().zip(wanted).map(spread).collect())
 }
 
 /// Cells of every grid of the world.

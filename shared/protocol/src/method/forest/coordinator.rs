@@ -168,7 +168,11 @@ impl Forest {
         let is_there = |site: &usize| members[*site] && descriptions.taking_part[*site];
         let sites: Vec<usize> = (0..members.len()).filter(is_there).collect();
         // Where sums are told, nobody knows how many patients a site has: all grow as many trees.
-        let patients = |site: &usize| descriptions.own[*site].as_ref().map_or(1, |own| own.patients);
+        let patients = |site: &usize| {
+            descriptions.own[*site]
+                .as_ref()
+                .map_or(1, |own| own.patients)
+        };
         let patients: Vec<u64> = sites.iter().map(patients).collect();
         let class_weights = self.class_weights(&sites);
         let mut growing = vec![None; members.len()];

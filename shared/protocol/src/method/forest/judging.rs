@@ -4,7 +4,8 @@ use super::assembly::assemble;
 use super::message::{Growing, NodeKind, NodeRule, NodeTable, TerminalTable, Trees};
 use super::settings::{ForestSettings, Proximity};
 use crate::assessment::{
-    Assessment, ErrorMeasure, ErrorSums, EvaluationCounts, FeatureImportance, RuleErrors, SHARE_BINS,
+    Assessment, ErrorMeasure, ErrorSums, EvaluationCounts, FeatureImportance, RuleErrors,
+    SHARE_BINS,
 };
 use crate::checks::{count, ensure, evaluation, fault, length, numbers, pairs_of, within};
 use crate::cohort::{CohortSpecification, OutcomeKind};

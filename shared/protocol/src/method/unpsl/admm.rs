@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn a_note_says_in_which_round_the_safeguard_acted_because_the_objective_rose() {
         let job = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n\
-            [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
+            [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
             [[features]]\nname = \"x\"\nkind = \"numeric\"\n\
             [unpsl]\nrank = 1\nconsensus = \"admm\"\n";
         let job = Job::parse(job).unwrap();
@@ -384,6 +384,8 @@ mod tests {
             };
             let mut closed = Closed {
                 answers: vec![answer(1.0), answer(-1.0)],
+                sum: None,
+                told: &[true, true],
                 members: &[true, true],
                 sites: &[],
                 seconds: 0.0,

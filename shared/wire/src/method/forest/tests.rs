@@ -120,6 +120,7 @@ fn every_message_is_what_googles_protobuf_writes_and_reads_back_from_it() {
 #[test]
 fn what_a_run_leaves_is_what_googles_protobuf_writes_and_reads_back_from_it() {
     let left = |model| RunResult {
+        pooled: None,
         run: run(),
         job: "name".to_owned(),
         seed: 1,

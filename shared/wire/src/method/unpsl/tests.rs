@@ -144,6 +144,7 @@ fn metric() -> model::Model {
 
 fn left(model: model::Model) -> RunResult {
     RunResult {
+        pooled: None,
         run: run(),
         job: "name".to_owned(),
         seed: 1,

@@ -1,0 +1,146 @@
+//! Promise: a run of sums holds under loss, delay, repetition, reordering and restart; every site works out each question by
+//! itself; and its bits are those of the same run in the clear.
+
+use crate::unpsl::Quadratics;
+use crate::world::{self, CALM, Played, World, drawn_from};
+use ndarray::Array2;
+use protocol::job::Job;
+use protocol::message::{Answer, Request};
+use protocol::method::Model;
+use protocol::progress::Ending;
+use protocol::run::Record;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+/// The sites of [`Quadratics`], whose answers the coordinator never sees: what is judged is that each closed exchange is of
+/// its whole roster, or of nobody.
+struct Summed {
+    roster: Vec<bool>,
+    void: u32,
+}
+
+impl Played for Summed {
+    fn new(job: &Job) -> Self {
+        Self {
+            roster: vec![false; job.sites.len()],
+            void: 0,
+        }
+    }
+
+    fn patients(site: usize) -> u64 {
+        Quadratics::patients(site)
+    }
+
+    fn pretend(site: usize, request: &Request) -> Answer {
+        Quadratics::pretend(site, request)
+    }
+
+    fn is_contribution(answer: &Answer) -> bool {
+        matches!(answer, Answer::Covered(covered) if covered.kind == "derivatives")
+    }
+
+    fn recomputed(answer: &mut Answer, draw: &mut ChaCha8Rng) {
+        Quadratics::recomputed(answer, draw);
+    }
+
+    fn sent(&mut self, site: usize, exchange: u32, _: &Request) -> Option<String> {
+        let is_asked = self.roster.get(site).copied().unwrap_or(false);
+        (!is_asked)
+            .then(|| format!("exchange {exchange}: site {site} is asked and no part of the roster"))
+    }
+
+    fn stored(&mut self, record: &Record) -> Option<String> {
+        let told: Vec<bool> = record.answers.iter().map(Option::is_some).collect();
+        let in_the_clear = record.answers.iter().flatten().any(|answer| {
+            !matches!(
+                answer,
+                Answer::Covered(_) | Answer::Introduced(_) | Answer::Prepared(None)
+            )
+        });
+        let nobody = !told.contains(&true);
+        let whole = told == self.roster;
+        self.void += u32::from(nobody && record.exchange > 0);
+        let is_odd = record.exchange > 1 && !nobody && !whole;
+        self.roster.clone_from(&record.members);
+        (is_odd || in_the_clear).then(|| {
+            format!(
+                "exchange {} closed with a part of its roster",
+                record.exchange
+            )
+        })
+    }
+}
+
+fn job(sites: usize, sites_min: usize, extra: &str) -> String {
+    let names: Vec<String> = (0..sites).map(|site| format!("\"site-{site}\"")).collect();
+    let features: String = (0..4)
+        .map(|feature| format!("[[features]]\nname = \"f{feature}\"\nkind = \"numeric\"\n"))
+        .collect();
+    format!(
+        "name = \"sums\"\nmethod = \"unpsl\"\nsites = [{}]\nsites_min = {sites_min}\n{extra}\
+         [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
+         [unpsl]\nrank = 2\nround_limit = 30\nlambda_sparsity = 0.05\n\
+         [deadlines]\njoin_seconds = 30\nexchange_seconds = 20\nrejoin_seconds = 5\n",
+        names.join(", ")
+    )
+}
+
+#[test]
+fn a_run_of_sums_survives_loss_delay_repetition_reordering_and_restart() {
+    let endings = world::survives::<Summed>(0..120, |random| {
+        let sites = random.random_range(3..6);
+        job(sites, random.random_range(3..=sites), "")
+    });
+    let learnt = |ending: &&Ending| matches!(ending, Ending::Converged | Ending::RoundLimit);
+    let learnt = endings.iter().filter(learnt).count();
+    assert!(learnt > 30, "only {learnt} of 120 runs learnt a metric");
+}
+
+#[test]
+fn a_disturbed_run_of_sums_in_which_every_site_answers_has_the_bits_of_the_undisturbed_one() {
+    let compared = world::storms_leave_the_bits_of_calms::<Summed>(1000..1024, |random| {
+        let sites = random.random_range(3..6);
+        job(sites, 3, "").replace("rejoin_seconds = 5", "rejoin_seconds = 600")
+    });
+    assert!(
+        compared > 12,
+        "only {compared} of 24 pairs could be compared"
+    );
+}
+
+#[test]
+fn what_is_covered_comes_to_the_bits_of_the_same_run_in_the_clear() {
+    let own = "[aggregation]\ncontributions = \"own\"\n";
+    for seed in 0..10 {
+        let sites = 3 + (seed as usize % 3);
+        let covered = metric::<Summed>(seed, &job(sites, 3, ""));
+        let clear = metric::<Quadratics>(seed, &job(sites, 3, own));
+        assert_eq!(covered, clear, "seed {seed}");
+    }
+}
+
+/// What an undisturbed run learns.
+fn metric<P: Played>(seed: u64, text: &str) -> Array2<f64> {
+    let mut world = World::<P>::new(seed, CALM, text);
+    assert_eq!(world.drive(), None, "seed {seed}");
+    match world.result().model {
+        Some(Model::Unpsl(model)) => model.metric.expect("a metric"),
+        _ => panic!("a run of UnPSL"),
+    }
+}
+
+#[test]
+fn a_mute_site_is_left_out_of_the_sum_and_its_words_are_dropped() {
+    let mut void = 0;
+    for seed in 0..20 {
+        let mut world = World::<Summed>::new(seed, CALM, &job(4, 3, ""));
+        world.mute = Some(drawn_from(seed).random_range(0..4));
+        assert_eq!(world.drive(), None, "seed {seed}");
+        let mute = world.mute.expect("a site");
+        for record in world.records() {
+            let is_void = record.exchange > 1 && record.answers.iter().all(Option::is_none);
+            void += u32::from(is_void && !record.members[mute]);
+        }
+    }
+    assert!(void >= 20, "a mute site made {void} exchanges void");
+}
