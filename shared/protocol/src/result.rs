@@ -40,8 +40,12 @@ pub struct RunResult {
 pub struct PooledFigures {
     /// Patients.
     pub patients: u64,
+    /// Sites that they are at.
+    pub sites: u32,
     /// Sites that judged the model.
     pub assessed: u32,
+    /// Features with missing values; at most [`MISSING_SHARES_MAX`](crate::limits::MISSING_SHARES_MAX), those that miss most.
+    pub missing: Vec<MissingShare>,
     /// How well the model serves the patients; wrong ones are told in tens. None where it was not judged.
     pub assessment: Option<Assessment>,
 }
@@ -80,6 +84,24 @@ pub struct MessageTotal {
 }
 
 impl RunResult {
+    /// Patients of all sites.
+    #[must_use]
+    pub fn patients(&self) -> u64 {
+        match &self.pooled {
+            Some(pooled) => pooled.patients,
+            None => self.sites.iter().map(|site| site.patients).sum(),
+        }
+    }
+
+    /// Sites that said who their patients are.
+    #[must_use]
+    pub fn sites_that_took_part(&self) -> usize {
+        match &self.pooled {
+            Some(pooled) => pooled.sites as usize,
+            None => self.sites.iter().filter(|site| site.patients > 0).count(),
+        }
+    }
+
     /// Whether the run leaves anything that was learnt.
     #[must_use]
     pub fn has_model(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use crate::words::moment;
 use protocol::assessment::RuleErrors;
+use protocol::cohort::MissingShare;
 use protocol::job::Job;
 use protocol::name::OperatorName;
 use protocol::progress::{Course, Ending};
@@ -35,6 +36,11 @@ struct ResultFile<'r> {
     seconds: f64,
     seed: u64,
     version: &'r str,
+    /// In which form the sites told what adds up.
+    contributions: &'static str,
+    patients: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    missing: Vec<MissingEntry<'r>>,
     classes: Vec<String>,
     sites: Vec<SiteEntry<'r>>,
     evaluation: Vec<ScoresEntry>,
@@ -57,8 +63,11 @@ struct ErrorEntry<'r> {
 #[derive(Serialize)]
 struct SiteEntry<'r> {
     name: &'r str,
-    patients: u64,
-    pairs: u64,
+    /// Absent where sums are told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patients: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pairs: Option<u64>,
     bytes_sent: u64,
     bytes_received: u64,
     messages: Vec<MessageEntry<'r>>,
@@ -192,8 +201,14 @@ pub(crate) fn result_json(
         seconds: result.seconds,
         seed: result.seed,
         version: &result.version,
+        contributions: match &result.pooled {
+            Some(_) => "sums",
+            None => "own",
+        },
+        patients: result.patients(),
+        missing: pooled_missing(result),
         sites: sites
-            .map(|(index, own)| site(index, own, &learnt))
+            .map(|(index, own)| site(index, own, &learnt, result.pooled.is_none()))
             .collect(),
         evaluation: scores::pooled(result)
             .into_iter()
@@ -211,6 +226,18 @@ pub(crate) fn result_json(
     let mut text = serde_json::to_vec_pretty(&file)?;
     text.push(b'\n');
     Ok(text)
+}
+
+fn missing_entry(missing: &MissingShare) -> MissingEntry<'_> {
+    MissingEntry {
+        feature: &missing.feature,
+        share: missing.share,
+    }
+}
+
+fn pooled_missing(result: &RunResult) -> Vec<MissingEntry<'_>> {
+    let pooled = result.pooled.iter().flat_map(|pooled| &pooled.missing);
+    pooled.map(missing_entry).collect()
 }
 
 fn scores_entry(scores: Scores) -> ScoresEntry {
@@ -244,15 +271,16 @@ fn scores_entry(scores: Scores) -> ScoresEntry {
     }
 }
 
-fn site<'r>(index: usize, site: &'r SiteResult, learnt: &Learnt<'_>) -> SiteEntry<'r> {
+/// `told` is whether sites tell of their own.
+fn site<'r>(index: usize, site: &'r SiteResult, learnt: &Learnt<'_>, told: bool) -> SiteEntry<'r> {
     let (evaluation, errors) = match &site.assessment {
         Some(own) => (&own.evaluation[..], &own.errors[..]),
         None => (&[][..], &[][..]),
     };
     SiteEntry {
         name: &site.name,
-        patients: site.patients,
-        pairs: learnt.pairs.get(index).copied().unwrap_or(0),
+        patients: told.then_some(site.patients),
+        pairs: told.then(|| learnt.pairs.get(index).copied().unwrap_or(0)),
         bytes_sent: site.bytes_sent,
         bytes_received: site.bytes_received,
         messages: site
@@ -277,14 +305,7 @@ fn site<'r>(index: usize, site: &'r SiteResult, learnt: &Learnt<'_>) -> SiteEntr
             .collect(),
         errors: errors.iter().map(own_entry).collect(),
         trees: learnt.trees.get(index).copied().unwrap_or(0),
-        missing: site
-            .missing
-            .iter()
-            .map(|missing| MissingEntry {
-                feature: &missing.feature,
-                share: missing.share,
-            })
-            .collect(),
+        missing: site.missing.iter().map(missing_entry).collect(),
     }
 }
 

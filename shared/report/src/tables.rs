@@ -37,13 +37,13 @@ pub(crate) fn assessments(result: &RunResult) -> impl Iterator<Item = &Assessmen
 
 /// Sites that took part, by what they said of their patients.
 pub(crate) fn sites_that_took_part(result: &RunResult) -> usize {
-    result.sites.iter().filter(|site| site.patients > 0).count()
+    result.sites_that_took_part()
 }
 
 /// Which run it was.
 pub(crate) fn identity(result: &RunResult, job: &Job) -> Markup {
     let status = result.ending.status();
-    let patients: u64 = result.sites.iter().map(|site| site.patients).sum();
+    let patients = result.patients();
     html! {
         p.identity {
             span class={ "status " (status) } { (status.replace('_', " ")) }
@@ -90,18 +90,29 @@ pub(crate) fn sites(result: &RunResult, before: &[SiteColumn], after: &[SiteColu
             td data-label=(column.heading) { (column.value.get(place).map_or("", String::as_str)) }
         }
     };
+    // Of sums nothing is known by site but its messages.
+    let told = result.pooled.is_none();
+    let columns = |columns| if told { columns } else { &[][..] };
+    let before = columns(before);
     html! {
         h2 { "What left each site" }
         p.note {
-            "Sums, counts, models: never a record. Each site's own journal lists every message, with its kind, size and \
-             digest (" code { "kindred-site-agent journal list --run " (result.run) } ")."
+            @if told {
+                "Sums, counts, models: never a record."
+            } @else {
+                "Covered numbers, which can be read in the sum over " (sites_in_words(sites_that_took_part(result)))
+                " alone: never a record, and no number of one site. Each site checked every question by itself."
+            }
+            " Each site's own journal lists every message, with its kind, size and digest ("
+            code { "kindred-site-agent journal list --run " (result.run) } ")."
         }
         (messages(result))
         table.wide {
             caption { "Sites, and all bytes that crossed the network, with what only keeps the connection going." }
             thead {
                 tr {
-                    th scope="col" { "site" } th scope="col" { "patients" }
+                    th scope="col" { "site" }
+                    @if told { th scope="col" { "patients" } }
                     @for column in before { th scope="col" { (column.heading) } }
                     th scope="col" { "sent" } th scope="col" { "received" }
                     @for column in after { th scope="col" { (column.heading) } }
@@ -110,7 +121,8 @@ pub(crate) fn sites(result: &RunResult, before: &[SiteColumn], after: &[SiteColu
             tbody {
                 @for (place, site) in result.sites.iter().enumerate() {
                     tr {
-                        th scope="row" { (site.name) } td data-label="patients" { (site.patients) }
+                        th scope="row" { (site.name) }
+                        @if told { td data-label="patients" { (site.patients) } }
                         @for column in before { (cell(column, place)) }
                         td data-label="sent" { (kilobytes(site.bytes_sent)) }
                         td data-label="received" { (kilobytes(site.bytes_received)) }
@@ -200,6 +212,15 @@ pub(crate) fn mostly_missing(result: &RunResult, feature: &str) -> Option<String
         })
         .map(|site| site.name.as_str())
         .collect();
+    if let Some(pooled) = &result.pooled {
+        let of_all = pooled
+            .missing
+            .iter()
+            .find(|missing| missing.feature == feature);
+        return of_all
+            .is_some_and(|missing| missing.share >= MOSTLY_MISSING)
+            .then(|| "mostly missing".to_owned());
+    }
     (!sites.is_empty()).then(|| format!("mostly missing at {}", sites.join(", ")))
 }
 
@@ -213,7 +234,24 @@ pub(crate) fn missing(result: &RunResult, job: &Job) -> Markup {
         }
     }
     let shares = missing_shares(result);
+    let of_all = result.pooled.iter().flat_map(|pooled| &pooled.missing);
+    let of_all: Vec<_> = of_all.collect();
     html! {
+        @if !of_all.is_empty() {
+            h2 { "Missing values" }
+            table {
+                caption { "Percent of all patients without a value; what stands there was put in." }
+                thead { tr { th scope="col" { "feature" } th scope="col" { "all sites" } } }
+                tbody {
+                    @for missing in of_all {
+                        tr {
+                            th scope="row" { (job.cohort.label_of_row(&missing.feature)) }
+                            td data-label="all sites" { (percent(Some(&missing.share))) }
+                        }
+                    }
+                }
+            }
+        }
         @if !features.is_empty() {
             h2 { "Missing values" }
             table.wide {

@@ -1,11 +1,12 @@
 //! What a job would make this site send, before anyone agrees to it.
 
+mod covered;
 pub mod kinds;
 mod table;
 
 use crate::method;
 use kinds::MessageKind;
-use privacy::{Policy, Refusal, Rules};
+use privacy::{Contributions, Policy, Refusal, Rules};
 use protocol::job::Job;
 use std::fmt;
 use table::{grouped, paragraph, table};
@@ -33,6 +34,10 @@ impl Explanation {
     #[must_use]
     pub fn new(policy: &Policy, job: &Job, operator: &str) -> Self {
         let told = method::explained(policy.rules(), job);
+        let told = match job.contributions {
+            Contributions::Own => told,
+            Contributions::Sums => covered::explained(told, policy.rules()),
+        };
         Self {
             closing: [
                 ("Closed by a rule", closed(policy.rules())),

@@ -146,6 +146,12 @@ impl Computation {
         }
     }
 
+    /// Where what stays at the site is written.
+    #[must_use]
+    pub fn folder(&self) -> &std::path::Path {
+        &self.site.folder
+    }
+
     /// Rows d of the standardised matrix; none before it is prepared.
     #[must_use]
     pub fn rows(&self) -> Option<usize> {

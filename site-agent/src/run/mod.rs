@@ -1,6 +1,7 @@
 //! What the agent does in a run: attends the coordinator, or plays a job on its own cohort.
 
 pub mod driver;
+mod figures;
 pub mod local;
 pub mod orders;
 pub mod stop;

@@ -1,6 +1,7 @@
 //! Carries out what the coordinator asks of one cohort. Everything that leaves passes the gate and
 //! is in the ledger and the journal, on the disk, before the caller gets it.
 
+use super::figures;
 use super::stop::{EARLY, Stop};
 use super::summing::Summing;
 use crate::books::chain::ChainError;
@@ -428,6 +429,12 @@ impl Current {
             Ok(covering) => covering,
             Err(stop) => return Ok(Err(stop)),
         };
+        if let Answer::Assessed(assessment) = &answer {
+            let folder = admitted.computation.folder();
+            if let Err(error) = figures::write(folder, &admitted.description, assessment) {
+                return Ok(Err(Stop::failed(Code::Results, error.to_string())));
+            }
+        }
         let answer = answer.in_shape_of(blank, admitted.description.patients);
         admitted.release_covered(answer, &covering, ledger, &self.digest, question, known)
     }

@@ -5,6 +5,7 @@
 
 mod coordinator;
 mod jobs;
+mod masks;
 mod member;
 mod operator;
 mod questions;

@@ -60,6 +60,12 @@ fn job(text: &str, root: &mut Section<'_, '_>) -> Option<Job> {
     let outcome = root.required_table("outcome", cohort::outcome);
     let features = cohort::features(root, outcome.as_ref());
     let method = Method::read(root, outcome.as_ref(), &features, sites.len());
+    if let (Contributions::Sums, Some((key, found))) =
+        (contributions, method.as_ref().and_then(Method::needs_own))
+    {
+        let wanted = "what sums are enough for, or [aggregation] contributions = \"own\"";
+        root.problem(key, found, wanted);
+    }
     let deadlines = root.table("deadlines", |section| Some(deadlines(section)));
     Some(Job {
         text: text.to_owned(),

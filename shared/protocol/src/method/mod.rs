@@ -116,6 +116,14 @@ impl Method {
         method
     }
 
+    /// The key of the job that asks for each site's own numbers, and what it says; none where sums are enough.
+    pub(crate) fn needs_own(&self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Unpsl(settings) => settings.needs_own(),
+            Self::Forest(_) => None,
+        }
+    }
+
     /// The method on one cohort alone.
     #[must_use]
     pub(crate) fn alone(self) -> Self {
@@ -257,6 +265,14 @@ impl Stages {
     pub(crate) fn missing(&self) -> &[Vec<MissingShare>] {
         match self {
             Self::Unpsl(method) => method.missing(),
+            Self::Forest(_) => &[],
+        }
+    }
+
+    /// What all patients together miss of the features, as far as the method pools moments.
+    pub(crate) fn pooled_missing(&self) -> &[MissingShare] {
+        match self {
+            Self::Unpsl(method) => method.pooled_missing(),
             Self::Forest(_) => &[],
         }
     }

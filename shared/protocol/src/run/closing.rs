@@ -297,6 +297,7 @@ impl Run {
             Work::Agreeing(agreeing) => match agreeing.close(&mut closed) {
                 Ok(Turn::Done(descriptions)) => {
                     self.patients = descriptions.pooled.as_ref().map_or(0, |all| all.patients);
+                    self.counted = closed.answered();
                     let beginning = Beginning {
                         cohort: self.job.cohort.clone(),
                         seed: Seed(self.seed),

@@ -106,6 +106,8 @@ pub struct Run {
     last: Timestamp,
     /// Patients of all sites, where sums are told.
     patients: u64,
+    /// Sites that they are at.
+    counted: u32,
     sites: Vec<SiteState>,
     step: Step,
     work: Work,
@@ -208,6 +210,7 @@ impl Run {
             began: now,
             last: now,
             patients: 0,
+            counted: 0,
             work,
             reminders: Vec::new(),
             closed: Vec::new(),

@@ -3,6 +3,7 @@
 use super::closing::parted;
 use super::{Run, SiteState, Standing, Work};
 use crate::exchange::count;
+use crate::method::Stages;
 use crate::progress::Ending;
 use crate::result::{PooledFigures, RunResult, SiteResult};
 use crate::stage::assessing::Assessments;
@@ -37,14 +38,14 @@ pub(super) fn of(run: &Run, version: &str) -> RunResult {
         times: run.times(),
         seconds: run.last.since(run.began).as_secs_f64(),
         sites: run.sites.iter().enumerate().map(site).collect(),
-        pooled: run.tells_sums().then(|| pooled(run, assessments)),
+        pooled: run.tells_sums().then(|| pooled(run, stages, assessments)),
         model: stages.map(|stages| stages.model()),
         notes: notes(run),
     }
 }
 
 /// Of a sum nobody can tell whose patients it counts; what is published of it keeps the rule for small counts all the same.
-fn pooled(run: &Run, assessments: Option<&Assessments>) -> PooledFigures {
+fn pooled(run: &Run, stages: Option<&Stages>, assessments: Option<&Assessments>) -> PooledFigures {
     let told = assessments.map_or(&[][..], |all| &all.told);
     let sum = assessments.and_then(|all| all.pooled.clone());
     let assessment = sum.map(|sum| {
@@ -54,6 +55,8 @@ fn pooled(run: &Run, assessments: Option<&Assessments>) -> PooledFigures {
     });
     PooledFigures {
         patients: run.patients,
+        sites: run.counted,
+        missing: stages.map_or(Vec::new(), |stages| stages.pooled_missing().to_vec()),
         assessed: count(told.iter().filter(|told| **told).count()),
         assessment,
     }

@@ -81,6 +81,8 @@ pub(crate) struct Prepared {
     pub(crate) summaries: Vec<Option<Summary>>,
     /// What each site misses.
     pub(crate) missing: Vec<Vec<MissingShare>>,
+    /// What all patients together miss.
+    pub(crate) pooled_missing: Vec<MissingShare>,
 }
 
 impl<P: Preparable> Preparation<P> {
@@ -187,6 +189,7 @@ impl<P: Preparable> Preparation<P> {
             totals: preparing.totals,
             summaries: self.summaries.clone(),
             missing: self.missing.clone(),
+            pooled_missing: pooling::missing_shares(&self.columns, &preparing.moments),
         })
     }
 }

@@ -227,7 +227,7 @@ fn mostly_filled(result: &RunResult, selected: &[Row]) -> Vec<String> {
 fn accuracy(result: &RunResult, model: &Model, scores: &Scores) -> Markup {
     let pooled = scores::pooled(result);
     let plain = pooled.iter().find(|plain| plain.rule == EUCLIDEAN_RULE);
-    let patients: u64 = result.sites.iter().map(|site| site.patients).sum();
+    let patients = result.patients();
     let chosen = model.selection.iter().find(|row| row.chosen);
     html! {
         @if let Some(row) = chosen {

@@ -49,6 +49,8 @@ impl Travels for RunResult {
                 patients: pooled.patients,
                 assessed: pooled.assessed,
                 assessment,
+                sites: pooled.sites,
+                missing: pooled.missing.into_iter().map(missing_to_proto).collect(),
             }
         });
         let header = pb::RunResult {
@@ -171,9 +173,12 @@ impl Travels for SiteResult {
 
 fn pooled(found: pb::PooledFigures, parts: &mut IncomingParts) -> Result<PooledFigures, WireError> {
     let assessment = found.assessment;
+    at_most("missing shares", found.missing.len(), MISSING_SHARES_MAX)?;
     Ok(PooledFigures {
         patients: summed("patients of all sites", found.patients)?,
         assessed: found.assessed,
+        sites: found.sites,
+        missing: each(found.missing, missing)?,
         assessment: assessment
             .map(|found| Assessment::join(found, parts))
             .transpose()?,

@@ -143,6 +143,11 @@ impl Admm {
 
     /// Takes the answers of a closed round.
     pub(super) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
+        if closed.sum.is_some() && closed.answers.iter().all(Option::is_none) {
+            let text = "so many rows are learnt by rounds of ADMM, which need each site's own update: write \
+                        [aggregation] contributions = \"own\", or leave features out";
+            return Err(Failure::new(Code::Settings, text));
+        }
         let answers = closed.take();
         let Closed {
             members,
@@ -370,6 +375,7 @@ mod tests {
             totals: Totals::of(&[summary, summary]),
             summaries: vec![Some(summary), Some(summary)],
             missing: Vec::new(),
+            pooled_missing: Vec::new(),
         };
         let mut fit = Admm::start(&settings, array![[1.0]], None, &prepared).unwrap();
         let mut notes = Vec::new();

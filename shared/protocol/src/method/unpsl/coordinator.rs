@@ -242,6 +242,12 @@ impl Unpsl {
         }
     }
 
+    /// What all patients together miss.
+    pub(crate) fn pooled_missing(&self) -> &[MissingShare] {
+        self.prepared()
+            .map_or(&[], |prepared| &prepared.pooled_missing)
+    }
+
     /// The last words of the sites, once they are there.
     pub(crate) fn assessments(&self) -> Option<&Assessments> {
         match &self.state {

@@ -1,0 +1,73 @@
+//! What is said of messages that leave covered.
+
+use super::kinds::{MessageKind, Told};
+use privacy::Rules;
+use protocol::limits::{CERTIFICATE_BYTES_MAX, CHAIN_MAX};
+use protocol::message::summed_kind;
+
+/// Bytes of both keys and their signature.
+const KEY_BYTES: u64 = 256;
+/// Covered words take so many times the bytes of the numbers in the clear, at most: a number in a unit of the data takes four
+/// words, and what a mean adds to the variance between sites travels with it.
+const FACTOR: u64 = 18;
+
+/// The messages of a job whose sites tell sums.
+pub(super) fn explained(told: Told, rules: &Rules) -> Told {
+    let Told {
+        messages,
+        brake,
+        open,
+    } = told;
+    let own = messages.into_iter().map(|message| match summed_kind(message.kind) {
+        // A site that is ready says no more than that.
+        Some(_) if !message.rule.is_empty() || message.bytes > 0 => covered(message, rules),
+        _ => message,
+    });
+    Told {
+        messages: std::iter::once(introduction()).chain(own).collect(),
+        brake,
+        open: format!(
+            "What the sums over the sites tell by themselves, and what all other sites together with the coordinator can \
+             work out by taking their own terms away: keep sites_min at the number of sites that would have to conspire. Of the \
+             sums: {}",
+            open
+        ),
+    }
+}
+
+fn introduction() -> MessageKind {
+    let bytes = (CHAIN_MAX * CERTIFICATE_BYTES_MAX) as u64 + KEY_BYTES;
+    MessageKind {
+        kind: "introduction",
+        purpose: "says that the cohort fits, and by which keys the site is known to the other sites in this run",
+        shape: "2 keys and a certificate".to_owned(),
+        bytes_formula: format!("{KEY_BYTES} and the certificate"),
+        bytes,
+        times: 1,
+        rule: "patients_min, class_patients_min",
+        withheld: "no: it holds no count".to_owned(),
+        worst: "Nothing of any patient, but that the cohort keeps the minima; below them the site refuses, which tells that \
+                they are below."
+            .to_owned(),
+    }
+}
+
+fn covered(message: MessageKind, rules: &Rules) -> MessageKind {
+    let sites = rules.sites_min;
+    MessageKind {
+        shape: format!("{}, covered", message.shape),
+        bytes_formula: format!("up to {FACTOR} x {}", message.bytes_formula),
+        bytes: FACTOR * message.bytes,
+        rule: "contributions, sites_min, rosters_max, and those of the cohort",
+        withheld: format!(
+            "leaves masked: readable only as a sum over at least {sites} sites, so that no count of this site is told"
+        ),
+        worst: format!(
+            "Of this site alone nothing: its words are evenly distributed over all words, whatever its patients are. A site that \
+             is lost in the middle can make a sum be asked again without it, over at most {} different sets of sites in a run. \
+             Of the sum over the sites: {}",
+            rules.rosters_max, message.worst
+        ),
+        ..message
+    }
+}

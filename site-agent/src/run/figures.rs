@@ -1,0 +1,62 @@
+//! What a site tells covered, as it is: for the people of the site alone.
+
+use protocol::assessment::Assessment;
+use protocol::message::Description;
+use protocol::scores::{PooledErrors, of_counts};
+use serde_json::{Value, json};
+use std::io;
+use std::path::Path;
+use wire::private;
+
+/// The file in the run's folder.
+pub const FILE_NAME: &str = "figures.json";
+
+/// Writes how well a run's model serves the patients of this site beside its other results: beside, then renamed.
+///
+/// # Errors
+/// What the file system says.
+pub(super) fn write(
+    folder: &Path,
+    description: &Description,
+    assessment: &Assessment,
+) -> io::Result<()> {
+    let rule = |rule: &str, neighbours: u32| json!({"rule": rule, "neighbours": neighbours});
+    let with = |mut object: Value, key: &str, value: Value| {
+        object[key] = value;
+        object
+    };
+    let evaluation = assessment.evaluation.iter().map(|counts| {
+        let scores = of_counts(counts);
+        let own = rule(&counts.rule, counts.neighbours);
+        let own = with(own, "confusion", json!(counts.confusion));
+        let own = with(
+            own,
+            "accuracy",
+            json!(scores.as_ref().and_then(|one| one.accuracy)),
+        );
+        with(own, "auc", json!(scores.as_ref().and_then(|one| one.auc)))
+    });
+    let errors = assessment.errors.iter().map(|errors| {
+        let value = PooledErrors::of_site(errors).and_then(|own| own.value());
+        let own = rule(&errors.rule, errors.neighbours);
+        with(
+            with(own, "measure", json!(errors.measure.name())),
+            "value",
+            json!(value),
+        )
+    });
+    let file = json!({
+        "about": "of this site's own patients; nothing of it has left the site but covered, in a sum",
+        "patients": description.patients,
+        "classes": description.classes,
+        "objective": assessment.objective,
+        "evaluation": evaluation.collect::<Vec<_>>(),
+        "errors": errors.collect::<Vec<_>>(),
+        "importance": assessment.importance.iter().map(|one| one.mean).collect::<Vec<_>>(),
+    });
+    let mut bytes = serde_json::to_vec_pretty(&file)?;
+    bytes.push(b'\n');
+    let beside = folder.join("figures.partial");
+    private::write(&beside, &bytes)?;
+    std::fs::rename(beside, folder.join(FILE_NAME))
+}

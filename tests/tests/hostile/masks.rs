@@ -1,0 +1,455 @@
+//! A coordinator that lies in a run of sums, to real workers of four sites: metrics of its own choosing, words changed or left
+//! out on the way, keys swapped, rosters chosen, exchanges asked twice. Each is refused with its rule, and nothing is sent.
+
+use kindred_tests::deployment::{PATIENTS, SITES, issue, site_config};
+use kindred_tests::federation::{self, NOW};
+use kindred_tests::programs::Home;
+use kindred_tests::samples::DEMO_JOB;
+use ndarray::Array2;
+use privacy::sums::Words;
+use privacy::{Covered, Disclosure};
+use protocol::job::Job;
+use protocol::message::{
+    Answer, Ask, Closed, Reply, Request, ToCoordinator, ToSite, Warrant, unpsl,
+};
+use protocol::name::{OperatorName, RunId, SiteName};
+use protocol::progress::Ending;
+use protocol::run::{Action, Event, Record, Run};
+use site_agent::run::worker::Worker;
+use std::collections::BTreeMap;
+
+const RUN: &str = "0123456789ab";
+
+/// Four sites whose owners wrote nothing of contributions: sums.
+fn sites() -> (Home, BTreeMap<SiteName, Worker>) {
+    let home = Home::with_patients(PATIENTS);
+    issue(&home, &["init"]);
+    let mut workers = BTreeMap::new();
+    for site in SITES {
+        issue(&home, &["issue", "--site", site]);
+        let config = site_config(site, 1, &format!("site-{site}"));
+        let config = config.replace("contributions = \"own\"\n", "");
+        let worker = federation::worker(&config, &home, NOW);
+        workers.insert(SiteName::new(site).unwrap(), worker);
+    }
+    (home, workers)
+}
+
+/// A conversation of an honest coordinator with the sites, of which each message to one of them can be changed.
+struct Court {
+    run: Run,
+    workers: BTreeMap<SiteName, Worker>,
+    events: Vec<Event>,
+    _home: Home,
+}
+
+/// What a site has said.
+struct Said {
+    site: SiteName,
+    request: Request,
+    answer: Answer,
+}
+
+impl Court {
+    fn open() -> Self {
+        let (home, workers) = sites();
+        let job = Job::parse(DEMO_JOB).unwrap();
+        let run = RunId::new(RUN).unwrap();
+        Self {
+            run: Run::new(run, job, 5, Warrant::default(), NOW),
+            events: workers.keys().cloned().map(Event::Connected).collect(),
+            workers,
+            _home: home,
+        }
+    }
+
+    /// Plays until `lie` has made something of a message to a site, or to the end; gives all that the sites said.
+    fn play(&mut self, mut lie: impl FnMut(&SiteName, ToSite) -> Vec<ToSite>) -> Vec<Said> {
+        let mut said = Vec::new();
+        while self.run.ending().is_none() && !self.events.is_empty() {
+            let event = self.events.remove(0);
+            let (next, actions) = self.run.clone().step(NOW, event);
+            self.run = next;
+            for action in actions {
+                let Action::Send { site, message } = action else {
+                    continue;
+                };
+                for message in lie(&site, message) {
+                    let Some((request, reply)) = self.tell(&site, message) else {
+                        continue;
+                    };
+                    said.push(Said {
+                        site: site.clone(),
+                        request,
+                        answer: reply.answer.clone(),
+                    });
+                    self.events.push(Event::Answered {
+                        site: site.clone(),
+                        exchange: reply.exchange,
+                        answer: reply.answer,
+                        signature: reply.signature,
+                    });
+                }
+            }
+        }
+        said
+    }
+
+    /// What a site answers to one message, as it travels.
+    fn tell(&mut self, site: &SiteName, message: ToSite) -> Option<(Request, Reply<Answer>)> {
+        let worker = self.workers.get_mut(site).unwrap();
+        let frames = wire::encode_to_site(message);
+        match wire::decode_to_site(&frames).unwrap() {
+            ToSite::Begin(begin) => {
+                worker.begin(begin, Ok(OperatorName::new("researcher").unwrap()));
+                None
+            }
+            ToSite::Closed(closed) => {
+                worker.follow(&closed, NOW).unwrap();
+                None
+            }
+            ToSite::Ask(ask) => {
+                let reply = worker.answer(&ask, NOW).unwrap().unwrap();
+                let sent = wire::encode_to_coordinator(ToCoordinator::Reply(reply));
+                match wire::decode_to_coordinator(&sent).unwrap() {
+                    ToCoordinator::Reply(reply) => Some((ask.request, reply)),
+                    ToCoordinator::Hello { .. } => None,
+                }
+            }
+            ToSite::End { .. } => None,
+        }
+    }
+}
+
+fn honest(_: &SiteName, message: ToSite) -> Vec<ToSite> {
+    vec![message]
+}
+
+fn refused_by(answer: &Answer) -> Option<&str> {
+    match answer {
+        Answer::Refused(refusal) => Some(&refusal.rule),
+        _ => None,
+    }
+}
+
+/// Lies to `victim` as `lie` does, and gives the rule by which it refuses.
+#[track_caller]
+fn rule_against(mut lie: impl FnMut(ToSite) -> Option<Vec<ToSite>>) -> String {
+    let victim = SiteName::new("south").unwrap();
+    let mut has_lied = false;
+    let said = Court::open().play(|site, message| {
+        if *site != victim {
+            return vec![message];
+        }
+        match lie(message.clone()) {
+            Some(messages) => {
+                has_lied = true;
+                messages
+            }
+            None => vec![message],
+        }
+    });
+    assert!(has_lied, "nobody lied");
+    let refused = said.iter().filter(|said| said.site == victim);
+    let rules: Vec<&str> = refused.filter_map(|said| refused_by(&said.answer)).collect();
+    let Some(first) = rules.first() else {
+        panic!("the victim refused nothing");
+    };
+    let place = said.iter().position(|said| refused_by(&said.answer).is_some());
+    let after = said[place.unwrap()..].iter().filter(|said| said.site == victim);
+    assert!(
+        after.into_iter().all(|said| refused_by(&said.answer).is_some()),
+        "the victim told something after it had been lied to"
+    );
+    (*first).to_owned()
+}
+
+#[test]
+fn an_honest_coordinator_reads_nothing_of_one_site_and_learns_the_metric_all_the_same() {
+    let mut court = Court::open();
+    let said = court.play(honest);
+    assert_eq!(court.run.ending(), Some(&Ending::Converged));
+    for Said {
+        site,
+        request,
+        answer,
+    } in &said
+    {
+        let is_closed = matches!(
+            answer,
+            Answer::Covered(_) | Answer::Introduced(_) | Answer::Prepared(None)
+        );
+        assert!(is_closed, "{site} told {} to {request:?}", answer.kind());
+    }
+    let result = court.run.result("");
+    assert!(result.sites.iter().all(|site| site.patients == 0
+        && site.assessment.is_none()
+        && site.missing.is_empty()));
+    let pooled = result.pooled.unwrap();
+    assert_eq!((pooled.patients, pooled.sites, pooled.assessed), (350, 4, 4));
+    assert!(pooled.assessment.is_some());
+}
+
+#[test]
+fn a_metric_of_the_coordinators_choosing_is_refused() {
+    let rule = rule_against(|message| match message {
+        ToSite::Ask(Ask {
+            run,
+            exchange,
+            request: Request::Unpsl(unpsl::Request::Differentiate(mut asked)),
+        }) => {
+            let mut metric: Array2<f64> = asked.metrics[0].clone();
+            metric[[0, 0]] += 1e-12;
+            asked.metrics = vec![metric].into();
+            let request = Request::Unpsl(unpsl::Request::Differentiate(asked));
+            Some(vec![ToSite::Ask(Ask {
+                run,
+                exchange,
+                request,
+            })])
+        }
+        _ => None,
+    });
+    assert_eq!(rule, "question");
+}
+
+/// Changes the first record that has covered words of a kind.
+fn on_record(
+    message: ToSite,
+    kind: &str,
+    change: impl FnOnce(&mut Record),
+) -> Option<Vec<ToSite>> {
+    let ToSite::Closed(mut closed) = message else {
+        return None;
+    };
+    let is_it = |answer: &Answer| answer.kind() == kind;
+    closed.record.answers.iter().flatten().any(is_it).then(|| {
+        change(&mut closed.record);
+        vec![ToSite::Closed(closed)]
+    })
+}
+
+#[test]
+fn a_bundle_with_one_word_changed_is_refused() {
+    let rule = rule_against(|message| {
+        on_record(message, "derivatives", |record| {
+            let Some(Answer::Covered(Covered { kind, words })) = &record.answers[0] else {
+                panic!("words");
+            };
+            let mut changed = words.as_slice().to_vec();
+            changed[0] = changed[0].wrapping_add(1);
+            record.answers[0] = Some(Answer::Covered(Covered {
+                kind,
+                words: Words::received(changed),
+            }));
+        })
+    });
+    assert_eq!(rule, "signature");
+}
+
+#[test]
+fn an_answer_of_another_exchange_is_refused_in_a_bundle() {
+    let mut earlier: Option<Record> = None;
+    let rule = rule_against(|message| {
+        let ToSite::Closed(closed) = &message else {
+            return None;
+        };
+        let is_round = |answer: &Answer| answer.kind() == "derivatives";
+        let rounds = closed.record.answers.iter().flatten().any(is_round);
+        let Some(old) = earlier.clone().filter(|_| rounds) else {
+            if rounds {
+                earlier = Some(closed.record.clone());
+            }
+            return None;
+        };
+        on_record(message, "derivatives", |record| {
+            record.answers[0].clone_from(&old.answers[0]);
+            record.signatures[0].clone_from(&old.signatures[0]);
+        })
+    });
+    assert_eq!(rule, "signature");
+}
+
+#[test]
+fn an_answer_that_is_left_out_of_a_bundle_leads_to_no_second_sum() {
+    let rule = rule_against(|message| {
+        on_record(message, "moments", |record| {
+            record.answers[0] = None;
+            record.signatures[0] = Vec::new();
+        })
+    });
+    assert_eq!(rule, "question");
+}
+
+#[test]
+fn swapped_foreign_and_own_keys_are_refused() {
+    let swapped = rule_against(|message| {
+        on_record(message, "introduction", |record| record.answers.swap(0, 2))
+    });
+    assert_eq!(swapped, "keys");
+    // Keys that another authority's certificate vouches for.
+    let (_home, foreign) = {
+        let mut court = Court::open();
+        let mut known = None;
+        court.play(|_, message| {
+            if let ToSite::Closed(closed) = &message
+                && known.is_none()
+                && closed.record.exchange == 1
+            {
+                known = closed.record.answers[0].clone();
+            }
+            match known {
+                Some(_) => Vec::new(),
+                None => vec![message],
+            }
+        });
+        (court._home, known)
+    };
+    let others = rule_against(|message| {
+        on_record(message, "introduction", |record| {
+            record.answers[0].clone_from(&foreign);
+        })
+    });
+    assert_eq!(others, "keys");
+    // A key of the coordinator's, beside the site's own word for another.
+    let between = rule_against(|message| {
+        on_record(message, "introduction", |record| {
+            if let Some(Answer::Introduced(introduction)) = &mut record.answers[3] {
+                introduction.agreement = vec![9; 32];
+            }
+        })
+    });
+    assert_eq!(between, "keys");
+}
+
+/// An exchange that nobody has answered, after which these are asked again.
+fn void(run: &RunId, exchange: u32, members: [bool; 4]) -> ToSite {
+    ToSite::Closed(Box::new(Closed {
+        run: run.clone(),
+        record: Record {
+            at: NOW,
+            exchange,
+            answers: vec![None; 4],
+            signatures: vec![Vec::new(); 4],
+            faults: vec![None; 4],
+            members: members.to_vec(),
+        },
+    }))
+}
+
+/// The same question again, each time of another roster; gives what the victim answered.
+fn by_rosters(rosters: &[[bool; 4]]) -> Vec<Answer> {
+    let victim = SiteName::new("south").unwrap();
+    let mut first = None;
+    let mut court = Court::open();
+    court.play(|site, message| match &message {
+        ToSite::Ask(ask) if first.is_none() && *site == victim => {
+            if matches!(ask.request, Request::Unpsl(_)) {
+                first = Some(ask.clone());
+            }
+            vec![message]
+        }
+        _ if first.is_some() => Vec::new(),
+        _ => vec![message],
+    });
+    let Ask {
+        run,
+        mut exchange,
+        request,
+    } = first.unwrap();
+    let mut answers = Vec::new();
+    for roster in rosters {
+        court.tell(&victim, void(&run, exchange, *roster));
+        exchange += 1;
+        let ask = ToSite::Ask(Ask {
+            run: run.clone(),
+            exchange,
+            request: request.clone(),
+        });
+        answers.push(court.tell(&victim, ask).unwrap().1.answer);
+    }
+    answers
+}
+
+#[test]
+fn a_sum_is_of_three_sites_at_least_and_over_two_rosters_at_most() {
+    let two = by_rosters(&[[true, true, false, false]]);
+    assert_eq!(refused_by(&two[0]), Some("sites_min"));
+    // South is the third by name; the roster of all was the first.
+    let rosters = [
+        [false, true, true, true],
+        [true, true, true, false],
+        [false, true, true, true],
+    ];
+    let answers = by_rosters(&rosters);
+    assert!(matches!(answers[0], Answer::Covered(_)));
+    assert_eq!(refused_by(&answers[1]), Some("rosters_max"));
+    // The one that it knows it goes on answering.
+    assert!(matches!(answers[2], Answer::Covered(_)));
+    let without = by_rosters(&[[true, false, true, true]]);
+    assert_eq!(refused_by(&without[0]), Some("question"));
+}
+
+#[test]
+fn an_exchange_that_is_asked_again_or_before_its_time_is_refused() {
+    for shift in [-1_i64, 1] {
+        let rule = rule_against(|message| match message {
+            ToSite::Ask(mut ask) if matches!(ask.request, Request::Unpsl(_)) => {
+                let exchange = i64::from(ask.exchange) + shift;
+                ask.exchange = u32::try_from(exchange).unwrap();
+                Some(vec![ToSite::Ask(ask)])
+            }
+            _ => None,
+        });
+        assert_eq!(rule, "question", "shifted by {shift}");
+    }
+}
+
+#[test]
+fn a_site_that_starts_again_gives_the_same_words_or_none() {
+    let victim = SiteName::new("south").unwrap();
+    let (home, workers) = sites();
+    let mut court = Court::open();
+    court.workers = workers;
+    let (mut history, mut last) = (Vec::new(), None);
+    let mut rounds = 0;
+    court.play(|site, message| {
+        if *site == victim {
+            history.push(message.clone());
+        }
+        if let ToSite::Ask(ask) = &message
+            && *site == victim
+            && matches!(ask.request, Request::Unpsl(_))
+        {
+            rounds += 1;
+            last = Some(ask.clone());
+        }
+        match rounds {
+            0..=2 => vec![message],
+            _ => Vec::new(),
+        }
+    });
+    let ask = last.unwrap();
+    let (_, before) = court.tell(&victim, ToSite::Ask(ask.clone())).unwrap();
+    assert!(matches!(before.answer, Answer::Covered(_)));
+    // Another process of the same site, which hears what closed and is asked again.
+    drop(court.workers.remove(&victim));
+    let config = site_config("south", 1, "site-south").replace("contributions = \"own\"\n", "");
+    let worker = federation::worker(&config, &home, NOW);
+    court.workers.insert(victim.clone(), worker);
+    for message in history {
+        if !matches!(message, ToSite::Ask(_)) {
+            court.tell(&victim, message);
+        }
+    }
+    let (_, after) = court.tell(&victim, ToSite::Ask(ask)).unwrap();
+    assert_eq!(before, after_with_its_own_journal(&before, after));
+}
+
+/// What a site says again stands in its journal again.
+fn after_with_its_own_journal(before: &Reply<Answer>, after: Reply<Answer>) -> Reply<Answer> {
+    Reply {
+        journal: before.journal.clone(),
+        ..after
+    }
+}
