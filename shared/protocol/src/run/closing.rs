@@ -172,17 +172,33 @@ impl Run {
         match turn {
             Turn::Done(ending) => self.end(ending, now, actions),
             Turn::Ask => {
+                self.tell_all_what_closed(joining, actions);
                 for index in self.member_indices() {
-                    if joining {
-                        actions.push(self.begin(index));
-                    }
-                    if let Some(record) = self.closed.last() {
-                        actions.push(self.tell_closed(index, record));
-                    }
                     let request = self.work.asking().ask(index);
                     actions.extend(self.ask(index, exchange + 1, request));
                 }
                 actions.push(Action::Report(self.progress(now)));
+            }
+        }
+    }
+
+    /// Who is there hears that the run begins, and where sums are told, what closed: also who is not asked at present, and may be
+    /// later.
+    fn tell_all_what_closed(&self, joining: bool, actions: &mut Vec<Action>) {
+        for (index, site) in self.sites.iter().enumerate() {
+            let hears = match site.standing {
+                Standing::Member => true,
+                Standing::Away => site.is_up(),
+                Standing::Awaited | Standing::Absent | Standing::Suspended => false,
+            };
+            if !hears {
+                continue;
+            }
+            if joining {
+                actions.push(self.begin(index));
+            }
+            if let Some(record) = self.closed.last() {
+                actions.push(self.tell_closed(index, record));
             }
         }
     }
