@@ -130,7 +130,7 @@ pub struct PolicyExplain {
 pub enum Journal {
     /// Print every released message, and what it comes to by kind
     List(JournalList),
-    /// Check that no entry was changed, removed or moved
+    /// Check that no entry was changed, removed or moved; of a run of sums, that every question was the right one
     Verify(JournalVerify),
 }
 
@@ -162,6 +162,9 @@ pub struct JournalVerify {
     /// A head that was noted earlier, ENTRIES:HASH, so that a cut-off end is found too
     #[arg(long, value_name = "HEAD")]
     pub head: Option<String>,
+    /// Work this run of sums out again, from the site's own copy of what all sites said
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<String>,
 }
 
 /// `synthesise`.

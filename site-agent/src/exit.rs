@@ -1,6 +1,7 @@
 //! Exit codes, as deploy/README.md documents them.
 
 use crate::books::chain::ChainError;
+use crate::run::audit::AuditError;
 use crate::run::driver::AgentError;
 use crate::run::local::LocalError;
 use report::SayError;
@@ -40,6 +41,7 @@ impl Exit {
                 SayError::Failed(_) => Self::Failed,
             }
         } else if error.is::<ChainError>()
+            || error.is::<AuditError>()
             || matches!(error.downcast_ref(), Some(AgentError::Books(_)))
         {
             Self::Books

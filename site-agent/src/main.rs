@@ -1,6 +1,7 @@
 //! `kindred-site-agent`.
 
 use clap::Parser;
+use protocol::name::RunId;
 use protocol::progress::Ending;
 use report::{SayError, remark, say, with_causes};
 use site_agent::books::journal;
@@ -9,6 +10,7 @@ use site_agent::cli::{Cli, Command, Data, Journal, Policy, Serve};
 use site_agent::config::SiteConfig;
 use site_agent::exit::Exit;
 use site_agent::explain::{Explanation, NOTHING_LOWERED};
+use site_agent::run::audit;
 use site_agent::run::{driver, local};
 use site_agent::source::{DataCheck, Dictionary};
 use site_agent::{cli, source, synthesise};
@@ -101,12 +103,15 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
         }
         Command::Journal(Journal::Verify(arguments)) => {
             let kept = arguments.head.map(|head| head.parse()).transpose()?;
-            let folder = SiteConfig::open(&arguments.config)?.folder;
-            let head = journal::verify(&folder, kept.as_ref())?;
+            let config = SiteConfig::open(&arguments.config)?;
+            let head = journal::verify(&config.folder, kept.as_ref())?;
             say(format_args!(
                 "{} entries, all as they were written; the head is {head}",
                 head.entries
             ))?;
+            if let Some(run) = arguments.run {
+                say(audit::audit(&config, &RunId::new(&run)?)?)?;
+            }
             Ok(Exit::Done)
         }
         Command::Synthesise(arguments) => {

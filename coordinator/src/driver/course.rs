@@ -5,13 +5,14 @@ use super::{SharedStore, VERSION, locked};
 use crate::clock::Clock;
 use crate::store::{StoreError, Submission, failed_result};
 use protocol::failure::{Code, Failure};
+use protocol::message::Closed;
 use protocol::name::{RunId, SiteName};
 use protocol::progress::Ending;
-use protocol::run::{Action, Event, Run};
+use protocol::run::{Action, Event, Record, Run};
 use protocol::time::Timestamp;
 use std::collections::{BTreeMap, VecDeque};
 use tokio::task::JoinHandle;
-use wire::{Reply, Traffic};
+use wire::{Heard, Reply, Traffic};
 
 /// A run, and what has happened that it has not heard of yet.
 pub(super) struct Course {
@@ -40,6 +41,8 @@ enum State {
 struct Going {
     run: Run,
     received: Received,
+    /// What was passed on of closed exchanges.
+    heard: Heard,
 }
 
 /// What a step decided: messages and progress, once all that precedes them is stored.
@@ -227,7 +230,12 @@ fn begun(
         tracing::info!(%run, %operator, "a run begins");
         let run = Run::new(run, job, seed, warrant, began);
         let received = Received::default();
-        return Ok(Ok(Box::new(Going { run, received })));
+        let heard = Heard::default();
+        return Ok(Ok(Box::new(Going {
+            run,
+            received,
+            heard,
+        })));
     };
     let records = locked(store).records(&run);
     let records = match records {
@@ -236,7 +244,9 @@ fn begun(
     };
     tracing::info!(%run, exchanges = records.len(), "a run goes on");
     let mut received = Received::default();
+    let mut heard = Heard::default();
     for record in &records {
+        heard.add(&closed(&run, record));
         for (site, answer) in job.sites.iter().zip(&record.answers) {
             answer.iter().for_each(|answer| received.note(site, answer));
         }
@@ -244,8 +254,22 @@ fn begun(
     let fresh = Run::new(run, job, seed, warrant, began);
     let resumed = fresh.resume(records, clock.now());
     Ok(resumed
-        .map(|run| Box::new(Going { run, received }))
+        .map(|run| {
+            Box::new(Going {
+                run,
+                received,
+                heard,
+            })
+        })
         .map_err(|error| error.to_string()))
+}
+
+/// What the sites hear of a record.
+fn closed(run: &RunId, record: &Record) -> Closed {
+    Closed {
+        run: run.clone(),
+        record: record.clone(),
+    }
 }
 
 /// Steps the run through what happened; what is to be stored is stored before anything after it is done.
@@ -263,6 +287,7 @@ fn compute(
     let Going {
         mut run,
         mut received,
+        mut heard,
     } = *going;
     for event in events {
         if let Event::Answered { site, answer, .. } = &event {
@@ -272,7 +297,10 @@ fn compute(
         run = next;
         for action in actions {
             match action {
-                Action::Store(record) => locked(store).keep(run.id(), &record)?,
+                Action::Store(record) => {
+                    locked(store).keep(run.id(), &record)?;
+                    heard.add(&closed(run.id(), &record));
+                }
                 Action::End(_) => {
                     let mut result = run.result(VERSION);
                     for site in &mut result.sites {
@@ -283,16 +311,22 @@ fn compute(
                         site.bytes_received = own.bytes_received;
                         site.messages = received.of(&site.name);
                     }
+                    if let Some(pooled) = &mut result.pooled {
+                        pooled.heard = heard.digest();
+                    }
                     stepped.ended = Some(locked(store).end(result, clock.now())?);
                 }
                 action @ (Action::Send { .. } | Action::Report(_)) => stepped.actions.push(action),
             }
         }
     }
-    let going = stepped
-        .ended
-        .is_none()
-        .then(|| Box::new(Going { run, received }));
+    let going = stepped.ended.is_none().then(|| {
+        Box::new(Going {
+            run,
+            received,
+            heard,
+        })
+    });
     Ok(Computed { going, stepped })
 }
 

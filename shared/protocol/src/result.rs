@@ -46,6 +46,8 @@ pub struct PooledFigures {
     pub assessed: u32,
     /// Features with missing values; at most [`MISSING_SHARES_MAX`](crate::limits::MISSING_SHARES_MAX), those that miss most.
     pub missing: Vec<MissingShare>,
+    /// A digest of all that the sites said, 64 digits: the same at all who took part, and empty where nobody counted it.
+    pub heard: String,
     /// How well the model serves the patients; wrong ones are told in tens. None where it was not judged.
     pub assessment: Option<Assessment>,
 }

@@ -39,6 +39,9 @@ struct ResultFile<'r> {
     /// In which form the sites told what adds up.
     contributions: &'static str,
     patients: u64,
+    /// A digest of all that the sites said; `journal verify --run` at a site says the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    heard: Option<&'r str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing: Vec<MissingEntry<'r>>,
     classes: Vec<String>,
@@ -206,6 +209,7 @@ pub(crate) fn result_json(
             None => "own",
         },
         patients: result.patients(),
+        heard: result.pooled.as_ref().map(|pooled| pooled.heard.as_str()),
         missing: pooled_missing(result),
         sites: sites
             .map(|(index, own)| site(index, own, &learnt, result.pooled.is_none()))

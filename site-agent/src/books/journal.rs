@@ -6,7 +6,7 @@ use crate::books::ledger;
 use protocol::name::RunId;
 use protocol::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -168,6 +168,20 @@ pub fn list(folder: &Path, run: Option<&str>) -> Result<String, ChainError> {
     })?;
     text.push_str(&totals_table(&totals));
     Ok(text)
+}
+
+/// The exchanges and digests of what left in a run, by a journal that is checked.
+///
+/// # Errors
+/// As [`verify`].
+pub fn digests(folder: &Path, run: &str) -> Result<BTreeSet<(u32, String)>, ChainError> {
+    let mut digests = BTreeSet::new();
+    chain::read(&folder.join(FILE_NAME), None, |link: Link<Entry>| {
+        if link.entry.run == run {
+            digests.insert((link.entry.exchange, link.entry.digest));
+        }
+    })?;
+    Ok(digests)
 }
 
 /// Entries and bytes of each kind, and of all.

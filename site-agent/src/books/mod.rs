@@ -4,3 +4,4 @@ pub mod chain;
 pub mod identity;
 pub mod journal;
 pub mod ledger;
+pub mod transcript;

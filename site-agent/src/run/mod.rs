@@ -1,7 +1,9 @@
 //! What the agent does in a run: attends the coordinator, or plays a job on its own cohort.
 
+pub mod audit;
 pub mod driver;
 mod figures;
+mod follower;
 pub mod local;
 pub mod orders;
 pub mod stop;

@@ -1,6 +1,8 @@
 //! A site's side of a run of sums: it follows the run by itself, answers only what follows from it, and covers what it says.
 
+use super::follower::{Follower, keys, question, refusal};
 use crate::books::identity::RunDigest;
+use crate::books::transcript;
 use crate::config::SiteConfig;
 use crate::method::Secret;
 use crate::run::stop::Stop;
@@ -8,22 +10,19 @@ use privacy::Covering;
 use privacy::sums::Masks;
 use protocol::failure::{Code, Refusal};
 use protocol::job::Job;
-use protocol::message::{Answer, Ask, Begin, Introduction, Request};
+use protocol::message::{Answer, Ask, Begin, Closed, Introduction, Request};
 use protocol::name::SiteName;
-use protocol::replica::{Next, Replica};
+use protocol::replica::Next;
 use protocol::run::Record;
 use std::collections::BTreeSet;
-use wire::{KeyError, SEED_BYTES, Said, Sealed, Signer, SiteKeys};
+use wire::{SEED_BYTES, Said, Sealed, Signer, SiteKeys};
 
 /// Digits of a digest that a refusal names.
 const DIGITS: usize = 16;
 
 /// A run of sums at this site.
 pub(super) struct Summing {
-    digest: String,
-    replica: Replica,
-    sites: Vec<SiteName>,
-    own: usize,
+    follower: Follower,
     keys: SiteKeys,
     /// What the site shares with the others, once all have introduced themselves.
     masks: Option<Masks>,
@@ -53,10 +52,7 @@ impl Summing {
         let keys = SiteKeys::from_seed(&seed)
             .map_err(|error| Stop::failed(Code::Internal, error.to_string()))?;
         Ok(Self {
-            digest: digest.to_string(),
-            replica: Replica::new(begin, job.clone(), own),
-            sites: job.sites.clone(),
-            own,
+            follower: Follower::new(begin, job, digest.to_string(), own),
             keys,
             masks: None,
             answered: BTreeSet::new(),
@@ -68,18 +64,25 @@ impl Summing {
     pub(super) fn introduce(&self, config: &SiteConfig) -> Result<Introduction, Stop> {
         let signer = Signer::load(&config.tls);
         let signer = signer.map_err(|error| Stop::failed(Code::Internal, error.to_string()))?;
-        let introduction = self.keys.introduce(&signer, &self.digest);
+        let introduction = self.keys.introduce(&signer, &self.follower.digest);
         introduction.map_err(|error| Stop::failed(Code::Internal, error.to_string()))
     }
 
     /// Takes an exchange that closed, and judges that it is what the sites have said. Gives what this process has to do again of
     /// it, where another one answered: to be ready for what comes.
-    pub(super) fn follow(&mut self, record: &Record, config: &SiteConfig) -> Option<Request> {
-        if self.broken.is_some() || record.exchange < self.replica.awaited() {
+    pub(super) fn follow(&mut self, closed: &Closed, config: &SiteConfig) -> Option<Request> {
+        let record = &closed.record;
+        if self.broken.is_some() || record.exchange < self.follower.awaited() {
             return None;
         }
         match self.followed(record, config) {
-            Ok(again) => again,
+            Ok(again) => {
+                // Without it the run goes on; only nobody can work it out again here.
+                if let Err(error) = transcript::add(&config.folder, closed) {
+                    tracing::error!(%error, "the copy of what closed could not be written");
+                }
+                again
+            }
             Err(refusal) => {
                 tracing::error!(rule = refusal.rule, "{}", refusal.text);
                 self.broken = Some(refusal);
@@ -93,79 +96,32 @@ impl Summing {
         record: &Record,
         config: &SiteConfig,
     ) -> Result<Option<Request>, Refusal> {
-        let exchange = record.exchange;
-        let asked = self.replica.next().and_then(|next| next.request);
+        let asked = self.follower.asked();
         let introduces = matches!(asked, Some(Request::Introduce));
         if introduces {
-            self.judge_introductions(record, config)?;
-        } else {
-            self.judge_signatures(record)?;
+            self.judge_own(record, config)?;
         }
-        let closed = self.replica.follow(record);
-        closed.map_err(|error| question(exchange, &error.to_string()))?;
+        self.follower.follow(record, config)?;
+        let Follower {
+            digest, sites, own, ..
+        } = &self.follower;
         if introduces {
-            let introductions = self.replica.introductions();
-            let masks = self
-                .keys
-                .masks(&self.digest, &self.sites, self.own, introductions);
+            let introductions = self.follower.introductions();
+            let masks = self.keys.masks(digest, sites, *own, introductions);
             self.masks = Some(masks.map_err(|error| keys(&error))?);
         }
-        let is_new = !self.answered.contains(&exchange) && record.answers[self.own].is_some();
+        let is_new = !self.answered.contains(&record.exchange) && record.answers[*own].is_some();
         Ok(asked.filter(|asked| is_new && asked.leaves_state()))
     }
 
-    /// Every introduction is of the site that it stands for, and the own one is the own.
-    fn judge_introductions(&self, record: &Record, config: &SiteConfig) -> Result<(), Refusal> {
-        let warrants = config.warrants().map_err(|error| {
-            tracing::error!(%error, "nobody's keys can be judged");
-            refusal(
-                "keys",
-                "the site cannot judge the keys of others; its log says why",
-            )
-        })?;
-        for (place, answer) in record.answers.iter().enumerate() {
-            let (Some(Answer::Introduced(introduction)), Some(site)) =
-                (answer, self.sites.get(place))
-            else {
-                continue;
-            };
-            let judged = warrants.introduced(&self.digest, site, introduction);
-            judged.map_err(|error| keys(&error))?;
-            if place == self.own {
-                let own = self.introduce(config).map_err(|_| own_keys())?;
-                let same =
-                    own.agreement == introduction.agreement && own.signing == introduction.signing;
-                same.then_some(()).ok_or_else(own_keys)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Every answer is signed by the site that it stands for, as one to this exchange with this roster.
-    fn judge_signatures(&self, record: &Record) -> Result<(), Refusal> {
-        let roster = self.replica.roster();
-        let introductions = self.replica.introductions();
-        for (place, answer) in record.answers.iter().enumerate() {
-            let Some(answer) = answer else { continue };
-            let digest = wire::digest_of(answer);
-            let said = Said {
-                run: &self.digest,
-                exchange: record.exchange,
-                roster: &roster,
-                answer: &digest,
-            };
-            let signature = record.signatures.get(place).map_or(&[][..], Vec::as_slice);
-            let introduction = introductions.get(place).and_then(Option::as_ref);
-            if !introduction.is_some_and(|known| said.is_signed(known, signature)) {
-                let site = self.sites.get(place).map_or("", SiteName::as_str);
-                let text = format!(
-                    "the coordinator passed on an answer to exchange {} that {site} has not signed",
-                    record.exchange
-                );
-                return Err(refusal("signature", &text));
-            }
-        }
-        Ok(())
+    /// The own keys are the own.
+    fn judge_own(&self, record: &Record, config: &SiteConfig) -> Result<(), Refusal> {
+        let Some(Some(Answer::Introduced(found))) = record.answers.get(self.follower.own) else {
+            return Ok(());
+        };
+        let own = self.introduce(config).map_err(|_| own_keys())?;
+        let same = own.agreement == found.agreement && own.signing == found.signing;
+        same.then_some(()).ok_or_else(own_keys)
     }
 
     /// Whether a question is the one that follows from the run.
@@ -173,7 +129,7 @@ impl Summing {
         if let Some(refusal) = &self.broken {
             return Err(Stop::Refused(refusal.clone()));
         }
-        let next = self.replica.next();
+        let next = self.follower.next();
         let next = next.ok_or_else(|| Stop::Refused(question(ask.exchange, "nothing is open")))?;
         let wanted = next
             .request
@@ -209,7 +165,7 @@ impl Summing {
         Ok(Covering {
             masks: masks.ok_or_else(|| refused("keys", "the other sites are not known yet"))?,
             roster: &next.roster,
-            run: &self.digest,
+            run: &self.follower.digest,
             exchange: next.exchange,
         })
     }
@@ -218,18 +174,11 @@ impl Summing {
     pub(super) fn sign(&mut self, exchange: u32, answer: &Sealed) -> Vec<u8> {
         self.answered.insert(exchange);
         self.keys.sign(&Said {
-            run: &self.digest,
+            run: &self.follower.digest,
             exchange,
-            roster: &self.replica.roster(),
+            roster: &self.follower.roster(),
             answer: &answer.digest(),
         })
-    }
-}
-
-fn refusal(rule: &str, text: &str) -> Refusal {
-    Refusal {
-        rule: rule.to_owned(),
-        text: text.to_owned(),
     }
 }
 
@@ -237,19 +186,9 @@ fn refused(rule: &str, text: &str) -> Stop {
     Stop::Refused(refusal(rule, text))
 }
 
-fn keys(error: &KeyError) -> Refusal {
-    refusal("keys", &error.to_string())
-}
-
 fn own_keys() -> Refusal {
     refusal(
         "keys",
         "the coordinator passed on other keys as this site's own",
     )
-}
-
-/// The coordinator asked, or told, what does not follow from the run.
-fn question(exchange: u32, text: &str) -> Refusal {
-    let text = format!("exchange {exchange} is not what follows from the run: {text}");
-    refusal("question", &text)
 }

@@ -8,6 +8,7 @@ use crate::books::chain::ChainError;
 use crate::books::identity::{Question, RunDigest};
 use crate::books::journal::{Entry, Journal};
 use crate::books::ledger::{Answered, CohortCounts, Ledger};
+use crate::books::transcript;
 use crate::config::SiteConfig;
 use crate::method::{Computation, class_counts};
 use crate::source::{self, CohortProblems, ReadProgress, SiteCohort};
@@ -128,6 +129,9 @@ impl Worker {
         if job.contributions == Contributions::Own {
             return Ok(None);
         }
+        if let Err(error) = transcript::begin(&self.config.folder, &digest.to_string(), begin) {
+            tracing::error!(%error, "a copy of the run could not be begun");
+        }
         let secret = self.ledger.secret("keys");
         Summing::new(begin, job, digest, &self.config.site, &secret).map(Some)
     }
@@ -145,7 +149,7 @@ impl Worker {
         let Some(summing) = &mut current.summing else {
             return Ok(());
         };
-        match summing.follow(&closed.record, &self.config) {
+        match summing.follow(closed, &self.config) {
             None => Ok(()),
             Some(Request::Introduce) => {
                 let admitted = current.admit(&self.config, &mut self.ledger, now)?;

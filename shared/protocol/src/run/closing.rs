@@ -170,7 +170,12 @@ impl Run {
         }
         let turn = self.close(record);
         match turn {
-            Turn::Done(ending) => self.end(ending, now, actions),
+            Turn::Done(ending) => {
+                if self.tells_sums() {
+                    self.tell_all_what_closed(joining, actions);
+                }
+                self.end(ending, now, actions);
+            }
             Turn::Ask => {
                 self.tell_all_what_closed(joining, actions);
                 for index in self.member_indices() {

@@ -56,6 +56,7 @@ fn pooled(run: &Run, stages: Option<&Stages>, assessments: Option<&Assessments>)
     PooledFigures {
         patients: run.patients,
         sites: run.counted,
+        heard: String::new(),
         missing: stages.map_or(Vec::new(), |stages| stages.pooled_missing().to_vec()),
         assessed: count(told.iter().filter(|told| **told).count()),
         assessment,

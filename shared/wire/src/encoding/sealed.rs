@@ -1,11 +1,12 @@
 //! Released answers, encoded once: what the journal hashes is what leaves.
 
+use crate::encoding::encode_to_site;
 use crate::encoding::parts::Travels;
 use crate::generated::Part;
 use bytes::Bytes;
 use privacy::{Disclosure, Released};
 use prost::Message;
-use protocol::message::Answer;
+use protocol::message::{Answer, Closed, ToSite};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;
@@ -82,6 +83,30 @@ impl Sealed {
 
     pub(crate) fn parts(&self) -> &[Bytes] {
         &self.parts
+    }
+}
+
+/// A digest of the exchanges that closed, one after the other: the same for all who heard the same.
+#[derive(Debug, Clone, Default)]
+pub struct Heard {
+    hash: [u8; 32],
+}
+
+impl Heard {
+    /// Adds an exchange that closed.
+    pub fn add(&mut self, closed: &Closed) {
+        let mut hash = Sha256::new();
+        hash.update(self.hash);
+        for frame in encode_to_site(ToSite::Closed(Box::new(closed.clone()))) {
+            hash.update(frame);
+        }
+        self.hash = hash.finalize().into();
+    }
+
+    /// 64 hexadecimal digits.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        self.hash.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 

@@ -50,6 +50,7 @@ impl Travels for RunResult {
                 assessed: pooled.assessed,
                 assessment,
                 sites: pooled.sites,
+                heard: pooled.heard,
                 missing: pooled.missing.into_iter().map(missing_to_proto).collect(),
             }
         });
@@ -178,6 +179,7 @@ fn pooled(found: pb::PooledFigures, parts: &mut IncomingParts) -> Result<PooledF
         patients: summed("patients of all sites", found.patients)?,
         assessed: found.assessed,
         sites: found.sites,
+        heard: label("a digest", found.heard)?,
         missing: each(found.missing, missing)?,
         assessment: assessment
             .map(|found| Assessment::join(found, parts))

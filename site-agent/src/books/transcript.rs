@@ -1,0 +1,133 @@
+//! What the sites of a run said, as this site heard it: its own copy, from which the run can be worked out again by anybody.
+
+use protocol::message::{Begin, Closed, ToSite};
+use protocol::name::RunId;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use wire::private;
+
+const FOLDER: &str = "transcripts";
+/// Bytes of one frame at most; a longer one was never written.
+const FRAME_BYTES_MAX: u64 = 8 << 20;
+
+/// Where the copy of a run is.
+#[must_use]
+pub fn path(folder: &Path, run: &RunId) -> PathBuf {
+    folder.join(FOLDER).join(run.as_str())
+}
+
+/// Begins the copy of a run, in the place of any before: all that closed is heard again.
+///
+/// # Errors
+/// What the file system says.
+pub fn begin(folder: &Path, digest: &str, begin: &Begin) -> io::Result<()> {
+    private::folder(&folder.join(FOLDER))?;
+    let mut bytes = Vec::new();
+    put(&mut bytes, digest.as_bytes());
+    put_message(&mut bytes, ToSite::Begin(begin.clone()));
+    let (path, beside) = (path(folder, &begin.run), folder.join(FOLDER).join("new"));
+    private::write(&beside, &bytes)?;
+    fs::rename(beside, path)
+}
+
+/// Adds an exchange that closed.
+///
+/// # Errors
+/// What the file system says.
+pub fn add(folder: &Path, closed: &Closed) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    put_message(&mut bytes, ToSite::Closed(Box::new(closed.clone())));
+    let mut options = OpenOptions::new();
+    private::open(&path(folder, &closed.run), options.append(true))?.write_all(&bytes)
+}
+
+/// A copy, read back: the run's digest, how it began, and what closed.
+pub struct Transcript {
+    /// The digest of the run.
+    pub digest: String,
+    /// How it began.
+    pub begin: Begin,
+    /// What closed, in order.
+    pub closed: Vec<Closed>,
+}
+
+/// Reads the copy of a run.
+///
+/// # Errors
+/// What the file system says, or that the file is none.
+pub fn read(folder: &Path, run: &RunId) -> io::Result<Transcript> {
+    let mut file = File::open(path(folder, run))?;
+    let digest =
+        String::from_utf8(take(&mut file)?.unwrap_or_default()).map_err(io::Error::other)?;
+    let Some(ToSite::Begin(begin)) = take_message(&mut file)? else {
+        return Err(io::Error::other("it does not say how the run began"));
+    };
+    let mut closed = Vec::new();
+    while let Some(message) = take_message(&mut file)? {
+        match message {
+            ToSite::Closed(one) => closed.push(*one),
+            ToSite::Begin(_) | ToSite::Ask(_) | ToSite::End { .. } => {
+                return Err(io::Error::other("it holds what no site keeps"));
+            }
+        }
+    }
+    Ok(Transcript {
+        digest,
+        begin,
+        closed,
+    })
+}
+
+/// Bytes behind their length.
+fn put(to: &mut Vec<u8>, bytes: &[u8]) {
+    to.extend((bytes.len() as u64).to_be_bytes());
+    to.extend(bytes);
+}
+
+fn put_message(to: &mut Vec<u8>, message: ToSite) {
+    let frames = wire::encode_to_site(message);
+    to.extend((frames.len() as u64).to_be_bytes());
+    frames.iter().for_each(|frame| put(to, frame));
+}
+
+/// A length; none at the end of the file.
+fn length(file: &mut File) -> io::Result<Option<u64>> {
+    let mut bytes = [0; 8];
+    match file.read_exact(&mut bytes) {
+        Ok(()) => Ok(Some(u64::from_be_bytes(bytes))),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn take(file: &mut File) -> io::Result<Option<Vec<u8>>> {
+    let Some(length) = length(file)? else {
+        return Ok(None);
+    };
+    if length > FRAME_BYTES_MAX {
+        return Err(io::Error::other(
+            "a part of it is longer than any that is written",
+        ));
+    }
+    let mut bytes = Vec::new();
+    file.take(length).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 == length {
+        true => Ok(Some(bytes)),
+        false => Err(io::Error::other("it ends in the middle")),
+    }
+}
+
+fn take_message(file: &mut File) -> io::Result<Option<ToSite>> {
+    let Some(count) = length(file)? else {
+        return Ok(None);
+    };
+    let mut frames = Vec::new();
+    for _ in 0..count {
+        let frame = take(file)?.ok_or_else(|| io::Error::other("it ends in the middle"))?;
+        frames.push(frame.into());
+    }
+    wire::decode_to_site(&frames)
+        .map(Some)
+        .map_err(io::Error::other)
+}

@@ -1,0 +1,143 @@
+//! Works a run out again from the site's own copy: whether every question was the one that follows, whoever asked it.
+
+use super::follower::Follower;
+use crate::books::journal;
+use crate::books::transcript::{self, Transcript};
+use crate::config::SiteConfig;
+use protocol::job::Job;
+use protocol::message::Request;
+use protocol::name::RunId;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Audit {
+    run: String,
+    exchanges: u32,
+    answers: u32,
+    /// Digest of all that was heard.
+    digest: String,
+    /// The last answer cannot be compared: the run was stopped.
+    kinds: BTreeMap<&'static str, u32>,
+}
+
+/// A run that is not what it should be, or that cannot be worked out.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    /// There is no copy, or it cannot be read.
+    #[error("the copy of run {run} cannot be read; a site keeps one of each run of sums")]
+    Copy {
+        /// The run.
+        run: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Its job cannot be read by this version.
+    #[error("the job of run {run} cannot be read here: {text}")]
+    Job {
+        /// The run.
+        run: String,
+        /// Why.
+        text: String,
+    },
+    /// Something in it does not follow from what came before.
+    #[error("run {run}, exchange {exchange}: {text}")]
+    Other {
+        /// The run.
+        run: String,
+        /// The exchange.
+        exchange: u32,
+        /// What does not fit.
+        text: String,
+    },
+}
+
+/// Works out the run `run` again.
+///
+/// # Errors
+/// [`AuditError`] names the first exchange that is not what follows.
+pub fn audit(config: &SiteConfig, run: &RunId) -> Result<Audit, AuditError> {
+    let copy = |source| AuditError::Copy {
+        run: run.to_string(),
+        source,
+    };
+    let Transcript {
+        digest,
+        begin,
+        closed,
+    } = transcript::read(&config.folder, run).map_err(copy)?;
+    let job = Job::parse(&begin.job).map_err(|errors| AuditError::Job {
+        run: run.to_string(),
+        text: errors.to_string(),
+    })?;
+    let own = job.sites.iter().position(|site| *site == config.site);
+    let own = own.ok_or_else(|| AuditError::Job {
+        run: run.to_string(),
+        text: format!("it does not name {}", config.site),
+    })?;
+    let told =
+        journal::digests(&config.folder, run.as_str()).map_err(|error| AuditError::Other {
+            run: run.to_string(),
+            exchange: 0,
+            text: format!("the journal cannot be trusted: {error}"),
+        })?;
+    let mut follower = Follower::new(&begin, &job, digest, own);
+    let mut audit = Audit {
+        run: run.to_string(),
+        exchanges: 0,
+        answers: 0,
+        digest: String::new(),
+        kinds: BTreeMap::new(),
+    };
+    for one in &closed {
+        let exchange = one.record.exchange;
+        let other = |text: String| AuditError::Other {
+            run: run.to_string(),
+            exchange,
+            text,
+        };
+        let asked = follower.asked();
+        follower
+            .follow(&one.record, config)
+            .map_err(|refusal| other(refusal.text))?;
+        if exchange > 0 {
+            audit.exchanges += 1;
+            let kind = asked
+                .as_ref()
+                .map_or("no question to this site", Request::answer_kind);
+            *audit.kinds.entry(kind).or_default() += 1;
+        }
+        let Some(answer) = &one.record.answers[own] else {
+            continue;
+        };
+        if !told.contains(&(exchange, wire::digest_of(answer))) {
+            let text = "what stands there as this site's answer is not in its journal";
+            return Err(other(text.to_owned()));
+        }
+        audit.answers += 1;
+    }
+    audit.digest = follower.heard();
+    Ok(audit)
+}
+
+impl fmt::Display for Audit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds: Vec<String> = self
+            .kinds
+            .iter()
+            .map(|(kind, count)| format!("{count} {kind}"))
+            .collect();
+        write!(
+            formatter,
+            "run {}: {} exchanges ({}), each the one that follows from the job and from what the sites answered, each answer \
+             signed by its site; {} answers of this site, all in its journal. Digest of all that the sites said: {}",
+            self.run,
+            self.exchanges,
+            kinds.join(", "),
+            self.answers,
+            self.digest
+        )
+    }
+}

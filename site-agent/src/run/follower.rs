@@ -1,0 +1,141 @@
+//! A run of sums as one of its sites follows it, with what the sites have signed.
+
+use crate::config::SiteConfig;
+use protocol::failure::Refusal;
+use protocol::job::Job;
+use protocol::message::{Answer, Begin, Closed, Introduction, Request};
+use protocol::name::SiteName;
+use protocol::replica::{Next, Replica};
+use protocol::run::Record;
+use wire::{KeyError, Said};
+
+/// The run, by the site's own copy of the coordinator's machine.
+pub(super) struct Follower {
+    pub(super) digest: String,
+    pub(super) sites: Vec<SiteName>,
+    pub(super) own: usize,
+    replica: Replica,
+    run: protocol::name::RunId,
+    /// Digest of all that was heard.
+    heard: wire::Heard,
+}
+
+impl Follower {
+    pub(super) fn new(begin: &Begin, job: &Job, digest: String, own: usize) -> Self {
+        Self {
+            digest,
+            sites: job.sites.clone(),
+            own,
+            replica: Replica::new(begin, job.clone(), own),
+            run: begin.run.clone(),
+            heard: wire::Heard::default(),
+        }
+    }
+
+    /// The exchange that a record must be of to be news.
+    pub(super) fn awaited(&self) -> u32 {
+        self.replica.awaited()
+    }
+
+    /// What is asked next.
+    pub(super) fn next(&self) -> Option<Next> {
+        self.replica.next()
+    }
+
+    /// What this site is asked next.
+    pub(super) fn asked(&self) -> Option<Request> {
+        self.replica.next().and_then(|next| next.request)
+    }
+
+    /// Who is asked in the open exchange.
+    pub(super) fn roster(&self) -> Vec<bool> {
+        self.replica.roster()
+    }
+
+    /// The keys of each site.
+    pub(super) fn introductions(&self) -> &[Option<Introduction>] {
+        self.replica.introductions()
+    }
+
+    /// The digest of all that the sites said, as this one heard it.
+    pub(super) fn heard(&self) -> String {
+        self.heard.digest()
+    }
+
+    /// Takes the exchange that closed, and judges that it is what the sites have said.
+    pub(super) fn follow(&mut self, record: &Record, config: &SiteConfig) -> Result<(), Refusal> {
+        match self.asked() {
+            Some(Request::Introduce) => self.judge_introductions(record, config)?,
+            _ => self.judge_signatures(record)?,
+        }
+        let closed = self.replica.follow(record);
+        closed.map_err(|error| question(record.exchange, &error.to_string()))?;
+        self.heard.add(&Closed {
+            run: self.run.clone(),
+            record: record.clone(),
+        });
+        Ok(())
+    }
+
+    /// Every introduction is of the site that it stands for.
+    fn judge_introductions(&self, record: &Record, config: &SiteConfig) -> Result<(), Refusal> {
+        let warrants = config.warrants().map_err(|error| {
+            tracing::error!(%error, "nobody's keys can be judged");
+            refusal(
+                "keys",
+                "the site cannot judge the keys of others; its log says why",
+            )
+        })?;
+        for (site, answer) in self.sites.iter().zip(&record.answers) {
+            if let Some(Answer::Introduced(introduction)) = answer {
+                let judged = warrants.introduced(&self.digest, site, introduction);
+                judged.map_err(|error| keys(&error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Every answer is signed by the site that it stands for, as one to this exchange with this roster.
+    fn judge_signatures(&self, record: &Record) -> Result<(), Refusal> {
+        let roster = self.replica.roster();
+        let introductions = self.replica.introductions();
+        for (place, answer) in record.answers.iter().enumerate() {
+            let Some(answer) = answer else { continue };
+            let digest = wire::digest_of(answer);
+            let said = Said {
+                run: &self.digest,
+                exchange: record.exchange,
+                roster: &roster,
+                answer: &digest,
+            };
+            let signature = record.signatures.get(place).map_or(&[][..], Vec::as_slice);
+            let introduction = introductions.get(place).and_then(Option::as_ref);
+            if !introduction.is_some_and(|known| said.is_signed(known, signature)) {
+                let site = self.sites.get(place).map_or("", SiteName::as_str);
+                let text = format!(
+                    "the coordinator passed on an answer to exchange {} that {site} has not signed",
+                    record.exchange
+                );
+                return Err(refusal("signature", &text));
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn refusal(rule: &str, text: &str) -> Refusal {
+    Refusal {
+        rule: rule.to_owned(),
+        text: text.to_owned(),
+    }
+}
+
+pub(super) fn keys(error: &KeyError) -> Refusal {
+    refusal("keys", &error.to_string())
+}
+
+/// The coordinator asked, or told, what does not follow from the run.
+pub(super) fn question(exchange: u32, text: &str) -> Refusal {
+    let text = format!("exchange {exchange} is not what follows from the run: {text}");
+    refusal("question", &text)
+}
