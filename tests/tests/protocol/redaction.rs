@@ -170,6 +170,7 @@ fn derivatives() -> Derivatives {
         objective: NUMBER,
         threshold: [NUMBER, NUMBER],
         triangles: array![[NUMBER], [NUMBER]],
+        slope: Some(array![[NUMBER]]),
     }
 }
 
