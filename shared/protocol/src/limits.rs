@@ -70,6 +70,8 @@ pub const FOLDS_MAX: usize = 20;
 pub const CANDIDATES_MAX: usize = 20;
 /// Numbers that one answer holds at most where several metrics are asked about at once (32 MiB).
 pub const BATCH_ENTRIES_MAX: usize = 1 << 22;
+/// Rows of a wide metric that one question asks about.
+pub const ACTIVE_ROWS_MAX: usize = similarity::learn::unpsl::accelerated::ROWS_MAX;
 /// Rows of a metric: features, and a row for each level of a categorical one.
 pub const METRIC_ROWS_MAX: usize = 1 << 20;
 /// Features whose missing share a result tells of one site.

@@ -124,6 +124,9 @@ impl Summand for unpsl::Answer {
                     own.triangles
                         .iter_mut()
                         .for_each(|one| visit(Number::Real(one)));
+                    for slope in own.slope.iter_mut().flatten() {
+                        visit(Number::Real(slope));
+                    }
                 }
             }
             Self::Contribution(own) => {

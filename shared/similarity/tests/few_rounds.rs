@@ -128,7 +128,7 @@ fn the_derivative_in_m_is_that_in_w() {
                 let federation = Federation::unsolved(&small_parts(3), settings);
                 let metric = federation.start(1);
                 for site in &federation.sites {
-                    let own = site.derivatives(&metric).unwrap();
+                    let own = site.derivatives(&metric, None).unwrap();
                     let mut gradient = Array2::zeros(metric.raw_dim());
                     let value = site.value_and_gradient(&metric, &mut gradient).unwrap();
                     assert!((own.objective / value - 1.0).abs() < 1e-12);
@@ -204,7 +204,7 @@ fn a_site_of_one_class_has_no_threshold_and_no_loss() {
     let site = &federation.sites[1];
     assert_eq!(site.threshold(&metric), None);
     assert_eq!(site.value(&metric).unwrap(), 0.0);
-    let told = site.derivatives(&metric).unwrap();
+    let told = site.derivatives(&metric, None).unwrap();
     assert!(
         told.gradient
             .iter()
@@ -305,6 +305,7 @@ fn answer(metric: &Array2<f64>, wanted: &Array2<f64>, worse: f64) -> SiteDerivat
         objective: 0.5 * (&away * &away).sum() + worse,
         gradient: away,
         curvature: Array2::eye(2),
+        slope: None,
         threshold: ThresholdDerivatives::default(),
     }
 }
@@ -325,8 +326,8 @@ fn where_the_objective_rises_it_goes_back_and_still_finds_the_optimum() {
     let mut ask = |search: &mut Search, worse: f64| {
         let question = search.question().clone();
         let told = answer(&question, &wanted, worse);
-        let objective = told.objective + search.sparsity_term(&question, 2);
-        known.learn(&question, told);
+        let objective = told.objective + search.sparsity_term(&question);
+        known.learn(&question, None, told);
         search.absorb(&known, objective).unwrap()
     };
     assert!(!ask(&mut search, 0.0).rose);
@@ -360,7 +361,7 @@ fn sites_of_other_shapes_are_refused() {
         Seed(1),
     );
     let site = site.unwrap();
-    assert!(site.derivatives(&Array2::zeros((5, 2))).is_err());
-    assert!(site.derivatives(&Array2::zeros((6, 7))).is_err());
-    assert!(site.derivatives(&Array2::zeros((6, 3))).is_ok());
+    assert!(site.derivatives(&Array2::zeros((5, 2)), None).is_err());
+    assert!(site.derivatives(&Array2::zeros((6, 7)), None).is_err());
+    assert!(site.derivatives(&Array2::zeros((6, 3)), None).is_ok());
 }

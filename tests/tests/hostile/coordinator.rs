@@ -239,6 +239,15 @@ fn what_the_job_does_not_ask_is_not_answered() {
         Request::Unpsl(message::Request::Differentiate(Differentiating {
             metrics: Arc::new(metrics.iter().copied().cloned().collect()),
             folds: folds.to_vec(),
+            rows: Arc::new(vec![None; metrics.len()]),
+        }))
+    };
+    // A metric of so few rows is asked about as a whole.
+    let of_rows = |rows: Vec<usize>| {
+        Request::Unpsl(message::Request::Differentiate(Differentiating {
+            metrics: Arc::new(vec![metric.clone()]),
+            folds: vec![None],
+            rows: Arc::new(vec![Some(rows)]),
         }))
     };
     let second_moments = SecondMoments {
@@ -258,6 +267,8 @@ fn what_the_job_does_not_ask_is_not_answered() {
         differentiate(&[&metric], &[]),
         differentiate(&[&metric], &[Some(0)]),
         differentiate(&[&metric, &Array2::ones((FEATURES, 7))], &[None, None]),
+        of_rows(vec![]),
+        of_rows(vec![0, 1]),
         round(&|round| round.penalty = 0.0),
         round(&|round| round.penalty = -1.0),
         round(&|round| round.penalty = f64::NAN),

@@ -162,6 +162,7 @@ fn learnt(number: usize, request: &unpsl::Request) -> Answer {
                     objective: CURVATURE / 2.0 * (&away * &away).sum(),
                     gradient: away * CURVATURE,
                     curvature: Array2::eye(rows) * CURVATURE.sqrt(),
+                    slope: None,
                     threshold: ThresholdDerivatives::default(),
                 })
             };

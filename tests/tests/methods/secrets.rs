@@ -27,7 +27,11 @@ pub(crate) fn numbers(answer: &Answer) -> usize {
         Answer::Prepared(Some(own)) => own.products.len() + own.sums.len(),
         Answer::Unpsl(unpsl::Answer::Contribution(own)) => own.matrix.len() + 1,
         Answer::Unpsl(unpsl::Answer::Derivatives(told)) => {
-            told.iter().map(|own| own.triangles.len() + 3).sum()
+            let slope =
+                |own: &unpsl::Derivatives| own.slope.as_ref().map_or(0, |slope| slope.len());
+            told.iter()
+                .map(|own| own.triangles.len() + slope(own) + 3)
+                .sum()
         }
         Answer::Forest(forest::Answer::Grown(trees)) => trees.nodes(),
         Answer::Assessed(own) => {

@@ -184,6 +184,7 @@ fn derivatives() -> Derivatives {
         objective: NUMBER,
         threshold: [NUMBER, NUMBER],
         triangles: array![[NUMBER], [NUMBER]],
+        slope: Some(array![[NUMBER]]),
     }
 }
 

@@ -15,7 +15,7 @@
 //! | a silent member is waited for in a third round | it is asked after two silent rounds |
 
 use crate::world::{self, CALM, Faults, Liar, Played, World, drawn_from};
-use ndarray::Array2;
+use ndarray::{Array2, Axis};
 use privacy::RightCounts;
 use protocol::assessment::Assessment;
 use protocol::failure::{Code, Failure};
@@ -32,6 +32,9 @@ use similarity::learn::unpsl::{SiteDerivatives, ThresholdDerivatives};
 
 const FEATURES: usize = 4;
 const RANK: usize = 2;
+/// Features of wide data, and the rows of them that one question is about at most.
+const WIDE: usize = 440;
+const ACTIVE: usize = 400;
 const CURVATURE: f64 = 0.5;
 const SPARSITY: f64 = 0.05;
 
@@ -268,7 +271,11 @@ impl Played for Quadratics {
                 contribution(matrix, CURVATURE / 2.0 * (&away * &away).sum())
             }
             unpsl::Request::Differentiate(asked) => {
-                let told = asked.metrics.iter().map(|metric| derivatives(site, metric));
+                let asked = asked.metrics.iter().zip(asked.rows.iter());
+                let told = asked.map(|(metric, rows)| match rows {
+                    None => derivatives(site, metric),
+                    Some(rows) => of_rows(site, metric, rows),
+                });
                 Answer::Unpsl(unpsl::Answer::Derivatives(told.collect()))
             }
             unpsl::Request::Validate(validating) => {
@@ -404,8 +411,88 @@ fn derivatives(site: usize, metric: &Array2<f64>) -> Derivatives {
         objective: CURVATURE / 2.0 * (&away * &away).sum(),
         gradient: away * CURVATURE,
         curvature: Array2::eye(FEATURES) * CURVATURE.sqrt(),
+        slope: None,
         threshold: ThresholdDerivatives::default(),
     })
+}
+
+/// The same of wide data, whose target is 0 but for [`FEATURES`] rows: so much of it as is asked for.
+fn of_rows(site: usize, metric: &Array2<f64>, rows: &[usize]) -> Derivatives {
+    let mut wanted = Array2::zeros(metric.raw_dim());
+    for (row, values) in target(site).rows().into_iter().enumerate() {
+        wanted.row_mut(WIDE / FEATURES * row).assign(&values);
+    }
+    let away = (metric.dot(&metric.t()) - wanted.dot(&wanted.t())) * CURVATURE;
+    let diagonal = || away.diag().to_owned().insert_axis(Axis(1));
+    Derivatives::fold(&SiteDerivatives {
+        objective: (&away * &away).sum() / (2.0 * CURVATURE),
+        gradient: away.select(Axis(0), rows).select(Axis(1), rows),
+        curvature: Array2::eye(rows.len()) * CURVATURE.sqrt(),
+        slope: Some(match rows {
+            [] => diagonal(),
+            _ => away.dot(metric),
+        }),
+        threshold: ThresholdDerivatives::default(),
+    })
+}
+
+/// Wide data is asked about by active rows: the metric is that of the rows that are not 0, and no question has two
+/// triangles of all rows.
+#[test]
+fn wide_data_is_learned_from_some_rows_at_a_time() {
+    for choice in [false, true] {
+        let mut text = job("accelerated", 3, 3, 40, 1.5, 1e-8);
+        let features: String = (FEATURES..WIDE)
+            .map(|feature| format!("[[features]]\nname = \"x{feature}\"\nkind = \"numeric\"\n"))
+            .collect();
+        text = text.replace("[deadlines]", &format!("{features}[deadlines]"));
+        if choice {
+            let (one, several) = ("lambda_sparsity = 0.05", "lambda_sparsity = [0.05, 0.1]");
+            text = text.replace(one, several) + "folds = 2\nneighbours = [1]\n";
+        }
+        let mut world = World::<Quadratics>::new(11, CALM, &text);
+        assert_eq!(world.drive(), None);
+        assert_eq!(world.ending, Some(Ending::Converged));
+        let Some(Model::Unpsl(model)) = world.result().model else {
+            panic!("a run of UnPSL");
+        };
+        let metric = model.metric.unwrap();
+        let selected: Vec<usize> = (0..WIDE)
+            .filter(|row| metric.row(*row).iter().any(|entry| *entry != 0.0))
+            .collect();
+        let told: Vec<usize> = (0..FEATURES).map(|row| WIDE / FEATURES * row).collect();
+        assert_eq!(selected, told);
+        if !choice {
+            let objective = model.rounds.last().unwrap().objective.unwrap();
+            let least = narrow_objective();
+            let gap = (objective / least - 1.0).abs();
+            assert!(gap < 1e-5, "{objective} {least}");
+        }
+        let mut widest = 0;
+        for record in world.records() {
+            for answer in record.answers.iter().flatten() {
+                if let Answer::Unpsl(unpsl::Answer::Derivatives(told)) = answer {
+                    widest = told
+                        .iter()
+                        .fold(widest, |most, own| most.max(own.triangles.ncols()));
+                }
+            }
+        }
+        assert!(
+            (1..=Derivatives::triangle(ACTIVE)).contains(&widest),
+            "{widest}"
+        );
+    }
+}
+
+/// The least objective of the same targets without the rows that are 0.
+fn narrow_objective() -> f64 {
+    let mut world = World::<Quadratics>::new(11, CALM, &job("accelerated", 3, 3, 40, 1.5, 1e-8));
+    assert_eq!(world.drive(), None);
+    let Some(Model::Unpsl(model)) = world.result().model else {
+        panic!("a run of UnPSL");
+    };
+    model.rounds.last().unwrap().objective.unwrap()
 }
 
 fn target(site: usize) -> Array2<f64> {

@@ -1,7 +1,7 @@
 //! Sites in one process, and both kinds of consensus over them, counting rounds.
 
 use ndarray::{Array2, s};
-use similarity::learn::unpsl::accelerated::{Search, SearchSettings, search_sites};
+use similarity::learn::unpsl::accelerated::{Knowledge, Search, SearchSettings, search_sites};
 use similarity::learn::unpsl::{
     Labels, PooledLimits, Settings, SiteObjective, Summary, Totals, minimise_pooled, objective,
     start, summarise,
@@ -12,6 +12,8 @@ use similarity::synthetic::labelled_pairs;
 
 const LOCAL_TOLERANCE: f64 = 1e-6;
 const LOCAL_STEPS: usize = 40;
+/// Data of more features go by active sets.
+const WIDE: usize = 400;
 
 /// What one site holds: standardised patients and their labels.
 pub struct Part {
@@ -33,6 +35,10 @@ pub struct Run {
     /// Rounds in which the safeguard acted.
     pub safeguarded: usize,
     pub converged: bool,
+    /// Questions, those that only say which rows to ask about included.
+    pub questions: usize,
+    /// Rows that the last question asked about.
+    pub active: usize,
     /// The least objective, and where.
     pub objective: f64,
     pub metric: Array2<f64>,
@@ -147,17 +153,32 @@ impl Federation {
             gaps: Vec::new(),
             safeguarded: 0,
             converged: false,
+            questions: 0,
+            active: self.features,
             objective: f64::INFINITY,
             metric: search.best().clone(),
         };
-        let search = search_sites(&self.sites, search, rounds, &mut |search, step| {
-            run.objective = search.objective().unwrap();
-            run.safeguarded += usize::from(step.rose);
-            run.gaps.push(run.objective / self.minimum - 1.0);
-            run.converged = step.converged;
-        })
+        let mut known = match self.features > WIDE {
+            true => Knowledge::wide(),
+            false => Knowledge::new(),
+        };
+        run.questions = usize::from(search.rows(&known).is_some());
+        let search = search_sites(
+            &self.sites,
+            search,
+            &mut known,
+            rounds,
+            &mut |search, step| {
+                run.questions += 1;
+                run.objective = search.objective().unwrap();
+                run.safeguarded += usize::from(step.rose);
+                run.gaps.push(run.objective / self.minimum - 1.0);
+                run.converged = step.converged;
+            },
+        )
         .unwrap();
         run.metric.assign(search.best());
+        run.active = search.rows(&known).map_or(self.features, <[usize]>::len);
         run
     }
 
@@ -174,6 +195,8 @@ impl Federation {
             gaps: Vec::new(),
             safeguarded: 0,
             converged: false,
+            questions: 0,
+            active: self.features,
             objective: f64::INFINITY,
             metric: Array2::zeros((0, 0)),
         };

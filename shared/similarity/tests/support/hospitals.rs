@@ -133,3 +133,48 @@ fn split(patients: &Array2<f64>, classes: &[u32], sizes: &[usize]) -> Vec<Part> 
         })
         .collect()
 }
+
+/// 62 samples of 2,000 genes at 2 sites: logarithms of intensities, as Alon et al. publish them.
+pub fn colon(folder: &Path) -> Vec<Part> {
+    let mut rows = cells(folder.join("colon.csv"));
+    rows.shuffle(&mut Seed(3).stream("split", 0));
+    let genes = rows[0].len() - 2;
+    let value = |(row, gene): (usize, usize)| rows[row][gene + 2].parse::<f64>().unwrap();
+    let logarithm = |place| value(place).max(1.0).ln();
+    let patients = standardise(Array2::from_shape_fn((rows.len(), genes), logarithm));
+    let class = |row: &Vec<String>| u32::from(row[1] != rows[0][1]);
+    let classes: Vec<u32> = rows.iter().map(class).collect();
+    split(&patients, &classes, &[31, 31])
+}
+
+/// All 72 samples at 2 sites, with the genes that floor 100, ceiling 16,000 and the filter of Dudoit, Fridlyand and Speed
+/// (2002) leave.
+pub fn leukaemia(folder: &Path) -> Vec<Part> {
+    let read = |name: &str| {
+        let file = fs::File::open(folder.join(name)).unwrap();
+        let text = std::io::read_to_string(flate2::read::GzDecoder::new(file)).unwrap();
+        let row = |line: &str| line.split(',').map(str::to_owned).collect();
+        text.lines().skip(1).map(row).collect::<Vec<Vec<String>>>()
+    };
+    let mut rows = read("leukemia_train.csv.gz");
+    rows.extend(read("leukemia_test.csv.gz"));
+    rows.shuffle(&mut Seed(3).stream("split", 0));
+    let genes = rows[0].len() - 2;
+    let intensity = |row: &Vec<String>, gene: usize| {
+        let value: f64 = row[gene + 2].parse().unwrap();
+        value.clamp(100.0, 16_000.0)
+    };
+    let varies = |gene: &usize| {
+        let values = rows.iter().map(|row| intensity(row, *gene));
+        let (low, high) = values.fold((f64::MAX, 0.0_f64), |(low, high), value| {
+            (low.min(value), high.max(value))
+        });
+        high / low > 5.0 && high - low > 500.0
+    };
+    let kept: Vec<usize> = (0..genes).filter(varies).collect();
+    let value = |(row, gene): (usize, usize)| intensity(&rows[row], kept[gene]).log10();
+    let patients = standardise(Array2::from_shape_fn((rows.len(), kept.len()), value));
+    let class = |row: &Vec<String>| u32::from(row[1] != rows[0][1]);
+    let classes: Vec<u32> = rows.iter().map(class).collect();
+    split(&patients, &classes, &[36, 36])
+}

@@ -115,6 +115,7 @@ mod tests {
         let asked = Differentiating {
             metrics: vec![Array2::zeros((100, 10)); 2].into(),
             folds: vec![None; 2],
+            rows: vec![None; 2].into(),
         };
         let bytes = answer_bytes_max(&Request::Unpsl(unpsl::Request::Differentiate(asked)), 1);
         assert!((161_600..261_600).contains(&bytes), "{bytes}");

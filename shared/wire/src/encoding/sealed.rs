@@ -162,6 +162,7 @@ mod tests {
             objective: 0.5,
             threshold: [0.0; 2],
             triangles: matrix.t().to_owned(),
+            slope: None,
         };
         let contribution = Contribution {
             matrix,

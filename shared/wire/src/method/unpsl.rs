@@ -13,7 +13,7 @@ use crate::generated::unpsl_request::Request as Asked;
 use crate::method::NUMBER_BYTES;
 use ndarray::Array2;
 use privacy::RightCounts;
-use protocol::limits::{CANDIDATES_MAX, FOLDS_MAX, SITES_MAX};
+use protocol::limits::{ACTIVE_ROWS_MAX, CANDIDATES_MAX, FOLDS_MAX, SITES_MAX};
 use protocol::message::unpsl::{
     Answer, Contribution, Derivatives, Differentiating, Finishing, Request, Round, Validating,
 };
@@ -62,11 +62,15 @@ impl Travels for Differentiating {
     type Header = pb::Differentiate;
 
     fn cut(self) -> (pb::Differentiate, OutgoingParts) {
-        let question = |(metric, fold): (_, Option<u32>)| pb::MetricQuestion {
-            metric: Some(shape(metric)),
-            fold,
-        };
-        let questions = self.metrics.iter().zip(self.folds);
+        let question =
+            |((metric, fold), rows): ((_, Option<u32>), &Option<Vec<usize>>)| pb::MetricQuestion {
+                metric: Some(shape(metric)),
+                fold,
+                rows: rows.as_ref().map(|rows| pb::ActiveRows {
+                    rows: rows.iter().map(|row| length(*row)).collect(),
+                }),
+            };
+        let questions = self.metrics.iter().zip(self.folds).zip(self.rows.iter());
         let header = pb::Differentiate {
             questions: questions.map(question).collect(),
         };
@@ -77,6 +81,12 @@ impl Travels for Differentiating {
     fn declared(header: &pb::Differentiate) -> Result<Declared, WireError> {
         at_most("metrics", header.questions.len(), METRICS_MAX)?;
         let metrics = header.questions.iter();
+        for rows in metrics
+            .clone()
+            .filter_map(|question| question.rows.as_ref())
+        {
+            at_most("rows", rows.rows.len(), ACTIVE_ROWS_MAX)?;
+        }
         let shapes: Result<Vec<_>, _> = metrics
             .map(|question| present("metric", question.metric))
             .collect();
@@ -86,9 +96,14 @@ impl Travels for Differentiating {
     fn join(header: pb::Differentiate, parts: &mut IncomingParts) -> Result<Self, WireError> {
         let folds: Vec<Option<u32>> = header.questions.iter().map(|asked| asked.fold).collect();
         let metrics: Result<_, _> = folds.iter().map(|_| parts.matrices.take()).collect();
+        let rows = |asked: &pb::MetricQuestion| {
+            let rows = asked.rows.as_ref()?.rows.iter();
+            Some(rows.map(|row| *row as usize).collect())
+        };
         Ok(Self {
             metrics: Arc::new(metrics?),
             folds,
+            rows: Arc::new(header.questions.iter().map(rows).collect()),
         })
     }
 }
@@ -213,11 +228,12 @@ impl Travels for Answer {
         match present("answer", header.answer.as_ref())? {
             Answered::Derivatives(told) => {
                 at_most("metrics", told.told.len(), METRICS_MAX)?;
-                let shapes = told
-                    .told
-                    .iter()
-                    .map(|one| present("triangles", one.triangles));
-                Ok(Declared::matrices(shapes.collect::<Result<Vec<_>, _>>()?))
+                let mut shapes = Vec::with_capacity(2 * told.told.len());
+                for one in &told.told {
+                    shapes.push(present("triangles", one.triangles)?);
+                    shapes.extend(one.slope);
+                }
+                Ok(Declared::matrices(shapes))
             }
             Answered::Contribution(contribution) => Contribution::declared(contribution),
             Answered::Validated(_) => Ok(Declared::default()),
@@ -235,6 +251,7 @@ impl Travels for Answer {
                             finite("a derivative", one.threshold_second)?,
                         ],
                         triangles: parts.matrices.take()?,
+                        slope: parts.matrices.take_any(one.slope)?,
                     })
                 };
                 let told: Result<_, WireError> = told.told.into_iter().map(one).collect();
@@ -283,12 +300,16 @@ fn derivatives_cut(told: Vec<Derivatives>) -> (Answered, OutgoingParts) {
         threshold_first: one.threshold[0],
         threshold_second: one.threshold[1],
         triangles: Some(shape(&one.triangles)),
+        slope: one.slope.as_ref().map(shape),
     };
     let header = pb::Derivatives {
         told: told.iter().map(one).collect(),
     };
-    let matrices = told.into_iter().map(|one| one.triangles);
-    let matrices = matrices.fold(OutgoingMatrices::default(), OutgoingMatrices::and);
+    let matrices = told
+        .into_iter()
+        .fold(OutgoingMatrices::default(), |all, one| {
+            all.and(one.triangles).and_any(one.slope)
+        });
     (
         Answered::Derivatives(header),
         OutgoingParts::matrices(matrices),
@@ -381,10 +402,13 @@ impl Travels for Model {
 /// Bytes of the parts of an answer at most; none where the answer has no parts.
 pub(super) fn answer_bytes_max(request: &Request) -> Option<u64> {
     match request {
-        // Two triangles of as many rows as the metric has, at most.
+        // Two triangles of as many rows as the metric has, at most, or of those that are asked for, and their slope.
         Request::Differentiate(asked) => {
-            let numbers = |metric: &Array2<f64>| 2 * Derivatives::triangle(metric.nrows()) as u64;
-            Some(NUMBER_BYTES * asked.metrics.iter().map(numbers).sum::<u64>())
+            let numbers = |(metric, rows): (&Array2<f64>, &Option<Vec<usize>>)| {
+                Differentiating::entries(rows.as_deref(), metric.nrows(), metric.ncols()) as u64
+            };
+            let numbers = asked.metrics.iter().zip(asked.rows.iter()).map(numbers);
+            Some(NUMBER_BYTES * numbers.sum::<u64>())
         }
         // A matrix of the question's shape.
         Request::Round(round) => Some(NUMBER_BYTES * round.consensus.len() as u64),

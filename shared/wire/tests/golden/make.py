@@ -122,6 +122,9 @@ golden = {
     "certificate": ask_unpsl([chunk(0, [1])], round=u.Round(consensus=shape(1, 1), penalty=2, tolerance=1e-9)),
     "differentiate": ask_unpsl([chunk(0, [0.5, -0.5]), chunk(1, [0.25, -0.25])], differentiate=u.Differentiate(
         questions=[u.MetricQuestion(metric=shape(2, 1)), u.MetricQuestion(metric=shape(2, 1), fold=0)])),
+    "differentiate_rows": ask_unpsl([chunk(0, [0.5, -0.5]), chunk(1, [0, 0])], differentiate=u.Differentiate(
+        questions=[u.MetricQuestion(metric=shape(2, 1), rows=u.ActiveRows(rows=[0, 300])),
+                   u.MetricQuestion(metric=shape(2, 1), rows=u.ActiveRows())])),
     "validate": ask_unpsl([chunk(0, [0.5, -0.5]), chunk(1, [0.25, -0.25])],
                           validate=u.Validate(models=[shape(2, 1), shape(2, 1)], folds=2, neighbours=[1, 5])),
     "finish": ask_unpsl([chunk(0, [0.1, 0.2])], finish=u.Finish(consensus=shape(1, 2), neighbours=5)),
@@ -144,6 +147,8 @@ golden = {
     "contribution": reply_unpsl([chunk(0, [0.25, -0.25])], contribution=u.Contribution(**contribution)),
     "derivatives": reply_unpsl([chunk(0, [1, 2, 3, 4, 5, 6])], derivatives=u.Derivatives(told=[u.MetricDerivatives(
         objective=0.75, threshold_first=-0.5, threshold_second=0.25, triangles=shape(2, 3))])),
+    "derivatives_rows": reply_unpsl([chunk(0, [1, 2]), chunk(1, [0.5, -0.5, 0.25])], derivatives=u.Derivatives(
+        told=[u.MetricDerivatives(objective=0.75, triangles=shape(2, 1), slope=shape(3, 1))])),
     "validated": reply_unpsl(validated=u.Validated(candidates=[u.ValidatedCandidate(counts=[
         u.ValidationCounts(counts=u.RightCounts(right=250, wrong=50)), u.ValidationCounts()])])),
     "grown": reply_forest([nodes], grown=t.Grown(trees=trees)),

@@ -8,8 +8,7 @@ use privacy::Rules;
 use protocol::assessment::VOTES_MAX;
 use protocol::cohort::{FeatureKind, Impute};
 use protocol::job::Job;
-use protocol::limits::BATCH_ENTRIES_MAX;
-use protocol::limits::SCORE_BINS_MAX;
+use protocol::limits::{ACTIVE_ROWS_MAX, BATCH_ENTRIES_MAX, SCORE_BINS_MAX};
 use protocol::method::unpsl::settings::{ConsensusMethod, SelectionSettings, UnpslSettings};
 use similarity::learn::unpsl::CorrelationScope;
 
@@ -41,7 +40,7 @@ fn messages(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKi
     if pooled {
         messages.push(correlated());
     }
-    if settings.is_accelerated(usize::try_from(sizes.rows).unwrap_or(usize::MAX)) {
+    if settings.is_accelerated() {
         messages.push(derivatives(settings, &sizes));
         messages.push(contribution(
             settings,
@@ -65,33 +64,54 @@ fn messages(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKi
 }
 
 fn derivatives(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
-    let rows = sizes.rows;
-    let numbers = rows * (rows + 1) + 3;
+    let (rows, rank) = (sizes.rows, sizes.rank);
+    let is_wide = UnpslSettings::is_wide(usize::try_from(rows).unwrap_or(usize::MAX));
+    let asked = if is_wide {
+        rows.min(ACTIVE_ROWS_MAX as u64)
+    } else {
+        rows
+    };
+    let slope = if is_wide { rows * rank } else { 0 };
+    let numbers = asked * (asked + 1) + slope;
     let selection = settings.selection.as_ref();
     let validations = selection.map_or(0, SelectionSettings::metrics);
     let folds = selection.map_or(1, |selection| u64::from(selection.folds));
     let at_once = (folds * validations)
-        .min(BATCH_ENTRIES_MAX as u64 / (rows * (rows + 1)).max(1))
+        .min(BATCH_ENTRIES_MAX as u64 / numbers.max(1))
         .max(1);
+    let shape = match is_wide {
+        false => format!("2 triangles of {rows} rows, and 3 numbers"),
+        true => format!(
+            "2 triangles of those of the {rows} rows that the question names, at most {asked}, {rows} x {rank}, and 3 \
+             numbers; where it names none, the diagonal of the gradient in M, {rows} numbers, and 3 numbers"
+        ),
+    };
+    let formula = match is_wide {
+        false => format!("{rows} x ({rows} + 1) + 3"),
+        true => format!("{asked} x ({asked} + 1) + {rows} x {rank} + 3"),
+    };
     MessageKind {
         kind: "derivatives",
         purpose: "at a metric: the site's objective, its gradient in M = W W', and second moments of its patients \
                   weighted by how undecided their pairs are; the coordinator uses sums over the sites",
         shape: match at_once {
-            1 => format!("2 triangles of {rows} rows, and 3 numbers"),
-            _ => format!(
-                "2 triangles of {rows} rows, and 3 numbers, for each of up to {at_once} metrics at once"
-            ),
+            1 => shape,
+            _ => format!("{shape}, for each of up to {at_once} metrics at once"),
         },
-        bytes_formula: format!("{NUMBER_BYTES} x {at_once} x ({rows} x ({rows} + 1) + 3)"),
-        bytes: NUMBER_BYTES * at_once * numbers,
+        bytes_formula: format!("{NUMBER_BYTES} x {at_once} x ({formula})"),
+        bytes: NUMBER_BYTES * at_once * (numbers + 3),
         times: settings.rounds() - validations - u64::from(settings.certificates()),
         rule: "second_moments, similarity_max, rounds_per_cohort_max, patients_min",
         withheld: "no: it holds no count".to_owned(),
         worst: format!(
-            "The second moments X'X as they are, that is {TOGETHER}: a coordinator need not even lie. To one that lies and \
+            "The second moments X'X as they are{}, that is {TOGETHER}: a coordinator need not even lie. To one that lies and \
              chooses the metric: by steep metrics parts of single patients' records, blurred by the brake similarity_max, \
-             which does not rule them out."
+             which does not rule them out.",
+            if is_wide {
+                " of the rows that it names, and over the rounds of all"
+            } else {
+                ""
+            }
         ),
     }
 }

@@ -93,11 +93,15 @@ impl Learner {
         asked: &Differentiating,
     ) -> Result<Answer, Stop> {
         let mut told = Vec::with_capacity(asked.metrics.len());
-        for (metric, fold) in asked.metrics.iter().zip(&asked.folds) {
+        let questions = asked
+            .metrics
+            .iter()
+            .zip(&asked.folds)
+            .zip(asked.rows.iter());
+        for ((metric, fold), rows) in questions {
             let objective = self.objective(site, prepared, *fold)?;
-            told.push(Derivatives::fold(
-                &objective.derivatives(metric).map_err(fault)?,
-            ));
+            let own = objective.derivatives(metric, rows.as_deref());
+            told.push(Derivatives::fold(&own.map_err(fault)?));
         }
         Ok(Answer::Unpsl(message::Answer::Derivatives(told)))
     }

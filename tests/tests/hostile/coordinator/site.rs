@@ -199,6 +199,7 @@ pub(crate) fn look(metric: &Array2<f64>) -> Request {
     Request::Unpsl(message::Request::Differentiate(Differentiating {
         metrics: Arc::new(vec![metric.clone()]),
         folds: vec![None],
+        rows: Arc::new(vec![None]),
     }))
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Accelerated {
     known: Knowledge,
     features: usize,
     /// The metric of the open exchange.
-    asked: Arc<Vec<Array2<f64>>>,
+    asked: Differentiating,
     /// Which sites told of the last question; none before the first.
     told: Option<Vec<bool>>,
     rows: Vec<RoundRow>,
@@ -58,11 +58,12 @@ impl Accelerated {
             tolerance_residual: CERTIFICATE,
         };
         let search = Search::new(own, start, features);
+        let known = UnpslSettings::knowledge(features);
         Self {
             settings: own,
-            asked: Arc::new(vec![search.question().clone()]),
+            asked: question(&search, &known),
             search,
-            known: Knowledge::new(),
+            known,
             features,
             told: None,
             rows: Vec::new(),
@@ -80,7 +81,7 @@ impl Accelerated {
     }
 
     pub(super) fn sparsity_term(&self) -> f64 {
-        self.search.sparsity_term(self.metric(), self.features)
+        self.search.sparsity_term(self.metric())
     }
 
     pub(super) fn rows(&self) -> &[RoundRow] {
@@ -107,10 +108,7 @@ impl Accelerated {
 
     pub(super) fn ask(&self) -> message::Request {
         message::Request::Unpsl(match self.certifying {
-            None => Request::Differentiate(Differentiating {
-                metrics: Arc::clone(&self.asked),
-                folds: vec![None],
-            }),
+            None => Request::Differentiate(self.asked.clone()),
             Some(penalty) => Request::Round(Round {
                 consensus: Arc::new(self.metric().clone()),
                 centre: None,
@@ -123,7 +121,7 @@ impl Accelerated {
 
     pub(super) fn blank(&self) -> message::Answer {
         let answer = match self.certifying {
-            None => Answer::Derivatives(vec![Derivatives::blank(self.features)]),
+            None => Answer::Derivatives(Derivatives::blanks(&self.asked, self.features)),
             Some(_) => Answer::Contribution(Contribution::blank(self.metric().dim())),
         };
         message::Answer::Unpsl(answer)
@@ -131,7 +129,7 @@ impl Accelerated {
 
     pub(super) fn judge(&self, answer: &message::Answer) -> Result<(), Failure> {
         if self.certifying.is_none() {
-            return derivatives(answer, 1, self.features);
+            return derivatives(answer, &self.asked, self.features);
         }
         let message::Answer::Unpsl(Answer::Contribution(own)) = answer else {
             return Err(unexpected(answer, "a contribution"));
@@ -181,6 +179,7 @@ impl Accelerated {
             sites_answered: answered,
         };
         let mut is_over = false;
+        row.objective = Some(answer.objective);
         if let Some(step) = self.search.learn(&mut self.known, answer) {
             self.check_finite(&step)?;
             row.objective = Some(step.objective);
@@ -198,7 +197,7 @@ impl Accelerated {
         if is_over {
             return Ok(self.begin_certificate(answered));
         }
-        self.asked = Arc::new(vec![self.search.question().clone()]);
+        self.asked = question(&self.search, &self.known);
         Ok(match round >= self.round_limit {
             true => Turn::Done(Ending::RoundLimit),
             false => Turn::Ask,
@@ -209,7 +208,7 @@ impl Accelerated {
     fn summed(&self, closed: &mut Closed<'_>) -> Result<SiteDerivatives, Failure> {
         match closed.take_sum()? {
             message::Answer::Unpsl(Answer::Derivatives(sum)) if sum.len() == 1 => {
-                Ok(sum[0].unfold(self.features))
+                Ok(sum[0].unfold(asked_rows(&self.asked, 0, self.features)))
             }
             other => Err(unexpected(&other, "derivatives")),
         }
@@ -271,23 +270,48 @@ impl Accelerated {
             "A round of consensus ADMM moved the metric by {moved:.1e} of its norm, so the search went on."
         ));
         self.search.demand(STRICTER);
-        self.asked = Arc::new(vec![self.search.question().clone()]);
+        self.asked = question(&self.search, &self.known);
         Ok(Turn::Ask)
     }
 }
 
-/// Judges derivatives at so many metrics over `features` features.
+/// What a search asks next.
+fn question(search: &Search, known: &Knowledge) -> Differentiating {
+    Differentiating {
+        metrics: Arc::new(vec![search.question().clone()]),
+        folds: vec![None],
+        rows: Arc::new(vec![search.rows(known).map(<[usize]>::to_vec)]),
+    }
+}
+
+/// How many rows of the derivatives one of the metrics is asked about.
+pub(super) fn asked_rows(asked: &Differentiating, metric: usize, features: usize) -> usize {
+    asked.rows[metric].as_ref().map_or(features, Vec::len)
+}
+
+/// Judges derivatives over `features` features.
 pub(super) fn derivatives(
     answer: &message::Answer,
-    metrics: usize,
+    asked: &Differentiating,
     features: usize,
 ) -> Result<(), Failure> {
     let message::Answer::Unpsl(Answer::Derivatives(told)) = answer else {
         return Err(unexpected(answer, "derivatives"));
     };
-    length("metrics", told.len(), metrics)?;
-    told.iter().try_for_each(|own| {
-        let wanted = (2, Derivatives::triangle(features));
+    length("metrics", told.len(), asked.metrics.len())?;
+    told.iter().enumerate().try_for_each(|(metric, own)| {
+        let rows = asked_rows(asked, metric, features);
+        let rank = asked.metrics[metric].ncols();
+        let columns = asked.rows[metric]
+            .as_ref()
+            .map(|rows| if rows.is_empty() { 1 } else { rank });
+        ensure(
+            own.slope.as_ref().map(Array2::dim) == columns.map(|columns| (features, columns)),
+            "a slope of another shape",
+            "one of every row where some rows are asked about",
+        )?;
+        own.slope.iter().try_for_each(numbers)?;
+        let wanted = (2, Derivatives::triangle(rows));
         ensure(
             own.triangles.dim() == wanted,
             "derivatives of another shape",
@@ -301,7 +325,7 @@ pub(super) fn derivatives(
             "a sum of losses",
         )?;
         // T is a sum of outer products, and so has no entry below 0 on its diagonal.
-        let diagonal = (0..features).map(|row| own.triangles[[1, row * (row + 3) / 2]]);
+        let diagonal = (0..rows).map(|row| own.triangles[[1, row * (row + 3) / 2]]);
         let is_curved = diagonal.into_iter().all(|entry| entry >= 0.0) && own.threshold[1] >= 0.0;
         ensure(
             is_curved,

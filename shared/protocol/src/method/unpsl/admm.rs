@@ -143,11 +143,6 @@ impl Admm {
 
     /// Takes the answers of a closed round.
     pub(super) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
-        if closed.sum.is_some() && closed.answers.iter().all(Option::is_none) {
-            let text = "so many rows are learnt by rounds of ADMM, which need each site's own update: write \
-                        [aggregation] contributions = \"own\", or leave features out";
-            return Err(Failure::new(Code::Settings, text));
-        }
         let answers = closed.take();
         let Closed {
             members,

@@ -55,8 +55,7 @@ impl Choice {
         let Some(selection) = Selection::new(settings, prepared.totals.pairs.total()) else {
             return Ok(None);
         };
-        let rows = prepared.standardisation.rows().len();
-        let step = if settings.is_accelerated(rows) {
+        let step = if settings.is_accelerated() {
             Step::Searching(Box::new(searches(&selection, settings, seed, prepared)))
         } else {
             let Some(fit) = next_fit(&selection, settings, seed, prepared)? else {

@@ -1,8 +1,9 @@
 //! All searches of a cross-validation side by side: every exchange asks at the metrics of all that are still open, and
 //! within a fold every answer teaches every lambda_1 and every rank.
 
-use super::accelerated::derivatives;
+use super::accelerated::{asked_rows, derivatives};
 use super::message::{Answer, Derivatives, Differentiating, Request};
+use super::settings::UnpslSettings;
 use crate::checks::unexpected;
 use crate::exchange::Closed;
 use crate::failure::{Code, Failure};
@@ -20,7 +21,7 @@ pub(super) struct FoldSearches {
     round_limit: u32,
     /// The searches whose questions are open, in the order in which they are asked.
     batch: Vec<Place>,
-    asked: Arc<Vec<Array2<f64>>>,
+    asked: Differentiating,
     /// Which sites told of the last questions; none before the first.
     told: Option<Vec<bool>>,
 }
@@ -59,7 +60,7 @@ impl FoldSearches {
             is_open: true,
         };
         let fold = Fold {
-            known: Knowledge::new(),
+            known: UnpslSettings::knowledge(features),
             cells: searches.iter().map(cell).collect(),
         };
         let mut all = Self {
@@ -67,30 +68,24 @@ impl FoldSearches {
             features,
             round_limit,
             batch: Vec::new(),
-            asked: Arc::default(),
+            asked: Differentiating::default(),
             told: None,
         };
-        let first = |fold| Place { fold, cell: 0 };
-        all.open((0..folds as usize).map(first).collect());
+        all.open();
         all
     }
 
     pub(super) fn ask(&self) -> message::Request {
-        #[allow(clippy::cast_possible_truncation)] // folds are at most FOLDS_MAX
-        let folds = self.batch.iter().map(|place| Some(place.fold as u32));
-        message::Request::Unpsl(Request::Differentiate(Differentiating {
-            metrics: Arc::clone(&self.asked),
-            folds: folds.collect(),
-        }))
+        message::Request::Unpsl(Request::Differentiate(self.asked.clone()))
     }
 
     pub(super) fn blank(&self) -> message::Answer {
-        let blank = Derivatives::blank(self.features);
-        message::Answer::Unpsl(Answer::Derivatives(vec![blank; self.batch.len()]))
+        let blanks = Derivatives::blanks(&self.asked, self.features);
+        message::Answer::Unpsl(Answer::Derivatives(blanks))
     }
 
     pub(super) fn judge(&self, answer: &message::Answer) -> Result<(), Failure> {
-        derivatives(answer, self.batch.len(), self.features)
+        derivatives(answer, &self.asked, self.features)
     }
 
     /// Searches that are over, and all.
@@ -103,7 +98,12 @@ impl FoldSearches {
     /// Takes the answers of a closed exchange; true once all searches are over.
     pub(super) fn close(&mut self, closed: &mut Closed<'_>) -> Result<bool, Failure> {
         let told = closed.told.to_vec();
-        let is_first = self.told.is_none();
+        // As long as a fold has answered of no W, its searches all ask at W = 0, and one of them for all.
+        let is_first: Vec<bool> = self
+            .folds
+            .iter()
+            .map(|fold| fold.known.is_empty())
+            .collect();
         if self.told.as_ref().is_some_and(|before| *before != told) {
             // The objectives are sums over other sites than before.
             for fold in &mut self.folds {
@@ -116,17 +116,15 @@ impl FoldSearches {
         let batch = std::mem::take(&mut self.batch);
         for (place, smooth) in batch.iter().zip(objectives) {
             let Fold { known, cells } = &mut self.folds[place.fold];
-            let answered = match is_first {
+            let answered = match is_first[place.fold] {
                 true => cells.iter_mut(),
                 false => cells[place.cell..=place.cell].iter_mut(),
             };
             for cell in answered {
-                let sparsity = cell
-                    .search
-                    .sparsity_term(cell.search.question(), self.features);
+                let sparsity = cell.search.sparsity_term(cell.search.question());
                 cell.rounds += 1;
                 let step = cell.search.absorb(known, smooth + sparsity);
-                let is_over = step.is_none_or(|step| step.converged);
+                let is_over = step.is_some_and(|step| step.converged);
                 cell.is_open = !is_over && cell.rounds < self.round_limit;
             }
         }
@@ -140,15 +138,8 @@ impl FoldSearches {
             let text = "the rounds of the cross-validation led beyond the finite numbers";
             return Err(Failure::new(Code::Numbers, text));
         }
-        let mut open = Vec::new();
-        for (fold, searches) in self.folds.iter().enumerate() {
-            let cells = searches.cells.iter().enumerate();
-            let of_fold = cells.filter(|(_, cell)| cell.is_open);
-            open.extend(of_fold.map(|(cell, _)| Place { fold, cell }));
-        }
-        let is_over = open.is_empty();
-        self.open(open);
-        Ok(is_over)
+        self.open();
+        Ok(self.batch.is_empty())
     }
 
     /// The best metrics of the search number `cell`, one a fold; none where one of them is W = 0.
@@ -161,16 +152,33 @@ impl FoldSearches {
         self.folds.iter().map(metric).collect()
     }
 
-    /// Opens the next exchange, with as many questions as one answer may hold.
-    fn open(&mut self, mut wanted: Vec<Place>) {
-        let entries = self.features * (self.features + 1);
-        wanted.truncate((BATCH_ENTRIES_MAX / entries.max(1)).max(1));
-        let question = |place: &Place| {
-            let cells = &self.folds[place.fold].cells;
-            cells[place.cell].search.question().clone()
+    /// Opens the next exchange, with as many questions as one answer may hold; none once all searches are over.
+    fn open(&mut self) {
+        let (mut batch, mut metrics, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+        let mut entries = 0;
+        'all: for (fold, Fold { known, cells }) in self.folds.iter().enumerate() {
+            let of_fold = cells.iter().enumerate().filter(|(_, cell)| cell.is_open);
+            let most = if known.is_empty() { 1 } else { cells.len() };
+            for (cell, Cell { search, .. }) in of_fold.take(most) {
+                let asked = search.rows(known);
+                let rank = search.question().ncols();
+                entries += Differentiating::entries(asked, self.features, rank);
+                if entries > BATCH_ENTRIES_MAX && !batch.is_empty() {
+                    break 'all;
+                }
+                batch.push(Place { fold, cell });
+                metrics.push(search.question().clone());
+                rows.push(asked.map(<[usize]>::to_vec));
+            }
+        }
+        #[allow(clippy::cast_possible_truncation)] // folds are at most FOLDS_MAX
+        let folds = batch.iter().map(|place| Some(place.fold as u32)).collect();
+        self.asked = Differentiating {
+            metrics: Arc::new(metrics),
+            folds,
+            rows: Arc::new(rows),
         };
-        self.asked = Arc::new(wanted.iter().map(question).collect());
-        self.batch = wanted;
+        self.batch = batch;
     }
 
     /// Learns the sums over the sites; what is left are the sums of their objectives, one a question.
@@ -184,8 +192,10 @@ impl FoldSearches {
         let mut objectives = Vec::with_capacity(sums.len());
         for (index, (place, sum)) in self.batch.iter().zip(sums).enumerate() {
             objectives.push(sum.objective);
-            let sum = sum.unfold(self.features);
-            self.folds[place.fold].known.learn(&self.asked[index], sum);
+            let sum = sum.unfold(asked_rows(&self.asked, index, self.features));
+            let Differentiating { metrics, rows, .. } = &self.asked;
+            let known = &mut self.folds[place.fold].known;
+            known.learn(&metrics[index], rows[index].as_deref(), sum);
         }
         Ok(objectives)
     }

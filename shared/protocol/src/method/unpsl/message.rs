@@ -30,12 +30,15 @@ pub enum Request {
 }
 
 /// Metrics at which every site is to tell its objective f_p and the derivatives of f_p in M-space.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Differentiating {
     /// W, of the travelling shape, one a question.
     pub metrics: Arc<Vec<Array2<f64>>>,
     /// Of each metric the fold of the cross-validation that is left out, from 0; none where all patients take part.
     pub folds: Vec<Option<u32>>,
+    /// Of each metric the rows of the derivatives that are asked for, ascending; none where all are. An empty list asks for
+    /// the diagonal of Gamma_p alone.
+    pub rows: Arc<Vec<Option<Vec<usize>>>>,
 }
 
 /// One local update (4.21): argmin f_p(V) + penalty/2 ||V - centre||^2, started at `consensus`.
@@ -93,8 +96,24 @@ pub struct Derivatives {
     pub objective: f64,
     /// First and second derivative with respect to a threshold that all sites learn; 0 where there is none.
     pub threshold: [f64; 2],
-    /// The lower triangles of Gamma_p (the first row) and T_p, row by row.
+    /// The lower triangles of Gamma_p (the first row) and T_p, row by row, of the rows that were asked for.
     pub triangles: Array2<f64>,
+    /// Where rows were named: Gamma_p W, d x m; where none of them, the diagonal of Gamma_p, d x 1.
+    pub slope: Option<Array2<f64>>,
+}
+
+impl Differentiating {
+    /// Numbers of the matrices that answer one metric of so many features and such a rank.
+    #[must_use]
+    pub fn entries(rows: Option<&[usize]>, features: usize, rank: usize) -> usize {
+        let count = rows.map_or(features, <[usize]>::len);
+        let slope = match rows {
+            None => 0,
+            Some([]) => features,
+            Some(_) => features.saturating_mul(rank),
+        };
+        count.saturating_mul(count + 1).saturating_add(slope)
+    }
 }
 
 impl Derivatives {
@@ -104,14 +123,24 @@ impl Derivatives {
         rows * (rows + 1) / 2
     }
 
-    /// Nothing, of so many features.
+    /// Nothing, for each metric that is asked about, of so many features.
     #[must_use]
-    pub fn blank(features: usize) -> Self {
-        Self {
-            objective: 0.0,
-            threshold: [0.0; 2],
-            triangles: Array2::zeros((2, Self::triangle(features))),
-        }
+    pub fn blanks(asked: &Differentiating, features: usize) -> Vec<Self> {
+        let metrics = asked.metrics.iter().zip(&asked.rows);
+        let blank = |(metric, rows): (&Array2<f64>, &Option<Vec<usize>>)| {
+            let count = rows.as_ref().map_or(features, Vec::len);
+            let columns = rows.as_ref().map(|rows| match rows.is_empty() {
+                true => 1,
+                false => metric.ncols(),
+            });
+            Self {
+                objective: 0.0,
+                threshold: [0.0; 2],
+                triangles: Array2::zeros((2, Self::triangle(count))),
+                slope: columns.map(|columns| Array2::zeros((features, columns))),
+            }
+        };
+        metrics.map(blank).collect()
     }
 
     /// As they travel.
@@ -135,6 +164,7 @@ impl Derivatives {
             objective: own.objective,
             threshold: [own.threshold.first, own.threshold.second],
             triangles,
+            slope: own.slope.clone(),
         }
     }
 
@@ -155,6 +185,7 @@ impl Derivatives {
             objective: self.objective,
             gradient: square(0),
             curvature: square(1),
+            slope: self.slope.clone(),
             threshold: ThresholdDerivatives {
                 first: self.threshold[0],
                 second: self.threshold[1],
@@ -258,7 +289,14 @@ impl Answer {
         match self {
             Self::Derivatives(told) => {
                 let numbers = told.first().map_or(0, |one| one.triangles.ncols());
-                format!("{} x 2 x {numbers}", told.len())
+                let slope = told.first().and_then(|one| one.slope.as_ref());
+                let slope =
+                    slope.map(|slope| format!(" and {} x {}", slope.nrows(), slope.ncols()));
+                format!(
+                    "{} x 2 x {numbers}{}",
+                    told.len(),
+                    slope.unwrap_or_default()
+                )
             }
             Self::Contribution(Contribution { matrix, .. }) => {
                 format!("{} x {}", matrix.nrows(), matrix.ncols())

@@ -4,7 +4,7 @@ use super::message::{Differentiating, Finishing, Request, Round, Validating};
 use super::settings::UnpslSettings;
 use crate::cohort::CohortSpecification;
 use crate::failure::Refusal;
-use crate::limits::{BATCH_ENTRIES_MAX, LOCAL_TOLERANCES, PENALTIES, TOTALS_MAX};
+use crate::limits::{ACTIVE_ROWS_MAX, BATCH_ENTRIES_MAX, LOCAL_TOLERANCES, PENALTIES, TOTALS_MAX};
 use crate::message::{self, CORRELATED, MOMENTS, PREPARED, Preparing, QUANTILES, Quartiles};
 use crate::question::{Known, after, unasked, wanted};
 use ndarray::Array2;
@@ -103,25 +103,50 @@ fn judge_differentiation(
     asked: &Differentiating,
     rows: usize,
 ) -> Result<(), Refusal> {
-    let Differentiating { metrics, folds } = asked;
+    let Differentiating {
+        metrics,
+        folds,
+        rows: active,
+    } = asked;
     wanted(
-        settings.is_accelerated(rows),
+        settings.is_accelerated(),
         "a job of the accelerated consensus",
     )?;
+    let lengths = [folds.len(), active.len()];
     wanted(
-        !metrics.is_empty() && metrics.len() == folds.len(),
-        "a fold, or none, of each metric",
+        !metrics.is_empty() && lengths == [metrics.len(); 2],
+        "a fold, or none, of each metric, and its rows",
     )?;
-    let entries = metrics.len().saturating_mul(rows.saturating_mul(rows + 1));
+    let entries = active
+        .iter()
+        .zip(metrics.iter())
+        .map(|(active, metric)| Differentiating::entries(active.as_deref(), rows, metric.ncols()));
+    let entries = entries.fold(0, usize::saturating_add);
     wanted(
         metrics.len() == 1 || entries <= BATCH_ENTRIES_MAX,
         "as many metrics as one answer holds",
     )?;
+    for active in active.iter() {
+        are_rows(active.as_deref(), rows)?;
+    }
     for (metric, fold) in metrics.iter().zip(folds) {
         fits(settings, metric, rows, settings.selection.is_some())?;
         is_fold(settings, *fold)?;
     }
     Ok(())
+}
+
+/// All rows, or of wide data some of them.
+fn are_rows(active: Option<&[usize]>, rows: usize) -> Result<(), Refusal> {
+    let fit = match active {
+        None => !UnpslSettings::is_wide(rows),
+        Some(active) => {
+            let rising = active.is_sorted_by(|a, b| a < b);
+            let within = active.last().is_none_or(|last| *last < rows);
+            UnpslSettings::is_wide(rows) && rising && within && active.len() <= ACTIVE_ROWS_MAX
+        }
+    };
+    wanted(fit, "the metric's rows, some of them where they are many")
 }
 
 fn judge_round(settings: &UnpslSettings, round: &Round, rows: usize) -> Result<(), Refusal> {
@@ -135,7 +160,7 @@ fn judge_round(settings: &UnpslSettings, round: &Round, rows: usize) -> Result<(
     fits(settings, consensus, rows, settings.selection.is_some())?;
     // The accelerated consensus ends with a round about each site's own centre; only ADMM goes by others.
     wanted(
-        centre.is_none() == settings.is_accelerated(rows),
+        centre.is_none() == settings.is_accelerated(),
         "a centre only where the job's consensus uses it",
     )?;
     if let Some(centre) = centre {

@@ -28,8 +28,7 @@ impl Fit {
         start: u32,
     ) -> Result<Self, Failure> {
         let from = common_start(settings, prepared, seed, start);
-        let rows = prepared.standardisation.rows().len();
-        Ok(if settings.is_accelerated(rows) {
+        Ok(if settings.is_accelerated() {
             Self::Accelerated(Box::new(Accelerated::start(settings, from)))
         } else {
             Self::Admm(Box::new(Admm::start(settings, from, None, prepared)?))

@@ -7,6 +7,7 @@ use crate::limits::{
     CANDIDATES_MAX, FOLDS_MAX, LAMBDA_MAX, PENALTY_MAX, PENALTY_MIN, ROUNDS_MAX, THRESHOLD_MAX,
     TOLERANCE_MAX,
 };
+use similarity::learn::unpsl::accelerated::Knowledge;
 use similarity::learn::unpsl::selection;
 use similarity::learn::unpsl::{
     Centring, CorrelationScope, Form, Loss, PairWeights, Pairs, Settings, SiteWeights, Threshold,
@@ -22,8 +23,8 @@ const NEIGHBOURS: u32 = 5;
 /// or before.
 const LAMBDA_LARGEST: f64 = 0.2;
 
-/// Rows of a metric at most for which triangles travel; wider data goes by ADMM.
-const ACCELERATED_ROWS_MAX: usize = 400;
+/// Rows of a metric at most for which whole triangles travel; of wider data those of active rows.
+const WHOLE_ROWS_MAX: usize = 400;
 
 /// Settings of distributed UnPSL.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,7 +61,7 @@ pub struct UnpslSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsensusMethod {
     /// A model of the sum of the sites' objectives in M-space: few rounds, and two d x d triangles from each site in
-    /// each. Metrics of many rows go by [`Self::Admm`].
+    /// each, or of wide data two of its active rows.
     Accelerated,
     /// (4.22) and (4.23) with over-relaxation and a penalty that adapts.
     Admm,
@@ -137,10 +138,24 @@ impl UnpslSettings {
         }
     }
 
-    /// Whether a metric of so many rows is learnt by the accelerated consensus.
+    /// Whether the metric is learnt by the accelerated consensus.
     #[must_use]
-    pub fn is_accelerated(&self, rows: usize) -> bool {
-        self.consensus == ConsensusMethod::Accelerated && rows <= ACCELERATED_ROWS_MAX
+    pub fn is_accelerated(&self) -> bool {
+        self.consensus == ConsensusMethod::Accelerated
+    }
+
+    /// Whether the sites are asked about some rows of so many at a time.
+    #[must_use]
+    pub fn is_wide(rows: usize) -> bool {
+        rows > WHOLE_ROWS_MAX
+    }
+
+    /// What is known of an objective over so many rows at the beginning.
+    pub(super) fn knowledge(rows: usize) -> Knowledge {
+        match Self::is_wide(rows) {
+            true => Knowledge::wide(),
+            false => Knowledge::new(),
+        }
     }
 
     /// Rounds of ADMM move each site's dual by its own update.

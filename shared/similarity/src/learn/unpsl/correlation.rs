@@ -196,16 +196,35 @@ impl Correlation {
         }
     }
 
-    /// target <- target + `weight` (R o R), d x d.
+    /// target <- target + `weight` (R o R), of some rows and columns or of all.
     ///
     /// # Panics
     /// Where shapes do not fit.
-    pub fn add_to(&self, weight: f64, target: &mut Array2<f64>) {
-        match &self.form {
-            Form::Dense(squared) => target.scaled_add(weight, squared),
-            Form::Implicit(normalised) => {
-                let products = transposed_product(&normalised.view(), &normalised.view());
+    pub fn add_to(&self, weight: f64, rows: Option<&[usize]>, target: &mut Array2<f64>) {
+        match (&self.form, rows) {
+            (Form::Dense(squared), None) => target.scaled_add(weight, squared),
+            (Form::Dense(squared), Some(rows)) => {
+                for ((one, other), sum) in target.indexed_iter_mut() {
+                    *sum += weight * squared[[rows[one], rows[other]]];
+                }
+            }
+            (Form::Implicit(normalised), rows) => {
+                let chosen = rows.map(|rows| normalised.select(Axis(1), rows));
+                let columns = chosen.as_ref().unwrap_or(normalised).view();
+                let products = transposed_product(&columns, &columns);
                 target.zip_mut_with(&products, |sum, value| *sum += weight * value * value);
+            }
+        }
+    }
+
+    /// The diagonal of R o R, of length d: 1, or 0 of a constant feature.
+    #[must_use]
+    pub fn diagonal(&self) -> Array1<f64> {
+        match &self.form {
+            Form::Dense(squared) => squared.diag().to_owned(),
+            Form::Implicit(normalised) => {
+                let square = |column: ArrayView1<f64>| column.dot(&column).powi(2);
+                normalised.columns().into_iter().map(square).collect()
             }
         }
     }

@@ -69,6 +69,12 @@ pub enum ObjectiveError {
         /// Columns wanted.
         columns: usize,
     },
+    /// Rows that are not ascending, or not of the metric.
+    #[error("rows of derivatives are not ascending numbers below {features}")]
+    Rows {
+        /// Features of the matrix.
+        features: usize,
+    },
     /// The pooled correlation was not handed over, or is of other features.
     #[error("correlation is of {found} features, wanted {wanted}")]
     CorrelationMismatch {

@@ -62,6 +62,12 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
     let differentiating = Differentiating {
         metrics: Arc::new(vec![array![[0.5], [-0.5]], array![[0.25], [-0.25]]]),
         folds: vec![None, Some(0)],
+        rows: Arc::new(vec![None; 2]),
+    };
+    let of_rows = Differentiating {
+        metrics: Arc::new(vec![array![[0.5], [-0.5]], array![[0.0], [0.0]]]),
+        folds: vec![None; 2],
+        rows: Arc::new(vec![Some(vec![0, 300]), Some(Vec::new())]),
     };
     let validating = Validating {
         models: Arc::new(vec![array![[0.5], [-0.5]], array![[0.25], [-0.25]]]),
@@ -75,6 +81,10 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         (
             "differentiate",
             asked(unpsl::Request::Differentiate(differentiating)),
+        ),
+        (
+            "differentiate_rows",
+            asked(unpsl::Request::Differentiate(of_rows)),
         ),
         ("validate", asked(unpsl::Request::Validate(validating))),
         ("finish", finishing(array![[0.1, 0.2]])),
@@ -92,12 +102,20 @@ fn every_answer_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         objective: 0.75,
         threshold: [-0.5, 0.25],
         triangles: array![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]],
+        slope: None,
+    }];
+    let of_rows = vec![Derivatives {
+        objective: 0.75,
+        threshold: [0.0; 2],
+        triangles: array![[1.0], [2.0]],
+        slope: Some(array![[0.5], [-0.5], [0.25]]),
     }];
     let (right, wrong) = (250, 50);
     let counts = vec![Some(RightCounts { right, wrong }), None];
     let answers = [
         ("contribution", unpsl::Answer::Contribution(contribution)),
         ("derivatives", unpsl::Answer::Derivatives(derivatives)),
+        ("derivatives_rows", unpsl::Answer::Derivatives(of_rows)),
         ("validated", unpsl::Answer::Validated(vec![counts])),
     ];
     answers_are_golden(
@@ -187,6 +205,11 @@ fn a_result_that_is_none_is_refused_with_what_was_wrong() {
     );
 }
 
+/// Rows of a wide metric, or all.
+fn rows() -> impl Strategy<Value = Option<Vec<usize>>> {
+    proptest::option::of(proptest::collection::vec(0..1_usize << 20, 0..4))
+}
+
 fn requests() -> impl Strategy<Value = unpsl::Request> {
     prop_oneof![
         (any::<u32>(), matrix(), matrix(), number(), number()).prop_map(
@@ -200,13 +223,19 @@ fn requests() -> impl Strategy<Value = unpsl::Request> {
                 })
             }
         ),
-        proptest::collection::vec((matrix(), any::<Option<u32>>()), 0..4).prop_map(|questions| {
-            let (metrics, folds) = questions.into_iter().unzip();
-            unpsl::Request::Differentiate(Differentiating {
-                metrics: Arc::new(metrics),
-                folds,
-            })
-        }),
+        proptest::collection::vec((matrix(), any::<Option<u32>>(), rows()), 0..4).prop_map(
+            |questions| {
+                let mut asked = Differentiating::default();
+                let (mut metrics, mut rows) = (Vec::new(), Vec::new());
+                for (metric, fold, active) in questions {
+                    metrics.push(metric);
+                    asked.folds.push(fold);
+                    rows.push(active);
+                }
+                (asked.metrics, asked.rows) = (Arc::new(metrics), Arc::new(rows));
+                unpsl::Request::Differentiate(asked)
+            }
+        ),
         (
             proptest::collection::vec(matrix(), 0..4),
             any::<u32>(),
@@ -248,12 +277,16 @@ proptest! {
 
     #[test]
     fn derivatives_survive_the_way(
-        told in proptest::collection::vec((matrix(), number(), number(), number()), 0..4),
+        told in proptest::collection::vec(
+            (matrix(), proptest::option::of(matrix()), number(), number(), number()),
+            0..4,
+        ),
     ) {
-        let one = |(triangles, objective, first, second)| Derivatives {
+        let one = |(triangles, slope, objective, first, second)| Derivatives {
             objective,
             threshold: [first, second],
             triangles,
+            slope,
         };
         let told = told.into_iter().map(one).collect();
         let message = reply(Answer::Unpsl(unpsl::Answer::Derivatives(told)));

@@ -13,6 +13,10 @@
 //! doubles the model's curvature, and the failed point still teaches. The first question is W = 0, where nothing depends
 //! on a start.
 //!
+//! Of wide data the sites answer Gamma_p and T_p of some active rows alone, and Gamma_p W of all: row k of W stays 0 as long as
+//! ||2 (Gamma W)_k|| <= lambda_1, and the worst violators join the next question. The diagonal of Gamma at W = 0 names the
+//! first. A model works with the foremost of the rows that it knows.
+//!
 //! It solves the problem of (4.20) to (4.23): the model's group lasso is (4.22) in the pooled metric T, and (4.21) and (4.23)
 //! hold at the end with W_p = W and U_p = -grad f_p(W) / rho. The relatives are K-FAC (Martens, Grosse 2015) and federated
 //! Newton methods; the model's curvature in M-space is this project's.
@@ -21,12 +25,14 @@ mod arithmetic;
 mod knowledge;
 mod model;
 
+use std::borrow::Cow;
+
 use ndarray::{Array2, s};
 
 use super::settings::Form;
 use super::site::{ObjectiveError, SiteDerivatives, SiteObjective};
-pub use knowledge::Knowledge;
 use knowledge::Point;
+pub use knowledge::{Knowledge, ROWS_MAX};
 use model::{Minimum, Model, Variables};
 
 /// W = 0 is a local minimum under every lambda_1 above 0. Where the model near it says that nothing is left, so many questions
@@ -54,9 +60,13 @@ pub struct SearchSettings {
 #[derive(Debug, Clone)]
 pub struct Search {
     settings: SearchSettings,
+    /// d.
+    features: usize,
     /// Where a model is minimised from as long as the best point is W = 0.
     start: Array2<f64>,
     question: Array2<f64>,
+    /// Of wide data the rows of the derivatives that the question asks about, once the best W is not 0.
+    active: Vec<usize>,
     best: Array2<f64>,
     objective: Option<f64>,
     scale: f64,
@@ -88,32 +98,35 @@ pub fn sum(answers: impl IntoIterator<Item = SiteDerivatives>) -> Option<SiteDer
         sum.objective += other.objective;
         sum.gradient += &other.gradient;
         sum.curvature += &other.curvature;
+        if let (Some(slope), Some(other)) = (&mut sum.slope, &other.slope) {
+            *slope += other;
+        }
         sum.threshold.first += other.threshold.first;
         sum.threshold.second += other.threshold.second;
         sum
     })
 }
 
-/// The search over sites in one place, for at most so many rounds; `observe` sees it after each.
+/// The search over sites in one place, for at most so many rounds; `observe` sees it after each that teaches it.
 ///
 /// # Errors
 /// [`ObjectiveError::Shape`].
 pub fn search_sites(
     sites: &[SiteObjective],
     mut search: Search,
+    known: &mut Knowledge,
     rounds: usize,
     observe: &mut dyn FnMut(&Search, &Step),
 ) -> Result<Search, ObjectiveError> {
-    let mut known = Knowledge::new();
     for _ in 0..rounds {
         let question = search.question().clone();
         let answers: Result<Vec<_>, _> = sites
             .iter()
-            .map(|site| site.derivatives(&question))
+            .map(|site| site.derivatives(&question, search.rows(known)))
             .collect();
         let Some(answer) = sum(answers?) else { break };
-        let Some(step) = search.learn(&mut known, answer) else {
-            break;
+        let Some(step) = search.learn(known, answer) else {
+            continue;
         };
         observe(&search, &step);
         if step.converged {
@@ -132,8 +145,10 @@ impl Search {
         question.slice_mut(s![..features, ..]).fill(0.0);
         Self {
             settings,
+            features,
             best: question.clone(),
             question,
+            active: Vec::new(),
             start,
             objective: None,
             scale: 1.0,
@@ -147,6 +162,18 @@ impl Search {
     #[must_use]
     pub fn question(&self) -> &Array2<f64> {
         &self.question
+    }
+
+    /// The rows of the derivatives that they are to be asked for there, ascending; none where all are. An empty list asks
+    /// which rows to begin with.
+    #[must_use]
+    pub fn rows<'a>(&'a self, known: &'a Knowledge) -> Option<&'a [usize]> {
+        let first = known.first()?;
+        Some(if self.active.is_empty() {
+            first
+        } else {
+            &self.active
+        })
     }
 
     /// The best W that the sites have answered.
@@ -173,20 +200,12 @@ impl Search {
     pub fn gradient(&self, known: &Knowledge) -> Option<Array2<f64>> {
         let (point, _) = known.best(self.question.ncols(), self.settings.lambda_sparsity)?;
         let mut gradient = Array2::zeros(self.best.raw_dim());
-        let square = point.rows * point.rows;
         if point.rank == gradient.ncols() {
-            let mut products = vec![0.0; point.metric.len()];
-            arithmetic::product_into(
-                &point.gradient[..square],
-                &point.metric,
-                point.rank,
-                &mut products,
-            );
-            let entries = gradient.iter_mut().zip(&products);
+            let entries = gradient.iter_mut().zip(&point.slope);
             entries.for_each(|(to, from)| *to = 2.0 * from);
         }
-        if let Some(last) = point.gradient.get(square) {
-            gradient[[point.rows, 0]] = *last;
+        if let Some(last) = point.gradient.get(point.count() * point.count()) {
+            gradient[[self.features, 0]] = *last;
         }
         Some(gradient)
     }
@@ -201,18 +220,20 @@ impl Search {
         self.objective = None;
     }
 
-    /// Takes the sum of the sites' answers at [`Self::question`] into what is known, and goes on from there.
+    /// Takes the sum of the sites' answers at [`Self::question`], asked with [`Self::rows`], into what is
+    /// known, and goes on from there. None where the answer says no more than which rows to ask about.
     pub fn learn(&mut self, known: &mut Knowledge, answer: SiteDerivatives) -> Option<Step> {
-        let features = answer.gradient.nrows();
-        let objective = answer.objective + self.sparsity_term(&self.question, features);
-        known.learn(&self.question, answer);
+        let objective = answer.objective + self.sparsity_term(&self.question);
+        let rows = self.rows(known).map(<[usize]>::to_vec);
+        known.learn(&self.question, rows.as_deref(), answer);
         self.absorb(known, objective)
     }
 
     /// Goes on from what is known, in which the answer at [`Self::question`] is the last. None where nothing is known.
     pub fn absorb(&mut self, known: &Knowledge, answered: f64) -> Option<Step> {
         let (lambda, rank) = (self.settings.lambda_sparsity, self.question.ncols());
-        let (centre, objective) = known.best(rank, lambda)?;
+        let (point, objective) = known.best(rank, lambda)?;
+        let centre = &*point.working();
         let rose = !self.is_probe && self.objective.is_some_and(|best| answered > best);
         if rose {
             self.scale *= 2.0;
@@ -222,9 +243,9 @@ impl Search {
         self.objective = Some(objective);
         let is_empty = centre.is_empty();
         if !is_empty {
-            self.best = travelling(&centre.variables(), &self.question, centre.rows);
+            self.best = self.travelling(&centre.variables(), centre);
         } else {
-            self.best.slice_mut(s![..centre.rows, ..]).fill(0.0);
+            self.best.slice_mut(s![..self.features, ..]).fill(0.0);
         }
         let others = known.towards(centre);
         let model = Model::new(centre, &others, self.settings.form, rank, self.scale);
@@ -232,11 +253,12 @@ impl Search {
             false => model.minimise(centre.variables(), lambda, self.lipschitz),
             true => self.leave_zero(&model, centre, lambda),
         };
+        let mut from = Cow::Borrowed(centre);
         let nothing = found.fall <= self.settings.tolerance * objective.abs();
         self.is_probe = false;
         if is_empty && nothing {
-            if let Some(other) = self.elsewhere(known, objective) {
-                found = other;
+            if let Some((other, minimum)) = self.elsewhere(known, objective) {
+                (from, found) = (other, minimum);
             } else if self.probes < PROBES_MAX {
                 self.probes += 1;
                 let weaker = lambda * PROBE_SHARE.powi(self.probes);
@@ -255,11 +277,15 @@ impl Search {
             tolerance_residual,
             ..
         } = self.settings;
-        let converged = !self.is_probe && left <= tolerance && residual <= tolerance_residual;
-        self.question = travelling(&found.at, &self.question, centre.rows);
+        let is_least = left <= tolerance && residual <= tolerance_residual;
+        let converged = !self.is_probe && is_least && centre.violators(lambda).is_empty();
+        self.question = self.travelling(&found.at, &from);
+        if !is_empty && let Some(before) = self.rows(known) {
+            self.active = point.active(before, &self.question, lambda);
+        }
         Some(Step {
             objective: answered,
-            left: left.max(0.0),
+            left,
             residual,
             rose,
             converged,
@@ -267,27 +293,38 @@ impl Search {
     }
 
     /// Where a model near another known point says that the objective is lower than `objective`, which is that of W = 0.
-    fn elsewhere(&self, known: &Knowledge, objective: f64) -> Option<Minimum> {
+    fn elsewhere<'k>(
+        &self,
+        known: &'k Knowledge,
+        objective: f64,
+    ) -> Option<(Cow<'k, Point>, Minimum)> {
         let lambda = self.settings.lambda_sparsity;
         let rank = self.question.ncols();
         let enough = self.settings.tolerance * objective.abs();
-        let near = |(point, own): (&Point, f64)| {
-            let others = known.towards(point);
-            let model = Model::new(point, &others, self.settings.form, rank, self.scale);
+        let near = |(point, own): (&'k Point, f64)| {
+            let point = point.working();
+            let others = known.towards(&point);
+            let model = Model::new(&point, &others, self.settings.form, rank, self.scale);
             let mut found = model.minimise(point.variables(), lambda, self.lipschitz);
             found.fall += objective - own;
             let selected = found.at.metric.iter().any(|entry| *entry != 0.0);
-            (selected && found.fall > enough).then_some(found)
+            (selected && found.fall > enough).then_some((point, found))
         };
         let candidates = known.others(rank, lambda, CANDIDATES);
         let found = candidates.into_iter().filter_map(near);
-        found.reduce(|best, other| if other.fall > best.fall { other } else { best })
+        found.reduce(|best, other| {
+            if other.1.fall > best.1.fall {
+                other
+            } else {
+                best
+            }
+        })
     }
 
-    /// lambda_1 ||W||_{2,1} of a matrix of the travelling shape over `features` features.
+    /// lambda_1 ||W||_{2,1} of a matrix of the travelling shape.
     #[must_use]
-    pub fn sparsity_term(&self, matrix: &Array2<f64>, features: usize) -> f64 {
-        let metric = matrix.slice(s![..features, ..]);
+    pub fn sparsity_term(&self, matrix: &Array2<f64>) -> f64 {
+        let metric = matrix.slice(s![..self.features, ..]);
         self.settings.lambda_sparsity * crate::numeric::prox::row_norm_sum(&metric)
     }
 
@@ -295,9 +332,9 @@ impl Search {
     /// way out must begin far enough away.
     fn leave_zero(&self, model: &Model<'_>, centre: &Point, lambda: f64) -> Minimum {
         let from = |length: f64| {
-            let entries = self.start.slice(s![..centre.rows, ..]);
+            let rows = centre.rows.iter().flat_map(|row| self.start.row(*row));
             let start = Variables {
-                metric: entries.iter().map(|entry| length * entry).collect(),
+                metric: rows.map(|entry| length * entry).collect(),
                 threshold: centre.variables().threshold,
             };
             model.minimise(start, lambda, 1.0)
@@ -305,16 +342,18 @@ impl Search {
         let (short, long) = (from(0.5), from(2.0));
         if long.fall > short.fall { long } else { short }
     }
-}
 
-/// A matrix of the travelling shape of `like`.
-fn travelling(variables: &Variables, like: &Array2<f64>, rows: usize) -> Array2<f64> {
-    let mut matrix = like.clone();
-    let mut metric = matrix.slice_mut(s![..rows, ..]);
-    let entries = metric.iter_mut().zip(&variables.metric);
-    entries.for_each(|(to, from)| *to = *from);
-    if matrix.nrows() > rows {
-        matrix[[rows, 0]] = variables.threshold;
+    /// Variables near a point, as a matrix of the travelling shape.
+    fn travelling(&self, variables: &Variables, near: &Point) -> Array2<f64> {
+        let mut matrix = Array2::zeros(self.question.raw_dim());
+        let rank = matrix.ncols();
+        for (row, values) in near.rows.iter().zip(variables.metric.chunks(rank)) {
+            let entries = matrix.row_mut(*row).into_iter().zip(values);
+            entries.for_each(|(to, from)| *to = *from);
+        }
+        if matrix.nrows() > self.features {
+            matrix[[self.features, 0]] = variables.threshold;
+        }
+        matrix
     }
-    matrix
 }

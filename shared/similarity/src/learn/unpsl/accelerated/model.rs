@@ -12,7 +12,7 @@
 //! minimum over W of the model + lambda_1 ||W||_{2,1} is found by FISTA with restart, without any message.
 
 use super::arithmetic::{add_scaled, gram_into, product_into, row_norms, shrink, squared_distance};
-use super::knowledge::Point;
+use super::knowledge::{Point, Seen};
 use crate::learn::unpsl::settings::Form;
 use crate::numeric::linear_algebra::inner;
 
@@ -77,12 +77,12 @@ impl<'a> Model<'a> {
     /// The model near `centre`; `others` are further known points, the most telling last.
     pub(super) fn new(
         centre: &'a Point,
-        others: &[&Point],
+        others: &[Seen<'_>],
         form: Form,
         rank: usize,
         scale: f64,
     ) -> Self {
-        let rows = centre.rows;
+        let rows = centre.count();
         let mut centre_product = vec![0.0; rows * rows];
         let mut half = vec![0.0; rows * rows];
         product_into(
@@ -104,12 +104,12 @@ impl<'a> Model<'a> {
         };
         let recent = &others[others.len().saturating_sub(MEMORY + 1)..];
         for two in recent.windows(2) {
-            model.update(two[0], two[1]);
+            model.update(&two[0], &two[1]);
         }
         model
     }
 
-    fn update(&mut self, from: &Point, to: &Point) {
+    fn update(&mut self, from: &Seen<'_>, to: &Seen<'_>) {
         let difference =
             |a: &[f64], b: &[f64]| -> Vec<f64> { a.iter().zip(b).map(|(a, b)| a - b).collect() };
         let moved = difference(&to.product, &from.product);
@@ -130,7 +130,7 @@ impl<'a> Model<'a> {
 
     /// B D for any symmetric D with its last coordinate.
     fn times(&self, moved: &[f64]) -> Vec<f64> {
-        let rows = self.centre.rows;
+        let rows = self.centre.count();
         let curvature = &self.centre.curvature;
         let square = &moved[..rows * rows];
         let (mut half, mut product) = (vec![0.0; rows * rows], vec![0.0; rows * rows]);
@@ -168,7 +168,7 @@ impl<'a> Model<'a> {
 
     fn scratch(&self) -> Scratch {
         let coordinates = self.centre.product.len();
-        let rows = self.centre.rows;
+        let rows = self.centre.count();
         Scratch {
             moved: vec![0.0; coordinates],
             projected: vec![0.0; rows * self.rank],
@@ -179,7 +179,7 @@ impl<'a> Model<'a> {
 
     /// The model's smooth part; Gamma + B D is left in `scratch.slope`.
     fn value(&self, at: &Variables, scratch: &mut Scratch) -> f64 {
-        let rows = self.centre.rows;
+        let rows = self.centre.count();
         let square = rows * rows;
         let Scratch {
             moved,
@@ -208,7 +208,7 @@ impl<'a> Model<'a> {
 
     /// The gradient in W and b of the value that was taken last.
     fn gradient(&self, at: &Variables, scratch: &Scratch, gradient: &mut Variables) {
-        let square = self.centre.rows * self.centre.rows;
+        let square = self.centre.count() * self.centre.count();
         product_into(
             &scratch.slope[..square],
             &at.metric,
@@ -225,7 +225,7 @@ impl<'a> Model<'a> {
 
     /// The model at its centre: its smooth part is 0 there.
     pub(super) fn centre_value(&self, lambda: f64) -> f64 {
-        if self.centre.metric.len() == self.centre.rows * self.rank {
+        if self.centre.metric.len() == self.centre.count() * self.rank {
             return self.sparsity(&self.centre.variables(), lambda);
         }
         0.0
@@ -297,24 +297,25 @@ impl<'a> Model<'a> {
     }
 
     /// How far one proximal gradient step of the pooled objective moves the centre, beside its norm: 0 at an optimum.
-    /// It needs no model, for the gradient at the centre is exact.
+    /// It needs no model, for the gradient at the centre is exact, and known of all rows.
     pub(super) fn residual(&self, lambda: f64, lipschitz: f64) -> f64 {
-        let square = self.centre.rows * self.centre.rows;
-        let at = self.centre.variables();
-        let norm = inner(&at.metric, &at.metric).sqrt();
+        let Point {
+            rows,
+            metric,
+            slope,
+            ..
+        } = self.centre;
+        let norm = inner(metric, metric).sqrt();
         if norm == 0.0 {
             return 0.0;
         }
-        let mut step = vec![0.0; at.metric.len()];
-        product_into(
-            &self.centre.gradient[..square],
-            &at.metric,
-            self.rank,
-            &mut step,
-        );
-        let mut next = at.metric.clone();
-        add_scaled(&mut next, -2.0 / lipschitz, &step);
+        let mut at = vec![0.0; slope.len()];
+        for (row, values) in rows.iter().zip(metric.chunks(self.rank)) {
+            at[row * self.rank..][..self.rank].copy_from_slice(values);
+        }
+        let mut next = at.clone();
+        add_scaled(&mut next, -2.0 / lipschitz, slope);
         shrink(&mut next, self.rank, lambda / lipschitz);
-        squared_distance(&next, &at.metric).sqrt() / norm
+        squared_distance(&next, &at).sqrt() / norm
     }
 }

@@ -1,20 +1,25 @@
 //! First and second derivatives of the loss with respect to M = W W'.
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 
-use super::{PairLoss, take_from_diagonal};
+use super::{PairLoss, Passed, RowSums, take_from_diagonal};
 use crate::learn::unpsl::settings::Form;
 use crate::numeric::linear_algebra::transposed_product;
+
+/// Columns whose diagonal entries are found at once.
+const DIAGONAL_COLUMNS: usize = 512;
 
 /// The loss at one W, and its derivatives with respect to M and b.
 #[derive(Debug, Clone)]
 pub(in crate::learn::unpsl) struct PairDerivatives {
     pub(in crate::learn::unpsl) loss: f64,
-    /// d loss / d M, d x d, symmetric.
+    /// The rows that were asked for of d loss / d M, symmetric.
     pub(in crate::learn::unpsl) gradient: Array2<f64>,
-    /// Q = sum_i r_i x_i x_i' with r_i the sum of the second derivatives of patient i's pairs; of distances,
-    /// about the mean of the x_i under these weights.
+    /// The same rows of Q = sum_i r_i x_i x_i' with r_i the sum of the second derivatives of patient i's pairs; of
+    /// distances, about the mean of the x_i under these weights.
     pub(in crate::learn::unpsl) curvature: Array2<f64>,
+    /// Where rows were named: (d loss / d M) W, d x m; where none of them, the diagonal of d loss / d M, d x 1.
+    pub(in crate::learn::unpsl) slope: Option<Array2<f64>>,
     /// sum_i r_i: twice the sum over the pairs.
     pub(in crate::learn::unpsl) curvature_sum: f64,
     /// d loss / d b.
@@ -22,7 +27,8 @@ pub(in crate::learn::unpsl) struct PairDerivatives {
 }
 
 impl PairLoss {
-    /// The loss and its derivatives at W (d x m) and threshold b, by one pass over the pairs.
+    /// The loss and its derivatives at W (d x m) and threshold b, by one pass over the pairs; of the matrices the rows and
+    /// columns `rows`, or all.
     ///
     /// # Panics
     /// Where shapes do not fit.
@@ -30,42 +36,101 @@ impl PairLoss {
         &self,
         metric: &ArrayView2<f64>,
         threshold: f64,
+        rows: Option<&[usize]>,
     ) -> PairDerivatives {
         let projected = self.project(metric);
-        let passed = self.pass(&projected, threshold, Some(&self.patients), true);
-        let (Some(mut weighted), Some(sums)) = (passed.weighted, passed.sums) else {
-            unreachable!("both were asked for");
-        };
-        let half = match self.form {
-            Form::InnerProduct => 0.5,
-            Form::Distance => {
-                take_from_diagonal(&mut weighted, &sums.derivatives.view(), &self.patients);
-                1.0
-            }
-        };
-        let mut gradient = transposed_product(&self.patients.view(), &weighted.view());
+        let chosen = rows.map(|rows| self.patients.select(Axis(1), rows));
+        let patients = chosen.as_ref().unwrap_or(&self.patients);
+        let joined = chosen.as_ref().map(|chosen| joined(chosen, &projected));
+        let factor = joined.as_ref().unwrap_or(&self.patients);
+        let (passed, weighted, sums) = self.weighted(&projected, threshold, factor);
+        let half = self.half();
+        let of_rows = weighted.slice(s![.., ..patients.ncols()]);
+        let mut gradient = transposed_product(&patients.view(), &of_rows);
         make_symmetric(&mut gradient, half);
-        let curvature_sum = sums.curvatures.sum();
-        let mut scaled = self.patients.clone();
-        for (mut row, weight) in scaled.rows_mut().into_iter().zip(&sums.curvatures) {
-            row *= *weight;
-        }
-        let mut curvature = transposed_product(&self.patients.view(), &scaled.view());
-        if self.form == Form::Distance && curvature_sum > 0.0 {
-            let means = scaled.sum_axis(ndarray::Axis(0)) / curvature_sum;
-            for ((one, other), value) in curvature.indexed_iter_mut() {
-                *value -= curvature_sum * means[one] * means[other];
+        let slope = rows.map(|rows| match rows {
+            [] => self.diagonal(&projected, threshold),
+            _ => {
+                let of_metric = weighted.slice(s![.., patients.ncols()..]);
+                transposed_product(&self.patients.view(), &of_metric) * half
             }
-        }
-        make_symmetric(&mut curvature, 1.0);
+        });
+        let curvature_sum = sums.curvatures.sum();
         PairDerivatives {
             loss: passed.loss,
             gradient,
-            curvature,
+            curvature: self.curvature(patients, &sums.curvatures, curvature_sum),
+            slope,
             curvature_sum,
             threshold_derivative: self.sign() * passed.derivative,
         }
     }
+
+    /// Of what (G F)'F is the derivative.
+    fn half(&self) -> f64 {
+        match self.form {
+            Form::InnerProduct => 0.5,
+            Form::Distance => 1.0,
+        }
+    }
+
+    /// G F of a factor F, or (G - diag(r)) F, with what else a pass adds up.
+    fn weighted(
+        &self,
+        projected: &Array2<f64>,
+        threshold: f64,
+        factor: &Array2<f64>,
+    ) -> (Passed, Array2<f64>, RowSums) {
+        let mut passed = self.pass(projected, threshold, Some(factor), true);
+        let (Some(mut weighted), Some(sums)) = (passed.weighted.take(), passed.sums.take()) else {
+            unreachable!("both were asked for");
+        };
+        if self.form == Form::Distance {
+            take_from_diagonal(&mut weighted, &sums.derivatives.view(), factor);
+        }
+        (passed, weighted, sums)
+    }
+
+    /// The diagonal of d loss / d M, d x 1, so many columns at a time that their share of G X is small.
+    fn diagonal(&self, projected: &Array2<f64>, threshold: f64) -> Array2<f64> {
+        let mut diagonal = Array2::zeros((self.patients.ncols(), 1));
+        let chunks = self.patients.axis_chunks_iter(Axis(1), DIAGONAL_COLUMNS);
+        for (mut part, columns) in diagonal
+            .axis_chunks_iter_mut(Axis(0), DIAGONAL_COLUMNS)
+            .zip(chunks)
+        {
+            let factor = columns.as_standard_layout().into_owned();
+            let (_, weighted, _) = self.weighted(projected, threshold, &factor);
+            let products = weighted * &factor * self.half();
+            part.column_mut(0).assign(&products.sum_axis(Axis(0)));
+        }
+        diagonal
+    }
+
+    /// sum_i r_i x_i x_i' over columns of the patients; of distances about their weighted mean.
+    fn curvature(&self, patients: &Array2<f64>, weights: &Array1<f64>, sum: f64) -> Array2<f64> {
+        let mut scaled = patients.clone();
+        for (mut row, weight) in scaled.rows_mut().into_iter().zip(weights) {
+            row *= *weight;
+        }
+        let mut curvature = transposed_product(&patients.view(), &scaled.view());
+        if self.form == Form::Distance && sum > 0.0 {
+            let means = scaled.sum_axis(Axis(0)) / sum;
+            for ((one, other), value) in curvature.indexed_iter_mut() {
+                *value -= sum * means[one] * means[other];
+            }
+        }
+        make_symmetric(&mut curvature, 1.0);
+        curvature
+    }
+}
+
+/// Two matrices of as many rows, side by side.
+fn joined(left: &Array2<f64>, right: &Array2<f64>) -> Array2<f64> {
+    let mut both = Array2::zeros((left.nrows(), left.ncols() + right.ncols()));
+    both.slice_mut(s![.., ..left.ncols()]).assign(left);
+    both.slice_mut(s![.., left.ncols()..]).assign(right);
+    both
 }
 
 /// `factor` times the symmetric part of a matrix.
