@@ -48,7 +48,7 @@ async fn runs_that_cannot_be_gone_on_with_fail_with_a_reason_and_the_next_begins
         let run = RunId::new(run).unwrap();
         store.begin(&run, Timestamp(9)).unwrap();
         let record = Record {
-            signatures: Vec::new(),
+            signatures: vec![Vec::new(); 1],
             at: Timestamp(10),
             exchange,
             answers: vec![Some(Answer::Correlated)],

@@ -168,7 +168,7 @@ fn records_come_back_with_their_answers_and_faults() {
     let run = RunId::new("a1").unwrap();
     store.submit(&submission("a1", "a", 1)).unwrap();
     let record = Record {
-        signatures: Vec::new(),
+        signatures: vec![vec![7; 64], Vec::new(), Vec::new()],
         at: Timestamp(5),
         exchange: 0,
         answers: vec![

@@ -5,7 +5,7 @@ use std::path::Path;
 use ndarray::{Array1, Array2, Axis};
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
-use similarity::learn::unpsl::accelerated::{Search, SearchSettings, search_sites};
+use similarity::learn::unpsl::accelerated::{Knowledge, Search, SearchSettings, search_sites};
 use similarity::learn::unpsl::{
     Labels, LocalLimits, PooledLimits, Settings, SiteObjective, Summary, Totals, learn,
     minimise_pooled, start, summarise,
@@ -280,7 +280,8 @@ impl Federation {
         };
         let search = Search::new(settings, first, self.features);
         let mut path = Vec::with_capacity(ROUNDS);
-        search_sites(&self.sites, search, ROUNDS, &mut |search, _| {
+        let known = &mut Knowledge::new();
+        search_sites(&self.sites, search, known, ROUNDS, &mut |search, _| {
             path.push(search.best().clone());
         })?;
         Ok(path)

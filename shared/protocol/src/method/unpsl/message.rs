@@ -126,7 +126,7 @@ impl Derivatives {
     /// Nothing, for each metric that is asked about, of so many features.
     #[must_use]
     pub fn blanks(asked: &Differentiating, features: usize) -> Vec<Self> {
-        let metrics = asked.metrics.iter().zip(&asked.rows);
+        let metrics = asked.metrics.iter().zip(asked.rows.iter());
         let blank = |(metric, rows): (&Array2<f64>, &Option<Vec<usize>>)| {
             let count = rows.as_ref().map_or(features, Vec::len);
             let columns = rows.as_ref().map(|rows| match rows.is_empty() {
