@@ -6,7 +6,7 @@ use protocol::progress::Ending;
 use report::{SayError, remark, say, with_causes};
 use site_agent::books::journal;
 use site_agent::books::ledger::KEY_NAME;
-use site_agent::cli::{Cli, Command, Data, Journal, Policy, Serve};
+use site_agent::cli::{Cli, Command, Data, Journal, JournalVerify, Policy, Serve};
 use site_agent::config::SiteConfig;
 use site_agent::exit::Exit;
 use site_agent::explain::{Explanation, NOTHING_LOWERED};
@@ -102,16 +102,7 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
             Ok(Exit::Done)
         }
         Command::Journal(Journal::Verify(arguments)) => {
-            let kept = arguments.head.map(|head| head.parse()).transpose()?;
-            let config = SiteConfig::open(&arguments.config)?;
-            let head = journal::verify(&config.folder, kept.as_ref())?;
-            say(format_args!(
-                "{} entries, all as they were written; the head is {head}",
-                head.entries
-            ))?;
-            if let Some(run) = arguments.run {
-                say(audit::audit(&config, &RunId::new(&run)?)?)?;
-            }
+            verify_journal(arguments)?;
             Ok(Exit::Done)
         }
         Command::Synthesise(arguments) => {
@@ -121,6 +112,21 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
             Ok(Exit::Done)
         }
     }
+}
+
+/// Checks the journal, and of a run of sums that every question was the right one.
+fn verify_journal(arguments: JournalVerify) -> Result<(), Box<dyn Error>> {
+    let kept = arguments.head.map(|head| head.parse()).transpose()?;
+    let config = SiteConfig::open(&arguments.config)?;
+    let head = journal::verify(&config.folder, kept.as_ref())?;
+    say(format_args!(
+        "{} entries, all as they were written; the head is {head}",
+        head.entries
+    ))?;
+    if let Some(run) = arguments.run {
+        say(audit::audit(&config, &RunId::new(&run)?)?)?;
+    }
+    Ok(())
 }
 
 /// Prints the rules that are lowered: on standard output these alone, for whoever counts them.

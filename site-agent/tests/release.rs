@@ -22,8 +22,6 @@ const JOB: &str = r#"
 name = "sample"
 method = "unpsl"
 sites = ["north", "south", "east"]
-[aggregation]
-contributions = "own"
 [outcome]
 column = "disease"
 kind = "binary"
@@ -40,6 +38,23 @@ impute = "indicator"
 rank = 3
 round_limit = 50
 "#;
+
+/// The job, whose sites tell their own numbers.
+fn clear() -> String {
+    JOB.replace(
+        "[outcome]",
+        "[aggregation]\ncontributions = \"own\"\n[outcome]",
+    )
+}
+
+/// A sample of a site that allows such jobs.
+fn clear_sample(name: &str) -> Policy {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../deploy/policies")
+        .join(name);
+    let text = fs::read_to_string(&path).unwrap() + "\ncontributions = \"own\"\n";
+    policy::parse(&text).unwrap_or_else(|errors| panic!("{name}:\n{errors}"))
+}
 
 fn sample(name: &str) -> Policy {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -433,8 +448,8 @@ fn a_ledger_that_was_cut_written_anew_or_deleted_stops_the_agent() {
 
 #[test]
 fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
-    let job = Job::parse(JOB).unwrap();
-    let explanation = Explanation::new(&sample("simulation.toml"), &job, "researcher");
+    let job = Job::parse(&clear()).unwrap();
+    let explanation = Explanation::new(&clear_sample("simulation.toml"), &job, "researcher");
     assert!(explanation.refusals.is_empty());
     let told: Vec<(&str, u64, u64)> = explanation
         .messages
@@ -462,12 +477,53 @@ fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
     );
 }
 
+#[test]
+fn an_explanation_says_of_each_message_whether_it_leaves_masked() {
+    let job = Job::parse(JOB).unwrap();
+    let explanation = Explanation::new(&sample("simulation.toml"), &job, "researcher");
+    assert!(explanation.refusals.is_empty());
+    let of = |kind: &str| {
+        let mut messages = explanation.messages.iter();
+        messages.find(|message| message.kind == kind).unwrap()
+    };
+    let masked = "leaves masked: readable only as a sum over at least 3 sites";
+    for kind in [
+        "description",
+        "moments",
+        "derivatives",
+        "contribution",
+        "assessment",
+    ] {
+        assert!(
+            of(kind).withheld.starts_with(masked),
+            "{kind}: {}",
+            of(kind).withheld
+        );
+        assert!(
+            of(kind).worst.starts_with("Of this site alone nothing"),
+            "{kind}"
+        );
+    }
+    for kind in ["introduction", "prepared", "refusal"] {
+        assert!(
+            !of(kind).withheld.contains("masked"),
+            "{kind}: {}",
+            of(kind).withheld
+        );
+    }
+    let shown = explanation.to_string();
+    assert!(
+        shown.lines().all(|line| line.chars().count() <= 130),
+        "{shown}"
+    );
+}
+
 /// What an attack on a real site has shown (tests/hostile) stands there in words.
 #[test]
 fn an_explanation_says_what_each_message_can_tell_in_the_worst_case() {
     let explained = |text: &str, policy: &str| {
         let job = Job::parse(text).unwrap();
-        let explanation = Explanation::new(&sample(policy), &job, "researcher");
+        let explanation = Explanation::new(&clear_sample(policy), &job, "researcher");
         let of = |kind: &str| {
             let mut messages = explanation.messages.iter();
             let found = messages.find(|message| message.kind == kind);
@@ -485,7 +541,7 @@ fn an_explanation_says_what_each_message_can_tell_in_the_worst_case() {
             shown,
         )
     };
-    let (contribution, prepared, refusal, _, shown) = explained(JOB, "simulation.toml");
+    let (contribution, prepared, refusal, _, shown) = explained(&clear(), "simulation.toml");
     assert!(contribution.contains("X'X") && contribution.contains("similarity_max"));
     assert!(
         contribution.contains("also where that is one patient"),
@@ -497,9 +553,10 @@ fn an_explanation_says_what_each_message_can_tell_in_the_worst_case() {
         shown.contains("a metric under which a patient's similarity"),
         "{shown}"
     );
-    let pooled = JOB.replace("rank = 3", "rank = 3\ncorrelation = 'pooled'");
+    let pooled = clear().replace("rank = 3", "rank = 3\ncorrelation = 'pooled'");
     assert!(explained(&pooled, "simulation.toml").1.contains("X'X"));
-    let (begin, _) = JOB.split_once("[unpsl]").unwrap();
+    let clear = clear();
+    let (begin, _) = clear.split_once("[unpsl]").unwrap();
     let forest = begin
         .replace("unpsl", "forest")
         .replace("\"numeric\"", "\"numeric\"\nrange = [0, 120]");
@@ -514,8 +571,8 @@ fn an_explanation_says_what_each_message_can_tell_in_the_worst_case() {
 #[test]
 fn an_explanation_of_a_job_with_medians_tells_of_its_histograms() {
     let robust = "kind = \"numeric\"\nrange = [0, 120]\nimpute = \"median\"\n";
-    let text = JOB.replacen("kind = \"numeric\"\n", robust, 1);
-    assert_ne!(text, JOB);
+    let text = clear().replacen("kind = \"numeric\"\n", robust, 1);
+    assert_ne!(text, clear());
     let job = Job::parse(&text).unwrap();
     let explanation = Explanation::new(&sample("simulation.toml"), &job, "alice");
     let kinds: Vec<&str> = explanation.messages.iter().map(|kind| kind.kind).collect();
@@ -527,7 +584,7 @@ fn an_explanation_of_a_job_with_medians_tells_of_its_histograms() {
 
 #[test]
 fn an_explanation_names_every_rule_that_refuses() {
-    let text = JOB.replace(
+    let text = clear().replace(
         "round_limit = 50",
         "round_limit = 5000\ncorrelation = 'pooled'",
     );
@@ -540,6 +597,7 @@ fn an_explanation_names_every_rule_that_refuses() {
         "features",
         "second_moments",
         "rounds_per",
+        "contributions",
     ] {
         assert!(
             explanation.contains(&format!("\n  {rule}")),

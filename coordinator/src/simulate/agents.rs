@@ -1,6 +1,7 @@
 //! The site agents of a simulation, as child processes that never outlive it.
 
 use protocol::document;
+use protocol::job::Contributions;
 use protocol::name::SiteName;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -23,7 +24,7 @@ const LOG_LINES: usize = 8;
 /// their defaults, but for the sites that the job itself says.
 const ALLOWED: [&str; 4] = ["operators", "methods", "outcomes", "features"];
 /// What a simulation opens beside, so that every job may run on one machine.
-const OPENED: [&str; 2] = ["second_moments", "sites_min"];
+const OPENED: [&str; 3] = ["second_moments", "sites_min", "contributions"];
 
 /// A site agent could not be started, or ended by itself.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +80,8 @@ pub(super) struct Agents {
     pub(super) policy: Option<String>,
     /// Sites without which the job fails.
     pub(super) sites_min: usize,
+    /// In which form the job has the sites tell what adds up; each of them allows it.
+    pub(super) contributions: Contributions,
     /// The tables `[columns]` of every site.
     pub(super) dictionary: String,
     /// The seed of the run.
@@ -257,6 +260,7 @@ impl Agents {
         for key in self.opened() {
             let _ = match key {
                 "sites_min" => writeln!(policy, "{key} = {}", self.sites_min),
+                "contributions" => writeln!(policy, "{key} = \"{}\"", self.contributions.name()),
                 _ => writeln!(policy, "{key} = true"),
             };
         }

@@ -180,9 +180,21 @@ fn a_policy_without_a_word_refuses_by_each_of_its_four_lists() {
         .iter()
         .map(|refusal| refusal.rule.as_str())
         .collect();
-    assert_eq!(rules, ["operators", "methods", "outcomes", "features"]);
+    assert_eq!(
+        rules,
+        [
+            "operators",
+            "methods",
+            "outcomes",
+            "features",
+            "contributions"
+        ]
+    );
     let refusal = Policy::default().admit(&job()).unwrap_err();
-    assert_eq!(refusal.rule, "operators, methods, outcomes, features");
+    assert_eq!(
+        refusal.rule,
+        "operators, methods, outcomes, features, contributions"
+    );
     assert!(
         refusal
             .text
@@ -689,6 +701,15 @@ fn a_notice_leaves_without_a_gate_and_nothing_shows_what_it_holds() {
 
 #[test]
 fn lowered_rules_are_said_openly_and_the_defaults_are_none() {
+    let own = policy(open_lists()).lowered();
+    assert!(
+        own.len() == 1 && own[0].starts_with("contributions is \"own\""),
+        "{own:?}"
+    );
+    let open_lists = || Rules {
+        contributions: Contributions::Sums,
+        ..open_lists()
+    };
     assert!(policy(open_lists()).lowered().is_empty());
     let rules = Rules {
         class_patients_min: 8,

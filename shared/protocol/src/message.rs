@@ -4,14 +4,16 @@
 //! each answers once. An exchange is computed once by a site; asked again, the site repeats its
 //! stored answer. A patient row has no type here.
 
+mod checked;
+
 use crate::assessment::{ASSESSMENT, Assessment};
 use crate::failure::{Code, Failure, Problem, Refusal};
 pub use crate::method::forest::message as forest;
 pub use crate::method::unpsl::message as unpsl;
 use crate::name::RunId;
-use crate::run::Record;
+pub use checked::{Closed, Introduction, summed_kind};
 use ndarray::Array2;
-use privacy::sums::WORD_BYTES;
+use privacy::sums::{Summand, WORD_BYTES};
 use privacy::{Column, Content, Covered, Disclosure, Notice};
 pub use similarity::cohort::moments::{BetweenMoments, ColumnMoments};
 pub use similarity::cohort::quantile::Quartiles;
@@ -30,14 +32,6 @@ pub(crate) const QUANTILES: &str = "quantiles";
 pub const PREPARED: &str = "prepared";
 /// The kind of message that says that a site has the pooled correlation.
 pub(crate) const CORRELATED: &str = "correlated";
-
-/// The kind of this name, where messages of it add up over the sites.
-#[must_use]
-pub fn summed_kind(name: &str) -> Option<&'static str> {
-    let common = [DESCRIPTION, MOMENTS, QUANTILES, PREPARED, ASSESSMENT];
-    let all = common.into_iter().chain(unpsl::SUMMED_KINDS);
-    all.into_iter().find(|kind| *kind == name)
-}
 
 /// From coordinator to site.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,30 +124,6 @@ pub struct JournalHead {
     pub entries: u64,
     /// The hash of the last one, 64 hexadecimal digits.
     pub hash: String,
-}
-
-/// A closed exchange, as every site of a run of sums hears it: enough to work out what is asked next.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Closed {
-    /// The run.
-    pub run: RunId,
-    /// What closed.
-    pub record: Record,
-}
-
-/// The keys of a site for one run, with the word of its certificate for them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Introduction {
-    /// X25519: what the site agrees with every other by.
-    pub agreement: Vec<u8>,
-    /// Ed25519: what its answers are signed with.
-    pub signing: Vec<u8>,
-    /// The site's certificate, and those between it and the authority, DER.
-    pub chain: Vec<Vec<u8>>,
-    /// How the signature was made, as TLS numbers it.
-    pub scheme: u16,
-    /// The signature of the certificate's key over the run and both keys.
-    pub signature: Vec<u8>,
 }
 
 /// What the coordinator asks of a site.
@@ -360,6 +330,25 @@ impl Answer {
         }
     }
 
+    /// What adds up over the sites of an answer that only a method has; none where it does not.
+    pub(crate) fn of_method(&mut self) -> Option<&mut dyn Summand> {
+        match self {
+            Self::Unpsl(answer) => Some(answer),
+            Self::Forest(_) => None,
+            Self::Introduced(_)
+            | Self::Covered(_)
+            | Self::Described(_)
+            | Self::Unfit(_)
+            | Self::Refused(_)
+            | Self::Failed(_)
+            | Self::Moments(_)
+            | Self::Quantiles(_)
+            | Self::Prepared(_)
+            | Self::Correlated
+            | Self::Assessed(_) => None,
+        }
+    }
+
     /// Why there is no answer, each reason by itself; none where there is one.
     #[must_use]
     pub fn reasons(&self) -> Vec<Failure> {
@@ -468,18 +457,6 @@ impl Notice<Answer> for Vec<Problem> {
 impl Notice<Answer> for Refusal {
     fn into_message(self) -> Answer {
         Answer::Refused(self)
-    }
-}
-
-impl Notice<Answer> for Introduction {
-    fn into_message(self) -> Answer {
-        Answer::Introduced(self)
-    }
-}
-
-impl From<Covered> for Answer {
-    fn from(covered: Covered) -> Self {
-        Self::Covered(covered)
     }
 }
 

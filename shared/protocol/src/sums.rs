@@ -6,8 +6,11 @@
 
 use crate::assessment::{Assessment, EvaluationCounts, FeatureImportance, RuleErrors};
 use crate::failure::{Code, Failure};
-use crate::message::{Answer, BetweenMoments, ColumnHistogram, ColumnMoments, SiteMoments, unpsl};
+use crate::message::{
+    Answer, BetweenMoments, ColumnHistogram, ColumnMoments, MOMENTS, PREPARED, SiteMoments, unpsl,
+};
 use ndarray::Array2;
+use privacy::Disclosure;
 use privacy::sums::{Number, NumberError, Summand, Words};
 
 type Visit<'v> = dyn FnMut(Number<'_>) + 'v;
@@ -38,28 +41,22 @@ pub(crate) fn sum<'a>(
     }
     let sum = sum.ok_or_else(|| Failure::new(Code::Sites, "no site was left to sum over"))?;
     sum.read_into(&mut blank).map_err(fault)?;
-    Ok(blank)
+    Ok(match blank {
+        Answer::Quantiles(cells) => {
+            let groups = cells.into_iter().map(ColumnHistogram::by_groups);
+            Answer::Quantiles(groups.collect())
+        }
+        sum => sum,
+    })
 }
 
 impl Answer {
-    /// Whether the sites' own numbers are used as a sum alone, where they are told in the clear.
+    /// Whether the sites' own numbers are used as a sum alone, where they are told in the clear. Counts of right and wrong ones
+    /// may be withheld then, and histograms have groups of their own.
     pub(crate) fn adds_up(&self) -> bool {
-        match self {
-            Self::Moments(_) | Self::Prepared(Some(_)) => true,
-            Self::Unpsl(unpsl::Answer::Derivatives(_) | unpsl::Answer::Contribution(_)) => true,
-            Self::Unpsl(unpsl::Answer::Validated(_))
-            | Self::Introduced(_)
-            | Self::Covered(_)
-            | Self::Described(_)
-            | Self::Unfit(_)
-            | Self::Refused(_)
-            | Self::Failed(_)
-            | Self::Quantiles(_)
-            | Self::Prepared(None)
-            | Self::Correlated
-            | Self::Assessed(_)
-            | Self::Forest(_) => false,
-        }
+        let kinds = [MOMENTS, PREPARED].into_iter().chain(unpsl::ADDED_KINDS);
+        let is_empty = matches!(self, Self::Prepared(None) | Self::Covered(_));
+        !is_empty && kinds.into_iter().any(|kind| kind == self.kind())
     }
 
     /// The answer of a site with `patients` in the shape of `blank`, so that it adds up with those of others: tables of a rule that
@@ -98,16 +95,12 @@ impl Summand for Answer {
                 lower_triangle(&mut moments.products, visit);
             }
             Self::Assessed(assessment) => assessment.numbers(visit),
-            Self::Unpsl(answer) => answer.numbers(visit),
-            // None of it adds up.
-            Self::Introduced(_)
-            | Self::Covered(_)
-            | Self::Unfit(_)
-            | Self::Refused(_)
-            | Self::Failed(_)
-            | Self::Prepared(None)
-            | Self::Correlated
-            | Self::Forest(_) => {}
+            // Of the others a method's own may add up.
+            other => {
+                if let Some(own) = other.of_method() {
+                    own.numbers(visit);
+                }
+            }
         }
     }
 }

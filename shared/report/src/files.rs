@@ -204,10 +204,7 @@ pub(crate) fn result_json(
         seconds: result.seconds,
         seed: result.seed,
         version: &result.version,
-        contributions: match &result.pooled {
-            Some(_) => "sums",
-            None => "own",
-        },
+        contributions: contributions(result),
         patients: result.patients(),
         heard: result.pooled.as_ref().map(|pooled| pooled.heard.as_str()),
         missing: pooled_missing(result),
@@ -236,6 +233,14 @@ fn missing_entry(missing: &MissingShare) -> MissingEntry<'_> {
     MissingEntry {
         feature: &missing.feature,
         share: missing.share,
+    }
+}
+
+/// In which form the sites told what adds up, as the job says it.
+fn contributions(result: &RunResult) -> &'static str {
+    match &result.pooled {
+        Some(_) => "sums",
+        None => "own",
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) fn explained(told: Told, rules: &Rules) -> Told {
         .into_iter()
         .map(|message| match summed_kind(message.kind) {
             // A site that is ready says no more than that.
-            Some(_) if !message.rule.is_empty() || message.bytes > 0 => covered(message, rules),
+            Some(_) if message.bytes > 0 => covered(message, rules),
             _ => message,
         });
     Told {

@@ -1,7 +1,8 @@
 //! Carries out what the coordinator asks of one cohort. Everything that leaves passes the gate and
 //! is in the ledger and the journal, on the disk, before the caller gets it.
 
-use super::figures;
+mod covered;
+
 use super::stop::{EARLY, Stop};
 use super::summing::Summing;
 use crate::books::chain::ChainError;
@@ -241,32 +242,6 @@ impl Current {
         Ok(released.map(wire::seal))
     }
 
-    /// As [`Current::describe`], for a run of sums: the site says no, or by which keys it is known, and nothing of its cohort.
-    fn introduce(
-        &mut self,
-        config: &SiteConfig,
-        ledger: &mut Ledger,
-        ask: &Ask,
-        now: Timestamp,
-    ) -> Outcome {
-        if let Err(stop) = &self.job {
-            return Ok(Err(stop.clone()));
-        }
-        let Some(summing) = &self.summing else {
-            return Ok(Err(Stop::early()));
-        };
-        if let Err(stop) = summing.judge(ask, &self.digest) {
-            return Ok(Err(stop));
-        }
-        let introduction = summing.introduce(config);
-        if self.admitted.is_none()
-            && let Err(stop) = self.admit(config, ledger, now)?
-        {
-            return Ok(Err(stop));
-        }
-        Ok(introduction.map(|introduction| wire::seal(Released::notice(introduction))))
-    }
-
     fn admit(
         &mut self,
         config: &SiteConfig,
@@ -383,67 +358,6 @@ impl Current {
     }
 }
 
-impl Current {
-    /// Answers the question that follows from the run, and no other. What adds up is covered; it is in the ledger before it is
-    /// released.
-    fn answer_summed(&mut self, ledger: &mut Ledger, ask: &Ask) -> Outcome {
-        let (Some(summing), Some(admitted)) = (&self.summing, &mut self.admitted) else {
-            return Ok(Err(match &self.job {
-                Err(stop) => stop.clone(),
-                Ok(_) => Stop::early(),
-            }));
-        };
-        let next = match summing.judge(ask, &self.digest) {
-            Ok(next) => next,
-            Err(stop) => return Ok(Err(stop)),
-        };
-        if let Err(refusal) = admitted.gate.still_open() {
-            return Ok(Err(refused(refusal)));
-        }
-        let request = &ask.request;
-        let question = self.digest.question(ask.exchange, request);
-        let known = ledger.answered(&self.digest, &question).cloned();
-        if known.is_none() && ledger.is_covered(&self.digest, ask.exchange) {
-            let text = "another question of the same exchange was answered before, and masks are used once";
-            return Ok(Err(Stop::Refused(Refusal {
-                rule: "same_answer".to_owned(),
-                text: text.to_owned(),
-            })));
-        }
-        let prepared = admitted.computation.rows().is_some();
-        if request.builds_on_preparation() && !prepared {
-            return Ok(Err(Stop::early()));
-        }
-        let answer = match admitted.answer_braked(request) {
-            Ok(answer) => answer,
-            Err((stop, is_shut)) => {
-                if is_shut {
-                    ledger.shut(&self.digest)?;
-                }
-                return Ok(Err(stop));
-            }
-        };
-        let Some(blank) = &next.blank else {
-            return match known {
-                Some(known) => Ok(admitted.repeat(answer, &known)),
-                None => admitted.release(answer, ledger, &self.digest, question),
-            };
-        };
-        let covering = match summing.covering(&next) {
-            Ok(covering) => covering,
-            Err(stop) => return Ok(Err(stop)),
-        };
-        if let Answer::Assessed(assessment) = &answer {
-            let folder = admitted.computation.folder();
-            if let Err(error) = figures::write(folder, &admitted.description, assessment) {
-                return Ok(Err(Stop::failed(Code::Results, error.to_string())));
-            }
-        }
-        let answer = answer.in_shape_of(blank, admitted.description.patients);
-        admitted.release_covered(answer, &covering, ledger, &self.digest, question, known)
-    }
-}
-
 impl Admitted {
     /// The answer to a question, where no metric of it is too steep; else why not, and whether the brake has shut the gate.
     fn answer_braked(&mut self, request: &Request) -> Result<Answer, (Stop, bool)> {
@@ -454,35 +368,6 @@ impl Admitted {
             .map_err(|stop| (stop, false))?;
         self.brake(answer.metric()).map_err(|stop| (stop, true))?;
         Ok(answer)
-    }
-
-    fn release_covered(
-        &mut self,
-        mut answer: Answer,
-        covering: &Covering<'_>,
-        ledger: &mut Ledger,
-        run: &RunDigest,
-        question: Question,
-        known: Option<Answered>,
-    ) -> Outcome {
-        let (kind, cost) = (answer.kind(), Cost::of(&answer.content()));
-        let covered = match &known {
-            Some(known) => {
-                let same = |answer: &Answer| wire::digest_of(answer) == known.digest;
-                self.gate.repeat_covered(answer, covering, same)
-            }
-            None => self.gate.release_covered(answer, covering),
-        };
-        let sealed = match covered {
-            Ok(released) => wire::seal(released),
-            Err(refusal) => return Ok(Err(refused(refusal))),
-        };
-        if known.is_none() {
-            let answered = Answered::new(kind, cost, sealed.digest());
-            let roster = roster_text(covering.roster);
-            ledger.answer(run, question, answered.covered(covering.exchange, roster))?;
-        }
-        Ok(Ok(sealed))
     }
 
     /// Whether the job asks this, and a round is left where it is one.

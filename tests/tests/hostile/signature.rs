@@ -1,10 +1,12 @@
 //! A coordinator that asks in an operator's name: it holds a coordinator's certificate, speaks the protocol to a
 //! real agent, and says that somebody whom the site allows has asked for its job.
 
-use kindred_tests::deployment::{Deployment, issue, site_config};
+use kindred_tests::deployment::{Deployment, SITES, issue, site_config};
 use kindred_tests::samples::DEMO_JOB as JOB;
-use protocol::message::{Answer, Ask, Begin, Request, ToCoordinator, ToSite, Warrant};
+use protocol::message::{Answer, Ask, Begin, Closed, Request, ToCoordinator, ToSite, Warrant};
 use protocol::name::{OperatorName, RunId};
+use protocol::run::Record;
+use protocol::time::Timestamp;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use wire::certificates::{Role, Validity};
@@ -31,10 +33,25 @@ fn answer(deployment: &Deployment, begin: Begin) -> Answer {
                 };
                 let run = begin.run.clone();
                 sender.send(ToSite::Begin(begin.clone())).unwrap();
+                // All have joined.
+                let sites = SITES.len();
+                let record = Record {
+                    at: Timestamp(1),
+                    exchange: 0,
+                    answers: vec![None; sites],
+                    signatures: vec![Vec::new(); sites],
+                    faults: vec![None; sites],
+                    members: vec![true; sites],
+                };
+                let closed = Closed {
+                    run: run.clone(),
+                    record,
+                };
+                sender.send(ToSite::Closed(Box::new(closed))).unwrap();
                 let ask = Ask {
                     run,
                     exchange: 1,
-                    request: Request::Describe,
+                    request: Request::Introduce,
                 };
                 sender.send(ToSite::Ask(ask)).unwrap();
                 if let Ok(Some(ToCoordinator::Reply(reply))) = receiver.next().await {
@@ -70,7 +87,7 @@ fn a_coordinator_cannot_ask_in_the_name_of_an_operator_who_has_not_signed() {
     deployment.start_agent("north");
 
     let honest = answer(&deployment, begin("researcher", JOB, signed.clone()));
-    assert!(matches!(honest, Answer::Described(_)), "{honest:?}");
+    assert!(matches!(honest, Answer::Introduced(_)), "{honest:?}");
 
     // An authority of the coordinator's own that calls somebody the same name.
     let elsewhere = deployment.home.join("elsewhere");
@@ -114,7 +131,7 @@ fn an_operator_whose_certificate_is_revoked_asks_for_nothing_more_at_a_site_that
         answer(&deployment, begin("researcher", JOB, signed))
     };
     let before = ask("monday");
-    assert!(matches!(before, Answer::Described(_)), "{before:?}");
+    assert!(matches!(before, Answer::Introduced(_)), "{before:?}");
     issue(&deployment.home, &["revoke", "--operator", "researcher"]);
     match ask("tuesday") {
         Answer::Refused(refusal) => assert_eq!(refusal.rule, "operators", "{}", refusal.text),

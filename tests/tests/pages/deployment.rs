@@ -97,7 +97,7 @@ fn the_samples_say_what_their_comments_say() {
 #[test]
 fn a_sample_site_takes_the_job_of_its_operator_and_opens_what_its_method_tells() {
     let job = "name = 'lipids'\nmethod = 'unpsl'\nsites = ['north', 'south', 'east']\n\
-        [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n\
+        [outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n\
         [[features]]\nname = 'chol'\nkind = 'numeric'\nunit = 'mg/dl'\n\
         [unpsl]\nrank = 1\n";
     let job = Job::parse(job).expect("a whole job");

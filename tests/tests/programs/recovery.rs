@@ -7,7 +7,7 @@ use kindred_tests::deployment::{Deployment, PATIENTS};
 use kindred_tests::exit::{GOING, USAGE};
 use kindred_tests::programs::{Home, Process, Signal, coordinator, site_agent, until};
 use kindred_tests::results::result;
-use kindred_tests::samples::{demo_job, demo_of_forests};
+use kindred_tests::samples::{demo_job, demo_of_forests, in_the_clear};
 use protocol::name::RunId;
 use protocol::progress::Progress;
 use std::fs;
@@ -24,7 +24,7 @@ fn many_rounds(sites_min: usize, deadlines: &str) -> String {
         "tolerance_relative = 1e-5",
         "round_limit = 1800",
     ];
-    demo_job(&unpsl, &format!("\n[deadlines]\n{deadlines}\n"))
+    in_the_clear(&demo_job(&unpsl, &format!("\n[deadlines]\n{deadlines}\n")))
         .replace("sites_min = 3", &format!("sites_min = {sites_min}"))
 }
 

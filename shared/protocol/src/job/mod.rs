@@ -8,7 +8,8 @@ use crate::failure::Refusal;
 use crate::message::Request;
 use crate::method::{Known, Method};
 use crate::name::SiteName;
-use privacy::{Contributions, JobFacts};
+pub use privacy::Contributions;
+use privacy::JobFacts;
 use std::sync::Arc;
 use std::time::Duration;
 

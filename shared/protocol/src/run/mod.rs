@@ -5,17 +5,19 @@
 //! closed exchange: replaying the records gives the same run, bit for bit.
 
 mod closing;
+mod following;
 mod judging;
 mod result;
+mod showing;
 
 use crate::exchange::{Asking, count};
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::limits::NOTES_MAX;
-use crate::message::{self, Answer, Ask, Begin, Request, ToSite, Warrant};
+use crate::message::{Answer, Ask, Begin, Request, ToSite, Warrant};
 use crate::method::{Method, Stages};
 use crate::name::{RunId, SiteName};
-use crate::progress::{Ending, Progress, Times};
+use crate::progress::{Ending, Progress};
 use crate::result::RunResult;
 use crate::stage::agreeing::Agreeing;
 use crate::stage::introducing::Introducing;
@@ -239,29 +241,6 @@ impl Run {
         Ok(self)
     }
 
-    /// Takes a record of another's run of the same job.
-    ///
-    /// # Errors
-    /// [`ReplayError`] where no run of this job goes on so.
-    pub(crate) fn follow(&mut self, record: Record) -> Result<(), ReplayError> {
-        self.check(&record)?;
-        self.close(record);
-        // Kept for those who come back: here nobody does.
-        self.closed.clear();
-        self.reminders.clear();
-        Ok(())
-    }
-
-    /// The open exchange, what it asks of a site, and what it sums; none where no exchange is open.
-    pub(crate) fn open(&self, site: usize) -> Option<(u32, Option<Request>, Option<Answer>)> {
-        let Step::Asking(exchange) = &self.step else {
-            return None;
-        };
-        let asking = self.work.asking();
-        let request = asking.ask(site).filter(|_| self.roster()[site]);
-        Some((exchange.number, request, asking.blank()))
-    }
-
     /// The run's identity.
     #[must_use]
     pub fn id(&self) -> &RunId {
@@ -328,42 +307,6 @@ impl Run {
         (self, actions)
     }
 
-    /// Where the run stands.
-    #[must_use]
-    pub fn progress(&self, now: Timestamp) -> Progress {
-        let (waiting_for, deadline): (Vec<&SiteState>, _) = match &self.step {
-            Step::Joining { deadline } => (
-                self.sites.iter().filter(|site| !site.is_up()).collect(),
-                *deadline,
-            ),
-            Step::Asking(exchange) => {
-                let sites = self.sites.iter().enumerate();
-                let waited = sites.filter(|(index, site)| {
-                    site.standing == Standing::Member && !exchange.has_heard(*index)
-                });
-                (waited.map(|(_, site)| site).collect(), exchange.deadline)
-            }
-            Step::Ended(_) => (Vec::new(), now),
-        };
-        Progress {
-            run: self.id.clone(),
-            job: self.job.name.clone(),
-            method: self.job.method.name().to_owned(),
-            times: self.times(),
-            ahead: None,
-            phase: self.phase(),
-            course: self.work.asking().course(),
-            sites_connected: count(self.sites.iter().filter(|site| site.is_up()).count()),
-            sites: count(self.sites.len()),
-            waiting_for: waiting_for
-                .iter()
-                .map(|site| site.name.to_string())
-                .collect(),
-            deadline_seconds: deadline.since(now).as_secs_f64(),
-            ending: self.ending().cloned(),
-        }
-    }
-
     /// The method with what it has chosen, once all sites have described their cohorts.
     #[must_use]
     pub fn method(&self) -> Option<Method> {
@@ -377,23 +320,6 @@ impl Run {
     #[must_use]
     pub fn result(&self, version: &str) -> RunResult {
         result::of(self, version)
-    }
-
-    fn times(&self) -> Times {
-        Times {
-            submitted: None,
-            began: Some(self.began),
-            ended: self.ending().map(|_| self.last),
-        }
-    }
-
-    fn phase(&self) -> String {
-        let phase = match &self.step {
-            Step::Joining { .. } => "waiting for sites",
-            Step::Ended(_) => "ended",
-            Step::Asking(_) => self.work.asking().phase(),
-        };
-        phase.to_owned()
     }
 
     fn connected(&mut self, site: &SiteName, actions: &mut Vec<Action>) {
@@ -487,29 +413,6 @@ impl Run {
             site: self.sites[index].name.clone(),
             message: ToSite::Ask(ask),
         })
-    }
-
-    /// What every site of a run of sums hears of an exchange that closed.
-    fn tell_closed(&self, index: usize, record: &Record) -> Action {
-        let message = ToSite::Closed(Box::new(message::Closed {
-            run: self.id.clone(),
-            record: record.clone(),
-        }));
-        Action::Send {
-            site: self.sites[index].name.clone(),
-            message,
-        }
-    }
-
-    /// Whether the sites tell sums alone, and check what they are asked.
-    fn tells_sums(&self) -> bool {
-        self.job.contributions == Contributions::Sums
-    }
-
-    /// Whether each site is asked at present.
-    pub(crate) fn roster(&self) -> Vec<bool> {
-        let is_member = |site: &SiteState| site.standing == Standing::Member;
-        self.sites.iter().map(is_member).collect()
     }
 
     fn index(&self, site: &SiteName) -> Option<usize> {

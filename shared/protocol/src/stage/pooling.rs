@@ -15,8 +15,7 @@ pub(crate) fn histograms(closed: &mut Closed<'_>) -> Result<Vec<Vec<ColumnHistog
         let Answer::Quantiles(histograms) = sum else {
             return Err(unexpected(&sum, "quantiles"));
         };
-        let filled = histograms.into_iter().map(ColumnHistogram::by_groups);
-        return Ok(vec![filled.collect()]);
+        return Ok(vec![histograms]);
     }
     let told = |answer| match answer {
         Answer::Quantiles(histograms) => Ok(histograms),

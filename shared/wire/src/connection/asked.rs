@@ -92,13 +92,13 @@ mod tests {
         asked.note(&ask(1, Request::Describe));
         assert_eq!(asked.answered("other", 1), None);
         assert_eq!(asked.answered("run", 2), None);
-        assert_eq!(asked.answered("run", 1), Some(0));
+        assert!(asked.answered("run", 1).is_some());
         assert_eq!(asked.answered("run", 1), None);
         for exchange in 0..100 {
             asked.note(&ask(exchange, Request::Describe));
         }
         assert_eq!(asked.answered("run", 83), None);
-        assert_eq!(asked.answered("run", 84), Some(0));
+        assert!(asked.answered("run", 84).is_some());
     }
 
     #[test]
@@ -111,14 +111,14 @@ mod tests {
             fold: None,
         };
         let bytes = answer_bytes_max(&Request::Unpsl(unpsl::Request::Round(round)), 1);
-        assert!((80_000..180_000).contains(&bytes), "{bytes}");
+        assert!((640_000..740_000).contains(&bytes), "{bytes}");
         let asked = Differentiating {
             metrics: vec![Array2::zeros((100, 10)); 2].into(),
             folds: vec![None; 2],
             rows: vec![None; 2].into(),
         };
         let bytes = answer_bytes_max(&Request::Unpsl(unpsl::Request::Differentiate(asked)), 1);
-        assert!((161_600..261_600).contains(&bytes), "{bytes}");
+        assert!((1_292_800..1_392_800).contains(&bytes), "{bytes}");
     }
 
     #[test]
@@ -134,6 +134,6 @@ mod tests {
         asked.note(&ToSite::Begin(begin));
         asked.note(&ask(2, Request::Moments));
         let bytes = asked.answered("run", 2).unwrap();
-        assert!((40_000..110_000).contains(&bytes), "{bytes}");
+        assert!((320_000..390_000).contains(&bytes), "{bytes}");
     }
 }

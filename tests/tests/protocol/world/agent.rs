@@ -66,6 +66,18 @@ impl Agent {
         self.killed += 1;
     }
 
+    /// Where it stands, for a complaint.
+    pub(super) fn state(&self) -> String {
+        let awaited = self.replica.as_ref().map(|replica| replica.awaited());
+        format!(
+            "{}: up {}, {} wait to be computed, {} on the way, follows to {awaited:?}",
+            self.name,
+            self.up,
+            self.computing.len(),
+            self.to_site.len() + self.to_coordinator.len()
+        )
+    }
+
     fn follow(&mut self, record: &Record) {
         if let Some(replica) = &mut self.replica
             && let Err(error) = replica.follow(record)

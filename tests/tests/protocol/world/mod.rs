@@ -189,7 +189,13 @@ impl<P: Played> World<P> {
         }
         let records = self.records().len();
         Some(format!(
-            "the run did not end: {records} records in {STEPS_MAX} steps"
+            "the run did not end: {records} records in {STEPS_MAX} steps; {:?}; {}",
+            self.run.as_ref().map(|run| run.progress(self.now)),
+            self.sites
+                .iter()
+                .map(|site| site.state())
+                .collect::<Vec<_>>()
+                .join("; ")
         ))
     }
 
