@@ -1,9 +1,9 @@
 //! Which codings of an outcome a site allows.
 //!
 //! A job joins the levels of an outcome to two classes as it likes. Two jobs whose classes differ by a level
-//! that few patients have would tell of those patients. So levels that the site declares must each be held
-//! by `cell_min` patients, unless there are only two, which leave nothing to choose; and of levels that it
-//! does not declare, those that fewer hold are no outcome, in any job.
+//! that few patients have would tell of those patients. So a level that fewer than `cell_min` patients hold is no
+//! outcome, in any job, unless the site declares two only, which leave nothing to choose. A site with such a
+//! level takes part as one without it does: a refusal would tell that it has some.
 
 use super::field::{Field, Shape};
 use super::found::FoundValues;
@@ -21,8 +21,12 @@ pub(super) struct Coding {
 enum Known {
     /// Nothing leaves, or the job has nothing to choose.
     Free,
-    /// The site's own levels, each with its patients.
-    Declared { levels: Levels, counts: Vec<u64> },
+    /// The site's own levels, and that of each patient.
+    Declared {
+        levels: Levels,
+        counts: Vec<u64>,
+        of_patients: Vec<u32>,
+    },
     /// Whatever the source holds.
     Found(FoundValues),
 }
@@ -55,11 +59,12 @@ impl Coding {
                 let names: Vec<String> = names.into_iter().cloned().collect();
                 // Every level of the mapping is in the list that was made of it.
                 let known = match Levels::new(&names, Some(mapping)) {
-                    Ok(levels) => Known::Declared {
+                    Ok(levels) if names.len() > 2 => Known::Declared {
                         levels,
                         counts: vec![0; names.len()],
+                        of_patients: Vec::new(),
                     },
-                    Err(_) => Known::Free,
+                    Ok(_) | Err(_) => Known::Free,
                 };
                 (cell_min, known)
             }
@@ -71,10 +76,17 @@ impl Coding {
     pub(super) fn listed(&mut self, field: &Field<'_>) {
         match &mut self.levels {
             Known::Free => {}
-            Known::Declared { levels, counts } => {
-                if let Some(level) = levels.code(*field) {
-                    counts[level as usize] += 1;
+            Known::Declared {
+                levels,
+                counts,
+                of_patients,
+            } => {
+                // What the job lists is one of the site's levels: its list has them all, and no other.
+                let level = levels.code(*field).unwrap_or(u32::MAX);
+                if let Some(count) = counts.get_mut(level as usize) {
+                    *count += 1;
                 }
+                of_patients.push(level);
             }
             Known::Found(found) => found.listed(field),
         }
@@ -92,10 +104,26 @@ impl Coding {
         }
     }
 
-    /// Judges levels that the site does not declare.
+    /// Judges levels by how many patients hold them.
     pub(super) fn settle(&self) -> SettledCoding {
         match &self.levels {
-            Known::Free | Known::Declared { .. } => SettledCoding::default(),
+            Known::Free => SettledCoding::default(),
+            Known::Declared {
+                counts,
+                of_patients,
+                ..
+            } => {
+                let is_rare = |level: &u32| {
+                    let count = counts.get(*level as usize);
+                    count.is_none_or(|count| *count < self.cell_min)
+                };
+                let patients = of_patients.iter().enumerate();
+                let rare = patients.filter(|(_, level)| is_rare(level));
+                SettledCoding {
+                    left_out: rare.map(|(patient, _)| patient).collect(),
+                    ..SettledCoding::default()
+                }
+            }
             Known::Found(found) => {
                 let rows = found.unlisted_rows(self.cell_min);
                 SettledCoding {
@@ -104,17 +132,6 @@ impl Coding {
                     left_out: found.rare(self.cell_min),
                 }
             }
-        }
-    }
-
-    /// The patients that each declared level should have, where one has fewer and a job could move it.
-    pub(super) fn too_fine(&self) -> Option<u64> {
-        match &self.levels {
-            Known::Declared { counts, .. } if counts.len() > 2 => counts
-                .iter()
-                .any(|count| (1..self.cell_min).contains(count))
-                .then_some(self.cell_min),
-            _ => None,
         }
     }
 }

@@ -447,8 +447,7 @@ impl<'p> Intake<'p> {
         let (found, wanted) = if self.patients.is_empty() {
             owned(("no patient with an outcome", "at least one"))
         } else {
-            let one_class = || outcome.degenerate().map(owned);
-            outcome.too_fine().or_else(one_class)?
+            outcome.degenerate().map(owned)?
         };
         Some(CohortProblem::of_column(
             &self.source,

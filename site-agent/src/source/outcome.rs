@@ -289,15 +289,6 @@ impl OutcomeReader {
         left_out
     }
 
-    /// Why the levels cannot be joined to classes at this site, where they cannot.
-    pub(super) fn too_fine(&self) -> Option<(String, String)> {
-        let fewest = self.coding.too_fine()?;
-        Some((
-            "a rare level in addition to two or more others".to_owned(),
-            format!("levels of at least {fewest} patients each, joined in levels of site.toml"),
-        ))
-    }
-
     /// What was wrong with its fields, told of `source` whose rows are called `word`.
     pub(super) fn problems(&self, source: &str, word: &'static str) -> Vec<CohortProblem> {
         let mut problems = Vec::new();

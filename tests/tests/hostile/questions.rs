@@ -232,6 +232,43 @@ fn no_answer_to_a_cohort_that_does_not_fit_holds_a_number() {
     );
 }
 
+/// A site with a level that few hold was refused, and one without such patients was not.
+#[test]
+fn a_level_that_few_hold_is_no_outcome_whatever_class_a_job_joins_it_to() {
+    let of = |rare: usize, columns: &str| {
+        let mut values = vec!["0"; 40];
+        values.extend(vec!["1"; 40]);
+        values.extend(vec!["2"; rare]);
+        hospital(&values, columns)
+    };
+    let joined = [
+        ("positive = ['1', '2']", "negative = ['0']"),
+        ("positive = ['1']", "negative = ['0', '2']"),
+    ];
+    let jobs = joined.map(|(positive, negative)| {
+        let outcome = format!("column = 'x'\nkind = 'binary'\n{positive}\n{negative}");
+        job(&outcome, &[numeric("y", "")])
+    });
+    for columns in ["", "[columns.x]\nlevels = ['0', '1', '2']"] {
+        let none = of(0, columns);
+        let described = none.said(&jobs[0]);
+        for text in &jobs {
+            let undisturbed = stream(&none, text);
+            assert!(undisturbed.len() > 6, "{} answers", undisturbed.len());
+            for rare in [1, CELL_MIN - 1] {
+                let few = of(rare, columns);
+                assert_eq!(few.said(text), described, "{rare} patients, {columns}");
+                assert_eq!(
+                    stream(&few, text),
+                    undisturbed,
+                    "{rare} patients, {columns}"
+                );
+            }
+            assert_ne!(of(CELL_MIN, columns).said(text), described, "{columns}");
+        }
+    }
+}
+
 #[test]
 fn a_level_without_patients_is_answered_as_one_with_few() {
     let with = |patients: usize, columns: &str| {
