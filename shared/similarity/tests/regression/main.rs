@@ -1,0 +1,7 @@
+//! Promise: regressions are those of R and statsmodels, also when they are put together from the sums of several sites,
+//! and say what is wrong with a cohort that has no regression.
+
+mod bad_input;
+mod federated;
+mod oracles;
+mod sample;
