@@ -143,31 +143,12 @@ impl Cohort {
         Ok(Self { columns, outcome })
     }
 
-    /// Replaces every value x of the marked numeric columns by ln(1 + x); missing values stay so.
-    /// One mark per column.
+    /// [`take_logarithms`] of its columns.
     ///
     /// # Errors
-    /// [`BelowZero`] where one of them holds a number below 0; nothing is replaced then.
+    /// [`BelowZero`].
     pub fn take_logarithms(&mut self, marked: &[bool]) -> Result<(), BelowZero> {
-        let columns = self.columns.iter().zip(marked);
-        for (column, _) in columns.filter(|(_, marked)| **marked) {
-            if let Values::Numeric(values) = &column.values {
-                let patients = values.iter().filter(|value| **value < 0.0).count();
-                if patients > 0 {
-                    return Err(BelowZero {
-                        column: column.name.clone(),
-                        patients,
-                    });
-                }
-            }
-        }
-        let columns = self.columns.iter_mut().zip(marked);
-        for (column, _) in columns.filter(|(_, marked)| **marked) {
-            if let Values::Numeric(values) = &mut column.values {
-                values.mapv_inplace(f64::ln_1p);
-            }
-        }
-        Ok(())
+        take_logarithms(&mut self.columns, marked)
     }
 
     /// Number of patients.
@@ -222,6 +203,35 @@ impl Cohort {
     pub fn outcome(&self) -> &Outcome {
         &self.outcome
     }
+}
+
+/// Replaces every value x of the marked numeric columns by ln(1 + x); missing values stay so.
+/// One mark per column.
+///
+/// # Errors
+/// [`BelowZero`] where one of them holds a number below 0; nothing is replaced then.
+pub fn take_logarithms(columns: &mut [Column], marked: &[bool]) -> Result<(), BelowZero> {
+    for (column, _) in columns.iter().zip(marked).filter(|(_, marked)| **marked) {
+        if let Values::Numeric(values) = &column.values {
+            let patients = values.iter().filter(|value| **value < 0.0).count();
+            if patients > 0 {
+                return Err(BelowZero {
+                    column: column.name.clone(),
+                    patients,
+                });
+            }
+        }
+    }
+    for (column, _) in columns
+        .iter_mut()
+        .zip(marked)
+        .filter(|(_, marked)| **marked)
+    {
+        if let Values::Numeric(values) = &mut column.values {
+            values.mapv_inplace(f64::ln_1p);
+        }
+    }
+    Ok(())
 }
 
 /// Columns of one cohort must be of one length.
