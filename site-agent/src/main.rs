@@ -11,7 +11,7 @@ use site_agent::exit::Exit;
 use site_agent::explain::{Explanation, NOTHING_LOWERED};
 use site_agent::run::{driver, local};
 use site_agent::source::{DataCheck, Dictionary};
-use site_agent::{cli, source, synthesise};
+use site_agent::{cases, cli, source, synthesise};
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
@@ -65,6 +65,14 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
                     folder.join("report.html").display()
                 ))?;
             }
+            Ok(Exit::Done)
+        }
+        Command::Similar(arguments) => {
+            say(cases::similar(&arguments)?)?;
+            Ok(Exit::Done)
+        }
+        Command::Match(arguments) => {
+            say(cases::matches(&arguments)?)?;
             Ok(Exit::Done)
         }
         Command::Data(Data::Check(arguments)) => check(&arguments),

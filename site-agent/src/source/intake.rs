@@ -13,7 +13,7 @@ use super::summary;
 use super::survey::Survey;
 use super::terms::Terms;
 use super::value::Mismatch;
-use super::{ReadProgress, SiteCohort};
+use super::{Queries, ReadProgress, SiteCohort};
 use crate::config::SourceConfig;
 use protocol::document::nearest;
 use protocol::job::Job;
@@ -45,6 +45,8 @@ pub(super) struct Intake<'p> {
     /// Where a dictionary is to be written.
     survey: Option<Survey>,
     outcome: Option<OutcomeReader>,
+    /// Whether patients are wanted without an outcome, of whom an identifier need not be there.
+    queries: bool,
     columns: Vec<ColumnReader>,
     ragged: Faults,
     ragged_rows: u64,
@@ -99,6 +101,7 @@ impl<'p> Intake<'p> {
             digests: digests.then(RowDigests::default),
             survey: None,
             outcome,
+            queries: false,
             columns,
             ragged: Faults::default(),
             ragged_rows: 0,
@@ -113,6 +116,15 @@ impl<'p> Intake<'p> {
     /// Looks also at what the columns hold, where a survey is wanted.
     pub(super) fn with_survey(self, survey: Option<Survey>) -> Self {
         Self { survey, ..self }
+    }
+
+    /// Reads features alone, of patients whose outcome nobody knows yet.
+    pub(super) fn of_queries(self) -> Self {
+        Self {
+            outcome: None,
+            queries: true,
+            ..self
+        }
     }
 
     /// Notes a problem of the source as a whole.
@@ -220,6 +232,11 @@ impl<'p> Intake<'p> {
             }
             found.ok()
         };
+        if self.queries {
+            self.patient_column
+                .take_if(|name| position(&places, name).is_err());
+            self.patients = Patients::new(self.patient_column.is_some());
+        }
         let patient = self.patient_column.as_deref();
         let patient = patient.and_then(|name| find("", name));
         let (mut outcome, mut event) = (None, None);
@@ -322,6 +339,10 @@ impl<'p> Intake<'p> {
             let keep = marks(self.patients.len() + left_out.len(), &left_out);
             columns = columns.into_iter().map(|one| kept(one, &keep)).collect();
         }
+        let queries = self.queries.then(|| Queries {
+            columns: columns.clone(),
+            patients: self.patients.clone(),
+        });
         let outcome = self.outcome.map(OutcomeReader::finish);
         let cohort = outcome.and_then(|outcome| Cohort::new(columns, outcome).ok());
         let summaries = cohort.as_ref().map(summary::summaries).unwrap_or_default();
@@ -338,6 +359,7 @@ impl<'p> Intake<'p> {
                 degenerate: None,
                 digests: self.digests,
             }),
+            queries,
             remarks,
             survey: self.survey,
             problems: CohortProblems::new(self.problems),

@@ -32,8 +32,9 @@ const RESULT_FILES: [&str; 7] = [
     "sites",
 ];
 /// What stays at a site.
-const SITE_FILES: [&str; 5] = [
+const SITE_FILES: [&str; 6] = [
     "columns.csv",
+    "comparison.json",
     "journal.jsonl",
     "matrix.npy",
     "neighbours.csv",

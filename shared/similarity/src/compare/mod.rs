@@ -27,10 +27,11 @@ pub use proximity::forest::Proximity;
 pub use weighted::Weighted;
 
 use ndarray::parallel::prelude::*;
-use ndarray::{Array2, ArrayView1};
+use ndarray::{Array2, ArrayView1, Axis};
 
 use crate::cohort::Column;
 use crate::cohort::standardise::StandardiseError;
+use crate::compare::proximity::kernel::OutOfBag;
 use crate::learn::forest::{SchemaMismatch, TerminalNodes};
 use crate::learn::regression::terms::TermsError;
 use crate::numeric::linear_algebra::LinearAlgebraError;
@@ -68,8 +69,13 @@ pub enum Placed {
         /// [`crate::cohort::MISSING_LEVEL`] is missing.
         codes: Array2<u32>,
     },
-    /// Terminal nodes.
-    Nodes(TerminalNodes),
+    /// Terminal nodes, and which trees have not seen the patients, where some have.
+    Nodes {
+        /// Of every tree.
+        nodes: TerminalNodes,
+        /// None where no tree has seen any of them.
+        bags: Option<OutOfBag>,
+    },
 }
 
 /// A comparison that cannot be made, or patients that it cannot place.
@@ -122,6 +128,18 @@ impl Comparison {
             Self::Weighted(weighted) => weighted.place(columns),
             Self::Gower(gower) => gower.place(columns),
             Self::Proximity(proximity) => proximity.place(columns),
+        }
+    }
+
+    /// Places the patients of the very cohort that the comparison was learned from, in its order: a forest then compares each
+    /// of them by the trees that have not seen it, as it does new patients.
+    ///
+    /// # Errors
+    /// [`CompareError`] where the columns are not those of the fit.
+    pub fn place_cohort(&self, columns: &[Column]) -> Result<Placed, CompareError> {
+        match self {
+            Self::Proximity(proximity) => proximity.place_cohort(columns),
+            Self::Metric(_) | Self::Weighted(_) | Self::Gower(_) => self.place(columns),
         }
     }
 
@@ -188,7 +206,7 @@ impl Comparison {
         }
     }
 
-    /// The distance of patient `j` of `other` from patient `i` of `one`; smaller is nearer. NaN where they cannot be
+    /// The distance of patient `j` of `other`, the query, from patient `i` of `one`; smaller is nearer. NaN where they cannot be
     /// compared. An inner product comes with its sign turned.
     #[must_use]
     pub fn distance(&self, one: &Placed, i: usize, other: &Placed, j: usize) -> f64 {
@@ -205,8 +223,8 @@ impl Comparison {
             .collect()
     }
 
-    /// What each feature adds on the average over the candidates, of whom at most 10,000 at equal steps are looked at;
-    /// `own` is left out. Candidates that cannot be compared are left out too.
+    /// How much each feature adds, whatever its sign, on the average over the candidates, of whom at most 10,000 at equal
+    /// steps are looked at; `own` is left out. Candidates that cannot be compared are left out too.
     #[must_use]
     pub fn typical_parts(
         &self,
@@ -233,10 +251,19 @@ impl Comparison {
             count += 1.0;
             sums.iter_mut()
                 .zip(parts)
-                .for_each(|(sum, part)| *sum += part);
+                .for_each(|(sum, part)| *sum += part.abs());
         }
         sums.iter_mut().for_each(|sum| *sum /= count.max(1.0));
         sums
+    }
+
+    /// Whether large is near: its distances come with their sign turned, and its parts too.
+    #[must_use]
+    pub fn is_similarity(&self) -> bool {
+        match self {
+            Self::Metric(metric) => metric.measure() == Measure::InnerProduct,
+            Self::Weighted(_) | Self::Gower(_) | Self::Proximity(_) => false,
+        }
     }
 
     /// What it is called, and what its number is.
@@ -258,7 +285,26 @@ impl Placed {
         match self {
             Self::Vectors { rows, .. } => rows.nrows(),
             Self::Mixed { numbers, .. } => numbers.nrows(),
-            Self::Nodes(nodes) => nodes.patients(),
+            Self::Nodes { nodes, .. } => nodes.patients(),
+        }
+    }
+
+    /// Only these patients, in this order.
+    #[must_use]
+    pub fn select(&self, patients: &[usize]) -> Self {
+        match self {
+            Self::Vectors { rows, projected } => Self::Vectors {
+                rows: rows.select(Axis(0), patients),
+                projected: projected.as_ref().map(|one| one.select(Axis(0), patients)),
+            },
+            Self::Mixed { numbers, codes } => Self::Mixed {
+                numbers: numbers.select(Axis(0), patients),
+                codes: codes.select(Axis(0), patients),
+            },
+            Self::Nodes { nodes, bags } => Self::Nodes {
+                nodes: nodes.select(patients),
+                bags: bags.as_ref().map(|bags| bags.select(patients)),
+            },
         }
     }
 
@@ -266,7 +312,7 @@ impl Placed {
     fn row(&self, patient: usize) -> ArrayView1<'_, f64> {
         match self {
             Self::Vectors { rows, .. } => rows.row(patient),
-            Self::Mixed { .. } | Self::Nodes(_) => ArrayView1::from(&[]),
+            Self::Mixed { .. } | Self::Nodes { .. } => ArrayView1::from(&[]),
         }
     }
 
@@ -277,7 +323,7 @@ impl Placed {
                 projected: Some(projected),
                 ..
             } => projected.row(patient),
-            Self::Vectors { .. } | Self::Mixed { .. } | Self::Nodes(_) => self.row(patient),
+            Self::Vectors { .. } | Self::Mixed { .. } | Self::Nodes { .. } => self.row(patient),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Promise: distances are those of SciPy and R, by features they add up, and they do not have the faults of others.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // functions that tests share, and why a test is skipped
 
 #[path = "../regression/sample.rs"]
 #[allow(dead_code)]
@@ -12,10 +12,12 @@ use serde_json::Value;
 use similarity::cohort::moments::ColumnMoments;
 use similarity::cohort::standardise::{Feature, FeatureKind, Standardisation, Treatment};
 use similarity::cohort::{Cohort, Column, MISSING_LEVEL, Values};
+use similarity::compare::proximity::kernel::OutOfBag;
 use similarity::compare::{CompareError, Comparison, Gower, Measure, Metric, Proximity, Weighted};
 use similarity::learn::forest::{Settings as ForestSettings, grow};
 use similarity::learn::regression::{Settings, fit};
 use similarity::numeric::seed::Seed;
+use similarity::uses::cases::{Cases, share_below, usual_distances};
 
 const QUERIES: [usize; 3] = [0, 3, 6];
 
@@ -75,7 +77,7 @@ fn proximity(cohort: &Cohort) -> Comparison {
         ..ForestSettings::for_outcome(cohort.outcome())
     };
     let grown = grow(cohort, &settings, Seed(4)).unwrap();
-    Comparison::Proximity(Proximity::new(grown.forest).unwrap())
+    Comparison::Proximity(Proximity::new(grown.forest, None).unwrap())
 }
 
 fn all(cohort: &Cohort) -> Vec<Comparison> {
@@ -323,14 +325,15 @@ fn mahalanobis_does_without_directions_that_nobody_varies_in() {
 }
 
 #[test]
-fn typical_parts_are_the_mean_over_the_others() {
+fn typical_parts_are_the_mean_size_over_the_others() {
     let cohort = cohort(days);
     for comparison in all(&cohort) {
         let placed = comparison.place(cohort.columns()).unwrap();
         let found = comparison.typical_parts(&placed, &placed, 9, Some(9));
         let mut sums = ndarray::Array1::<f64>::zeros(5);
         for row in (0..240).filter(|row| *row != 9) {
-            sums += &ndarray::Array1::from(comparison.parts(&placed, row, &placed, 9));
+            let parts = ndarray::Array1::from(comparison.parts(&placed, row, &placed, 9));
+            sums += &parts.abs();
         }
         sums /= 239.0;
         for (found, wanted) in found.iter().zip(&sums) {
@@ -345,4 +348,74 @@ fn typical_parts_are_the_mean_over_the_others() {
             .len_of(Axis(1)),
         8
     );
+}
+
+/// Trees that have seen a patient place it otherwise than a new one.
+#[test]
+fn patients_of_a_forests_own_cohort_are_compared_by_trees_that_have_not_seen_them() {
+    let cohort = cohort(days);
+    let settings = ForestSettings {
+        trees: 130,
+        ..ForestSettings::for_outcome(cohort.outcome())
+    };
+    let grown = grow(&cohort, &settings, Seed(4)).unwrap();
+    let nodes = grown.forest.apply(cohort.columns()).unwrap();
+    let bags = OutOfBag::new(&grown.in_bag);
+    let copied = OutOfBag::from_words(bags.words().to_vec(), 240, 130).unwrap();
+    assert!(OutOfBag::from_words(bags.words().to_vec(), 240, 10).is_none());
+    let in_bag = grown.in_bag;
+    let comparison = Comparison::Proximity(Proximity::new(grown.forest, Some(copied)).unwrap());
+    let known = comparison.place_cohort(cohort.columns()).unwrap();
+    let new = comparison.place(cohort.columns()).unwrap();
+    for query in [0, 17, 101] {
+        let unseen: Vec<usize> = (0..130)
+            .filter(|tree| in_bag.of_tree(*tree)[query] == 0)
+            .collect();
+        assert!(unseen.len() > 30 && unseen.len() < 65);
+        for (placed, trees) in [(&known, unseen), (&new, (0..130).collect())] {
+            let found = comparison.distances(&known, placed, query);
+            for (row, found) in found.iter().enumerate() {
+                let parted = trees.iter().filter(|tree| {
+                    let nodes = nodes.of_tree(**tree);
+                    nodes[row] != nodes[query]
+                });
+                let wanted = (parted.count() as f64 / trees.len() as f64).sqrt();
+                assert!((found - wanted).abs() < 1e-15);
+            }
+            let sum: f64 = comparison.parts(&known, 20, placed, query).iter().sum();
+            assert!((sum - found[20].powi(2)).abs() < 1e-12);
+        }
+    }
+    // A chosen patient keeps its bags.
+    let some = known.select(&[7, 3]);
+    for (query, row) in [(0, 7), (1, 3)] {
+        let wanted = comparison.distances(&known, &known, row);
+        assert_eq!(comparison.distances(&known, &some, query), wanted);
+    }
+}
+
+#[test]
+fn a_patient_of_the_cohort_is_not_unusual_and_a_far_one_is() {
+    let cohort = cohort(score);
+    let comparison = plain(&cohort, Measure::Euclidean);
+    let placed = comparison.place(cohort.columns()).unwrap();
+    let usual = usual_distances(&comparison, &placed, 5);
+    assert_eq!(usual.len(), 240);
+    assert!(usual.is_sorted());
+    let mut far = cohort.select(&[0]).columns().to_vec();
+    if let Values::Numeric(values) = &mut far[0].values {
+        values[0] += 100.0;
+    }
+    let far = comparison.place(&far).unwrap();
+    let distances = comparison.distances(&placed, &far, 0);
+    let mean = Cases::nearest(&distances, 5, |_| false).mean_distance();
+    assert_eq!(share_below(&usual, mean), 1.0);
+    let ranks: f64 = (0..240)
+        .map(|row| {
+            let distances = comparison.distances(&placed, &placed, row);
+            let mean = Cases::nearest(&distances, 5, |other| other == row).mean_distance();
+            share_below(&usual, mean)
+        })
+        .sum();
+    assert!((ranks / 240.0 - 0.5).abs() < 0.01);
 }
