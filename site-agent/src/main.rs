@@ -13,6 +13,7 @@ use site_agent::run::{driver, local};
 use site_agent::source::{DataCheck, Dictionary};
 use site_agent::{cases, cli, source, synthesise};
 use std::error::Error;
+use std::fmt::Display;
 use std::path::Path;
 use std::process::ExitCode;
 use tokio::io::AsyncReadExt;
@@ -67,18 +68,11 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
             }
             Ok(Exit::Done)
         }
-        Command::Similar(arguments) => {
-            say(cases::similar(&arguments)?)?;
-            Ok(Exit::Done)
-        }
-        Command::Match(arguments) => {
-            say(cases::matches(&arguments)?)?;
-            Ok(Exit::Done)
-        }
+        Command::Similar(arguments) => said(cases::similar(&arguments)?),
+        Command::Match(arguments) => said(cases::matches(&arguments)?),
         Command::Data(Data::Check(arguments)) => check(&arguments),
         Command::Data(Data::Dictionary(arguments)) => {
-            say(Dictionary::of_job(&job(&arguments.job)?))?;
-            Ok(Exit::Done)
+            said(Dictionary::of_job(&job(&arguments.job)?))
         }
         Command::Policy(Policy::Explain(arguments)) => {
             let config = SiteConfig::open(&arguments.config)?;
@@ -111,11 +105,10 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
             let kept = arguments.head.map(|head| head.parse()).transpose()?;
             let folder = SiteConfig::open(&arguments.config)?.folder;
             let head = journal::verify(&folder, kept.as_ref())?;
-            say(format_args!(
+            said(format_args!(
                 "{} entries, all as they were written; the head is {head}",
                 head.entries
-            ))?;
-            Ok(Exit::Done)
+            ))
         }
         Command::Synthesise(arguments) => {
             for path in synthesise::synthesise(&arguments)? {
@@ -124,6 +117,12 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
             Ok(Exit::Done)
         }
     }
+}
+
+/// Prints what was asked for.
+fn said(text: impl Display) -> Result<Exit, Box<dyn Error>> {
+    say(text)?;
+    Ok(Exit::Done)
 }
 
 /// Prints the rules that are lowered: on standard output these alone, for whoever counts them.

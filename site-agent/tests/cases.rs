@@ -527,7 +527,12 @@ fn a_forest_compares_by_its_proximity_and_survival_is_drawn() {
         "similar",
         &["--patient", "north-0004", "--by", "regression"],
     );
-    assert_eq!(regression["regression"].as_array().unwrap().len(), 6);
+    let regression = &regression["regression"];
+    assert_eq!(regression["coefficients"].as_array().unwrap().len(), 6);
+    let tests = regression["proportional_hazards"].as_array().unwrap();
+    assert_eq!(tests.len(), 6);
+    assert_eq!(tests[5]["feature"], Value::Null);
+    assert!(regression["concordance"].as_f64().unwrap() > 0.5);
     let plain = world
         .ask("similar", &["--patient", "north-0004", "--by", "euclidean"])
         .unwrap();

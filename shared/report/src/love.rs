@@ -25,6 +25,10 @@ pub struct LovePoint {
     pub after: f64,
 }
 
+fn size(value: f64) -> Option<f64> {
+    Some(value.abs()).filter(|size| size.is_finite())
+}
+
 /// Absolute standardised differences, the largest before matching on top, with a line at 0.1; hollow before, filled
 /// after. Empty without a feature.
 ///
@@ -34,19 +38,13 @@ pub fn love(points: &[LovePoint]) -> Result<String, FigureError> {
     if points.is_empty() {
         return Ok(String::new());
     }
-    let size = |value: f64| Some(value.abs()).filter(|size| size.is_finite());
     let mut sorted: Vec<&LovePoint> = points.iter().collect();
     sorted.sort_by(|a, b| {
-        let (a, b) = (
-            size(a.before).unwrap_or(-1.0),
-            size(b.before).unwrap_or(-1.0),
-        );
-        a.total_cmp(&b)
+        let before = |point: &LovePoint| size(point.before).unwrap_or(-1.0);
+        before(a).total_cmp(&before(b))
     });
-    let sizes = sorted
-        .iter()
-        .flat_map(|point| [size(point.before), size(point.after)]);
-    let most = sizes.flatten().fold(2.0 * BALANCED, f64::max) * 1.05;
+    let sizes = points.iter().flat_map(|point| [point.before, point.after]);
+    let most = sizes.filter_map(size).fold(2.0 * BALANCED, f64::max) * 1.05;
     let lines = sorted.len();
     let mut svg = String::new();
     {
@@ -70,8 +68,9 @@ pub fn love(points: &[LovePoint]) -> Result<String, FigureError> {
             .draw()
             .map_err(fault)?;
         let ends = [(BALANCED, -0.5), (BALANCED, lines as f64 - 0.5)];
-        let border = LineSeries::new(ends, GREY.stroke_width(2));
-        chart.draw_series(border).map_err(fault)?;
+        chart
+            .draw_series(LineSeries::new(ends, GREY.stroke_width(2)))
+            .map_err(fault)?;
         let places = || sorted.iter().zip(0..lines);
         let circles = |value: fn(&LovePoint) -> f64, style: ShapeStyle| {
             places().filter_map(move |(point, place)| {
@@ -92,8 +91,8 @@ pub fn love(points: &[LovePoint]) -> Result<String, FigureError> {
         for (point, place) in places() {
             let (_, height) = chart.backend_coord(&(0.0, place as f64));
             let name: String = point.name.chars().take(NAME_MAX).collect();
-            let text = Text::new(name, (12, height - 7), FONT);
-            area.draw(&text).map_err(fault)?;
+            area.draw(&Text::new(name, (12, height - 7), FONT))
+                .map_err(fault)?;
         }
         chart
             .configure_series_labels()

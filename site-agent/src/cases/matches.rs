@@ -84,11 +84,8 @@ pub fn matches(arguments: &Match) -> Result<String, CasesError> {
     let setting = Setting::open(&arguments.place)?;
     let asked = match (&arguments.patients, &arguments.new) {
         (Some(file), _) => {
-            let rows: Result<Vec<usize>, _> = identifiers(file)?
-                .iter()
-                .map(|id| setting.row(id))
-                .collect();
-            setting.known(&rows?)?
+            let rows = setting.rows(&identifiers(file)?)?;
+            setting.known(&rows)?
         }
         (None, file) => setting.read(file.as_deref().unwrap_or(Path::new("")))?,
     };

@@ -9,6 +9,7 @@ pub(crate) mod record;
 mod setting;
 mod shown;
 pub(crate) mod similar;
+mod weights;
 
 pub use matches::matches;
 pub use similar::similar;

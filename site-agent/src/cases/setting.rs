@@ -13,7 +13,9 @@ use similarity::compare::{
     CompareError, Comparison, Gower, Measure, Metric, Placed, Proximity, Weighted,
 };
 use similarity::learn::forest::Forest;
-use similarity::learn::regression::{Fit, Settings, fit};
+use similarity::learn::regression::hazards::TimeScale;
+use similarity::learn::regression::{CoxDetails, Fit, Settings, fit};
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -28,11 +30,18 @@ pub(super) struct Setting {
     pub(super) comparison: Comparison,
     pub(super) placed: Placed,
     /// The regression that weighs, where one does.
-    pub(super) fit: Option<Fit>,
+    pub(super) fit: Option<Weighing>,
     /// What is to be known before the answer is believed.
     pub(super) remarks: Vec<String>,
     /// How a new patient's file is read.
     source: SourceConfig,
+}
+
+/// A regression that weighs.
+pub(super) struct Weighing {
+    pub(super) fit: Fit,
+    /// Of Cox, whether hazards are proportional, and its concordance.
+    pub(super) cox: Option<CoxDetails>,
 }
 
 /// Patients whose cases are wanted.
@@ -119,14 +128,26 @@ impl Setting {
         })
     }
 
-    /// The patient of the cohort with this identifier, or at this place from 1 where the source names none.
-    pub(super) fn row(&self, id: &str) -> Result<usize, CasesError> {
+    /// The patients of the cohort with these identifiers, or at these places from 1 where the source names none.
+    pub(super) fn rows(&self, ids: &[String]) -> Result<Vec<usize>, CasesError> {
+        let places = self.places();
+        let row = |id: &String| {
+            places
+                .get(id)
+                .copied()
+                .ok_or_else(|| CasesError::NoPatient {
+                    patients: self.patients.len(),
+                    named: self.patients.are_named(),
+                })
+        };
+        ids.iter().map(row).collect()
+    }
+
+    /// Every patient's row by its name.
+    fn places(&self) -> HashMap<String, usize> {
         (0..self.patients.len())
-            .find(|row| self.patients.name(*row) == id)
-            .ok_or_else(|| CasesError::NoPatient {
-                patients: self.patients.len(),
-                named: self.patients.are_named(),
-            })
+            .map(|row| (self.patients.name(row), row))
+            .collect()
     }
 
     /// Patients of the cohort.
@@ -152,7 +173,11 @@ impl Setting {
         let mut compared = columns.clone();
         take_logarithms(&mut compared, &self.job.cohort.logarithms())?;
         let both_named = patients.are_named() && self.patients.are_named();
-        let own = |row: usize| self.row(&patients.name(row)).ok().filter(|_| both_named);
+        let places = match both_named {
+            true => self.places(),
+            false => HashMap::new(),
+        };
+        let own = |row: usize| places.get(&patients.name(row)).copied();
         Ok(Asked {
             names: (0..patients.len()).map(|row| patients.name(row)).collect(),
             own: (0..patients.len()).map(own).collect(),
@@ -212,7 +237,7 @@ fn read_record(folder: &Path) -> Result<Record, CasesError> {
 /// A comparison, the regression that weighs it where one does, and what is to be known of it.
 struct Compared {
     comparison: Comparison,
-    fit: Option<Fit>,
+    fit: Option<Weighing>,
     remarks: Vec<String>,
 }
 
@@ -263,7 +288,8 @@ fn compared(
                 ));
             }
             let weighted = Weighted::new(&found)?;
-            fitted = Some(found);
+            let cox = found.cox(cohort, &settings, TimeScale::KaplanMeier)?;
+            fitted = Some(Weighing { fit: found, cox });
             Comparison::Weighted(weighted)
         }
     };

@@ -1,15 +1,15 @@
 //! `similar`: the patients nearest to one, what made them near, how they fared, and how unusual the one is.
 
 use super::setting::{Asked, Setting};
-use super::shown::{self, GroupFared, MISSING, four, short, table};
-use super::{CasesError, write};
+use super::shown::{self, GroupFared, MISSING, four, table};
+use super::weights::Regression;
+use super::{CasesError, weights, write};
 use crate::cli::Similar;
 use protocol::cohort::Feature;
 use report::Curve;
 use serde::Serialize;
 use similarity::cohort::Outcome;
 use similarity::judge::survival::kaplan_meier;
-use similarity::learn::regression::Fit;
 use similarity::uses::cases::{Cases, Fared, share_below, usual_distances};
 use std::io;
 
@@ -30,22 +30,12 @@ struct Answer {
     remarks: Vec<String>,
     /// The regression that weighs, where one does.
     #[serde(skip_serializing_if = "Option::is_none")]
-    regression: Option<Vec<Coefficient>>,
+    regression: Option<Regression>,
     /// How the whole cohort fared.
     whole: GroupFared,
     queries: Vec<OneQuery>,
     #[serde(skip)]
     whole_sentence: String,
-}
-
-#[derive(Debug, Serialize)]
-struct Coefficient {
-    column: String,
-    coefficient: f64,
-    standard_error: f64,
-    low: f64,
-    high: f64,
-    p: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -112,7 +102,7 @@ struct OneFeature {
 pub fn similar(arguments: &Similar) -> Result<String, CasesError> {
     let setting = Setting::open(&arguments.place)?;
     let asked = match (&arguments.patient, &arguments.new) {
-        (Some(id), _) => setting.known(&[setting.row(id)?])?,
+        (Some(id), _) => setting.known(&setting.rows(std::slice::from_ref(id))?)?,
         (None, file) => setting.read(file.as_deref().unwrap_or(std::path::Path::new("")))?,
     };
     let answer = answer(&setting, &asked, arguments.k)?;
@@ -153,25 +143,11 @@ fn answer(setting: &Setting, asked: &Asked, k: usize) -> Result<Answer, CasesErr
         patients,
         k,
         remarks: setting.remarks.clone(),
-        regression: setting.fit.as_ref().map(coefficients),
+        regression: setting.fit.as_ref().map(Regression::of),
         queries: queries.collect(),
         whole_sentence: shown::fared(&whole, patients, &setting.job.cohort),
         whole: GroupFared::from(&whole),
     })
-}
-
-fn coefficients(fit: &Fit) -> Vec<Coefficient> {
-    let estimates = fit.estimates(0.95).into_iter();
-    estimates
-        .map(|one| Coefficient {
-            column: one.name,
-            coefficient: one.value,
-            standard_error: one.standard_error,
-            low: one.low,
-            high: one.high,
-            p: one.p,
-        })
-        .collect()
 }
 
 fn one(setting: &Setting, asked: &Asked, query: usize, k: usize, usual: &[f64]) -> OneQuery {
@@ -248,12 +224,30 @@ fn features(
     features
 }
 
+/// The cases of one query, a line each.
+fn listed(setting: &Setting, one: &OneQuery) -> String {
+    let (number, sign) = match setting.comparison.is_similarity() {
+        true => ("inner product", -1.0),
+        false => ("distance", 1.0),
+    };
+    let near_by = "near by (its value | the query's)";
+    let header = ["", "patient", number, "outcome", near_by, "most apart by"];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    for (rank, case) in (1..).zip(&one.cases) {
+        rows.push(vec![
+            i32::to_string(&rank),
+            case.patient.clone(),
+            four(sign * case.distance),
+            case.outcome.clone(),
+            near(case),
+            far(case),
+        ]);
+    }
+    table(&rows, &[3, 4, 5])
+}
+
 fn text(setting: &Setting, answer: &Answer) -> String {
     let mut text = String::new();
-    let told = |distance: f64| match setting.comparison.is_similarity() {
-        true => four(-distance),
-        false => four(distance),
-    };
     for one in &answer.queries {
         text.push_str(&format!(
             "The {} nearest to patient {} among the other patients of {}, by the {}\n\n",
@@ -262,33 +256,7 @@ fn text(setting: &Setting, answer: &Answer) -> String {
             answer.patients,
             answer.comparison
         ));
-        let number = match setting.comparison.is_similarity() {
-            true => "inner product",
-            false => "distance",
-        };
-        let mut rows = vec![
-            [
-                "",
-                "patient",
-                number,
-                "outcome",
-                "near by (its value | the query's)",
-                "most apart by",
-            ]
-            .map(str::to_owned)
-            .to_vec(),
-        ];
-        for (rank, case) in (1..).zip(&one.cases) {
-            rows.push(vec![
-                i32::to_string(&rank),
-                case.patient.clone(),
-                told(case.distance),
-                case.outcome.clone(),
-                near(case),
-                far(case),
-            ]);
-        }
-        text.push_str(&table(&rows, &[3, 4, 5]));
+        text.push_str(&listed(setting, one));
         text.push('\n');
         if one.tied > 0 {
             let tied = one.tied;
@@ -313,8 +281,8 @@ fn text(setting: &Setting, answer: &Answer) -> String {
         text.push_str(&unusual(one));
         text.push('\n');
     }
-    if let Some(fit) = &setting.fit {
-        text.push_str(&weights(fit));
+    if let Some(weighing) = &setting.fit {
+        text.push_str(&weights::text(weighing));
     }
     for remark in &answer.remarks {
         text.push_str(&format!("note: {remark}\n"));
@@ -363,32 +331,6 @@ fn unusual(one: &OneQuery) -> String {
     format!(
         "How unusual: farther from its {cases} nearest than {share} % of {beside} patients of the cohort from theirs{end}.\n"
     )
-}
-
-fn weights(fit: &Fit) -> String {
-    let mut rows = vec![
-        [
-            "weighed by",
-            "coefficient",
-            "standard error",
-            "95 % from",
-            "to",
-            "p",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
-    ];
-    for one in fit.estimates(0.95) {
-        rows.push(vec![
-            one.name,
-            short(one.value),
-            short(one.standard_error),
-            short(one.low),
-            short(one.high),
-            short(one.p),
-        ]);
-    }
-    table(&rows, &[0]) + "\n"
 }
 
 /// A row a case: the query, the case, its outcome, and of every feature its value and part.

@@ -1,11 +1,13 @@
 //! Comparisons of standardised vectors: a learned metric, and those that need no learning.
 
-use ndarray::{Array1, Array2, ArrayView1};
+use ndarray::{Array1, Array2};
 
 use crate::cohort::Column;
 use crate::cohort::standardise::Standardisation;
 use crate::compare::{CompareError, Placed};
-use crate::numeric::linear_algebra::{product, symmetric_eigen, transposed_product};
+use crate::numeric::linear_algebra::{
+    inner, product, sum_of_pairs, symmetric_eigen, transposed_product,
+};
 
 /// Directions with less than this share of the largest variance have none of their own.
 const FLAT: f64 = 1e-10;
@@ -170,19 +172,12 @@ impl Metric {
 
     pub(super) fn sum(&self, one: &Placed, i: usize, other: &Placed, j: usize) -> f64 {
         match self.measure {
-            Measure::Euclidean => {
-                let pairs = one.projected(i).into_iter().zip(other.projected(j));
-                pairs.map(|(a, b)| (a - b) * (a - b)).sum()
-            }
-            Measure::InnerProduct => -one.projected(i).dot(&other.projected(j)),
-            Measure::Manhattan => {
-                let pairs = one.row(i).into_iter().zip(other.row(j));
-                pairs.map(|(a, b)| (a - b).abs()).sum()
-            }
-            Measure::Cosine => {
-                let units = Units::of(one.row(i), other.row(j));
-                units.parts().sum()
-            }
+            Measure::Euclidean => sum_of_pairs(one.projected(i), other.projected(j), |a, b| {
+                (a - b) * (a - b)
+            }),
+            Measure::InnerProduct => -inner(one.projected(i), other.projected(j)),
+            Measure::Manhattan => sum_of_pairs(one.row(i), other.row(j), |a, b| (a - b).abs()),
+            Measure::Cosine => Units::of(one.row(i), other.row(j)).parts().sum(),
         }
     }
 
@@ -198,8 +193,8 @@ impl Metric {
         let mut add = |row: usize, part: f64| parts[self.feature_of[row]] += part;
         match self.measure {
             Measure::Euclidean => {
-                let moved = &one.projected(i) - &other.projected(j);
-                let back = self.back(moved.view());
+                let pairs = one.projected(i).iter().zip(other.projected(j));
+                let back = self.back(&pairs.map(|(a, b)| a - b).collect::<Vec<f64>>());
                 (0..a.len()).for_each(|row| add(row, (a[row] - b[row]) * back[row]));
             }
             Measure::InnerProduct => {
@@ -220,24 +215,28 @@ impl Metric {
     }
 
     /// W p, of a projected p.
-    fn back(&self, projected: ArrayView1<'_, f64>) -> Array1<f64> {
+    fn back(&self, projected: &[f64]) -> Vec<f64> {
         match &self.projection {
-            Some(metric) => metric.dot(&projected),
-            None => projected.to_owned(),
+            Some(metric) => {
+                let rows = metric.outer_iter();
+                rows.map(|row| row.iter().zip(projected).map(|(w, p)| w * p).sum())
+                    .collect()
+            }
+            None => projected.to_vec(),
         }
     }
 }
 
 /// Two vectors, each over its length: half the squared difference is 1 - cos.
 struct Units<'a> {
-    one: ArrayView1<'a, f64>,
-    other: ArrayView1<'a, f64>,
+    one: &'a [f64],
+    other: &'a [f64],
     lengths: [f64; 2],
 }
 
 impl<'a> Units<'a> {
-    fn of(one: ArrayView1<'a, f64>, other: ArrayView1<'a, f64>) -> Self {
-        let length = |vector: ArrayView1<'_, f64>| vector.dot(&vector).sqrt();
+    fn of(one: &'a [f64], other: &'a [f64]) -> Self {
+        let length = |vector: &[f64]| inner(vector, vector).sqrt();
         Self {
             lengths: [length(one), length(other)],
             one,

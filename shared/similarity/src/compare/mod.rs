@@ -27,7 +27,7 @@ pub use proximity::forest::Proximity;
 pub use weighted::Weighted;
 
 use ndarray::parallel::prelude::*;
-use ndarray::{Array2, ArrayView1, Axis};
+use ndarray::{Array2, Axis};
 
 use crate::cohort::Column;
 use crate::cohort::standardise::StandardiseError;
@@ -309,23 +309,30 @@ impl Placed {
     }
 
     /// A patient's vector; empty of patients that have none.
-    fn row(&self, patient: usize) -> ArrayView1<'_, f64> {
+    fn row(&self, patient: usize) -> &[f64] {
         match self {
-            Self::Vectors { rows, .. } => rows.row(patient),
-            Self::Mixed { .. } | Self::Nodes { .. } => ArrayView1::from(&[]),
+            Self::Vectors { rows, .. } => row_of(rows, patient),
+            Self::Mixed { .. } | Self::Nodes { .. } => &[],
         }
     }
 
     /// A patient's vector as the metric projects it.
-    fn projected(&self, patient: usize) -> ArrayView1<'_, f64> {
+    fn projected(&self, patient: usize) -> &[f64] {
         match self {
             Self::Vectors {
                 projected: Some(projected),
                 ..
-            } => projected.row(patient),
+            } => row_of(projected, patient),
             Self::Vectors { .. } | Self::Mixed { .. } | Self::Nodes { .. } => self.row(patient),
         }
     }
+}
+
+/// A row of a matrix of placed patients.
+fn row_of(matrix: &Array2<f64>, row: usize) -> &[f64] {
+    let width = matrix.ncols();
+    let entries = matrix.as_slice().expect("placed patients lie row by row");
+    &entries[row * width..(row + 1) * width]
 }
 
 impl std::fmt::Debug for Placed {

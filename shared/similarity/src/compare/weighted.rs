@@ -10,6 +10,7 @@ use crate::cohort::Column;
 use crate::compare::{CompareError, Placed};
 use crate::learn::regression::terms::Terms;
 use crate::learn::regression::{Ending, Fit};
+use crate::numeric::linear_algebra::sum_of_pairs;
 
 /// A comparison by a regression's coefficients.
 #[derive(Debug, Clone)]
@@ -89,8 +90,7 @@ impl Weighted {
     }
 
     pub(super) fn sum(&self, one: &Placed, i: usize, other: &Placed, j: usize) -> f64 {
-        let pairs = one.row(i).into_iter().zip(other.row(j));
-        pairs.map(|(a, b)| (a - b).abs()).sum()
+        sum_of_pairs(one.row(i), other.row(j), |a, b| (a - b).abs())
     }
 
     pub(super) fn parts(
@@ -101,7 +101,7 @@ impl Weighted {
         j: usize,
         parts: &mut [f64],
     ) {
-        let pairs = one.row(i).into_iter().zip(other.row(j));
+        let pairs = one.row(i).iter().zip(other.row(j));
         parts
             .iter_mut()
             .zip(pairs)
