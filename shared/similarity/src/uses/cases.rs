@@ -9,6 +9,10 @@ use crate::judge::survival::{Survival, kaplan_meier};
 
 /// Patients of the cohort beside whom a query is put, at most; they are taken at equal steps.
 pub const BESIDE_MAX: usize = 1_000;
+/// The same of a large cohort, at least.
+const BESIDE_MIN: usize = 100;
+/// Pairs that are compared for it, between these ends.
+const PAIRS: usize = 20_000_000;
 
 /// A near patient.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,36 +39,33 @@ impl Cases {
     /// can be compared.
     #[must_use]
     pub fn nearest(distances: &[f64], k: usize, left_out: impl Fn(usize) -> bool) -> Self {
-        let mut found: Vec<Case> = Vec::with_capacity(distances.len());
-        let mut incomparable = 0;
+        let mut cases: Vec<Case> = Vec::with_capacity(k.min(distances.len()) + 1);
+        let (mut incomparable, mut as_near) = (0, 0);
         for (patient, &distance) in distances.iter().enumerate() {
-            if left_out(patient) {
+            let last = cases.last().map_or(f64::INFINITY, |last| last.distance);
+            if (distance > last && cases.len() == k) || left_out(patient) {
                 continue;
             }
-            match distance.is_nan() {
-                true => incomparable += 1,
-                false => found.push(Case { patient, distance }),
+            if distance.is_nan() {
+                incomparable += 1;
+                continue;
+            }
+            // Candidates come by row, so that an equal distance goes behind.
+            let place = cases.partition_point(|known| known.distance <= distance);
+            cases.insert(place, Case { patient, distance });
+            if cases.len() > k {
+                cases.truncate(k);
+                let now = cases.last().map(|last| last.distance);
+                // Whoever falls out is tied with the last who stays, or no longer.
+                as_near = match now {
+                    Some(now) if now == last => as_near + 1,
+                    _ => 0,
+                };
             }
         }
-        let nearer = |a: &Case, b: &Case| {
-            let order = a.distance.total_cmp(&b.distance);
-            order.then(a.patient.cmp(&b.patient))
-        };
-        let mut tied = 0;
-        if k == 0 {
-            found.clear();
-        } else if found.len() > k {
-            let (_, last, rest) = found.select_nth_unstable_by(k - 1, nearer);
-            tied = rest
-                .iter()
-                .filter(|one| one.distance == last.distance)
-                .count();
-            found.truncate(k);
-        }
-        found.sort_unstable_by(nearer);
         Self {
-            cases: found,
-            tied,
+            cases,
+            tied: as_near,
             incomparable,
         }
     }
@@ -77,10 +78,12 @@ impl Cases {
     }
 }
 
-/// The mean distance of patients of the cohort from their own `k` nearest others, rising; of at most [`BESIDE_MAX`].
+/// The mean distance of patients of the cohort from their own `k` nearest others, rising; of at most [`BESIDE_MAX`],
+/// and fewer of a cohort beyond 20,000.
 #[must_use]
 pub fn usual_distances(comparison: &Comparison, placed: &Placed, k: usize) -> Vec<f64> {
-    let step = placed.patients().div_ceil(BESIDE_MAX).max(1);
+    let beside = (PAIRS / placed.patients().max(1)).clamp(BESIDE_MIN, BESIDE_MAX);
+    let step = placed.patients().div_ceil(beside).max(1);
     let looked: Vec<usize> = (0..placed.patients()).step_by(step).collect();
     let mut means: Vec<f64> = looked
         .into_par_iter()
@@ -214,7 +217,9 @@ pub fn mean(values: &[f64]) -> Interval {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numeric::seed::Seed;
     use ndarray::array;
+    use rand::RngExt;
 
     #[test]
     fn the_nearest_come_in_order_with_ties_counted_and_the_incomparable_left_out() {
@@ -226,6 +231,29 @@ mod tests {
         assert!((found.mean_distance() - 1.5).abs() < 1e-15);
         assert_eq!(Cases::nearest(&distances, 0, |_| false).cases, []);
         assert_eq!(Cases::nearest(&distances, 99, |_| false).cases.len(), 7);
+    }
+
+    #[test]
+    fn the_nearest_are_those_of_a_whole_sort() {
+        let mut stream = Seed(5).stream("cases", 0);
+        for _ in 0..300 {
+            let distances: Vec<f64> = (0..40)
+                .map(|_| f64::from(stream.random_range(-3..6_i32)))
+                .collect();
+            let k = stream.random_range(0..45_usize);
+            let mut rows: Vec<usize> = (0..40).filter(|row| *row != 7).collect();
+            rows.sort_by(|a, b| distances[*a].total_cmp(&distances[*b]).then(a.cmp(b)));
+            let found = Cases::nearest(&distances, k, |row| row == 7);
+            let patients: Vec<usize> = found.cases.iter().map(|case| case.patient).collect();
+            assert_eq!(patients, rows[..k.min(39)]);
+            let last = found.cases.last().map(|case| case.distance);
+            let tied = rows
+                .iter()
+                .skip(k)
+                .filter(|row| Some(distances[**row]) == last)
+                .count();
+            assert_eq!(found.tied, tied);
+        }
     }
 
     /// statsmodels 0.15 (proportion_confint, method wilson) and SciPy 1.17 (t.interval).
