@@ -1,17 +1,23 @@
 //! Nearest neighbours under a metric.
 //!
-//! All functions take projected patients E = XW, one row each. Two rules of nearness are offered. The
+//! All functions take projected patients E = XW, or rows of any other Euclidean space, one row each. Two rules of nearness are offered. The
 //! learned distance (x_i - x_j)' M (x_i - x_j) is the default; the inner product s_ij = x_i' M x_j, the
 //! paper's similarity, grows with the norm of a patient and can rank neighbours poorly. No n x n matrix
 //! is held.
 
 use ndarray::parallel::prelude::*;
-use ndarray::{Array2, ArrayView2, Axis};
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, s};
 
 use crate::numeric::linear_algebra::add_product;
 
-/// Patients of a block of queries, and of a block of candidates.
+/// Patients of a block of candidates.
 pub(crate) const BLOCK: usize = 512;
+/// Patients of a block of queries.
+const QUERIES: usize = 256;
+/// Tasks at least, where the candidates are so many: fixed, so that no bit depends on threads.
+const STRIPS: usize = 16;
+/// Scores that are looked through at once.
+const CHUNK: usize = 32;
 
 /// Which patients are near.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,6 +27,32 @@ pub enum NeighbourRule {
     Distance,
     /// Large inner product s.
     InnerProduct,
+}
+
+impl NeighbourRule {
+    /// Whether one score is nearer than another.
+    #[inline(always)]
+    fn is_nearer(self, one: f64, other: f64) -> bool {
+        match self {
+            Self::Distance => one < other,
+            Self::InnerProduct => one > other,
+        }
+    }
+
+    /// Whether any of some scores is nearer than another: without a branch, so that it is vectorised.
+    #[inline(always)]
+    fn any_nearer(self, scores: &[f64], other: f64) -> bool {
+        let any = |is_nearer: fn(f64, f64) -> bool| {
+            let found = scores
+                .iter()
+                .map(|score| u64::from(is_nearer(*score, other)));
+            found.sum::<u64>() > 0
+        };
+        match self {
+            Self::Distance => any(|one, other| one < other),
+            Self::InnerProduct => any(|one, other| one > other),
+        }
+    }
 }
 
 /// One neighbour of a patient.
@@ -64,8 +96,188 @@ pub enum EvaluateError {
     },
 }
 
-/// The `count` nearest candidates of every query, nearest first; all candidates where there are fewer.
-/// Equal scores go by row.
+/// Patients to be near to, ready for any number of searches.
+pub struct Candidates<'a> {
+    /// E = XW, n x m.
+    rows: ArrayView2<'a, f64>,
+    /// ||e_i||^2.
+    squares: Array1<f64>,
+}
+
+impl<'a> Candidates<'a> {
+    /// The candidates of these rows, n x m, which stay where they are.
+    #[must_use]
+    pub fn new(rows: ArrayView2<'a, f64>) -> Self {
+        Self {
+            squares: squares(&rows),
+            rows,
+        }
+    }
+
+    /// The `count` nearest candidates of every query (one a row), nearest first; all candidates where there are fewer.
+    /// Equal scores go by row. Beside the answer it takes a block of scores for each thread.
+    ///
+    /// # Errors
+    /// [`EvaluateError`].
+    pub fn nearest(
+        &self,
+        queries: &ArrayView2<f64>,
+        rule: NeighbourRule,
+        count: usize,
+    ) -> Result<Vec<Vec<Neighbour>>, EvaluateError> {
+        check(&self.rows, queries, count, 1)?;
+        Ok(self.search(queries, rule, count, false))
+    }
+
+    /// The `count` nearest other candidates of every candidate, nearest first.
+    ///
+    /// # Errors
+    /// [`EvaluateError`].
+    pub fn nearest_others(
+        &self,
+        rule: NeighbourRule,
+        count: usize,
+    ) -> Result<Vec<Vec<Neighbour>>, EvaluateError> {
+        check(&self.rows, &self.rows, count, 2)?;
+        Ok(self.search(&self.rows, rule, count, true))
+    }
+
+    /// Blocks of queries in parallel; where they are few, also strips of the candidates, whose answers are then merged.
+    fn search(
+        &self,
+        queries: &ArrayView2<f64>,
+        rule: NeighbourRule,
+        count: usize,
+        others_only: bool,
+    ) -> Vec<Vec<Neighbour>> {
+        let blocks = queries.nrows().div_ceil(QUERIES);
+        let strips = STRIPS.div_ceil(blocks.max(1));
+        let length = self.rows.nrows().div_ceil(strips).next_multiple_of(BLOCK);
+        let strips = self.rows.nrows().div_ceil(length);
+        let walk = Walk {
+            candidates: self,
+            rule,
+            count,
+            others_only,
+        };
+        let tasks = (0..blocks * strips).into_par_iter();
+        let found = tasks.map(|task| {
+            let begin = task % strips * length;
+            let end = (begin + length).min(self.rows.nrows());
+            walk.strip(queries, task / strips * QUERIES, begin, end)
+        });
+        let found: Vec<Vec<Vec<Neighbour>>> = found.collect();
+        let mut nearest = Vec::with_capacity(queries.nrows());
+        for of_block in found.chunks(strips) {
+            nearest.extend((0..of_block[0].len()).map(|query| walk.merged(of_block, query)));
+        }
+        nearest
+    }
+}
+
+/// One search among candidates.
+struct Walk<'c, 'a> {
+    candidates: &'c Candidates<'a>,
+    rule: NeighbourRule,
+    count: usize,
+    /// Whether queries are the candidates themselves, and nobody is near to itself.
+    others_only: bool,
+}
+
+impl Walk<'_, '_> {
+    /// The nearest of the candidates `begin..end` to the queries from row `first`, a block of them.
+    fn strip(
+        &self,
+        queries: &ArrayView2<f64>,
+        first: usize,
+        begin: usize,
+        end: usize,
+    ) -> Vec<Vec<Neighbour>> {
+        let rows = queries.slice(s![first..(first + QUERIES).min(queries.nrows()), ..]);
+        let own = squares(&rows);
+        let mut nearest = vec![Vec::with_capacity(self.count.min(end - begin) + 1); rows.nrows()];
+        let mut scratch = vec![0.0; rows.nrows() * BLOCK.min(end - begin)];
+        for column in (begin..end).step_by(BLOCK) {
+            let range = column..(column + BLOCK).min(end);
+            let others = self.candidates.rows.slice(s![range.clone(), ..]);
+            let shape = (rows.nrows(), range.len());
+            let mut scores = ArrayViewMut2::from_shape(shape, &mut scratch[..shape.0 * shape.1])
+                .expect("the scratch holds a block");
+            add_product(1.0, &rows, &others.t(), 0.0, &mut scores);
+            let theirs = self.candidates.squares.slice(s![range]);
+            for (query, mut scores) in scores.rows_mut().into_iter().enumerate() {
+                if self.rule == NeighbourRule::Distance {
+                    let mine = own[query];
+                    scores.zip_mut_with(&theirs, |score, square| {
+                        *score = (mine + square - 2.0 * *score).max(0.0);
+                    });
+                }
+                let itself = match self.others_only {
+                    true => (first + query).checked_sub(column),
+                    false => None,
+                };
+                let scores = scores.as_slice().expect("a block is row-major");
+                self.keep(&mut nearest[query], scores, column, itself);
+            }
+        }
+        nearest
+    }
+
+    /// Keeps what of the scores of candidates from row `begin` is nearer than what is known. Most chunks hold nothing.
+    fn keep(
+        &self,
+        nearest: &mut Vec<Neighbour>,
+        scores: &[f64],
+        begin: usize,
+        itself: Option<usize>,
+    ) {
+        for (chunk, scores) in scores.chunks(CHUNK).enumerate() {
+            let last = nearest.last().filter(|_| nearest.len() == self.count);
+            if last.is_some_and(|last| !self.rule.any_nearer(scores, last.score)) {
+                continue;
+            }
+            for (place, score) in scores.iter().enumerate() {
+                let column = chunk * CHUNK + place;
+                let new = Neighbour {
+                    row: begin + column,
+                    score: *score,
+                };
+                if itself != Some(column) {
+                    self.insert(nearest, new);
+                }
+            }
+        }
+    }
+
+    /// Keeps the best `count`, in order. Candidates come by row, so an equal score goes behind.
+    fn insert(&self, nearest: &mut Vec<Neighbour>, new: Neighbour) {
+        let is_nearer = |a: &Neighbour, b: &Neighbour| self.rule.is_nearer(a.score, b.score);
+        if nearest.len() == self.count && nearest.last().is_some_and(|last| !is_nearer(&new, last))
+        {
+            return;
+        }
+        let place = nearest.partition_point(|known| !is_nearer(&new, known));
+        nearest.insert(place, new);
+        nearest.truncate(self.count);
+    }
+
+    /// The nearest of all strips to one query of a block.
+    fn merged(&self, strips: &[Vec<Vec<Neighbour>>], query: usize) -> Vec<Neighbour> {
+        let mut nearest = strips[0][query].clone();
+        for strip in &strips[1..] {
+            strip[query]
+                .iter()
+                .for_each(|near| self.insert(&mut nearest, *near));
+        }
+        nearest
+    }
+}
+
+fn squares(rows: &ArrayView2<f64>) -> Array1<f64> {
+    rows.map_axis(Axis(1), |row| row.dot(&row))
+}
+
+/// [`Candidates::nearest`] of candidates that are searched once.
 ///
 /// # Errors
 /// [`EvaluateError`].
@@ -75,11 +287,10 @@ pub fn neighbours(
     rule: NeighbourRule,
     count: usize,
 ) -> Result<Vec<Vec<Neighbour>>, EvaluateError> {
-    check(candidates, queries, count, 1)?;
-    Ok(search(candidates, queries, rule, count, |_, _| true))
+    Candidates::new(candidates.view()).nearest(queries, rule, count)
 }
 
-/// The `count` nearest other patients of every patient, nearest first.
+/// [`Candidates::nearest_others`] of patients that are searched once.
 ///
 /// # Errors
 /// [`EvaluateError`].
@@ -88,14 +299,7 @@ pub fn neighbours_within(
     rule: NeighbourRule,
     count: usize,
 ) -> Result<Vec<Vec<Neighbour>>, EvaluateError> {
-    check(patients, patients, count, 2)?;
-    Ok(search(
-        patients,
-        patients,
-        rule,
-        count,
-        |query, candidate| query != candidate,
-    ))
+    Candidates::new(patients.view()).nearest_others(rule, count)
 }
 
 fn check(
@@ -118,67 +322,71 @@ fn check(
     Ok(())
 }
 
-fn search(
-    candidates: &ArrayView2<f64>,
-    queries: &ArrayView2<f64>,
-    rule: NeighbourRule,
-    count: usize,
-    admitted: impl Fn(usize, usize) -> bool + Sync,
-) -> Vec<Vec<Neighbour>> {
-    let squares = |rows: &ArrayView2<f64>| rows.map_axis(Axis(1), |row| row.dot(&row));
-    let (candidate_squares, query_squares) = (squares(candidates), squares(queries));
-    let blocks = queries
-        .axis_chunks_iter(Axis(0), BLOCK)
-        .into_par_iter()
-        .enumerate();
-    let found = blocks.map(|(block, rows)| {
-        let mut nearest = vec![Vec::with_capacity(count.min(candidates.nrows()) + 1); rows.nrows()];
-        for (part, others) in candidates.axis_chunks_iter(Axis(0), BLOCK).enumerate() {
-            let products = products(&rows, &others);
-            for ((row, column), product) in products.indexed_iter() {
-                let (query, candidate) = (block * BLOCK + row, part * BLOCK + column);
-                if !admitted(query, candidate) {
-                    continue;
-                }
-                let score = match rule {
-                    NeighbourRule::InnerProduct => *product,
-                    NeighbourRule::Distance => {
-                        let sum = query_squares[query] + candidate_squares[candidate];
-                        (sum - 2.0 * product).max(0.0)
-                    }
-                };
-                insert(
-                    &mut nearest[row],
-                    Neighbour {
-                        row: candidate,
-                        score,
-                    },
-                    rule,
-                    count,
-                );
-            }
-        }
-        nearest
-    });
-    found.collect::<Vec<_>>().into_iter().flatten().collect()
-}
-
 pub(crate) fn products(rows: &ArrayView2<f64>, others: &ArrayView2<f64>) -> Array2<f64> {
     let mut products = Array2::zeros((rows.nrows(), others.nrows()));
     add_product(1.0, rows, &others.t(), 0.0, &mut products.view_mut());
     products
 }
 
-/// Keeps the best `count`, in order. Candidates come by row, so an equal score goes behind.
-fn insert(nearest: &mut Vec<Neighbour>, new: Neighbour, rule: NeighbourRule, count: usize) {
-    let nearer = |a: &Neighbour, b: &Neighbour| match rule {
-        NeighbourRule::Distance => a.score < b.score,
-        NeighbourRule::InnerProduct => a.score > b.score,
-    };
-    if nearest.len() == count && nearest.last().is_some_and(|last| !nearer(&new, last)) {
-        return;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Points of a small grid, so that many scores are equal, and all of them exact.
+    fn points(count: usize, step: usize) -> Array2<f64> {
+        let coordinate = |(row, column): (usize, usize)| ((row * step + 7 * column) % 5) as f64;
+        Array2::from_shape_fn((count, 3), coordinate)
     }
-    let place = nearest.partition_point(|known| !nearer(&new, known));
-    nearest.insert(place, new);
-    nearest.truncate(count);
+
+    fn sorted(
+        candidates: &Array2<f64>,
+        query: ndarray::ArrayView1<f64>,
+        rule: NeighbourRule,
+        but: Option<usize>,
+        count: usize,
+    ) -> Vec<Neighbour> {
+        let score = |row: usize| match rule {
+            NeighbourRule::Distance => {
+                let apart = &candidates.row(row) - &query;
+                apart.dot(&apart)
+            }
+            NeighbourRule::InnerProduct => candidates.row(row).dot(&query),
+        };
+        let others = (0..candidates.nrows()).filter(|row| Some(*row) != but);
+        let mut all: Vec<Neighbour> = others
+            .map(|row| Neighbour {
+                row,
+                score: score(row),
+            })
+            .collect();
+        all.sort_by(|a, b| match rule {
+            NeighbourRule::Distance => a.score.total_cmp(&b.score),
+            NeighbourRule::InnerProduct => b.score.total_cmp(&a.score),
+        });
+        all.truncate(count);
+        all
+    }
+
+    /// One query walks the candidates in strips that are merged, many in blocks of queries: equal scores go by row in both.
+    #[test]
+    fn of_equal_scores_the_first_rows_are_kept_in_strips_and_in_blocks() {
+        let stored = points(3_000, 11);
+        let candidates = Candidates::new(stored.view());
+        for rule in [NeighbourRule::Distance, NeighbourRule::InnerProduct] {
+            for (queries, count) in [(1, 9), (2, 3_001), (300, 40), (5_000, 2)] {
+                let asked = points(queries, 3);
+                let found = candidates.nearest(&asked.view(), rule, count).unwrap();
+                assert_eq!(found.len(), queries);
+                for query in [0, queries / 2, queries - 1] {
+                    let wanted = sorted(&stored, asked.row(query), rule, None, count);
+                    assert_eq!(found[query], wanted, "{rule:?}, query {query} of {queries}");
+                }
+            }
+            let found = candidates.nearest_others(rule, 6).unwrap();
+            for query in [0, 511, 512, 1_536, 2_999] {
+                let wanted = sorted(&stored, stored.row(query), rule, Some(query), 6);
+                assert_eq!(found[query], wanted, "{rule:?}, patient {query}");
+            }
+        }
+    }
 }
