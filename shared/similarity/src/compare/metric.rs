@@ -1,6 +1,6 @@
 //! Comparisons of standardised vectors: a learned metric, and those that need no learning.
 
-use ndarray::{Array1, Array2};
+use ndarray::{Array1, Array2, ArrayView2};
 
 use crate::cohort::Column;
 use crate::cohort::standardise::Standardisation;
@@ -157,6 +157,17 @@ impl Metric {
 
     pub(super) fn measure(&self) -> Measure {
         self.measure
+    }
+
+    /// The vectors whose squared distances or inner products are compared; none where something else is.
+    pub(super) fn space<'p>(&self, placed: &'p Placed) -> Option<ArrayView2<'p, f64>> {
+        match (self.measure, placed) {
+            (Measure::Manhattan | Measure::Cosine, _)
+            | (_, Placed::Mixed { .. } | Placed::Nodes { .. }) => None,
+            (Measure::Euclidean | Measure::InnerProduct, Placed::Vectors { rows, projected }) => {
+                Some(projected.as_ref().unwrap_or(rows).view())
+            }
+        }
     }
 
     pub(super) fn features(&self) -> &[String] {

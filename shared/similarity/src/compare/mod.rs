@@ -27,7 +27,7 @@ pub use proximity::forest::Proximity;
 pub use weighted::Weighted;
 
 use ndarray::parallel::prelude::*;
-use ndarray::{Array2, Axis};
+use ndarray::{Array2, ArrayView2, Axis};
 
 use crate::cohort::Column;
 use crate::cohort::standardise::StandardiseError;
@@ -255,6 +255,16 @@ impl Comparison {
         }
         sums.iter_mut().for_each(|sum| *sum /= count.max(1.0));
         sums
+    }
+
+    /// The vectors, n x m, whose Euclidean distances (or inner products, where [`Comparison::is_similarity`]) it compares;
+    /// none of a comparison that is no such thing. They can be searched by products of matrices.
+    #[must_use]
+    pub fn space<'p>(&self, placed: &'p Placed) -> Option<ArrayView2<'p, f64>> {
+        match self {
+            Self::Metric(metric) => metric.space(placed),
+            Self::Weighted(_) | Self::Gower(_) | Self::Proximity(_) => None,
+        }
     }
 
     /// Whether large is near: its distances come with their sign turned, and its parts too.

@@ -1,11 +1,13 @@
 //! Similar cases: the nearest patients of a query, how they fared, and how unusual the query is.
 
 use ndarray::parallel::prelude::*;
+use ndarray::{ArrayView2, Axis};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::cohort::Outcome;
 use crate::compare::{Comparison, Placed};
 use crate::judge::survival::{Survival, kaplan_meier};
+use crate::uses::neighbours::{Candidates, Neighbour, NeighbourRule};
 
 /// Patients of the cohort beside whom a query is put, at most; they are taken at equal steps.
 pub const BESIDE_MAX: usize = 1_000;
@@ -79,22 +81,58 @@ impl Cases {
 }
 
 /// The mean distance of patients of the cohort from their own `k` nearest others, rising; of at most [`BESIDE_MAX`],
-/// and fewer of a cohort beyond 20,000.
+/// and where their vectors cannot be searched by products of matrices, of fewer of a cohort beyond 20,000.
 #[must_use]
 pub fn usual_distances(comparison: &Comparison, placed: &Placed, k: usize) -> Vec<f64> {
-    let beside = (PAIRS / placed.patients().max(1)).clamp(BESIDE_MIN, BESIDE_MAX);
+    let space = comparison.space(placed);
+    let beside = match space {
+        Some(_) => BESIDE_MAX,
+        None => (PAIRS / placed.patients().max(1)).clamp(BESIDE_MIN, BESIDE_MAX),
+    };
     let step = placed.patients().div_ceil(beside).max(1);
     let looked: Vec<usize> = (0..placed.patients()).step_by(step).collect();
-    let mut means: Vec<f64> = looked
-        .into_par_iter()
-        .map(|row| {
-            let distances = comparison.distances(placed, placed, row);
-            Cases::nearest(&distances, k, |other| other == row).mean_distance()
-        })
-        .filter(|mean| !mean.is_nan())
-        .collect();
+    let searched = space.and_then(|space| by_products(comparison, space, &looked, k));
+    let mut means: Vec<f64> = match searched {
+        Some(nearest) => looked
+            .into_par_iter()
+            .zip(nearest)
+            .map(|(row, nearest)| {
+                let others = nearest.iter().map(|near| near.row);
+                let distance = |other| comparison.distance(placed, other, placed, row);
+                let mut distances: Vec<f64> =
+                    others.filter(|other| *other != row).map(distance).collect();
+                distances.sort_unstable_by(f64::total_cmp);
+                distances.truncate(k);
+                distances.iter().sum::<f64>() / distances.len() as f64
+            })
+            .collect(),
+        None => looked
+            .into_par_iter()
+            .map(|row| {
+                let distances = comparison.distances(placed, placed, row);
+                Cases::nearest(&distances, k, |other| other == row).mean_distance()
+            })
+            .collect(),
+    };
+    means.retain(|mean| !mean.is_nan());
     means.sort_unstable_by(f64::total_cmp);
     means
+}
+
+/// The nearest of the rows `looked`, each perhaps its own; none where there is nobody to be near to.
+fn by_products(
+    comparison: &Comparison,
+    space: ArrayView2<'_, f64>,
+    looked: &[usize],
+    k: usize,
+) -> Option<Vec<Vec<Neighbour>>> {
+    let rule = match comparison.is_similarity() {
+        true => NeighbourRule::InnerProduct,
+        false => NeighbourRule::Distance,
+    };
+    let queries = space.select(Axis(0), looked);
+    let found = Candidates::new(space).nearest(&queries.view(), rule, k + 1);
+    found.ok()
 }
 
 /// The share of the usual distances that are below `distance`.

@@ -419,3 +419,25 @@ fn a_patient_of_the_cohort_is_not_unusual_and_a_far_one_is() {
         .sum();
     assert!((ranks / 240.0 - 0.5).abs() < 0.01);
 }
+
+#[test]
+fn usual_distances_are_those_of_comparing_everybody() {
+    let cohort = cohort(ill);
+    for comparison in all(&cohort) {
+        let placed = comparison.place(cohort.columns()).unwrap();
+        for k in [1, 7, 239] {
+            let mut wanted: Vec<f64> = (0..240)
+                .map(|row| {
+                    let distances = comparison.distances(&placed, &placed, row);
+                    Cases::nearest(&distances, k, |other| other == row).mean_distance()
+                })
+                .collect();
+            wanted.sort_by(f64::total_cmp);
+            let found = usual_distances(&comparison, &placed, k);
+            assert_eq!(found.len(), 240);
+            for (found, wanted) in found.iter().zip(&wanted) {
+                assert!((found - wanted).abs() < 1e-12, "{}", comparison.name());
+            }
+        }
+    }
+}
