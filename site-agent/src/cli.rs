@@ -19,6 +19,10 @@ pub enum Command {
     Serve(Serve),
     /// Run a job on one cohort, without a coordinator; nothing leaves
     Local(Local),
+    /// Find the patients nearest to one, by what a run left here; nothing leaves
+    Similar(Similar),
+    /// Match similar patients to each of a file of patients, by what a run left here; nothing leaves
+    Match(Match),
     /// Look at the site's data
     #[command(subcommand)]
     Data(Data),
@@ -68,6 +72,120 @@ pub struct Local {
     /// Seed; the job's own where absent
     #[arg(long)]
     pub seed: Option<u64>,
+}
+
+/// Where patients are looked for, and by what they are compared.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("cohort").required(true))]
+pub struct Where {
+    /// The run: its name at this site, or the folder that `local` wrote
+    #[arg(long, value_name = "RUN")]
+    pub run: String,
+    /// The site's configuration, for its source and its column names and codes
+    #[arg(long, value_name = "FILE", group = "cohort")]
+    pub config: Option<PathBuf>,
+    /// The patients: CSV (also .gz) or Parquet, with the job's own column names and codes
+    #[arg(long, value_name = "FILE", group = "cohort")]
+    pub data: Option<PathBuf>,
+    /// Column of the patients' identifiers in FILE; where absent, patients are numbered from 1
+    #[arg(long, value_name = "COLUMN", conflicts_with = "config")]
+    pub id: Option<String>,
+    /// What compares
+    #[arg(long, value_enum, default_value_t = By::Run)]
+    pub by: By,
+    /// Ridge of the regression that weighs, for columns that part the outcomes perfectly
+    #[arg(long, value_name = "NUMBER", default_value_t = 0.0)]
+    pub ridge: f64,
+}
+
+/// What compares patients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// What the run learned.
+    Run,
+    /// A regression of the outcome on all features, fitted to this cohort.
+    Regression,
+    /// The length of the difference of standardised columns.
+    Euclidean,
+    /// The sum of their absolute differences.
+    Manhattan,
+    /// The angle between them.
+    Cosine,
+    /// The length of their difference by this cohort's covariance.
+    Mahalanobis,
+    /// Shares of the range, and unequal levels.
+    Gower,
+}
+
+/// `similar`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("query").required(true))]
+pub struct Similar {
+    /// Where to look.
+    #[command(flatten)]
+    pub place: Where,
+    /// A patient of the cohort
+    #[arg(long, value_name = "ID", group = "query")]
+    pub patient: Option<String>,
+    /// A file of new patients, with the columns of the site's source; no outcome is needed
+    #[arg(long, value_name = "FILE", group = "query")]
+    pub new: Option<PathBuf>,
+    /// Similar patients
+    #[arg(short, value_name = "NUMBER", default_value_t = 10)]
+    pub k: usize,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Write a row a similar patient
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Draw how they survived beside the whole cohort (SVG)
+    #[arg(long, value_name = "FILE")]
+    pub figure: Option<PathBuf>,
+}
+
+/// `match`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("query").required(true))]
+pub struct Match {
+    /// Where to look.
+    #[command(flatten)]
+    pub place: Where,
+    /// A file of identifiers of the cohort, one a line
+    #[arg(long, value_name = "FILE", group = "query")]
+    pub patients: Option<PathBuf>,
+    /// A file of new patients, with the columns of the site's source; no outcome is needed
+    #[arg(long, value_name = "FILE", group = "query")]
+    pub new: Option<PathBuf>,
+    /// Matches of each patient
+    #[arg(short, value_name = "NUMBER", default_value_t = 1)]
+    pub k: usize,
+    /// No match farther than this
+    #[arg(long, value_name = "DISTANCE")]
+    pub caliper: Option<f64>,
+    /// How matches are chosen
+    #[arg(long, value_enum, default_value_t = ChoiceOption::Optimal)]
+    pub choice: ChoiceOption,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Write a row a match
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Draw the standardised differences before and after (a love plot, SVG)
+    #[arg(long, value_name = "FILE")]
+    pub figure: Option<PathBuf>,
+}
+
+/// How matches are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ChoiceOption {
+    /// Without replacement, with the least sum of distances.
+    Optimal,
+    /// Without replacement, always the nearest who is left.
+    Greedy,
+    /// The nearest, whoever else has them.
+    WithReplacement,
 }
 
 /// `data`.

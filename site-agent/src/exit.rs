@@ -1,6 +1,7 @@
 //! Exit codes, as deploy/README.md documents them.
 
 use crate::books::chain::ChainError;
+use crate::cases::CasesError;
 use crate::run::audit::AuditError;
 use crate::run::driver::AgentError;
 use crate::run::local::LocalError;
@@ -47,6 +48,22 @@ impl Exit {
             Self::Books
         } else if let Some(LocalError::Data(_) | LocalError::Unfit { .. }) = error.downcast_ref() {
             Self::Data
+        } else if let Some(error) = error.downcast_ref::<CasesError>() {
+            match error {
+                CasesError::Data(_) | CasesError::BelowZero(_) => Self::Data,
+                CasesError::Write { .. } | CasesError::Figure(_) => Self::Failed,
+                CasesError::Config(_)
+                | CasesError::NoRun { .. }
+                | CasesError::Record { .. }
+                | CasesError::Moments(_)
+                | CasesError::Compare(_)
+                | CasesError::Regression(_)
+                | CasesError::NoPatient { .. }
+                | CasesError::TooMany { .. }
+                | CasesError::TooLarge { .. }
+                | CasesError::Identifiers { .. }
+                | CasesError::NoFigure => Self::Usage,
+            }
         } else if let Some(LocalError::Folder(error)) = error.downcast_ref() {
             match error.is_usage() {
                 true => Self::Usage,

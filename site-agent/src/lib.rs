@@ -1,6 +1,7 @@
 //! The site agent: reads one hospital's patients, and carries out what `protocol::site` decides.
 
 pub mod books;
+pub mod cases;
 pub mod cli;
 pub mod config;
 pub mod exit;

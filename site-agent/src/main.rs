@@ -13,8 +13,9 @@ use site_agent::explain::{Explanation, NOTHING_LOWERED};
 use site_agent::run::audit;
 use site_agent::run::{driver, local};
 use site_agent::source::{DataCheck, Dictionary};
-use site_agent::{cli, source, synthesise};
+use site_agent::{cases, cli, source, synthesise};
 use std::error::Error;
+use std::fmt::Display;
 use std::path::Path;
 use std::process::ExitCode;
 use tokio::io::AsyncReadExt;
@@ -69,10 +70,11 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
             }
             Ok(Exit::Done)
         }
+        Command::Similar(arguments) => said(cases::similar(&arguments)?),
+        Command::Match(arguments) => said(cases::matches(&arguments)?),
         Command::Data(Data::Check(arguments)) => check(&arguments),
         Command::Data(Data::Dictionary(arguments)) => {
-            say(Dictionary::of_job(&job(&arguments.job)?))?;
-            Ok(Exit::Done)
+            said(Dictionary::of_job(&job(&arguments.job)?))
         }
         Command::Policy(Policy::Explain(arguments)) => {
             let config = SiteConfig::open(&arguments.config)?;
@@ -127,6 +129,12 @@ fn verify_journal(arguments: JournalVerify) -> Result<(), Box<dyn Error>> {
         say(audit::audit(&config, &RunId::new(&run)?)?)?;
     }
     Ok(())
+}
+
+/// Prints what was asked for.
+fn said(text: impl Display) -> Result<Exit, Box<dyn Error>> {
+    say(text)?;
+    Ok(Exit::Done)
 }
 
 /// Prints the rules that are lowered: on standard output these alone, for whoever counts them.

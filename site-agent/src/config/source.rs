@@ -161,6 +161,20 @@ impl SourceConfig {
     }
 }
 
+impl SourceConfig {
+    /// The same column names and codes of another file, CSV or Parquet by its name.
+    pub(crate) fn with_file(&self, path: &Path) -> Self {
+        let mut kind = Self::of_file(path, None).kind;
+        if let (SourceKind::Csv(new), SourceKind::Csv(own)) = (&mut kind, &self.kind) {
+            new.delimiter = own.delimiter;
+        }
+        Self {
+            kind,
+            ..self.clone()
+        }
+    }
+}
+
 /// Reads the tables `source` and `columns`.
 pub(super) fn read(root: &mut Section<'_, '_>, folder: &Path) -> Option<SourceConfig> {
     let columns = columns::read(root);

@@ -1,19 +1,21 @@
 //! Gathers the columns of a job, row by row, from whatever source.
 
+mod problems;
+
 use super::column::ColumnReader;
 use super::field::Field;
 use super::layout::{Layout, NeededColumns, places, position};
 use super::misfit::{Cause, Structure};
 use super::outcome::OutcomeReader;
 use super::patients::Patients;
-use super::problem::{CohortProblem, CohortProblems, Fault, Faults, Rows};
+use super::problem::{CohortProblem, CohortProblems, Fault, Faults};
 use super::reading::{Reading, kept, marks};
 use super::rows::RowDigests;
 use super::summary;
 use super::survey::Survey;
 use super::terms::Terms;
 use super::value::Mismatch;
-use super::{ReadProgress, SiteCohort};
+use super::{Queries, ReadProgress, SiteCohort};
 use crate::config::SourceConfig;
 use protocol::document::nearest;
 use protocol::job::Job;
@@ -45,6 +47,8 @@ pub(super) struct Intake<'p> {
     /// Where a dictionary is to be written.
     survey: Option<Survey>,
     outcome: Option<OutcomeReader>,
+    /// Whether patients are wanted without an outcome, of whom an identifier need not be there.
+    queries: bool,
     columns: Vec<ColumnReader>,
     ragged: Faults,
     ragged_rows: u64,
@@ -99,6 +103,7 @@ impl<'p> Intake<'p> {
             digests: digests.then(RowDigests::default),
             survey: None,
             outcome,
+            queries: false,
             columns,
             ragged: Faults::default(),
             ragged_rows: 0,
@@ -113,6 +118,15 @@ impl<'p> Intake<'p> {
     /// Looks also at what the columns hold, where a survey is wanted.
     pub(super) fn with_survey(self, survey: Option<Survey>) -> Self {
         Self { survey, ..self }
+    }
+
+    /// Reads features alone, of patients whose outcome nobody knows yet.
+    pub(super) fn of_queries(self) -> Self {
+        Self {
+            outcome: None,
+            queries: true,
+            ..self
+        }
     }
 
     /// Notes a problem of the source as a whole.
@@ -220,6 +234,11 @@ impl<'p> Intake<'p> {
             }
             found.ok()
         };
+        if self.queries {
+            self.patient_column
+                .take_if(|name| position(&places, name).is_err());
+            self.patients = Patients::new(self.patient_column.is_some());
+        }
         let patient = self.patient_column.as_deref();
         let patient = patient.and_then(|name| find("", name));
         let (mut outcome, mut event) = (None, None);
@@ -322,6 +341,10 @@ impl<'p> Intake<'p> {
             let keep = marks(self.patients.len() + left_out.len(), &left_out);
             columns = columns.into_iter().map(|one| kept(one, &keep)).collect();
         }
+        let queries = self.queries.then(|| Queries {
+            columns: columns.clone(),
+            patients: self.patients.clone(),
+        });
         let outcome = self.outcome.map(OutcomeReader::finish);
         let cohort = outcome.and_then(|outcome| Cohort::new(columns, outcome).ok());
         let summaries = cohort.as_ref().map(summary::summaries).unwrap_or_default();
@@ -338,6 +361,7 @@ impl<'p> Intake<'p> {
                 degenerate: None,
                 digests: self.digests,
             }),
+            queries,
             remarks,
             survey: self.survey,
             problems: CohortProblems::new(self.problems),
@@ -405,86 +429,5 @@ impl<'p> Intake<'p> {
             digests.keep_last();
         }
         true
-    }
-
-    fn collect_problems(&mut self) {
-        let source = self.source.clone();
-        let problem = |found: &str, wanted: &str| {
-            CohortProblem::of_source(&source, Cause::Values, found, wanted)
-        };
-        let wanted = format!("{}, as the header has", self.fields_wanted);
-        for (fault, rows) in self.ragged.rows(self.word) {
-            self.problems
-                .push(problem("", &wanted).in_rows(fault, rows));
-        }
-        if self.is_over() {
-            let wanted = format!(
-                "at most {ROWS_MAX} rows, and {RAGGED_MAX} with another number of fields than the header"
-            );
-            self.problems.push(problem("more", &wanted));
-        }
-        for (_, rows) in self.without_patient.rows(self.word) {
-            let problem = problem("", "an identifier of every patient");
-            self.problems.push(problem.in_rows(Fault::Missing, rows));
-        }
-        self.repeated_patients();
-        if let Some(outcome) = &self.outcome {
-            self.problems.extend(outcome.problems(&source, self.word));
-        }
-        for column in &self.columns {
-            self.problems.extend(column.problems(&source, self.word));
-        }
-        // Where nothing could be read, the cause is already told.
-        if self.problems.is_empty() && self.rows == 0 {
-            self.problems.push(problem("no patient", "at least one"));
-        }
-    }
-
-    /// Why the outcome cannot be learned from, where nothing else is wrong.
-    fn degenerate(&self) -> Option<CohortProblem> {
-        let outcome = self.outcome.as_ref().filter(|_| self.problems.is_empty())?;
-        let owned = |(found, wanted): (&str, &str)| (found.to_owned(), wanted.to_owned());
-        let (found, wanted) = if self.patients.is_empty() {
-            owned(("no patient with an outcome", "at least one"))
-        } else {
-            outcome.degenerate().map(owned)?
-        };
-        Some(CohortProblem::of_column(
-            &self.source,
-            outcome.name(),
-            Some(outcome.source_column()),
-            Cause::Values,
-            &found,
-            &wanted,
-        ))
-    }
-
-    /// What differs from the job's word and changes nothing.
-    fn remarks(&self) -> Vec<CohortProblem> {
-        let outcome = self.outcome.iter();
-        let outcome = outcome.flat_map(|outcome| outcome.remarks(&self.source, self.word));
-        let columns = self.columns.iter();
-        let columns = columns.flat_map(|column| column.remarks(&self.source, self.word));
-        outcome.chain(columns).collect()
-    }
-
-    fn repeated_patients(&mut self) {
-        const ROWS_NAMED_MAX: usize = 5;
-        if self.patient_column.is_none() {
-            return;
-        }
-        let repeated = self.patients.repeated();
-        if repeated.is_empty() {
-            return;
-        }
-        let named = repeated.iter().take(ROWS_NAMED_MAX);
-        let rows = Rows {
-            word: self.word,
-            count: repeated.len() as u64,
-            first: named.map(|index| self.rows_of_patients[*index]).collect(),
-        };
-        let wanted = "each patient once";
-        let problem = CohortProblem::of_source(&self.source, Cause::Values, "", wanted);
-        self.problems.push(problem.in_rows(Fault::Repeated, rows));
     }
 }

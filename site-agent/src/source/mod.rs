@@ -43,7 +43,7 @@ use intake::Intake;
 use protocol::job::Job;
 use reading::Reading;
 use rows::RowDigests;
-use similarity::cohort::Cohort;
+use similarity::cohort::{Cohort, Column};
 use std::fmt;
 use survey::Survey;
 use terms::Terms;
@@ -108,6 +108,25 @@ impl fmt::Debug for SiteCohort {
     }
 }
 
+/// Patients without an outcome, whom others are compared with.
+#[derive(Clone)]
+pub struct Queries {
+    /// Their features, by the job's declarations.
+    pub columns: Vec<Column>,
+    /// Their identifiers, where the source has the site's column of identifiers.
+    pub patients: Patients,
+}
+
+impl fmt::Debug for Queries {
+    /// Counts only.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Queries")
+            .field("patients", &self.patients)
+            .finish_non_exhaustive()
+    }
+}
+
 /// How far reading has come.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReadProgress {
@@ -144,6 +163,16 @@ pub fn read_for_release(
     read(source, job, Terms::Site { cell_min }, None, progress).unless_degenerate()
 }
 
+/// Reads the features that `job` names, by its own declarations, of patients without an outcome. An identifier is read
+/// where the source has the site's column for it.
+///
+/// # Errors
+/// [`CohortProblems`]: everything that does not fit, none of it with a patient's value.
+pub fn read_queries(source: &SourceConfig, job: &Job) -> Result<Queries, CohortProblems> {
+    let mut unheard = |_| ();
+    read_by(source, job, Terms::Job, Wanted::Queries, &mut unheard).into_queries()
+}
+
 fn read(
     source: &SourceConfig,
     job: &Job,
@@ -151,12 +180,34 @@ fn read(
     survey: Option<Survey>,
     progress: &mut dyn FnMut(ReadProgress),
 ) -> Reading {
+    read_by(source, job, terms, Wanted::Cohort(survey), progress)
+}
+
+/// Which patients are read.
+enum Wanted {
+    /// Those of a cohort, with their outcome.
+    Cohort(Option<Survey>),
+    /// Those whose outcome nobody knows yet.
+    Queries,
+}
+
+fn read_by(
+    source: &SourceConfig,
+    job: &Job,
+    terms: Terms,
+    wanted: Wanted,
+    progress: &mut dyn FnMut(ReadProgress),
+) -> Reading {
     let (name, word) = match &source.kind {
         SourceKind::Csv(csv) => (csv.path.display().to_string(), "line"),
         SourceKind::Parquet(parquet) => (parquet.path.display().to_string(), "row"),
         SourceKind::Postgres(postgres) => (postgres.name(), "row"),
     };
-    let mut intake = Intake::new(source, job, terms, (name, word), progress).with_survey(survey);
+    let intake = Intake::new(source, job, terms, (name, word), progress);
+    let mut intake = match wanted {
+        Wanted::Cohort(survey) => intake.with_survey(survey),
+        Wanted::Queries => intake.of_queries(),
+    };
     match &source.kind {
         SourceKind::Csv(csv) => self::csv::read(csv, &mut intake),
         SourceKind::Parquet(parquet) => self::parquet::read(parquet, &mut intake),

@@ -1,10 +1,10 @@
 //! What reading a source leaves.
 
-use super::SiteCohort;
 use super::outcome::retain;
 use super::problem::{CohortProblem, CohortProblems};
 use super::summary::ColumnSummary;
 use super::survey::Survey;
+use super::{Queries, SiteCohort};
 use similarity::cohort::{Column, Values};
 
 /// What a source held.
@@ -13,6 +13,8 @@ pub(super) struct Reading {
     pub(super) left_out: u64,
     pub(super) summaries: Vec<ColumnSummary>,
     pub(super) cohort: Option<SiteCohort>,
+    /// The patients of a source that was read without an outcome.
+    pub(super) queries: Option<Queries>,
     pub(super) remarks: Vec<CohortProblem>,
     pub(super) survey: Option<Survey>,
     pub(super) problems: CohortProblems,
@@ -21,6 +23,14 @@ pub(super) struct Reading {
 }
 
 impl Reading {
+    /// The patients of a source that was read without an outcome, or everything that was wrong.
+    pub(super) fn into_queries(self) -> Result<Queries, CohortProblems> {
+        match self.queries {
+            Some(queries) if self.problems.problems().is_empty() => Ok(queries),
+            _ => Err(self.problems),
+        }
+    }
+
     /// The cohort, or everything that was wrong.
     pub(super) fn into_cohort(mut self) -> Result<SiteCohort, CohortProblems> {
         match self.degenerate.take() {

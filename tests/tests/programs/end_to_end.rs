@@ -32,8 +32,9 @@ const RESULT_FILES: [&str; 7] = [
     "sites",
 ];
 /// What stays at a site.
-const SITE_FILES: [&str; 6] = [
+const SITE_FILES: [&str; 7] = [
     "columns.csv",
+    "comparison.json",
     "figures.json",
     "journal.jsonl",
     "matrix.npy",

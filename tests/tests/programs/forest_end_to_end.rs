@@ -15,7 +15,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-const SITE_FILES: [&str; 9] = [
+const SITE_FILES: [&str; 10] = [
+    "comparison.json",
     "forest.bin",
     "journal.jsonl",
     "neighbours.csv",

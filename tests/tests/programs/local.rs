@@ -25,7 +25,13 @@ const FILES: [&str; 7] = [
     "result.json",
     "rounds.csv",
 ];
-const PATIENT_FILES: [&str; 4] = ["columns.csv", "matrix.npy", "neighbours.csv", "outcome.csv"];
+const PATIENT_FILES: [&str; 5] = [
+    "columns.csv",
+    "comparison.json",
+    "matrix.npy",
+    "neighbours.csv",
+    "outcome.csv",
+];
 
 fn local(home: &Home, job: &str, out: &str) -> Ran {
     home.write("job.toml", job);

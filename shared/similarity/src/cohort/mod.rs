@@ -4,7 +4,7 @@ pub mod moments;
 pub mod quantile;
 pub mod standardise;
 
-use ndarray::Array1;
+use ndarray::{Array1, Axis};
 
 /// Code of a missing categorical value in [`Values::Categorical`].
 pub const MISSING_LEVEL: u32 = u32::MAX;
@@ -71,6 +71,18 @@ impl Values {
         }
     }
 
+    /// The values of the patients at `rows`, in that order.
+    #[must_use]
+    pub fn select(&self, rows: &[usize]) -> Self {
+        match self {
+            Self::Numeric(values) => Self::Numeric(values.select(Axis(0), rows)),
+            Self::Categorical { codes, levels } => Self::Categorical {
+                codes: codes.select(Axis(0), rows),
+                levels: levels.clone(),
+            },
+        }
+    }
+
     /// Number of missing values.
     #[must_use]
     pub fn missing(&self) -> usize {
@@ -91,6 +103,22 @@ impl Outcome {
             Self::Classes { codes, .. } => codes.len(),
             Self::Numeric(values) => values.len(),
             Self::Survival { time, .. } => time.len(),
+        }
+    }
+
+    /// What happened to the patients at `rows`, in that order.
+    #[must_use]
+    pub fn select(&self, rows: &[usize]) -> Self {
+        match self {
+            Self::Classes { codes, levels } => Self::Classes {
+                codes: codes.select(Axis(0), rows),
+                levels: levels.clone(),
+            },
+            Self::Numeric(values) => Self::Numeric(values.select(Axis(0), rows)),
+            Self::Survival { time, event } => Self::Survival {
+                time: time.select(Axis(0), rows),
+                event: event.select(Axis(0), rows),
+            },
         }
     }
 }
@@ -115,37 +143,53 @@ impl Cohort {
         Ok(Self { columns, outcome })
     }
 
-    /// Replaces every value x of the marked numeric columns by ln(1 + x); missing values stay so.
-    /// One mark per column.
+    /// [`take_logarithms`] of its columns.
     ///
     /// # Errors
-    /// [`BelowZero`] where one of them holds a number below 0; nothing is replaced then.
+    /// [`BelowZero`].
     pub fn take_logarithms(&mut self, marked: &[bool]) -> Result<(), BelowZero> {
-        let columns = self.columns.iter().zip(marked);
-        for (column, _) in columns.filter(|(_, marked)| **marked) {
-            if let Values::Numeric(values) = &column.values {
-                let patients = values.iter().filter(|value| **value < 0.0).count();
-                if patients > 0 {
-                    return Err(BelowZero {
-                        column: column.name.clone(),
-                        patients,
-                    });
-                }
-            }
-        }
-        let columns = self.columns.iter_mut().zip(marked);
-        for (column, _) in columns.filter(|(_, marked)| **marked) {
-            if let Values::Numeric(values) = &mut column.values {
-                values.mapv_inplace(f64::ln_1p);
-            }
-        }
-        Ok(())
+        take_logarithms(&mut self.columns, marked)
     }
 
     /// Number of patients.
     #[must_use]
     pub fn patients(&self) -> usize {
         self.outcome.patients()
+    }
+
+    /// The patients at `rows`, in that order.
+    #[must_use]
+    pub fn select(&self, rows: &[usize]) -> Self {
+        let column = |column: &Column| Column {
+            name: column.name.clone(),
+            values: column.values.select(rows),
+        };
+        Self {
+            columns: self.columns.iter().map(column).collect(),
+            outcome: self.outcome.select(rows),
+        }
+    }
+
+    /// The same patients with only the columns at `places`.
+    #[must_use]
+    pub fn with_columns(&self, places: &[usize]) -> Self {
+        let columns = places.iter().map(|place| self.columns[*place].clone());
+        Self {
+            columns: columns.collect(),
+            outcome: self.outcome.clone(),
+        }
+    }
+
+    /// Rows of the patients without a missing value.
+    #[must_use]
+    pub fn complete(&self) -> Vec<usize> {
+        let present = |row: &usize| {
+            self.columns.iter().all(|column| match &column.values {
+                Values::Numeric(values) => !values[*row].is_nan(),
+                Values::Categorical { codes, .. } => codes[*row] != MISSING_LEVEL,
+            })
+        };
+        (0..self.patients()).filter(present).collect()
     }
 
     /// The features, in the job's order.
@@ -159,6 +203,35 @@ impl Cohort {
     pub fn outcome(&self) -> &Outcome {
         &self.outcome
     }
+}
+
+/// Replaces every value x of the marked numeric columns by ln(1 + x); missing values stay so.
+/// One mark per column.
+///
+/// # Errors
+/// [`BelowZero`] where one of them holds a number below 0; nothing is replaced then.
+pub fn take_logarithms(columns: &mut [Column], marked: &[bool]) -> Result<(), BelowZero> {
+    for (column, _) in columns.iter().zip(marked).filter(|(_, marked)| **marked) {
+        if let Values::Numeric(values) = &column.values {
+            let patients = values.iter().filter(|value| **value < 0.0).count();
+            if patients > 0 {
+                return Err(BelowZero {
+                    column: column.name.clone(),
+                    patients,
+                });
+            }
+        }
+    }
+    for (column, _) in columns
+        .iter_mut()
+        .zip(marked)
+        .filter(|(_, marked)| **marked)
+    {
+        if let Values::Numeric(values) = &mut column.values {
+            values.mapv_inplace(f64::ln_1p);
+        }
+    }
+    Ok(())
 }
 
 /// Columns of one cohort must be of one length.

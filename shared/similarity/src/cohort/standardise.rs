@@ -17,7 +17,7 @@ use ndarray::{Array1, Array2};
 
 use crate::cohort::moments::ColumnMoments;
 use crate::cohort::quantile::Quartiles;
-use crate::cohort::{Cohort, MISSING_LEVEL, Values};
+use crate::cohort::{Cohort, Column, MISSING_LEVEL, Values};
 
 /// What a job says of one column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -341,9 +341,17 @@ impl Standardisation {
     /// # Errors
     /// [`StandardiseError::NoSuchColumn`] and [`StandardiseError::KindMismatch`].
     pub fn apply(&self, cohort: &Cohort) -> Result<Array2<f64>, StandardiseError> {
-        let mut matrix = Array2::zeros((cohort.patients(), self.rows.len()));
+        self.apply_to(cohort.columns())
+    }
+
+    /// The same of columns without an outcome.
+    ///
+    /// # Errors
+    /// [`StandardiseError::NoSuchColumn`] and [`StandardiseError::KindMismatch`].
+    pub fn apply_to(&self, columns: &[Column]) -> Result<Array2<f64>, StandardiseError> {
+        let patients = columns.first().map_or(0, |column| column.values.patients());
+        let mut matrix = Array2::zeros((patients, self.rows.len()));
         for (row, mut target) in self.rows.iter().zip(matrix.columns_mut()) {
-            let columns = cohort.columns();
             let column = columns
                 .get(row.column)
                 .ok_or_else(|| StandardiseError::NoSuchColumn {

@@ -118,15 +118,25 @@ pub fn transposed_product(left: &ArrayView2<f64>, right: &ArrayView2<f64>) -> Ar
 /// Inner product of two slices of one length, summed in eight fixed lanes.
 #[must_use]
 pub fn inner(left: &[f64], right: &[f64]) -> f64 {
+    sum_of_pairs(left, right, |a, b| a * b)
+}
+
+/// Sums over two slices of one length what `of` makes of each pair, in eight fixed lanes.
+#[must_use]
+pub fn sum_of_pairs(left: &[f64], right: &[f64], of: impl Fn(f64, f64) -> f64) -> f64 {
     let mut lanes = [0.0; LANES];
     let (left_chunks, left_rest) = left.as_chunks::<LANES>();
     let (right_chunks, right_rest) = right.as_chunks::<LANES>();
     for (a, b) in left_chunks.iter().zip(right_chunks) {
         for lane in 0..LANES {
-            lanes[lane] += a[lane] * b[lane];
+            lanes[lane] += of(a[lane], b[lane]);
         }
     }
-    let rest: f64 = left_rest.iter().zip(right_rest).map(|(a, b)| a * b).sum();
+    let rest: f64 = left_rest
+        .iter()
+        .zip(right_rest)
+        .map(|(a, b)| of(*a, *b))
+        .sum();
     lanes.iter().sum::<f64>() + rest
 }
 

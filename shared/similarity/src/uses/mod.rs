@@ -1,5 +1,7 @@
 //! What a comparison is for.
 
+pub mod cases;
+pub mod matching;
 pub mod nearest;
 pub mod neighbours;
 pub mod outlier;

@@ -4,7 +4,7 @@
 use ndarray::Array2;
 use rayon::prelude::*;
 
-use crate::compare::proximity::kernel::{KernelError, OutOfBagBits, TREES_MAX};
+use crate::compare::proximity::kernel::{KernelError, OutOfBag, TREES_MAX};
 use crate::learn::forest::InBag;
 use crate::learn::forest::trees::terminal::{Buckets, SharedCounts, TerminalNodes};
 
@@ -56,7 +56,7 @@ pub fn nearest_out_of_bag(
     if found != wanted {
         return Err(KernelError::Patients { found, wanted });
     }
-    let (buckets, bits) = (Buckets::new(training), OutOfBagBits::new(in_bag));
+    let (buckets, bits) = (Buckets::new(training), OutOfBag::new(in_bag));
     let rows = (0..training.patients()).into_par_iter();
     let nearest = rows.map_init(
         || SharedCounts::new(training.patients()),

@@ -6,6 +6,7 @@ pub mod results;
 
 use super::scores::{Score, by_share};
 use super::{Secret, SiteRun};
+use crate::cases::record::{Learned, LearnedForest, Record};
 use crate::run::stop::Stop;
 use ndarray::ArrayView1;
 use privacy::Rules;
@@ -208,6 +209,10 @@ impl Forests<'_> {
         };
         let outliers = outlier::outlier_measure(&nodes, &classes).map_err(fault)?;
         let results = ForestResults {
+            record: Record::new(
+                self.site,
+                Learned::Forest(LearnedForest::new(&grown.in_bag)),
+            ),
             forest: &grown.forest,
             nodes: &nodes,
             predicted: &predicted,

@@ -1,6 +1,7 @@
 //! What a run of forests leaves at its site.
 
 use super::figures;
+use crate::cases::record::{FOREST, RECORD, Record};
 use crate::patients::{ResultsError, outcome_csv, replace};
 use crate::source::Patients;
 use ndarray::{Array1, Array2};
@@ -24,6 +25,8 @@ pub const SCALING_PATIENTS_MAX: usize = 10_000;
 
 /// What a forest says of the patients of a site.
 pub(crate) struct ForestResults<'r> {
+    /// What patients are compared by later, beside the forest.
+    pub(crate) record: Record,
     pub(crate) forest: &'r Forest,
     /// The terminal nodes of the patients.
     pub(crate) nodes: &'r TerminalNodes,
@@ -42,12 +45,13 @@ pub(crate) struct ForestResults<'r> {
     pub(crate) seed: Seed,
 }
 
-/// Writes `forest.bin`, `outcome.csv`, `predictions.csv`, `neighbours.csv`, `outliers.csv`, of a tuned forest
+/// Writes `comparison.json`, `forest.bin`, `outcome.csv`, `predictions.csv`, `neighbours.csv`, `outliers.csv`, of a tuned forest
 /// `node_size.csv`, `survival.svg` or `predicted.svg`, and, of not too many patients, `proximity.npy`, `scaling.csv` and
 /// `scaling.svg` into `folder`, which is replaced whole.
 pub(crate) fn write(results: &ForestResults<'_>, folder: &Path) -> Result<(), ResultsError> {
     let mut files = vec![
-        ("forest.bin", Ok(results.forest.to_bytes())),
+        (RECORD, results.record.to_bytes()),
+        (FOREST, Ok(results.forest.to_bytes())),
         (
             "outcome.csv",
             outcome_csv(results.patients, results.outcome),

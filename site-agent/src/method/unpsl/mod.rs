@@ -6,6 +6,7 @@ pub mod results;
 
 use super::SiteRun;
 use super::preparation::Prepared;
+use crate::cases::record::{Learned, LearnedMetric, Record};
 use crate::run::stop::Stop;
 use ndarray::{Axis, s};
 use protocol::assessment::Assessment;
@@ -15,6 +16,7 @@ use protocol::message::unpsl::{
 };
 use protocol::message::{Answer, Summary, unpsl as message};
 use protocol::method::unpsl::settings::UnpslSettings;
+use similarity::compare::Measure;
 use similarity::judge::votes::RightCounts;
 use similarity::learn::unpsl::selection::{Classified, Folds, cross_validated_counts};
 use similarity::learn::unpsl::{
@@ -22,6 +24,7 @@ use similarity::learn::unpsl::{
     summarise,
 };
 use similarity::numeric::seed::Seed;
+use similarity::uses::neighbours::NeighbourRule;
 use std::sync::Arc;
 
 /// Steps of the local solver in one round at most.
@@ -194,7 +197,13 @@ impl Learner {
         let objective = self.objective(site, prepared, None)?;
         let value = objective.value(consensus).map_err(fault)?;
         let threshold = objective.threshold(consensus);
+        let measure = match self.settings.neighbour_rule {
+            NeighbourRule::Distance => Measure::Euclidean,
+            NeighbourRule::InnerProduct => Measure::InnerProduct,
+        };
+        let learned = LearnedMetric::new(&prepared.standardisation, consensus, measure);
         let local = results::LocalResults {
+            record: Record::new(site, Learned::Metric(learned)),
             matrix: &prepared.matrix,
             standardisation: &prepared.standardisation,
             outcome: site.cohort.cohort.outcome(),

@@ -1,5 +1,6 @@
 //! What a run of UnPSL leaves at its site.
 
+use crate::cases::record::{RECORD, Record};
 use crate::patients::{ResultsError, outcome_csv, replace};
 use crate::source::Patients;
 use ndarray::{Array2, s};
@@ -13,6 +14,8 @@ use std::path::Path;
 
 /// What a run leaves at a site.
 pub struct LocalResults<'r> {
+    /// What patients are compared by later.
+    pub record: Record,
     /// The standardised patients, n x d.
     pub matrix: &'r Array2<f64>,
     /// What the columns of `matrix` are.
@@ -33,7 +36,7 @@ pub struct LocalResults<'r> {
     pub rule: NeighbourRule,
 }
 
-/// Writes `matrix.npy`, `columns.csv`, `outcome.csv` and `neighbours.csv` into `folder`, which is
+/// Writes `matrix.npy`, `columns.csv`, `outcome.csv`, `neighbours.csv` and `comparison.json` into `folder`, which is
 /// replaced whole.
 ///
 /// # Errors
@@ -47,6 +50,7 @@ pub fn write(results: &LocalResults<'_>, folder: &Path) -> Result<(), ResultsErr
             outcome_csv(results.patients, results.outcome),
         ),
         ("neighbours.csv", neighbours_csv(results)),
+        (RECORD, results.record.to_bytes()),
     ];
     replace(folder, files)
 }

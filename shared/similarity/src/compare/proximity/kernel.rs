@@ -315,14 +315,17 @@ fn kerf(columns: &TerminalNodes, rows: &TerminalNodes) -> Array2<f64> {
     )
 }
 
-/// Bit t of a patient's words says that it is out of bag in tree t.
-pub(crate) struct OutOfBagBits {
+/// Which trees have not seen a patient: bit t mod 64 of word t / 64 of its words says that it is out of bag in tree t.
+#[derive(Clone, PartialEq, Eq)]
+pub struct OutOfBag {
     words: usize,
     bits: Vec<u64>,
 }
 
-impl OutOfBagBits {
-    pub(crate) fn new(in_bag: &InBag) -> Self {
+impl OutOfBag {
+    /// Of a forest's training patients.
+    #[must_use]
+    pub fn new(in_bag: &InBag) -> Self {
         let words = in_bag.trees().div_ceil(64);
         let mut bits = vec![0_u64; words * in_bag.patients()];
         for tree in 0..in_bag.trees() {
@@ -333,13 +336,51 @@ impl OutOfBagBits {
         Self { words, bits }
     }
 
+    /// From the words of all patients, one after the other; none where they are not those of `patients` and `trees`.
+    #[must_use]
+    pub fn from_words(bits: Vec<u64>, patients: usize, trees: usize) -> Option<Self> {
+        let words = trees.div_ceil(64);
+        (bits.len() == words * patients).then_some(Self { words, bits })
+    }
+
+    /// The words of all patients, one after the other.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        &self.bits
+    }
+
+    /// Only these patients.
+    #[must_use]
+    pub fn select(&self, patients: &[usize]) -> Self {
+        let bits = patients.iter().flat_map(|patient| self.of(*patient));
+        Self {
+            words: self.words,
+            bits: bits.copied().collect(),
+        }
+    }
+
     fn of(&self, patient: usize) -> &[u64] {
         &self.bits[patient * self.words..(patient + 1) * self.words]
+    }
+
+    /// Whether a tree has not seen the patient.
+    pub(crate) fn is_out(&self, patient: usize, tree: usize) -> bool {
+        self.bits[patient * self.words + tree / 64] >> (tree % 64) & 1 == 1
     }
 
     /// Trees where both patients are out of bag.
     pub(crate) fn of_both(&self, one: usize, other: usize) -> u32 {
         common(self.of(one), self.of(other))
+    }
+}
+
+impl std::fmt::Debug for OutOfBag {
+    /// Shape only: bags belong to patients.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("OutOfBag")
+            .field("words", &self.words)
+            .finish_non_exhaustive()
     }
 }
 
@@ -350,7 +391,7 @@ fn common(one: &[u64], other: &[u64]) -> u32 {
 
 fn out_of_bag(training: Training<'_>, rows: &TerminalNodes, own: Option<&InBag>) -> Array2<f64> {
     let buckets = Buckets::new(training.nodes);
-    let bits = OutOfBagBits::new(training.in_bag);
+    let bits = OutOfBag::new(training.in_bag);
     let everywhere = vec![u64::MAX; bits.words];
     let columns = training.nodes.patients();
     by_rows(

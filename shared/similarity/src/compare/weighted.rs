@@ -1,0 +1,110 @@
+//! The distance that a regression weighs: what each feature adds to the linear predictor, compared.
+//!
+//! d(i, j) = sum over numeric features |f_k(x_ik) - f_k(x_jk)| + sum over categorical features |b_{k, level i} - b_{k, level j}|,
+//! where f_k(x) = b_k x, or the fitted curve of a spline, and b of the first level is 0. The weights and the levels are those
+//! of the fit.
+
+use ndarray::Array2;
+
+use crate::cohort::Column;
+use crate::compare::{CompareError, Placed};
+use crate::learn::regression::terms::Terms;
+use crate::learn::regression::{Ending, Fit};
+use crate::numeric::linear_algebra::sum_of_pairs;
+
+/// A comparison by a regression's coefficients.
+#[derive(Debug, Clone)]
+pub struct Weighted {
+    terms: Terms,
+    coefficients: Vec<f64>,
+    features: Vec<String>,
+}
+
+impl Weighted {
+    /// By the coefficients of a fit.
+    ///
+    /// # Errors
+    /// [`CompareError::Unsettled`] where the fit has no end, and [`CompareError::Empty`] where every coefficient is 0.
+    pub fn new(fit: &Fit) -> Result<Self, CompareError> {
+        match fit.ending {
+            Ending::Converged => Self::of(fit.terms.clone(), fit.coefficients.to_vec()),
+            Ending::Separated(_) | Ending::StepLimit => {
+                Err(CompareError::Unsettled(fit.remarks().join("; ")))
+            }
+        }
+    }
+
+    /// By coefficients that came from elsewhere, one a column of [`Terms::names`].
+    ///
+    /// # Errors
+    /// [`CompareError::Rows`], and [`CompareError::Empty`] where every coefficient is 0.
+    pub fn of(terms: Terms, coefficients: Vec<f64>) -> Result<Self, CompareError> {
+        let (found, wanted) = (coefficients.len(), terms.names().len());
+        if found != wanted {
+            return Err(CompareError::Rows { found, wanted });
+        }
+        if coefficients.iter().all(|one| *one == 0.0) {
+            return Err(CompareError::Empty);
+        }
+        let features = terms.terms().iter().map(|term| term.name.clone()).collect();
+        Ok(Self {
+            terms,
+            coefficients,
+            features,
+        })
+    }
+
+    /// The coefficients, one a column of [`Terms::names`].
+    #[must_use]
+    pub fn coefficients(&self) -> &[f64] {
+        &self.coefficients
+    }
+
+    /// The features of the fit.
+    #[must_use]
+    pub fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    pub(super) fn features(&self) -> &[String] {
+        &self.features
+    }
+
+    /// What each feature adds to the linear predictor, n x features.
+    pub(super) fn place(&self, columns: &[Column]) -> Result<Placed, CompareError> {
+        let matrix = self.terms.matrix(columns)?;
+        let blocks = self.terms.blocks();
+        let mut rows = Array2::zeros((matrix.nrows(), blocks.len()));
+        for (mut row, x) in rows.outer_iter_mut().zip(matrix.outer_iter()) {
+            for (sum, block) in row.iter_mut().zip(&blocks) {
+                *sum = block
+                    .clone()
+                    .map(|column| x[column] * self.coefficients[column])
+                    .sum();
+            }
+        }
+        Ok(Placed::Vectors {
+            rows,
+            projected: None,
+        })
+    }
+
+    pub(super) fn sum(&self, one: &Placed, i: usize, other: &Placed, j: usize) -> f64 {
+        sum_of_pairs(one.row(i), other.row(j), |a, b| (a - b).abs())
+    }
+
+    pub(super) fn parts(
+        &self,
+        one: &Placed,
+        i: usize,
+        other: &Placed,
+        j: usize,
+        parts: &mut [f64],
+    ) {
+        let pairs = one.row(i).iter().zip(other.row(j));
+        parts
+            .iter_mut()
+            .zip(pairs)
+            .for_each(|(part, (a, b))| *part = (a - b).abs());
+    }
+}

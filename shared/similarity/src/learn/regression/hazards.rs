@@ -1,0 +1,238 @@
+//! What belongs to a Cox regression beside its coefficients: the baseline hazard, and whether hazards are proportional.
+
+use ndarray::{Array1, Array2, Axis, s};
+use statrs::distribution::{ChiSquared, ContinuousCDF};
+
+use crate::cohort::Cohort;
+use crate::judge::error::{RiskCase, concordance};
+use crate::learn::regression::cox::{CellCounts, CellTerms};
+use crate::learn::regression::fit::Fit;
+use crate::learn::regression::prepare::{Prepared, RegressionError, Settings, Target};
+use crate::learn::regression::terms::Terms;
+use crate::numeric::linear_algebra::Cholesky;
+
+/// The hazard of a patient whose linear predictor is 0.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct BaselineHazard {
+    /// When events happened, rising.
+    pub times: Vec<f64>,
+    /// The cumulative hazard at each of these times.
+    pub cumulative: Vec<f64>,
+}
+
+/// The time against which the effect of a covariate may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeScale {
+    /// The rank of the time among all patients' times, equal ones sharing their mean rank.
+    Rank,
+    /// The time itself.
+    Identity,
+    /// 1 - S(t-), S by Kaplan and Meier.
+    KaplanMeier,
+}
+
+/// A score test of proportional hazards (Grambsch and Therneau 1994, as R's `cox.zph` since survival 3.0 computes it).
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProportionalityTest {
+    /// The feature; none of all together.
+    pub term: Option<String>,
+    /// The statistic.
+    pub chi_squared: f64,
+    /// Its degrees of freedom.
+    pub degrees: usize,
+    /// The chance of a larger one where hazards are proportional.
+    pub p: f64,
+}
+
+impl TimeScale {
+    /// The scale at each cell.
+    #[must_use]
+    pub fn at(self, times: &[f64], counts: &CellCounts) -> Vec<f64> {
+        let mut alive = 1.0;
+        (0..times.len())
+            .map(|cell| match self {
+                Self::Rank => {
+                    let before = counts.patients - counts.at_risk[cell];
+                    before as f64 + (counts.ending[cell] as f64 + 1.0) / 2.0
+                }
+                Self::Identity => times[cell],
+                Self::KaplanMeier => {
+                    let gone = 1.0 - alive;
+                    let at_risk = counts.at_risk[cell].max(1) as f64;
+                    alive *= 1.0 - counts.events[cell] as f64 / at_risk;
+                    gone
+                }
+            })
+            .collect()
+    }
+}
+
+impl BaselineHazard {
+    /// From the cells' shares, given from the last to the first with their times; `shift` is the linear predictor of whom
+    /// the cells take for 0.
+    pub(crate) fn of_cells(mut cells: Vec<(f64, f64)>, shift: f64) -> Self {
+        cells.reverse();
+        let mut sum = 0.0;
+        let factor = (-shift).exp();
+        Self {
+            times: cells.iter().map(|(time, _)| *time).collect(),
+            cumulative: cells
+                .iter()
+                .map(|(_, hazard)| {
+                    sum += hazard;
+                    sum * factor
+                })
+                .collect(),
+        }
+    }
+
+    /// The share of patients with this linear predictor who have no event until `time`.
+    #[must_use]
+    pub fn survival(&self, time: f64, linear_predictor: f64) -> f64 {
+        let known = self.times.partition_point(|other| *other <= time);
+        let hazard = known
+            .checked_sub(1)
+            .map_or(0.0, |last| self.cumulative[last]);
+        (-hazard * linear_predictor.exp()).exp()
+    }
+}
+
+/// Sums over cells, weighted by the time scale g: of the gradient (g), and of the information (1, g, g^2).
+pub(crate) struct Weighting {
+    gradient: Array1<f64>,
+    information: [Array2<f64>; 3],
+}
+
+impl Weighting {
+    pub(crate) fn new(columns: usize) -> Self {
+        let square = || Array2::zeros((columns, columns));
+        Self {
+            gradient: Array1::zeros(columns),
+            information: [square(), square(), square()],
+        }
+    }
+
+    pub(crate) fn add(&mut self, cell: &CellTerms, g: f64) {
+        self.gradient.scaled_add(g, &cell.gradient);
+        for (power, sum) in (0..).zip(&mut self.information) {
+            sum.scaled_add(g.powi(power), &cell.information);
+        }
+    }
+
+    /// The tests of every feature, and of all together: the score of b_k g(t) x_k beside b_k x_k. `places` has each
+    /// fitted column of each feature.
+    pub(crate) fn tests(&self, terms: &Terms, places: &[Vec<usize>]) -> Vec<ProportionalityTest> {
+        let [plain, first, second] = &self.information;
+        let Ok(factor) = Cholesky::factor(plain) else {
+            return Vec::new();
+        };
+        // What is left of the information on the changing effects once the constant ones are known.
+        let left = second - &first.dot(&factor.solve(first));
+        let test = |columns: &[usize]| {
+            let score = self.gradient.select(Axis(0), columns);
+            let matrix = left.select(Axis(0), columns).select(Axis(1), columns);
+            let solved = Cholesky::factor(&matrix).ok()?;
+            let solved = solved.solve(&score.clone().insert_axis(Axis(1)));
+            let chi_squared = score.dot(&solved.slice(s![.., 0]));
+            Some((chi_squared, columns.len()))
+        };
+        let told = |term: Option<String>, columns: &[usize]| {
+            let (chi_squared, degrees) = test(columns)?;
+            Some(ProportionalityTest {
+                term,
+                chi_squared,
+                degrees,
+                p: p_of_chi_squared(chi_squared, degrees),
+            })
+        };
+        let all: Vec<usize> = places.iter().flatten().copied().collect();
+        let named = terms.terms().iter().zip(places);
+        named
+            .filter(|(_, columns)| !columns.is_empty())
+            .map(|(term, columns)| told(Some(term.name.clone()), columns))
+            .chain([told(None, &all)])
+            .flatten()
+            .collect()
+    }
+}
+
+/// What belongs to a Cox regression beside its coefficients.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CoxDetails {
+    /// The hazard of a patient whose linear predictor is 0.
+    pub baseline: BaselineHazard,
+    /// Whether effects change with time: a test for every feature, and one of all.
+    pub proportionality: Vec<ProportionalityTest>,
+    /// Harrell's C on the patients of the fit.
+    pub concordance: f64,
+}
+
+impl Fit {
+    /// A Cox regression's baseline hazard, tests of proportional hazards and concordance on the patients it was fitted
+    /// to; none of another model.
+    ///
+    /// # Errors
+    /// [`RegressionError`] where `cohort` and `settings` are not those of the fit.
+    pub fn cox(
+        &self,
+        cohort: &Cohort,
+        settings: &Settings,
+        scale: TimeScale,
+    ) -> Result<Option<CoxDetails>, RegressionError> {
+        let prepared = Prepared::new(cohort, settings)?;
+        let Target::Cox {
+            follow_up,
+            time,
+            event,
+            ties,
+            exact,
+        } = &prepared.target
+        else {
+            return Ok(None);
+        };
+        let kept = &self.scaling.kept;
+        let at: Array1<f64> = kept
+            .iter()
+            .map(|column| self.coefficients[*column] * self.scaling.scales[*column])
+            .collect();
+        let counts = follow_up.counts(time, *exact);
+        let g = scale.at(follow_up.times(), &counts);
+        let mut weighting = Weighting::new(at.len());
+        let mut hazards = Vec::new();
+        let times = follow_up.times();
+        // The scale's own middle is taken off: it changes no test, and keeps digits.
+        let seen = g.iter().zip(&counts.events);
+        let middle: f64 =
+            seen.map(|(g, events)| g * *events as f64).sum::<f64>() / follow_up.events() as f64;
+        follow_up.each_cell(&prepared.design.view(), &at, |cell, set| {
+            let terms = set.terms(&at, *ties);
+            weighting.add(&terms, g[cell] - middle);
+            hazards.push((times[cell], terms.hazard));
+        });
+        let blocks = self.terms.blocks();
+        let place = |column: usize| kept.iter().position(|one| *one == column);
+        let places: Vec<Vec<usize>> = blocks
+            .into_iter()
+            .map(|block| block.filter_map(place).collect())
+            .collect();
+        let shift = self.coefficients.dot(&self.scaling.means);
+        let risks = prepared.design.dot(&at);
+        let cases: Vec<RiskCase> = (0..time.len())
+            .map(|row| RiskCase {
+                time: time[row],
+                event: event[row],
+                risk: risks[row],
+            })
+            .collect();
+        Ok(Some(CoxDetails {
+            baseline: BaselineHazard::of_cells(hazards, shift),
+            proportionality: weighting.tests(&self.terms, &places),
+            concordance: concordance(&cases),
+        }))
+    }
+}
+
+/// The chance that a chi-squared number of so many degrees of freedom is larger.
+pub(crate) fn p_of_chi_squared(value: f64, degrees: usize) -> f64 {
+    ChiSquared::new(degrees as f64).map_or(f64::NAN, |law| law.sf(value.max(0.0)))
+}

@@ -1,0 +1,21 @@
+//! Linear, logistic and Cox regression.
+//!
+//! A fit needs of its patients nothing but sums: [`sums::ColumnSums`] and [`sums::Products`] to scale the columns, then
+//! at every step of [`newton::maximise`] either [`glm::Family::sums`] or [`cox::RiskSets`]. Sums of several sites, added,
+//! give the fit of all their patients to rounding. [`fit()`] is that of one cohort.
+
+pub mod cox;
+pub mod fit;
+pub mod glm;
+pub mod hazards;
+pub mod newton;
+mod prepare;
+pub mod selection;
+pub mod sums;
+pub mod terms;
+
+pub use cox::Ties;
+pub use fit::{Estimate, Fit, FitParts, Model};
+pub use hazards::CoxDetails;
+pub use newton::Ending;
+pub use prepare::{RegressionError, Settings, fit};

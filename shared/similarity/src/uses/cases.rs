@@ -1,0 +1,347 @@
+//! Similar cases: the nearest patients of a query, how they fared, and how unusual the query is.
+
+use ndarray::parallel::prelude::*;
+use ndarray::{ArrayView2, Axis};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+
+use crate::cohort::Outcome;
+use crate::compare::{Comparison, Placed};
+use crate::judge::survival::{Survival, kaplan_meier};
+use crate::uses::neighbours::{Candidates, Neighbour, NeighbourRule};
+
+/// Patients of the cohort beside whom a query is put, at most; they are taken at equal steps.
+pub const BESIDE_MAX: usize = 1_000;
+/// The same of a large cohort, at least.
+const BESIDE_MIN: usize = 100;
+/// Pairs that are compared for it, between these ends.
+const PAIRS: usize = 20_000_000;
+
+/// A near patient.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Case {
+    /// Row of the candidate.
+    pub patient: usize,
+    /// Its distance, as the comparison tells it.
+    pub distance: f64,
+}
+
+/// The nearest candidates of one query, nearest first, equal distances by rising row.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Cases {
+    /// The cases.
+    pub cases: Vec<Case>,
+    /// Further candidates exactly as near as the last one, left out by their row alone.
+    pub tied: usize,
+    /// Candidates who cannot be compared with the query.
+    pub incomparable: usize,
+}
+
+impl Cases {
+    /// The `k` nearest by the distances of all candidates; `left_out` says whom not to take. There are fewer where fewer
+    /// can be compared.
+    #[must_use]
+    pub fn nearest(distances: &[f64], k: usize, left_out: impl Fn(usize) -> bool) -> Self {
+        let mut cases: Vec<Case> = Vec::with_capacity(k.min(distances.len()) + 1);
+        let (mut incomparable, mut as_near) = (0, 0);
+        for (patient, &distance) in distances.iter().enumerate() {
+            let last = cases.last().map_or(f64::INFINITY, |last| last.distance);
+            if (distance > last && cases.len() == k) || left_out(patient) {
+                continue;
+            }
+            if distance.is_nan() {
+                incomparable += 1;
+                continue;
+            }
+            // Candidates come by row, so that an equal distance goes behind.
+            let place = cases.partition_point(|known| known.distance <= distance);
+            cases.insert(place, Case { patient, distance });
+            if cases.len() > k {
+                cases.truncate(k);
+                let now = cases.last().map(|last| last.distance);
+                // Whoever falls out is tied with the last who stays, or no longer.
+                as_near = match now {
+                    Some(now) if now == last => as_near + 1,
+                    _ => 0,
+                };
+            }
+        }
+        Self {
+            cases,
+            tied: as_near,
+            incomparable,
+        }
+    }
+
+    /// The mean distance of the cases; NaN of none.
+    #[must_use]
+    pub fn mean_distance(&self) -> f64 {
+        let sum: f64 = self.cases.iter().map(|case| case.distance).sum();
+        sum / self.cases.len() as f64
+    }
+}
+
+/// The mean distance of patients of the cohort from their own `k` nearest others, rising; of at most [`BESIDE_MAX`],
+/// and where their vectors cannot be searched by products of matrices, of fewer of a cohort beyond 20,000.
+#[must_use]
+pub fn usual_distances(comparison: &Comparison, placed: &Placed, k: usize) -> Vec<f64> {
+    let space = comparison.space(placed);
+    let beside = match space {
+        Some(_) => BESIDE_MAX,
+        None => (PAIRS / placed.patients().max(1)).clamp(BESIDE_MIN, BESIDE_MAX),
+    };
+    let step = placed.patients().div_ceil(beside).max(1);
+    let looked: Vec<usize> = (0..placed.patients()).step_by(step).collect();
+    let searched = space.and_then(|space| by_products(comparison, space, &looked, k));
+    let mut means: Vec<f64> = match searched {
+        Some(nearest) => looked
+            .into_par_iter()
+            .zip(nearest)
+            .map(|(row, nearest)| {
+                let others = nearest.iter().map(|near| near.row);
+                let distance = |other| comparison.distance(placed, other, placed, row);
+                let mut distances: Vec<f64> =
+                    others.filter(|other| *other != row).map(distance).collect();
+                distances.sort_unstable_by(f64::total_cmp);
+                distances.truncate(k);
+                distances.iter().sum::<f64>() / distances.len() as f64
+            })
+            .collect(),
+        None => looked
+            .into_par_iter()
+            .map(|row| {
+                let distances = comparison.distances(placed, placed, row);
+                Cases::nearest(&distances, k, |other| other == row).mean_distance()
+            })
+            .collect(),
+    };
+    means.retain(|mean| !mean.is_nan());
+    means.sort_unstable_by(f64::total_cmp);
+    means
+}
+
+/// The nearest of the rows `looked`, each perhaps its own; none where there is nobody to be near to.
+fn by_products(
+    comparison: &Comparison,
+    space: ArrayView2<'_, f64>,
+    looked: &[usize],
+    k: usize,
+) -> Option<Vec<Vec<Neighbour>>> {
+    let rule = match comparison.is_similarity() {
+        true => NeighbourRule::InnerProduct,
+        false => NeighbourRule::Distance,
+    };
+    let queries = space.select(Axis(0), looked);
+    let found = Candidates::new(space).nearest(&queries.view(), rule, k + 1);
+    found.ok()
+}
+
+/// The share of the usual distances that are below `distance`.
+#[must_use]
+pub fn share_below(usual: &[f64], distance: f64) -> f64 {
+    usual.partition_point(|other| *other < distance) as f64 / usual.len() as f64
+}
+
+/// A share or a mean with its interval of 95 %.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// The share or mean.
+    pub value: f64,
+    /// Its lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+}
+
+/// Patients of one class.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClassShare {
+    /// The class.
+    pub level: String,
+    /// How many.
+    pub patients: usize,
+    /// Their share, with Wilson's interval.
+    pub share: Interval,
+}
+
+/// How a group of patients fared.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fared {
+    /// By class.
+    Classes(Vec<ClassShare>),
+    /// The mean, with Student's interval, in the outcome's unit.
+    Mean(Interval),
+    /// Events among so many patients, and the share without one by time, by Kaplan and Meier.
+    Survival {
+        /// Patients with the event.
+        events: usize,
+        /// The share with the event while followed, with Wilson's interval.
+        share: Interval,
+        /// From 1 at time 0.
+        curve: Vec<Survival>,
+        /// When the curve first reaches one half.
+        median: Option<f64>,
+    },
+}
+
+impl Fared {
+    /// How these patients fared; `members` are rows of the outcome.
+    #[must_use]
+    pub fn of(outcome: &Outcome, members: &[usize]) -> Self {
+        match outcome {
+            Outcome::Classes { codes, levels } => {
+                let of_level = |(code, level): (usize, &String)| {
+                    let patients = members
+                        .iter()
+                        .filter(|row| codes[**row] as usize == code)
+                        .count();
+                    ClassShare {
+                        level: level.clone(),
+                        patients,
+                        share: wilson(patients, members.len()),
+                    }
+                };
+                Self::Classes(levels.iter().enumerate().map(of_level).collect())
+            }
+            Outcome::Numeric(values) => {
+                let seen: Vec<f64> = members.iter().map(|row| values[*row]).collect();
+                Self::Mean(mean(&seen))
+            }
+            Outcome::Survival { time, event } => {
+                let events = members.iter().filter(|row| event[**row]).count();
+                let curve = kaplan_meier(time, event, members.iter().copied());
+                let median = curve.iter().find(|point| point.share <= 0.5);
+                Self::Survival {
+                    events,
+                    share: wilson(events, members.len()),
+                    median: median.map(|point| point.time),
+                    curve,
+                }
+            }
+        }
+    }
+}
+
+/// Wilson's interval (1927) of a share at 95 %.
+#[must_use]
+pub fn wilson(part: usize, whole: usize) -> Interval {
+    let z = Normal::standard().inverse_cdf(0.975);
+    let (n, share) = (whole as f64, part as f64 / whole as f64);
+    let middle = share + z * z / (2.0 * n);
+    let half = z * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
+    let scale = 1.0 + z * z / n;
+    Interval {
+        value: share,
+        low: ((middle - half) / scale).max(0.0),
+        high: ((middle + half) / scale).min(1.0),
+    }
+}
+
+/// A mean with Student's interval at 95 %; the ends are NaN of fewer than two numbers.
+#[must_use]
+pub fn mean(values: &[f64]) -> Interval {
+    let n = values.len() as f64;
+    let value = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|other| (other - value).powi(2)).sum();
+    let error = (squares / (n - 1.0) / n).sqrt();
+    let width =
+        StudentsT::new(0.0, 1.0, n - 1.0).map_or(f64::NAN, |law| law.inverse_cdf(0.975) * error);
+    Interval {
+        value,
+        low: value - width,
+        high: value + width,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numeric::seed::Seed;
+    use ndarray::array;
+    use rand::RngExt;
+
+    #[test]
+    fn the_nearest_come_in_order_with_ties_counted_and_the_incomparable_left_out() {
+        let distances = [2.0, 1.0, f64::NAN, 1.0, 3.0, 2.0, 0.0, 2.0];
+        let found = Cases::nearest(&distances, 4, |row| row == 6);
+        let rows: Vec<usize> = found.cases.iter().map(|case| case.patient).collect();
+        assert_eq!(rows, [1, 3, 0, 5]);
+        assert_eq!((found.tied, found.incomparable), (1, 1));
+        assert!((found.mean_distance() - 1.5).abs() < 1e-15);
+        assert_eq!(Cases::nearest(&distances, 0, |_| false).cases, []);
+        assert_eq!(Cases::nearest(&distances, 99, |_| false).cases.len(), 7);
+    }
+
+    #[test]
+    fn the_nearest_are_those_of_a_whole_sort() {
+        let mut stream = Seed(5).stream("cases", 0);
+        for _ in 0..300 {
+            let distances: Vec<f64> = (0..40)
+                .map(|_| f64::from(stream.random_range(-3..6_i32)))
+                .collect();
+            let k = stream.random_range(0..45_usize);
+            let mut rows: Vec<usize> = (0..40).filter(|row| *row != 7).collect();
+            rows.sort_by(|a, b| distances[*a].total_cmp(&distances[*b]).then(a.cmp(b)));
+            let found = Cases::nearest(&distances, k, |row| row == 7);
+            let patients: Vec<usize> = found.cases.iter().map(|case| case.patient).collect();
+            assert_eq!(patients, rows[..k.min(39)]);
+            let last = found.cases.last().map(|case| case.distance);
+            let tied = rows
+                .iter()
+                .skip(k)
+                .filter(|row| Some(distances[**row]) == last)
+                .count();
+            assert_eq!(found.tied, tied);
+        }
+    }
+
+    /// statsmodels 0.15 (proportion_confint, method wilson) and SciPy 1.17 (t.interval).
+    #[test]
+    fn intervals_are_those_of_statsmodels_and_scipy() {
+        let cases = [
+            (3, 10, 0.107_791_267_406_301, 0.603_221_852_538_855),
+            (0, 10, 0.0, 0.277_532_799_862_889),
+            (10, 10, 0.722_467_200_137_111, 1.0),
+            (214, 690, 0.276_762_520_651_671, 0.345_629_602_694_055),
+        ];
+        for (part, whole, low, high) in cases {
+            let found = wilson(part, whole);
+            assert!((found.low - low).abs() < 1e-9, "{found:?}");
+            assert!((found.high - high).abs() < 1e-9, "{found:?}");
+        }
+        let found = mean(&[1.0, 2.5, 4.0, 3.5, 9.0]);
+        assert!((found.value - 4.0).abs() < 1e-15);
+        assert!(
+            (found.low - 0.249_229_206_486_668).abs() < 1e-9,
+            "{found:?}"
+        );
+        assert!(mean(&[1.0]).low.is_nan());
+    }
+
+    #[test]
+    fn a_group_fares_by_the_kind_of_the_outcome() {
+        let classes = Outcome::Classes {
+            codes: array![0, 1, 1, 0, 1],
+            levels: vec!["no".to_owned(), "yes".to_owned()],
+        };
+        let Fared::Classes(shares) = Fared::of(&classes, &[0, 1, 4]) else {
+            panic!("not classes")
+        };
+        assert_eq!((shares[0].patients, shares[1].patients), (1, 2));
+        let survival = Outcome::Survival {
+            time: array![5.0, 2.0, 8.0, 3.0],
+            event: array![true, true, false, true],
+        };
+        let Fared::Survival {
+            events,
+            median,
+            curve,
+            ..
+        } = Fared::of(&survival, &[0, 1, 2, 3])
+        else {
+            panic!("not survival")
+        };
+        assert_eq!((events, median), (3, Some(3.0)));
+        assert_eq!(curve.last().map(|point| point.share), Some(0.25));
+        assert_eq!(share_below(&[1.0, 2.0, 3.0, 4.0], 3.5), 0.75);
+    }
+}

@@ -1,0 +1,382 @@
+//! `match`: so many similar cases for each of a file of queries, and how alike the two groups are then.
+
+use super::setting::{Asked, Setting};
+use super::shown::{self, GroupFared, four, short, table};
+use super::{CasesError, write};
+use crate::cli::{ChoiceOption, Match};
+use ndarray::Array2;
+use report::LovePoint;
+use serde::Serialize;
+use similarity::cohort::Column;
+use similarity::uses::cases::Fared;
+use similarity::uses::matching::{
+    Balance, Choice, Contrast, DISTANCES_MAX, Matches, balance, matched,
+};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+
+/// A standardised difference beyond this is told as one.
+const UNBALANCED: f64 = 0.1;
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    comparison: &'static str,
+    candidates: usize,
+    k: usize,
+    choice: &'static str,
+    caliper: Option<f64>,
+    remarks: Vec<String>,
+    queries: Vec<OneQuery>,
+    balance: Vec<OneBalance>,
+    /// How the matches fared.
+    fared: GroupFared,
+    #[serde(skip)]
+    sentence: String,
+}
+
+#[derive(Debug, Serialize)]
+struct OneQuery {
+    patient: String,
+    matches: Vec<OneMatch>,
+}
+
+#[derive(Debug, Serialize)]
+struct OneMatch {
+    patient: String,
+    distance: f64,
+    outcome: String,
+    #[serde(skip)]
+    row: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct OneBalance {
+    feature: String,
+    before: OneContrast,
+    after: OneContrast,
+}
+
+#[derive(Debug, Serialize)]
+struct OneContrast {
+    queries: f64,
+    candidates: f64,
+    standardised_difference: f64,
+    variance_ratio: f64,
+}
+
+impl From<Contrast> for OneContrast {
+    fn from(contrast: Contrast) -> Self {
+        Self {
+            queries: contrast.queries,
+            candidates: contrast.candidates,
+            standardised_difference: contrast.standardised,
+            variance_ratio: contrast.variance_ratio,
+        }
+    }
+}
+
+/// Matches, writes the files that are asked for, and gives what is to be printed.
+///
+/// # Errors
+/// [`CasesError`].
+pub fn matches(arguments: &Match) -> Result<String, CasesError> {
+    let setting = Setting::open(&arguments.place)?;
+    let asked = match (&arguments.patients, &arguments.new) {
+        (Some(file), _) => {
+            let rows = setting.rows(&identifiers(file)?)?;
+            setting.known(&rows)?
+        }
+        (None, file) => setting.read(file.as_deref().unwrap_or(Path::new("")))?,
+    };
+    let taken: BTreeSet<usize> = asked.own.iter().copied().flatten().collect();
+    let candidates: Vec<usize> = (0..setting.patients.len())
+        .filter(|row| !taken.contains(row))
+        .collect();
+    if arguments.k == 0 || arguments.k > candidates.len() {
+        return Err(CasesError::TooMany {
+            found: arguments.k,
+            most: candidates.len(),
+        });
+    }
+    let distances = distances(&setting, &asked, &candidates)?;
+    let found = matched(
+        &distances,
+        arguments.k,
+        arguments.caliper,
+        arguments.choice.into(),
+    );
+    let group = chosen(&setting.columns, &candidates);
+    let balance = balance(&asked.columns, &group, &found);
+    let answer = answer(
+        arguments,
+        &setting,
+        &asked,
+        &candidates,
+        (&distances, &found),
+        &balance,
+    );
+    if let Some(path) = &arguments.csv {
+        let bytes = csv(&setting, &answer).map_err(|source| CasesError::Write {
+            path: path.clone(),
+            source,
+        })?;
+        write(path, &bytes)?;
+    }
+    if let Some(path) = &arguments.figure {
+        write(path, love(&setting, &balance)?.as_bytes())?;
+    }
+    if arguments.json {
+        return serde_json::to_string_pretty(&answer).map_err(|error| CasesError::Write {
+            path: "JSON".into(),
+            source: io::Error::other(error),
+        });
+    }
+    Ok(text(&setting, &answer, &balance))
+}
+
+/// One identifier a line.
+fn identifiers(path: &Path) -> Result<Vec<String>, CasesError> {
+    let fault = |why: String| CasesError::Identifiers {
+        path: path.to_owned(),
+        why,
+    };
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| fault(format!("could not be read: {error}")))?;
+    let ids: Vec<String> = text
+        .lines()
+        .map(|line| line.trim().to_owned())
+        .filter(|line| !line.is_empty())
+        .collect();
+    let different: BTreeSet<&String> = ids.iter().collect();
+    if ids.is_empty() {
+        return Err(fault(
+            "names no patient; wanted one identifier a line".to_owned(),
+        ));
+    }
+    if different.len() < ids.len() {
+        return Err(fault("names a patient more than once".to_owned()));
+    }
+    Ok(ids)
+}
+
+fn chosen(columns: &[Column], rows: &[usize]) -> Vec<Column> {
+    let column = |column: &Column| Column {
+        name: column.name.clone(),
+        values: column.values.select(rows),
+    };
+    columns.iter().map(column).collect()
+}
+
+/// Of every query from every candidate.
+fn distances(
+    setting: &Setting,
+    asked: &Asked,
+    candidates: &[usize],
+) -> Result<Array2<f64>, CasesError> {
+    let queries = asked.names.len();
+    if queries.saturating_mul(candidates.len()) > DISTANCES_MAX {
+        return Err(CasesError::TooLarge {
+            queries,
+            candidates: candidates.len(),
+            most: DISTANCES_MAX,
+        });
+    }
+    let mut distances = Array2::zeros((queries, candidates.len()));
+    for (query, mut row) in distances.outer_iter_mut().enumerate() {
+        let all = setting
+            .comparison
+            .distances(&setting.placed, &asked.placed, query);
+        row.iter_mut()
+            .zip(candidates)
+            .for_each(|(cell, candidate)| *cell = all[*candidate]);
+    }
+    Ok(distances)
+}
+
+fn answer(
+    arguments: &Match,
+    setting: &Setting,
+    asked: &Asked,
+    candidates: &[usize],
+    (distances, found): (&Array2<f64>, &Matches),
+    balance: &[Balance],
+) -> Answer {
+    let outcome = setting.cohort.outcome();
+    let one = |query: usize, place: usize| OneMatch {
+        patient: setting.patients.name(candidates[place]),
+        distance: distances[(query, place)],
+        outcome: shown::outcome(outcome, candidates[place]),
+        row: candidates[place],
+    };
+    let queries = found.0.iter().enumerate().map(|(query, own)| OneQuery {
+        patient: asked.names[query].clone(),
+        matches: own.iter().map(|place| one(query, *place)).collect(),
+    });
+    let rows: Vec<usize> = found
+        .0
+        .iter()
+        .flatten()
+        .map(|place| candidates[*place])
+        .collect();
+    let fared = Fared::of(outcome, &rows);
+    Answer {
+        comparison: setting.comparison.name(),
+        candidates: candidates.len(),
+        k: arguments.k,
+        choice: arguments.choice.name(),
+        caliper: arguments.caliper,
+        remarks: setting.remarks.clone(),
+        queries: queries.collect(),
+        balance: balance
+            .iter()
+            .map(|row| OneBalance {
+                feature: row.name.clone(),
+                before: row.before.into(),
+                after: row.after.into(),
+            })
+            .collect(),
+        sentence: shown::fared(&fared, rows.len(), &setting.job.cohort),
+        fared: GroupFared::from(&fared),
+    }
+}
+
+fn text(setting: &Setting, answer: &Answer, balance: &[Balance]) -> String {
+    let matched = answer
+        .queries
+        .iter()
+        .filter(|one| !one.matches.is_empty())
+        .count();
+    let pairs: Vec<&OneMatch> = answer.queries.iter().flat_map(|one| &one.matches).collect();
+    let mean = pairs.iter().map(|one| one.distance).sum::<f64>() / pairs.len() as f64;
+    let within = answer
+        .caliper
+        .map(|caliper| format!(", none farther than {}", short(caliper)));
+    let mut text = format!(
+        "{} queries and {} candidates: up to {} each, {}{}, by the {}\n\
+         {matched} queries have {} matches at a mean distance of {}\n\n",
+        answer.queries.len(),
+        answer.candidates,
+        answer.k,
+        answer.choice,
+        within.unwrap_or_default(),
+        answer.comparison,
+        pairs.len(),
+        four(mean)
+    );
+    let mut rows = vec![["query", "matches (distance)"].map(str::to_owned).to_vec()];
+    for one in &answer.queries {
+        let told = one
+            .matches
+            .iter()
+            .map(|one| format!("{} ({})", one.patient, four(one.distance)));
+        let told = told.collect::<Vec<_>>().join(", ");
+        let told = if told.is_empty() {
+            "none".to_owned()
+        } else {
+            told
+        };
+        rows.push(vec![one.patient.clone(), told]);
+    }
+    text.push_str(&table(&rows, &[0, 1]));
+    text.push('\n');
+    text.push_str(&balance_table(setting, balance));
+    if !pairs.is_empty() {
+        text.push_str(&format!("How the matches fared: {}.\n", answer.sentence));
+    }
+    for remark in &answer.remarks {
+        text.push_str(&format!("note: {remark}\n"));
+    }
+    text.trim_end().to_owned()
+}
+
+fn balance_table(setting: &Setting, balance: &[Balance]) -> String {
+    let header = [
+        "feature",
+        "queries",
+        "candidates",
+        "matches",
+        "difference before",
+        "after",
+        "variance ratio before",
+        "after",
+    ];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    for row in balance {
+        rows.push(vec![
+            setting.job.cohort.label_of_row(&row.name),
+            short(row.before.queries),
+            short(row.before.candidates),
+            short(row.after.candidates),
+            four(row.before.standardised),
+            four(row.after.standardised),
+            four(row.before.variance_ratio),
+            four(row.after.variance_ratio),
+        ]);
+    }
+    let beyond = |contrast: fn(&Balance) -> Contrast| {
+        let rows = balance.iter().map(contrast);
+        rows.filter(|one| one.standardised.abs() > UNBALANCED)
+            .count()
+    };
+    format!(
+        "{}Differences are in standard deviations of the queries; beyond {UNBALANCED}: {} before, {} after.\n",
+        table(&rows, &[0]),
+        beyond(|row| row.before),
+        beyond(|row| row.after)
+    )
+}
+
+/// A row a match.
+fn csv(setting: &Setting, answer: &Answer) -> io::Result<Vec<u8>> {
+    let outcome = setting.cohort.outcome();
+    let mut table = csv::Writer::from_writer(Vec::new());
+    let mut header = ["query", "rank", "patient", "distance"]
+        .map(str::to_owned)
+        .to_vec();
+    header.extend(shown::outcome_header(outcome));
+    table.write_record(&header)?;
+    for one in &answer.queries {
+        for (rank, found) in (1..).zip(&one.matches) {
+            let mut record = vec![
+                one.patient.clone(),
+                i32::to_string(&rank),
+                found.patient.clone(),
+                found.distance.to_string(),
+            ];
+            record.extend(shown::outcome_cells(outcome, found.row));
+            table.write_record(&record)?;
+        }
+    }
+    table.into_inner().map_err(io::Error::other)
+}
+
+fn love(setting: &Setting, balance: &[Balance]) -> Result<String, CasesError> {
+    let point = |row: &Balance| LovePoint {
+        name: setting.job.cohort.label_of_row(&row.name),
+        before: row.before.standardised,
+        after: row.after.standardised,
+    };
+    let points: Vec<LovePoint> = balance.iter().map(point).collect();
+    Ok(report::love(&points)?)
+}
+
+impl From<ChoiceOption> for Choice {
+    fn from(choice: ChoiceOption) -> Self {
+        match choice {
+            ChoiceOption::Optimal => Self::Optimal,
+            ChoiceOption::Greedy => Self::Greedy,
+            ChoiceOption::WithReplacement => Self::WithReplacement,
+        }
+    }
+}
+
+impl ChoiceOption {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Optimal => "without replacement, the least sum of distances",
+            Self::Greedy => "without replacement, query by query",
+            Self::WithReplacement => "with replacement",
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Similar cases and matches among the site's own patients, by what a run left at the site. Everything stays here: what
+//! these commands print and write is for the people at the site.
+//!
+//! A run leaves its [`record`]; the patients themselves are read again from the source by the run's job, so that they are
+//! those of today, and a remark says where they are not those of the run.
+
+pub(crate) mod matches;
+pub(crate) mod record;
+mod setting;
+mod shown;
+pub(crate) mod similar;
+mod weights;
+
+pub use matches::matches;
+pub use similar::similar;
+
+use crate::config::ConfigError;
+use crate::source::CohortProblems;
+use similarity::cohort::BelowZero;
+use similarity::cohort::moments::MomentsError;
+use similarity::compare::CompareError;
+use similarity::learn::regression::RegressionError;
+use std::path::PathBuf;
+
+/// Cases that cannot be found.
+#[derive(Debug, thiserror::Error)]
+pub enum CasesError {
+    /// The site's configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// No such run.
+    #[error(
+        "run {run} has left nothing to compare by in {}{}",
+        listed(looked.iter().map(|path| path.display().to_string())),
+        match known.as_slice() {
+            [] => String::new(),
+            known => format!("; runs of this site are {}", known.join(", ")),
+        }
+    )]
+    NoRun {
+        /// What was asked for.
+        run: String,
+        /// Where it was looked for.
+        looked: Vec<PathBuf>,
+        /// Runs that there are.
+        known: Vec<String>,
+    },
+    /// A file of the run that cannot be used.
+    #[error("{} cannot be used: {why}", path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// The patients do not fit the run's job.
+    #[error("the data does not fit the run's job:\n{0}")]
+    Data(CohortProblems),
+    /// A value has no logarithm.
+    #[error(transparent)]
+    BelowZero(#[from] BelowZero),
+    /// The columns have no moments.
+    #[error(transparent)]
+    Moments(#[from] MomentsError),
+    /// Patients cannot be compared so.
+    #[error(transparent)]
+    Compare(#[from] CompareError),
+    /// No regression weighs.
+    #[error("no regression can weigh the features: {0}")]
+    Regression(#[from] RegressionError),
+    /// An identifier that nobody has.
+    #[error(
+        "no patient of the cohort has this identifier; it has {patients} patients, {}",
+        match named {
+            true => "named by the source's column of identifiers",
+            false => "numbered from 1 for want of a column of identifiers",
+        }
+    )]
+    NoPatient {
+        /// Patients of the cohort.
+        patients: usize,
+        /// Whether they have identifiers of the source.
+        named: bool,
+    },
+    /// More cases than there are others.
+    #[error("found k = {found}, wanted 1 to {most}, for so many others are in the cohort")]
+    TooMany {
+        /// What was asked for.
+        found: usize,
+        /// What there is.
+        most: usize,
+    },
+    /// More pairs than fit.
+    #[error(
+        "{queries} queries and {candidates} candidates are more than the {most} pairs that are held"
+    )]
+    TooLarge {
+        /// Queries.
+        queries: usize,
+        /// Candidates.
+        candidates: usize,
+        /// Most pairs.
+        most: usize,
+    },
+    /// A file of identifiers that cannot be read, or that names nobody.
+    #[error("{} {why}", path.display())]
+    Identifiers {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A figure that cannot be drawn.
+    #[error(transparent)]
+    Figure(#[from] report::FigureError),
+    /// A figure of a kind of outcome that has none.
+    #[error("--figure shows survival, and this outcome is no survival time")]
+    NoFigure,
+    /// A file that could not be written.
+    #[error("{} could not be written", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+fn listed(texts: impl Iterator<Item = String>) -> String {
+    texts.collect::<Vec<_>>().join(", ")
+}
+
+/// Writes a file that its owner alone may read.
+fn write(path: &std::path::Path, bytes: &[u8]) -> Result<(), CasesError> {
+    wire::private::write(path, bytes).map_err(|source| CasesError::Write {
+        path: path.to_owned(),
+        source,
+    })
+}

@@ -1,0 +1,236 @@
+//! What a run leaves at its site so that patients can be compared by it later: the job, and what was learned.
+//!
+//! It holds no patient's value but, of a run whose sites are centred by themselves, the site's own means.
+
+use crate::books::chain;
+use crate::method::SiteRun;
+use crate::source::Patients;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+use similarity::cohort::standardise::{
+    MatrixRow, Scaling, Standardisation, StandardiseError, Transform,
+};
+use similarity::cohort::{Cohort, Outcome, Values};
+use similarity::compare::Measure;
+use similarity::compare::proximity::kernel::OutOfBag;
+use similarity::learn::forest::InBag;
+use std::io;
+
+/// The file of a run's folder.
+pub(crate) const RECORD: &str = "comparison.json";
+/// A forest's own file beside it.
+pub(crate) const FOREST: &str = "forest.bin";
+
+/// What a run compares by.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Record {
+    /// The job's text.
+    pub job: String,
+    /// Patients of the run's cohort.
+    pub patients: usize,
+    /// A digest of all that the run read of them.
+    pub cohort: String,
+    /// What was learned.
+    pub learned: Learned,
+}
+
+/// What was learned.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Learned {
+    /// A metric of standardised vectors.
+    Metric(LearnedMetric),
+    /// A forest, in `forest.bin`.
+    Forest(LearnedForest),
+}
+
+/// What is known of a forest beside its trees.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LearnedForest {
+    trees: usize,
+    /// Which trees have not seen each patient of the run: words of 64 bits in order of their bytes, in base 64.
+    out_of_bag: String,
+}
+
+impl LearnedForest {
+    /// Of the bags of the site's patients.
+    pub(crate) fn new(in_bag: &InBag) -> Self {
+        let bags = OutOfBag::new(in_bag);
+        let bytes: Vec<u8> = bags
+            .words()
+            .iter()
+            .copied()
+            .flat_map(u64::to_le_bytes)
+            .collect();
+        Self {
+            trees: in_bag.trees(),
+            out_of_bag: STANDARD.encode(bytes),
+        }
+    }
+
+    /// The bags of so many patients; none where they are of others.
+    pub(super) fn bags(&self, patients: usize) -> Option<OutOfBag> {
+        let bytes = STANDARD.decode(&self.out_of_bag).ok()?;
+        let (words, rest) = bytes.as_chunks::<8>();
+        let words = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let bags = OutOfBag::from_words(words, patients, self.trees);
+        bags.filter(|_| rest.is_empty())
+    }
+}
+
+/// A metric and how its vectors are made.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LearnedMetric {
+    /// How each of the d rows is made.
+    pub rows: Vec<Row>,
+    /// Names of rows that do not vary and have no weight.
+    pub dropped: Vec<String>,
+    /// W, d x m, row by row.
+    pub metric: Vec<Vec<f64>>,
+    /// `distance` or `inner_product`.
+    pub rule: Rule,
+}
+
+/// What makes a neighbour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// A small learned distance.
+    Distance,
+    /// A large inner product.
+    InnerProduct,
+}
+
+/// One row of a metric: (t(value) - mean) / scale.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Row {
+    name: String,
+    column: usize,
+    transform: Taken,
+    mean: f64,
+    scale: f64,
+    imputed: f64,
+}
+
+/// What of a value a row takes.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Taken {
+    Value,
+    Missing,
+    Level(u32),
+}
+
+impl Record {
+    /// Of a run at this site.
+    pub(crate) fn new(site: &SiteRun, learned: Learned) -> Self {
+        let cohort = &site.cohort.cohort;
+        Self {
+            job: site.job.text.clone(),
+            patients: cohort.patients(),
+            cohort: digest(cohort, &site.cohort.patients),
+            learned,
+        }
+    }
+
+    /// As a file has it.
+    pub(crate) fn to_bytes(&self) -> io::Result<Vec<u8>> {
+        serde_json::to_vec(self).map_err(io::Error::other)
+    }
+}
+
+impl LearnedMetric {
+    /// Of a standardisation and a metric W with at least as many rows.
+    pub(crate) fn new(
+        standardisation: &Standardisation,
+        metric: &Array2<f64>,
+        measure: Measure,
+    ) -> Self {
+        let rows = standardisation.rows().iter().map(|row| {
+            let scaling = row.scaling();
+            Row {
+                name: row.name().to_owned(),
+                column: row.column(),
+                transform: match row.transform() {
+                    Transform::Identity => Taken::Value,
+                    Transform::Missing => Taken::Missing,
+                    Transform::Level(level) => Taken::Level(level),
+                },
+                mean: scaling.mean,
+                scale: scaling.scale,
+                imputed: scaling.imputed,
+            }
+        });
+        let features = standardisation.rows().len();
+        let metric = metric.outer_iter().take(features);
+        Self {
+            rows: rows.collect(),
+            dropped: standardisation.dropped().to_vec(),
+            metric: metric.map(|row| row.to_vec()).collect(),
+            rule: match measure {
+                Measure::InnerProduct => Rule::InnerProduct,
+                Measure::Euclidean | Measure::Manhattan | Measure::Cosine => Rule::Distance,
+            },
+        }
+    }
+
+    /// The standardisation of the run.
+    pub(super) fn standardisation(&self) -> Result<Standardisation, StandardiseError> {
+        let row = |row: &Row| {
+            let transform = match row.transform {
+                Taken::Value => Transform::Identity,
+                Taken::Missing => Transform::Missing,
+                Taken::Level(level) => Transform::Level(level),
+            };
+            let scaling = Scaling {
+                mean: row.mean,
+                scale: row.scale,
+                imputed: row.imputed,
+            };
+            MatrixRow::new(row.name.clone(), row.column, transform, scaling)
+        };
+        let rows = self.rows.iter().map(row).collect::<Result<_, _>>()?;
+        Standardisation::from_rows(rows, self.dropped.clone(), Vec::new())
+    }
+
+    /// W, d x m; none where its rows are of unequal length.
+    pub(super) fn matrix(&self) -> Option<Array2<f64>> {
+        let width = self.metric.first().map_or(0, Vec::len);
+        let entries = self.metric.iter().flatten().copied().collect();
+        Array2::from_shape_vec((self.metric.len(), width), entries).ok()
+    }
+}
+
+/// SHA-256 of the identifiers, columns and outcomes of a cohort, as a run reads them.
+pub(super) fn digest(cohort: &Cohort, patients: &Patients) -> String {
+    let mut parts: Vec<Vec<u8>> = Vec::new();
+    let numbers = |values: &mut dyn Iterator<Item = f64>| -> Vec<u8> {
+        values.flat_map(f64::to_le_bytes).collect()
+    };
+    let codes = |codes: &mut dyn Iterator<Item = u32>| -> Vec<u8> {
+        codes.flat_map(u32::to_le_bytes).collect()
+    };
+    parts.push(
+        (0..patients.len())
+            .flat_map(|row| (patients.name(row) + "\n").into_bytes())
+            .collect(),
+    );
+    for column in cohort.columns() {
+        parts.push(format!("\n{}\n", column.name).into_bytes());
+        parts.push(match &column.values {
+            Values::Numeric(values) => numbers(&mut values.iter().copied()),
+            Values::Categorical { codes: own, .. } => codes(&mut own.iter().copied()),
+        });
+    }
+    match cohort.outcome() {
+        Outcome::Classes { codes: own, .. } => parts.push(codes(&mut own.iter().copied())),
+        Outcome::Numeric(values) => parts.push(numbers(&mut values.iter().copied())),
+        Outcome::Survival { time, event } => {
+            parts.push(numbers(&mut time.iter().copied()));
+            parts.push(codes(&mut event.iter().map(|event| u32::from(*event))));
+        }
+    }
+    chain::digest_of(parts.iter().map(Vec::as_slice))
+}

@@ -1,0 +1,367 @@
+//! A run, the site's present cohort, and the comparison between them: what every question about cases starts from.
+
+use super::CasesError;
+use super::record::{FOREST, Learned, LearnedMetric, RECORD, Record, Rule, digest};
+use crate::cli::{By, Where};
+use crate::config::{SiteConfig, SourceConfig};
+use crate::source::{self, Patients, Queries};
+use protocol::job::Job;
+use similarity::cohort::moments::ColumnMoments;
+use similarity::cohort::standardise::{Feature, Standardisation, Treatment};
+use similarity::cohort::{Cohort, Column, take_logarithms};
+use similarity::compare::{
+    CompareError, Comparison, Gower, Measure, Metric, Placed, Proximity, Weighted,
+};
+use similarity::learn::forest::Forest;
+use similarity::learn::regression::hazards::TimeScale;
+use similarity::learn::regression::{CoxDetails, Fit, Settings, fit};
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What cases are looked for in.
+pub(super) struct Setting {
+    pub(super) job: Job,
+    /// As the source has it, for people to read.
+    pub(super) columns: Vec<Column>,
+    /// As the job compares it.
+    pub(super) cohort: Cohort,
+    pub(super) patients: Patients,
+    pub(super) comparison: Comparison,
+    pub(super) placed: Placed,
+    /// The regression that weighs, where one does.
+    pub(super) fit: Option<Weighing>,
+    /// What is to be known before the answer is believed.
+    pub(super) remarks: Vec<String>,
+    /// How a new patient's file is read.
+    source: SourceConfig,
+}
+
+/// A regression that weighs.
+pub(super) struct Weighing {
+    pub(super) fit: Fit,
+    /// Of Cox, whether hazards are proportional, and its concordance.
+    pub(super) cox: Option<CoxDetails>,
+}
+
+/// Patients whose cases are wanted.
+pub(super) struct Asked {
+    /// Their names.
+    pub(super) names: Vec<String>,
+    /// As the source has them.
+    pub(super) columns: Vec<Column>,
+    pub(super) placed: Placed,
+    /// Each one's own row in the cohort, where it is there.
+    pub(super) own: Vec<Option<usize>>,
+}
+
+impl Setting {
+    /// Reads the run's record and the site's cohort, and makes the comparison.
+    pub(super) fn open(place: &Where) -> Result<Self, CasesError> {
+        let config = place.config.as_deref().map(SiteConfig::open).transpose()?;
+        let folder = folder(&place.run, config.as_ref())?;
+        let record = read_record(&folder)?;
+        let job = Job::parse(&record.job).map_err(|problems| CasesError::Record {
+            path: folder.join(RECORD),
+            why: problems.to_string(),
+        })?;
+        let (source, read) = match (&config, &place.data) {
+            (Some(config), _) if folder.starts_with(runs(config)) => {
+                let cell_min = config.policy.rules().cell_min;
+                let source = config.source.clone();
+                let read = source::read_for_release(&source, &job, cell_min, &mut |_| ());
+                (source, read)
+            }
+            (Some(config), _) => {
+                let source = config.source.clone();
+                let read = source::read_cohort(&source, &job, &mut |_| ());
+                (source, read)
+            }
+            (None, data) => {
+                let file = data.clone().unwrap_or_default();
+                let source = SourceConfig::of_file(&file, place.id.clone());
+                let read = source::read_cohort(&source, &job, &mut |_| ());
+                (source, read)
+            }
+        };
+        let read = read.map_err(CasesError::Data)?;
+        let columns = read.cohort.columns().to_vec();
+        let mut cohort = read.cohort;
+        cohort.take_logarithms(&job.cohort.logarithms())?;
+        let mut remarks: Vec<String> = read.remarks.iter().map(ToString::to_string).collect();
+        let is_same = digest(&cohort, &read.patients) == record.cohort;
+        if !is_same {
+            remarks.push(format!(
+                "the cohort is not that of the run: the run read {} patients, the source now has {}; the run's rules are \
+                 applied to those whom it has now",
+                record.patients,
+                cohort.patients()
+            ));
+        }
+        let Compared {
+            comparison,
+            fit,
+            remarks: said,
+        } = compared(place, &record, &folder, &job, &cohort)?;
+        remarks.extend(said);
+        let placed = match is_same {
+            true => comparison.place_cohort(cohort.columns())?,
+            false => comparison.place(cohort.columns())?,
+        };
+        if !is_same && matches!(comparison, Comparison::Proximity(_)) {
+            remarks.push(
+                "which of the forest's trees have seen whom is not known of this cohort: how unusual a patient is may be \
+                 misjudged"
+                    .to_owned(),
+            );
+        }
+        Ok(Self {
+            placed,
+            job,
+            columns,
+            cohort,
+            patients: read.patients,
+            comparison,
+            fit,
+            remarks,
+            source,
+        })
+    }
+
+    /// The patients of the cohort with these identifiers, or at these places from 1 where the source names none.
+    pub(super) fn rows(&self, ids: &[String]) -> Result<Vec<usize>, CasesError> {
+        let places = self.places();
+        let row = |id: &String| {
+            places
+                .get(id)
+                .copied()
+                .ok_or_else(|| CasesError::NoPatient {
+                    patients: self.patients.len(),
+                    named: self.patients.are_named(),
+                })
+        };
+        ids.iter().map(row).collect()
+    }
+
+    /// Every patient's row by its name.
+    fn places(&self) -> HashMap<String, usize> {
+        (0..self.patients.len())
+            .map(|row| (self.patients.name(row), row))
+            .collect()
+    }
+
+    /// Patients of the cohort.
+    pub(super) fn known(&self, rows: &[usize]) -> Result<Asked, CasesError> {
+        Ok(Asked {
+            names: rows.iter().map(|row| self.patients.name(*row)).collect(),
+            columns: self
+                .columns
+                .iter()
+                .map(|column| chosen_of(column, rows))
+                .collect(),
+            placed: self.placed.select(rows),
+            own: rows.iter().map(|row| Some(*row)).collect(),
+        })
+    }
+
+    /// Patients of a file with the columns of the site's source. Whoever has the identifier of a patient of the cohort is
+    /// that patient.
+    pub(super) fn read(&self, file: &Path) -> Result<Asked, CasesError> {
+        let source = self.source.with_file(file);
+        let read = source::read_queries(&source, &self.job);
+        let Queries { columns, patients } = read.map_err(CasesError::Data)?;
+        let mut compared = columns.clone();
+        take_logarithms(&mut compared, &self.job.cohort.logarithms())?;
+        let both_named = patients.are_named() && self.patients.are_named();
+        let places = match both_named {
+            true => self.places(),
+            false => HashMap::new(),
+        };
+        let own = |row: usize| places.get(&patients.name(row)).copied();
+        Ok(Asked {
+            names: (0..patients.len()).map(|row| patients.name(row)).collect(),
+            own: (0..patients.len()).map(own).collect(),
+            placed: self.comparison.place(&compared)?,
+            columns,
+        })
+    }
+}
+
+fn chosen_of(column: &Column, rows: &[usize]) -> Column {
+    Column {
+        name: column.name.clone(),
+        values: column.values.select(rows),
+    }
+}
+
+fn runs(config: &SiteConfig) -> PathBuf {
+    config.folder.join("runs")
+}
+
+/// The folder of a run: of the site's own by its name, or of `local` by its path.
+fn folder(run: &str, config: Option<&SiteConfig>) -> Result<PathBuf, CasesError> {
+    let own = config.map(|config| runs(config).join(run));
+    let given = PathBuf::from(run);
+    let looked = own.into_iter().chain([given.join("patients"), given]);
+    let mut looked = looked.collect::<Vec<_>>();
+    if let Some(found) = looked
+        .iter()
+        .position(|folder| folder.join(RECORD).is_file())
+    {
+        return Ok(looked.swap_remove(found));
+    }
+    let known = config.and_then(|config| fs::read_dir(runs(config)).ok());
+    let mut known: Vec<String> = known
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    known.sort();
+    Err(CasesError::NoRun {
+        run: run.to_owned(),
+        looked,
+        known,
+    })
+}
+
+fn read_record(folder: &Path) -> Result<Record, CasesError> {
+    let path = folder.join(RECORD);
+    let fault = |why: String| CasesError::Record {
+        path: path.clone(),
+        why,
+    };
+    let bytes = fs::read(&path).map_err(|error| fault(error.to_string()))?;
+    serde_json::from_slice(&bytes).map_err(|error| fault(error.to_string()))
+}
+
+/// A comparison, the regression that weighs it where one does, and what is to be known of it.
+struct Compared {
+    comparison: Comparison,
+    fit: Option<Weighing>,
+    remarks: Vec<String>,
+}
+
+fn compared(
+    place: &Where,
+    record: &Record,
+    folder: &Path,
+    job: &Job,
+    cohort: &Cohort,
+) -> Result<Compared, CasesError> {
+    let names: Vec<String> = cohort
+        .columns()
+        .iter()
+        .map(|column| column.name.clone())
+        .collect();
+    let mut remarks = Vec::new();
+    let mut plain = |measure| -> Result<Comparison, CasesError> {
+        let standardisation = standardisation(record, job, cohort, &mut remarks)?;
+        Ok(Comparison::Metric(Metric::plain(
+            &names,
+            standardisation,
+            measure,
+        )))
+    };
+    let mut fitted = None;
+    let comparison = match place.by {
+        By::Run => learned(record, folder, &names)?,
+        By::Euclidean => plain(Measure::Euclidean)?,
+        By::Manhattan => plain(Measure::Manhattan)?,
+        By::Cosine => plain(Measure::Cosine)?,
+        By::Mahalanobis => {
+            let standardisation = standardisation(record, job, cohort, &mut remarks)?;
+            let made = Metric::mahalanobis(&names, standardisation, cohort.columns());
+            Comparison::Metric(made?)
+        }
+        By::Gower => Comparison::Gower(Gower::of_columns(cohort.columns())),
+        By::Regression => {
+            let settings = Settings {
+                ridge: place.ridge,
+                ..Settings::default()
+            };
+            let found = fit(cohort, &settings)?;
+            remarks.extend(found.remarks());
+            if found.left_out > 0 {
+                remarks.push(format!(
+                    "the regression is of the {} patients without a missing value; {} were left out of it",
+                    found.patients, found.left_out
+                ));
+            }
+            let weighted = Weighted::new(&found)?;
+            let cox = found.cox(cohort, &settings, TimeScale::KaplanMeier)?;
+            fitted = Some(Weighing { fit: found, cox });
+            Comparison::Weighted(weighted)
+        }
+    };
+    Ok(Compared {
+        comparison,
+        fit: fitted,
+        remarks,
+    })
+}
+
+fn learned(record: &Record, folder: &Path, names: &[String]) -> Result<Comparison, CasesError> {
+    let fault = |file: &str, why: String| CasesError::Record {
+        path: folder.join(file),
+        why,
+    };
+    match &record.learned {
+        Learned::Metric(metric) => {
+            let matrix = metric.matrix();
+            let matrix =
+                matrix.ok_or_else(|| fault(RECORD, "rows of unequal length".to_owned()))?;
+            let measure = match metric.rule {
+                Rule::Distance => Measure::Euclidean,
+                Rule::InnerProduct => Measure::InnerProduct,
+            };
+            let made = Metric::learned(names, recorded(metric)?, matrix, measure);
+            Ok(Comparison::Metric(made?))
+        }
+        Learned::Forest(known) => {
+            let bytes = fs::read(folder.join(FOREST));
+            let bytes = bytes.map_err(|error| fault(FOREST, error.to_string()))?;
+            let forest = Forest::from_bytes(&bytes);
+            let forest = forest.map_err(|error| fault(FOREST, error.to_string()))?;
+            Ok(Comparison::Proximity(Proximity::new(
+                forest,
+                known.bags(record.patients),
+            )?))
+        }
+    }
+}
+
+fn recorded(metric: &LearnedMetric) -> Result<Standardisation, CasesError> {
+    Ok(metric
+        .standardisation()
+        .map_err(CompareError::Standardise)?)
+}
+
+/// The run's standardisation; of a run that has none, that of the cohort by its own means and standard deviations.
+fn standardisation(
+    record: &Record,
+    job: &Job,
+    cohort: &Cohort,
+    remarks: &mut Vec<String>,
+) -> Result<Standardisation, CasesError> {
+    match &record.learned {
+        Learned::Metric(metric) => recorded(metric),
+        Learned::Forest(_) => {
+            let features: Vec<Feature> = job
+                .cohort
+                .standardised_columns()
+                .into_iter()
+                .map(|feature| Feature {
+                    treatment: Treatment::default(),
+                    ..feature
+                })
+                .collect();
+            let moments = ColumnMoments::of_cohort(cohort)?;
+            let made = Standardisation::from_moments(&features, &moments, &[]);
+            remarks.push(
+                "the run has no standardisation: columns are standardised by this cohort's own means and standard deviations"
+                    .to_owned(),
+            );
+            Ok(made.map_err(CompareError::Standardise)?)
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Values, numbers and tables as people read them.
+
+use protocol::cohort::{CohortSpecification, Feature, FeatureKind};
+use serde::Serialize;
+use similarity::cohort::{MISSING_LEVEL, Outcome, Values};
+use similarity::uses::cases::{Fared, Interval};
+
+/// What stands for a missing value.
+pub(super) const MISSING: &str = "missing";
+/// Points of a survival curve that a sentence names.
+const POINTS_MAX: usize = 5;
+
+/// A patient's value of a feature, in the job's words.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // places of levels
+pub(super) fn value(feature: &Feature, values: &Values, row: usize) -> String {
+    let labelled = |level: &String| feature.level_labels.get(level).unwrap_or(level).clone();
+    match values {
+        Values::Numeric(values) if values[row].is_nan() => MISSING.to_owned(),
+        Values::Numeric(values) => match &feature.kind {
+            FeatureKind::Ordinal { levels } => {
+                let level = levels.get(values[row] as usize);
+                level.map_or_else(|| values[row].to_string(), labelled)
+            }
+            FeatureKind::Binary { positive, negative } => labelled(match values[row] == 1.0 {
+                true => positive,
+                false => negative,
+            }),
+            FeatureKind::Age { .. } => format!("{:.1}", values[row]),
+            FeatureKind::Numeric { .. } | FeatureKind::Categorical { .. } => short(values[row]),
+        },
+        Values::Categorical { codes, .. } if codes[row] == MISSING_LEVEL => MISSING.to_owned(),
+        Values::Categorical { codes, levels } => labelled(&levels[codes[row] as usize]),
+    }
+}
+
+/// What happened to a patient.
+pub(super) fn outcome(outcome: &Outcome, row: usize) -> String {
+    match outcome {
+        Outcome::Classes { codes, levels } => levels[codes[row] as usize].clone(),
+        Outcome::Numeric(values) => short(values[row]),
+        Outcome::Survival { time, event } => match event[row] {
+            true => format!("event at {}", short(time[row])),
+            false => format!("none until {}", short(time[row])),
+        },
+    }
+}
+
+/// The columns of a table that tell what happened.
+pub(super) fn outcome_header(outcome: &Outcome) -> Vec<String> {
+    match outcome {
+        Outcome::Classes { .. } | Outcome::Numeric(_) => vec!["outcome".to_owned()],
+        Outcome::Survival { .. } => vec!["time".to_owned(), "event".to_owned()],
+    }
+}
+
+/// What happened to a patient, in those columns.
+pub(super) fn outcome_cells(outcome: &Outcome, row: usize) -> Vec<String> {
+    match outcome {
+        Outcome::Classes { codes, levels } => vec![levels[codes[row] as usize].clone()],
+        Outcome::Numeric(values) => vec![values[row].to_string()],
+        Outcome::Survival { time, event } => {
+            vec![time[row].to_string(), u8::from(event[row]).to_string()]
+        }
+    }
+}
+
+/// A number to six digits, without zeros at its end.
+pub(super) fn short(number: f64) -> String {
+    if !number.is_finite() {
+        return "-".to_owned();
+    }
+    let size = number.abs().max(1e-300).log10().floor();
+    if !(-4.0..9.0).contains(&size) && number != 0.0 {
+        return format!("{number:.3e}");
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // 0 to 9
+    let digits = (5.0 - size).clamp(0.0, 9.0) as usize;
+    let text = format!("{number:.digits$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// A number to four digits, for a table.
+pub(super) fn four(number: f64) -> String {
+    if !number.is_finite() {
+        return "-".to_owned();
+    }
+    format!("{number:.4}")
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+/// Text columns, two spaces apart, the first `left` of them flush left and the others flush right.
+pub(super) fn table(rows: &[Vec<String>], left: &[usize]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let wide = |text: &String| text.chars().count();
+    let width = |column: usize| {
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(wide)
+            .max()
+    };
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| width(column).unwrap_or(0))
+        .collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().enumerate().map(|(column, cell)| {
+            let width = widths[column];
+            match left.contains(&column) {
+                true => format!("{cell:<width$}"),
+                false => format!("{cell:>width$}"),
+            }
+        });
+        let line = cells.collect::<Vec<_>>().join("  ");
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// A share or a mean, for machines.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Told {
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+impl From<Interval> for Told {
+    fn from(interval: Interval) -> Self {
+        let Interval { value, low, high } = interval;
+        Self { value, low, high }
+    }
+}
+
+/// How a group fared, for machines.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum GroupFared {
+    /// Patients and share of each class.
+    Classes(Vec<ToldClass>),
+    /// The mean outcome.
+    Mean(Told),
+    /// Events.
+    Survival {
+        events: usize,
+        share_with_event: Told,
+        median: Option<f64>,
+        /// Time and share without event.
+        curve: Vec<(f64, f64)>,
+    },
+}
+
+/// One class.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct ToldClass {
+    class: String,
+    patients: usize,
+    share: Told,
+}
+
+impl From<&Fared> for GroupFared {
+    fn from(fared: &Fared) -> Self {
+        match fared {
+            Fared::Classes(shares) => Self::Classes(
+                shares
+                    .iter()
+                    .map(|one| ToldClass {
+                        class: one.level.clone(),
+                        patients: one.patients,
+                        share: one.share.into(),
+                    })
+                    .collect(),
+            ),
+            Fared::Mean(interval) => Self::Mean((*interval).into()),
+            Fared::Survival {
+                events,
+                share,
+                curve,
+                median,
+            } => Self::Survival {
+                events: *events,
+                share_with_event: (*share).into(),
+                median: *median,
+                curve: curve
+                    .iter()
+                    .map(|point| (point.time, point.share))
+                    .collect(),
+            },
+        }
+    }
+}
+
+/// How `patients` fared, in a sentence.
+pub(super) fn fared(fared: &Fared, patients: usize, specification: &CohortSpecification) -> String {
+    let ends = |interval: &Interval| {
+        format!(
+            "95 %: {:.0} to {:.0}",
+            100.0 * interval.low,
+            100.0 * interval.high
+        )
+    };
+    match fared {
+        Fared::Classes(shares) => {
+            let told = shares.iter().map(|one| {
+                let (share, ends) = (percent(one.share.value), ends(&one.share));
+                format!(
+                    "{} of {patients} {}, {share} ({ends})",
+                    one.patients, one.level
+                )
+            });
+            // Of two classes the second says all.
+            let skipped = usize::from(shares.len() == 2);
+            told.skip(skipped).collect::<Vec<_>>().join("; ")
+        }
+        Fared::Mean(interval) => {
+            let name = &specification.outcome.column;
+            let Interval { value, low, high } = interval;
+            format!(
+                "mean {name} {} (95 %: {} to {})",
+                short(*value),
+                short(*low),
+                short(*high)
+            )
+        }
+        Fared::Survival {
+            events,
+            share,
+            curve,
+            median,
+        } => {
+            let mut text = format!(
+                "{events} of {patients} had the event while followed, {} ({})",
+                percent(share.value),
+                ends(share)
+            );
+            let step = curve.len().div_ceil(POINTS_MAX).max(1);
+            let points = curve.iter().skip(1).step_by(step);
+            let points =
+                points.map(|point| format!("{} after {}", percent(point.share), short(point.time)));
+            let points = points.collect::<Vec<_>>().join(", ");
+            if !points.is_empty() {
+                text.push_str(&format!("; without it by Kaplan-Meier {points}"));
+            }
+            if let Some(median) = median {
+                text.push_str(&format!("; median {}", short(*median)));
+            }
+            text
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short_and_tables_straight() {
+        for (number, text) in [
+            (54.0, "54"),
+            (0.1 + 0.2, "0.3"),
+            (1234.5678, "1234.57"),
+            (-0.000_123_456, "-0.000123456"),
+            (1e12, "1.000e12"),
+            (0.0, "0"),
+            (f64::NAN, "-"),
+        ] {
+            assert_eq!(short(number), text);
+        }
+        let rows = [
+            vec!["a".to_owned(), "1".to_owned()],
+            vec!["bcd".to_owned(), "23".to_owned()],
+        ];
+        assert_eq!(table(&rows, &[0]), "a     1\nbcd  23\n");
+    }
+}

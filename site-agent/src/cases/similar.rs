@@ -1,0 +1,404 @@
+//! `similar`: the patients nearest to one, what made them near, how they fared, and how unusual the one is.
+
+use super::setting::{Asked, Setting};
+use super::shown::{self, GroupFared, MISSING, four, table};
+use super::weights::Regression;
+use super::{CasesError, weights, write};
+use crate::cli::Similar;
+use protocol::cohort::Feature;
+use report::Curve;
+use serde::Serialize;
+use similarity::cohort::Outcome;
+use similarity::judge::survival::kaplan_meier;
+use similarity::uses::cases::{Cases, Fared, share_below, usual_distances};
+use std::io;
+
+/// Features that a line of text names as what made a case near.
+const NAMED_MAX: usize = 3;
+/// Who is farther from its cases than this share of the cohort has nobody alike.
+const ALONE: f64 = 0.95;
+
+/// What is told of one or more queries.
+#[derive(Debug, Serialize)]
+struct Answer {
+    /// What the distance is.
+    comparison: &'static str,
+    /// Patients of the cohort.
+    patients: usize,
+    /// Cases asked for.
+    k: usize,
+    remarks: Vec<String>,
+    /// The regression that weighs, where one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    regression: Option<Regression>,
+    /// How the whole cohort fared.
+    whole: GroupFared,
+    queries: Vec<OneQuery>,
+    #[serde(skip)]
+    whole_sentence: String,
+}
+
+#[derive(Debug, Serialize)]
+struct OneQuery {
+    patient: String,
+    /// Features of which the query has no value.
+    missing: Vec<String>,
+    cases: Vec<OneCase>,
+    /// Further patients exactly as near as the last case.
+    tied: usize,
+    /// Patients who cannot be compared with the query.
+    incomparable: usize,
+    fared: GroupFared,
+    unusual: Unusual,
+    #[serde(skip)]
+    sentence: String,
+    #[serde(skip)]
+    rows: Vec<usize>,
+}
+
+#[derive(Debug, Serialize)]
+struct Unusual {
+    /// The mean distance of the cases.
+    mean_distance: f64,
+    /// The share of the cohort that is nearer to its own cases.
+    farther_than: f64,
+    /// Patients of the cohort that the query was put beside.
+    beside: usize,
+    /// Whether that says that nobody here is alike.
+    nobody_alike: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct OneCase {
+    patient: String,
+    distance: f64,
+    outcome: String,
+    features: Vec<OneFeature>,
+}
+
+#[derive(Debug, Serialize)]
+struct OneFeature {
+    feature: String,
+    #[serde(skip)]
+    label: String,
+    /// The case's value.
+    value: String,
+    /// The query's.
+    query: String,
+    /// What it adds to the distance (of a root, to its square). Parts of a metric may be negative: two features then
+    /// make up for each other.
+    part: f64,
+    /// How much it adds on the average over the cohort, whatever the sign.
+    typical: f64,
+    /// How much less than usual it parts the two.
+    #[serde(skip)]
+    saved: f64,
+}
+
+/// Finds the cases, writes the files that are asked for, and gives what is to be printed.
+///
+/// # Errors
+/// [`CasesError`].
+pub fn similar(arguments: &Similar) -> Result<String, CasesError> {
+    let setting = Setting::open(&arguments.place)?;
+    let asked = match (&arguments.patient, &arguments.new) {
+        (Some(id), _) => setting.known(&setting.rows(std::slice::from_ref(id))?)?,
+        (None, file) => setting.read(file.as_deref().unwrap_or(std::path::Path::new("")))?,
+    };
+    let answer = answer(&setting, &asked, arguments.k)?;
+    if let Some(path) = &arguments.csv {
+        let bytes = csv(&setting, &answer).map_err(|source| CasesError::Write {
+            path: path.clone(),
+            source,
+        })?;
+        write(path, &bytes)?;
+    }
+    if let Some(path) = &arguments.figure {
+        write(path, figure(&setting, &answer)?.as_bytes())?;
+    }
+    if arguments.json {
+        return serde_json::to_string_pretty(&answer).map_err(|error| CasesError::Write {
+            path: "JSON".into(),
+            source: io::Error::other(error),
+        });
+    }
+    Ok(text(&setting, &answer))
+}
+
+fn answer(setting: &Setting, asked: &Asked, k: usize) -> Result<Answer, CasesError> {
+    let patients = setting.patients.len();
+    let others = patients - usize::from(asked.own.iter().any(Option::is_some));
+    if k == 0 || k > others {
+        return Err(CasesError::TooMany {
+            found: k,
+            most: others,
+        });
+    }
+    let usual = usual_distances(&setting.comparison, &setting.placed, k);
+    let queries = (0..asked.names.len()).map(|query| one(setting, asked, query, k, &usual));
+    let everybody: Vec<usize> = (0..patients).collect();
+    let whole = Fared::of(setting.cohort.outcome(), &everybody);
+    Ok(Answer {
+        comparison: setting.comparison.name(),
+        patients,
+        k,
+        remarks: setting.remarks.clone(),
+        regression: setting.fit.as_ref().map(Regression::of),
+        queries: queries.collect(),
+        whole_sentence: shown::fared(&whole, patients, &setting.job.cohort),
+        whole: GroupFared::from(&whole),
+    })
+}
+
+fn one(setting: &Setting, asked: &Asked, query: usize, k: usize, usual: &[f64]) -> OneQuery {
+    let Setting {
+        comparison, placed, ..
+    } = setting;
+    let distances = comparison.distances(placed, &asked.placed, query);
+    let own = asked.own[query];
+    let found = Cases::nearest(&distances, k, |row| Some(row) == own);
+    let typical = comparison.typical_parts(placed, &asked.placed, query, own);
+    let outcome = setting.cohort.outcome();
+    let case = |case: &similarity::uses::cases::Case| {
+        let parts = comparison.parts(placed, case.patient, &asked.placed, query);
+        OneCase {
+            patient: setting.patients.name(case.patient),
+            distance: case.distance,
+            outcome: shown::outcome(outcome, case.patient),
+            features: features(setting, asked, query, case.patient, &parts, &typical),
+        }
+    };
+    let rows: Vec<usize> = found.cases.iter().map(|case| case.patient).collect();
+    let fared = Fared::of(outcome, &rows);
+    let mean_distance = found.mean_distance();
+    let farther_than = share_below(usual, mean_distance);
+    let specified = setting.job.cohort.features.iter().zip(&asked.columns);
+    let missing = specified
+        .filter(|(feature, column)| shown::value(feature, &column.values, query) == MISSING)
+        .map(|(feature, _)| feature.label.clone());
+    OneQuery {
+        patient: asked.names[query].clone(),
+        missing: missing.collect(),
+        cases: found.cases.iter().map(case).collect(),
+        tied: found.tied,
+        incomparable: found.incomparable,
+        sentence: shown::fared(&fared, rows.len(), &setting.job.cohort),
+        fared: GroupFared::from(&fared),
+        unusual: Unusual {
+            mean_distance,
+            farther_than,
+            beside: usual.len(),
+            nobody_alike: farther_than >= ALONE,
+        },
+        rows,
+    }
+}
+
+/// The features, those first that made the case nearer than others are.
+fn features(
+    setting: &Setting,
+    asked: &Asked,
+    query: usize,
+    case: usize,
+    parts: &[f64],
+    typical: &[f64],
+) -> Vec<OneFeature> {
+    let specified: &[Feature] = &setting.job.cohort.features;
+    let mut features: Vec<OneFeature> = specified
+        .iter()
+        .enumerate()
+        .map(|(place, feature)| OneFeature {
+            feature: feature.name.clone(),
+            label: feature.label.clone(),
+            value: shown::value(feature, &setting.columns[place].values, case),
+            query: shown::value(feature, &asked.columns[place].values, query),
+            part: parts[place],
+            typical: typical[place],
+            saved: match setting.comparison.is_similarity() {
+                true => -parts[place],
+                false => typical[place] - parts[place].abs(),
+            },
+        })
+        .collect();
+    features.sort_by(|a, b| b.saved.total_cmp(&a.saved));
+    features
+}
+
+/// The cases of one query, a line each.
+fn listed(setting: &Setting, one: &OneQuery) -> String {
+    let (number, sign) = match setting.comparison.is_similarity() {
+        true => ("inner product", -1.0),
+        false => ("distance", 1.0),
+    };
+    let near_by = "near by (its value | the query's)";
+    let header = ["", "patient", number, "outcome", near_by, "most apart by"];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    for (rank, case) in (1..).zip(&one.cases) {
+        rows.push(vec![
+            i32::to_string(&rank),
+            case.patient.clone(),
+            four(sign * case.distance),
+            case.outcome.clone(),
+            near(case),
+            far(case),
+        ]);
+    }
+    table(&rows, &[3, 4, 5])
+}
+
+fn text(setting: &Setting, answer: &Answer) -> String {
+    let mut text = String::new();
+    for one in &answer.queries {
+        text.push_str(&format!(
+            "The {} nearest to patient {} among the other patients of {}, by the {}\n\n",
+            one.cases.len(),
+            one.patient,
+            answer.patients,
+            answer.comparison
+        ));
+        text.push_str(&listed(setting, one));
+        text.push('\n');
+        if one.tied > 0 {
+            let tied = one.tied;
+            text.push_str(&format!(
+                "Tied: {tied} more exactly as near as the last, left out by their order alone.\n"
+            ));
+        }
+        if one.incomparable > 0 {
+            text.push_str(&format!(
+                "Not compared: {} patients have no value in common with the query.\n",
+                one.incomparable
+            ));
+        }
+        if !one.missing.is_empty() {
+            let missing = one.missing.join(", ");
+            text.push_str(&format!(
+                "Missing of the query: {missing}; taken as the comparison takes missing values.\n"
+            ));
+        }
+        text.push_str(&format!("How they fared: {}.\n", one.sentence));
+        text.push_str(&format!("The whole cohort: {}.\n", answer.whole_sentence));
+        text.push_str(&unusual(one));
+        text.push('\n');
+    }
+    if let Some(weighing) = &setting.fit {
+        text.push_str(&weights::text(weighing));
+    }
+    for remark in &answer.remarks {
+        text.push_str(&format!("note: {remark}\n"));
+    }
+    text.trim_end().to_owned()
+}
+
+impl OneFeature {
+    /// Both values.
+    fn beside(&self) -> String {
+        format!("{} {} | {}", self.label, self.value, self.query)
+    }
+}
+
+/// The feature that adds most to the distance.
+fn far(case: &OneCase) -> String {
+    let farthest = case
+        .features
+        .iter()
+        .max_by(|a, b| a.part.total_cmp(&b.part));
+    let farthest = farthest.filter(|feature| feature.part > 0.0);
+    farthest.map(OneFeature::beside).unwrap_or_default()
+}
+
+/// The features that made a case nearer than the cohort is on the average, most first.
+fn near(case: &OneCase) -> String {
+    let near = case.features.iter().filter(|feature| feature.saved > 0.0);
+    let named = near.take(NAMED_MAX).map(OneFeature::beside);
+    named.collect::<Vec<_>>().join(", ")
+}
+
+#[allow(clippy::cast_possible_truncation)] // a share in percent
+fn unusual(one: &OneQuery) -> String {
+    let Unusual {
+        farther_than,
+        beside,
+        nobody_alike,
+        ..
+    } = &one.unusual;
+    let cases = one.cases.len();
+    let share = (100.0 * farther_than).floor() as i32;
+    let end = match nobody_alike {
+        true => ": nobody here is alike",
+        false => "",
+    };
+    format!(
+        "How unusual: farther from its {cases} nearest than {share} % of {beside} patients of the cohort from theirs{end}.\n"
+    )
+}
+
+/// A row a case: the query, the case, its outcome, and of every feature its value and part.
+fn csv(setting: &Setting, answer: &Answer) -> io::Result<Vec<u8>> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    let mut names: Vec<String> = Vec::new();
+    if let Some(case) = answer.queries.iter().find_map(|one| one.cases.first()) {
+        names = case
+            .features
+            .iter()
+            .map(|feature| feature.feature.clone())
+            .collect();
+        names.sort();
+    }
+    let outcome = setting.cohort.outcome();
+    let mut header: Vec<String> = ["query", "rank", "patient", "distance"]
+        .map(str::to_owned)
+        .to_vec();
+    header.extend(shown::outcome_header(outcome));
+    header.extend(names.iter().cloned());
+    header.extend(names.iter().map(|name| format!("part of {name}")));
+    table.write_record(&header)?;
+    for one in &answer.queries {
+        for ((rank, case), row) in (1..).zip(&one.cases).zip(&one.rows) {
+            let found = |name: &String| {
+                case.features
+                    .iter()
+                    .find(|feature| feature.feature == *name)
+            };
+            let mut record = vec![
+                one.patient.clone(),
+                i32::to_string(&rank),
+                case.patient.clone(),
+                case.distance.to_string(),
+            ];
+            record.extend(shown::outcome_cells(outcome, *row));
+            let features = || names.iter().filter_map(found);
+            record.extend(features().map(|feature| match feature.value == MISSING {
+                true => String::new(),
+                false => feature.value.clone(),
+            }));
+            record.extend(features().map(|feature| feature.part.to_string()));
+            table.write_record(&record)?;
+        }
+    }
+    table.into_inner().map_err(io::Error::other)
+}
+
+/// Survival of the cases of every query, beside that of the cohort.
+fn figure(setting: &Setting, answer: &Answer) -> Result<String, CasesError> {
+    let Outcome::Survival { time, event } = setting.cohort.outcome() else {
+        return Err(CasesError::NoFigure);
+    };
+    let curve = |name: String, rows: &[usize]| Curve {
+        name,
+        points: kaplan_meier(time, event, rows.iter().copied())
+            .iter()
+            .map(|point| (point.time, point.share))
+            .collect(),
+    };
+    let everybody: Vec<usize> = (0..time.len()).collect();
+    let mut curves = vec![curve(format!("all {} patients", time.len()), &everybody)];
+    let queries = answer.queries.iter();
+    curves.extend(queries.map(|one| {
+        curve(
+            format!("{} nearest to {}", one.rows.len(), one.patient),
+            &one.rows,
+        )
+    }));
+    Ok(report::survival(&curves)?)
+}

@@ -1,0 +1,88 @@
+//! What was wrong with a source, told once all is read.
+
+use super::{Intake, RAGGED_MAX, ROWS_MAX};
+use crate::source::misfit::Cause;
+use crate::source::problem::{CohortProblem, Fault, Rows};
+
+impl Intake<'_> {
+    pub(super) fn collect_problems(&mut self) {
+        let source = self.source.clone();
+        let problem = |found: &str, wanted: &str| {
+            CohortProblem::of_source(&source, Cause::Values, found, wanted)
+        };
+        let wanted = format!("{}, as the header has", self.fields_wanted);
+        for (fault, rows) in self.ragged.rows(self.word) {
+            self.problems
+                .push(problem("", &wanted).in_rows(fault, rows));
+        }
+        if self.is_over() {
+            let wanted = format!(
+                "at most {ROWS_MAX} rows, and {RAGGED_MAX} with another number of fields than the header"
+            );
+            self.problems.push(problem("more", &wanted));
+        }
+        for (_, rows) in self.without_patient.rows(self.word) {
+            let problem = problem("", "an identifier of every patient");
+            self.problems.push(problem.in_rows(Fault::Missing, rows));
+        }
+        self.repeated_patients();
+        if let Some(outcome) = &self.outcome {
+            self.problems.extend(outcome.problems(&source, self.word));
+        }
+        for column in &self.columns {
+            self.problems.extend(column.problems(&source, self.word));
+        }
+        // Where nothing could be read, the cause is already told.
+        if self.problems.is_empty() && self.rows == 0 {
+            self.problems.push(problem("no patient", "at least one"));
+        }
+    }
+
+    /// Why the outcome cannot be learned from, where nothing else is wrong.
+    pub(super) fn degenerate(&self) -> Option<CohortProblem> {
+        let outcome = self.outcome.as_ref().filter(|_| self.problems.is_empty())?;
+        let owned = |(found, wanted): (&str, &str)| (found.to_owned(), wanted.to_owned());
+        let (found, wanted) = if self.patients.is_empty() {
+            owned(("no patient with an outcome", "at least one"))
+        } else {
+            outcome.degenerate().map(owned)?
+        };
+        Some(CohortProblem::of_column(
+            &self.source,
+            outcome.name(),
+            Some(outcome.source_column()),
+            Cause::Values,
+            &found,
+            &wanted,
+        ))
+    }
+
+    /// What differs from the job's word and changes nothing.
+    pub(super) fn remarks(&self) -> Vec<CohortProblem> {
+        let outcome = self.outcome.iter();
+        let outcome = outcome.flat_map(|outcome| outcome.remarks(&self.source, self.word));
+        let columns = self.columns.iter();
+        let columns = columns.flat_map(|column| column.remarks(&self.source, self.word));
+        outcome.chain(columns).collect()
+    }
+
+    fn repeated_patients(&mut self) {
+        const ROWS_NAMED_MAX: usize = 5;
+        if self.patient_column.is_none() {
+            return;
+        }
+        let repeated = self.patients.repeated();
+        if repeated.is_empty() {
+            return;
+        }
+        let named = repeated.iter().take(ROWS_NAMED_MAX);
+        let rows = Rows {
+            word: self.word,
+            count: repeated.len() as u64,
+            first: named.map(|index| self.rows_of_patients[*index]).collect(),
+        };
+        let wanted = "each patient once";
+        let problem = CohortProblem::of_source(&self.source, Cause::Values, "", wanted);
+        self.problems.push(problem.in_rows(Fault::Repeated, rows));
+    }
+}
