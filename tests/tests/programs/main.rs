@@ -12,5 +12,6 @@ mod local;
 mod recovery;
 mod report_pages;
 mod speaking;
+mod sums;
 mod treatments;
 mod what_left;

@@ -1,0 +1,100 @@
+//! Promise: in a run of sums the sites check what they are asked, on whatever processor each runs, and anybody at a site can
+//! work the run out again once it is over.
+
+use kindred_tests::deployment::{Deployment, SITES};
+use kindred_tests::exit::JOURNAL;
+use kindred_tests::programs::site_agent;
+use kindred_tests::results::result;
+use kindred_tests::samples::demo_job;
+use protocol::name::RunId;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// What a run leaves.
+fn fetched(deployment: &Deployment, run: &RunId) -> Value {
+    let out = format!("results-{run}");
+    let ran = deployment.job(&["watch", run.as_str(), "--out", &out]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    result(&deployment.home.join(&out))
+}
+
+/// Kernels of OpenBLAS that this processor has.
+fn kernels() -> Vec<&'static str> {
+    let flags = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let known = [("pni", "Prescott"), ("avx2", "Haswell"), ("avx512f", "SkylakeX")];
+    let has = |flag: &str| flags.split_whitespace().any(|own| own == flag);
+    known
+        .into_iter()
+        .filter(|(flag, _)| has(flag))
+        .map(|(_, kernel)| kernel)
+        .collect()
+}
+
+/// Each site works out every question by itself, and refuses any other: a bit that differed would end the run.
+#[test]
+fn sites_with_other_processors_work_out_the_same_questions() {
+    let kernels = kernels();
+    if kernels.len() < 2 {
+        println!("skipped: found {kernels:?}, wanted two kinds of kernel that this processor has");
+        return;
+    }
+    let deployment = Deployment::alone();
+    let agent = site_agent();
+    let agent = agent.to_str().unwrap();
+    let agents: Vec<_> = SITES
+        .into_iter()
+        .enumerate()
+        .map(|(place, site)| {
+            let kernel = format!("OPENBLAS_CORETYPE={}", kernels[place % kernels.len()]);
+            let threads = format!("RAYON_NUM_THREADS={}", 1 + place % 2);
+            let config = format!("{site}.toml");
+            let arguments = [&kernel, &threads, agent, "serve", "--config", &config];
+            deployment.home.start(site, Path::new("env"), &arguments)
+        })
+        .collect();
+    let keys = ["lambda_sparsity = [0.003, 0.01]", "neighbours = [1, 5]", "folds = 3"];
+    let run = deployment.submit(&demo_job(&keys, ""), &[]);
+    let result = fetched(&deployment, &run);
+    assert_eq!(result["status"], "converged", "{}", result["notes"]);
+    let notes = result["notes"].to_string();
+    assert!(!notes.contains("refused"), "{notes}");
+    assert_eq!(result["evaluation"][0]["sites"], 4);
+    drop(agents);
+}
+
+#[test]
+fn a_finished_run_is_worked_out_again_from_a_sites_own_copy_and_a_changed_copy_is_noticed() {
+    let mut deployment = Deployment::start();
+    let run = deployment.submit(&demo_job(&[], ""), &[]);
+    let result = fetched(&deployment, &run);
+    let heard = result["heard"].as_str().unwrap();
+    assert_eq!(heard.len(), 64);
+    let verify = |deployment: &Deployment, site: &str| {
+        let config = format!("{site}.toml");
+        let arguments = ["journal", "verify", "--config", &config, "--run", run.as_str()];
+        deployment.home.run(&site_agent(), &arguments)
+    };
+    for site in ["north", "west"] {
+        deployment.kill_agent(site);
+        let said = verify(&deployment, site).must_succeed().stdout;
+        assert!(said.contains("each the one that follows"), "{said}");
+        assert!(said.contains(heard), "{said}, wanted {heard}");
+    }
+    let path = deployment.home.join("sites/north/transcripts").join(run.as_str());
+    let copy = fs::read(&path).unwrap();
+    // A word that a site said, somewhere in the middle.
+    let mut changed = copy.clone();
+    let middle = copy.len() / 2;
+    changed[middle] ^= 1;
+    fs::write(&path, &changed).unwrap();
+    verify(&deployment, "north").must_fail(JOURNAL, &[run.as_str()]);
+    // Without its end it is still a run, and another one than the coordinator's.
+    fs::write(&path, &copy[..middle]).unwrap();
+    verify(&deployment, "north").must_fail(JOURNAL, &["middle"]);
+    let other = ["journal", "verify", "--config", "north.toml", "--run", "0123456789ab"];
+    deployment
+        .home
+        .run(&site_agent(), &other)
+        .must_fail(JOURNAL, &["0123456789ab", "copy"]);
+}
