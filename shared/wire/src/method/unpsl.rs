@@ -230,7 +230,7 @@ impl Travels for Answer {
                 at_most("metrics", told.told.len(), METRICS_MAX)?;
                 let mut shapes = Vec::with_capacity(2 * told.told.len());
                 for one in &told.told {
-                    shapes.push(present("triangles", one.triangles)?);
+                    shapes.extend(one.triangles);
                     shapes.extend(one.slope);
                 }
                 Ok(Declared::matrices(shapes))
@@ -250,7 +250,11 @@ impl Travels for Answer {
                             finite("a derivative", one.threshold_first)?,
                             finite("a derivative", one.threshold_second)?,
                         ],
-                        triangles: parts.matrices.take()?,
+                        // No matrix that travels is empty: of no rows there is none.
+                        triangles: parts
+                            .matrices
+                            .take_any(one.triangles)?
+                            .unwrap_or_else(|| Array2::zeros((2, 0))),
                         slope: parts.matrices.take_any(one.slope)?,
                     })
                 };
@@ -299,7 +303,7 @@ fn derivatives_cut(told: Vec<Derivatives>) -> (Answered, OutgoingParts) {
         objective: one.objective,
         threshold_first: one.threshold[0],
         threshold_second: one.threshold[1],
-        triangles: Some(shape(&one.triangles)),
+        triangles: (!one.triangles.is_empty()).then(|| shape(&one.triangles)),
         slope: one.slope.as_ref().map(shape),
     };
     let header = pb::Derivatives {
@@ -308,7 +312,8 @@ fn derivatives_cut(told: Vec<Derivatives>) -> (Answered, OutgoingParts) {
     let matrices = told
         .into_iter()
         .fold(OutgoingMatrices::default(), |all, one| {
-            all.and(one.triangles).and_any(one.slope)
+            let triangles = Some(one.triangles).filter(|triangles| !triangles.is_empty());
+            all.and_any(triangles).and_any(one.slope)
         });
     (
         Answered::Derivatives(header),
