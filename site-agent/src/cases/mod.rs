@@ -1,7 +1,7 @@
 //! Similar cases and matches among the site's own patients, by what a run left at the site. Everything stays here: what
 //! these commands print and write is for the people at the site.
 //!
-//! A run leaves its [`record`]; the patients themselves are read again from the source by the run's job, so that they are
+//! A run leaves its record (`comparison.json`); the patients themselves are read again from the source by the run's job, so that they are
 //! those of today, and a remark says where they are not those of the run.
 
 pub(crate) mod matches;
