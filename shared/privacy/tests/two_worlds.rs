@@ -8,7 +8,7 @@
 //! | both of a pair add their stream | the sum is not the sum |
 //! | the mask is a constant | the words are no chance |
 //! | a word is left out of the mask | the words are no chance |
-//! | the roster is not bound in | a smaller roster lifts the mask of the site that left |
+//! | the roster is not bound in | smaller rosters lift the mask of one site |
 
 use privacy::sums::{Masks, Number, PAIR_BYTES, Summand, Words};
 
@@ -26,9 +26,15 @@ struct Numbers {
 
 impl Summand for Numbers {
     fn numbers(&mut self, visit: &mut dyn FnMut(Number<'_>)) {
-        self.counts.iter_mut().for_each(|one| visit(Number::Count(one)));
-        self.reals.iter_mut().for_each(|one| visit(Number::Real(one)));
-        self.measures.iter_mut().for_each(|one| visit(Number::Measure(one)));
+        self.counts
+            .iter_mut()
+            .for_each(|one| visit(Number::Count(one)));
+        self.reals
+            .iter_mut()
+            .for_each(|one| visit(Number::Real(one)));
+        self.measures
+            .iter_mut()
+            .for_each(|one| visit(Number::Measure(one)));
     }
 }
 
@@ -61,7 +67,10 @@ fn used_again(site: usize, _: u8, roster: &[bool], words: Words) -> Words {
 fn both_add(site: usize, exchange: u8, roster: &[bool], mut words: Words) -> Words {
     // As if every other site came later in the job.
     let shifted = |other: usize| (other != site).then(|| [unordered(site, other); PAIR_BYTES]);
-    let mut pairs: Vec<_> = (0..SITES).filter(|other| *other != site).map(shifted).collect();
+    let mut pairs: Vec<_> = (0..SITES)
+        .filter(|other| *other != site)
+        .map(shifted)
+        .collect();
     pairs.insert(0, None);
     let roster_of_all = vec![true; SITES];
     assert_eq!(roster, roster_of_all);
@@ -83,7 +92,11 @@ fn left_out(site: usize, exchange: u8, roster: &[bool], words: Words) -> Words {
     let plain = words.as_slice().to_vec();
     let mut covered = honest(site, exchange, roster, words).as_slice().to_vec();
     // Every third.
-    covered.iter_mut().zip(plain).step_by(3).for_each(|(covered, plain)| *covered = plain);
+    covered
+        .iter_mut()
+        .zip(plain)
+        .step_by(3)
+        .for_each(|(covered, plain)| *covered = plain);
     Words::received(covered)
 }
 
@@ -106,8 +119,12 @@ fn world(second: bool) -> Vec<Numbers> {
                 .map(|place| 50 + (site * 5 + place) as u64 % 13)
                 .map(|count| count.checked_add_signed(moved as i64 * 3).unwrap())
                 .collect(),
-            reals: (0..NUMBERS).map(|place| number(place) + moved * 0.125).collect(),
-            measures: (0..NUMBERS).map(|place| 1e3 * number(place) - moved * 4.5).collect(),
+            reals: (0..NUMBERS)
+                .map(|place| number(place) + moved * 0.125)
+                .collect(),
+            measures: (0..NUMBERS)
+                .map(|place| 1e3 * number(place) - moved * 4.5)
+                .collect(),
         }
     };
     (0..SITES).map(own).collect()
@@ -127,7 +144,10 @@ fn is_chance(words: impl Iterator<Item = u128>) -> bool {
 
 fn difference(one: &Words, other: &Words) -> impl Iterator<Item = u128> {
     let pairs = one.as_slice().iter().zip(other.as_slice());
-    pairs.map(|(one, other)| one.wrapping_sub(*other)).collect::<Vec<_>>().into_iter()
+    pairs
+        .map(|(one, other)| one.wrapping_sub(*other))
+        .collect::<Vec<_>>()
+        .into_iter()
 }
 
 fn sum(all: &[Words]) -> Words {
@@ -156,7 +176,10 @@ fn complaint(cover: Cover) -> Option<&'static str> {
         .map(|own| Words::of(&mut own.clone()).unwrap())
         .collect();
     for exchange in 0..3 {
-        let (first, second) = (covered(false, exchange, &roster), covered(true, exchange, &roster));
+        let (first, second) = (
+            covered(false, exchange, &roster),
+            covered(true, exchange, &roster),
+        );
         if sum(&first) != sum(&plain) {
             return Some("the sum is not the sum");
         }
@@ -173,15 +196,21 @@ fn complaint(cover: Cover) -> Option<&'static str> {
             }
         }
     }
-    // One site leaves, and the others are asked again.
-    let smaller = [true, true, true, false];
-    let (all, fewer) = (covered(false, 7, &roster), covered(false, 7, &smaller));
-    let mut lifted = all[3].clone();
-    for (own, again) in all.iter().zip(&fewer) {
-        lifted.add(&Words::received(difference(own, again).collect())).unwrap();
+    // The same exchange over rosters that each lack one of the others: of streams alone the site's own would be left.
+    let all = covered(false, 7, &roster);
+    let without = |site: usize| {
+        let smaller: Vec<bool> = (0..SITES).map(|other| other != site).collect();
+        covered(false, 7, &smaller).remove(0)
+    };
+    let mut lifted = without(1);
+    for fewer in [without(2), without(3)] {
+        lifted.add(&fewer).unwrap();
     }
-    if lifted == plain[3] {
-        return Some("a smaller roster lifts the mask of the site that left");
+    for _ in 0..SITES - 2 {
+        lifted = Words::received(difference(&lifted, &all[0]).collect());
+    }
+    if lifted == plain[0] {
+        return Some("smaller rosters lift the mask of one site");
     }
     None
 }
@@ -198,7 +227,7 @@ fn every_planted_fault_is_caught() {
         (both_add, "the sum is not the sum"),
         (constant, "the words are no chance"),
         (left_out, "the words are no chance"),
-        (unbound, "a smaller roster lifts the mask of the site that left"),
+        (unbound, "smaller rosters lift the mask of one site"),
     ];
     for (fault, wanted) in faults {
         assert_eq!(complaint(fault), Some(wanted));

@@ -492,16 +492,6 @@ fn histogram(histogram: &mut ColumnHistogram) -> privacy::Histogram<'_> {
     }
 }
 
-impl std::fmt::Debug for ColumnHistogram {
-    /// Its size only: numbers of a site do not belong in a log.
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("ColumnHistogram")
-            .field("groups", &self.counts.len())
-            .finish_non_exhaustive()
-    }
-}
-
 impl std::fmt::Debug for Answer {
     /// The kind only: numbers of a site do not belong in a log.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

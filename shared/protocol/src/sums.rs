@@ -264,6 +264,16 @@ impl ColumnHistogram {
     }
 }
 
+impl std::fmt::Debug for ColumnHistogram {
+    /// Its size only: numbers of a site do not belong in a log.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("ColumnHistogram")
+            .field("groups", &self.counts.len())
+            .finish_non_exhaustive()
+    }
+}
+
 impl Assessment {
     fn in_shape_of(mut self, blank: &Self, patients: u64) -> Self {
         let evaluation = |wanted: &EvaluationCounts| {

@@ -131,7 +131,7 @@ pub(crate) fn evaluation(
                 "Patients by bins of the score, over all sites: how large the score is, and which share of them is of the second \
                  class. On the diagonal, the score is the risk. Where sites count in steps, bins of few patients are rough.",
             ))
-            (by_site(result, wording))
+            @if result.pooled.is_none() { (by_site(result, wording)) }
         }
     })
 }

@@ -29,10 +29,14 @@ pub(crate) struct Bar {
     pub(crate) flag: Option<String>,
 }
 
-/// The last words of the sites that gave one.
+/// The last words of the sites that gave one, or of all together.
 pub(crate) fn assessments(result: &RunResult) -> impl Iterator<Item = &Assessment> {
+    let pooled = result.pooled.iter();
+    let pooled = pooled.filter_map(|pooled| pooled.assessment.as_ref());
     let sites = result.sites.iter();
-    sites.filter_map(|site| site.assessment.as_ref())
+    sites
+        .filter_map(|site| site.assessment.as_ref())
+        .chain(pooled)
 }
 
 /// Sites that took part, by what they said of their patients.

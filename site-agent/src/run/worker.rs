@@ -14,7 +14,7 @@ use crate::config::SiteConfig;
 use crate::method::{Computation, class_counts};
 use crate::source::{self, CohortProblems, ReadProgress, SiteCohort};
 use ndarray::Array2;
-use privacy::{Admission, Contributions, Cost, Covering, Disclosure, Gate, Released, roster_text};
+use privacy::{Admission, Contributions, Cost, Disclosure, Gate, Released};
 use protocol::failure::{Code, Failure, Refusal};
 use protocol::job::Job;
 use protocol::message::{

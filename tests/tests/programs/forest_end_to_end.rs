@@ -6,7 +6,7 @@
 use kindred_tests::exit::{DATA, REFUSED, USAGE};
 use kindred_tests::programs::{Home, Ran, coordinator, ran, site_agent};
 use kindred_tests::results::{names, npy, result};
-use kindred_tests::samples::demo_of_forests;
+use kindred_tests::samples::{demo_of_forests, in_the_clear};
 use kindred_tests::workspace::{real_data, root};
 use serde_json::Value;
 use similarity::learn::forest::Forest;
@@ -367,7 +367,8 @@ fn four_real_hospitals_grow_one_forest() {
     };
     let home = Home::new();
     let job = fs::read_to_string(root().join("deploy/jobs/heart-disease-forest.toml")).unwrap();
-    let listed = job.replace("proximity = \"proximity\"", "proximity = \"out-of-bag\"");
+    let listed =
+        in_the_clear(&job).replace("proximity = \"proximity\"", "proximity = \"out-of-bag\"");
     let job = home.write("job.toml", &listed);
     let policy = root().join("deploy/policies/heart-disease-forest.toml");
     let [job, data, policy] = [&job, &data, &policy].map(|path| path.to_str().unwrap());

@@ -22,7 +22,11 @@ fn fetched(deployment: &Deployment, run: &RunId) -> Value {
 /// Kernels of OpenBLAS that this processor has.
 fn kernels() -> Vec<&'static str> {
     let flags = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let known = [("pni", "Prescott"), ("avx2", "Haswell"), ("avx512f", "SkylakeX")];
+    let known = [
+        ("pni", "Prescott"),
+        ("avx2", "Haswell"),
+        ("avx512f", "SkylakeX"),
+    ];
     let has = |flag: &str| flags.split_whitespace().any(|own| own == flag);
     known
         .into_iter()
@@ -53,7 +57,11 @@ fn sites_with_other_processors_work_out_the_same_questions() {
             deployment.home.start(site, Path::new("env"), &arguments)
         })
         .collect();
-    let keys = ["lambda_sparsity = [0.003, 0.01]", "neighbours = [1, 5]", "folds = 3"];
+    let keys = [
+        "lambda_sparsity = [0.003, 0.01]",
+        "neighbours = [1, 5]",
+        "folds = 3",
+    ];
     let run = deployment.submit(&demo_job(&keys, ""), &[]);
     let result = fetched(&deployment, &run);
     assert_eq!(result["status"], "converged", "{}", result["notes"]);
@@ -72,7 +80,14 @@ fn a_finished_run_is_worked_out_again_from_a_sites_own_copy_and_a_changed_copy_i
     assert_eq!(heard.len(), 64);
     let verify = |deployment: &Deployment, site: &str| {
         let config = format!("{site}.toml");
-        let arguments = ["journal", "verify", "--config", &config, "--run", run.as_str()];
+        let arguments = [
+            "journal",
+            "verify",
+            "--config",
+            &config,
+            "--run",
+            run.as_str(),
+        ];
         deployment.home.run(&site_agent(), &arguments)
     };
     for site in ["north", "west"] {
@@ -81,7 +96,10 @@ fn a_finished_run_is_worked_out_again_from_a_sites_own_copy_and_a_changed_copy_i
         assert!(said.contains("each the one that follows"), "{said}");
         assert!(said.contains(heard), "{said}, wanted {heard}");
     }
-    let path = deployment.home.join("sites/north/transcripts").join(run.as_str());
+    let path = deployment
+        .home
+        .join("sites/north/transcripts")
+        .join(run.as_str());
     let copy = fs::read(&path).unwrap();
     // A word that a site said, somewhere in the middle.
     let mut changed = copy.clone();
@@ -92,7 +110,14 @@ fn a_finished_run_is_worked_out_again_from_a_sites_own_copy_and_a_changed_copy_i
     // Without its end it is still a run, and another one than the coordinator's.
     fs::write(&path, &copy[..middle]).unwrap();
     verify(&deployment, "north").must_fail(JOURNAL, &["middle"]);
-    let other = ["journal", "verify", "--config", "north.toml", "--run", "0123456789ab"];
+    let other = [
+        "journal",
+        "verify",
+        "--config",
+        "north.toml",
+        "--run",
+        "0123456789ab",
+    ];
     deployment
         .home
         .run(&site_agent(), &other)

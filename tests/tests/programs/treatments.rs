@@ -6,6 +6,7 @@
 
 use kindred_tests::programs::{Home, coordinator, ran, site_agent};
 use kindred_tests::results::result;
+use kindred_tests::samples::in_the_clear;
 use ndarray::{Array1, concatenate};
 use protocol::cohort::Feature;
 use protocol::job::Job;
@@ -185,7 +186,7 @@ fn simulate(home: &Home) -> PathBuf {
     for (site, table) in TABLES {
         home.write(&format!("data/{site}.csv"), table);
     }
-    home.write("job.toml", JOB);
+    home.write("job.toml", &in_the_clear(JOB));
     let mut command = home.command(&coordinator());
     command.args(["simulate", "job.toml", "--data", "data", "--out", "out"]);
     command.arg("--site-agent").arg(site_agent());

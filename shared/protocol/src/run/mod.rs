@@ -10,7 +10,7 @@ mod judging;
 mod result;
 mod showing;
 
-use crate::exchange::{Asking, count};
+use crate::exchange::Asking;
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::limits::NOTES_MAX;

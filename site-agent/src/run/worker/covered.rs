@@ -1,7 +1,6 @@
 //! What the worker answers in a run of sums: the question that follows from the run, covered.
 
 use super::{Admitted, Current, Outcome, refused};
-use crate::books::chain::ChainError;
 use crate::books::identity::{Question, RunDigest};
 use crate::books::ledger::{Answered, Ledger};
 use crate::config::SiteConfig;

@@ -254,9 +254,16 @@ impl<P: Played> World<P> {
     fn converse(&mut self, site: usize) {
         match self.random.random_range(0..3) {
             0 if !self.sites[site].to_site.is_empty() => {
-                let message = self.sites[site].to_site.remove(0);
-                for _ in 0..self.times() {
-                    self.sites[site].step(site::Event::Received(message.clone()));
+                // All that closed comes in a row.
+                loop {
+                    let message = self.sites[site].to_site.remove(0);
+                    for _ in 0..self.times() {
+                        self.sites[site].step(site::Event::Received(message.clone()));
+                    }
+                    let rest = self.sites[site].to_site.first();
+                    if !matches!((&message, rest), (ToSite::Closed(_), Some(_))) {
+                        break;
+                    }
                 }
             }
             1 => self.compute(site),
