@@ -10,6 +10,8 @@
 //! | a word is left out of the mask | the words are no chance |
 //! | the roster is not bound in | smaller rosters lift the mask of one site |
 
+#![allow(clippy::unwrap_used)] // a test panics, and says what it found
+
 use privacy::sums::{Masks, Number, PAIR_BYTES, Summand, Words};
 
 const SITES: usize = 4;
