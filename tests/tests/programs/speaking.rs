@@ -297,6 +297,7 @@ fn an_agent_that_is_stopped_says_so_and_leaves_in_good_order() {
         north.log()
     );
     deployment.coordinator().wait_for("a site has left");
+    deployment.agent("south").wait_for("joined the coordinator");
     deployment.kill_agent("south");
     deployment.coordinator().wait_for("lost a site");
     let log = deployment.coordinator_log();
