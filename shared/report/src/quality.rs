@@ -77,12 +77,15 @@ pub(crate) fn at_a_glance(
     };
     let bars: Vec<Bar> = all.iter().map(bar).collect();
     let rounded = all.iter().any(|right| right.within > 0.0);
-    let caption = match rounded {
-        true => {
+    let caption = match (rounded, result.pooled.is_some()) {
+        (true, true) => {
+            "Patients whose class is named rightly. Of the sum over the sites, wrong ones are published in tens."
+        }
+        (true, false) => {
             "Patients whose class is named rightly. Each site counts errors in steps that hide single patients, on a grid of its \
              own: figures are right in the mean, and seldom further off than what stands behind them."
         }
-        false => "Patients whose class is named rightly.",
+        (false, _) => "Patients whose class is named rightly.",
     };
     match all.len() {
         0 | 1 => Markup::default(),

@@ -336,8 +336,14 @@ fn wording(result: &RunResult) -> Wording {
              class of most of the {neighbours} nearest: by the learned distance, by the learned inner product, and, \
              for comparison, by the plain distance of the same standardised features. Pairs are asked whether the metric \
              says that two patients of a site are alike (s >= b). The metric was learned from these patients, so new \
-             patients will be classed somewhat worse. Wrong ones are counted in steps at each site, on a grid of its own: \
-             counts are right in the mean, and none tells of fewer patients than a step."
+             patients will be classed somewhat worse. {}",
+            match &result.pooled {
+                Some(_) => "Of the sum over the sites, wrong ones are published in tens.",
+                None => {
+                    "Wrong ones are counted in steps at each site, on a grid of its own: counts are right in the mean, and none \
+                     tells of fewer patients than a step."
+                }
+            }
         )),
         rule: |rule, _| match rule {
             EUCLIDEAN_RULE => "nearest by plain distance".to_owned(),
