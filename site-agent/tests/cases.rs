@@ -36,7 +36,7 @@ levels = ['low', 'middle', 'high']
 const UNPSL: &str = "
 name = 'cases'
 method = 'unpsl'
-sites = ['north', 'south', 'east']
+sites = ['north', 'south']
 sites_min = 2
 [outcome]
 column = 'class'
@@ -51,7 +51,7 @@ neighbours = 6
 const FOREST: &str = "
 name = 'trees'
 method = 'forest'
-sites = ['north', 'south', 'east']
+sites = ['north', 'south']
 sites_min = 2
 [outcome]
 column = 'days'

@@ -61,7 +61,7 @@ impl Setting {
         let config = place.config.as_deref().map(SiteConfig::open).transpose()?;
         let folder = folder(&place.run, config.as_ref())?;
         let record = read_record(&folder)?;
-        let job = Job::parse(&record.job).map_err(|problems| CasesError::Record {
+        let job = Job::parse_for_one(&record.job).map_err(|problems| CasesError::Record {
             path: folder.join(RECORD),
             why: problems.to_string(),
         })?;

@@ -113,7 +113,7 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
         path: path.clone(),
         source,
     })?;
-    let job = Job::parse(&text).map_err(|problems| LocalError::Job {
+    let job = Job::parse_for_one(&text).map_err(|problems| LocalError::Job {
         path: path.clone(),
         problems,
     })?;

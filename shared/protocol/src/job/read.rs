@@ -19,6 +19,18 @@ impl Job {
     /// # Errors
     /// All problems of the text at once, each with its line.
     pub fn parse(text: &str) -> Result<Self, DocumentErrors> {
+        Self::read(text, true)
+    }
+
+    /// Parses a job file for one cohort alone, where nothing is summed over sites.
+    ///
+    /// # Errors
+    /// As [`Job::parse`].
+    pub fn parse_for_one(text: &str) -> Result<Self, DocumentErrors> {
+        Self::read(text, false)
+    }
+
+    fn read(text: &str, summed: bool) -> Result<Self, DocumentErrors> {
         // A longer text is not even read.
         let is_short = text.len() <= JOB_LENGTH_MAX;
         document::read(if is_short { text } else { "" }, |root| {
@@ -27,12 +39,12 @@ impl Job {
                 root.problem("the file", &format!("{} bytes", text.len()), &wanted);
                 return None;
             }
-            job(text, root)
+            job(text, root, summed)
         })
     }
 }
 
-fn job(text: &str, root: &mut Section<'_, '_>) -> Option<Job> {
+fn job(text: &str, root: &mut Section<'_, '_>, summed: bool) -> Option<Job> {
     let name = root.required::<String>("name").unwrap_or_default();
     if SiteName::new(&name).is_err() {
         root.problem(
@@ -50,7 +62,9 @@ fn job(text: &str, root: &mut Section<'_, '_>) -> Option<Job> {
             Some(section.choice("contributions", &words).unwrap_or_default())
         })
         .unwrap_or_default();
-    enough_to_sum(root, contributions, sites.len(), sites_min);
+    if summed {
+        enough_to_sum(root, contributions, sites.len(), sites_min);
+    }
     let refusals = [
         ("leave out", WhenRefused::LeaveOut),
         ("fail", WhenRefused::Fail),
@@ -60,9 +74,11 @@ fn job(text: &str, root: &mut Section<'_, '_>) -> Option<Job> {
     let outcome = root.required_table("outcome", cohort::outcome);
     let features = cohort::features(root, outcome.as_ref());
     let method = Method::read(root, outcome.as_ref(), &features, sites.len());
-    if let (Contributions::Sums, Some((key, found))) =
-        (contributions, method.as_ref().and_then(Method::needs_own))
-    {
+    if let (true, Contributions::Sums, Some((key, found))) = (
+        summed,
+        contributions,
+        method.as_ref().and_then(Method::needs_own),
+    ) {
         let wanted = "what sums are enough for, or [aggregation] contributions = \"own\"";
         root.problem(key, found, wanted);
     }
