@@ -82,7 +82,7 @@ pub fn write_with(
         let written = bytes.and_then(|bytes| std::fs::write(&path, bytes));
         written.map_err(|source| ReportError { path, source })
     };
-    let job = Job::parse(&result.job).map_err(|problems| ReportError {
+    let job = Job::parse_for_one(&result.job).map_err(|problems| ReportError {
         path: folder.join("result.json"),
         source: io::Error::other(problems),
     })?;
