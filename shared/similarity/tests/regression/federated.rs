@@ -5,7 +5,7 @@ use ndarray::{Array1, Array2};
 use similarity::cohort::{Cohort, Outcome};
 use similarity::learn::regression::cox::{FollowUp, RiskSets};
 use similarity::learn::regression::glm::Family;
-use similarity::learn::regression::newton::maximise;
+use similarity::learn::regression::newton::{Maximum, Newton, Wanted};
 use similarity::learn::regression::sums::{ColumnSums, Products, Scaling, Sums};
 use similarity::learn::regression::terms::Terms;
 use similarity::learn::regression::{Fit, FitParts, Model, Settings, Ties, fit};
@@ -41,28 +41,13 @@ fn scaled(sites: &[Cohort], terms: &Terms, intercept: bool) -> (Scaling, Vec<Arr
     (scaling, designs)
 }
 
-fn federated(
-    cohort: &Cohort,
-    model: Model,
-    sum: impl Fn(usize, &Array2<f64>, &Array1<f64>) -> Sums,
-) -> Fit {
-    let sites = sites(cohort);
-    let terms = Terms::of_columns(cohort.columns(), &[1; 5]).unwrap();
-    let (scaling, designs) = scaled(&sites, &terms, model.has_intercept());
-    let penalty = scaling.penalty(0.0, model);
-    let maximum: Result<_, ()> = maximise(&penalty, |at| {
-        let mut total = Sums::zero(at.len());
-        for (site, design) in designs.iter().enumerate() {
-            total.merge(&sum(site, design, at));
-        }
-        Ok(total)
-    });
+fn joined(model: Model, terms: Terms, scaling: Scaling, maximum: Maximum) -> Fit {
     Fit::assemble(FitParts {
         model,
         terms,
         scaling,
         ridge: 0.0,
-        maximum: maximum.unwrap(),
+        maximum,
         null_log_likelihood: 0.0,
         events: 0,
         left_out: 0,
@@ -93,9 +78,19 @@ fn linear_and_logistic_regression_from_three_sites_are_those_of_all_patients() {
                 Outcome::Survival { .. } => unreachable!(),
             })
             .collect();
-        let found = federated(&cohort, model, |site, design, at| {
-            family.sums(&design.view(), &outcomes[site], at)
-        });
+        let sites = sites(&cohort);
+        let terms = Terms::of_columns(cohort.columns(), &[1; 5]).unwrap();
+        let (scaling, designs) = scaled(&sites, &terms, true);
+        let mut newton = Newton::new(scaling.penalty(0.0, model));
+        while newton.wanted() != Wanted::Nothing {
+            let mut total = Sums::zero(newton.asked().len());
+            for (design, outcome) in designs.iter().zip(&outcomes) {
+                total.merge(&family.sums(&design.view(), outcome, newton.asked()));
+            }
+            newton.learn_value(total.log_likelihood, total.gradient);
+            newton.learn_information(total.information);
+        }
+        let found = joined(model, terms, scaling, newton.maximum(240));
         same(&found, &fit(&cohort, &Settings::default()).unwrap());
     }
 }
@@ -116,22 +111,28 @@ fn cox_regression_by_risk_sets_of_three_sites_is_that_of_all_patients_on_the_sam
         let terms = Terms::of_columns(cohort.columns(), &[1; 5]).unwrap();
         let (scaling, designs) = scaled(&sites, &terms, false);
         let model = Model::Cox(ties);
-        let maximum: Result<_, ()> = maximise(&scaling.penalty(0.0, model), |at| {
+        let mut newton = Newton::new(scaling.penalty(0.0, model));
+        let sets = |at: &Array1<f64>| {
             let of_site = |site: usize| RiskSets::of(&follow_ups[site], &designs[site].view(), at);
             let mut total = of_site(0);
             (1..3).for_each(|site| total.merge(&of_site(site)));
-            Ok(total.sums(at, ties))
-        });
-        let found = Fit::assemble(FitParts {
-            model,
-            terms,
-            scaling,
-            ridge: 0.0,
-            maximum: maximum.unwrap(),
-            null_log_likelihood: 0.0,
-            events: 0,
-            left_out: 0,
-        });
+            total
+        };
+        let first = sets(newton.asked());
+        while newton.wanted() != Wanted::Nothing {
+            let at = newton.asked().clone();
+            let told = sets(&at).terms(&first, &at, ties);
+            newton.learn_value(told.log_likelihood, told.gradient(|_| 1.0));
+            if newton.wanted() == Wanted::Information {
+                let products = (0..3)
+                    .map(|site| {
+                        follow_ups[site].products(&designs[site].view(), &at, &told.weights)
+                    })
+                    .reduce(|sum, own| sum + own);
+                newton.learn_information(told.information(&products.unwrap(), |_| 1.0));
+            }
+        }
+        let found = joined(model, terms, scaling, newton.maximum(240));
         let settings = Settings {
             ties,
             grid: grid.clone(),

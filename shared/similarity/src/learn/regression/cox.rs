@@ -3,19 +3,22 @@
 //! Events happen in *cells*: of an exact fit every distinct event time is one, of a federated fit every step of a common
 //! grid. In cell c with d events let, over the patients at risk, S0 = sum exp(x'b), S1 = sum x exp(x'b),
 //! S2 = sum x x' exp(x'b), and E0, E1, E2 the same over those with the event. With f_k = k / d of Efron's approximation
-//! (0 of Breslow's),
+//! (0 of Breslow's), sums over k = 0 ... d - 1, and D_k = S0 - f_k E0,
 //!
 //! ```text
-//! log-likelihood  sum over events of x'b - sum_k log(S0 - f_k E0)        k = 0 ... d - 1
-//! gradient        sum over events of x   - sum_k m_k,   m_k = (S1 - f_k E1) / (S0 - f_k E0)
-//! information     sum_k (S2 - f_k E2) / (S0 - f_k E0) - m_k m_k'
+//! log-likelihood  sum over events of x'b - sum_k log D_k
+//! gradient        sum over events of x   - sum_k m_k,   m_k = (S1 - f_k E1) / D_k
+//! information     A S2 - B E2            - sum_k m_k m_k',   A = sum_k 1 / D_k,   B = sum_k f_k / D_k
 //! ```
 //!
-//! The six sums are all that a site adds ([`RiskSets`]); those of all sites, added, give the fit of all patients.
+//! A site adds S0, S1, E0, E1 of every cell ([`RiskSets`]). Once A and B of every cell are known, all that is left is one sum over
+//! patients, X' diag(w) X with w_i = exp(x_i'b) (sum of A over the cells in which i is at risk - B of the cell of its event)
+//! ([`FollowUp::products`]): no second moments of a single cell.
 
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2, s};
 
-use crate::learn::regression::sums::Sums;
+use crate::learn::regression::sums::by_blocks;
+use crate::numeric::linear_algebra::add_product;
 
 /// How events at one time are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,8 +41,6 @@ pub struct FollowUp {
     /// The last cell in which each patient is at risk, or [`NEVER`].
     last: Vec<u32>,
     event: Vec<bool>,
-    /// Patients by falling last cell; those of one cell by row.
-    order: Vec<u32>,
 }
 
 /// Patients by cells. Those of several sites on one grid add up.
@@ -55,38 +56,36 @@ pub struct CellCounts {
     pub ending: Vec<u64>,
 }
 
-/// Sums of 1, x and x x' with weights exp(x'b).
-#[derive(Debug, Clone, PartialEq)]
-struct Weighted {
-    zero: f64,
-    one: Vec<f64>,
-    /// The lower triangle, row by row.
-    two: Vec<f64>,
-}
-
-/// The sums of one cell over a site's patients.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RiskSet {
-    events: f64,
-    event_sum: Vec<f64>,
-    at_risk: Weighted,
-    with_event: Weighted,
-}
-
-/// The sums of every cell: a site's share at given coefficients.
-#[derive(Debug, Clone, PartialEq)]
+/// S0, S1 and E0, E1 of every cell: a site's share at given coefficients.
+#[derive(Clone, PartialEq)]
 pub struct RiskSets {
-    patients: u64,
-    cells: Vec<RiskSet>,
+    /// Cells x (1 + p): over the patients at risk.
+    pub at_risk: Array2<f64>,
+    /// Cells x (1 + p): over those with the event.
+    pub with_event: Array2<f64>,
 }
 
-/// What a cell adds to the log-likelihood and its derivatives.
-pub(crate) struct CellTerms {
-    pub(crate) log_likelihood: f64,
-    pub(crate) gradient: Array1<f64>,
-    pub(crate) information: Array2<f64>,
-    /// What it adds to the cumulative baseline hazard.
-    pub(crate) hazard: f64,
+/// Of every cell a factor for whoever is at risk there, and one for whoever has the event there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Weights {
+    /// A number a cell.
+    pub at_risk: Vec<f64>,
+    /// A number a cell.
+    pub with_event: Vec<f64>,
+}
+
+/// What the sums of all cells say at their coefficients.
+#[derive(Debug, Clone)]
+pub struct RiskTerms {
+    /// Log-likelihood.
+    pub log_likelihood: f64,
+    /// A and B of every cell.
+    pub weights: Weights,
+    /// Cells x p: sum over events of x - sum_k m_k.
+    slopes: Array2<f64>,
+    /// Of every cell the factors of S1 S1', -(S1 E1' + E1 S1') and E1 E1' in sum_k m_k m_k'.
+    squares: Vec<[f64; 3]>,
+    sets: RiskSets,
 }
 
 impl FollowUp {
@@ -103,7 +102,11 @@ impl FollowUp {
             .iter()
             .map(|time| last(*time).map_or(NEVER, |cell| cell as u32));
         let last = last.collect();
-        Self::new(times, last, event.to_vec())
+        Self {
+            times,
+            last,
+            event: event.to_vec(),
+        }
     }
 
     /// Cells that end at the rising times of `grid`: whoever is followed to within a cell counts as followed to its end.
@@ -119,19 +122,10 @@ impl FollowUp {
                 None => NEVER,
             });
         }
-        Self::new(grid.to_vec(), last, seen)
-    }
-
-    fn new(times: Vec<f64>, last: Vec<u32>, event: Vec<bool>) -> Self {
-        let mut order: Vec<u32> = (0..last.len() as u32)
-            .filter(|patient| last[*patient as usize] != NEVER)
-            .collect();
-        order.sort_by_key(|patient| std::cmp::Reverse(last[*patient as usize]));
         Self {
-            times,
+            times: grid.to_vec(),
             last,
-            event,
-            order,
+            event: seen,
         }
     }
 
@@ -171,26 +165,54 @@ impl FollowUp {
         counts
     }
 
-    /// Visits the cells from the last to the first with their sums at coefficients `at`, over the patients of `design`,
-    /// n x p.
-    pub(crate) fn each_cell(
+    /// X' diag(w) X over the patients of `design`, n x p, at coefficients `at`: see the module's text.
+    ///
+    /// # Panics
+    /// Where there are not as many weights as cells.
+    #[must_use]
+    pub fn products(
         &self,
         design: &ArrayView2<f64>,
         at: &Array1<f64>,
-        mut visit: impl FnMut(usize, &RiskSet),
-    ) {
+        weights: &Weights,
+    ) -> Array2<f64> {
+        let mut sum = 0.0;
+        let so_far = weights.at_risk.iter().map(|weight| {
+            sum += weight;
+            sum
+        });
+        let so_far: Vec<f64> = so_far.collect();
         let eta = design.dot(at);
-        let mut set = RiskSet::empty(design.ncols());
-        let mut coming = self.order.iter().copied().peekable();
-        for cell in (0..self.times.len()).rev() {
-            set.without_events();
-            let here = |patient: &u32| self.last[*patient as usize] as usize == cell;
-            while let Some(patient) = coming.next_if(here) {
-                let row = patient as usize;
-                set.add(design.row(row), eta[row].exp(), self.event[row]);
+        let weight = |patient: usize| match self.last[patient] {
+            NEVER => 0.0,
+            cell => {
+                let cell = cell as usize;
+                let own = if self.event[patient] {
+                    weights.with_event[cell]
+                } else {
+                    0.0
+                };
+                eta[patient].exp() * (so_far[cell] - own)
             }
-            visit(cell, &set);
-        }
+        };
+        let width = design.ncols();
+        let blocks = by_blocks(design, |first, rows| {
+            let mut weighted = rows.to_owned();
+            for (row, mut x) in weighted.outer_iter_mut().enumerate() {
+                x *= weight(first + row);
+            }
+            let mut products = Array2::zeros((width, width));
+            add_product(
+                1.0,
+                &rows.t(),
+                &weighted.view(),
+                0.0,
+                &mut products.view_mut(),
+            );
+            products
+        });
+        let sum = blocks.into_iter().reduce(|sum, part| sum + part);
+        sum.unwrap_or_else(|| Array2::zeros((width, width)))
     }
 }
 
@@ -209,182 +231,172 @@ impl CellCounts {
     }
 }
 
-impl Weighted {
-    fn zero(columns: usize) -> Self {
-        Self {
-            zero: 0.0,
-            one: vec![0.0; columns],
-            two: vec![0.0; columns * (columns + 1) / 2],
-        }
-    }
-
-    fn add(&mut self, x: ArrayView1<'_, f64>, weight: f64) {
-        self.zero += weight;
-        let mut rest = self.two.as_mut_slice();
-        for (k, one) in self.one.iter_mut().enumerate() {
-            let part = weight * x[k];
-            *one += part;
-            let (row, below) = rest.split_at_mut(k + 1);
-            row.iter_mut()
-                .zip(x)
-                .for_each(|(sum, other)| *sum += part * other);
-            rest = below;
-        }
-    }
-
-    fn merge(&mut self, other: &Self) {
-        self.zero += other.zero;
-        let add = |own: &mut [f64], other: &[f64]| {
-            own.iter_mut()
-                .zip(other)
-                .for_each(|(own, other)| *own += other);
-        };
-        add(&mut self.one, &other.one);
-        add(&mut self.two, &other.two);
-    }
-
-    fn clear(&mut self) {
-        self.zero = 0.0;
-        self.one.fill(0.0);
-        self.two.fill(0.0);
-    }
-}
-
-impl RiskSet {
-    fn empty(columns: usize) -> Self {
-        Self {
-            events: 0.0,
-            event_sum: vec![0.0; columns],
-            at_risk: Weighted::zero(columns),
-            with_event: Weighted::zero(columns),
-        }
-    }
-
-    fn without_events(&mut self) {
-        self.events = 0.0;
-        self.event_sum.fill(0.0);
-        self.with_event.clear();
-    }
-
-    fn add(&mut self, x: ArrayView1<'_, f64>, weight: f64, event: bool) {
-        self.at_risk.add(x, weight);
-        if event {
-            self.events += 1.0;
-            self.event_sum
-                .iter_mut()
-                .zip(x)
-                .for_each(|(sum, x)| *sum += x);
-            self.with_event.add(x, weight);
-        }
-    }
-
-    /// Adds the sums of another site at the same coefficients.
-    pub fn merge(&mut self, other: &Self) {
-        self.events += other.events;
-        let sums = self.event_sum.iter_mut().zip(&other.event_sum);
-        sums.for_each(|(sum, other)| *sum += other);
-        self.at_risk.merge(&other.at_risk);
-        self.with_event.merge(&other.with_event);
-    }
-
-    /// What the cell adds at coefficients `at`.
-    pub(crate) fn terms(&self, at: &Array1<f64>, ties: Ties) -> CellTerms {
-        let columns = self.event_sum.len();
-        let mut gradient = Array1::from(self.event_sum.clone());
-        let mut log_likelihood = gradient.dot(at);
-        let mut information = Array2::zeros((columns, columns));
-        let mut hazard = 0.0;
-        let mut mean = vec![0.0; columns];
-        // Whole numbers of events, far below 2^53.
-        for event in 0..self.events as u64 {
-            let share = match ties {
-                Ties::Efron => event as f64 / self.events,
-                Ties::Breslow => 0.0,
-            };
-            let (risk, dead) = (&self.at_risk, &self.with_event);
-            let whole = risk.zero - share * dead.zero;
-            log_likelihood -= whole.ln();
-            hazard += 1.0 / whole;
-            let mut entries = risk.two.iter().zip(&dead.two);
-            for k in 0..columns {
-                mean[k] = (risk.one[k] - share * dead.one[k]) / whole;
-                gradient[k] -= mean[k];
-                for (l, (risk, dead)) in entries.by_ref().take(k + 1).enumerate() {
-                    information[(k, l)] += (risk - share * dead) / whole - mean[k] * mean[l];
-                }
-            }
-        }
-        for k in 0..columns {
-            for l in 0..k {
-                information[(l, k)] = information[(k, l)];
-            }
-        }
-        CellTerms {
-            log_likelihood,
-            gradient,
-            information,
-            hazard,
-        }
-    }
-}
-
 impl RiskSets {
+    /// Of nobody.
+    #[must_use]
+    pub fn zero(cells: usize, columns: usize) -> Self {
+        let sums = || Array2::zeros((cells, 1 + columns));
+        Self {
+            at_risk: sums(),
+            with_event: sums(),
+        }
+    }
+
     /// The sums of every cell over the patients of `design`, n x p, at coefficients `at`.
     #[must_use]
     pub fn of(follow_up: &FollowUp, design: &ArrayView2<f64>, at: &Array1<f64>) -> Self {
-        let mut cells = Vec::with_capacity(follow_up.times.len());
-        follow_up.each_cell(design, at, |_, set| cells.push(set.clone()));
-        cells.reverse();
-        Self {
-            patients: design.nrows() as u64,
-            cells,
+        let mut sets = Self::zero(follow_up.times.len(), design.ncols());
+        let eta = design.dot(at);
+        for (patient, x) in design.outer_iter().enumerate() {
+            let cell = follow_up.last[patient];
+            if cell == NEVER {
+                continue;
+            }
+            let (cell, weight) = (cell as usize, eta[patient].exp());
+            let add = |sums: &mut Array2<f64>| {
+                let mut sums = sums.row_mut(cell);
+                sums[0] += weight;
+                sums.slice_mut(s![1..]).scaled_add(weight, &x);
+            };
+            add(&mut sets.at_risk);
+            if follow_up.event[patient] {
+                add(&mut sets.with_event);
+            }
         }
+        // Whoever is at risk in a cell was so in all before it.
+        for cell in (1..follow_up.times.len()).rev() {
+            let (mut before, after) = sets
+                .at_risk
+                .multi_slice_mut((s![cell - 1, ..], s![cell, ..]));
+            before += &after;
+        }
+        sets
     }
 
     /// Adds the sums of another site on the same grid at the same coefficients.
     pub fn merge(&mut self, other: &Self) {
-        self.patients += other.patients;
-        self.cells
-            .iter_mut()
-            .zip(&other.cells)
-            .for_each(|(own, other)| own.merge(other));
+        self.at_risk += &other.at_risk;
+        self.with_event += &other.with_event;
     }
 
-    /// The log-likelihood and its derivatives at the coefficients of the sums.
+    /// Of sums at coefficients 0: the events of each cell.
     #[must_use]
-    pub fn sums(&self, at: &Array1<f64>, ties: Ties) -> Sums {
-        let mut total = Sums::zero(at.len());
-        total.patients = self.patients;
-        // In the order of an exact fit, so that one site alone gives its bits.
-        for cell in self.cells.iter().rev() {
-            total.add_cell(cell, at, ties);
+    pub fn events(&self) -> Vec<u64> {
+        let events = self.with_event.column(0);
+        events.iter().map(|events| events.round() as u64).collect()
+    }
+
+    /// What the sums at coefficients `at` say, where those at 0 were `first`. By IEEE operations in a fixed order, so that the bits
+    /// are the same on every processor.
+    #[must_use]
+    pub fn terms(&self, first: &Self, at: &Array1<f64>, ties: Ties) -> RiskTerms {
+        let (cells, width) = self.at_risk.dim();
+        let events = first.events();
+        let mut terms = RiskTerms {
+            log_likelihood: 0.0,
+            weights: Weights {
+                at_risk: vec![0.0; cells],
+                with_event: vec![0.0; cells],
+            },
+            slopes: first.with_event.slice(s![.., 1..]).to_owned(),
+            squares: vec![[0.0; 3]; cells],
+            sets: self.clone(),
+        };
+        for (cell, &deaths) in events.iter().enumerate() {
+            let (risk, dead) = (self.at_risk.row(cell), self.with_event.row(cell));
+            for column in 0..width - 1 {
+                terms.log_likelihood += terms.slopes[(cell, column)] * at[column];
+            }
+            for event in 0..deaths {
+                let share = match ties {
+                    Ties::Efron => event as f64 / deaths as f64,
+                    Ties::Breslow => 0.0,
+                };
+                let part = 1.0 / (risk[0] - share * dead[0]);
+                terms.log_likelihood += libm::log(part);
+                terms.weights.at_risk[cell] += part;
+                terms.weights.with_event[cell] += share * part;
+                for (power, square) in terms.squares[cell].iter_mut().enumerate() {
+                    *square += [1.0, share, share * share][power] * part * part;
+                }
+            }
+            let (a, b) = (terms.weights.at_risk[cell], terms.weights.with_event[cell]);
+            for (column, slope) in terms.slopes.row_mut(cell).iter_mut().enumerate() {
+                *slope -= a * risk[1 + column] - b * dead[1 + column];
+            }
         }
-        total
+        terms
     }
 }
 
-impl Sums {
-    fn add_cell(&mut self, cell: &RiskSet, at: &Array1<f64>, ties: Ties) {
-        if cell.events > 0.0 {
-            let terms = cell.terms(at, ties);
-            self.log_likelihood += terms.log_likelihood;
-            self.gradient += &terms.gradient;
-            self.information += &terms.information;
+impl RiskTerms {
+    /// The gradient, each cell's part by a factor of its own.
+    #[must_use]
+    pub fn gradient(&self, factor: impl Fn(usize) -> f64) -> Array1<f64> {
+        let mut gradient = Array1::zeros(self.slopes.ncols());
+        for (cell, slope) in self.slopes.outer_iter().enumerate() {
+            gradient.scaled_add(factor(cell), &slope);
+        }
+        gradient
+    }
+
+    /// The weights, each cell's by a factor of its own.
+    #[must_use]
+    pub fn weighted(&self, factor: impl Fn(usize) -> f64) -> Weights {
+        let by = |weights: &[f64]| {
+            let weights = weights.iter().enumerate();
+            weights
+                .map(|(cell, weight)| factor(cell) * weight)
+                .collect()
+        };
+        Weights {
+            at_risk: by(&self.weights.at_risk),
+            with_event: by(&self.weights.with_event),
         }
     }
 
-    /// The log-likelihood and its derivatives of one site's patients alone, cell by cell, without keeping them.
+    /// The information, each cell's part by a factor of its own: `products` are those of [`RiskTerms::weighted`] by the same
+    /// factors.
     #[must_use]
-    pub fn of_cox(
-        follow_up: &FollowUp,
-        design: &ArrayView2<f64>,
-        at: &Array1<f64>,
-        ties: Ties,
-    ) -> Self {
-        let mut total = Self::zero(at.len());
-        total.patients = design.nrows() as u64;
-        follow_up.each_cell(design, at, |_, cell| total.add_cell(cell, at, ties));
-        total
+    pub fn information(
+        &self,
+        products: &Array2<f64>,
+        factor: impl Fn(usize) -> f64,
+    ) -> Array2<f64> {
+        let mut information = products.clone();
+        for (cell, squares) in self.squares.iter().enumerate() {
+            let [a, b, c] = squares.map(|square| factor(cell) * square);
+            let (risk, dead) = (self.sets.at_risk.row(cell), self.sets.with_event.row(cell));
+            for k in 0..information.nrows() {
+                let (risk_k, dead_k) = (risk[1 + k], dead[1 + k]);
+                let (by_risk, by_dead) = (a * risk_k - b * dead_k, c * dead_k - b * risk_k);
+                for l in 0..=k {
+                    information[(k, l)] -= by_risk * risk[1 + l] + by_dead * dead[1 + l];
+                }
+            }
+        }
+        for k in 0..information.nrows() {
+            for l in 0..k {
+                information[(l, k)] = information[(k, l)];
+            }
+        }
+        information
+    }
+
+    /// What each cell adds to the cumulative hazard of a patient whose linear predictor is 0.
+    #[must_use]
+    pub fn hazards(&self) -> &[f64] {
+        &self.weights.at_risk
+    }
+}
+
+impl std::fmt::Debug for RiskSets {
+    /// Shape only: sums of few patients do not belong in a log.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("RiskSets")
+            .field("cells", &self.at_risk.nrows())
+            .finish_non_exhaustive()
     }
 }
 

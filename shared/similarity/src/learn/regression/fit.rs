@@ -126,19 +126,19 @@ impl Fit {
         let ones = usize::from(model.has_intercept());
         let back = scaling.back(ones);
         let told = back.dot(&maximum.at);
-        let patients = maximum.sums.patients as f64;
+        let patients = maximum.patients as f64;
         let (variance, log_likelihood) = match model {
             Model::Linear => {
-                let squares = -2.0 * maximum.sums.log_likelihood;
+                let squares = -2.0 * maximum.log_likelihood;
                 let free = (patients - maximum.at.len() as f64).max(0.0);
                 let value = normal_log_likelihood(squares, patients);
                 (Some(squares / free), value)
             }
-            Model::Logistic | Model::Cox(_) => (None, maximum.sums.log_likelihood),
+            Model::Logistic | Model::Cox(_) => (None, maximum.log_likelihood),
         };
         let size = back.ncols();
         let penalty = scaling.penalty(parts.ridge, model);
-        let inverse = Cholesky::factor(&penalised(&maximum.sums, &penalty)).map_or_else(
+        let inverse = Cholesky::factor(&penalised(&maximum.information, &penalty)).map_or_else(
             |_| Array2::from_elem((size, size), f64::NAN),
             |factor| factor.solve(&Array2::eye(size)),
         );
@@ -149,7 +149,7 @@ impl Fit {
         let place = |column: &usize| Some(scaling.kept[column.checked_sub(ones)?]);
         Self {
             model,
-            patients: maximum.sums.patients,
+            patients: maximum.patients,
             left_out: parts.left_out,
             events: parts.events,
             intercept: if ones == 1 { told[0] } else { 0.0 },

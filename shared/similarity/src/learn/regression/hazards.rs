@@ -5,7 +5,7 @@ use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use crate::cohort::Cohort;
 use crate::judge::error::{RiskCase, concordance};
-use crate::learn::regression::cox::{CellCounts, CellTerms};
+use crate::learn::regression::cox::{CellCounts, RiskSets, RiskTerms, Weights};
 use crate::learn::regression::fit::Fit;
 use crate::learn::regression::prepare::{Prepared, RegressionError, Settings, Target};
 use crate::learn::regression::terms::Terms;
@@ -68,21 +68,17 @@ impl TimeScale {
 }
 
 impl BaselineHazard {
-    /// From the cells' shares, given from the last to the first with their times; `shift` is the linear predictor of whom
-    /// the cells take for 0.
-    pub(crate) fn of_cells(mut cells: Vec<(f64, f64)>, shift: f64) -> Self {
-        cells.reverse();
+    /// From the cells' shares; `shift` is the linear predictor of whom the cells take for 0.
+    fn of_cells(times: &[f64], hazards: &[f64], shift: f64) -> Self {
         let mut sum = 0.0;
         let factor = (-shift).exp();
+        let cumulative = hazards.iter().map(|hazard| {
+            sum += hazard;
+            sum * factor
+        });
         Self {
-            times: cells.iter().map(|(time, _)| *time).collect(),
-            cumulative: cells
-                .iter()
-                .map(|(_, hazard)| {
-                    sum += hazard;
-                    sum * factor
-                })
-                .collect(),
+            cumulative: cumulative.collect(),
+            times: times.to_vec(),
         }
     }
 
@@ -97,39 +93,67 @@ impl BaselineHazard {
     }
 }
 
-/// Sums over cells, weighted by the time scale g: of the gradient (g), and of the information (1, g, g^2).
-pub(crate) struct Weighting {
-    gradient: Array1<f64>,
-    information: [Array2<f64>; 3],
+/// A test of proportional hazards under way: of every power 0, 1, 2 of the time scale g it wants the products by the weights of that
+/// power.
+#[derive(Debug, Clone)]
+pub struct Proportionality<'r> {
+    terms: &'r RiskTerms,
+    /// Of each cell, less its mean over the events.
+    g: Vec<f64>,
 }
 
-impl Weighting {
-    pub(crate) fn new(columns: usize) -> Self {
-        let square = || Array2::zeros((columns, columns));
+/// Powers of the time scale of which products are wanted.
+pub const POWERS: usize = 3;
+
+impl<'r> Proportionality<'r> {
+    /// At the coefficients of `terms`, on a time scale with a number a cell; `events` are the cells'.
+    #[must_use]
+    pub fn new(terms: &'r RiskTerms, scale: &[f64], events: &[u64]) -> Self {
+        // The scale's own middle is taken off: it changes no test, and keeps digits.
+        let seen = scale.iter().zip(events);
+        let sum: f64 = seen.map(|(g, events)| g * *events as f64).sum();
+        let all: u64 = events.iter().sum();
+        let middle = sum / all.max(1) as f64;
         Self {
-            gradient: Array1::zeros(columns),
-            information: [square(), square(), square()],
+            terms,
+            g: scale.iter().map(|g| g - middle).collect(),
         }
     }
 
-    pub(crate) fn add(&mut self, cell: &CellTerms, g: f64) {
-        self.gradient.scaled_add(g, &cell.gradient);
-        for (power, sum) in (0..).zip(&mut self.information) {
-            sum.scaled_add(g.powi(power), &cell.information);
+    fn factor(&self, power: usize) -> impl Fn(usize) -> f64 {
+        move |cell| match power {
+            0 => 1.0,
+            1 => self.g[cell],
+            _ => self.g[cell] * self.g[cell],
         }
     }
 
-    /// The tests of every feature, and of all together: the score of b_k g(t) x_k beside b_k x_k. `places` has each
-    /// fitted column of each feature.
-    pub(crate) fn tests(&self, terms: &Terms, places: &[Vec<usize>]) -> Vec<ProportionalityTest> {
-        let [plain, first, second] = &self.information;
-        let Ok(factor) = Cholesky::factor(plain) else {
+    /// The weights of each power.
+    #[must_use]
+    pub fn weights(&self) -> [Weights; POWERS] {
+        std::array::from_fn(|power| self.terms.weighted(self.factor(power)))
+    }
+
+    /// The tests of every feature, and of all together: the score of b_k g(t) x_k beside b_k x_k. `products` are those of the
+    /// weights; `places` has each fitted column of each feature.
+    #[must_use]
+    pub fn tests(
+        &self,
+        products: &[Array2<f64>; POWERS],
+        terms: &Terms,
+        places: &[Vec<usize>],
+    ) -> Vec<ProportionalityTest> {
+        let information =
+            |power: usize| self.terms.information(&products[power], self.factor(power));
+        let [plain, first, second] = std::array::from_fn(information);
+        let gradient = self.terms.gradient(self.factor(1));
+        let Ok(factor) = Cholesky::factor(&plain) else {
             return Vec::new();
         };
         // What is left of the information on the changing effects once the constant ones are known.
-        let left = second - &first.dot(&factor.solve(first));
+        let left = second - first.dot(&factor.solve(&first));
         let test = |columns: &[usize]| {
-            let score = self.gradient.select(Axis(0), columns);
+            let score = gradient.select(Axis(0), columns);
             let matrix = left.select(Axis(0), columns).select(Axis(1), columns);
             let solved = Cholesky::factor(&matrix).ok()?;
             let solved = solved.solve(&score.clone().insert_axis(Axis(1)));
@@ -196,26 +220,16 @@ impl Fit {
             .map(|column| self.coefficients[*column] * self.scaling.scales[*column])
             .collect();
         let counts = follow_up.counts(time, *exact);
-        let g = scale.at(follow_up.times(), &counts);
-        let mut weighting = Weighting::new(at.len());
-        let mut hazards = Vec::new();
-        let times = follow_up.times();
-        // The scale's own middle is taken off: it changes no test, and keeps digits.
-        let seen = g.iter().zip(&counts.events);
-        let middle: f64 =
-            seen.map(|(g, events)| g * *events as f64).sum::<f64>() / follow_up.events() as f64;
-        follow_up.each_cell(&prepared.design.view(), &at, |cell, set| {
-            let terms = set.terms(&at, *ties);
-            weighting.add(&terms, g[cell] - middle);
-            hazards.push((times[cell], terms.hazard));
-        });
-        let blocks = self.terms.blocks();
-        let place = |column: usize| kept.iter().position(|one| *one == column);
-        let places: Vec<Vec<usize>> = blocks
-            .into_iter()
-            .map(|block| block.filter_map(place).collect())
-            .collect();
-        let shift = self.coefficients.dot(&self.scaling.means);
+        let design = prepared.design.view();
+        let first = RiskSets::of(follow_up, &design, &Array1::zeros(at.len()));
+        let terms = RiskSets::of(follow_up, &design, &at).terms(&first, &at, *ties);
+        let scale = scale.at(follow_up.times(), &counts);
+        let test = Proportionality::new(&terms, &scale, &counts.events);
+        let products = test
+            .weights()
+            .map(|weights| follow_up.products(&design, &at, &weights));
+        let proportionality = test.tests(&products, &self.terms, &self.places());
+        let baseline = self.baseline(follow_up.times(), &terms);
         let risks = prepared.design.dot(&at);
         let cases: Vec<RiskCase> = (0..time.len())
             .map(|row| RiskCase {
@@ -225,10 +239,30 @@ impl Fit {
             })
             .collect();
         Ok(Some(CoxDetails {
-            baseline: BaselineHazard::of_cells(hazards, shift),
-            proportionality: weighting.tests(&self.terms, &places),
+            baseline,
+            proportionality,
             concordance: concordance(&cases),
         }))
+    }
+}
+
+impl Fit {
+    /// Each feature's fitted columns, by their places among the fitted.
+    #[must_use]
+    pub fn places(&self) -> Vec<Vec<usize>> {
+        let kept = &self.scaling.kept;
+        let place = |column: usize| kept.iter().position(|one| *one == column);
+        let blocks = self.terms.blocks().into_iter();
+        blocks
+            .map(|block| block.filter_map(place).collect())
+            .collect()
+    }
+
+    /// The baseline hazard of a Cox regression by cells that end at `times`, from what their sums said.
+    #[must_use]
+    pub fn baseline(&self, times: &[f64], terms: &RiskTerms) -> BaselineHazard {
+        let shift = self.coefficients.dot(&self.scaling.means);
+        BaselineHazard::of_cells(times, terms.hazards(), shift)
     }
 }
 

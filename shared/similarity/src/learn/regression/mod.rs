@@ -1,7 +1,7 @@
 //! Linear, logistic and Cox regression.
 //!
 //! A fit needs of its patients nothing but sums: [`sums::ColumnSums`] and [`sums::Products`] to scale the columns, then
-//! at every step of [`newton::maximise`] either [`glm::Family::sums`] or [`cox::RiskSets`]. Sums of several sites, added,
+//! at every step of [`newton::Newton`] either [`glm::Family::sums`], or [`cox::RiskSets`] and [`cox::FollowUp::products`]. Sums of several sites, added,
 //! give the fit of all their patients to rounding. [`fit()`] is that of one cohort.
 
 pub mod cox;

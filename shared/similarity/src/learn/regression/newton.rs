@@ -1,9 +1,6 @@
 //! Newton's method on a concave log-likelihood of which only sums are known.
 
-use ndarray::{Array1, Array2, Axis};
-
-use crate::learn::regression::sums::Sums;
-use crate::numeric::linear_algebra::Cholesky;
+use ndarray::{Array1, Array2};
 
 /// Steps at most.
 const STEPS_MAX: u32 = 100;
@@ -33,86 +30,257 @@ pub enum Ending {
 pub struct Maximum {
     /// One a column.
     pub at: Array1<f64>,
-    /// The sums there, without the penalty.
-    pub sums: Sums,
+    /// Patients of whom it was made.
+    pub patients: u64,
+    /// The log-likelihood there, without the penalty.
+    pub log_likelihood: f64,
+    /// The negative of its second derivatives, without the penalty.
+    pub information: Array2<f64>,
     /// Steps made.
     pub steps: u32,
     /// How it ended.
     pub ending: Ending,
 }
 
-/// Maximises the log-likelihood less 1/2 sum penalty_k b_k^2, from 0. `evaluate` gives the sums over all sites at given
-/// coefficients; it is asked once a step, and again for each halving.
-///
-/// # Errors
-/// Those of `evaluate`.
-pub fn maximise<E>(
-    penalty: &Array1<f64>,
-    mut evaluate: impl FnMut(&Array1<f64>) -> Result<Sums, E>,
-) -> Result<Maximum, E> {
-    let mut at = Array1::zeros(penalty.len());
-    let mut sums = evaluate(&at)?;
-    let value =
-        |at: &Array1<f64>, sums: &Sums| sums.log_likelihood - 0.5 * (penalty * at * at).sum();
-    for steps in 0..STEPS_MAX {
-        let gradient = &sums.gradient - &(penalty * &at);
-        let Some(step) = solved(&sums, penalty, &gradient) else {
-            let ending = Ending::Separated(flat(&sums, penalty));
-            return Ok(Maximum {
-                at,
-                sums,
-                steps,
-                ending,
-            });
+/// Newton's method with halved steps, question by question, so that whoever adds up the sums of several sites can wait for
+/// them. It maximises the log-likelihood less 1/2 sum penalty_k b_k^2, from 0; by IEEE operations in a fixed order, so that the bits
+/// are the same on every processor.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Newton {
+    penalty: Array1<f64>,
+    /// Where the next numbers are wanted.
+    asked: Array1<f64>,
+    /// The best so far; none before the first answer.
+    best: Option<Best>,
+    step: Array1<f64>,
+    share: f64,
+    halvings: u32,
+    steps: u32,
+    /// What is known at `asked`, until its information is.
+    value: Option<(f64, Array1<f64>)>,
+    ending: Option<Ending>,
+    /// The step under way is the last.
+    settles: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Best {
+    at: Array1<f64>,
+    /// The log-likelihood less the penalty.
+    value: f64,
+    log_likelihood: f64,
+    gradient: Array1<f64>,
+    information: Array2<f64>,
+}
+
+/// What Newton's method wants to know of [`Newton::asked`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// The log-likelihood and its gradient.
+    Value,
+    /// The information.
+    Information,
+    /// Nothing more.
+    Nothing,
+}
+
+impl Newton {
+    /// With a penalty for each column.
+    #[must_use]
+    pub fn new(penalty: Array1<f64>) -> Self {
+        let zeros = Array1::zeros(penalty.len());
+        Self {
+            penalty,
+            asked: zeros.clone(),
+            best: None,
+            step: zeros,
+            share: 1.0,
+            halvings: 0,
+            steps: 0,
+            value: None,
+            ending: None,
+            settles: false,
+        }
+    }
+
+    /// The coefficients at which the next numbers are wanted.
+    #[must_use]
+    pub fn asked(&self) -> &Array1<f64> {
+        &self.asked
+    }
+
+    /// What is wanted there.
+    #[must_use]
+    pub fn wanted(&self) -> Wanted {
+        match (&self.ending, &self.value) {
+            (Some(_), _) => Wanted::Nothing,
+            (None, Some(_)) => Wanted::Information,
+            (None, None) => Wanted::Value,
+        }
+    }
+
+    /// Steps made so far.
+    #[must_use]
+    pub fn steps(&self) -> u32 {
+        self.steps
+    }
+
+    /// The log-likelihood of the best coefficients so far.
+    #[must_use]
+    pub fn log_likelihood(&self) -> Option<f64> {
+        self.best.as_ref().map(|best| best.log_likelihood)
+    }
+
+    /// Takes the log-likelihood and its gradient where they were asked for.
+    pub fn learn_value(&mut self, log_likelihood: f64, gradient: Array1<f64>) {
+        let value = self.penalised(log_likelihood);
+        if let Some(best) = &self.best {
+            // What a rounding takes away is no fall.
+            let falls = value.is_nan() || value < best.value - 1e-12 * best.value.abs();
+            if falls && !self.settles {
+                if self.halvings == HALVINGS_MAX {
+                    self.ending = Some(Ending::StepLimit);
+                    return;
+                }
+                self.halvings += 1;
+                self.share /= 2.0;
+                self.asked = &best.at + &(self.share * &self.step);
+                return;
+            }
+        }
+        self.value = Some((log_likelihood, gradient));
+    }
+
+    /// Takes the information where it was asked for, and makes a step.
+    pub fn learn_information(&mut self, information: Array2<f64>) {
+        let Some((log_likelihood, gradient)) = self.value.take() else {
+            return;
         };
-        let gain = gradient.dot(&step);
+        let value = self.penalised(log_likelihood);
+        let gradient = &gradient - &(&self.penalty * &self.asked);
+        let had_any = self.best.is_some();
+        self.steps += u32::from(had_any);
+        self.best = Some(Best {
+            at: self.asked.clone(),
+            value,
+            log_likelihood,
+            gradient,
+            information,
+        });
+        self.ending = self.make_step();
+    }
+
+    fn make_step(&mut self) -> Option<Ending> {
+        let best = self.best.as_ref()?;
+        if self.settles {
+            return Some(Ending::Converged);
+        }
+        let information = penalised(&best.information, &self.penalty);
+        let step = Factor::of(&information).map(|factor| factor.solve(&best.gradient));
+        let Some(step) = step.filter(|step| step.iter().all(|part| part.is_finite())) else {
+            return Some(Ending::Separated(flat(&information)));
+        };
+        let gain = inner(&best.gradient, &step);
         let farthest = step.iter().fold(0.0_f64, |most, part| most.max(part.abs()));
         if gain < FLAT && farthest > MOVING {
             let moving = (0..step.len()).filter(|column| step[*column].abs() > 0.1 * farthest);
-            let ending = Ending::Separated(moving.collect());
-            return Ok(Maximum {
-                at,
-                sums,
-                steps,
+            return Some(Ending::Separated(moving.collect()));
+        }
+        if self.steps == STEPS_MAX {
+            return Some(Ending::StepLimit);
+        }
+        self.settles = gain <= SETTLED * best.log_likelihood.abs().max(1.0);
+        self.asked = &best.at + &step;
+        self.step = step;
+        (self.share, self.halvings) = (1.0, 0);
+        None
+    }
+
+    fn penalised(&self, log_likelihood: f64) -> f64 {
+        let terms = self.penalty.iter().zip(&self.asked);
+        let penalty: f64 = terms.map(|(penalty, at)| penalty * at * at).sum();
+        log_likelihood - 0.5 * penalty
+    }
+
+    /// What was found among so many patients.
+    #[must_use]
+    pub fn maximum(&self, patients: u64) -> Maximum {
+        let size = self.penalty.len();
+        let ending = self.ending.clone().unwrap_or(Ending::StepLimit);
+        match &self.best {
+            Some(best) => Maximum {
+                at: best.at.clone(),
+                patients,
+                log_likelihood: best.log_likelihood,
+                information: best.information.clone(),
+                steps: self.steps,
                 ending,
-            });
-        }
-        if gain <= SETTLED * sums.log_likelihood.abs().max(1.0) {
-            let settled = &at + &step;
-            let sums = evaluate(&settled)?;
-            return Ok(Maximum {
-                at: settled,
-                sums,
-                steps: steps + 1,
-                ending: Ending::Converged,
-            });
-        }
-        let before = value(&at, &sums);
-        let mut share = 1.0;
-        for _ in 0..=HALVINGS_MAX {
-            let next = &at + &(share * &step);
-            let found = evaluate(&next)?;
-            let after = value(&next, &found);
-            // What a rounding takes away is no fall.
-            if after >= before - 1e-12 * before.abs() {
-                (at, sums) = (next, found);
-                break;
-            }
-            share /= 2.0;
+            },
+            None => Maximum {
+                at: Array1::zeros(size),
+                patients,
+                log_likelihood: f64::NAN,
+                information: Array2::from_elem((size, size), f64::NAN),
+                steps: 0,
+                ending,
+            },
         }
     }
-    Ok(Maximum {
-        at,
-        sums,
-        steps: STEPS_MAX,
-        ending: Ending::StepLimit,
-    })
+}
+
+fn inner(one: &Array1<f64>, other: &Array1<f64>) -> f64 {
+    one.iter().zip(other).map(|(a, b)| a * b).sum()
+}
+
+/// L of A = L L', by IEEE operations in a fixed order.
+struct Factor {
+    lower: Array2<f64>,
+}
+
+impl Factor {
+    /// None where the matrix is not positive definite.
+    fn of(matrix: &Array2<f64>) -> Option<Self> {
+        let size = matrix.nrows();
+        let mut lower: Array2<f64> = Array2::zeros((size, size));
+        for row in 0..size {
+            for column in 0..=row {
+                let known: f64 = (0..column)
+                    .map(|place| lower[(row, place)] * lower[(column, place)])
+                    .sum();
+                let left = matrix[(row, column)] - known;
+                lower[(row, column)] = match row == column {
+                    true if left > 0.0 => left.sqrt(),
+                    true => return None,
+                    false => left / lower[(column, column)],
+                };
+            }
+        }
+        Some(Self { lower })
+    }
+
+    fn solve(&self, right: &Array1<f64>) -> Array1<f64> {
+        let (lower, size) = (&self.lower, right.len());
+        let mut solved = right.clone();
+        for row in 0..size {
+            let known: f64 = (0..row)
+                .map(|place| lower[(row, place)] * solved[place])
+                .sum();
+            solved[row] = (solved[row] - known) / lower[(row, row)];
+        }
+        for row in (0..size).rev() {
+            let known: f64 = (row + 1..size)
+                .map(|place| lower[(place, row)] * solved[place])
+                .sum();
+            solved[row] = (solved[row] - known) / lower[(row, row)];
+        }
+        solved
+    }
 }
 
 /// The information with the penalty on its diagonal.
 #[must_use]
-pub fn penalised(sums: &Sums, penalty: &Array1<f64>) -> Array2<f64> {
-    let mut information = sums.information.clone();
+pub fn penalised(information: &Array2<f64>, penalty: &Array1<f64>) -> Array2<f64> {
+    let mut information = information.clone();
     information
         .diag_mut()
         .iter_mut()
@@ -121,16 +289,9 @@ pub fn penalised(sums: &Sums, penalty: &Array1<f64>) -> Array2<f64> {
     information
 }
 
-fn solved(sums: &Sums, penalty: &Array1<f64>, gradient: &Array1<f64>) -> Option<Array1<f64>> {
-    let factor = Cholesky::factor(&penalised(sums, penalty)).ok()?;
-    let right = gradient.clone().insert_axis(Axis(1));
-    let step = factor.solve(&right).remove_axis(Axis(1));
-    step.iter().all(|part| part.is_finite()).then_some(step)
-}
-
 /// Columns of which nearly no information is left.
-fn flat(sums: &Sums, penalty: &Array1<f64>) -> Vec<usize> {
-    let diagonal = &sums.information.diag() + penalty;
+fn flat(information: &Array2<f64>) -> Vec<usize> {
+    let diagonal = information.diag();
     let most = diagonal.iter().copied().fold(0.0, f64::max);
     let least = diagonal.iter().copied().fold(f64::INFINITY, f64::min);
     let border = (least * 10.0).max(most * 1e-8);

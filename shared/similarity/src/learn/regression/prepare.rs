@@ -3,11 +3,11 @@
 use ndarray::{Array1, Array2, Axis};
 
 use crate::cohort::{Cohort, Outcome};
-use crate::learn::regression::cox::{FollowUp, Ties};
+use crate::learn::regression::cox::{FollowUp, RiskSets, Ties};
 use crate::learn::regression::fit::{Fit, FitParts, Model, normal_log_likelihood};
 use crate::learn::regression::glm::Family;
-use crate::learn::regression::newton::{Maximum, maximise};
-use crate::learn::regression::sums::{ColumnSums, Products, Scaling, Sums};
+use crate::learn::regression::newton::{Maximum, Newton, Wanted};
+use crate::learn::regression::sums::{ColumnSums, Products, Scaling};
 use crate::learn::regression::terms::{Terms, TermsError};
 
 /// How a regression is made.
@@ -98,8 +98,8 @@ pub fn fit(cohort: &Cohort, settings: &Settings) -> Result<Fit, RegressionError>
     let penalty = prepared
         .scaling
         .penalty(settings.ridge, prepared.target.model());
-    let found: Result<_, RegressionError> = maximise(&penalty, |at| Ok(prepared.sums(at)));
-    Ok(prepared.fit(found?, settings.ridge))
+    let maximum = prepared.target.maximum(&prepared.design, penalty);
+    Ok(prepared.fit(maximum, settings.ridge))
 }
 
 impl Prepared {
@@ -139,16 +139,6 @@ impl Prepared {
             target,
             left_out: (cohort.patients() - rows.len()) as u64,
         })
-    }
-
-    fn sums(&self, at: &Array1<f64>) -> Sums {
-        let design = self.design.view();
-        match &self.target {
-            Target::Glm(family, y) => family.sums(&design, y, at),
-            Target::Cox {
-                follow_up, ties, ..
-            } => Sums::of_cox(follow_up, &design, at, *ties),
-        }
     }
 
     /// The fit at what Newton's method found.
@@ -213,6 +203,38 @@ impl Target {
         }
     }
 
+    /// The coefficients of the columns of `design`, n x p, under a penalty of each.
+    fn maximum(&self, design: &Array2<f64>, penalty: Array1<f64>) -> Maximum {
+        let design = design.view();
+        let mut newton = Newton::new(penalty);
+        match self {
+            Self::Glm(family, y) => {
+                while newton.wanted() != Wanted::Nothing {
+                    let sums = family.sums(&design, y, newton.asked());
+                    newton.learn_value(sums.log_likelihood, sums.gradient);
+                    if newton.wanted() == Wanted::Information {
+                        newton.learn_information(sums.information);
+                    }
+                }
+            }
+            Self::Cox {
+                follow_up, ties, ..
+            } => {
+                let first = RiskSets::of(follow_up, &design, newton.asked());
+                while newton.wanted() != Wanted::Nothing {
+                    let at = newton.asked().clone();
+                    let terms = RiskSets::of(follow_up, &design, &at).terms(&first, &at, *ties);
+                    newton.learn_value(terms.log_likelihood, terms.gradient(|_| 1.0));
+                    if newton.wanted() == Wanted::Information {
+                        let products = follow_up.products(&design, &at, &terms.weights);
+                        newton.learn_information(terms.information(&products, |_| 1.0));
+                    }
+                }
+            }
+        }
+        newton.maximum(design.nrows() as u64)
+    }
+
     fn model(&self) -> Model {
         match self {
             Self::Glm(Family::Linear, _) => Model::Linear,
@@ -242,8 +264,9 @@ impl Target {
                 ..
             } => {
                 let (nothing, at) = (Array2::zeros((time.len(), 0)), Array1::zeros(0));
-                let sums = Sums::of_cox(follow_up, &nothing.view(), &at, *ties);
-                (sums.log_likelihood, follow_up.events())
+                let sets = RiskSets::of(follow_up, &nothing.view(), &at);
+                let terms = sets.terms(&sets, &at, *ties);
+                (terms.log_likelihood, follow_up.events())
             }
         }
     }
