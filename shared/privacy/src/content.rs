@@ -35,6 +35,8 @@ pub enum Content<'message> {
     Nodes(Vec<TerminalNode<'message>>),
     /// One round's local update of a model, fitted to the whole cohort.
     LocalUpdate,
+    /// So many coefficients of a regression, of which it tells the derivatives.
+    Coefficients(u64),
     /// What a gate has covered; it leaves by the gate that covered it, and by no other.
     Covered,
 }
@@ -148,7 +150,7 @@ impl Content<'_> {
     #[must_use]
     pub fn cost(&self) -> Cost {
         match self {
-            Self::Cohort { .. } => Cost::Nothing,
+            Self::Cohort { .. } | Self::Coefficients(_) => Cost::Nothing,
             Self::Columns { .. }
             | Self::Histograms(_)
             | Self::SecondMoments
@@ -172,6 +174,7 @@ impl Content<'_> {
             | Self::Tables(_)
             | Self::HeldOut(_)
             | Self::Errors(_)
+            | Self::Coefficients(_)
             | Self::Covered => None,
         }
     }

@@ -246,6 +246,7 @@ impl Gate {
         let rules = &self.rules;
         match content {
             Content::SecondMoments | Content::LocalUpdate | Content::Covered => Ok(()),
+            Content::Coefficients(number) => self.few_enough(number),
             Content::Cohort { patients, classes } => self.same_cohort(patients, classes),
             Content::Columns { patients, columns } => {
                 self.same_cohort(patients, &[])?;
@@ -304,6 +305,18 @@ impl Gate {
         }
         let text = "the message is about another cohort than the one that was admitted";
         Err(Refusal::new("patients_min", text))
+    }
+
+    #[allow(clippy::cast_precision_loss)] // both are far below 2^52
+    fn few_enough(&self, coefficients: u64) -> Result<(), Refusal> {
+        let most = self.rules.parameters_max;
+        if coefficients as f64 <= most * self.patients as f64 {
+            return Ok(());
+        }
+        let text = format!(
+            "the derivatives of {coefficients} coefficients are more than {most} of the site's patients"
+        );
+        Err(Refusal::new("parameters_max", text))
     }
 
     fn withhold_column(&self, column: Column<'_>) -> Result<(), Refusal> {

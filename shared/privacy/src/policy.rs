@@ -121,11 +121,14 @@ impl Policy {
                 sentences.push(format!("{rule} is {own}, raised from {default}."));
             }
         }
-        let (similarity, default) = (own.similarity_max, default.similarity_max);
-        if similarity > default {
-            sentences.push(format!(
-                "similarity_max is {similarity}, raised from {default}."
-            ));
+        let shares = [
+            ("similarity_max", own.similarity_max, default.similarity_max),
+            ("parameters_max", own.parameters_max, default.parameters_max),
+        ];
+        for (rule, own, default) in shares {
+            if own > default {
+                sentences.push(format!("{rule} is {own}, raised from {default}."));
+            }
         }
         sentences
     }

@@ -1,5 +1,6 @@
 //! How well a model serves the patients of a site: what every method's last exchange gives.
 
+use crate::cohort::OutcomeKind;
 pub use privacy::ErrorSums;
 use privacy::{Content, Errors, Table};
 
@@ -96,6 +97,16 @@ pub struct FeatureImportance {
 }
 
 impl ErrorMeasure {
+    /// What is summed where an outcome of this kind is predicted.
+    #[must_use]
+    pub fn of(kind: &OutcomeKind) -> Self {
+        match kind {
+            OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => Self::Misclassified,
+            OutcomeKind::Numeric => Self::Squared,
+            OutcomeKind::Survival { .. } => Self::Discordant,
+        }
+    }
+
     /// Its name in files.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -128,6 +139,35 @@ impl EvaluationCounts {
 }
 
 impl Assessment {
+    /// Errors and tables over nobody by rules with their numbers of neighbours; the score of a rule without neighbours is a share.
+    pub(crate) fn of_nobody(kind: &OutcomeKind, rules: &[(&str, u32)]) -> Self {
+        let classes = kind.classes().len();
+        let errors = |(rule, neighbours): &(&str, u32)| RuleErrors {
+            rule: (*rule).to_owned(),
+            neighbours: *neighbours,
+            measure: ErrorMeasure::of(kind),
+            sums: Some(ErrorSums {
+                total: 0,
+                error: 0.0,
+            }),
+        };
+        let table = |(rule, neighbours): &(&str, u32)| EvaluationCounts {
+            rule: (*rule).to_owned(),
+            neighbours: *neighbours,
+            confusion: Some(vec![vec![0; classes]; classes]),
+            scores: (classes == 2 && *neighbours == 0).then(|| vec![vec![0; SHARE_BINS]; classes]),
+            rounded_to: 1,
+        };
+        Self {
+            errors: rules.iter().map(errors).collect(),
+            evaluation: match classes {
+                0 => Vec::new(),
+                _ => rules.iter().map(table).collect(),
+            },
+            ..Self::default()
+        }
+    }
+
     /// What it carries of the cohort.
     pub(crate) fn content(&mut self) -> Vec<Content<'_>> {
         let tables = self.evaluation.iter_mut();

@@ -1,7 +1,7 @@
 //! What an answer may hold at all: shapes, counts and sums that patients can have. The failures name no number of
 //! a site.
 
-use crate::assessment::{EvaluationCounts, PAIRS_RULE};
+use crate::assessment::{ErrorMeasure, EvaluationCounts, PAIRS_RULE, RuleErrors};
 use crate::failure::{Code, Failure};
 use crate::limits::{COUNT_MAX, MAGNITUDE_MAX, SCORE_BINS_MAX};
 use crate::message::{Answer, ColumnHistogram};
@@ -104,6 +104,36 @@ pub(crate) fn evaluation(
         (1..=COUNT_MAX).contains(&counts.rounded_to),
         "a step",
         wanted,
+    )
+}
+
+/// What a rule says of how far predictions of the `patients` are off, by this measure.
+pub(crate) fn errors(
+    found: &RuleErrors,
+    measure: ErrorMeasure,
+    patients: u64,
+) -> Result<(), Failure> {
+    ensure(
+        found.measure == measure,
+        "another measure of errors",
+        measure.name(),
+    )?;
+    let Some(sums) = &found.sums else {
+        return Ok(());
+    };
+    let most = match measure {
+        ErrorMeasure::Misclassified | ErrorMeasure::Squared => patients,
+        ErrorMeasure::Discordant => pairs_of(patients),
+    };
+    count(sums.total)?;
+    numbers([&sums.error])?;
+    #[allow(clippy::cast_precision_loss)] // at most 2^40
+    let is_share = measure == ErrorMeasure::Squared || sums.error <= sums.total as f64;
+    let is_possible = sums.total <= most && sums.error >= 0.0 && is_share;
+    ensure(
+        is_possible,
+        "errors that no patients have",
+        "errors over its patients",
     )
 }
 

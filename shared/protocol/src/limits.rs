@@ -48,6 +48,12 @@ pub const FEATURES_MAX: usize = 100_000;
 pub const LEVELS_MAX: usize = 50_000;
 /// Classes of an outcome.
 pub const CLASSES_MAX: usize = 100;
+/// Coefficients of a regression over patients of all sites, at most.
+pub const PARAMETERS_SHARE_MAX: f64 = 0.33;
+/// Columns of a regression.
+pub const REGRESSION_COLUMNS_MAX: usize = 2_000;
+/// Cells of the time grid of a Cox regression.
+pub const TIME_CELLS_MAX: usize = 200;
 /// Trees of a forest.
 pub const TREES_MAX: usize = 10_000;
 /// Nodes of all trees of a forest that travels.

@@ -9,6 +9,7 @@ mod checked;
 use crate::assessment::{ASSESSMENT, Assessment};
 use crate::failure::{Code, Failure, Problem, Refusal};
 pub use crate::method::forest::message as forest;
+pub use crate::method::regression::message as regression;
 pub use crate::method::unpsl::message as unpsl;
 use crate::name::RunId;
 pub use checked::{Closed, Introduction, summed_kind};
@@ -145,6 +146,8 @@ pub enum Request {
     Unpsl(unpsl::Request),
     /// Of forests alone.
     Forest(forest::Request),
+    /// Of regressions alone.
+    Regression(regression::Request),
 }
 
 /// What a site standardises with.
@@ -189,6 +192,8 @@ pub enum Answer {
     Unpsl(unpsl::Answer),
     /// Of forests alone.
     Forest(forest::Answer),
+    /// Of regressions alone.
+    Regression(regression::Answer),
 }
 
 /// The moments of a site.
@@ -235,6 +240,7 @@ impl Request {
             Self::Correlate(_) => CORRELATED,
             Self::Unpsl(request) => request.answer_kind(),
             Self::Forest(request) => request.answer_kind(),
+            Self::Regression(request) => request.answer_kind(),
         }
     }
 
@@ -250,6 +256,7 @@ impl Request {
             | Self::Correlate(_) => 0,
             Self::Unpsl(request) => request.rounds(),
             Self::Forest(request) => request.rounds(),
+            Self::Regression(request) => request.rounds(),
         }
     }
 
@@ -257,7 +264,7 @@ impl Request {
     #[must_use]
     pub fn builds_on_preparation(&self) -> bool {
         match self {
-            Self::Correlate(_) | Self::Unpsl(_) => true,
+            Self::Correlate(_) | Self::Unpsl(_) | Self::Regression(_) => true,
             Self::Introduce
             | Self::Describe
             | Self::Moments
@@ -272,7 +279,11 @@ impl Request {
     pub fn leaves_state(&self) -> bool {
         match self {
             Self::Introduce | Self::Prepare(_) | Self::Correlate(_) => true,
-            Self::Describe | Self::Moments | Self::Quantiles | Self::Unpsl(_) => false,
+            Self::Describe
+            | Self::Moments
+            | Self::Quantiles
+            | Self::Unpsl(_)
+            | Self::Regression(_) => false,
             Self::Forest(request) => request.leaves_state(),
         }
     }
@@ -288,7 +299,8 @@ impl Request {
             | Self::Quantiles
             | Self::Prepare(_)
             | Self::Correlate(_)
-            | Self::Forest(_) => Vec::new(),
+            | Self::Forest(_)
+            | Self::Regression(_) => Vec::new(),
         }
     }
 
@@ -299,6 +311,7 @@ impl Request {
             Self::Moments | Self::Quantiles | Self::Prepare(_) | Self::Correlate(_) => false,
             Self::Unpsl(request) => request.repeats(),
             Self::Forest(request) => request.repeats(),
+            Self::Regression(request) => request.repeats(),
         }
     }
 }
@@ -326,7 +339,8 @@ impl Answer {
             | Self::Prepared(_)
             | Self::Correlated
             | Self::Assessed(_)
-            | Self::Forest(_) => None,
+            | Self::Forest(_)
+            | Self::Regression(_) => None,
         }
     }
 
@@ -334,6 +348,7 @@ impl Answer {
     pub(crate) fn of_method(&mut self) -> Option<&mut dyn Summand> {
         match self {
             Self::Unpsl(answer) => Some(answer),
+            Self::Regression(answer) => Some(answer),
             Self::Forest(_) => None,
             Self::Introduced(_)
             | Self::Covered(_)
@@ -368,7 +383,8 @@ impl Answer {
             | Self::Correlated
             | Self::Assessed(_)
             | Self::Unpsl(_)
-            | Self::Forest(_) => Vec::new(),
+            | Self::Forest(_)
+            | Self::Regression(_) => Vec::new(),
         }
     }
 }
@@ -389,6 +405,7 @@ impl Disclosure for Answer {
             Self::Assessed(_) => ASSESSMENT,
             Self::Unpsl(answer) => answer.kind(),
             Self::Forest(answer) => answer.kind(),
+            Self::Regression(answer) => answer.kind(),
         }
     }
 
@@ -413,6 +430,7 @@ impl Disclosure for Answer {
             Self::Assessed(assessment) => assessment.shape(),
             Self::Unpsl(answer) => answer.shape(),
             Self::Forest(answer) => answer.shape(),
+            Self::Regression(answer) => answer.shape(),
         }
     }
 
@@ -444,6 +462,7 @@ impl Disclosure for Answer {
             Self::Assessed(assessment) => assessment.content(),
             Self::Unpsl(answer) => answer.content(),
             Self::Forest(answer) => answer.content(),
+            Self::Regression(answer) => answer.content(),
         }
     }
 }

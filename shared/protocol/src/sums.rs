@@ -7,7 +7,8 @@
 use crate::assessment::{Assessment, EvaluationCounts, FeatureImportance, RuleErrors};
 use crate::failure::{Code, Failure};
 use crate::message::{
-    Answer, BetweenMoments, ColumnHistogram, ColumnMoments, MOMENTS, PREPARED, SiteMoments, unpsl,
+    Answer, BetweenMoments, ColumnHistogram, ColumnMoments, MOMENTS, PREPARED, SiteMoments,
+    regression, unpsl,
 };
 use ndarray::Array2;
 use privacy::Disclosure;
@@ -54,7 +55,10 @@ impl Answer {
     /// Whether the sites' own numbers are used as a sum alone, where they are told in the clear. Counts of right and wrong ones
     /// may be withheld then, and histograms have groups of their own.
     pub(crate) fn adds_up(&self) -> bool {
-        let kinds = [MOMENTS, PREPARED].into_iter().chain(unpsl::ADDED_KINDS);
+        let of_methods = unpsl::ADDED_KINDS
+            .into_iter()
+            .chain(regression::SUMMED_KINDS);
+        let kinds = [MOMENTS, PREPARED].into_iter().chain(of_methods);
         let is_empty = matches!(self, Self::Prepared(None) | Self::Covered(_));
         !is_empty && kinds.into_iter().any(|kind| kind == self.kind())
     }
@@ -345,7 +349,7 @@ fn counts(counts: &mut [u64], visit: &mut Visit<'_>) {
 }
 
 /// The entries of a symmetric matrix on and below its diagonal; those above follow.
-fn lower_triangle(matrix: &mut Array2<f64>, visit: &mut Visit<'_>) {
+pub(crate) fn lower_triangle(matrix: &mut Array2<f64>, visit: &mut Visit<'_>) {
     for row in 0..matrix.nrows() {
         for column in 0..=row.min(matrix.ncols().saturating_sub(1)) {
             visit(Number::Real(&mut matrix[[row, column]]));

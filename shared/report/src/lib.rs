@@ -1,6 +1,7 @@
 //! What people see of a run: a moving line while it goes, then machine-readable files and one page
 //! that a clinician can read.
 
+mod estimates;
 mod figures;
 mod files;
 mod folder;

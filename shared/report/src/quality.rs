@@ -3,12 +3,12 @@
 use crate::figures::FigureError;
 use crate::plots::{self, Curve};
 use crate::tables::{self, Bar, assessments, figure};
-use crate::words::{of_hundred, share, sites_in_words};
+use crate::words::{self, of_hundred, share, sites_in_words};
 use maud::{Markup, html};
-use protocol::assessment::{EvaluationCounts, PAIRS_RULE};
+use protocol::assessment::{ErrorMeasure, EvaluationCounts, PAIRS_RULE};
 use protocol::job::Job;
 use protocol::result::RunResult;
-use protocol::scores::{self, PooledTable, Scores};
+use protocol::scores::{self, PooledErrors, PooledTable, Scores};
 
 /// How a method names its rules, and what it says of their counts.
 pub(crate) struct Wording {
@@ -284,4 +284,58 @@ fn confusions(pooled: &[PooledTable], job: &Job, wording: &Wording) -> Markup {
 fn shade(count: u64, row: &[u64]) -> u64 {
     let sum: u64 = row.iter().sum();
     count.saturating_mul(45) / sum.max(1)
+}
+
+/// Errors of every site and of all together.
+pub(crate) fn errors(result: &RunResult, note: &str, rule: fn(&str, u32) -> String) -> Markup {
+    let row = |place: &str, errors: &PooledErrors| {
+        html! {
+            tr {
+                th scope="row" { (place) } td data-label="rule" { (rule(&errors.rule, errors.neighbours)) }
+                td data-label="error" { (measure(errors.measure)) } td data-label="counted" { (errors.total) }
+                td data-label="value" { (words::error(errors.value())) }
+            }
+        }
+    };
+    html! {
+        @if assessments(result).any(|own| !own.errors.is_empty()) {
+            h2 { "Errors" }
+            p.note { (note) }
+            table.wide {
+                thead {
+                    tr {
+                        th scope="col" { "site" } th scope="col" { "rule" } th scope="col" { "error" }
+                        th scope="col" { "patients or pairs" } th scope="col" { "value" }
+                    }
+                }
+                @for site in &result.sites {
+                    @for own in site.assessment.iter().flat_map(|own| &own.errors) {
+                        @match PooledErrors::of_site(own) {
+                            Some(errors) => { (row(&site.name, &errors)) }
+                            None => {
+                                tr {
+                                    th scope="row" { (site.name) }
+                                    td data-label="rule" { (rule(&own.rule, own.neighbours)) }
+                                    td data-label="error" { (measure(own.measure)) } td colspan="2" { "withheld" }
+                                }
+                            }
+                        }
+                    }
+                }
+                @if result.sites.len() > 1 {
+                    @for errors in scores::pooled_errors(result) {
+                        (row(&format!("{} together", sites_in_words(errors.sites as usize)), &errors))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn measure(measure: ErrorMeasure) -> &'static str {
+    match measure {
+        ErrorMeasure::Misclassified => "share misclassified",
+        ErrorMeasure::Squared => "mean squared error",
+        ErrorMeasure::Discordant => "1 - C",
+    }
 }

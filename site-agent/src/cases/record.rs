@@ -13,9 +13,10 @@ use similarity::cohort::standardise::{
     MatrixRow, Scaling, Standardisation, StandardiseError, Transform,
 };
 use similarity::cohort::{Cohort, Outcome, Values};
-use similarity::compare::Measure;
 use similarity::compare::proximity::kernel::OutOfBag;
+use similarity::compare::{CompareError, Measure, Weighted};
 use similarity::learn::forest::InBag;
+use similarity::learn::regression::terms::{Term, TermKind, Terms};
 use std::io;
 
 /// The file of a run's folder.
@@ -44,6 +45,77 @@ pub enum Learned {
     Metric(LearnedMetric),
     /// A forest, in `forest.bin`.
     Forest(LearnedForest),
+    /// The weights of a regression.
+    Regression(LearnedRegression),
+}
+
+/// A regression as a distance is weighed by it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LearnedRegression {
+    terms: Vec<RecordedTerm>,
+    /// One a column of the terms, in its own unit.
+    coefficients: Vec<f64>,
+}
+
+/// One feature of a regression.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct RecordedTerm {
+    name: String,
+    values: RecordedValues,
+    /// Whether one more column is 1 where the value is missing.
+    indicator: bool,
+}
+
+/// What becomes of the values of a feature.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RecordedValues {
+    Numeric { imputed: f64, knots: Vec<f64> },
+    Categorical { levels: Vec<String>, imputed: u32 },
+}
+
+impl LearnedRegression {
+    /// Of these terms, with a coefficient for each of their columns.
+    pub(crate) fn new(terms: &Terms, coefficients: Vec<f64>) -> Self {
+        let recorded = |term: &Term| RecordedTerm {
+            name: term.name.clone(),
+            values: match &term.kind {
+                TermKind::Numeric { imputed, knots } => RecordedValues::Numeric {
+                    imputed: *imputed,
+                    knots: knots.clone(),
+                },
+                TermKind::Categorical { levels, imputed } => RecordedValues::Categorical {
+                    levels: levels.clone(),
+                    imputed: *imputed,
+                },
+            },
+            indicator: term.indicator,
+        };
+        Self {
+            terms: terms.terms().iter().map(recorded).collect(),
+            coefficients,
+        }
+    }
+
+    /// The distance that it weighs.
+    pub(super) fn weighted(&self) -> Result<Weighted, CompareError> {
+        let term = |recorded: &RecordedTerm| Term {
+            name: recorded.name.clone(),
+            kind: match &recorded.values {
+                RecordedValues::Numeric { imputed, knots } => TermKind::Numeric {
+                    imputed: *imputed,
+                    knots: knots.clone(),
+                },
+                RecordedValues::Categorical { levels, imputed } => TermKind::Categorical {
+                    levels: levels.clone(),
+                    imputed: *imputed,
+                },
+            },
+            indicator: recorded.indicator,
+        };
+        let terms = Terms::new(self.terms.iter().map(term).collect());
+        Weighted::of(terms, self.coefficients.clone())
+    }
 }
 
 /// What is known of a forest beside its trees.

@@ -317,6 +317,7 @@ fn learned(record: &Record, folder: &Path, names: &[String]) -> Result<Compariso
             let made = Metric::learned(names, recorded(metric)?, matrix, measure);
             Ok(Comparison::Metric(made?))
         }
+        Learned::Regression(known) => Ok(Comparison::Weighted(known.weighted()?)),
         Learned::Forest(known) => {
             let bytes = fs::read(folder.join(FOREST));
             let bytes = bytes.map_err(|error| fault(FOREST, error.to_string()))?;
@@ -345,7 +346,7 @@ fn standardisation(
 ) -> Result<Standardisation, CasesError> {
     match &record.learned {
         Learned::Metric(metric) => recorded(metric),
-        Learned::Forest(_) => {
+        Learned::Forest(_) | Learned::Regression(_) => {
             let features: Vec<Feature> = job
                 .cohort
                 .standardised_columns()

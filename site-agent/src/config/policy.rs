@@ -46,6 +46,12 @@ pub fn read(section: &mut Section<'_, '_>) -> Option<Policy> {
         ),
         descriptions_per_day_max: section
             .or("descriptions_per_day_max", default.descriptions_per_day_max),
+        parameters_max: section.number(
+            "parameters_max",
+            default.parameters_max,
+            "a number above 0",
+            |most| most > 0.0,
+        ),
         similarity_max: section.number(
             "similarity_max",
             default.similarity_max,

@@ -1,7 +1,7 @@
 //! The kinds of message that every method may make a site send, and what is said of each.
 
 use privacy::Rules;
-use protocol::cohort::OutcomeKind;
+use protocol::cohort::{FeatureKind, Impute, OutcomeKind};
 use protocol::job::Job;
 use protocol::limits::{PROBLEMS_MAX, TEXT_LENGTH_MAX};
 
@@ -74,6 +74,26 @@ impl Sizes {
             rank: 0,
             moments: 0,
         }
+    }
+}
+
+impl Sizes {
+    /// Those of the outcome, and of the rows and moments of all features.
+    pub(crate) fn of_features(job: &Job) -> Self {
+        let mut sizes = Self::of_outcome(job);
+        for feature in &job.cohort.features {
+            // Count, sum, sum of squares and missing of a number; the levels and missing of a category.
+            let (rows, moments) = match &feature.kind {
+                FeatureKind::Categorical { levels } => (levels.len(), levels.len() + 1),
+                FeatureKind::Numeric { .. }
+                | FeatureKind::Ordinal { .. }
+                | FeatureKind::Binary { .. }
+                | FeatureKind::Age { .. } => (1, 4),
+            };
+            sizes.rows += rows as u64 + u64::from(feature.impute == Impute::Indicator);
+            sizes.moments += moments as u64;
+        }
+        sizes
     }
 }
 

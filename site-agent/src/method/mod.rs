@@ -3,11 +3,13 @@
 //!
 //! # To add a method
 //!
-//! A folder beside `unpsl` and `forest` answers the method's requests, explains its messages and writes what stays at the
+//! A folder beside `unpsl`, `forest` and `regression` answers the method's requests, explains its messages and writes what stays at the
 //! site. Each `match` below then lacks an arm; nothing else in this crate names a method.
 
+mod figures;
 pub mod forest;
 mod preparation;
+pub mod regression;
 mod scores;
 pub mod unpsl;
 
@@ -22,6 +24,7 @@ use protocol::failure::Code;
 use protocol::job::Job;
 use protocol::message::{
     Answer, ColumnHistogram, ColumnMoments, Description, Request, SecondMoments, SiteMoments,
+    Summary,
 };
 use protocol::method::Method;
 use similarity::cohort::quantile::{Grid, Histogram, QuantileError, counts};
@@ -54,6 +57,7 @@ pub(crate) struct SiteRun {
 enum Own {
     Unpsl(Box<unpsl::Learner>),
     Forest(Box<forest::Grower>),
+    Regression(Box<regression::Regressor>),
 }
 
 impl Computation {
@@ -81,6 +85,9 @@ impl Computation {
                 rules,
                 secret,
             ))),
+            Method::Regression(settings) => {
+                Own::Regression(Box::new(regression::Regressor::new(settings.clone())))
+            }
         };
         Ok(Self {
             site: SiteRun {
@@ -112,24 +119,24 @@ impl Computation {
                 let columns = ColumnMoments::of_cohort(&site.cohort.cohort);
                 Ok(Answer::Moments(SiteMoments {
                     columns: columns.map_err(|error| Stop::numeric(Code::Numbers, error))?,
-                    summary: self.learner()?.summary(site)?,
+                    summary: self.own.summary(site)?,
                     between: Vec::new(),
                 }))
             }
             Request::Quantiles => site.quantiles(),
             Request::Prepare(preparing) => {
-                let correlates = self.learner()?.correlates();
+                let multiplies = self.own.multiplies()?;
                 let prepared = Prepared::new(site, preparing)?;
                 let second_moments =
-                    correlates.then(|| SecondMoments::of_matrix(&prepared.matrix.view()));
+                    multiplies.then(|| SecondMoments::of_matrix(&prepared.matrix.view()));
                 self.prepared = Some(prepared);
-                self.learner_mut()?.forget();
+                self.own.forget();
                 Ok(Answer::Prepared(second_moments))
             }
             Request::Correlate(second_moments) => {
                 let prepared = self.prepared.as_mut().ok_or_else(Stop::early)?;
                 prepared.correlate(second_moments)?;
-                self.learner_mut()?.forget();
+                self.own.forget();
                 Ok(Answer::Correlated)
             }
             Request::Unpsl(request) => match &mut self.own {
@@ -137,11 +144,18 @@ impl Computation {
                     let prepared = self.prepared.as_ref().ok_or_else(Stop::early)?;
                     learner.answer(site, prepared, request)
                 }
-                Own::Forest(_) => Err(Stop::other_method()),
+                Own::Forest(_) | Own::Regression(_) => Err(Stop::other_method()),
             },
             Request::Forest(request) => match &mut self.own {
                 Own::Forest(grower) => grower.answer(site, request),
-                Own::Unpsl(_) => Err(Stop::other_method()),
+                Own::Unpsl(_) | Own::Regression(_) => Err(Stop::other_method()),
+            },
+            Request::Regression(request) => match &mut self.own {
+                Own::Regression(regressor) => {
+                    let prepared = self.prepared.as_ref().ok_or_else(Stop::early)?;
+                    regressor.answer(site, prepared, request)
+                }
+                Own::Unpsl(_) | Own::Forest(_) => Err(Stop::other_method()),
             },
         }
     }
@@ -166,18 +180,15 @@ impl Computation {
         Some(self.prepared.as_ref()?.similarity(metric))
     }
 
-    /// What a run of UnPSL learns with; it alone pools moments.
-    fn learner(&self) -> Result<&unpsl::Learner, Stop> {
-        match &self.own {
-            Own::Unpsl(learner) => Ok(learner),
-            Own::Forest(_) => Err(Stop::other_method()),
-        }
-    }
-
-    fn learner_mut(&mut self) -> Result<&mut unpsl::Learner, Stop> {
-        match &mut self.own {
-            Own::Unpsl(learner) => Ok(learner),
-            Own::Forest(_) => Err(Stop::other_method()),
+    /// The mean over the patients of (x'b)^2, where a question has the site's own numbers at coefficients b of a regression whose
+    /// likelihood has steps; none of any other question.
+    #[must_use]
+    pub fn steepness(&self, request: &Request) -> Option<f64> {
+        match (&self.own, request) {
+            (Own::Regression(regressor), Request::Regression(request)) => {
+                regressor.steepness(&self.site, self.prepared.as_ref()?, request)
+            }
+            _ => None,
         }
     }
 
@@ -195,11 +206,41 @@ impl Computation {
     }
 }
 
+impl Own {
+    /// Patients and pairs, as the method counts them.
+    fn summary(&self, site: &SiteRun) -> Result<Summary, Stop> {
+        match self {
+            Self::Unpsl(learner) => learner.summary(site),
+            Self::Regression(_) => Ok(regression::summary(site)),
+            Self::Forest(_) => Err(Stop::other_method()),
+        }
+    }
+
+    /// Whether the site tells its second moments when it is prepared.
+    fn multiplies(&self) -> Result<bool, Stop> {
+        match self {
+            Self::Unpsl(learner) => Ok(learner.correlates()),
+            Self::Regression(_) => Ok(true),
+            Self::Forest(_) => Err(Stop::other_method()),
+        }
+    }
+
+    /// Lets go of what was made of another preparation.
+    fn forget(&mut self) {
+        match self {
+            Self::Unpsl(learner) => learner.forget(),
+            Self::Regression(regressor) => regressor.forget(),
+            Self::Forest(_) => {}
+        }
+    }
+}
+
 /// The kinds of message that a job would make a site send, and what is said of the method as a whole.
 pub(crate) fn explained(rules: &Rules, job: &Job) -> Told {
     match &job.method {
         Method::Unpsl(settings) => unpsl::explain::told(rules, job, settings),
         Method::Forest(settings) => forest::explain::told(rules, job, settings),
+        Method::Regression(settings) => regression::explain::told(rules, job, settings),
     }
 }
 

@@ -362,6 +362,10 @@ impl Admitted {
     /// The answer to a question, where no metric of it is too steep; else why not, and whether the brake has shut the gate.
     fn answer_braked(&mut self, request: &Request) -> Result<Answer, (Stop, bool)> {
         self.brake(request.metrics()).map_err(|stop| (stop, true))?;
+        if let Some(steepness) = self.computation.steepness(request) {
+            let braked = self.gate.brake(steepness, 1).map_err(refused);
+            braked.map_err(|stop| (stop, true))?;
+        }
         let answer = self
             .computation
             .answer(request)

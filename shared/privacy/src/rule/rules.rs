@@ -39,6 +39,8 @@ pub struct Rules {
     pub rounds_per_cohort_max: u64,
     /// A cohort must be the same as an earlier one, or differ from it by at least so many patients.
     pub cohort_difference_min: u64,
+    /// Coefficients of a regression whose derivatives leave by themselves, over the site's patients, at most.
+    pub parameters_max: f64,
     /// Jobs of one operator that may have a cohort read and described in a day, at most.
     pub descriptions_per_day_max: u64,
     /// Mean similarity of a patient with itself, ||W'x||^2, at most: a metric of larger ones parts
@@ -76,6 +78,7 @@ impl Default for Rules {
             runs_per_cohort_max: 20,
             rounds_per_cohort_max: 2_000,
             cohort_difference_min: 10,
+            parameters_max: 0.33,
             descriptions_per_day_max: 50,
             similarity_max: 100.0,
         }
@@ -102,13 +105,18 @@ impl Rules {
                 wanted: "a whole number of 1 or more",
             })
             .collect();
-        let similarity = self.similarity_max;
-        if !similarity.is_finite() || similarity <= 0.0 {
-            invalid.push(InvalidRule {
-                rule: "similarity_max",
-                found: similarity.to_string(),
-                wanted: "a number above 0",
-            });
+        let maxima = [
+            ("similarity_max", self.similarity_max),
+            ("parameters_max", self.parameters_max),
+        ];
+        for (rule, maximum) in maxima {
+            if !maximum.is_finite() || maximum <= 0.0 {
+                invalid.push(InvalidRule {
+                    rule,
+                    found: maximum.to_string(),
+                    wanted: "a number above 0",
+                });
+            }
         }
         invalid
     }

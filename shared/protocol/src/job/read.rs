@@ -82,6 +82,12 @@ fn job(text: &str, root: &mut Section<'_, '_>, summed: bool) -> Option<Job> {
         let wanted = "what sums are enough for, or [aggregation] contributions = \"own\"";
         root.problem(key, found, wanted);
     }
+    if let (true, Contributions::Own, Some(method), Some(outcome)) =
+        (summed, contributions, &method, &outcome)
+        && let Some(wanted) = method.needs_sums(outcome)
+    {
+        root.problem("aggregation", "contributions = \"own\"", wanted);
+    }
     let deadlines = root.table("deadlines", |section| Some(deadlines(section)));
     Some(Job {
         text: text.to_owned(),

@@ -1,6 +1,6 @@
 //! What sites hear and tell of each other where sums are told and each checks what it is asked.
 
-use super::{Answer, DESCRIPTION, MOMENTS, PREPARED, QUANTILES, unpsl};
+use super::{Answer, DESCRIPTION, MOMENTS, PREPARED, QUANTILES, regression, unpsl};
 use crate::assessment::ASSESSMENT;
 use crate::name::RunId;
 use crate::run::Record;
@@ -10,8 +10,11 @@ use privacy::{Covered, Notice};
 #[must_use]
 pub fn summed_kind(name: &str) -> Option<&'static str> {
     let common = [DESCRIPTION, MOMENTS, QUANTILES, PREPARED, ASSESSMENT];
-    let all = common.into_iter().chain(unpsl::SUMMED_KINDS);
-    all.into_iter().find(|kind| *kind == name)
+    let of_methods = unpsl::SUMMED_KINDS
+        .into_iter()
+        .chain(regression::SUMMED_KINDS);
+    let mut all = common.into_iter().chain(of_methods);
+    all.find(|kind| *kind == name)
 }
 
 /// A closed exchange, as every site of a run of sums hears it: enough to work out what is asked next.

@@ -2,11 +2,12 @@
 //!
 //! # To add a method
 //!
-//! A folder beside `unpsl` and `forest` holds its `settings` (a table of the job), its `message`s, the `question`s that its
+//! A folder beside `unpsl`, `forest` and `regression` holds its `settings` (a table of the job), its `message`s, the `question`s that its
 //! job allows, the `coordinator`'s stages, and the `model` that it leaves. Each `match` below then lacks an arm, and so do
 //! those of [`Request`] and [`Answer`](crate::message::Answer); nothing else in this crate names a method.
 
 pub mod forest;
+pub mod regression;
 pub mod unpsl;
 
 use crate::cohort::{CohortSpecification, Feature, Grids, MissingShare, OutcomeSpecification};
@@ -21,6 +22,7 @@ use crate::stage::agreeing::Descriptions;
 use crate::stage::assessing::Assessments;
 use forest::settings::{ForestScope, ForestSettings};
 use privacy::Permission;
+use regression::settings::RegressionSettings;
 use similarity::numeric::seed::Seed;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,6 +35,8 @@ pub enum Method {
     Unpsl(UnpslSettings),
     /// Forests, at the sites or one of all.
     Forest(ForestSettings),
+    /// Linear, logistic or Cox regression of all patients.
+    Regression(RegressionSettings),
 }
 
 /// What a run has learnt.
@@ -42,6 +46,8 @@ pub enum Model {
     Unpsl(unpsl::model::Model),
     /// A forest.
     Forest(forest::model::Model),
+    /// A regression.
+    Regression(Box<regression::model::Model>),
 }
 
 /// What a run asks of a site's policy.
@@ -69,11 +75,12 @@ pub(crate) struct Beginning {
 pub(crate) enum Stages {
     Unpsl(Box<unpsl::coordinator::Unpsl>),
     Forest(Box<forest::coordinator::Forest>),
+    Regression(Box<regression::coordinator::Regression>),
 }
 
 impl Method {
     /// The names of all methods, as job files and policies spell them.
-    pub const NAMES: [&'static str; 2] = ["unpsl", "forest"];
+    pub const NAMES: [&'static str; 3] = ["unpsl", "forest", "regression"];
 
     /// The method's name.
     #[must_use]
@@ -81,6 +88,7 @@ impl Method {
         match self {
             Self::Unpsl(_) => Self::NAMES[0],
             Self::Forest(_) => Self::NAMES[1],
+            Self::Regression(_) => Self::NAMES[2],
         }
     }
 
@@ -99,6 +107,11 @@ impl Method {
         let method = if name == Self::NAMES[0] {
             root.required_table(name, |section| Some(UnpslSettings::read(section)))
                 .map(Self::Unpsl)
+        } else if name == Self::NAMES[2] {
+            root.required_table(name, |section| {
+                Some(RegressionSettings::read(section, outcome))
+            })
+            .map(Self::Regression)
         } else {
             let count = features.len();
             root.required_table(name, |section| {
@@ -111,16 +124,27 @@ impl Method {
             (Some(Self::Forest(settings)), Some(outcome)) => {
                 forest::settings::check(root, settings, outcome, features);
             }
+            (Some(Self::Regression(settings)), Some(outcome)) => {
+                regression::settings::check(root, settings, outcome);
+            }
             (None, _) | (_, None) => {}
         }
         method
+    }
+
+    /// Why a job of such an outcome tells sums alone; none where each site's own numbers may be told as well.
+    pub(crate) fn needs_sums(&self, outcome: &OutcomeSpecification) -> Option<&'static str> {
+        match self {
+            Self::Unpsl(_) | Self::Forest(_) => None,
+            Self::Regression(_) => regression::settings::needs_sums(outcome),
+        }
     }
 
     /// The key of the job that asks for each site's own numbers, and what it says; none where sums are enough.
     pub(crate) fn needs_own(&self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Unpsl(settings) => settings.needs_own(),
-            Self::Forest(_) => None,
+            Self::Forest(_) | Self::Regression(_) => None,
         }
     }
 
@@ -133,6 +157,7 @@ impl Method {
                 scope: ForestScope::Local,
                 ..settings
             }),
+            Self::Regression(settings) => Self::Regression(settings.alone()),
         }
     }
 
@@ -144,6 +169,7 @@ impl Method {
                 events: None,
             },
             Self::Forest(settings) => settings.grids(cohort),
+            Self::Regression(settings) => settings.grids(cohort),
         }
     }
 
@@ -160,6 +186,12 @@ impl Method {
                     .selection
                     .as_ref()
                     .map_or(1, |selection| u64::from(selection.folds)),
+            },
+            // What Newton's method needs at coefficients of 0 follows from second moments.
+            Self::Regression(settings) => Needs {
+                permissions: BTreeSet::from([Permission::SecondMoments]),
+                rounds: settings.rounds(),
+                folds: 1,
             },
             // Trees that leave are a round; a forest that stays asks for none.
             Self::Forest(settings) => match settings.scope {
@@ -191,6 +223,9 @@ impl Method {
                 unpsl::question::judge(settings, cohort, sites, request, known)
             }
             Self::Forest(settings) => forest::question::judge(settings, cohort, request, known),
+            Self::Regression(settings) => {
+                regression::question::judge(settings, cohort, request, known)
+            }
         }
     }
 
@@ -205,6 +240,10 @@ impl Method {
                 let method = forest::coordinator::Forest::new(settings, beginning);
                 Stages::Forest(Box::new(method))
             }
+            Self::Regression(settings) => {
+                let method = regression::coordinator::Regression::new(settings, beginning);
+                Stages::Regression(Box::new(method))
+            }
         }
     }
 }
@@ -216,6 +255,7 @@ impl Model {
         match self {
             Self::Unpsl(model) => model.course(),
             Self::Forest(_) => Course::default(),
+            Self::Regression(model) => model.course(),
         }
     }
 
@@ -224,6 +264,7 @@ impl Model {
         match self {
             Self::Unpsl(model) => !model.rounds.is_empty(),
             Self::Forest(model) => model.forest.is_some() || assessed,
+            Self::Regression(model) => !model.coefficients.is_empty(),
         }
     }
 }
@@ -234,6 +275,7 @@ impl Stages {
         match self {
             Self::Unpsl(method) => method.asking(),
             Self::Forest(method) => method.asking(),
+            Self::Regression(method) => method.asking(),
         }
     }
 
@@ -242,6 +284,7 @@ impl Stages {
         match self {
             Self::Unpsl(method) => method.close(closed),
             Self::Forest(method) => method.close(closed),
+            Self::Regression(method) => method.close(closed),
         }
     }
 
@@ -250,6 +293,7 @@ impl Stages {
         match self {
             Self::Unpsl(method) => Method::Unpsl(method.settings().clone()),
             Self::Forest(method) => Method::Forest(method.settings().clone()),
+            Self::Regression(method) => Method::Regression(method.settings().clone()),
         }
     }
 
@@ -258,6 +302,7 @@ impl Stages {
         match self {
             Self::Unpsl(method) => Model::Unpsl(method.model()),
             Self::Forest(method) => Model::Forest(method.model()),
+            Self::Regression(method) => Model::Regression(Box::new(method.model())),
         }
     }
 
@@ -266,6 +311,7 @@ impl Stages {
         match self {
             Self::Unpsl(method) => method.missing(),
             Self::Forest(_) => &[],
+            Self::Regression(method) => method.missing(),
         }
     }
 
@@ -274,6 +320,7 @@ impl Stages {
         match self {
             Self::Unpsl(method) => method.pooled_missing(),
             Self::Forest(_) => &[],
+            Self::Regression(method) => method.pooled_missing(),
         }
     }
 
@@ -282,6 +329,7 @@ impl Stages {
         match self {
             Self::Unpsl(method) => method.assessments(),
             Self::Forest(method) => method.assessments(),
+            Self::Regression(method) => method.assessments(),
         }
     }
 }

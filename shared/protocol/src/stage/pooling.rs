@@ -61,7 +61,7 @@ pub(super) fn quartiles(
     moments: &[ColumnMoments],
     sites: &[Vec<ColumnHistogram>],
 ) -> Result<Vec<Quartiles>, Failure> {
-    if let Some(odd) = sites.iter().find(|own| own.len() != columns.len()) {
+    if let Some(odd) = sites.iter().find(|own| own.len() < columns.len()) {
         let text = format!(
             "quantiles: found {} columns, wanted {}",
             odd.len(),
@@ -93,6 +93,19 @@ pub(super) fn quartiles(
         });
     }
     Ok(pooled)
+}
+
+/// Values of all sites in each step of the grid at one place; those of a group count in its last.
+pub(super) fn counts(sites: &[Vec<ColumnHistogram>], place: usize, grid: Grid) -> Vec<u64> {
+    let mut counts = vec![0; grid.cells() as usize];
+    for histogram in sites.iter().filter_map(|histograms| histograms.get(place)) {
+        for (end, count) in histogram.ends.iter().zip(&histogram.counts) {
+            if let Some(step) = counts.get_mut((*end as usize).saturating_sub(1)) {
+                *step += count;
+            }
+        }
+    }
+    counts
 }
 
 fn is_empty(moments: &ColumnMoments) -> bool {

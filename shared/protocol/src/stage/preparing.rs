@@ -5,7 +5,7 @@ mod judging;
 
 use super::pooling;
 use crate::checks::{fault, histograms, length, unexpected};
-use crate::cohort::{CohortSpecification, GriddedColumn, MissingShare};
+use crate::cohort::{CohortSpecification, Grids, MissingShare};
 use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn};
 use crate::failure::{Code, Failure};
 use crate::message::{
@@ -13,13 +13,18 @@ use crate::message::{
     SiteMoments, Summary, Totals,
 };
 use ndarray::{Array1, Array2};
+use similarity::cohort::quantile::Grid;
 use similarity::cohort::standardise::{Feature, Standardisation, StandardiseError};
 use std::fmt::Debug;
 use std::sync::Arc;
 
 /// What a method wants of its preparation.
 pub(crate) trait Preparable: Debug {
+    /// What the sites count, the columns of the quartiles among it.
+    fn grids(&self, cohort: &CohortSpecification) -> Grids;
     /// Whether the sites' second moments are pooled.
+    fn multiplies(&self) -> bool;
+    /// Whether the sites hear their sum.
     fn correlates(&self) -> bool;
     /// Whether each site subtracts its own means.
     fn centres_sites(&self) -> bool;
@@ -39,7 +44,9 @@ pub(crate) struct Preparation<P> {
     wanted: P,
     cohort: Arc<CohortSpecification>,
     columns: Vec<Feature>,
-    gridded: Vec<GriddedColumn>,
+    grids: Grids,
+    /// Events of all sites by steps of their grid, once they are counted.
+    events: Vec<u64>,
     /// One place per site.
     summaries: Vec<Option<Summary>>,
     /// One per site.
@@ -76,6 +83,10 @@ struct Pooled {
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     pub(crate) standardisation: Standardisation,
+    /// Of all sites, where they are pooled and the sites do not hear them.
+    pub(crate) second_moments: Option<SecondMoments>,
+    /// Events of all sites by steps of their grid, where they are counted.
+    pub(crate) events: Vec<u64>,
     pub(crate) totals: Totals,
     /// One place per site; none for one that was not there.
     pub(crate) summaries: Vec<Option<Summary>>,
@@ -89,9 +100,10 @@ impl<P: Preparable> Preparation<P> {
     /// A preparation of `sites` sites.
     pub(crate) fn new(wanted: P, cohort: Arc<CohortSpecification>, sites: usize) -> Self {
         Self {
-            wanted,
             columns: cohort.standardised_columns(),
-            gridded: cohort.grids_of_quartiles(),
+            grids: wanted.grids(&cohort),
+            wanted,
+            events: Vec::new(),
             cohort,
             summaries: vec![None; sites],
             missing: vec![Vec::new(); sites],
@@ -134,7 +146,7 @@ impl<P: Preparable> Preparation<P> {
             sites: u64::from(closed.answered()),
         };
         self.wanted.accepts_totals(&totals)?;
-        if self.gridded.is_empty() {
+        if self.grids.is_empty() {
             return self.standardise(pooled, Vec::new(), totals, closed.notes);
         }
         self.step = Step::Quantiles { pooled, totals };
@@ -183,9 +195,16 @@ impl<P: Preparable> Preparation<P> {
         Ok(Turn::Ask)
     }
 
-    fn prepared(&self, preparing: &Preparing, standardisation: Standardisation) -> Turn<Prepared> {
+    fn prepared(
+        &self,
+        preparing: &Preparing,
+        standardisation: Standardisation,
+        second_moments: Option<SecondMoments>,
+    ) -> Turn<Prepared> {
         Turn::Done(Prepared {
             standardisation,
+            second_moments,
+            events: self.events.clone(),
             totals: preparing.totals,
             summaries: self.summaries.clone(),
             missing: self.missing.clone(),
@@ -254,15 +273,15 @@ impl<P: Preparable> Asking for Preparation<P> {
                 })
             }
             (Step::Quantiles { .. }, Answer::Quantiles(found)) => {
-                let grids = self.gridded.iter().map(|column| column.grid);
-                histograms(found, grids, patients)
+                let grids: Vec<Grid> = self.grids.all().collect();
+                histograms(found, grids.into_iter(), patients)
             }
             (
                 Step::Prepare {
                     standardisation, ..
                 },
                 Answer::Prepared(found),
-            ) => match (self.wanted.correlates(), found) {
+            ) => match (self.wanted.multiplies(), found) {
                 (false, None) => Ok(()),
                 (true, Some(found)) => {
                     judging::second_moments(found, standardisation.rows().len(), patients)
@@ -289,10 +308,10 @@ impl<P: Preparable> Asking for Preparation<P> {
                 let columns = features.map(|feature| feature.kind.blank()).collect();
                 Answer::Moments(SiteMoments::blank(columns))
             }
-            Step::Quantiles { .. } => pooling::blank(&self.gridded, None),
+            Step::Quantiles { .. } => pooling::blank(&self.grids.columns, self.grids.events),
             Step::Prepare {
                 standardisation, ..
-            } if self.wanted.correlates() => {
+            } if self.wanted.multiplies() => {
                 let rows = standardisation.rows().len();
                 Answer::Prepared(Some(SecondMoments {
                     patients: 0,
@@ -321,7 +340,10 @@ impl<P: Preparable> Stage for Preparation<P> {
             Step::Quantiles { pooled, totals } => {
                 let (pooled, totals) = (pooled.clone(), *totals);
                 let sites = pooling::histograms(closed)?;
-                let quartiles = pooling::quartiles(&self.gridded, &pooled.moments, &sites)?;
+                let quartiles = pooling::quartiles(&self.grids.columns, &pooled.moments, &sites)?;
+                if let Some(grid) = self.grids.events {
+                    self.events = pooling::counts(&sites, self.grids.columns.len(), grid);
+                }
                 self.standardise(pooled, quartiles, totals, closed.notes)
             }
             Step::Prepare {
@@ -329,13 +351,16 @@ impl<P: Preparable> Stage for Preparation<P> {
                 standardisation,
             } => {
                 let (preparing, standardisation) = (Arc::clone(preparing), standardisation.clone());
-                if !self.wanted.correlates() {
-                    return Ok(self.prepared(&preparing, standardisation));
+                if !self.wanted.multiplies() {
+                    return Ok(self.prepared(&preparing, standardisation, None));
                 }
                 let second_moments = match closed.take_sum()? {
                     Answer::Prepared(Some(sum)) => sum,
                     other => return Err(unexpected(&other, "second moments")),
                 };
+                if !self.wanted.correlates() {
+                    return Ok(self.prepared(&preparing, standardisation, Some(second_moments)));
+                }
                 self.step = Step::Correlate {
                     preparing,
                     standardisation,
@@ -347,7 +372,7 @@ impl<P: Preparable> Stage for Preparation<P> {
                 preparing,
                 standardisation,
                 ..
-            } => Ok(self.prepared(preparing, standardisation.clone())),
+            } => Ok(self.prepared(preparing, standardisation.clone(), None)),
         }
     }
 }

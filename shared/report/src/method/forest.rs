@@ -13,8 +13,13 @@ use protocol::job::Job;
 use protocol::method::forest::model::Model;
 use protocol::method::forest::settings::{ForestScope, ForestSettings};
 use protocol::result::RunResult;
-use protocol::scores::{self, PooledErrors};
+use protocol::scores;
 use std::io;
+
+/// What is to be known of the errors.
+const ERRORS: &str = "Every patient is predicted by trees that have not seen it, and by its nearest neighbours at the same site, \
+    itself excluded, by their out-of-bag proximity: whatever neighbours a job lists, no tree that has seen an outcome states an \
+    error. Counts of errors are told in steps at each site, right in the mean; a site that judges too few patients is left out.";
 
 /// `importance.csv` where it was computed, and `forest.bin` where the sites have a forest in common.
 pub(super) fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
@@ -54,7 +59,7 @@ pub(super) fn chapters(
         sites: tables::sites(result, &[trees], &[]),
         glance: quality::at_a_glance(result, &wording(), Vec::new(), &["forest", "out-of-bag"]),
         quality: html! {
-            (errors(result))
+            (quality::errors(result, ERRORS, rule))
             (quality::evaluation(result, job, &wording())?)
         },
         course: html! {
@@ -200,68 +205,9 @@ fn importance(result: &RunResult, job: &Job) -> Markup {
     )
 }
 
-/// Errors of every site and of all together.
-fn errors(result: &RunResult) -> Markup {
-    let row = |place: &str, errors: &PooledErrors| {
-        html! {
-            tr {
-                th scope="row" { (place) } td data-label="rule" { (rule(&errors.rule, errors.neighbours)) }
-                td data-label="error" { (measure(errors.measure)) } td data-label="counted" { (errors.total) }
-                td data-label="value" { (words::error(errors.value())) }
-            }
-        }
-    };
-    html! {
-        @if tables::assessments(result).any(|own| !own.errors.is_empty()) {
-            h2 { "Errors" }
-            p.note {
-                "Every patient is predicted by trees that have not seen it, and by its nearest neighbours "
-                "at the same site, itself excluded, by their out-of-bag proximity: whatever neighbours a job lists, no "
-                "tree that has seen an outcome states an error. Counts of errors are told in steps at "
-                "each site, right in the mean; a site that judges too few patients is left out."
-            }
-            table.wide {
-                thead {
-                    tr {
-                        th scope="col" { "site" } th scope="col" { "rule" } th scope="col" { "error" }
-                        th scope="col" { "patients or pairs" } th scope="col" { "value" }
-                    }
-                }
-                @for site in &result.sites {
-                    @for own in site.assessment.iter().flat_map(|own| &own.errors) {
-                        @match PooledErrors::of_site(own) {
-                            Some(errors) => { (row(&site.name, &errors)) }
-                            None => {
-                                tr {
-                                    th scope="row" { (site.name) }
-                                    td data-label="rule" { (rule(&own.rule, own.neighbours)) }
-                                    td data-label="error" { (measure(own.measure)) } td colspan="2" { "withheld" }
-                                }
-                            }
-                        }
-                    }
-                }
-                @if result.sites.len() > 1 {
-                    @for errors in scores::pooled_errors(result) {
-                        (row(&format!("{} together", sites_in_words(errors.sites as usize)), &errors))
-                    }
-                }
-            }
-        }
-    }
-}
-
 fn rule(rule: &str, neighbours: u32) -> String {
     match neighbours {
         0 => rule.replace('_', " "),
         _ => format!("{neighbours} nearest by {}", rule.replace('_', " ")),
-    }
-}
-
-fn measure(measure: ErrorMeasure) -> &'static str {
-    match measure {
-        ErrorMeasure::Misclassified => "share misclassified",
-        ErrorMeasure::Squared => "mean squared error",
-        ErrorMeasure::Discordant => "1 - C",
     }
 }

@@ -2,6 +2,7 @@
 //! names all methods.
 
 mod forest;
+mod regression;
 mod unpsl;
 
 use crate::figures::FigureError;
@@ -42,7 +43,10 @@ pub(crate) fn chapters(result: &RunResult, job: &Job) -> Result<Chapters, Figure
         (Some(Model::Forest(model)), Method::Forest(settings)) => {
             forest::chapters(result, job, settings, model)
         }
-        (Some(Model::Forest(_)), Method::Unpsl(_)) | (None, _) => Ok(nothing(result)),
+        (Some(Model::Regression(model)), Method::Regression(settings)) => {
+            regression::chapters(result, job, settings, model)
+        }
+        (Some(Model::Forest(_) | Model::Regression(_)), _) | (None, _) => Ok(nothing(result)),
     }
 }
 
@@ -51,6 +55,7 @@ pub(crate) fn files(result: &RunResult, job: &Job) -> Vec<File> {
     match &result.model {
         Some(Model::Unpsl(model)) => unpsl::files(model),
         Some(Model::Forest(model)) => forest::files(result, job, model),
+        Some(Model::Regression(model)) => regression::files(model),
         None => Vec::new(),
     }
 }
@@ -60,6 +65,7 @@ pub(crate) fn learnt(result: &RunResult) -> Learnt<'_> {
     match &result.model {
         Some(Model::Unpsl(model)) => unpsl::learnt(model),
         Some(Model::Forest(model)) => forest::learnt(model),
+        Some(Model::Regression(model)) => regression::learnt(model),
         None => Learnt::default(),
     }
 }
@@ -68,7 +74,7 @@ pub(crate) fn learnt(result: &RunResult) -> Learnt<'_> {
 pub(crate) fn truth(result: &RunResult) -> Option<String> {
     match &result.model {
         Some(Model::Unpsl(model)) => unpsl::truth(model),
-        Some(Model::Forest(_)) | None => None,
+        Some(Model::Forest(_) | Model::Regression(_)) | None => None,
     }
 }
 

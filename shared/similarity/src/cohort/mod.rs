@@ -71,6 +71,18 @@ impl Values {
         }
     }
 
+    /// Whether the patient at `row` has no value.
+    ///
+    /// # Panics
+    /// Where there is no such row.
+    #[must_use]
+    pub fn is_missing(&self, row: usize) -> bool {
+        match self {
+            Self::Numeric(values) => values[row].is_nan(),
+            Self::Categorical { codes, .. } => codes[row] == MISSING_LEVEL,
+        }
+    }
+
     /// The values of the patients at `rows`, in that order.
     #[must_use]
     pub fn select(&self, rows: &[usize]) -> Self {
@@ -184,10 +196,8 @@ impl Cohort {
     #[must_use]
     pub fn complete(&self) -> Vec<usize> {
         let present = |row: &usize| {
-            self.columns.iter().all(|column| match &column.values {
-                Values::Numeric(values) => !values[*row].is_nan(),
-                Values::Categorical { codes, .. } => codes[*row] != MISSING_LEVEL,
-            })
+            let mut columns = self.columns.iter();
+            columns.all(|column| !column.values.is_missing(*row))
         };
         (0..self.patients()).filter(present).collect()
     }

@@ -103,7 +103,8 @@ impl Grid {
     }
 
     /// The cell of `value`; values outside of the grid count in its first and last cell.
-    fn cell(&self, value: f64) -> usize {
+    #[must_use]
+    pub fn cell(&self, value: f64) -> usize {
         let share = (value - self.low) / (self.high - self.low);
         let cell = (share * f64::from(self.cells)).floor();
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // clamped

@@ -1,6 +1,6 @@
 //! Errors as sums, so that those of several sites add up, of a forest or of nearest neighbours.
 
-use ndarray::Axis;
+use ndarray::{Array1, Axis};
 
 use crate::cohort::Outcome;
 use crate::judge::error::{RiskCase, concordant_pairs, largest};
@@ -38,6 +38,18 @@ impl Predicted {
             }
             Prediction::CumulativeHazard(hazard) => hazard.sum_axis(Axis(1)).to_vec(),
         })
+    }
+
+    /// What a regression predicts of linear predictors: the second class where its chance is above a half, the mean, or the
+    /// risk.
+    #[must_use]
+    pub fn of_linear(predictors: &Array1<f64>, outcome: &Outcome) -> Self {
+        let of_one = |eta: &f64| match outcome {
+            Outcome::Classes { .. } if eta.is_nan() => f64::NAN,
+            Outcome::Classes { .. } => f64::from(u8::from(*eta > 0.0)),
+            Outcome::Numeric(_) | Outcome::Survival { .. } => *eta,
+        };
+        Self(predictors.iter().map(of_one).collect())
     }
 
     /// What the neighbours of each patient predict: their commonest class (among equals that of the

@@ -119,6 +119,21 @@ pub fn usual_distances(comparison: &Comparison, placed: &Placed, k: usize) -> Ve
     means
 }
 
+/// The `k` nearest others of the patients at `looked` among all who are placed.
+#[must_use]
+pub fn nearest_others(
+    comparison: &Comparison,
+    placed: &Placed,
+    looked: &[usize],
+    k: usize,
+) -> Vec<Cases> {
+    let of_one = |row: &usize| {
+        let distances = comparison.distances(placed, placed, *row);
+        Cases::nearest(&distances, k, |other| other == *row)
+    };
+    looked.par_iter().map(of_one).collect()
+}
+
 /// The nearest of the rows `looked`, each perhaps its own; none where there is nobody to be near to.
 fn by_products(
     comparison: &Comparison,

@@ -2,11 +2,12 @@
 //!
 //! # To add a method
 //!
-//! A file of `proto/` holds its requests, its answers and what a run of it leaves; a file beside `unpsl` and `forest` says
+//! A file of `proto/` holds its requests, its answers and what a run of it leaves; a file beside `unpsl`, `forest` and `regression` says
 //! how each travels ([`Travels`]). Each `match` over requests, answers and models below then lacks an arm; nothing else in
 //! this crate names a method. A list of a kind of its own is one line of `encoding::parts`.
 
 pub(crate) mod forest;
+pub(crate) mod regression;
 pub(crate) mod unpsl;
 
 use crate::encoding::list::Outgoing;
@@ -23,7 +24,7 @@ use protocol::assessment::Assessment;
 use protocol::limits::{CLASSES_MAX, MATRIX_ENTRIES_MAX};
 use protocol::message::{
     Answer, ColumnMoments, Description, Preparing, Request, SecondMoments, SiteMoments,
-    forest as forests, unpsl as metrics,
+    forest as forests, regression as regressions, unpsl as metrics,
 };
 use protocol::method::{self, Model};
 use std::sync::Arc;
@@ -56,6 +57,7 @@ impl Travels for Request {
             }),
             Self::Unpsl(request) => request.cut_as(Asked::Unpsl),
             Self::Forest(request) => request.cut_as(Asked::Forest),
+            Self::Regression(request) => request.cut_as(Asked::Regression),
         }
     }
 
@@ -71,6 +73,7 @@ impl Travels for Request {
             }
             Asked::Unpsl(request) => metrics::Request::declared(request),
             Asked::Forest(request) => forests::Request::declared(request),
+            Asked::Regression(request) => regressions::Request::declared(request),
         }
     }
 
@@ -88,6 +91,7 @@ impl Travels for Request {
             }
             Asked::Unpsl(request) => Self::Unpsl(Travels::join(request, parts)?),
             Asked::Forest(request) => Self::Forest(Travels::join(request, parts)?),
+            Asked::Regression(request) => Self::Regression(Travels::join(request, parts)?),
         })
     }
 }
@@ -127,6 +131,7 @@ impl Travels for Answer {
             Self::Assessed(assessment) => assessment.cut_as(Answered::Assessed),
             Self::Unpsl(answer) => answer.cut_as(Answered::Unpsl),
             Self::Forest(answer) => answer.cut_as(Answered::Forest),
+            Self::Regression(answer) => answer.cut_as(Answered::Regression),
         };
         let answer = Some(answer);
         (pb::Answer { answer }, parts)
@@ -153,6 +158,7 @@ impl Travels for Answer {
             Answered::Assessed(assessment) => Assessment::declared(assessment),
             Answered::Unpsl(answer) => metrics::Answer::declared(answer),
             Answered::Forest(answer) => forests::Answer::declared(answer),
+            Answered::Regression(answer) => regressions::Answer::declared(answer),
         }
     }
 
@@ -177,6 +183,7 @@ impl Travels for Answer {
             Answered::Assessed(assessment) => Self::Assessed(Travels::join(assessment, parts)?),
             Answered::Unpsl(answer) => Self::Unpsl(Travels::join(answer, parts)?),
             Answered::Forest(answer) => Self::Forest(Travels::join(answer, parts)?),
+            Answered::Regression(answer) => Self::Regression(Travels::join(answer, parts)?),
         })
     }
 }
@@ -192,6 +199,7 @@ impl Travels for Model {
         match self {
             Self::Unpsl(model) => model.cut_as(Left::Unpsl),
             Self::Forest(model) => model.cut_as(Left::Forest),
+            Self::Regression(model) => model.cut_as(Left::Regression),
         }
     }
 
@@ -199,6 +207,7 @@ impl Travels for Model {
         match header {
             Left::Unpsl(model) => method::unpsl::model::Model::declared(model),
             Left::Forest(model) => method::forest::model::Model::declared(model),
+            Left::Regression(model) => Box::<method::regression::model::Model>::declared(model),
         }
     }
 
@@ -206,6 +215,7 @@ impl Travels for Model {
         Ok(match header {
             Left::Unpsl(model) => Self::Unpsl(Travels::join(model, parts)?),
             Left::Forest(model) => Self::Forest(Travels::join(model, parts)?),
+            Left::Regression(model) => Self::Regression(Travels::join(model, parts)?),
         })
     }
 }
@@ -219,6 +229,7 @@ pub(crate) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
         Request::Prepare(preparing) => Some(second_moments_bytes(&preparing.moments)),
         Request::Unpsl(request) => unpsl::answer_bytes_max(request),
         Request::Forest(request) => forest::answer_bytes_max(request, job_bytes),
+        Request::Regression(request) => regression::answer_bytes_max(request),
     };
     // Covered, a number takes twice the bytes, and four numbers of a moment eleven words.
     let covered = |bytes: u64| bytes.saturating_mul(COVERED_FACTOR);

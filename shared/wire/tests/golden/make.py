@@ -13,8 +13,8 @@ out = tempfile.mkdtemp()
 subprocess.check_call([sys.executable, "-m", "grpc_tools.protoc", f"-I{ROOT}", f"--python_out={out}",
                        *map(str, sorted(ROOT.glob("federation/v1/*.proto")))])
 sys.path.insert(0, out)
-m, s, u, t, f, o = (importlib.import_module(f"federation.v1.{name}_pb2")
-                    for name in ("parts", "site", "unpsl", "forest", "federation", "operations"))
+m, s, u, t, r, f, o = (importlib.import_module(f"federation.v1.{name}_pb2")
+                    for name in ("parts", "site", "unpsl", "forest", "regression", "federation", "operations"))
 
 run = "heart-disease-1"
 shape = lambda rows, columns: m.MatrixShape(rows=rows, columns=columns)
@@ -64,6 +64,10 @@ def ask_forest(parts=(), **request):
     return ask(parts, forest=t.ForestRequest(**request))
 
 
+def ask_regression(**request):
+    return ask(regression=r.RegressionRequest(**request))
+
+
 def reply(parts=(), journal=None, **answer):
     message = f.ToCoordinator(reply=f.Reply(run=run, exchange=3, answer=f.Answer(**answer), journal=journal))
     return [f.ToCoordinatorFrame(message=message), *(f.ToCoordinatorFrame(part=p) for p in parts)]
@@ -75,6 +79,10 @@ def reply_unpsl(parts=(), **answer):
 
 def reply_forest(parts=(), **answer):
     return reply(parts, forest=t.ForestAnswer(**answer))
+
+
+def reply_regression(parts=(), **answer):
+    return reply(parts, regression=r.RegressionAnswer(**answer))
 
 
 def result(ending, parts=(), times=o.Times(), **left):
@@ -104,6 +112,14 @@ metric_parts = [
         round=1, primal_residual=0.5, dual_residual=0.25, penalty=1, left=0.5, residual=0.25, seconds=0.125, sites_answered=2)])),
     f.Part(features=u.FeaturesChunk(features=[u.FeatureResult(name="cp=4", mean=0.5, scale=2, missing_share=0.0625)])),
     f.Part(dropped=u.DroppedChunk(names=["fbs=1"]))]
+point = r.RegressionPoint(rows=[0, 2], ends=[700, 4096], at=[0.5, -0.25])
+regression = r.RegressionModel(
+    family=3, patients=600, events=120, log_likelihood=-700.5, null_log_likelihood=-750.25, aic=1405, coefficients=[
+        r.RegressionCoefficient(name="age", value=0.5, step=9, sureness=r.Sureness(standard_error=0.25, low=0.125, high=0.875, p=0.0625)),
+        r.RegressionCoefficient(name="fbs=1", step=1)],
+    features=[r.RegressionTest(feature="age", chi_squared=4, degrees=1, p=0.0625)], remarks=["fbs=1 is constant"],
+    converged=True, steps=4, evaluations=5, evaluations_max=14, hazard_times=[10, 20], hazards=[0.125, 0.5],
+    proportionality=[r.RegressionTest(chi_squared=1.5, degrees=1, p=0.25)])
 golden = {
     "begin": site(f.ToSite(begin=f.Begin(run=run, job='name = "heart-disease"\n', seed=2**63, warrant=f.Warrant(
         token="monday", chain=[b"\x30\x00", b"\x30\x01\x02"], scheme=0x0403, signature=b"\x07\x08\x09")))),
@@ -131,6 +147,10 @@ golden = {
     "grow_own": ask_forest(grow_own=t.GrowOwn()),
     "grow": ask_forest([edges], grow=t.Grow(trees=167, edges=2, event_times=[1, 2.5], class_weights=[1, 1])),
     "judge": ask_forest([nodes], judge=t.Judge(first_tree=1, trees=trees)),
+    "evaluate": ask_regression(evaluate=point),
+    "weigh": ask_regression(weigh=r.WeighProducts(
+        point=point, weights=[r.CellWeights(at_risk=[0.5, 0.25], with_event=[0.125, 0])])),
+    "finish_regression": ask_regression(finish=point),
     "hello": [f.ToCoordinatorFrame(message=f.ToCoordinator(hello=f.Hello(version="0.1.0")))],
     "described": reply(described=f.Description(patients=303, classes=[164, 139])),
     "unfit": reply(unfit=f.Unfit(problems=[f.Problem(column="chol", found="mmol/l", wanted="mg/dl")])),
@@ -152,6 +172,12 @@ golden = {
     "validated": reply_unpsl(validated=u.Validated(candidates=[u.ValidatedCandidate(counts=[
         u.ValidationCounts(counts=u.RightCounts(right=250, wrong=50)), u.ValidationCounts()])])),
     "grown": reply_forest([nodes], grown=t.Grown(trees=trees)),
+    "likelihood": reply_regression([chunk(0, [1, 0.25, 0.25, 2])], likelihood=r.Likelihood(
+        patients=300, log_likelihood=-2.5, gradient=[0.5, -0.5], information=shape(2, 2))),
+    "risk_sets": reply_regression(
+        [chunk(0, [300, 1, 2, 200, 3, 4]), chunk(1, [40, 5, 6, 30, 7, 8])],
+        risk_sets=r.RiskSets(patients=300, at_risk=shape(2, 3), with_event=shape(2, 3))),
+    "products": reply_regression([chunk(0, [1, 0.25, 0.25, 2])], products=r.Products(products=[shape(2, 2)])),
     "progress": [o.Progress(run=run, job="heart-disease", method="unpsl", phase="rounds", sites_connected=2, sites=3,
                             waiting_for=["west"], deadline_seconds=30, ending=failed, ahead=2,
                             times=o.Times(submitted=1_700_000_000_000, began=1_700_000_000_250), course=o.Course(
@@ -165,6 +191,7 @@ golden = {
     "metric": result(o.Ending(converged=o.Converged()), metric_parts, unpsl=metric),
     "forest": result(o.Ending(completed=o.Completed()), [nodes], forest=t.ForestModel(
         forest=t.CommonForest(trees=trees, class_weights=[1, 2]), trees=[1, 1])),
+    "regression": result(o.Ending(completed=o.Completed()), regression=regression),
     "forest_without": result(o.Ending(completed=o.Completed()), forest=t.ForestModel()),
 }
 for name, frames in golden.items():

@@ -1,7 +1,6 @@
 //! What a site does in a run of forests: grows its trees, releases them, judges a forest.
 
 pub(crate) mod explain;
-mod figures;
 pub mod results;
 
 use super::scores::{Score, by_share};

@@ -1,7 +1,7 @@
 //! What a run of forests leaves at its site.
 
-use super::figures;
 use crate::cases::record::{FOREST, RECORD, Record};
+use crate::method::figures;
 use crate::patients::{ResultsError, outcome_csv, replace};
 use crate::source::Patients;
 use ndarray::{Array1, Array2};

@@ -6,7 +6,6 @@ use crate::explain::kinds::{
 };
 use privacy::Rules;
 use protocol::assessment::VOTES_MAX;
-use protocol::cohort::{FeatureKind, Impute};
 use protocol::job::Job;
 use protocol::limits::{ACTIVE_ROWS_MAX, BATCH_ENTRIES_MAX, SCORE_BINS_MAX};
 use protocol::method::unpsl::settings::{ConsensusMethod, SelectionSettings, UnpslSettings};
@@ -217,24 +216,9 @@ fn assessment(rules: &Rules, settings: &UnpslSettings, sizes: &Sizes) -> Message
 }
 
 fn sizes(job: &Job, settings: &UnpslSettings) -> Sizes {
-    let mut rows = 0;
-    let mut moments = 0;
-    for feature in &job.cohort.features {
-        // Count, sum, sum of squares and missing of a number; the levels and missing of a category.
-        let (feature_rows, feature_moments) = match &feature.kind {
-            FeatureKind::Categorical { levels } => (levels.len(), levels.len() + 1),
-            FeatureKind::Numeric { .. }
-            | FeatureKind::Ordinal { .. }
-            | FeatureKind::Binary { .. }
-            | FeatureKind::Age { .. } => (1, 4),
-        };
-        rows += feature_rows + usize::from(feature.impute == Impute::Indicator);
-        moments += feature_moments;
-    }
+    let sizes = Sizes::of_features(job);
     Sizes {
-        rows: rows as u64,
-        rank: settings.objective.rank.min(rows) as u64,
-        moments: moments as u64,
-        ..Sizes::of_outcome(job)
+        rank: (settings.objective.rank as u64).min(sizes.rows),
+        ..sizes
     }
 }

@@ -3,12 +3,9 @@
 use super::assembly::assemble;
 use super::message::{Growing, NodeKind, NodeRule, NodeTable, TerminalTable, Trees};
 use super::settings::{ForestSettings, Proximity};
-use crate::assessment::{
-    Assessment, ErrorMeasure, ErrorSums, EvaluationCounts, FeatureImportance, RuleErrors,
-    SHARE_BINS,
-};
-use crate::checks::{count, ensure, evaluation, fault, length, numbers, pairs_of, within};
-use crate::cohort::{CohortSpecification, OutcomeKind};
+use crate::assessment::{Assessment, ErrorMeasure, FeatureImportance};
+use crate::checks::{ensure, errors, evaluation, fault, length, numbers, within};
+use crate::cohort::CohortSpecification;
 use crate::failure::{Code, Failure};
 
 /// The rule by which a forest itself predicts.
@@ -58,57 +55,22 @@ fn node(node: &NodeTable) -> Result<(), Failure> {
     }
 }
 
-/// What is summed of errors.
-fn measure(cohort: &CohortSpecification) -> ErrorMeasure {
-    match &cohort.outcome.kind {
-        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => ErrorMeasure::Misclassified,
-        OutcomeKind::Numeric => ErrorMeasure::Squared,
-        OutcomeKind::Survival { .. } => ErrorMeasure::Discordant,
-    }
-}
-
 /// What a site says of a forest, over nobody.
 pub(super) fn blank(cohort: &CohortSpecification, settings: &ForestSettings) -> Assessment {
     let rules = [
         (FOREST_RULE, 0),
         (Proximity::JUDGED.name(), settings.neighbours),
     ];
-    let classes = cohort.outcome.kind.classes().len();
-    let errors = |(rule, neighbours): (&str, u32)| RuleErrors {
-        rule: rule.to_owned(),
-        neighbours,
-        measure: measure(cohort),
-        sums: Some(ErrorSums {
-            total: 0,
-            error: 0.0,
-        }),
-    };
-    let table = |(rule, neighbours): (&str, u32)| EvaluationCounts {
-        rule: rule.to_owned(),
-        neighbours,
-        confusion: Some(vec![vec![0; classes]; classes]),
-        scores: (classes == 2 && neighbours == 0).then(|| vec![vec![0; SHARE_BINS]; classes]),
-        rounded_to: 1,
-    };
     let none = FeatureImportance {
         mean: 0.0,
         standard_error: 0.0,
     };
-    let has_classes = matches!(
-        cohort.outcome.kind,
-        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. }
-    );
     Assessment {
-        objective: None,
-        evaluation: match has_classes {
-            true => rules.map(table).to_vec(),
-            false => Vec::new(),
-        },
-        errors: rules.map(errors).to_vec(),
         importance: match settings.importance {
             true => vec![none; cohort.features.len()],
             false => Vec::new(),
         },
+        ..Assessment::of_nobody(&cohort.outcome.kind, &rules)
     }
 }
 
@@ -127,29 +89,10 @@ pub(super) fn assessment(
             "the forest or its out-of-bag proximity",
         )
     };
-    let measure = measure(cohort);
+    let measure = ErrorMeasure::of(&cohort.outcome.kind);
     for error in &found.errors {
         known(&error.rule)?;
-        ensure(
-            error.measure == measure,
-            "another measure of errors",
-            measure.name(),
-        )?;
-        let Some(sums) = &error.sums else { continue };
-        let most = match measure {
-            ErrorMeasure::Misclassified | ErrorMeasure::Squared => patients,
-            ErrorMeasure::Discordant => pairs_of(patients),
-        };
-        count(sums.total)?;
-        numbers([&sums.error])?;
-        #[allow(clippy::cast_precision_loss)] // at most 2^40
-        let is_share = measure == ErrorMeasure::Squared || sums.error <= sums.total as f64;
-        let is_possible = sums.total <= most && sums.error >= 0.0 && is_share;
-        ensure(
-            is_possible,
-            "errors that no patients have",
-            "errors over its patients",
-        )?;
+        errors(error, measure, patients)?;
     }
     let classes = cohort.outcome.kind.classes().len();
     for counts in &found.evaluation {

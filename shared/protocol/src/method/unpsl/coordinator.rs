@@ -11,7 +11,7 @@ use crate::assessment::{
     Assessment, DISTANCE_RULE, EUCLIDEAN_RULE, EvaluationCounts, INNER_PRODUCT_RULE, PAIRS_RULE,
     score_bins,
 };
-use crate::cohort::MissingShare;
+use crate::cohort::{CohortSpecification, Grids, MissingShare};
 use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn};
 use crate::failure::{Code, Failure};
 use crate::message::{self, Totals};
@@ -435,6 +435,17 @@ impl Assessed for Best {
 }
 
 impl Preparable for UnpslSettings {
+    fn grids(&self, cohort: &CohortSpecification) -> Grids {
+        Grids {
+            columns: cohort.grids_of_quartiles(),
+            events: None,
+        }
+    }
+
+    fn multiplies(&self) -> bool {
+        self.correlates()
+    }
+
     fn correlates(&self) -> bool {
         self.objective.correlation == CorrelationScope::Pooled
     }

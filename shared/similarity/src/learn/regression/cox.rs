@@ -17,6 +17,7 @@
 
 use ndarray::{Array1, Array2, ArrayView2, s};
 
+use crate::cohort::quantile::Grid;
 use crate::learn::regression::sums::by_blocks;
 use crate::numeric::linear_algebra::add_product;
 
@@ -129,6 +130,26 @@ impl FollowUp {
         }
     }
 
+    /// Cells of neighbouring steps of `grid`, each up to, not including, a step of `ends`, which rise to the last. Who is followed
+    /// beyond the grid is censored at its end.
+    #[must_use]
+    pub fn in_cells(time: &Array1<f64>, event: &Array1<bool>, grid: Grid, ends: &[u32]) -> Self {
+        let horizon = grid.border(grid.cells());
+        let cell = |time: &f64| {
+            let step = grid.cell(*time) as u32;
+            ends.partition_point(|end| *end <= step) as u32
+        };
+        Self {
+            times: ends.iter().map(|end| grid.border(*end)).collect(),
+            last: time.iter().map(cell).collect(),
+            event: time
+                .iter()
+                .zip(event)
+                .map(|(time, event)| *event && *time <= horizon)
+                .collect(),
+        }
+    }
+
     /// The time of each cell, rising.
     #[must_use]
     pub fn times(&self) -> &[f64] {
@@ -217,6 +238,24 @@ impl FollowUp {
 }
 
 impl CellCounts {
+    /// Of the sums of `patients` at coefficients 0, on a grid.
+    #[must_use]
+    pub fn of_sets(patients: u64, sets: &RiskSets) -> Self {
+        let at_risk = sets.at_risk.column(0);
+        let at_risk: Vec<u64> = at_risk.iter().map(|one| one.round() as u64).collect();
+        let after = at_risk.iter().skip(1).copied().chain([0]);
+        Self {
+            patients,
+            ending: at_risk
+                .iter()
+                .zip(after)
+                .map(|(here, after)| here.saturating_sub(after))
+                .collect(),
+            events: sets.events(),
+            at_risk,
+        }
+    }
+
     /// Adds the counts of another site on the same grid.
     pub fn merge(&mut self, other: &Self) {
         self.patients += other.patients;

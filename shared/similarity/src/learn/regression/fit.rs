@@ -8,7 +8,7 @@ use crate::learn::regression::cox::Ties;
 use crate::learn::regression::hazards::p_of_chi_squared;
 use crate::learn::regression::newton::{Ending, Maximum, penalised};
 use crate::learn::regression::sums::{Aliased, Scaling};
-use crate::learn::regression::terms::{Terms, TermsError};
+use crate::learn::regression::terms::{TermKind, Terms, TermsError};
 use crate::numeric::linear_algebra::Cholesky;
 
 /// What the outcome is regressed by: it follows from its kind.
@@ -106,7 +106,8 @@ impl Model {
 }
 
 /// The log-likelihood of normal residuals with this sum of squares, their variance being its mean.
-pub(super) fn normal_log_likelihood(squares: f64, patients: f64) -> f64 {
+#[must_use]
+pub fn normal_log_likelihood(squares: f64, patients: f64) -> f64 {
     let variance = squares / patients;
     -0.5 * patients * ((2.0 * std::f64::consts::PI * variance).ln() + 1.0)
 }
@@ -206,6 +207,20 @@ impl Fit {
                 }
             })
             .collect()
+    }
+
+    /// By how much of its unit patients differ usually in each column: the standard deviation of a number, 1 of a level.
+    #[must_use]
+    pub fn steps(&self) -> Vec<f64> {
+        let mut steps = self.scaling.deviations.to_vec();
+        for (term, block) in self.terms.terms().iter().zip(self.terms.blocks()) {
+            let counted = match &term.kind {
+                TermKind::Numeric { .. } => block.end - usize::from(term.indicator)..block.end,
+                TermKind::Categorical { .. } => block,
+            };
+            steps[counted].fill(1.0);
+        }
+        steps
     }
 
     /// Wald's chi-squared of a feature, all its columns together, its degrees of freedom and its p; none of a feature

@@ -10,6 +10,7 @@ pub mod glm;
 pub mod hazards;
 pub mod newton;
 mod prepare;
+pub mod rows;
 pub mod selection;
 pub mod sums;
 pub mod terms;

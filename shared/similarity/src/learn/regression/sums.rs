@@ -188,6 +188,28 @@ impl Scaling {
         }
     }
 
+    /// Of so many columns, none fitted.
+    pub(super) fn of_nothing(columns: usize) -> Self {
+        Self {
+            means: Array1::zeros(columns),
+            scales: Array1::ones(columns),
+            deviations: Array1::zeros(columns),
+            kept: Vec::new(),
+            aliased: Vec::new(),
+        }
+    }
+
+    /// Columns that do not vary.
+    pub(super) fn leave_out(&mut self, columns: impl Iterator<Item = usize>) {
+        let by = Vec::new();
+        let constant = columns.map(|column| Aliased {
+            column,
+            by: by.clone(),
+        });
+        self.aliased.extend(constant);
+        self.aliased.sort_by_key(|one| one.column);
+    }
+
     /// Columns that are fitted.
     #[must_use]
     pub fn kept(&self) -> &[usize] {
@@ -244,7 +266,11 @@ impl Scaling {
 }
 
 /// Sweeps the columns in order: those that are kept, and those that the kept before them already say.
-fn swept(products: &Array2<f64>, means: &Array1<f64>, patients: f64) -> (Vec<usize>, Vec<Aliased>) {
+pub(super) fn swept(
+    products: &Array2<f64>,
+    means: &Array1<f64>,
+    patients: f64,
+) -> (Vec<usize>, Vec<Aliased>) {
     let (mut kept, mut aliased): (Vec<usize>, Vec<Aliased>) = (Vec::new(), Vec::new());
     // Row k of the Cholesky factor of the kept columns' correlations, and of its inverse.
     let mut factor: Vec<Vec<f64>> = Vec::new();

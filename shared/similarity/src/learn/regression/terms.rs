@@ -33,6 +33,8 @@ pub struct Term {
     pub name: String,
     /// What becomes of its values.
     pub kind: TermKind,
+    /// Whether one more column is 1 where the value is missing, else 0.
+    pub indicator: bool,
 }
 
 /// What becomes of the values of a column.
@@ -254,12 +256,21 @@ impl Term {
                 }
             }
         };
-        Ok(Self { name, kind })
+        Ok(Self {
+            name,
+            kind,
+            indicator: false,
+        })
     }
 
     /// Columns in the regression.
     #[must_use]
     pub fn columns(&self) -> usize {
+        self.parts() + usize::from(self.indicator)
+    }
+
+    /// Columns of its values.
+    fn parts(&self) -> usize {
         match &self.kind {
             TermKind::Numeric { knots, .. } => knots.len().saturating_sub(1).max(1),
             TermKind::Categorical { levels, .. } => levels.len().saturating_sub(1),
@@ -268,15 +279,19 @@ impl Term {
 
     fn names(&self) -> Vec<String> {
         let name = &self.name;
-        match &self.kind {
-            TermKind::Numeric { .. } => (0..self.columns())
+        let mut names: Vec<String> = match &self.kind {
+            TermKind::Numeric { .. } => (0..self.parts())
                 .map(|part| format!("{name}{}", "'".repeat(part)))
                 .collect(),
             TermKind::Categorical { levels, .. } => {
                 let others = levels.iter().skip(1);
                 others.map(|level| format!("{name}={level}")).collect()
             }
+        };
+        if self.indicator {
+            names.push(format!("{name}=missing"));
         }
+        names
     }
 
     /// Writes the `part`th column of this term.
@@ -294,6 +309,11 @@ impl Term {
             return Err(mismatch("", ""));
         }
         match (&self.kind, &column.values) {
+            (_, values) if part == self.parts() => {
+                for (row, target) in target.iter_mut().enumerate() {
+                    *target = f64::from(u8::from(values.is_missing(row)));
+                }
+            }
             (TermKind::Numeric { imputed, knots }, Values::Numeric(values)) => {
                 for (target, &value) in target.iter_mut().zip(values) {
                     let present = if value.is_nan() { *imputed } else { value };

@@ -1,0 +1,229 @@
+//! What a run of regression asks, stage by stage: it prepares, fits by Newton's method, and has the fit assessed.
+
+use super::fitting::{Fitted, Fitting};
+use super::judging;
+use super::message::{Evaluating, Request};
+use super::model::Model;
+use super::settings::RegressionSettings;
+use crate::assessment::Assessment;
+use crate::cohort::{CohortSpecification, Grids, MissingShare};
+use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn};
+use crate::failure::{Code, Failure};
+use crate::message::{self, Totals};
+use crate::method::Beginning;
+use crate::progress::Ending;
+use crate::stage::assessing::{Assessed, Assessing, Assessments};
+use crate::stage::preparing::{Preparable, Preparation};
+use similarity::learn::regression;
+use std::sync::Arc;
+
+/// A regression under way. Each stage holds what it needs, and no more.
+#[derive(Debug, Clone)]
+pub(crate) struct Regression {
+    settings: RegressionSettings,
+    cohort: Arc<CohortSpecification>,
+    state: State,
+    /// What each site misses, and all together, once that is known.
+    missing: Vec<Vec<MissingShare>>,
+    pooled_missing: Vec<MissingShare>,
+    /// The last words of the sites; none before they are there.
+    assessments: Option<Assessments>,
+}
+
+#[derive(Debug, Clone)]
+enum State {
+    Preparing(Box<Preparation<RegressionSettings>>),
+    Fitting(Box<Fitting>),
+    Assessing(Box<Assessing<Common>>),
+}
+
+/// The regression that all sites judge.
+#[derive(Debug, Clone)]
+struct Common {
+    cohort: Arc<CohortSpecification>,
+    neighbours: u32,
+    model: Model,
+    point: Evaluating,
+}
+
+impl Regression {
+    /// A run that begins.
+    pub(crate) fn new(settings: &RegressionSettings, beginning: &Beginning) -> Self {
+        let cohort = Arc::clone(&beginning.cohort);
+        let sites = beginning.descriptions.own.len();
+        let preparation = Preparation::new(settings.clone(), Arc::clone(&cohort), sites);
+        Self {
+            settings: settings.clone(),
+            cohort,
+            state: State::Preparing(Box::new(preparation)),
+            missing: vec![Vec::new(); sites],
+            pooled_missing: Vec::new(),
+            assessments: None,
+        }
+    }
+
+    /// The settings.
+    pub(crate) fn settings(&self) -> &RegressionSettings {
+        &self.settings
+    }
+
+    /// What is asked at present.
+    pub(crate) fn asking(&self) -> &dyn Asking {
+        match &self.state {
+            State::Preparing(preparation) => preparation.as_ref(),
+            State::Fitting(fitting) => fitting.as_ref(),
+            State::Assessing(assessing) => assessing.as_ref(),
+        }
+    }
+
+    /// Takes the answers of a closed exchange.
+    pub(crate) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
+        match &mut self.state {
+            State::Preparing(preparation) => {
+                if let Turn::Done(prepared) = preparation.close(closed)? {
+                    let cohort = Arc::clone(&self.cohort);
+                    let fitting = Fitting::start(&self.settings, cohort, &prepared)?;
+                    self.state = State::Fitting(Box::new(fitting));
+                    self.missing = prepared.missing;
+                    self.pooled_missing = prepared.pooled_missing;
+                }
+            }
+            State::Fitting(fitting) => {
+                if let Turn::Done(fitted) = fitting.close(closed)? {
+                    let Fitted { model, point } = fitted;
+                    let said = |remark: &String| format!("{}.", capital(remark));
+                    closed.notes.extend(model.remarks.iter().map(said));
+                    self.state = State::Assessing(Box::new(Assessing {
+                        model: Common {
+                            cohort: Arc::clone(&self.cohort),
+                            neighbours: self.settings.neighbours,
+                            model,
+                            point,
+                        },
+                    }));
+                }
+            }
+            State::Assessing(assessing) => {
+                if let Turn::Done(assessments) = assessing.close(closed)? {
+                    self.assessments = Some(assessments);
+                    let model = &assessing.model.model;
+                    return Ok(Turn::Done(ending(model)));
+                }
+            }
+        }
+        Ok(Turn::Ask)
+    }
+
+    /// What the run leaves, as it stands.
+    pub(crate) fn model(&self) -> Model {
+        match &self.state {
+            State::Assessing(assessing) => assessing.model.model.clone(),
+            State::Preparing(_) | State::Fitting(_) => {
+                let family = self.settings.model(&self.cohort.outcome.kind);
+                Model::nothing(family.unwrap_or(regression::Model::Linear))
+            }
+        }
+    }
+
+    /// What each site misses of the features.
+    pub(crate) fn missing(&self) -> &[Vec<MissingShare>] {
+        match &self.state {
+            State::Preparing(preparation) => preparation.missing(),
+            State::Fitting(_) | State::Assessing(_) => &self.missing,
+        }
+    }
+
+    /// What all patients together miss of the features.
+    pub(crate) fn pooled_missing(&self) -> &[MissingShare] {
+        &self.pooled_missing
+    }
+
+    /// The last words of the sites, once they are there.
+    pub(crate) fn assessments(&self) -> Option<&Assessments> {
+        self.assessments.as_ref()
+    }
+}
+
+/// A fit without a maximum is done, and its remarks say so; one that ran out of evaluations is not.
+fn ending(model: &Model) -> Ending {
+    match model.converged {
+        true => Ending::Converged,
+        false if model.evaluations >= model.evaluations_max => Ending::RoundLimit,
+        false => Ending::Completed,
+    }
+}
+
+/// The sentence with a capital letter.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
+}
+
+impl Assessed for Common {
+    fn phase(&self) -> &'static str {
+        "judging"
+    }
+
+    fn silence(&self) -> Silence {
+        Silence::Excused
+    }
+
+    fn ask(&self, _: usize) -> Option<message::Request> {
+        let finish = Request::Finish(self.point.clone());
+        Some(message::Request::Regression(finish))
+    }
+
+    fn blank(&self) -> Assessment {
+        judging::blank(&self.cohort, self.neighbours)
+    }
+
+    fn judge(&self, found: &Assessment, patients: u64) -> Result<(), Failure> {
+        judging::assessment(&self.cohort, found, patients)
+    }
+
+    fn course(&self) -> Course {
+        self.model.course()
+    }
+}
+
+impl Preparable for RegressionSettings {
+    fn grids(&self, cohort: &CohortSpecification) -> Grids {
+        Self::grids(self, cohort)
+    }
+
+    fn multiplies(&self) -> bool {
+        true
+    }
+
+    fn correlates(&self) -> bool {
+        false
+    }
+
+    fn centres_sites(&self) -> bool {
+        false
+    }
+
+    fn pairs_max(&self, _: u64) -> u64 {
+        0
+    }
+
+    fn accepts_totals(&self, totals: &Totals) -> Result<(), Failure> {
+        match self.allows(2, totals.patients) {
+            true => Ok(()),
+            false => {
+                let text =
+                    "found too few patients over all sites, wanted three for each coefficient";
+                Err(Failure::new(Code::Settings, text))
+            }
+        }
+    }
+
+    fn accepts_rows(&self, _: usize) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn round_limit(&self) -> u32 {
+        self.round_limit
+    }
+}

@@ -1,0 +1,110 @@
+//! What a site may answer in a run of regression.
+
+use super::message::{Answer, RiskSets, Sums};
+use super::settings::{REGRESSION_RULE, WEIGHTED_RULE};
+use crate::assessment::{Assessment, ErrorMeasure};
+use crate::checks::{ensure, errors, evaluation, length, numbers, unexpected};
+use crate::cohort::CohortSpecification;
+use crate::failure::Failure;
+use crate::message;
+use ndarray::Array2;
+
+/// An answer of the shape of `blank`, which a site with `patients` can give.
+pub(super) fn answer(
+    found: &message::Answer,
+    blank: &Answer,
+    patients: u64,
+) -> Result<(), Failure> {
+    let message::Answer::Regression(own) = found else {
+        return Err(unexpected(found, blank.kind()));
+    };
+    let all = |told: u64| {
+        ensure(
+            told == patients,
+            "another number of patients than before",
+            "the patients that the site described",
+        )
+    };
+    match (own, blank) {
+        (Answer::Likelihood(own), Answer::Likelihood(wanted)) => {
+            let Sums {
+                patients: told,
+                log_likelihood,
+                gradient,
+                information,
+            } = own;
+            all(*told)?;
+            length("derivatives", gradient.len(), wanted.gradient.len())?;
+            is_shaped(information, &wanted.information)?;
+            numbers([log_likelihood])?;
+            numbers(gradient)?;
+            numbers(information)
+        }
+        (
+            Answer::RiskSets {
+                patients: told,
+                sets,
+            },
+            Answer::RiskSets { sets: wanted, .. },
+        ) => {
+            all(*told)?;
+            let RiskSets {
+                at_risk,
+                with_event,
+            } = sets;
+            is_shaped(at_risk, &wanted.at_risk)?;
+            is_shaped(with_event, &wanted.with_event)?;
+            numbers(at_risk)?;
+            numbers(with_event)
+        }
+        (Answer::Products(own), Answer::Products(wanted)) => {
+            length("products", own.len(), wanted.len())?;
+            own.iter().zip(wanted).try_for_each(|(own, wanted)| {
+                is_shaped(own, wanted)?;
+                numbers(own)
+            })
+        }
+        _ => Err(unexpected(found, blank.kind())),
+    }
+}
+
+fn is_shaped(found: &Array2<f64>, wanted: &Array2<f64>) -> Result<(), Failure> {
+    let named = |matrix: &Array2<f64>| format!("{} x {}", matrix.nrows(), matrix.ncols());
+    ensure(found.dim() == wanted.dim(), &named(found), &named(wanted))
+}
+
+/// What a site says of a regression, over nobody.
+pub(super) fn blank(cohort: &CohortSpecification, neighbours: u32) -> Assessment {
+    Assessment::of_nobody(
+        &cohort.outcome.kind,
+        &[(REGRESSION_RULE, 0), (WEIGHTED_RULE, neighbours)],
+    )
+}
+
+/// Errors and tables of the site's patients, by the regression and by its weighted distance.
+pub(super) fn assessment(
+    cohort: &CohortSpecification,
+    found: &Assessment,
+    patients: u64,
+) -> Result<(), Failure> {
+    ensure(found.objective.is_none(), "an objective", "none")?;
+    ensure(found.importance.is_empty(), "importances", "none")?;
+    let known = |rule: &str| {
+        let is_known = rule == REGRESSION_RULE || rule == WEIGHTED_RULE;
+        ensure(
+            is_known,
+            "an error by an unknown rule",
+            "the regression or its weighted distance",
+        )
+    };
+    let measure = ErrorMeasure::of(&cohort.outcome.kind);
+    for error in &found.errors {
+        known(&error.rule)?;
+        errors(error, measure, patients)?;
+    }
+    let classes = cohort.outcome.kind.classes().len();
+    found.evaluation.iter().try_for_each(|counts| {
+        known(&counts.rule)?;
+        evaluation(counts, classes, patients)
+    })
+}

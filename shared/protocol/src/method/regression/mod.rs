@@ -1,0 +1,9 @@
+//! Linear, logistic and Cox regression of the patients of all sites, from sums.
+
+pub(crate) mod coordinator;
+mod fitting;
+mod judging;
+pub mod message;
+pub mod model;
+pub(crate) mod question;
+pub mod settings;

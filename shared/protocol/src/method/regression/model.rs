@@ -1,0 +1,177 @@
+//! What a run of regression leaves to its operator.
+
+use crate::exchange::{Course, count};
+pub use similarity::learn::regression::hazards::{BaselineHazard, ProportionalityTest};
+use similarity::learn::regression::{Ending, Estimate, Fit};
+pub use similarity::learn::regression::{Model as Family, Ties};
+
+/// A regression of the patients of all sites.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// What was fitted.
+    pub family: Family,
+    /// Patients of whom it was made.
+    pub patients: u64,
+    /// Events, or patients of the second class; 0 of a linear regression.
+    pub events: u64,
+    /// Log-likelihood at the coefficients, without the penalty.
+    pub log_likelihood: f64,
+    /// The log-likelihood without any column.
+    pub null_log_likelihood: f64,
+    /// Akaike's criterion.
+    pub aic: f64,
+    /// The residual standard deviation of a linear regression.
+    pub residual_deviation: Option<f64>,
+    /// One a column, the constant first where there is one.
+    pub coefficients: Vec<Coefficient>,
+    /// Wald's test of each feature, all its columns together.
+    pub features: Vec<FeatureTest>,
+    /// What is to be known before it is believed.
+    pub remarks: Vec<String>,
+    /// Whether the maximum was found.
+    pub converged: bool,
+    /// Newton steps.
+    pub steps: u32,
+    /// Evaluations, and how many there may be.
+    pub evaluations: u32,
+    /// See `evaluations`.
+    pub evaluations_max: u32,
+    /// Of a Cox regression the hazard of a patient whose linear predictor is 0, by cells of the time grid.
+    pub baseline: BaselineHazard,
+    /// Of a Cox regression whether effects change with time.
+    pub proportionality: Vec<ProportionalityTest>,
+}
+
+/// A coefficient in its own unit, and how sure it is. What could not be estimated has none of the other numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Coefficient {
+    /// Its column: a feature, `feature=level` or `feature=missing`, or `(constant)`.
+    pub name: String,
+    /// The coefficient: a log odds or log hazard ratio.
+    pub value: f64,
+    /// By how much of its unit patients differ usually: the standard deviation of a number, 1 of a level and of the constant.
+    pub step: f64,
+    /// Its standard error, the ends of its interval and Wald's p.
+    pub sureness: Option<Sureness>,
+}
+
+/// How sure a coefficient is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sureness {
+    /// Its standard error.
+    pub standard_error: f64,
+    /// The lower end of its interval.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// The chance of a value at least as far from 0 if it were 0.
+    pub p: f64,
+}
+
+/// Wald's test of a feature.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FeatureTest {
+    /// The feature.
+    pub feature: String,
+    /// Its chi-squared.
+    pub chi_squared: f64,
+    /// Degrees of freedom.
+    pub degrees: u32,
+    /// The chance of a larger one if all its coefficients were 0.
+    pub p: f64,
+}
+
+impl Model {
+    /// Of a fit, with intervals of this confidence.
+    pub(super) fn of(fit: &Fit, confidence: f64) -> Self {
+        let ones = usize::from(fit.model.has_intercept());
+        let steps = std::iter::repeat_n(1.0, ones).chain(fit.steps());
+        let coefficient = |(one, step): (Estimate, f64)| Coefficient {
+            name: one.name,
+            value: one.value,
+            step,
+            sureness: (one.standard_error.is_finite() && one.p.is_finite()).then_some(Sureness {
+                standard_error: one.standard_error,
+                low: one.low,
+                high: one.high,
+                p: one.p,
+            }),
+        };
+        let terms = fit.terms.terms().iter().enumerate();
+        let tests = terms.filter_map(|(place, term)| {
+            let (chi_squared, degrees, p) = fit.wald(place)?;
+            let is_known = chi_squared.is_finite() && p.is_finite();
+            is_known.then(|| FeatureTest {
+                feature: term.name.clone(),
+                chi_squared,
+                degrees: count(degrees),
+                p,
+            })
+        });
+        Self {
+            family: fit.model,
+            patients: fit.patients,
+            events: fit.events,
+            log_likelihood: fit.log_likelihood,
+            null_log_likelihood: fit.null_log_likelihood,
+            aic: fit.aic(),
+            residual_deviation: fit.residual_deviation,
+            coefficients: fit
+                .estimates(confidence)
+                .into_iter()
+                .zip(steps)
+                .map(coefficient)
+                .collect(),
+            features: tests.collect(),
+            remarks: fit.remarks(),
+            converged: fit.ending == Ending::Converged,
+            steps: fit.steps,
+            evaluations: 0,
+            evaluations_max: 0,
+            baseline: BaselineHazard::default(),
+            proportionality: Vec::new(),
+        }
+    }
+
+    /// Of a run that has fitted nothing.
+    pub(super) fn nothing(family: Family) -> Self {
+        Self {
+            family,
+            patients: 0,
+            events: 0,
+            log_likelihood: 0.0,
+            null_log_likelihood: 0.0,
+            aic: 0.0,
+            residual_deviation: None,
+            coefficients: Vec::new(),
+            features: Vec::new(),
+            remarks: Vec::new(),
+            converged: false,
+            steps: 0,
+            evaluations: 0,
+            evaluations_max: 0,
+            baseline: BaselineHazard::default(),
+            proportionality: Vec::new(),
+        }
+    }
+
+    /// How far its evaluations came.
+    #[must_use]
+    pub fn course(&self) -> Course {
+        Course {
+            round: self.evaluations,
+            round_limit: self.evaluations_max,
+            objective: (!self.coefficients.is_empty()).then_some(-self.log_likelihood),
+            ..Course::default()
+        }
+    }
+
+    /// How ties were taken; none but of a Cox regression.
+    #[must_use]
+    pub fn ties(&self) -> Option<Ties> {
+        match self.family {
+            Family::Cox(ties) => Some(ties),
+            Family::Linear | Family::Logistic => None,
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What a job of regression asks of a site.
+
+use super::message::{Design, Evaluating, RISK_SETS, Request, Weighing};
+use super::settings::RegressionSettings;
+use crate::cohort::CohortSpecification;
+use crate::failure::Refusal;
+use crate::message::{self, PREPARED};
+use crate::question::{Known, after, unasked, wanted};
+use similarity::learn::regression::hazards::POWERS;
+
+/// Judges a question.
+pub(crate) fn judge(
+    settings: &RegressionSettings,
+    cohort: &CohortSpecification,
+    request: &message::Request,
+    known: Known<'_>,
+) -> Result<(), Refusal> {
+    match request {
+        message::Request::Introduce | message::Request::Describe | message::Request::Moments => {
+            Ok(())
+        }
+        message::Request::Quantiles => wanted(
+            !settings.grids(cohort).is_empty(),
+            "a job that counts on grids",
+        ),
+        message::Request::Prepare(preparing) => {
+            after(message::MOMENTS, known)?;
+            let features = preparing.moments.len() == cohort.features.len();
+            let quartiles = preparing.quartiles.len() == cohort.grids_of_quartiles().len();
+            let fit = features && quartiles && preparing.within.is_none();
+            wanted(fit, "moments of the job's features")
+        }
+        message::Request::Regression(request) => {
+            after(PREPARED, known)?;
+            match request {
+                Request::Evaluate(point) => at_a_point(settings, cohort, point, known),
+                Request::Weigh(weighing) => {
+                    after(RISK_SETS, known)?;
+                    weighs(settings, cohort, weighing, known)
+                }
+                Request::Finish(point) => at_a_point(settings, cohort, point, known),
+            }
+        }
+        // Closed by default: whatever else is asked, this job does not ask it.
+        _ => unasked("what the job's method does"),
+    }
+}
+
+fn at_a_point(
+    settings: &RegressionSettings,
+    cohort: &CohortSpecification,
+    point: &Evaluating,
+    known: Known<'_>,
+) -> Result<(), Refusal> {
+    let Evaluating { design, at } = point;
+    let Design { rows, ends } = design.as_ref();
+    let of = known.rows.unwrap_or(0);
+    let are_rows = rows.is_sorted_by(|one, next| one < next)
+        && rows.last().is_some_and(|last| (*last as usize) < of);
+    wanted(are_rows, "rows of the prepared patients")?;
+    let model = settings.model(&cohort.outcome.kind);
+    let constant = model.is_some_and(similarity::learn::regression::Model::has_intercept);
+    let fit = at.len() == rows.len() + usize::from(constant)
+        && at.iter().all(|coefficient| coefficient.is_finite());
+    wanted(fit, "a coefficient a row")?;
+    let are_cells = match cohort.grid_of_events() {
+        None => ends.is_empty(),
+        Some(grid) => {
+            !ends.is_empty()
+                && ends.len() <= settings.time_cells as usize
+                && ends.is_sorted_by(|one, next| one < next)
+                && ends.last() == Some(&grid.cells())
+        }
+    };
+    wanted(are_cells, "at most the job's cells of the grid of events")
+}
+
+fn weighs(
+    settings: &RegressionSettings,
+    cohort: &CohortSpecification,
+    weighing: &Weighing,
+    known: Known<'_>,
+) -> Result<(), Refusal> {
+    at_a_point(settings, cohort, &weighing.point, known)?;
+    let cells = weighing.point.design.ends.len();
+    let numbers = |numbers: &[f64]| numbers.len() == cells && numbers.iter().all(|n| n.is_finite());
+    let all = weighing.weights.as_slice();
+    let fit = [1, POWERS].contains(&all.len())
+        && all
+            .iter()
+            .all(|one| numbers(&one.at_risk) && numbers(&one.with_event));
+    wanted(fit, "weights of the cells")
+}

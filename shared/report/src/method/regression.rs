@@ -1,0 +1,482 @@
+//! What a run of regression leaves: coefficients and how sure they are, and how well it predicts.
+
+use super::{Chapters, File};
+use crate::estimates::{DRAWN_MAX, Drawn, estimates};
+use crate::figures::FigureError;
+use crate::files::Learnt;
+use crate::plots::{self, Curve};
+use crate::quality::{self, Wording};
+use crate::tables::{self, figure};
+use crate::words::{self, listed, of_hundred};
+use maud::{Markup, html};
+use protocol::assessment::ErrorMeasure;
+use protocol::job::Job;
+use protocol::method::regression::model::{Coefficient, Family, Model, Sureness, Ties};
+use protocol::method::regression::settings::{REGRESSION_RULE, RegressionSettings, WEIGHTED_RULE};
+use protocol::result::RunResult;
+use protocol::scores;
+use serde::Serialize;
+use std::io;
+
+/// What is to be known of the errors.
+const ERRORS: &str = "In sample: the patients who are judged are those that the regression was fitted to, and neighbours are \
+    weighed by it. With three patients or more for each coefficient it is seldom much better here than on others. Pairs of \
+    patients are compared within their site.";
+/// Names that a sentence can hold.
+const NAMED: usize = 4;
+/// A p below this is told as an effect.
+const SIGNIFICANT: f64 = 0.05;
+
+/// `coefficients.csv` and `regression.json`; of a Cox regression `baseline.csv` and `proportional_hazards.csv`.
+pub(super) fn files(model: &Model) -> Vec<File> {
+    if model.coefficients.is_empty() {
+        return Vec::new();
+    }
+    let mut files = vec![
+        ("coefficients.csv", coefficients_csv(model)),
+        ("regression.json", regression_json(model)),
+    ];
+    if model.ties().is_some() {
+        files.push(("baseline.csv", baseline_csv(model)));
+        files.push(("proportional_hazards.csv", hazards_csv(model)));
+    }
+    files
+}
+
+/// What `result.json` says of it.
+pub(super) fn learnt(model: &Model) -> Learnt<'_> {
+    Learnt {
+        course: model.course(),
+        ..Learnt::default()
+    }
+}
+
+pub(super) fn chapters(
+    result: &RunResult,
+    job: &Job,
+    settings: &RegressionSettings,
+    model: &Model,
+) -> Result<Chapters, FigureError> {
+    Ok(Chapters {
+        answer: answer(result, job, model),
+        glance: quality::at_a_glance(
+            result,
+            &wording(),
+            Vec::new(),
+            &[REGRESSION_RULE, WEIGHTED_RULE],
+        ),
+        features: html! {
+            (effects(job, model)?)
+            (table(job, settings, model))
+        },
+        sites: tables::sites(result, &[], &[]),
+        quality: html! {
+            (quality::errors(result, ERRORS, rule))
+            (quality::evaluation(result, job, &wording())?)
+            (hazards(job, settings, model)?)
+        },
+        course: course(result, model),
+    })
+}
+
+fn wording() -> Wording {
+    Wording {
+        heading: "Classes",
+        note: None,
+        rule,
+        on: "in sample",
+    }
+}
+
+fn rule(_: &str, neighbours: u32) -> String {
+    match neighbours {
+        0 => "regression".to_owned(),
+        _ => format!("{neighbours} nearest by its distance"),
+    }
+}
+
+fn family(model: &Model) -> &'static str {
+    match model.family {
+        Family::Linear => "linear regression",
+        Family::Logistic => "logistic regression",
+        Family::Cox(_) => "Cox regression",
+    }
+}
+
+/// What a coefficient is told as, and whether that is a ratio.
+fn ratio(model: &Model) -> Option<&'static str> {
+    match model.family {
+        Family::Linear => None,
+        Family::Logistic => Some("odds ratio"),
+        Family::Cox(_) => Some("hazard ratio"),
+    }
+}
+
+/// How people read a column.
+fn label(job: &Job, column: &str) -> String {
+    job.cohort.label_of_row(column)
+}
+
+/// The unit of a number's column; empty of a level.
+fn unit(job: &Job, column: &str) -> String {
+    let mut features = job.cohort.features.iter();
+    let feature = features.find(|feature| feature.name == column);
+    feature.map_or_else(String::new, |feature| feature.unit().to_owned())
+}
+
+/// What was fitted, how well it predicts, and what goes with the outcome.
+fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
+    if model.coefficients.is_empty() {
+        return html! { p.lead { "Nothing was fitted." } };
+    }
+    let errors = scores::pooled_errors(result);
+    let own = errors.iter().find(|errors| errors.neighbours == 0);
+    let told = |wanted: fn(f64) -> bool| -> Vec<String> {
+        let mut found: Vec<(&Coefficient, f64)> = effects_of(model)
+            .filter(|(one, sure)| sure.p < SIGNIFICANT && wanted(one.value))
+            .map(|(one, _)| (one, (one.value * one.step).abs()))
+            .collect();
+        found.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+        let named = found.into_iter().take(NAMED);
+        named.map(|(one, _)| label(job, &one.name)).collect()
+    };
+    let [more, less] = [told(|value| value > 0.0), told(|value| value < 0.0)];
+    let outcome = match model.family {
+        Family::Linear => "a larger value",
+        Family::Logistic => "the second class",
+        Family::Cox(_) => "a higher risk",
+    };
+    html! {
+        p.lead {
+            "A " (family(model)) " of " b { (model.patients) " patients" }
+            @if model.events > 0 {
+                ", " (model.events) @match model.family {
+                    Family::Cox(_) => { " of them with the event," }
+                    Family::Linear | Family::Logistic => { " of them in the second class," }
+                }
+            }
+            @match own.and_then(|errors| Some((errors.measure, errors.value()?))) {
+                Some((ErrorMeasure::Misclassified, error)) => {
+                    " names the class of " b { (of_hundred(1.0 - error)) } " of them rightly."
+                }
+                Some((ErrorMeasure::Squared, error)) => {
+                    " is off by " b { (words::figure(error.sqrt())) } " (root mean square)."
+                }
+                Some((ErrorMeasure::Discordant, error)) => {
+                    " orders " b { (of_hundred(1.0 - error)) }
+                    " pairs of one site rightly by risk (concordance; 50 would be chance)."
+                }
+                None => " tells nothing of its errors: too few patients were judged."
+            }
+        }
+        p {
+            @if more.is_empty() && less.is_empty() {
+                "No feature clearly goes with the outcome once the others are known."
+            }
+            @if !more.is_empty() { "With " (outcome) " goes more of " b { (listed(&more)) } ". " }
+            @if !less.is_empty() { "With " (outcome) " goes less of " b { (listed(&less)) } "." }
+        }
+        @if !model.converged {
+            p { span.flag { "The fit has no end, or was stopped before it: " (model.remarks.join("; ")) "." } }
+        }
+    }
+}
+
+/// The features' coefficients that could be estimated.
+fn effects_of(model: &Model) -> impl Iterator<Item = (&Coefficient, Sureness)> {
+    let all = model.coefficients.iter().filter(|one| one.name != CONSTANT);
+    all.filter_map(|one| Some((one, one.sureness?)))
+}
+
+/// The name of the constant.
+const CONSTANT: &str = "(constant)";
+
+/// The figure: each effect for a usual difference between patients.
+fn effects(job: &Job, model: &Model) -> Result<Markup, FigureError> {
+    let told = |value: f64, step: f64| match ratio(model) {
+        Some(_) => (value * step).exp(),
+        None => value * step,
+    };
+    let mut effects: Vec<(&Coefficient, Sureness)> = effects_of(model).collect();
+    effects.sort_by(|(one, _), (other, _)| {
+        let size = |one: &Coefficient| (one.value * one.step).abs();
+        size(other).total_cmp(&size(one))
+    });
+    let drawn: Vec<Drawn> = effects
+        .iter()
+        .map(|(one, sure)| Drawn {
+            name: label(job, &one.name),
+            value: told(one.value, one.step),
+            low: told(sure.low, one.step),
+            high: told(sure.high, one.step),
+        })
+        .collect();
+    let axis = ratio(model).unwrap_or("difference of the outcome");
+    let (none, is_ratio) = match ratio(model) {
+        Some(_) => (1.0, true),
+        None => (0.0, false),
+    };
+    let svg = estimates(&drawn, axis, none, is_ratio)?;
+    let more = match drawn.len() > DRAWN_MAX {
+        true => " The largest are drawn; all are in coefficients.csv.",
+        false => "",
+    };
+    let caption = format!(
+        "For patients who differ by a standard deviation of a number, or by a level, and in nothing else; with intervals, the \
+         grey line being no effect.{more}"
+    );
+    Ok(figure("What goes with the outcome", &svg, &caption))
+}
+
+/// The coefficients in their own units.
+fn table(job: &Job, settings: &RegressionSettings, model: &Model) -> Markup {
+    let percent = words::figure(100.0 * settings.confidence);
+    let told = |value: f64| match ratio(model) {
+        Some(_) => words::figure(value.exp()),
+        None => words::figure(value),
+    };
+    html! {
+        @if !model.coefficients.is_empty() {
+            h2 { "Coefficients" }
+            table.wide {
+                thead {
+                    tr {
+                        th scope="col" { "column" } th scope="col" { "unit" } th scope="col" { "coefficient" }
+                        th scope="col" { "standard error" }
+                        th scope="col" { (ratio(model).unwrap_or("difference")) " (" (percent) " %)" } th scope="col" { "p" }
+                    }
+                }
+                @for one in &model.coefficients {
+                    tr {
+                        th scope="row" { (label(job, &one.name)) } td data-label="unit" { (unit(job, &one.name)) }
+                        @match &one.sureness {
+                            Some(sure) => {
+                                td data-label="coefficient" { (format!("{:.4}", one.value)) }
+                                td data-label="standard error" { (format!("{:.4}", sure.standard_error)) }
+                                td data-label="ratio" {
+                                    (told(one.value)) " (" (told(sure.low)) " to " (told(sure.high)) ")"
+                                }
+                                td data-label="p" { (p(sure.p)) }
+                            }
+                            None => { td colspan="4" { "not estimated" } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn p(value: f64) -> String {
+    match value < 0.001 {
+        true => "< 0.001".to_owned(),
+        false => format!("{value:.3}"),
+    }
+}
+
+/// Of a Cox regression whether effects change with time, and the survival of a usual patient.
+fn hazards(job: &Job, settings: &RegressionSettings, model: &Model) -> Result<Markup, FigureError> {
+    let Some(ties) = model.ties() else {
+        return Ok(Markup::default());
+    };
+    let points = model.baseline.times.iter().zip(&model.baseline.cumulative);
+    let points = points.map(|(time, hazard)| (*time, *hazard));
+    let hazard = Curve {
+        name: "cumulative baseline hazard".to_owned(),
+        points: std::iter::once((0.0, 0.0)).chain(points).collect(),
+    };
+    let svg = match model.baseline.times.is_empty() {
+        true => String::new(),
+        false => plots::steps("time", "cumulative hazard", &hazard)?,
+    };
+    let (cells, ties) = (
+        model.baseline.times.len(),
+        match ties {
+            Ties::Efron => "Efron's approximation",
+            Ties::Breslow => "Breslow's approximation",
+        },
+    );
+    let changing: Vec<String> = model
+        .proportionality
+        .iter()
+        .filter(|test| test.p < SIGNIFICANT)
+        .filter_map(|test| Some(label(job, test.term.as_ref()?)))
+        .collect();
+    Ok(html! {
+        @if !model.proportionality.is_empty() {
+            h2 { "Do effects change with time?" }
+            p {
+                @if changing.is_empty() {
+                    "There is no sign that the effect of any feature changes with time."
+                } @else {
+                    "The effect of " b { (listed(&changing)) } " seems to change with time: one ratio for all of the follow-up is \
+                     a mean over it."
+                }
+            }
+            table {
+                thead {
+                    tr {
+                        th scope="col" { "feature" } th scope="col" { "chi-squared" } th scope="col" { "degrees" }
+                        th scope="col" { "p" }
+                    }
+                }
+                @for test in &model.proportionality {
+                    tr {
+                        th scope="row" {
+                            @match &test.term {
+                                Some(feature) => (label(job, feature)),
+                                None => "all together",
+                            }
+                        }
+                        td data-label="chi-squared" { (format!("{:.3}", test.chi_squared)) }
+                        td data-label="degrees" { (test.degrees) } td data-label="p" { (p(test.p)) }
+                    }
+                }
+            }
+        }
+        (figure(
+            "Baseline hazard",
+            &svg,
+            "The hazard, added up over time, of a patient for whom every number is 0 and every level the first.",
+        ))
+        @if cells > 0 {
+            p.note {
+                "Times are known by " (cells) " cells of follow-up, each with at least " (settings.events_min(columns(model)))
+                " events over all sites, in the order of which events are taken; within a cell they are ties (" (ties) ")."
+            }
+        }
+    })
+}
+
+/// Columns that were fitted.
+fn columns(model: &Model) -> usize {
+    effects_of(model).count()
+}
+
+fn course(result: &RunResult, model: &Model) -> Markup {
+    html! {
+        h2 { "How it went" }
+        p {
+            (model.steps) " steps of Newton's method, " (model.evaluations) " evaluations over the sites, "
+            (format!("{:.1}", result.seconds)) " seconds. Log-likelihood " (format!("{:.4}", model.log_likelihood))
+            " (" (format!("{:.4}", model.null_log_likelihood)) " without any feature), AIC " (format!("{:.2}", model.aic)) "."
+        }
+    }
+}
+
+fn coefficients_csv(model: &Model) -> io::Result<Vec<u8>> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    table.write_record([
+        "column",
+        "coefficient",
+        "standard_error",
+        "low",
+        "high",
+        "p",
+        "standard_deviation",
+    ])?;
+    for one in &model.coefficients {
+        let sure = |number: fn(&Sureness) -> f64| match &one.sureness {
+            Some(sure) => number(sure).to_string(),
+            None => String::new(),
+        };
+        table.write_record([
+            one.name.clone(),
+            match &one.sureness {
+                Some(_) => one.value.to_string(),
+                None => String::new(),
+            },
+            sure(|sure| sure.standard_error),
+            sure(|sure| sure.low),
+            sure(|sure| sure.high),
+            sure(|sure| sure.p),
+            one.step.to_string(),
+        ])?;
+    }
+    table.into_inner().map_err(io::Error::other)
+}
+
+fn baseline_csv(model: &Model) -> io::Result<Vec<u8>> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    table.write_record(["time", "cumulative_hazard"])?;
+    for (time, hazard) in model.baseline.times.iter().zip(&model.baseline.cumulative) {
+        table.write_record([time.to_string(), hazard.to_string()])?;
+    }
+    table.into_inner().map_err(io::Error::other)
+}
+
+fn hazards_csv(model: &Model) -> io::Result<Vec<u8>> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    table.write_record(["feature", "chi_squared", "degrees", "p"])?;
+    for test in &model.proportionality {
+        table.write_record([
+            test.term.clone().unwrap_or_else(|| "(all)".to_owned()),
+            test.chi_squared.to_string(),
+            test.degrees.to_string(),
+            test.p.to_string(),
+        ])?;
+    }
+    table.into_inner().map_err(io::Error::other)
+}
+
+/// The regression, for machines.
+#[derive(Serialize)]
+struct RegressionFile<'m> {
+    family: &'static str,
+    ties: Option<&'static str>,
+    patients: u64,
+    events: u64,
+    log_likelihood: f64,
+    null_log_likelihood: f64,
+    aic: f64,
+    residual_deviation: Option<f64>,
+    converged: bool,
+    steps: u32,
+    evaluations: u32,
+    features: Vec<TestEntry<'m>>,
+    remarks: &'m [String],
+}
+
+/// Wald's test of a feature.
+#[derive(Serialize)]
+struct TestEntry<'m> {
+    feature: &'m str,
+    chi_squared: f64,
+    degrees: u32,
+    p: f64,
+}
+
+fn regression_json(model: &Model) -> io::Result<Vec<u8>> {
+    let file = RegressionFile {
+        family: match model.family {
+            Family::Linear => "linear",
+            Family::Logistic => "logistic",
+            Family::Cox(_) => "cox",
+        },
+        ties: model.ties().map(|ties| match ties {
+            Ties::Efron => "efron",
+            Ties::Breslow => "breslow",
+        }),
+        patients: model.patients,
+        events: model.events,
+        log_likelihood: model.log_likelihood,
+        null_log_likelihood: model.null_log_likelihood,
+        aic: model.aic,
+        residual_deviation: model.residual_deviation,
+        converged: model.converged,
+        steps: model.steps,
+        evaluations: model.evaluations,
+        features: model
+            .features
+            .iter()
+            .map(|test| TestEntry {
+                feature: &test.feature,
+                chi_squared: test.chi_squared,
+                degrees: test.degrees,
+                p: test.p,
+            })
+            .collect(),
+        remarks: &model.remarks,
+    };
+    serde_json::to_vec_pretty(&file).map_err(io::Error::other)
+}

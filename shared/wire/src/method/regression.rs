@@ -1,0 +1,351 @@
+//! Regressions on their way: what is asked, what is answered, and what a run leaves.
+
+use crate::encoding::matrix::{OutgoingMatrices, shape};
+use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
+use crate::encoding::values::{
+    at_most, count, each, finite, finite_if_any, present, sentence, summed,
+};
+use crate::error::WireError;
+use crate::generated as pb;
+use crate::generated::RegressionFamily as Family;
+use crate::generated::regression_answer::Answer as Answered;
+use crate::generated::regression_request::Request as Asked;
+use crate::method::NUMBER_BYTES;
+use ndarray::Array1;
+use protocol::limits::{LEVELS_MAX, REGRESSION_COLUMNS_MAX, TIME_CELLS_MAX};
+use protocol::message::regression::{
+    Answer, Design, Evaluating, POWERS, Request, RiskSets, Sums, Weighing, Weights,
+};
+use protocol::method::regression::model::{
+    self, BaselineHazard, Coefficient, FeatureTest, Model, ProportionalityTest, Sureness, Ties,
+};
+use std::sync::Arc;
+
+impl Travels for Request {
+    type Header = pb::RegressionRequest;
+
+    fn cut(self) -> (pb::RegressionRequest, OutgoingParts) {
+        let request = Some(match self {
+            Self::Evaluate(asked) => Asked::Evaluate(point_to_proto(&asked)),
+            Self::Weigh(asked) => Asked::Weigh(pb::WeighProducts {
+                point: Some(point_to_proto(&asked.point)),
+                weights: asked.weights.iter().map(weights_to_proto).collect(),
+            }),
+            Self::Finish(asked) => Asked::Finish(point_to_proto(&asked)),
+        });
+        (pb::RegressionRequest { request }, OutgoingParts::none())
+    }
+
+    fn declared(_: &pb::RegressionRequest) -> Result<Declared, WireError> {
+        Ok(Declared::default())
+    }
+
+    fn join(header: pb::RegressionRequest, _: &mut IncomingParts) -> Result<Self, WireError> {
+        Ok(match present("request", header.request)? {
+            Asked::Evaluate(asked) => Self::Evaluate(point(asked)?),
+            Asked::Weigh(asked) => {
+                at_most("weights", asked.weights.len(), POWERS)?;
+                Self::Weigh(Weighing {
+                    point: point(present("a point", asked.point)?)?,
+                    weights: Arc::new(each(asked.weights, weights)?),
+                })
+            }
+            Asked::Finish(asked) => Self::Finish(point(asked)?),
+        })
+    }
+}
+
+fn point_to_proto(point: &Evaluating) -> pb::RegressionPoint {
+    pb::RegressionPoint {
+        rows: point.design.rows.clone(),
+        ends: point.design.ends.clone(),
+        at: point.at.to_vec(),
+    }
+}
+
+fn point(found: pb::RegressionPoint) -> Result<Evaluating, WireError> {
+    let pb::RegressionPoint { rows, ends, at } = found;
+    at_most("rows", rows.len(), REGRESSION_COLUMNS_MAX)?;
+    at_most("cells", ends.len(), TIME_CELLS_MAX)?;
+    Ok(Evaluating {
+        design: Arc::new(Design { rows, ends }),
+        at: Arc::new(numbers("coefficients", at, 1 + REGRESSION_COLUMNS_MAX)?),
+    })
+}
+
+fn weights_to_proto(weights: &Weights) -> pb::CellWeights {
+    pb::CellWeights {
+        at_risk: weights.at_risk.clone(),
+        with_event: weights.with_event.clone(),
+    }
+}
+
+fn weights(found: pb::CellWeights) -> Result<Weights, WireError> {
+    Ok(Weights {
+        at_risk: numbers("weights of cells", found.at_risk, TIME_CELLS_MAX)?,
+        with_event: numbers("weights of cells", found.with_event, TIME_CELLS_MAX)?,
+    })
+}
+
+fn numbers(field: &'static str, found: Vec<f64>, most: usize) -> Result<Vec<f64>, WireError> {
+    at_most(field, found.len(), most)?;
+    each(found, |number| finite(field, number))
+}
+
+impl Travels for Answer {
+    type Header = pb::RegressionAnswer;
+
+    fn cut(self) -> (pb::RegressionAnswer, OutgoingParts) {
+        let mut matrices = OutgoingMatrices::default();
+        let answer = Some(match self {
+            Self::Likelihood(sums) => {
+                let header = pb::Likelihood {
+                    patients: sums.patients,
+                    log_likelihood: sums.log_likelihood,
+                    gradient: sums.gradient.to_vec(),
+                    information: Some(shape(&sums.information)),
+                };
+                matrices = matrices.and(sums.information);
+                Answered::Likelihood(header)
+            }
+            Self::RiskSets { patients, sets } => {
+                let header = pb::RiskSets {
+                    patients,
+                    at_risk: Some(shape(&sets.at_risk)),
+                    with_event: Some(shape(&sets.with_event)),
+                };
+                matrices = matrices.and(sets.at_risk).and(sets.with_event);
+                Answered::RiskSets(header)
+            }
+            Self::Products(products) => {
+                let header = pb::Products {
+                    products: products.iter().map(shape).collect(),
+                };
+                for product in products {
+                    matrices = matrices.and(product);
+                }
+                Answered::Products(header)
+            }
+        });
+        let parts = OutgoingParts::matrices(matrices);
+        (pb::RegressionAnswer { answer }, parts)
+    }
+
+    fn declared(header: &pb::RegressionAnswer) -> Result<Declared, WireError> {
+        Ok(match present("answer", header.answer.as_ref())? {
+            Answered::Likelihood(told) => {
+                Declared::matrices([present("information", told.information)?])
+            }
+            Answered::RiskSets(told) => Declared::matrices([
+                present("sums of those at risk", told.at_risk)?,
+                present("sums of those with the event", told.with_event)?,
+            ]),
+            Answered::Products(told) => {
+                at_most("products", told.products.len(), POWERS)?;
+                Declared::matrices(told.products.iter().copied())
+            }
+        })
+    }
+
+    fn join(header: pb::RegressionAnswer, parts: &mut IncomingParts) -> Result<Self, WireError> {
+        Ok(match present("answer", header.answer)? {
+            Answered::Likelihood(told) => {
+                let gradient = numbers("derivatives", told.gradient, 1 + REGRESSION_COLUMNS_MAX)?;
+                Self::Likelihood(Sums {
+                    patients: count("patients", told.patients)?,
+                    log_likelihood: finite("a log-likelihood", told.log_likelihood)?,
+                    gradient: Array1::from(gradient),
+                    information: parts.matrices.take()?,
+                })
+            }
+            Answered::RiskSets(told) => Self::RiskSets {
+                patients: count("patients", told.patients)?,
+                sets: RiskSets {
+                    at_risk: parts.matrices.take()?,
+                    with_event: parts.matrices.take()?,
+                },
+            },
+            Answered::Products(told) => {
+                let products = told.products.iter().map(|_| parts.matrices.take());
+                Self::Products(products.collect::<Result<_, _>>()?)
+            }
+        })
+    }
+}
+
+impl Travels for Box<Model> {
+    type Header = pb::RegressionModel;
+
+    fn cut(self) -> (pb::RegressionModel, OutgoingParts) {
+        let header = pb::RegressionModel {
+            family: family_to_proto(self.family).into(),
+            patients: self.patients,
+            events: self.events,
+            log_likelihood: self.log_likelihood,
+            null_log_likelihood: self.null_log_likelihood,
+            aic: self.aic,
+            residual_deviation: self.residual_deviation,
+            coefficients: self
+                .coefficients
+                .into_iter()
+                .map(coefficient_to_proto)
+                .collect(),
+            features: self.features.into_iter().map(feature_to_proto).collect(),
+            remarks: self.remarks,
+            converged: self.converged,
+            steps: self.steps,
+            evaluations: self.evaluations,
+            evaluations_max: self.evaluations_max,
+            hazard_times: self.baseline.times,
+            hazards: self.baseline.cumulative,
+            proportionality: self
+                .proportionality
+                .into_iter()
+                .map(test_to_proto)
+                .collect(),
+        };
+        (header, OutgoingParts::none())
+    }
+
+    fn declared(_: &pb::RegressionModel) -> Result<Declared, WireError> {
+        Ok(Declared::default())
+    }
+
+    fn join(header: pb::RegressionModel, _: &mut IncomingParts) -> Result<Self, WireError> {
+        let family = family(header.family())?;
+        at_most("coefficients", header.coefficients.len(), LEVELS_MAX)?;
+        at_most("features", header.features.len(), LEVELS_MAX)?;
+        at_most("tests", header.proportionality.len(), LEVELS_MAX)?;
+        at_most("remarks", header.remarks.len(), LEVELS_MAX)?;
+        let [times, cumulative] = [header.hazard_times, header.hazards]
+            .map(|found| numbers("hazards", found, LEVELS_MAX));
+        Ok(Self::new(Model {
+            family,
+            patients: summed("patients", header.patients)?,
+            events: summed("events", header.events)?,
+            log_likelihood: finite("a log-likelihood", header.log_likelihood)?,
+            null_log_likelihood: finite("a log-likelihood", header.null_log_likelihood)?,
+            aic: finite("Akaike's criterion", header.aic)?,
+            residual_deviation: finite_if_any("a deviation", header.residual_deviation)?,
+            coefficients: each(header.coefficients, coefficient)?,
+            features: each(header.features, feature)?,
+            remarks: each(header.remarks, |remark| sentence("a remark", remark))?,
+            converged: header.converged,
+            steps: header.steps,
+            evaluations: header.evaluations,
+            evaluations_max: header.evaluations_max,
+            baseline: BaselineHazard {
+                times: times?,
+                cumulative: cumulative?,
+            },
+            proportionality: each(header.proportionality, test)?,
+        }))
+    }
+}
+
+fn family_to_proto(family: model::Family) -> Family {
+    match family {
+        model::Family::Linear => Family::Linear,
+        model::Family::Logistic => Family::Logistic,
+        model::Family::Cox(Ties::Efron) => Family::CoxEfron,
+        model::Family::Cox(Ties::Breslow) => Family::CoxBreslow,
+    }
+}
+
+fn family(found: Family) -> Result<model::Family, WireError> {
+    match found {
+        Family::Unspecified => Err(WireError::Missing {
+            field: "the family",
+        }),
+        Family::Linear => Ok(model::Family::Linear),
+        Family::Logistic => Ok(model::Family::Logistic),
+        Family::CoxEfron => Ok(model::Family::Cox(Ties::Efron)),
+        Family::CoxBreslow => Ok(model::Family::Cox(Ties::Breslow)),
+    }
+}
+
+fn coefficient_to_proto(one: Coefficient) -> pb::RegressionCoefficient {
+    pb::RegressionCoefficient {
+        name: one.name,
+        value: one.value,
+        step: one.step,
+        sureness: one.sureness.map(|sure| pb::Sureness {
+            standard_error: sure.standard_error,
+            low: sure.low,
+            high: sure.high,
+            p: sure.p,
+        }),
+    }
+}
+
+fn coefficient(found: pb::RegressionCoefficient) -> Result<Coefficient, WireError> {
+    let sureness = |sure: pb::Sureness| -> Result<Sureness, WireError> {
+        Ok(Sureness {
+            standard_error: finite("a standard error", sure.standard_error)?,
+            low: finite("an interval", sure.low)?,
+            high: finite("an interval", sure.high)?,
+            p: finite("p", sure.p)?,
+        })
+    };
+    Ok(Coefficient {
+        name: sentence("a column", found.name)?,
+        value: finite("a coefficient", found.value)?,
+        step: finite("a step", found.step)?,
+        sureness: found.sureness.map(sureness).transpose()?,
+    })
+}
+
+fn feature_to_proto(one: FeatureTest) -> pb::RegressionTest {
+    pb::RegressionTest {
+        feature: Some(one.feature),
+        chi_squared: one.chi_squared,
+        degrees: one.degrees,
+        p: one.p,
+    }
+}
+
+fn feature(found: pb::RegressionTest) -> Result<FeatureTest, WireError> {
+    Ok(FeatureTest {
+        feature: sentence("a feature", present("a feature", found.feature)?)?,
+        chi_squared: finite("chi-squared", found.chi_squared)?,
+        degrees: found.degrees,
+        p: finite("p", found.p)?,
+    })
+}
+
+fn test_to_proto(one: ProportionalityTest) -> pb::RegressionTest {
+    pb::RegressionTest {
+        feature: one.term,
+        chi_squared: one.chi_squared,
+        degrees: u32::try_from(one.degrees).unwrap_or(u32::MAX),
+        p: one.p,
+    }
+}
+
+fn test(found: pb::RegressionTest) -> Result<ProportionalityTest, WireError> {
+    let name = found.feature.map(|name| sentence("a feature", name));
+    Ok(ProportionalityTest {
+        term: name.transpose()?,
+        chi_squared: finite("chi-squared", found.chi_squared)?,
+        degrees: found.degrees as usize,
+        p: finite("p", found.p)?,
+    })
+}
+
+/// Bytes of the parts of an answer at most; none where the answer has no parts.
+pub(super) fn answer_bytes_max(request: &Request) -> Option<u64> {
+    let square = |point: &Evaluating| (point.at.len() as u64).pow(2);
+    match request {
+        Request::Evaluate(point) => {
+            let cells = 2 * point.design.ends.len() as u64 * (1 + point.at.len() as u64);
+            Some(NUMBER_BYTES * (square(point) + cells))
+        }
+        Request::Weigh(weighing) => {
+            Some(NUMBER_BYTES * weighing.weights.len() as u64 * square(&weighing.point))
+        }
+        Request::Finish(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

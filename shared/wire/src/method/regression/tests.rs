@@ -1,0 +1,184 @@
+//! Regressions on their way: against Google's protobuf (tests/golden), and what must be refused.
+
+use crate::generated as pb;
+use crate::tests::{answers_are_golden, ask, requests_are_golden, result_is_golden, run};
+use ndarray::array;
+use prost::Message;
+use protocol::message::regression::{self, RiskSets, Sums, Weights};
+use protocol::message::{Answer, Request};
+use protocol::method::Model;
+use protocol::method::regression::model::{
+    self, BaselineHazard, Coefficient, Family, FeatureTest, ProportionalityTest, Sureness, Ties,
+};
+use protocol::progress::{Ending, Times};
+use protocol::result::RunResult;
+use std::sync::Arc;
+
+fn point() -> regression::Evaluating {
+    regression::Evaluating {
+        design: Arc::new(regression::Design {
+            rows: vec![0, 2],
+            ends: vec![700, 4096],
+        }),
+        at: Arc::new(vec![0.5, -0.25]),
+    }
+}
+
+fn model() -> model::Model {
+    model::Model {
+        family: Family::Cox(Ties::Efron),
+        patients: 600,
+        events: 120,
+        log_likelihood: -700.5,
+        null_log_likelihood: -750.25,
+        aic: 1405.0,
+        residual_deviation: None,
+        coefficients: vec![
+            Coefficient {
+                name: "age".to_owned(),
+                value: 0.5,
+                step: 9.0,
+                sureness: Some(Sureness {
+                    standard_error: 0.25,
+                    low: 0.125,
+                    high: 0.875,
+                    p: 0.0625,
+                }),
+            },
+            Coefficient {
+                name: "fbs=1".to_owned(),
+                value: 0.0,
+                step: 1.0,
+                sureness: None,
+            },
+        ],
+        features: vec![FeatureTest {
+            feature: "age".to_owned(),
+            chi_squared: 4.0,
+            degrees: 1,
+            p: 0.0625,
+        }],
+        remarks: vec!["fbs=1 is constant".to_owned()],
+        converged: true,
+        steps: 4,
+        evaluations: 5,
+        evaluations_max: 14,
+        baseline: BaselineHazard {
+            times: vec![10.0, 20.0],
+            cumulative: vec![0.125, 0.5],
+        },
+        proportionality: vec![ProportionalityTest {
+            term: None,
+            chi_squared: 1.5,
+            degrees: 1,
+            p: 0.25,
+        }],
+    }
+}
+
+fn result(model: model::Model) -> RunResult {
+    RunResult {
+        pooled: None,
+        run: run(),
+        job: "name".to_owned(),
+        seed: 1,
+        version: "0.1.0".to_owned(),
+        operator: None,
+        ending: Ending::Completed,
+        times: Times::default(),
+        seconds: 1.5,
+        sites: Vec::new(),
+        model: Some(Model::Regression(Box::new(model))),
+        notes: Vec::new(),
+    }
+}
+
+#[test]
+fn every_message_is_what_googles_protobuf_writes_and_reads_back_from_it() {
+    let weights = Weights {
+        at_risk: vec![0.5, 0.25],
+        with_event: vec![0.125, 0.0],
+    };
+    let weighing = regression::Weighing {
+        point: point(),
+        weights: Arc::new(vec![weights]),
+    };
+    let requests = [
+        ("evaluate", regression::Request::Evaluate(point())),
+        ("weigh", regression::Request::Weigh(weighing)),
+        ("finish_regression", regression::Request::Finish(point())),
+    ];
+    let requests = requests.map(|(name, request)| (name, ask(Request::Regression(request))));
+    requests_are_golden(requests.into());
+    let likelihood = regression::Answer::Likelihood(Sums {
+        patients: 300,
+        log_likelihood: -2.5,
+        gradient: array![0.5, -0.5],
+        information: array![[1.0, 0.25], [0.25, 2.0]],
+    });
+    let risk_sets = regression::Answer::RiskSets {
+        patients: 300,
+        sets: RiskSets {
+            at_risk: array![[300.0, 1.0, 2.0], [200.0, 3.0, 4.0]],
+            with_event: array![[40.0, 5.0, 6.0], [30.0, 7.0, 8.0]],
+        },
+    };
+    let products = regression::Answer::Products(vec![array![[1.0, 0.25], [0.25, 2.0]]]);
+    let answers = [
+        ("likelihood", likelihood),
+        ("risk_sets", risk_sets),
+        ("products", products),
+    ];
+    let answers = answers.map(|(name, answer)| (name, Answer::Regression(answer)));
+    answers_are_golden(answers.into());
+}
+
+#[test]
+fn what_a_run_leaves_is_what_googles_protobuf_writes_and_reads_back_from_it() {
+    result_is_golden("regression", &result(model()));
+}
+
+#[test]
+fn what_no_regression_says_is_refused_with_what_was_wrong() {
+    let of = |change: fn(&mut pb::RegressionPoint)| {
+        let mut asked = pb::RegressionPoint {
+            rows: vec![0, 2],
+            ends: vec![700, 4096],
+            at: vec![0.5, -0.25],
+        };
+        change(&mut asked);
+        let request = pb::RegressionRequest {
+            request: Some(pb::regression_request::Request::Evaluate(asked)),
+        };
+        let ask = pb::Ask {
+            run: "run".to_owned(),
+            exchange: 3,
+            request: Some(pb::ask::Request::Regression(request)),
+        };
+        let frame = pb::ToSiteFrame {
+            frame: Some(pb::to_site_frame::Frame::Message(pb::ToSite {
+                message: Some(pb::to_site::Message::Ask(ask)),
+            })),
+        };
+        let decoded = crate::decode_to_site(&[frame.encode_to_vec().into()]);
+        decoded
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
+    };
+    assert_eq!(of(|_| ()), "");
+    assert!(of(|asked| asked.at[0] = f64::NAN).contains("NaN"));
+    assert!(of(|asked| asked.rows = vec![1; 2_001]).contains("rows"));
+    assert!(of(|asked| asked.ends = vec![1; 201]).contains("cells"));
+    let spoilt = |change: fn(&mut model::Model)| {
+        let mut model = model();
+        change(&mut model);
+        let left = crate::decode_result(&crate::encode_result(&result(model)));
+        left.err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
+    };
+    assert_eq!(spoilt(|_| ()), "");
+    assert!(spoilt(|model| model.aic = f64::NAN).contains("Akaike"));
+    assert!(spoilt(|model| model.coefficients[0].value = f64::INFINITY).contains("coefficient"));
+}

@@ -1,0 +1,317 @@
+//! What a site does in a run of regression: sums over its patients, and its last word on the fit.
+
+pub(crate) mod explain;
+mod results;
+
+use super::SiteRun;
+use super::preparation::Prepared;
+use super::scores::{Score, by_share};
+use crate::cases::record::{Learned, LearnedRegression, Record};
+use crate::run::stop::Stop;
+use ndarray::{Array1, Array2, Axis, s};
+use privacy::Contributions;
+use protocol::assessment::{Assessment, ErrorMeasure, ErrorSums, EvaluationCounts, RuleErrors};
+use protocol::failure::Code;
+use protocol::message::regression::{Design, Evaluating, Request, RiskSets, Weighing};
+use protocol::message::{Answer, PairCounts, Summary, regression as message};
+use protocol::method::regression::settings::{REGRESSION_RULE, RegressionSettings, WEIGHTED_RULE};
+use results::RegressionResults;
+use similarity::cohort::Outcome;
+use similarity::compare::{Comparison, Weighted};
+use similarity::judge::predicted::Predicted;
+use similarity::learn::regression::cox::FollowUp;
+use similarity::learn::regression::glm::Family;
+use similarity::learn::regression::rows;
+use similarity::uses::cases::nearest_others;
+use similarity::uses::nearest::{Nearest, Neighbour};
+use std::sync::Arc;
+
+/// Pairs of patients that the search for neighbours compares at most.
+const PAIRS_MAX: usize = 400_000_000;
+
+/// A regression at one site.
+pub(super) struct Regressor {
+    settings: RegressionSettings,
+    /// Made once a preparation and again for another design.
+    made: Option<(Arc<Design>, Made)>,
+}
+
+/// The patients as a design has them.
+struct Made {
+    /// n x p, ones first where there is a constant.
+    matrix: Array2<f64>,
+    target: Target,
+}
+
+/// What is regressed.
+enum Target {
+    Glm(Family, Array1<f64>),
+    Cox(FollowUp),
+}
+
+/// Patients, who make no pairs here.
+pub(super) fn summary(site: &SiteRun) -> Summary {
+    Summary {
+        patients: site.cohort.cohort.patients() as u64,
+        pairs: PairCounts {
+            similar: 0,
+            dissimilar: 0,
+        },
+    }
+}
+
+impl Regressor {
+    pub(super) fn new(settings: RegressionSettings) -> Self {
+        Self {
+            settings,
+            made: None,
+        }
+    }
+
+    /// Lets go of what was made of another preparation.
+    pub(super) fn forget(&mut self) {
+        self.made = None;
+    }
+
+    pub(super) fn answer(
+        &mut self,
+        site: &SiteRun,
+        prepared: &Prepared,
+        request: &Request,
+    ) -> Result<Answer, Stop> {
+        match request {
+            Request::Evaluate(point) => self.evaluate(site, prepared, point),
+            Request::Weigh(weighing) => self.weigh(site, prepared, weighing),
+            Request::Finish(point) => self.finish(site, prepared, point),
+        }
+    }
+
+    /// The mean over the patients of (x'b)^2 without the constant, where the site tells its own numbers and a class is regressed.
+    pub(super) fn steepness(
+        &self,
+        site: &SiteRun,
+        prepared: &Prepared,
+        request: &Request,
+    ) -> Option<f64> {
+        let point = match request {
+            Request::Evaluate(point) => point,
+            Request::Weigh(_) | Request::Finish(_) => return None,
+        };
+        let has_steps = matches!(site.cohort.cohort.outcome(), Outcome::Classes { .. });
+        let is_told = site.job.contributions == Contributions::Own;
+        (has_steps && is_told).then(|| {
+            let rows = point.design.rows.iter().zip(point.at.iter().skip(1));
+            let mut sums = Array1::zeros(prepared.matrix.nrows());
+            for (row, coefficient) in rows {
+                if (*row as usize) < prepared.matrix.ncols() {
+                    sums.scaled_add(*coefficient, &prepared.matrix.column(*row as usize));
+                }
+            }
+            sums.mapv(|sum: f64| sum * sum).mean().unwrap_or(0.0)
+        })
+    }
+
+    fn evaluate(
+        &mut self,
+        site: &SiteRun,
+        prepared: &Prepared,
+        point: &Evaluating,
+    ) -> Result<Answer, Stop> {
+        let (made, at) = self.at(site, prepared, point)?;
+        let design = made.matrix.view();
+        Ok(Answer::Regression(match &made.target {
+            Target::Glm(family, y) => message::Answer::Likelihood(family.sums(&design, y, &at)),
+            Target::Cox(follow_up) => message::Answer::RiskSets {
+                patients: design.nrows() as u64,
+                sets: RiskSets::of(follow_up, &design, &at),
+            },
+        }))
+    }
+
+    fn weigh(
+        &mut self,
+        site: &SiteRun,
+        prepared: &Prepared,
+        weighing: &Weighing,
+    ) -> Result<Answer, Stop> {
+        let (made, at) = self.at(site, prepared, &weighing.point)?;
+        let Target::Cox(follow_up) = &made.target else {
+            let text =
+                "the coordinator asked for weighted products, of which this regression has none";
+            return Err(Stop::failed(Code::Protocol, text));
+        };
+        let products = weighing.weights.iter();
+        let products = products.map(|one| follow_up.products(&made.matrix.view(), &at, one));
+        let products = products.collect();
+        Ok(Answer::Regression(message::Answer::Products(products)))
+    }
+
+    /// The patients as the point's design has them, and its coefficients.
+    fn at(
+        &mut self,
+        site: &SiteRun,
+        prepared: &Prepared,
+        point: &Evaluating,
+    ) -> Result<(&Made, Array1<f64>), Stop> {
+        let design = &point.design;
+        let is_known = self.made.as_ref().is_some_and(|(known, _)| known == design);
+        if !is_known {
+            self.made = None;
+            self.made = Some((Arc::clone(design), Made::new(site, prepared, design)?));
+        }
+        let made = self.made.as_ref().map(|(_, made)| made);
+        let made = made.ok_or_else(Stop::early)?;
+        let (found, wanted) = (point.at.len(), made.matrix.ncols());
+        if found != wanted {
+            let text = format!("found {found} coefficients, wanted {wanted}");
+            return Err(Stop::failed(Code::Protocol, text));
+        }
+        Ok((made, point.at.iter().copied().collect()))
+    }
+
+    fn finish(
+        &mut self,
+        site: &SiteRun,
+        prepared: &Prepared,
+        point: &Evaluating,
+    ) -> Result<Answer, Stop> {
+        let (neighbours, settings) = (self.settings.neighbours, self.settings.clone());
+        let (made, at) = self.at(site, prepared, point)?;
+        let outcome = site.cohort.cohort.outcome();
+        let predictors = made.matrix.dot(&at);
+        let predicted = Predicted::of_linear(&predictors, outcome);
+        let scores = share_of_second(&predictors, outcome);
+        let ones = usize::from(made.has_constant());
+        let fitted: Vec<usize> = point.design.rows.iter().map(|row| *row as usize).collect();
+        let features = site.job.cohort.standardised_columns();
+        let terms = rows::terms(&features, &prepared.standardisation);
+        let own = rows::own_units(
+            &terms,
+            &prepared.standardisation,
+            &fitted,
+            &point.at[ones.min(point.at.len())..],
+        );
+        let record = Record::new(
+            site,
+            Learned::Regression(LearnedRegression::new(&terms, own.clone())),
+        );
+        // Where every coefficient is 0, all patients are equally near, and nobody is a neighbour.
+        let near = match Weighted::of(terms, own) {
+            Ok(weighted) => near(&Comparison::Weighted(weighted), site, settings.neighbours)?,
+            Err(_) => vec![Nearest::default(); site.cohort.cohort.patients()],
+        };
+        let by_neighbours = Predicted::of_neighbours(&near, outcome);
+        let results = RegressionResults {
+            record,
+            predicted: &predicted,
+            predictors: &predictors,
+            nearest: &near,
+            outcome,
+            patients: &site.cohort.patients,
+        };
+        results::write(&results, &site.folder)
+            .map_err(|error| Stop::failed(Code::Results, error.to_string()))?;
+        let rules = [
+            (REGRESSION_RULE, 0, &predicted),
+            (WEIGHTED_RULE, neighbours, &by_neighbours),
+        ];
+        let kind = &site.job.cohort.outcome.kind;
+        let errors = |(rule, neighbours, predicted): (&str, u32, &Predicted)| {
+            let similarity::judge::predicted::ErrorSums { total, error } =
+                predicted.errors(outcome);
+            RuleErrors {
+                rule: rule.to_owned(),
+                neighbours,
+                measure: ErrorMeasure::of(kind),
+                sums: Some(ErrorSums { total, error }),
+            }
+        };
+        let table = |(rule, neighbours, predicted): &(&str, u32, &Predicted)| {
+            Some(EvaluationCounts {
+                rule: (*rule).to_owned(),
+                neighbours: *neighbours,
+                confusion: Some(predicted.confusion(outcome)?),
+                scores: scores.clone().filter(|_| *neighbours == 0),
+                rounded_to: 1,
+            })
+        };
+        Ok(Answer::Assessed(Assessment {
+            evaluation: rules.iter().filter_map(table).collect(),
+            errors: rules.map(errors).to_vec(),
+            ..Assessment::default()
+        }))
+    }
+}
+
+impl Made {
+    fn new(site: &SiteRun, prepared: &Prepared, design: &Design) -> Result<Self, Stop> {
+        let target = Target::of(site, design)?;
+        let rows: Vec<usize> = design.rows.iter().map(|row| *row as usize).collect();
+        if rows.iter().any(|row| *row >= prepared.matrix.ncols()) {
+            let text = "the coordinator asked for rows that the prepared patients do not have";
+            return Err(Stop::failed(Code::Protocol, text));
+        }
+        let chosen = prepared.matrix.select(Axis(1), &rows);
+        let ones = usize::from(matches!(target, Target::Glm(..)));
+        let mut matrix = Array2::ones((chosen.nrows(), chosen.ncols() + ones));
+        matrix.slice_mut(s![.., ones..]).assign(&chosen);
+        Ok(Self { matrix, target })
+    }
+
+    fn has_constant(&self) -> bool {
+        matches!(self.target, Target::Glm(..))
+    }
+}
+
+impl Target {
+    fn of(site: &SiteRun, design: &Design) -> Result<Self, Stop> {
+        match site.cohort.cohort.outcome() {
+            Outcome::Numeric(values) => Ok(Self::Glm(Family::Linear, values.clone())),
+            Outcome::Classes { codes, .. } => {
+                Ok(Self::Glm(Family::Logistic, codes.mapv(f64::from)))
+            }
+            Outcome::Survival { time, event } => {
+                let grid = site.job.grids().events;
+                let grid = grid
+                    .ok_or_else(|| Stop::failed(Code::Outcome, "the job has no grid of events"))?;
+                let follow_up = FollowUp::in_cells(time, event, grid, &design.ends);
+                Ok(Self::Cox(follow_up))
+            }
+        }
+    }
+}
+
+/// Of two classes the chance of the second, in bins.
+fn share_of_second(predictors: &Array1<f64>, outcome: &Outcome) -> Option<Vec<Vec<u64>>> {
+    let Outcome::Classes { codes, .. } = outcome else {
+        return None;
+    };
+    let shares = predictors.iter().map(|eta| match eta.is_nan() {
+        true => Score::Unknown,
+        false => Score::Share(1.0 / (1.0 + (-eta).exp())),
+    });
+    Some(by_share(codes, shares))
+}
+
+/// The nearest others of each patient by the weighted distance; of a large cohort, of patients at equal steps.
+fn near(comparison: &Comparison, site: &SiteRun, k: u32) -> Result<Vec<Nearest>, Stop> {
+    let cohort = &site.cohort.cohort;
+    let placed = comparison.place_cohort(cohort.columns());
+    let placed = placed.map_err(|error| Stop::numeric(Code::Numbers, error))?;
+    let patients = cohort.patients();
+    let step = patients.saturating_mul(patients).div_ceil(PAIRS_MAX).max(1);
+    let looked: Vec<usize> = (0..patients).step_by(step).collect();
+    let found = nearest_others(comparison, &placed, &looked, k as usize);
+    let mut near = vec![Nearest::default(); patients];
+    for (row, cases) in looked.into_iter().zip(found) {
+        let neighbours = cases.cases.iter().map(|case| Neighbour {
+            patient: u32::try_from(case.patient).unwrap_or(u32::MAX),
+            proximity: case.distance,
+        });
+        near[row] = Nearest {
+            neighbours: neighbours.collect(),
+            tied: cases.tied,
+        };
+    }
+    Ok(near)
+}

@@ -1,0 +1,76 @@
+//! What a run of regression leaves at its site.
+
+use crate::cases::record::{RECORD, Record};
+use crate::method::figures;
+use crate::patients::{ResultsError, outcome_csv, replace};
+use crate::source::Patients;
+use ndarray::Array1;
+use similarity::cohort::Outcome;
+use similarity::judge::predicted::Predicted;
+use similarity::uses::nearest::Nearest;
+use std::io;
+use std::path::Path;
+
+/// What a regression says of the patients of a site.
+pub(super) struct RegressionResults<'r> {
+    /// What patients are compared by later.
+    pub(super) record: Record,
+    pub(super) predicted: &'r Predicted,
+    /// x'b of each patient.
+    pub(super) predictors: &'r Array1<f64>,
+    /// By the weighted distance.
+    pub(super) nearest: &'r [Nearest],
+    pub(super) outcome: &'r Outcome,
+    pub(super) patients: &'r Patients,
+}
+
+/// Writes `comparison.json`, `outcome.csv`, `predictions.csv`, `neighbours.csv`, and `survival.svg` or `predicted.svg` into
+/// `folder`, which is replaced whole.
+pub(super) fn write(results: &RegressionResults<'_>, folder: &Path) -> Result<(), ResultsError> {
+    let mut files = vec![
+        (RECORD, results.record.to_bytes()),
+        (
+            "outcome.csv",
+            outcome_csv(results.patients, results.outcome),
+        ),
+        ("predictions.csv", predictions_csv(results)),
+        ("neighbours.csv", neighbours_csv(results)),
+    ];
+    files.extend(figures::figure(results.outcome, results.predicted));
+    replace(folder, files)
+}
+
+fn predictions_csv(results: &RegressionResults<'_>) -> io::Result<Vec<u8>> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    let heading = match results.outcome {
+        Outcome::Classes { .. } => "probability",
+        Outcome::Numeric(_) => "mean",
+        Outcome::Survival { .. } => "log_hazard_ratio",
+    };
+    table.write_record(["patient", heading])?;
+    for (row, eta) in results.predictors.iter().enumerate() {
+        let told = match results.outcome {
+            Outcome::Classes { .. } => 1.0 / (1.0 + (-eta).exp()),
+            Outcome::Numeric(_) | Outcome::Survival { .. } => *eta,
+        };
+        table.write_record([results.patients.name(row), told.to_string()])?;
+    }
+    table.into_inner().map_err(io::Error::other)
+}
+
+/// Each patient's nearest by the weighted distance, nearest first.
+fn neighbours_csv(results: &RegressionResults<'_>) -> io::Result<Vec<u8>> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    table.write_record(["patient", "rank", "neighbour", "distance"])?;
+    for (patient, found) in results.nearest.iter().enumerate() {
+        for (rank, neighbour) in (1..).zip(&found.neighbours) {
+            table.write_record([
+                results.patients.name(patient),
+                i32::to_string(&rank),
+                results.patients.name(neighbour.patient as usize),
+                neighbour.proximity.to_string(),
+            ])?;
+        }
+    }
+    table.into_inner().map_err(io::Error::other)
+}
