@@ -5,6 +5,7 @@
 //! stored answer. A patient row has no type here.
 
 mod checked;
+mod disclosed;
 
 use crate::assessment::{ASSESSMENT, Assessment};
 use crate::failure::{Code, Failure, Problem, Refusal};
@@ -13,9 +14,10 @@ pub use crate::method::regression::message as regression;
 pub use crate::method::unpsl::message as unpsl;
 use crate::name::RunId;
 pub use checked::{Closed, Introduction, summed_kind};
+use disclosed::{column, histogram};
 use ndarray::Array2;
 use privacy::sums::{Summand, WORD_BYTES};
-use privacy::{Column, Content, Covered, Disclosure, Notice};
+use privacy::{Content, Covered, Disclosure};
 pub use similarity::cohort::moments::{BetweenMoments, ColumnMoments};
 pub use similarity::cohort::quantile::Quartiles;
 pub use similarity::learn::unpsl::{PairCounts, SecondMoments, Summary, Totals};
@@ -451,7 +453,7 @@ impl Disclosure for Answer {
                 columns, summary, ..
             }) => vec![Content::Columns {
                 patients: summary.patients,
-                columns: columns.iter_mut().map(disclosed).collect(),
+                columns: columns.iter_mut().map(column).collect(),
             }],
             Self::Quantiles(histograms) => {
                 vec![Content::Histograms(
@@ -464,50 +466,6 @@ impl Disclosure for Answer {
             Self::Forest(answer) => answer.content(),
             Self::Regression(answer) => answer.content(),
         }
-    }
-}
-
-impl Notice<Answer> for Vec<Problem> {
-    fn into_message(self) -> Answer {
-        Answer::Unfit(self)
-    }
-}
-
-impl Notice<Answer> for Refusal {
-    fn into_message(self) -> Answer {
-        Answer::Refused(self)
-    }
-}
-
-impl Notice<Answer> for Failure {
-    fn into_message(self) -> Answer {
-        Answer::Failed(self)
-    }
-}
-
-/// A feature's moments as the release rules see them.
-fn disclosed(moments: &mut ColumnMoments) -> Column<'_> {
-    match moments {
-        ColumnMoments::Numeric {
-            count,
-            sum,
-            sum_squares,
-            missing,
-        } => Column::Numeric {
-            count,
-            sum,
-            sum_squares,
-            missing,
-        },
-        ColumnMoments::Categorical { counts, missing } => Column::Categorical { counts, missing },
-    }
-}
-
-/// A histogram as the release rules see it.
-fn histogram(histogram: &mut ColumnHistogram) -> privacy::Histogram<'_> {
-    privacy::Histogram {
-        ends: &mut histogram.ends,
-        counts: &mut histogram.counts,
     }
 }
 

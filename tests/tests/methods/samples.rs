@@ -40,6 +40,10 @@ pub(crate) fn samples() -> Vec<Sample> {
         let method = format!("[forest]\ntrees = 12\n{keys}");
         sample(name, "forest", outcome, "range = [-8, 8]", &method)
     };
+    let regression = |name, outcome, keys: &str| {
+        let method = format!("[regression]\n{keys}");
+        sample(name, "regression", outcome, "", &method)
+    };
     let federated = "scope = 'federated'\nimportance = true";
     vec![
         unpsl("by derivatives", "", "rank = 2\nround_limit = 40"),
@@ -61,6 +65,8 @@ pub(crate) fn samples() -> Vec<Sample> {
         forest("in common, of classes", classes, federated),
         forest("in common, of a number", number, federated),
         forest("in common, of survival times", times, federated),
+        regression("of classes", classes, ""),
+        regression("of a number, with a ridge", number, "ridge = 2"),
     ]
 }
 

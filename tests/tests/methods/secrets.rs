@@ -4,7 +4,7 @@ use crate::play::Played;
 use crate::samples::{NUMBERS, SITES, Sample, WORDS};
 use kindred_tests::federation::RUN;
 use kindred_tests::results::npy;
-use protocol::message::{Answer, forest, unpsl};
+use protocol::message::{Answer, forest, regression, unpsl};
 use protocol::method::Method;
 use std::collections::HashMap;
 
@@ -34,6 +34,15 @@ pub(crate) fn numbers(answer: &Answer) -> usize {
                 .sum()
         }
         Answer::Forest(forest::Answer::Grown(trees)) => trees.nodes(),
+        Answer::Regression(regression::Answer::Likelihood(own)) => {
+            1 + own.gradient.len() + own.information.len()
+        }
+        Answer::Regression(regression::Answer::RiskSets { sets, .. }) => {
+            sets.at_risk.len() + sets.with_event.len()
+        }
+        Answer::Regression(regression::Answer::Products(own)) => {
+            own.iter().map(|product| product.len()).sum()
+        }
         Answer::Assessed(own) => {
             usize::from(own.objective.is_some()) + own.errors.len() + 2 * own.importance.len()
         }

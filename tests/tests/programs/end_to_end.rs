@@ -198,7 +198,7 @@ fn norm(matrix: &Array2<f64>) -> f64 {
 fn settings(job: &Job) -> Settings {
     match &job.method {
         Method::Unpsl(settings) => settings.objective,
-        Method::Forest(_) => panic!("a job of UnPSL"),
+        Method::Forest(_) | Method::Regression(_) => panic!("a job of UnPSL"),
     }
 }
 

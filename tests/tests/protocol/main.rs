@@ -5,6 +5,7 @@
 mod forest;
 mod fuzz_smoke;
 mod redaction;
+mod regression;
 mod sums;
 mod unpsl;
 mod world;

@@ -11,6 +11,7 @@ use protocol::assessment::{
 use protocol::failure::{Code, Failure, Problem, Refusal};
 use protocol::job::Job;
 use protocol::message::forest::{self, NodeKind, NodeTable, TerminalTable, TreeTable, Trees};
+use protocol::message::regression::{self, RiskSets, Sums};
 use protocol::message::unpsl::{self, Contribution, Derivatives};
 use protocol::message::{
     Answer, ColumnHistogram, ColumnMoments, Description, Introduction, PairCounts, Reply,
@@ -129,7 +130,27 @@ fn after(answer: Option<&Answer>) -> Option<Answer> {
         Answer::Unpsl(unpsl::Answer::Validated(_)) => {
             Answer::Forest(forest::Answer::Grown(trees()))
         }
-        Answer::Forest(forest::Answer::Grown(_)) => Answer::Assessed(assessment()),
+        Answer::Forest(forest::Answer::Grown(_)) => {
+            Answer::Regression(regression::Answer::Likelihood(Sums {
+                patients: COUNT,
+                log_likelihood: NUMBER,
+                gradient: array![NUMBER],
+                information: array![[NUMBER]],
+            }))
+        }
+        Answer::Regression(regression::Answer::Likelihood(_)) => {
+            Answer::Regression(regression::Answer::RiskSets {
+                patients: COUNT,
+                sets: RiskSets {
+                    at_risk: array![[NUMBER, NUMBER]],
+                    with_event: array![[NUMBER, NUMBER]],
+                },
+            })
+        }
+        Answer::Regression(regression::Answer::RiskSets { .. }) => {
+            Answer::Regression(regression::Answer::Products(vec![array![[NUMBER]]]))
+        }
+        Answer::Regression(regression::Answer::Products(_)) => Answer::Assessed(assessment()),
         Answer::Assessed(_) => Answer::Covered(Covered {
             kind: "covered",
             words: Words::received(vec![u128::from(COUNT)]),
@@ -265,6 +286,9 @@ fn an_answer_shows_its_kind_alone_in_every_wrapping() {
         "derivatives",
         "validation",
         "trees",
+        "likelihood",
+        "risk_sets",
+        "products",
         "assessment",
         "covered",
         "introduction",

@@ -119,6 +119,7 @@ impl Account {
                 | metrics::Answer::Validated(_),
             ) => "round",
             Answer::Forest(forest::Answer::Grown(_)) => "trees",
+            Answer::Regression(_) => "likelihood",
             Answer::Moments(_) => "moments",
             Answer::Quantiles(_) => "quantiles",
             Answer::Prepared(_) => "prepared",

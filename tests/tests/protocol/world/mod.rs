@@ -27,7 +27,7 @@ use protocol::failure::{Code, Failure};
 use protocol::job::Job;
 use protocol::message::{
     Answer, Ask, ColumnHistogram, ColumnMoments, Description, Introduction, PairCounts, Reply,
-    Request, SiteMoments, Summary, ToCoordinator, ToSite, Warrant,
+    Request, SecondMoments, SiteMoments, Summary, ToCoordinator, ToSite, Warrant,
 };
 use protocol::name::RunId;
 use protocol::progress::Ending;
@@ -45,6 +45,17 @@ pub(crate) trait Played: Sized {
     fn new(job: &Job) -> Self;
     /// Patients of a site, half of them in each class.
     fn patients(site: usize) -> u64;
+    /// Pairs of a site with so many patients in each class.
+    fn pairs(half: u64) -> PairCounts {
+        PairCounts {
+            similar: half * (half - 1),
+            dissimilar: half * half,
+        }
+    }
+    /// The second moments of a site, where the method wants them.
+    fn second_moments(_: usize) -> Option<SecondMoments> {
+        None
+    }
     /// What a site answers to a question that only this method has.
     fn pretend(site: usize, request: &Request) -> Answer;
     /// Whether it is an answer that planted faults aim at.
@@ -434,10 +445,7 @@ fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
                 sum_squares: patients as f64,
                 missing: 0,
             };
-            let pairs = PairCounts {
-                similar: half * (half - 1),
-                dissimilar: half * half,
-            };
+            let pairs = P::pairs(half);
             Answer::Moments(SiteMoments {
                 between: Vec::new(),
                 columns: vec![column; job.cohort.features.len()],
@@ -452,9 +460,11 @@ fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
             let grids = job.grids().all().count();
             Answer::Quantiles((0..grids).map(histogram).collect())
         }
-        Request::Prepare(_) => Answer::Prepared(None),
+        Request::Prepare(_) => Answer::Prepared(P::second_moments(site)),
         Request::Correlate(_) => Answer::Correlated,
-        Request::Unpsl(_) | Request::Forest(_) => P::pretend(site, request),
+        Request::Unpsl(_) | Request::Forest(_) | Request::Regression(_) => {
+            P::pretend(site, request)
+        }
     }
 }
 

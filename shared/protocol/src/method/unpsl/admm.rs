@@ -366,6 +366,8 @@ mod tests {
         }];
         let columns = job.cohort.standardised_columns();
         let prepared = Prepared {
+            second_moments: None,
+            events: Vec::new(),
             standardisation: Standardisation::from_moments(&columns, &moments, &[]).unwrap(),
             totals: Totals::of(&[summary, summary]),
             summaries: vec![Some(summary), Some(summary)],

@@ -12,7 +12,7 @@ pub(crate) const BLOCK: usize = 2048;
 
 /// A log-likelihood at one point of the coefficients and its derivatives, summed over patients. Those of several sites
 /// add up.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Sums {
     /// Patients.
     pub patients: u64,
@@ -42,6 +42,16 @@ impl Sums {
         self.log_likelihood += other.log_likelihood;
         self.gradient += &other.gradient;
         self.information += &other.information;
+    }
+}
+
+impl std::fmt::Debug for Sums {
+    /// Shape only: sums of few patients do not belong in a log.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Sums")
+            .field("columns", &self.gradient.len())
+            .finish_non_exhaustive()
     }
 }
 

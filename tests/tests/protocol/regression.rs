@@ -1,0 +1,461 @@
+//! Promise: a run of regression holds under loss, delay, repetition, reordering and restart, and finds what one fit of all
+//! patients who took part finds.
+//!
+//! The sites have patients of their own: every feature is 1 or -1, as often the one as the other, so that the common moments of the
+//! world are theirs. The oracle fits the patients of all sites of the last closed exchange at once.
+
+use crate::world::{self, CALM, CELLS, Liar, Played, World};
+use ndarray::{Array1, Array2, Axis, concatenate, s};
+use privacy::ErrorSums;
+use protocol::assessment::{Assessment, ErrorMeasure, EvaluationCounts, RuleErrors};
+use protocol::failure::Code;
+use protocol::job::Job;
+use protocol::message::regression::{Answer as Own, Evaluating, Request as Asked, RiskSets};
+use protocol::message::{Answer, PairCounts, Request, SecondMoments};
+use protocol::method::{Method, Model};
+use protocol::progress::Ending;
+use protocol::run::Record;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use similarity::cohort::quantile::Grid;
+use similarity::learn::regression::cox::FollowUp;
+use similarity::learn::regression::glm::Family;
+use similarity::learn::regression::newton::{Newton, Wanted};
+use similarity::learn::regression::{Model as Kind, Ties};
+
+const FEATURES: usize = 3;
+/// Steps of the world's grid of events, each of one unit of time.
+const HORIZON: f64 = CELLS as f64;
+
+/// The patients of a site, n x 3.
+fn patients(site: usize) -> Array2<f64> {
+    let count = Regressions::patients(site) as usize;
+    Array2::from_shape_fn((count, FEATURES), |(row, feature)| {
+        match (row >> feature) & 1 == 1 {
+            true => 1.0,
+            false => -1.0,
+        }
+    })
+}
+
+/// A number of 0 to 1 that follows from site and patient.
+fn odd(site: usize, row: usize) -> f64 {
+    let mixed = (row * 7_919 + site * 104_729 + 13) * 2_654_435_761 % 1_000_003;
+    mixed as f64 / 1_000_003.0
+}
+
+fn classes(site: usize) -> Array1<f64> {
+    let x = patients(site);
+    let ill = |(row, x): (usize, ndarray::ArrayView1<'_, f64>)| {
+        let eta = 0.8 * x[0] - 0.5 * x[2] + 0.2;
+        f64::from(u8::from(odd(site, row) < 1.0 / (1.0 + f64::exp(-eta))))
+    };
+    x.outer_iter().enumerate().map(ill).collect()
+}
+
+/// Times and events.
+fn follow_up(site: usize, ends: &[u32]) -> FollowUp {
+    let x = patients(site);
+    let time = x.outer_iter().enumerate().map(|(row, x)| {
+        let hazard = (0.5 * x[0] - 0.4 * x[1]).exp();
+        (-900.0 * odd(site, row).max(1e-6).ln() / hazard).min(HORIZON)
+    });
+    let time: Array1<f64> = time.collect();
+    let event = (0..time.len()).map(|row| odd(site, row + 5_000) < 0.7);
+    let grid = Grid::new(0.0, HORIZON, CELLS).unwrap();
+    FollowUp::in_cells(&time, &event.collect(), grid, ends)
+}
+
+/// Ones first where there is a constant.
+fn design(site: usize, point: &Evaluating) -> Array2<f64> {
+    let rows: Vec<usize> = point.design.rows.iter().map(|row| *row as usize).collect();
+    let chosen = patients(site).select(Axis(1), &rows);
+    match point.at.len() > rows.len() {
+        true => {
+            let ones = Array2::ones((chosen.nrows(), 1));
+            concatenate![Axis(1), ones, chosen]
+        }
+        false => chosen,
+    }
+}
+
+/// Sites with patients; and what each exchange must have held.
+struct Regressions {
+    /// Who took part in the last exchange that asked for sums.
+    last: Vec<bool>,
+    /// What was asked in it.
+    point: Option<Evaluating>,
+    method: Method,
+}
+
+impl Played for Regressions {
+    fn new(job: &Job) -> Self {
+        Self {
+            last: Vec::new(),
+            point: None,
+            method: job.method.clone(),
+        }
+    }
+
+    fn patients(site: usize) -> u64 {
+        48 + 8 * site as u64
+    }
+
+    fn pairs(_: u64) -> PairCounts {
+        PairCounts {
+            similar: 0,
+            dissimilar: 0,
+        }
+    }
+
+    fn second_moments(site: usize) -> Option<SecondMoments> {
+        Some(SecondMoments::of_matrix(&patients(site).view()))
+    }
+
+    fn pretend(site: usize, request: &Request) -> Answer {
+        let Request::Regression(request) = request else {
+            panic!("a question of regression");
+        };
+        match request {
+            Asked::Evaluate(point) => Answer::Regression(evaluated(site, point)),
+            Asked::Weigh(asked) => {
+                let at = Array1::from(asked.point.at.to_vec());
+                let follow_up = follow_up(site, &asked.point.design.ends);
+                let design = design(site, &asked.point);
+                let weights = asked.weights.iter();
+                let products = weights.map(|one| follow_up.products(&design.view(), &at, one));
+                Answer::Regression(Own::Products(products.collect()))
+            }
+            Asked::Finish(point) => Answer::Assessed(judged(site, point)),
+        }
+    }
+
+    fn is_contribution(answer: &Answer) -> bool {
+        match answer {
+            Answer::Covered(covered) => ["likelihood", "risk_sets"].contains(&covered.kind),
+            answer => matches!(answer, Answer::Regression(_)),
+        }
+    }
+
+    fn recomputed(answer: &mut Answer, draw: &mut ChaCha8Rng) {
+        if let Answer::Regression(Own::Likelihood(sums)) = answer {
+            sums.gradient[0] += draw.random::<f64>();
+        }
+    }
+
+    fn sent(&mut self, _: usize, _: u32, request: &Request) -> Option<String> {
+        match request {
+            Request::Regression(Asked::Evaluate(point)) => self.point = Some(point.clone()),
+            Request::Regression(Asked::Finish(point)) => {
+                let found = Array1::from(point.at.to_vec());
+                let wanted = self.wanted(point)?;
+                let away = (&found - &wanted)
+                    .mapv(f64::abs)
+                    .fold(0.0, |a, b| f64::max(a, *b));
+                return (away > 1e-9).then(|| format!("{found} fitted, wanted {wanted}"));
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn stored(&mut self, record: &Record) -> Option<String> {
+        let kind = |answer: &Answer| {
+            matches!(answer, Answer::Covered(covered) if covered.kind == "likelihood" || covered.kind == "risk_sets")
+                || matches!(answer, Answer::Regression(Own::Likelihood(_)))
+        };
+        let told: Vec<bool> = record
+            .answers
+            .iter()
+            .map(|answer| answer.as_ref().is_some_and(kind))
+            .collect();
+        if told.contains(&true) {
+            self.last = told;
+        }
+        None
+    }
+}
+
+impl Regressions {
+    /// The fit of all patients of the sites that took part.
+    fn wanted(&self, point: &Evaluating) -> Option<Array1<f64>> {
+        let sites: Vec<usize> = (0..self.last.len())
+            .filter(|site| self.last[*site])
+            .collect();
+        let Method::Regression(settings) = &self.method else {
+            return None;
+        };
+        let penalty = Array1::from_shape_fn(point.at.len(), |column| {
+            let is_constant = point.at.len() > point.design.rows.len() && column == 0;
+            if is_constant { 0.0 } else { settings.ridge }
+        });
+        let mut newton = Newton::new(penalty);
+        let all = |at: &Array1<f64>| -> Own {
+            let point = Evaluating {
+                at: at.to_vec().into(),
+                ..point.clone()
+            };
+            let own = sites.iter().map(|site| evaluated(*site, &point));
+            own.reduce(|mut sum, own| {
+                match (&mut sum, own) {
+                    (Own::Likelihood(sum), Own::Likelihood(own)) => sum.merge(&own),
+                    (Own::RiskSets { sets: sum, .. }, Own::RiskSets { sets: own, .. }) => {
+                        sum.merge(&own);
+                    }
+                    _ => panic!("sums of one kind"),
+                }
+                sum
+            })
+            .expect("a site")
+        };
+        let mut first: Option<RiskSets> = None;
+        while newton.wanted() != Wanted::Nothing {
+            let at = newton.asked().clone();
+            match all(&at) {
+                Own::Likelihood(sums) => {
+                    newton.learn_value(sums.log_likelihood, sums.gradient);
+                    newton.learn_information(sums.information);
+                }
+                Own::RiskSets { sets, .. } => {
+                    let first = first.get_or_insert_with(|| sets.clone());
+                    let terms = sets.terms(first, &at, Ties::Efron);
+                    newton.learn_value(terms.log_likelihood, terms.gradient(|_| 1.0));
+                    let products = sites.iter().map(|site| {
+                        follow_up(*site, &point.design.ends).products(
+                            &design(*site, point).view(),
+                            &at,
+                            &terms.weights,
+                        )
+                    });
+                    let products = products.reduce(|sum, own| sum + own).expect("a site");
+                    newton.learn_information(terms.information(&products, |_| 1.0));
+                }
+                Own::Products(_) => panic!("an evaluation"),
+            }
+        }
+        Some(newton.maximum(0).at)
+    }
+}
+
+fn evaluated(site: usize, point: &Evaluating) -> Own {
+    let at = Array1::from(point.at.to_vec());
+    let design = design(site, point);
+    match point.design.ends.is_empty() {
+        true => Own::Likelihood(Family::Logistic.sums(&design.view(), &classes(site), &at)),
+        false => Own::RiskSets {
+            patients: design.nrows() as u64,
+            sets: RiskSets::of(&follow_up(site, &point.design.ends), &design.view(), &at),
+        },
+    }
+}
+
+fn judged(site: usize, point: &Evaluating) -> Assessment {
+    let count = Regressions::patients(site);
+    let (measure, has_classes) = match point.design.ends.is_empty() {
+        true => (ErrorMeasure::Misclassified, true),
+        false => (ErrorMeasure::Discordant, false),
+    };
+    let rules = [("regression", 0), ("weighted", 5)];
+    Assessment {
+        errors: rules
+            .map(|(rule, neighbours)| RuleErrors {
+                rule: rule.to_owned(),
+                neighbours,
+                measure,
+                sums: Some(ErrorSums {
+                    total: count,
+                    error: 10.0,
+                }),
+            })
+            .to_vec(),
+        evaluation: match has_classes {
+            false => Vec::new(),
+            true => rules
+                .map(|(rule, neighbours)| EvaluationCounts {
+                    rule: rule.to_owned(),
+                    neighbours,
+                    confusion: Some(vec![vec![count / 2, 0], vec![0, count / 2]]),
+                    scores: (neighbours == 0).then(|| vec![vec![1; 10]; 2]),
+                    rounded_to: 1,
+                })
+                .to_vec(),
+        },
+        ..Assessment::default()
+    }
+}
+
+/// What a job of the world is about.
+struct Wish {
+    survival: bool,
+    sums: bool,
+    sites: usize,
+    sites_min: usize,
+    exchange_seconds: u32,
+}
+
+fn job(wanted: &Wish) -> String {
+    let names: Vec<String> = (0..wanted.sites)
+        .map(|site| format!("\"site-{site}\""))
+        .collect();
+    let outcome = match wanted.survival {
+        true => format!(
+            "column = \"t\"\nkind = \"survival\"\nevent = \"e\"\nevent_values = [\"1\"]\nhorizon = {HORIZON}\n"
+        ),
+        false => "column = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n".to_owned(),
+    };
+    let own = match wanted.sums {
+        true => "",
+        false => "[aggregation]\ncontributions = \"own\"\n",
+    };
+    let features: String = (0..FEATURES)
+        .map(|feature| format!("[[features]]\nname = \"f{feature}\"\nkind = \"numeric\"\n"))
+        .collect();
+    format!(
+        "name = \"regression\"\nmethod = \"regression\"\nsites = [{}]\nsites_min = {}\n{own}[outcome]\n{outcome}{features}\
+         [regression]\nround_limit = 40\n[deadlines]\njoin_seconds = 30\nexchange_seconds = {}\nrejoin_seconds = 5\n",
+        names.join(", "),
+        wanted.sites_min,
+        wanted.exchange_seconds,
+    )
+}
+
+fn drawn(random: &mut ChaCha8Rng) -> String {
+    let survival = random.random();
+    let sums = survival || random.random();
+    let sites = random.random_range(4..7);
+    job(&Wish {
+        survival,
+        sums,
+        sites,
+        sites_min: 3,
+        exchange_seconds: [30, 60, 600][random.random_range(0..3)],
+    })
+}
+
+#[test]
+fn a_run_of_regression_survives_loss_delay_repetition_and_restart_and_fits_all_who_took_part() {
+    let endings = world::survives::<Regressions>(0..100, drawn);
+    let completed = endings
+        .iter()
+        .filter(|one| **one == Ending::Converged)
+        .count();
+    assert!(completed > 30, "only {completed} of 100 runs converged");
+}
+
+#[test]
+fn a_disturbed_run_in_which_every_site_answers_leaves_the_bits_of_the_undisturbed_one() {
+    let compared = world::storms_leave_the_bits_of_calms::<Regressions>(1000..1024, |random| {
+        drawn(random).replace("rejoin_seconds = 5", "rejoin_seconds = 600")
+    });
+    assert!(
+        compared > 8,
+        "only {compared} of 24 pairs could be compared"
+    );
+}
+
+#[test]
+fn the_oracle_catches_every_planted_fault() {
+    world::every_planted_fault_is_caught::<Regressions>(&job(&Wish {
+        survival: false,
+        sums: false,
+        sites: 3,
+        sites_min: 2,
+        exchange_seconds: 600,
+    }));
+}
+
+#[test]
+fn sums_that_no_patients_have_end_the_run_and_name_the_site() {
+    let text = job(&Wish {
+        survival: false,
+        sums: false,
+        sites: 3,
+        sites_min: 3,
+        exchange_seconds: 600,
+    });
+    let lies: [fn(&mut similarity::learn::regression::sums::Sums); 3] = [
+        |sums| sums.patients += 1,
+        |sums| sums.gradient = sums.gradient.slice(s![..1]).to_owned(),
+        |sums| sums.information[(0, 0)] = f64::INFINITY,
+    ];
+    for lie in lies {
+        let mut world = World::<Regressions>::new(1, CALM, &text);
+        WHICH.set(lie);
+        world.liar = Some(Liar {
+            site: 1,
+            from: 3,
+            lie: |answer| {
+                let mut answer = answer.clone();
+                if let Answer::Regression(Own::Likelihood(sums)) = &mut answer {
+                    WHICH.get()(sums);
+                }
+                answer
+            },
+        });
+        assert_eq!(world.drive(), None);
+        match world.ending {
+            Some(Ending::Failed(failure)) => {
+                assert!(
+                    [Code::Protocol, Code::Sites].contains(&failure.code),
+                    "{failure:?}"
+                );
+                assert!(failure.text.contains("site-1"), "{}", failure.text);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+type Lie = fn(&mut similarity::learn::regression::sums::Sums);
+thread_local! {
+    /// The lie under way: the world takes a function that knows nothing else.
+    static WHICH: std::cell::Cell<Lie> = const { std::cell::Cell::new(|_| ()) };
+}
+
+#[test]
+fn each_sites_own_sums_of_a_survival_time_are_asked_of_nobody() {
+    let text = job(&Wish {
+        survival: true,
+        sums: false,
+        sites: 3,
+        sites_min: 3,
+        exchange_seconds: 600,
+    });
+    let problems = Job::parse(&text).unwrap_err().to_string();
+    assert!(
+        problems.contains("contributions") && problems.contains("few patients"),
+        "{problems}"
+    );
+}
+
+#[test]
+fn what_a_run_leaves_is_a_fit_with_its_errors_and_a_test_of_proportional_hazards() {
+    for survival in [false, true] {
+        let text = job(&Wish {
+            survival,
+            sums: true,
+            sites: 3,
+            sites_min: 3,
+            exchange_seconds: 600,
+        });
+        let mut world = World::<Regressions>::new(5, CALM, &text);
+        assert_eq!(world.drive(), None);
+        assert_eq!(world.ending, Some(Ending::Converged));
+        let Some(Model::Regression(model)) = world.result().model else {
+            panic!("a regression");
+        };
+        let wanted = if survival {
+            Kind::Cox(Ties::Efron)
+        } else {
+            Kind::Logistic
+        };
+        assert_eq!((model.family, model.patients), (wanted, 48 + 56 + 64));
+        assert_eq!(model.coefficients.len(), FEATURES + usize::from(!survival));
+        assert!(model.coefficients.iter().all(|one| one.sureness.is_some()));
+        assert_eq!(
+            model.proportionality.len(),
+            if survival { FEATURES + 1 } else { 0 }
+        );
+        assert_eq!(model.baseline.times.is_empty(), !survival);
+    }
+}
