@@ -5,12 +5,12 @@ use plotters::prelude::*;
 
 /// Height of an estimate's line, in pixels.
 const LINE: u32 = 22;
-const WIDTH: u32 = 480;
+const WIDTH: u32 = 560;
 /// Room for the names.
-const NAMES: u32 = 170;
+const NAMES: u32 = 240;
 const FONT: (&str, i32) = ("sans-serif", 14);
 /// Longer names are cut.
-const NAME_MAX: usize = 24;
+const NAME_MAX: usize = 34;
 /// Estimates that a figure holds.
 pub(crate) const DRAWN_MAX: usize = 30;
 
@@ -34,7 +34,7 @@ pub(crate) fn estimates(
     are_ratios: bool,
 ) -> Result<String, FigureError> {
     let drawn = &drawn[..drawn.len().min(DRAWN_MAX)];
-    let scaled = |value: f64| if are_ratios { value.ln() } else { value };
+    let scaled = |value: f64| if are_ratios { value.log2() } else { value };
     let ends = drawn.iter().flat_map(|one| [one.low, one.high]).map(scaled);
     let ends = ends.filter(|end| end.is_finite()).chain([scaled(none)]);
     let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), end| {
@@ -57,7 +57,7 @@ pub(crate) fn estimates(
             .build_cartesian_2d(low - margin..high + margin, -0.5..lines as f64 - 0.5)
             .map_err(fault)?;
         let label = |value: &f64| {
-            let value = if are_ratios { value.exp() } else { *value };
+            let value = if are_ratios { value.exp2() } else { *value };
             crate::words::figure(value)
         };
         chart

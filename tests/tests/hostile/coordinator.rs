@@ -5,6 +5,7 @@ mod honest;
 mod rows;
 mod sequences;
 mod site;
+mod steps;
 mod trees;
 
 use kindred_tests::federation::RUN;

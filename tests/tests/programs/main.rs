@@ -10,6 +10,7 @@ mod forest_worker;
 mod honest_scores;
 mod local;
 mod recovery;
+mod regression;
 mod report_pages;
 mod speaking;
 mod sums;

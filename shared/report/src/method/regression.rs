@@ -141,10 +141,12 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
         named.map(|(one, _)| label(job, &one.name)).collect()
     };
     let [more, less] = [told(|value| value > 0.0), told(|value| value < 0.0)];
+    let classes = job.cohort.outcome.kind.classes();
+    let second = classes.last().map_or("", String::as_str);
     let outcome = match model.family {
-        Family::Linear => "a larger value",
-        Family::Logistic => "the second class",
-        Family::Cox(_) => "a higher risk",
+        Family::Linear => format!("a larger {}", job.cohort.outcome.column),
+        Family::Logistic => format!("{} of {second:?}", job.cohort.outcome.column),
+        Family::Cox(_) => "a higher risk".to_owned(),
     };
     html! {
         p.lead {
@@ -152,7 +154,7 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
             @if model.events > 0 {
                 ", " (model.events) @match model.family {
                     Family::Cox(_) => { " of them with the event," }
-                    Family::Linear | Family::Logistic => { " of them in the second class," }
+                    Family::Linear | Family::Logistic => { " of them " (second) "," }
                 }
             }
             @match own.and_then(|errors| Some((errors.measure, errors.value()?))) {
@@ -231,10 +233,11 @@ fn effects(job: &Job, model: &Model) -> Result<Markup, FigureError> {
 /// The coefficients in their own units.
 fn table(job: &Job, settings: &RegressionSettings, model: &Model) -> Markup {
     let percent = words::figure(100.0 * settings.confidence);
-    let told = |value: f64| match ratio(model) {
-        Some(_) => words::figure(value.exp()),
-        None => words::figure(value),
+    let told = |value: f64, step: f64| match ratio(model) {
+        Some(_) => words::figure((value * step).exp()),
+        None => words::figure(value * step),
     };
+    let by = "by a standard deviation or level";
     html! {
         @if !model.coefficients.is_empty() {
             h2 { "Coefficients" }
@@ -243,7 +246,7 @@ fn table(job: &Job, settings: &RegressionSettings, model: &Model) -> Markup {
                     tr {
                         th scope="col" { "column" } th scope="col" { "unit" } th scope="col" { "coefficient" }
                         th scope="col" { "standard error" }
-                        th scope="col" { (ratio(model).unwrap_or("difference")) " (" (percent) " %)" } th scope="col" { "p" }
+                        th scope="col" { (ratio(model).unwrap_or("difference")) " " (by) " (" (percent) " %)" } th scope="col" { "p" }
                     }
                 }
                 @for one in &model.coefficients {
@@ -254,7 +257,8 @@ fn table(job: &Job, settings: &RegressionSettings, model: &Model) -> Markup {
                                 td data-label="coefficient" { (format!("{:.4}", one.value)) }
                                 td data-label="standard error" { (format!("{:.4}", sure.standard_error)) }
                                 td data-label="ratio" {
-                                    (told(one.value)) " (" (told(sure.low)) " to " (told(sure.high)) ")"
+                                    (told(one.value, one.step)) " (" (told(sure.low, one.step)) " to "
+                                    (told(sure.high, one.step)) ")"
                                 }
                                 td data-label="p" { (p(sure.p)) }
                             }
@@ -269,7 +273,7 @@ fn table(job: &Job, settings: &RegressionSettings, model: &Model) -> Markup {
 
 fn p(value: f64) -> String {
     match value < 0.001 {
-        true => "< 0.001".to_owned(),
+        true => "<\u{a0}0.001".to_owned(),
         false => format!("{value:.3}"),
     }
 }
@@ -296,13 +300,31 @@ fn hazards(job: &Job, settings: &RegressionSettings, model: &Model) -> Result<Ma
             Ties::Breslow => "Breslow's approximation",
         },
     );
+    Ok(html! {
+        (proportionality(job, model))
+        (figure(
+            "Baseline hazard",
+            &svg,
+            "The hazard, added up over time, of a patient for whom every number is 0 and every level the first.",
+        ))
+        @if cells > 0 {
+            p.note {
+                "Times are known by " (cells) " cells of follow-up, each with at least " (settings.events_min(columns(model)))
+                " events over all sites, in the order of which events are taken; within a cell they are ties (" (ties) ")."
+            }
+        }
+    })
+}
+
+/// Whether effects change with time.
+fn proportionality(job: &Job, model: &Model) -> Markup {
     let changing: Vec<String> = model
         .proportionality
         .iter()
         .filter(|test| test.p < SIGNIFICANT)
         .filter_map(|test| Some(label(job, test.term.as_ref()?)))
         .collect();
-    Ok(html! {
+    html! {
         @if !model.proportionality.is_empty() {
             h2 { "Do effects change with time?" }
             p {
@@ -334,18 +356,7 @@ fn hazards(job: &Job, settings: &RegressionSettings, model: &Model) -> Result<Ma
                 }
             }
         }
-        (figure(
-            "Baseline hazard",
-            &svg,
-            "The hazard, added up over time, of a patient for whom every number is 0 and every level the first.",
-        ))
-        @if cells > 0 {
-            p.note {
-                "Times are known by " (cells) " cells of follow-up, each with at least " (settings.events_min(columns(model)))
-                " events over all sites, in the order of which events are taken; within a cell they are ties (" (ties) ")."
-            }
-        }
-    })
+    }
 }
 
 /// Columns that were fitted.
@@ -377,13 +388,13 @@ fn coefficients_csv(model: &Model) -> io::Result<Vec<u8>> {
     ])?;
     for one in &model.coefficients {
         let sure = |number: fn(&Sureness) -> f64| match &one.sureness {
-            Some(sure) => number(sure).to_string(),
+            Some(sure) => format!("{:?}", number(sure)),
             None => String::new(),
         };
         table.write_record([
             one.name.clone(),
             match &one.sureness {
-                Some(_) => one.value.to_string(),
+                Some(_) => format!("{:?}", one.value),
                 None => String::new(),
             },
             sure(|sure| sure.standard_error),
@@ -413,7 +424,7 @@ fn hazards_csv(model: &Model) -> io::Result<Vec<u8>> {
             test.term.clone().unwrap_or_else(|| "(all)".to_owned()),
             test.chi_squared.to_string(),
             test.degrees.to_string(),
-            test.p.to_string(),
+            format!("{:?}", test.p),
         ])?;
     }
     table.into_inner().map_err(io::Error::other)

@@ -22,6 +22,7 @@ use similarity::judge::predicted::Predicted;
 use similarity::learn::regression::cox::FollowUp;
 use similarity::learn::regression::glm::Family;
 use similarity::learn::regression::rows;
+use similarity::learn::regression::terms::Terms;
 use similarity::uses::cases::nearest_others;
 use similarity::uses::nearest::{Nearest, Neighbour};
 use std::sync::Arc;
@@ -175,7 +176,7 @@ impl Regressor {
         prepared: &Prepared,
         point: &Evaluating,
     ) -> Result<Answer, Stop> {
-        let (neighbours, settings) = (self.settings.neighbours, self.settings.clone());
+        let neighbours = self.settings.neighbours;
         let (made, at) = self.at(site, prepared, point)?;
         let outcome = site.cohort.cohort.outcome();
         let predictors = made.matrix.dot(&at);
@@ -195,11 +196,7 @@ impl Regressor {
             site,
             Learned::Regression(LearnedRegression::new(&terms, own.clone())),
         );
-        // Where every coefficient is 0, all patients are equally near, and nobody is a neighbour.
-        let near = match Weighted::of(terms, own) {
-            Ok(weighted) => near(&Comparison::Weighted(weighted), site, settings.neighbours)?,
-            Err(_) => vec![Nearest::default(); site.cohort.cohort.patients()],
-        };
+        let near = near(terms, own, site, neighbours)?;
         let by_neighbours = Predicted::of_neighbours(&near, outcome);
         let results = RegressionResults {
             record,
@@ -293,15 +290,25 @@ fn share_of_second(predictors: &Array1<f64>, outcome: &Outcome) -> Option<Vec<Ve
     Some(by_share(codes, shares))
 }
 
-/// The nearest others of each patient by the weighted distance; of a large cohort, of patients at equal steps.
-fn near(comparison: &Comparison, site: &SiteRun, k: u32) -> Result<Vec<Nearest>, Stop> {
+/// The nearest others of each patient by the weighted distance; of a large cohort, of patients at equal steps. Where every coefficient
+/// is 0, all patients are equally near, and nobody is a neighbour.
+fn near(
+    terms: Terms,
+    coefficients: Vec<f64>,
+    site: &SiteRun,
+    k: u32,
+) -> Result<Vec<Nearest>, Stop> {
     let cohort = &site.cohort.cohort;
+    let Ok(weighted) = Weighted::of(terms, coefficients) else {
+        return Ok(vec![Nearest::default(); cohort.patients()]);
+    };
+    let comparison = Comparison::Weighted(weighted);
     let placed = comparison.place_cohort(cohort.columns());
     let placed = placed.map_err(|error| Stop::numeric(Code::Numbers, error))?;
     let patients = cohort.patients();
     let step = patients.saturating_mul(patients).div_ceil(PAIRS_MAX).max(1);
     let looked: Vec<usize> = (0..patients).step_by(step).collect();
-    let found = nearest_others(comparison, &placed, &looked, k as usize);
+    let found = nearest_others(&comparison, &placed, &looked, k as usize);
     let mut near = vec![Nearest::default(); patients];
     for (row, cases) in looked.into_iter().zip(found) {
         let neighbours = cases.cases.iter().map(|case| Neighbour {

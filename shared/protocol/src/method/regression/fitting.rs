@@ -97,13 +97,12 @@ impl Fitting {
         let ends = match (cohort.grid_of_events(), family) {
             (Some(grid), regression::Model::Cox(_)) => {
                 let at_least = settings.events_min(rows.fitted.len());
-                cells(
-                    &prepared.events,
-                    settings.time_cells,
-                    at_least,
-                    grid.cells(),
-                )
-                .ok_or_else(|| {
+                let found = match settings.is_alone {
+                    // Who is censored between two events is then at risk at the first of them alone.
+                    true => Some((1..=grid.cells()).collect()),
+                    false => cells(&prepared.events, settings.time_cells, at_least),
+                };
+                found.ok_or_else(|| {
                     let text = format!(
                         "found fewer than {at_least} events before the horizon over all sites"
                     );
@@ -323,9 +322,9 @@ impl First {
     }
 }
 
-/// Where the cells of the time grid end: at most so many, each of at least so many of the events that are counted on a grid of
-/// `steps`. None where all events are too few for one.
-fn cells(events: &[u64], most: u32, at_least: u64, steps: u32) -> Option<Vec<u32>> {
+/// Where the cells of the time grid end: at most so many, each of at least so many of the events, which come by steps of their grid.
+/// None where all events are too few for one.
+fn cells(events: &[u64], most: u32, at_least: u64) -> Option<Vec<u32>> {
     let all: u64 = events.iter().sum();
     let wanted = at_least.max(all.div_ceil(u64::from(most))).max(1);
     if all < wanted {
@@ -340,7 +339,7 @@ fn cells(events: &[u64], most: u32, at_least: u64, steps: u32) -> Option<Vec<u32
             inside = 0;
         }
     }
-    ends.push(steps);
+    ends.push(count(events.len()));
     Some(ends)
 }
 

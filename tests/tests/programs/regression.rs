@@ -1,0 +1,341 @@
+//! Promise: a regression of several sites, each a process of its own that tells masked sums alone, is the one that R fits to all of their
+//! patients at once; and the sites compare patients by it afterwards.
+//!
+//! `../../reference/regression/federated.R` made the numbers of survival times, on the cells that a run makes, and
+//! `shared/similarity/tests/reference/regression/regression.R` the others.
+
+use kindred_tests::exit::{RUN, USAGE};
+use kindred_tests::programs::{Home, Ran, coordinator, site_agent};
+use kindred_tests::results::{names, result};
+use kindred_tests::workspace::{real_data, root};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+const SITES: [&str; 3] = ["north", "south", "east"];
+const POLICY: &str = "operators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\nsecond_moments = true\n";
+const SCORE: &str = "column = \"score\"\nkind = \"numeric\"\n";
+const ILL: &str = "column = \"ill\"\nkind = \"binary\"\npositive = [\"1\"]\nnegative = [\"0\"]\n";
+const DAYS: &str = "column = \"days\"\nkind = \"survival\"\nevent = \"event\"\nevent_values = [\"1\"]\nhorizon = 900\n";
+
+fn reference(path: &str) -> Value {
+    serde_json::from_slice(&fs::read(root().join(path)).unwrap()).unwrap()
+}
+
+fn of_r() -> Value {
+    reference("shared/similarity/tests/reference/regression/regression.json")
+}
+
+fn floats(value: &Value) -> Vec<f64> {
+    let list = value.as_array().expect("a list");
+    list.iter()
+        .map(|one| one.as_f64().expect("a number"))
+        .collect()
+}
+
+/// The rows of a table, dealt out to the sites.
+fn deal(home: &Home, table: &Path, site_of: impl Fn(usize) -> usize) {
+    let text = fs::read_to_string(table).unwrap();
+    let mut lines = text.lines();
+    let header = lines.next().unwrap();
+    let mut files = SITES.map(|_| format!("patient,{header}\n"));
+    for (row, line) in lines.enumerate() {
+        let _ = writeln!(files[site_of(row)], "{row},{line}");
+    }
+    for (site, file) in SITES.iter().zip(files) {
+        home.write(&format!("data/{site}.csv"), &file);
+    }
+    home.write("policy.toml", POLICY);
+}
+
+/// Three sites of 120, 80 and 40 patients.
+fn patients() -> Home {
+    let home = Home::new();
+    let table = root().join("shared/similarity/tests/reference/regression/patients.csv");
+    deal(&home, &table, |row| match row {
+        0..120 => 0,
+        120..200 => 1,
+        _ => 2,
+    });
+    home
+}
+
+fn number(name: &str) -> String {
+    format!("[[features]]\nname = \"{name}\"\nkind = \"numeric\"\n")
+}
+
+fn category(name: &str, levels: &str) -> String {
+    format!("[[features]]\nname = \"{name}\"\nkind = \"categorical\"\nlevels = [{levels}]\n")
+}
+
+fn job(outcome: &str, features: &str, settings: &str) -> String {
+    format!(
+        "name = \"regression\"\nmethod = \"regression\"\nsites = {SITES:?}\nsites_min = 3\n[outcome]\n{outcome}{features}\
+         [regression]\n{settings}"
+    )
+}
+
+fn features() -> String {
+    ["age", "marker", "ratio"].map(number).concat()
+        + &category("group", "\"mild\", \"severe\", \"odd\"")
+        + &category("treated", "\"no\", \"yes\"")
+}
+
+fn simulated(home: &Home, job: &str) -> Ran {
+    home.write("job.toml", job);
+    let arguments = [
+        "simulate",
+        "job.toml",
+        "--data",
+        "data",
+        "--policy",
+        "policy.toml",
+        "--out",
+        "out",
+        "--force",
+    ];
+    home.run(&coordinator(), &arguments)
+}
+
+/// A column of numbers of a file of the results; NaN where a cell is empty.
+fn column(home: &Home, file: &str, column: &str) -> Vec<f64> {
+    let mut table = csv::Reader::from_path(home.join("out").join(file)).unwrap();
+    let place = table
+        .headers()
+        .unwrap()
+        .iter()
+        .position(|one| one == column);
+    let place = place.unwrap_or_else(|| panic!("{file} has no {column}"));
+    let cell =
+        |record: csv::Result<csv::StringRecord>| record.unwrap()[place].parse().unwrap_or(f64::NAN);
+    table.records().map(cell).collect()
+}
+
+#[track_caller]
+fn are_close(found: &[f64], wanted: &[f64]) {
+    assert_eq!(found.len(), wanted.len());
+    for (found, wanted) in found.iter().zip(wanted) {
+        let away = (found - wanted).abs() / wanted.abs().max(1e-3);
+        assert!(away <= 1e-8, "found {found}, wanted {wanted}: {away:e}");
+    }
+}
+
+#[test]
+fn linear_and_logistic_regression_of_three_sites_are_those_of_r() {
+    let (home, wanted) = (patients(), of_r());
+    for (outcome, name) in [(SCORE, "linear"), (ILL, "logistic")] {
+        simulated(&home, &job(outcome, &features(), "")).must_succeed();
+        let wanted = &wanted[name];
+        are_close(
+            &column(&home, "coefficients.csv", "coefficient"),
+            &floats(&wanted["coefficients"]),
+        );
+        are_close(
+            &column(&home, "coefficients.csv", "standard_error"),
+            &floats(&wanted["standard_errors"]),
+        );
+        are_close(
+            &column(&home, "coefficients.csv", "low"),
+            &floats(&wanted["low"]),
+        );
+        let told: Value =
+            serde_json::from_slice(&fs::read(home.join("out/regression.json")).unwrap()).unwrap();
+        let fit = ["log_likelihood", "aic"].map(|key| told[key].as_f64().unwrap());
+        are_close(
+            &fit,
+            &["log_likelihood", "aic"].map(|key| wanted[key].as_f64().unwrap()),
+        );
+        assert_eq!(
+            (&told["patients"], &told["converged"]),
+            (&240.into(), &true.into())
+        );
+    }
+}
+
+fn is_the_cox_regression_of_r(home: &Home, wanted: &Value) {
+    let file = |file: &str, name: &str| column(home, file, name);
+    are_close(
+        &file("coefficients.csv", "coefficient"),
+        &floats(&wanted["coefficients"]),
+    );
+    are_close(
+        &file("coefficients.csv", "standard_error"),
+        &floats(&wanted["standard_errors"]),
+    );
+    are_close(
+        &file("proportional_hazards.csv", "chi_squared"),
+        &floats(&wanted["proportional"]),
+    );
+    are_close(&file("baseline.csv", "time"), &floats(&wanted["times"]));
+    are_close(
+        &file("baseline.csv", "cumulative_hazard"),
+        &floats(&wanted["hazard"]),
+    );
+}
+
+#[test]
+fn a_cox_regression_of_three_sites_is_that_of_r_on_the_cells_of_follow_up() {
+    let home = patients();
+    simulated(&home, &job(DAYS, &features(), "")).must_succeed();
+    let wanted = reference("tests/reference/regression/federated.json");
+    is_the_cox_regression_of_r(&home, &wanted["patients"]);
+    let wanted = [
+        "baseline.csv",
+        "coefficients.csv",
+        "proportional_hazards.csv",
+        "regression.json",
+    ];
+    let left = names(&home.join("out"));
+    assert!(
+        wanted.iter().all(|name| left.contains(&(*name).to_owned())),
+        "{left:?}"
+    );
+    assert!(
+        result(&home.join("out"))["errors"][0]["value"]
+            .as_f64()
+            .unwrap()
+            < 0.4
+    );
+}
+
+#[test]
+fn gbsg2_in_three_hospitals_is_that_of_r() {
+    let Some(file) = real_data("").map(|data| data.join("gbsg2.csv")) else {
+        return;
+    };
+    let home = Home::new();
+    deal(&home, &file, |row| row % 3);
+    let outcome = "column = \"time\"\nkind = \"survival\"\nevent = \"cens\"\nevent_values = [\"1\"]\nhorizon = 2659\n";
+    let grade =
+        "[[features]]\nname = \"tgrade\"\nkind = \"ordinal\"\nlevels = [\"I\", \"II\", \"III\"]\n";
+    let features = category("horTh", "\"no\", \"yes\"")
+        + &number("age")
+        + &category("menostat", "\"Pre\", \"Post\"")
+        + &number("tsize")
+        + grade
+        + &["pnodes", "progrec", "estrec"].map(number).concat();
+    simulated(&home, &job(outcome, &features, "")).must_succeed();
+    let wanted = reference("tests/reference/regression/federated.json");
+    is_the_cox_regression_of_r(&home, &wanted["gbsg2"]);
+    assert!(wanted["gbsg2"]["away_from_days"].as_f64().unwrap() < 0.15);
+}
+
+#[test]
+fn sites_find_similar_cases_by_the_regression_of_all_of_them() {
+    let home = patients();
+    simulated(&home, &job(ILL, &features(), "neighbours = 7")).must_succeed();
+    let arguments = [
+        "similar",
+        "--data",
+        "data/north.csv",
+        "--id",
+        "patient",
+        "--run",
+        "out/sites/north",
+        "--patient",
+        "3",
+        "-k",
+        "4",
+        "--json",
+    ];
+    let said = home.run(&site_agent(), &arguments).must_succeed().stdout;
+    let told: Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
+    assert!(said.contains("regression-weighted"), "{said}");
+    assert!(told.to_string().contains("marker"), "{told}");
+}
+
+#[test]
+fn a_column_that_parts_the_classes_is_named_and_a_ridge_gives_it_an_end() {
+    let home = patients();
+    for site in SITES {
+        let path = home.join("data").join(format!("{site}.csv"));
+        let text = fs::read_to_string(&path).unwrap();
+        // The class once more, with some width of its own.
+        let with = |(row, line): (usize, &str)| match row {
+            0 => format!("{line},telltale\n"),
+            _ => {
+                let ill: f64 = line.split(',').nth(7).unwrap().parse().unwrap();
+                format!("{line},{}\n", ill * 10.0 + (row % 3) as f64)
+            }
+        };
+        fs::write(
+            &path,
+            text.lines().enumerate().map(with).collect::<String>(),
+        )
+        .unwrap();
+    }
+    let features = number("age") + &number("telltale");
+    let ran = simulated(&home, &job(ILL, &features, "")).must_succeed();
+    let notes = result(&home.join("out"))["notes"].to_string();
+    assert!(
+        notes.contains("Telltale") || notes.contains("telltale"),
+        "{notes}"
+    );
+    assert!(notes.contains("ridge"), "{notes}{}", ran.stdout);
+    let page = fs::read_to_string(home.join("out/report.html")).unwrap();
+    assert!(page.contains("has no end"));
+    simulated(&home, &job(ILL, &features, "ridge = 1")).must_succeed();
+    assert_eq!(result(&home.join("out"))["status"], "converged");
+    let told = column(&home, "coefficients.csv", "coefficient");
+    assert!(told.iter().all(|one| one.abs() < 100.0), "{told:?}");
+}
+
+#[test]
+fn what_no_regression_can_do_is_said_before_or_while_it_runs() {
+    let home = patients();
+    let three =
+        "column = \"group\"\nkind = \"categorical\"\nlevels = [\"mild\", \"severe\", \"odd\"]\n";
+    let own = job(DAYS, &number("age"), "").replace(
+        "[outcome]",
+        "[aggregation]\ncontributions = \"own\"\n[outcome]",
+    );
+    let refused = [
+        (job(three, &number("age"), ""), "two classes"),
+        (
+            job(&DAYS.replace("horizon = 900\n", ""), &number("age"), ""),
+            "horizon",
+        ),
+        (
+            job(ILL, &number("age"), "ridge = -1\nties = \"exact\""),
+            "ridge",
+        ),
+        (own, "few patients"),
+    ];
+    for (job, wanted) in refused {
+        simulated(&home, &job).must_fail(USAGE, &[wanted]);
+    }
+    // 80 events of a cell are more than there are.
+    let few = job(
+        &DAYS.replace("horizon = 900", "horizon = 25"),
+        &features(),
+        "",
+    );
+    simulated(&home, &few).must_fail(RUN, &["events before the horizon"]);
+}
+
+#[test]
+fn one_cohort_alone_is_regressed_by_days() {
+    let home = Home::new();
+    let table = root().join("shared/similarity/tests/reference/regression/patients.csv");
+    deal(&home, &table, |_| 0);
+    home.write("job.toml", &job(DAYS, &features(), ""));
+    let arguments = [
+        "local",
+        "job.toml",
+        "--data",
+        "data/north.csv",
+        "--out",
+        "out",
+    ];
+    home.run(&site_agent(), &arguments).must_succeed();
+    let wanted = &of_r()["efron"]["fit"];
+    are_close(
+        &column(&home, "coefficients.csv", "coefficient"),
+        &floats(&wanted["coefficients"]),
+    );
+    are_close(
+        &column(&home, "coefficients.csv", "standard_error"),
+        &floats(&wanted["standard_errors"]),
+    );
+}
