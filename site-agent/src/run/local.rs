@@ -127,15 +127,10 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
     let folder = out.path().join(PATIENTS);
     // Nothing leaves, so that nothing needs to be kept small, or from anybody.
     let (rules, secret) = (Rules::default(), Box::new(move |_: &[u8]| seed));
+    let job = job.alone(SiteName::new(SITE)?);
     let computation = Computation::new(job.clone(), Seed(seed), cohort, folder, &rules, secret);
     let result = Conversation {
-        run: Run::new(
-            fresh_id()?,
-            job.alone(SiteName::new(SITE)?),
-            seed,
-            Warrant::default(),
-            now(),
-        ),
+        run: Run::new(fresh_id()?, job, seed, Warrant::default(), now()),
         computation: computation.map_err(unfit)?,
         watching: Watching::new(),
     }

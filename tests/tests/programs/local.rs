@@ -328,3 +328,16 @@ fn a_constant_feature_is_dropped_and_named_and_an_infinite_number_is_a_problem_o
         local(&home, &demo_job(&[], ""), "bad").must_fail(DATA, &wanted);
     }
 }
+
+/// Sums are for several sites; on one cohort a job that has them counts medians by itself.
+#[test]
+fn a_job_of_sums_with_medians_runs_on_one_cohort() {
+    let home = Home::with_patients("north=120");
+    let job = demo_job(&[], "").replace(
+        "kind = \"numeric\"",
+        "kind = \"numeric\"\nrange = [-1000, 1000]\nstandardise = \"robust\"",
+    );
+    assert!(!job.contains("aggregation"));
+    local(&home, &job, "out").must_succeed();
+    assert_eq!(result(&home.join("out"))["status"], "converged");
+}
