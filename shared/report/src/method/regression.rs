@@ -10,6 +10,7 @@ use crate::tables::{self, figure};
 use crate::words::{self, listed, of_hundred};
 use maud::{Markup, html};
 use protocol::assessment::ErrorMeasure;
+use protocol::cohort::FeatureKind;
 use protocol::job::Job;
 use protocol::method::regression::model::{Coefficient, Family, Model, Sureness, Ties};
 use protocol::method::regression::settings::{REGRESSION_RULE, RegressionSettings, WEIGHTED_RULE};
@@ -124,6 +125,18 @@ fn unit(job: &Job, column: &str) -> String {
     feature.map_or_else(String::new, |feature| feature.unit().to_owned())
 }
 
+/// By how much patients differ in a column, as it is told: a standard deviation of a number, else one level, or no and yes.
+fn step(job: &Job, one: &Coefficient) -> f64 {
+    let mut features = job.cohort.features.iter();
+    match features
+        .find(|feature| feature.name == one.name)
+        .map(|feature| &feature.kind)
+    {
+        Some(FeatureKind::Binary { .. } | FeatureKind::Ordinal { .. }) => 1.0,
+        _ => one.step,
+    }
+}
+
 /// What was fitted, how well it predicts, and what goes with the outcome.
 fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
     if model.coefficients.is_empty() {
@@ -134,19 +147,20 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
     let told = |wanted: fn(f64) -> bool| -> Vec<String> {
         let mut found: Vec<(&Coefficient, f64)> = effects_of(model)
             .filter(|(one, sure)| sure.p < SIGNIFICANT && wanted(one.value))
-            .map(|(one, _)| (one, (one.value * one.step).abs()))
+            .map(|(one, _)| (one, (one.value * step(job, one)).abs()))
             .collect();
         found.sort_by(|(_, one), (_, other)| other.total_cmp(one));
         let named = found.into_iter().take(NAMED);
         named.map(|(one, _)| label(job, &one.name)).collect()
     };
     let [more, less] = [told(|value| value > 0.0), told(|value| value < 0.0)];
+    let column = &job.cohort.outcome.column;
     let classes = job.cohort.outcome.kind.classes();
     let second = classes.last().map_or("", String::as_str);
-    let outcome = match model.family {
-        Family::Linear => format!("a larger {}", job.cohort.outcome.column),
-        Family::Logistic => format!("{} of {second:?}", job.cohort.outcome.column),
-        Family::Cox(_) => "a higher risk".to_owned(),
+    let (what, higher, lower) = match model.family {
+        Family::Linear => (format!("{column} is"), "larger", "smaller"),
+        Family::Logistic => (format!("{column} is {second}"), "more often", "less often"),
+        Family::Cox(_) => ("The risk is".to_owned(), "higher", "lower"),
     };
     html! {
         p.lead {
@@ -175,8 +189,10 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
             @if more.is_empty() && less.is_empty() {
                 "No feature clearly goes with the outcome once the others are known."
             }
-            @if !more.is_empty() { "With " (outcome) " goes more of " b { (listed(&more)) } ". " }
-            @if !less.is_empty() { "With " (outcome) " goes less of " b { (listed(&less)) } "." }
+            @if !more.is_empty() { (what) " " (higher) " with " b { (listed(&more)) } }
+            @if !more.is_empty() && !less.is_empty() { ", and " (lower) " with " b { (listed(&less)) } }
+            @if more.is_empty() && !less.is_empty() { (what) " " (lower) " with " b { (listed(&less)) } }
+            @if !more.is_empty() || !less.is_empty() { "." }
         }
         @if !model.converged {
             p { span.flag { "The fit has no end, or was stopped before it: " (model.remarks.join("; ")) "." } }
@@ -201,16 +217,16 @@ fn effects(job: &Job, model: &Model) -> Result<Markup, FigureError> {
     };
     let mut effects: Vec<(&Coefficient, Sureness)> = effects_of(model).collect();
     effects.sort_by(|(one, _), (other, _)| {
-        let size = |one: &Coefficient| (one.value * one.step).abs();
+        let size = |one: &Coefficient| (one.value * step(job, one)).abs();
         size(other).total_cmp(&size(one))
     });
     let drawn: Vec<Drawn> = effects
         .iter()
         .map(|(one, sure)| Drawn {
             name: label(job, &one.name),
-            value: told(one.value, one.step),
-            low: told(sure.low, one.step),
-            high: told(sure.high, one.step),
+            value: told(one.value, step(job, one)),
+            low: told(sure.low, step(job, one)),
+            high: told(sure.high, step(job, one)),
         })
         .collect();
     let axis = ratio(model).unwrap_or("difference of the outcome");
@@ -257,8 +273,8 @@ fn table(job: &Job, settings: &RegressionSettings, model: &Model) -> Markup {
                                 td data-label="coefficient" { (format!("{:.4}", one.value)) }
                                 td data-label="standard error" { (format!("{:.4}", sure.standard_error)) }
                                 td data-label="ratio" {
-                                    (told(one.value, one.step)) " (" (told(sure.low, one.step)) " to "
-                                    (told(sure.high, one.step)) ")"
+                                    (told(one.value, step(job, one))) " (" (told(sure.low, step(job, one))) " to "
+                                    (told(sure.high, step(job, one))) ")"
                                 }
                                 td data-label="p" { (p(sure.p)) }
                             }

@@ -28,7 +28,7 @@ use similarity::uses::nearest::{Nearest, Neighbour};
 use std::sync::Arc;
 
 /// Pairs of patients that the search for neighbours compares at most.
-const PAIRS_MAX: usize = 400_000_000;
+const PAIRS_MAX: usize = 100_000_000;
 
 /// A regression at one site.
 pub(super) struct Regressor {

@@ -91,7 +91,7 @@ impl Regression {
             State::Fitting(fitting) => {
                 if let Turn::Done(fitted) = fitting.close(closed)? {
                     let Fitted { model, point } = fitted;
-                    let said = |remark: &String| format!("{}.", capital(remark));
+                    let said = |remark: &String| format!("The regression: {remark}.");
                     closed.notes.extend(model.remarks.iter().map(said));
                     self.state = State::Assessing(Box::new(Assessing {
                         model: Common {
@@ -151,13 +151,6 @@ fn ending(model: &Model) -> Ending {
         false if model.evaluations >= model.evaluations_max => Ending::RoundLimit,
         false => Ending::Completed,
     }
-}
-
-/// The sentence with a capital letter.
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|first| first.to_uppercase().to_string());
-    first.unwrap_or_default() + letters.as_str()
 }
 
 impl Assessed for Common {
