@@ -73,6 +73,8 @@ pub(crate) struct Closed<'r> {
     pub(crate) sum: Option<Answer>,
     /// One place per site: whether it answered.
     pub(crate) told: &'r [bool],
+    /// Exchanges before this one that asked the same and closed with nobody: they have cost the sites as much.
+    pub(crate) void: u32,
     /// One place per site: whether it is asked next.
     pub(crate) members: &'r [bool],
     /// One per site.

@@ -281,11 +281,8 @@ impl Request {
     pub fn leaves_state(&self) -> bool {
         match self {
             Self::Introduce | Self::Prepare(_) | Self::Correlate(_) => true,
-            Self::Describe
-            | Self::Moments
-            | Self::Quantiles
-            | Self::Unpsl(_)
-            | Self::Regression(_) => false,
+            Self::Describe | Self::Moments | Self::Quantiles | Self::Regression(_) => false,
+            Self::Unpsl(request) => request.leaves_state(),
             Self::Forest(request) => request.leaves_state(),
         }
     }

@@ -131,6 +131,12 @@ impl Summand for unpsl::Answer {
                     .iter_mut()
                     .for_each(|one| visit(Number::Real(one)));
                 visit(Number::Real(&mut own.objective));
+                // As small as the square of what is left.
+                if let Some(products) = &mut own.products {
+                    visit(Number::Measure(&mut products.update));
+                    visit(Number::Measure(&mut products.cross));
+                    visit(Number::Measure(&mut products.dual));
+                }
             }
             Self::Validated(candidates) => {
                 for counts in candidates.iter_mut().flatten().flatten() {

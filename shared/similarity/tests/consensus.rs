@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use ndarray::{Array2, array};
-use similarity::numeric::admm::{Consensus, ConsensusError, ConsensusSettings, PenaltySettings};
+use similarity::numeric::admm::{
+    Consensus, ConsensusError, ConsensusSettings, PenaltySettings, PooledConsensus, SiteDual,
+    UpdateProducts,
+};
 
 /// Plain ADMM: no relaxation, a fixed penalty of 2, no sparsity.
 fn plain() -> ConsensusSettings {
@@ -229,4 +232,104 @@ fn what_cannot_be_used_is_refused_and_changes_nothing() {
     assert_eq!(nan, ConsensusError::NotFinite { site: 0 });
     assert_eq!(consensus.consensus(), before);
     assert_eq!(consensus.centre(0).unwrap(), before);
+}
+
+/// (4.21) of the smooth part a_p / 2 ||V - T_p||^2 has a closed form. Sites that hold their duals, and a coordinator that gets
+/// sums alone, go the way of a coordinator that holds everything, also while the penalty grows before and after the move.
+#[test]
+fn sums_alone_go_the_same_way_as_everything() {
+    const SITES: usize = 3;
+    let target = |site: usize| {
+        Array2::from_shape_fn((4, 2), |(row, column)| {
+            ((site * 7 + row * 3 + column * 5) % 11) as f64 - 4.5
+        })
+    };
+    let curvature = |site: usize| 0.2 + 0.3 * site as f64;
+    for (start, adaptive_rounds) in [(2.0, 0), (0.01, 8), (1e-4, 8), (50.0, 8)] {
+        let settings = ConsensusSettings {
+            penalty: PenaltySettings {
+                start,
+                adaptive_rounds,
+            },
+            ..ConsensusSettings::new(0.4, 3, start)
+        };
+        let from = Array2::from_elem((4, 2), 0.1);
+        let mut own = Consensus::new(from.clone(), SITES, settings).unwrap();
+        let mut pooled = PooledConsensus::new(from, settings).unwrap();
+        let mut duals = vec![SiteDual::new(settings.relaxation); SITES];
+        for round in 0..60 {
+            let solve = |site: usize, centre: Array2<f64>, penalty: f64| {
+                (target(site) * curvature(site) + centre * penalty) / (curvature(site) + penalty)
+            };
+            let wanted: Vec<_> = (0..SITES)
+                .map(|site| Some(solve(site, own.centre(site).unwrap(), own.penalty())))
+                .collect();
+            let (mut sum, mut products) = (Array2::zeros((4, 2)), UpdateProducts::default());
+            for (site, dual) in duals.iter_mut().enumerate() {
+                let centre = dual.centre(pooled.consensus(), &pooled.step());
+                // Asked again it is the same.
+                assert_eq!(dual.centre(pooled.consensus(), &pooled.step()), centre);
+                let answer = solve(site, centre, pooled.penalty());
+                let own = dual.answered(pooled.consensus(), &answer);
+                products.update += own.update;
+                products.cross += own.cross;
+                products.dual += own.dual;
+                sum += &answer;
+            }
+            let (residuals, others) = (
+                own.absorb(&wanted).unwrap(),
+                pooled.absorb(&sum, &products, SITES).unwrap(),
+            );
+            let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(1e-4);
+            assert!(
+                near(residuals.primal, others.primal),
+                "{residuals:?} {others:?}"
+            );
+            assert!(
+                near(residuals.dual, others.dual),
+                "{residuals:?} {others:?}"
+            );
+            assert!(near(residuals.dual_tolerance, others.dual_tolerance));
+            assert!(near(own.penalty(), pooled.penalty()), "round {round}");
+            let apart = own.consensus() - pooled.consensus();
+            assert!(
+                apart.iter().all(|x| x.abs() < 1e-10),
+                "round {round}: {apart}"
+            );
+            // The objective wanders now and then.
+            let objective = if round % 5 > 2 {
+                1.0 + f64::from(round)
+            } else {
+                0.5
+            };
+            assert_eq!(
+                own.observe_objective(objective),
+                pooled.observe_objective(objective)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_site_that_missed_a_question_begins_at_zero() {
+    let settings = ConsensusSettings::new(0.0, 2, 2.0);
+    let mut pooled = PooledConsensus::new(array![[1.0], [2.0]], settings).unwrap();
+    let mut dual = SiteDual::new(settings.relaxation);
+    let answer = array![[2.0], [1.0]];
+    let centre = dual.centre(pooled.consensus(), &pooled.step());
+    assert_eq!(centre, pooled.consensus());
+    let products = dual.answered(pooled.consensus(), &answer);
+    assert_eq!(products.update, 2.0);
+    pooled.absorb(&(&answer + 1.5), &products, 2).unwrap();
+    let moved = dual.clone().centre(pooled.consensus(), &pooled.step());
+    let absent = SiteDual::new(settings.relaxation).centre(pooled.consensus(), &pooled.step());
+    assert_eq!(absent, pooled.consensus());
+    assert_ne!(moved, absent);
+    pooled.restart();
+    assert_eq!(
+        dual.centre(pooled.consensus(), &pooled.step()),
+        pooled.consensus()
+    );
+    let nobody = pooled.absorb(&answer, &products, 0);
+    assert_eq!(nobody, Err(ConsensusError::NoSites));
 }

@@ -12,7 +12,7 @@ use kindred_tests::federation::RUN;
 use kindred_tests::programs::Home;
 use ndarray::{Array1, Array2, s};
 use protocol::failure::Code;
-use protocol::message::unpsl::{self as message, Differentiating, Validating};
+use protocol::message::unpsl::{self as message, Centre, Differentiating, DualStep, Validating};
 use protocol::message::{Answer, Request, SecondMoments, forest};
 use site::{
     FEATURES, PATIENTS, Site, finish, gradient, is_told, look, preparation, refused_by, round_with,
@@ -66,13 +66,13 @@ fn a_steep_centre_draws_no_local_update_out() {
     let told = site.tell();
     site.prepare(&told);
     let drawn = site.ask(round_with(&rows::view(0.0, 1.0), |round| {
-        round.centre = Some(rows::view(0.3, 1e7));
+        round.centre = Centre::Told(rows::view(0.3, 1e7));
         round.penalty = 1e3;
         round.tolerance = 1e-9;
     }));
     assert_refused(&drawn, "similarity_max");
     let again = round_with(&rows::view(0.0, 1.0), |round| {
-        round.centre = Some(rows::view(0.0, 1.0));
+        round.centre = Centre::Told(rows::view(0.0, 1.0));
     });
     assert_refused(&site.ask(again), "similarity_max");
 }
@@ -262,8 +262,9 @@ fn what_the_job_does_not_ask_is_not_answered() {
         look(&Array2::ones((FEATURES + 1, 8))),
         look(&Array2::from_elem((FEATURES, 8), f64::NAN)),
         // Centres are those of another consensus.
-        round(&|round| round.centre = Some(Array2::ones((1, 8)))),
-        round(&|round| round.centre = Some(metric.clone())),
+        round(&|round| round.centre = Centre::Told(Array2::ones((1, 8)))),
+        round(&|round| round.centre = Centre::Told(metric.clone())),
+        round(&|round| round.centre = Centre::Dual(DualStep::ZERO)),
         differentiate(&[], &[]),
         differentiate(&[&metric], &[]),
         differentiate(&[&metric], &[Some(0)]),

@@ -8,7 +8,7 @@ use privacy::{Notice, Released, RightCounts};
 use protocol::assessment::{Assessment, EvaluationCounts};
 use protocol::cohort::FeatureKind;
 use protocol::job::Job;
-use protocol::message::unpsl::{self, Contribution, Derivatives};
+use protocol::message::unpsl::{self, Centre, Contribution, Derivatives};
 use protocol::message::{
     Answer, ColumnHistogram, ColumnMoments, Description, PairCounts, Reply, Request, SiteMoments,
     Summary, ToCoordinator, ToSite,
@@ -146,13 +146,14 @@ fn learnt(number: usize, request: &unpsl::Request) -> Answer {
             let away = &*round.consensus - &target;
             Answer::Unpsl(unpsl::Answer::Contribution(Contribution {
                 matrix: match &round.centre {
-                    Some(centre) => {
+                    Centre::Told(centre) => {
                         (&target * CURVATURE + centre * round.penalty) / (CURVATURE + round.penalty)
                     }
-                    None => round.consensus.as_ref().clone(),
+                    _ => round.consensus.as_ref().clone(),
                 },
                 objective: CURVATURE / 2.0 * (&away * &away).sum(),
                 iterations: 1,
+                products: None,
             }))
         }
         unpsl::Request::Differentiate(asked) => {

@@ -126,6 +126,7 @@ fn a_value_that_leaves_is_found() {
             matrix: ndarray::Array2::from_elem((3, 2), value),
             objective: 0.5,
             iterations: 1,
+            products: None,
         };
         wire::encode_answer(&Answer::Unpsl(unpsl::Answer::Contribution(contribution)))
     };

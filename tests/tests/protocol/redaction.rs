@@ -197,6 +197,7 @@ fn contribution() -> Contribution {
         matrix,
         objective: NUMBER,
         iterations: 7_313,
+        products: None,
     }
 }
 

@@ -36,7 +36,7 @@ impl Played for Summed {
     }
 
     fn is_contribution(answer: &Answer) -> bool {
-        matches!(answer, Answer::Covered(covered) if covered.kind == "derivatives")
+        matches!(answer, Answer::Covered(covered) if ["derivatives", "contribution"].contains(&covered.kind))
     }
 
     fn recomputed(answer: &mut Answer, draw: &mut ChaCha8Rng) {
@@ -85,6 +85,29 @@ fn job(sites: usize, sites_min: usize, extra: &str) -> String {
     )
 }
 
+/// Plain ADMM, in which the sites hold their duals.
+fn by_admm(text: &str) -> String {
+    text.replace(
+        "rank = 2\n",
+        "rank = 2\nconsensus = \"admm\"\npenalty = 0.1\n",
+    )
+}
+
+/// By one consensus or the other, and now and then with a choice or two starts.
+fn of_either(random: &mut ChaCha8Rng, text: String) -> String {
+    if random.random_range(0..2) == 0 {
+        return text;
+    }
+    let text = by_admm(&text);
+    match random.random_range(0..4) {
+        0 => text.replace("rank = 2\n", "rank = 2\nstarts = 2\n"),
+        1 => text
+            .replace("lambda_sparsity = 0.05", "lambda_sparsity = [0.02, 0.05]")
+            .replace("rank = 2\n", "rank = 2\nfolds = 2\nneighbours = [1, 3]\n"),
+        _ => text,
+    }
+}
+
 #[test]
 fn a_run_of_sums_survives_loss_delay_repetition_reordering_and_restart() {
     let play = |seed: u64| {
@@ -96,6 +119,7 @@ fn a_run_of_sums_survives_loss_delay_repetition_reordering_and_restart() {
         let deadline = ["30", "60", "600"][random.random_range(0..3)];
         let seconds = format!("exchange_seconds = {deadline}");
         let text = job(sites, 3, "").replace("exchange_seconds = 600", &seconds);
+        let text = of_either(&mut random, text);
         let mut world = World::<Summed>::new(seed, faults, &text);
         assert_eq!(world.drive(), None, "seed {seed}");
         world.ending.expect("an ending")
@@ -110,7 +134,8 @@ fn a_run_of_sums_survives_loss_delay_repetition_reordering_and_restart() {
 fn a_disturbed_run_of_sums_in_which_every_site_answers_has_the_bits_of_the_undisturbed_one() {
     let compared = world::storms_leave_the_bits_of_calms::<Summed>(1000..1024, |random| {
         let sites = random.random_range(3..6);
-        job(sites, 3, "").replace("rejoin_seconds = 5", "rejoin_seconds = 600")
+        let text = job(sites, 3, "").replace("rejoin_seconds = 5", "rejoin_seconds = 600");
+        of_either(random, text)
     });
     assert!(
         compared > 12,
@@ -131,12 +156,52 @@ fn what_is_covered_comes_to_the_bits_of_the_same_run_in_the_clear() {
     }
 }
 
+/// A coordinator that holds every site's dual, and one that knows their sum alone.
+#[test]
+fn plain_admm_from_sums_goes_the_way_of_a_coordinator_that_holds_every_dual() {
+    let own = "[aggregation]\ncontributions = \"own\"\n";
+    for seed in 0..10 {
+        let sites = 3 + (seed as usize % 3);
+        let patient = |extra: &str| {
+            let text = by_admm(&job(sites, 3, extra));
+            text.replace("join_seconds = 30", "join_seconds = 3600")
+        };
+        let covered = learnt::<Summed>(seed, &patient(""));
+        let clear = learnt::<Quadratics>(seed, &patient(own));
+        let (rounds, wanted) = (covered.rounds, clear.rounds);
+        assert_eq!(rounds.len(), wanted.len(), "seed {seed}");
+        assert!(rounds.len() > 5, "seed {seed}");
+        for (found, wanted) in rounds.iter().zip(&wanted) {
+            let pairs = [
+                (found.objective, wanted.objective),
+                (found.primal_residual, wanted.primal_residual),
+                (found.dual_residual, wanted.dual_residual),
+                (found.penalty, wanted.penalty),
+            ];
+            for (found, wanted) in pairs {
+                let (found, wanted) = (found.unwrap(), wanted.unwrap());
+                let near = (found - wanted).abs() <= 1e-7 * wanted.abs().max(1e-6);
+                assert!(near, "seed {seed}: {found}, wanted {wanted}");
+            }
+        }
+        let apart = covered.metric.unwrap() - clear.metric.unwrap();
+        assert!(
+            apart.iter().all(|x| x.abs() < 1e-10),
+            "seed {seed}: {apart}"
+        );
+    }
+}
+
 /// What an undisturbed run learns.
 fn metric<P: Played>(seed: u64, text: &str) -> Array2<f64> {
+    learnt::<P>(seed, text).metric.expect("a metric")
+}
+
+fn learnt<P: Played>(seed: u64, text: &str) -> protocol::method::unpsl::model::Model {
     let mut world = World::<P>::new(seed, CALM, text);
     assert_eq!(world.drive(), None, "seed {seed}");
     match world.result().model {
-        Some(Model::Unpsl(model)) => model.metric.expect("a metric"),
+        Some(Model::Unpsl(model)) => model,
         _ => panic!("a run of UnPSL"),
     }
 }

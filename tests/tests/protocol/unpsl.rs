@@ -20,7 +20,7 @@ use privacy::RightCounts;
 use protocol::assessment::Assessment;
 use protocol::failure::{Code, Failure};
 use protocol::job::Job;
-use protocol::message::unpsl::{self, Contribution, Derivatives, Round};
+use protocol::message::unpsl::{self, Centre, Contribution, Derivatives, Round};
 use protocol::message::{Answer, ColumnMoments, Description, Request, SiteMoments, Summary};
 use protocol::method::unpsl::settings::ConsensusMethod;
 use protocol::method::{Method, Model};
@@ -261,7 +261,7 @@ impl Played for Quadratics {
         };
         match request {
             unpsl::Request::Round(round) => {
-                let Some(centre) = &round.centre else {
+                let Centre::Told(centre) = &round.centre else {
                     // By its own dual, whatever its objective: where it was.
                     return contribution(round.consensus.as_ref().clone(), 1.0);
                 };
@@ -351,7 +351,9 @@ impl Quadratics {
         if is_far(consensus, &round.consensus) {
             return Some("another consensus than the naive mean".to_owned());
         }
-        let asked = round.centre.as_ref()?;
+        let Centre::Told(asked) = &round.centre else {
+            return None;
+        };
         is_far(&centre, asked).then(|| format!("site {site} has another centre"))
     }
 
@@ -396,6 +398,7 @@ fn contribution(matrix: Array2<f64>, objective: f64) -> Answer {
         matrix,
         objective,
         iterations: 1,
+        products: None,
     }))
 }
 

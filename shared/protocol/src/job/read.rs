@@ -74,14 +74,6 @@ fn job(text: &str, root: &mut Section<'_, '_>, summed: bool) -> Option<Job> {
     let outcome = root.required_table("outcome", cohort::outcome);
     let features = cohort::features(root, outcome.as_ref());
     let method = Method::read(root, outcome.as_ref(), &features, sites.len());
-    if let (true, Contributions::Sums, Some((key, found))) = (
-        summed,
-        contributions,
-        method.as_ref().and_then(Method::needs_own),
-    ) {
-        let wanted = "what sums are enough for, or [aggregation] contributions = \"own\"";
-        root.problem(key, found, wanted);
-    }
     if let (true, Contributions::Own, Some(method), Some(outcome)) =
         (summed, contributions, &method, &outcome)
         && let Some(wanted) = method.needs_sums(outcome)

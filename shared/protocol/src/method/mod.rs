@@ -140,14 +140,6 @@ impl Method {
         }
     }
 
-    /// The key of the job that asks for each site's own numbers, and what it says; none where sums are enough.
-    pub(crate) fn needs_own(&self) -> Option<(&'static str, &'static str)> {
-        match self {
-            Self::Unpsl(settings) => settings.needs_own(),
-            Self::Forest(_) | Self::Regression(_) => None,
-        }
-    }
-
     /// The method on one cohort alone.
     #[must_use]
     pub(crate) fn alone(self) -> Self {

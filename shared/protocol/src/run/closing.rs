@@ -268,7 +268,10 @@ impl Run {
         }
         let turn = match failed {
             Some(ending) => Turn::Done(ending),
-            None if is_void && self.enough_are_left() => Turn::Ask,
+            None if is_void && self.enough_are_left() => {
+                self.void += 1;
+                Turn::Ask
+            }
             None => self.take_turn(record.exchange, record.answers),
         };
         match &turn {
@@ -305,6 +308,7 @@ impl Run {
             },
             sum,
             told: &told,
+            void: std::mem::take(&mut self.void),
             members: &members,
             sites: &sites,
             seconds: self.last.since(self.began).as_secs_f64(),

@@ -115,6 +115,8 @@ pub struct Run {
     work: Work,
     /// Exchanges that closed and that a site must hear again when it comes back, each with what every site was asked.
     reminders: Vec<(u32, Vec<Option<Request>>)>,
+    /// Exchanges that closed with nobody since the last that closed with answers.
+    void: u32,
     /// What closed, where the sites check each other: each hears it all.
     closed: Vec<Record>,
     notes: Vec<String>,
@@ -215,6 +217,7 @@ impl Run {
             counted: 0,
             work,
             reminders: Vec::new(),
+            void: 0,
             closed: Vec::new(),
             notes: Vec::new(),
         }

@@ -96,6 +96,13 @@ pub(crate) struct Prepared {
     pub(crate) pooled_missing: Vec<MissingShare>,
 }
 
+impl Prepared {
+    /// Whether nothing but sums was told: no site said anything of its own.
+    pub(crate) fn is_of_sums(&self) -> bool {
+        self.summaries.iter().all(Option::is_none)
+    }
+}
+
 impl<P: Preparable> Preparation<P> {
     /// A preparation of `sites` sites.
     pub(crate) fn new(wanted: P, cohort: Arc<CohortSpecification>, sites: usize) -> Self {

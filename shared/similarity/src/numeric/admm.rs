@@ -6,14 +6,23 @@
 //! a site keeps nothing between rounds. The problem is not convex (s is bilinear in W): what ADMM
 //! converges to is a stationary point, the same for all who start at the same W.
 
+//!
+//! Where nobody may learn a site's own W_p, the duals stay at the sites ([`SiteDual`]) and [`PooledConsensus`] does the same
+//! from sums over them.
+
+mod broadcast;
+mod dual;
 mod penalty;
+mod pooled;
 
-use ndarray::{Array2, ArrayView2, s};
+use ndarray::{Array2, ArrayView2};
 
-use crate::numeric::linear_algebra::{inner_product, norm};
-use crate::numeric::prox::{row_norm_sum, row_norms, shrink_rows};
+use crate::numeric::linear_algebra::inner_product;
+use broadcast::{Broadcast, Squares};
+pub use dual::{DualStep, SiteDual, UpdateProducts};
 pub use penalty::PenaltySettings;
 pub(crate) use penalty::{PenaltyRule, RelativeResiduals};
+pub use pooled::PooledConsensus;
 
 /// What the coordinator is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -140,14 +149,11 @@ struct Site {
 /// The consensus W, the scaled duals U_p, and the penalty.
 #[derive(Debug, Clone)]
 pub struct Consensus {
-    settings: ConsensusSettings,
-    consensus: Array2<f64>,
+    broadcast: Broadcast,
     /// `None` while away.
     sites: Vec<Option<Site>>,
     /// What is kept of the sites that are away.
     away: Vec<Option<Site>>,
-    penalty: f64,
-    rule: PenaltyRule,
 }
 
 impl Consensus {
@@ -162,40 +168,32 @@ impl Consensus {
         sites: usize,
         settings: ConsensusSettings,
     ) -> Result<Self, ConsensusError> {
-        check(&settings)?;
+        let broadcast = Broadcast::new(start, settings)?;
         if sites == 0 {
             return Err(ConsensusError::NoSites);
         }
-        if start.nrows() < settings.feature_rows {
-            return Err(ConsensusError::FeatureRows {
-                found: start.nrows(),
-                wanted: settings.feature_rows,
-            });
-        }
+        let start = broadcast.consensus();
         let site = Site {
             answer: start.clone(),
             dual: Array2::zeros(start.raw_dim()),
         };
         Ok(Self {
-            settings,
-            consensus: start,
+            broadcast,
             sites: vec![Some(site); sites],
             away: vec![None; sites],
-            penalty: settings.penalty.start,
-            rule: PenaltyRule::new(settings.penalty),
         })
     }
 
     /// The consensus W, shared by all sites.
     #[must_use]
     pub fn consensus(&self) -> &Array2<f64> {
-        &self.consensus
+        self.broadcast.consensus()
     }
 
     /// The penalty rho of the coming round.
     #[must_use]
     pub fn penalty(&self) -> f64 {
-        self.penalty
+        self.broadcast.penalty()
     }
 
     /// Sites that are not away.
@@ -210,14 +208,13 @@ impl Consensus {
         self.sites
             .get(site)?
             .as_ref()
-            .map(|known| &self.consensus - &known.dual)
+            .map(|known| self.consensus() - &known.dual)
     }
 
     /// lambda_1 ||W||_{2,1} at `matrix`: the coordinator's own term of the objective (4.19).
     #[must_use]
     pub fn sparsity_term(&self, matrix: &ArrayView2<f64>) -> f64 {
-        let features = matrix.slice(s![..self.settings.feature_rows, ..]);
-        self.settings.lambda_sparsity * row_norm_sum(&features)
+        self.broadcast.sparsity_term(matrix)
     }
 
     /// True where the site counts in the mean.
@@ -254,8 +251,8 @@ impl Consensus {
         contributions: &[Option<Array2<f64>>],
     ) -> Result<Residuals, ConsensusError> {
         self.check_contributions(contributions)?;
-        let previous = self.consensus.clone();
-        let alpha = self.settings.relaxation;
+        let previous = self.consensus().clone();
+        let alpha = self.broadcast.settings().relaxation;
         let mut complete = true;
         let mut answers = Vec::with_capacity(self.sites.len());
         for (known, contribution) in self.sites.iter_mut().zip(contributions) {
@@ -270,13 +267,17 @@ impl Consensus {
         self.average();
         for (known, contribution) in self.sites.iter_mut().zip(contributions) {
             if let (Some(known), Some(_)) = (known, contribution) {
-                known.dual += &(&known.answer - &self.consensus);
+                known.dual += &(&known.answer - self.broadcast.consensus());
             }
         }
-        let (residuals, relative) = self.residuals(&answers, &previous, complete);
+        let squares = self.squares(&answers);
+        let sites = self.sites();
+        let (residuals, relative) = self
+            .broadcast
+            .residuals(sites, &squares, &previous, complete);
         if complete {
-            let factor = self.rule.after_round(&relative);
-            self.scale_penalty(factor);
+            let factor = self.broadcast.after_round(&relative);
+            self.scale_duals(factor);
         }
         Ok(residuals)
     }
@@ -284,91 +285,48 @@ impl Consensus {
     /// Tells the safeguard the objective (4.19) at the consensus of the round just answered. It
     /// raises the penalty where the objective wanders; true where it did.
     pub fn observe_objective(&mut self, objective: f64) -> bool {
-        let factor = self.rule.after_objective(objective);
-        self.scale_penalty(factor);
+        let factor = self.broadcast.after_objective(objective);
+        self.scale_duals(factor);
         factor != 1.0
     }
 
     /// W <- prox of lambda_1/(rho P) ||.||_{2,1} at mean_p (W_p + U_p), equation (4.22).
     fn average(&mut self) {
         let share = 1.0 / self.sites().max(1) as f64;
-        let features = self.settings.feature_rows;
-        self.mean(share);
-        let longest = row_norms(&self.consensus.slice(s![..features, ..]))
-            .iter()
-            .fold(0.0, |longest: f64, norm| longest.max(*norm));
-        let threshold = |penalty: f64| self.settings.lambda_sparsity / penalty * share;
-        let factor = self.rule.before_shrinking(longest, threshold(self.penalty));
-        let threshold = threshold(self.penalty * factor);
-        if factor != 1.0 {
-            self.scale_penalty(factor);
-            self.mean(share);
-        }
-        shrink_rows(&mut self.consensus.slice_mut(s![..features, ..]), threshold);
-    }
-
-    /// consensus <- mean_p (W_p + U_p).
-    fn mean(&mut self, share: f64) {
-        self.consensus.fill(0.0);
-        for known in self.sites.iter().flatten() {
-            self.consensus += &known.answer;
-            self.consensus += &known.dual;
-        }
-        self.consensus *= share;
-    }
-
-    fn residuals(
-        &self,
-        answers: &[ArrayView2<f64>],
-        previous: &Array2<f64>,
-        complete: bool,
-    ) -> (Residuals, RelativeResiduals) {
+        let shape = self.consensus().raw_dim();
+        let members = &self.sites;
+        let mean = |factor: f64| {
+            let mut mean = Array2::zeros(shape);
+            for known in members.iter().flatten() {
+                mean += &known.answer;
+                mean += &(&known.dual / factor);
+            }
+            mean * share
+        };
         let sites = self.sites();
-        let root_sites = (sites as f64).sqrt();
-        let squares = |matrix: &Array2<f64>| inner_product(&matrix.view(), &matrix.view());
-        let primal = answers
-            .iter()
-            .map(|w| squares(&(w - &self.consensus)))
-            .sum::<f64>()
-            .sqrt();
-        let moved = norm(&(&self.consensus - previous).view());
-        let dual = self.penalty * root_sites * moved;
-        let answers_norm = answers
-            .iter()
-            .map(|w| inner_product(w, w))
-            .sum::<f64>()
-            .sqrt();
-        let matrix_norm = answers_norm.max(root_sites * norm(&self.consensus.view()));
-        let duals: f64 = self
-            .sites
-            .iter()
-            .flatten()
-            .map(|known| squares(&known.dual))
-            .sum();
-        let duals_norm = self.penalty * duals.sqrt();
-        let ConsensusSettings {
-            tolerance_absolute,
-            tolerance_relative,
-            ..
-        } = self.settings;
-        let absolute = ((sites * self.consensus.len()) as f64).sqrt() * tolerance_absolute;
-        let residuals = Residuals {
-            primal,
-            dual,
-            primal_tolerance: absolute + tolerance_relative * matrix_norm,
-            dual_tolerance: absolute + tolerance_relative * duals_norm,
-            complete,
-        };
-        let relative = RelativeResiduals {
-            primal: primal / matrix_norm,
-            dual: dual / duals_norm,
-        };
-        (residuals, relative)
+        let factor = self.broadcast.shrink(sites, mean);
+        self.scale_duals(factor);
     }
 
-    /// Multiplies the penalty, and divides the scaled duals, so that rho U_p stays what it was.
-    fn scale_penalty(&mut self, factor: f64) {
-        self.penalty *= factor;
+    fn squares(&self, answers: &[ArrayView2<f64>]) -> Squares {
+        let squares = |matrix: &Array2<f64>| inner_product(&matrix.view(), &matrix.view());
+        Squares {
+            apart: answers
+                .iter()
+                .map(|w| squares(&(w - self.consensus())))
+                .sum(),
+            answers: answers.iter().map(|w| inner_product(w, w)).sum(),
+            duals: self
+                .sites
+                .iter()
+                .flatten()
+                .map(|known| squares(&known.dual))
+                .sum(),
+        }
+    }
+
+    /// Divides the scaled duals by the factor of the penalty, so that rho U_p stays what it was.
+    fn scale_duals(&mut self, factor: f64) {
         for known in self.sites.iter_mut().chain(&mut self.away).flatten() {
             known.dual /= factor;
         }
@@ -386,7 +344,7 @@ impl Consensus {
         }
         for (site, contribution) in contributions.iter().enumerate() {
             let Some(matrix) = contribution else { continue };
-            check_matrix(site, matrix, self.consensus.dim())?;
+            check_matrix(site, matrix, self.consensus().dim())?;
         }
         Ok(())
     }

@@ -69,7 +69,7 @@ impl Asked {
 mod tests {
     use super::*;
     use ndarray::Array2;
-    use protocol::message::unpsl::{Differentiating, Round};
+    use protocol::message::unpsl::{Centre, Differentiating, Round};
     use protocol::message::{Ask, Begin, Request, Warrant, unpsl};
     use protocol::name::RunId;
 
@@ -105,7 +105,7 @@ mod tests {
     fn a_round_may_have_a_matrix_of_its_own_shape_and_derivatives_two_triangles() {
         let round = Round {
             consensus: Array2::zeros((1_000, 10)).into(),
-            centre: None,
+            centre: Centre::Gradient,
             penalty: 1.0,
             tolerance: 0.1,
             fold: None,

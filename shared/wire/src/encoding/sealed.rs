@@ -168,6 +168,7 @@ mod tests {
             matrix,
             objective: 0.5,
             iterations: 3,
+            products: None,
         };
         let moments = SiteMoments {
             between: Vec::new(),

@@ -15,7 +15,8 @@ use ndarray::Array2;
 use privacy::RightCounts;
 use protocol::limits::{ACTIVE_ROWS_MAX, CANDIDATES_MAX, FOLDS_MAX, SITES_MAX};
 use protocol::message::unpsl::{
-    Answer, Contribution, Derivatives, Differentiating, Finishing, Request, Round, Validating,
+    Answer, Centre, Contribution, Derivatives, Differentiating, DualStep, Finishing, Request,
+    Round, UpdateProducts, Validating,
 };
 use protocol::method::unpsl::model::Model;
 use std::sync::Arc;
@@ -112,16 +113,26 @@ impl Travels for Round {
     type Header = pb::Round;
 
     fn cut(self) -> (pb::Round, OutgoingParts) {
+        let (centre, dual) = match self.centre {
+            Centre::Told(centre) => (Some(centre), None),
+            Centre::Gradient => (None, None),
+            Centre::Dual(step) => (None, Some(step)),
+        };
         let header = pb::Round {
             consensus: Some(shape(&self.consensus)),
-            centre: self.centre.as_ref().map(shape),
+            centre: centre.as_ref().map(shape),
             penalty: self.penalty,
             tolerance: self.tolerance,
             fold: self.fold,
+            dual: dual.map(|step| pb::DualStep {
+                moves: step.moves,
+                before: step.before,
+                after: step.after,
+            }),
         };
         let matrices = OutgoingMatrices::default()
             .and_shared(self.consensus)
-            .and_any(self.centre);
+            .and_any(centre);
         (header, OutgoingParts::matrices(matrices))
     }
 
@@ -135,7 +146,17 @@ impl Travels for Round {
     fn join(header: pb::Round, parts: &mut IncomingParts) -> Result<Self, WireError> {
         Ok(Self {
             consensus: Arc::new(parts.matrices.take()?),
-            centre: parts.matrices.take_any(header.centre)?,
+            centre: match (parts.matrices.take_any(header.centre)?, header.dual) {
+                (Some(centre), None) => Centre::Told(centre),
+                (None, None) => Centre::Gradient,
+                (None, Some(step)) => Centre::Dual(dual_step(&step)?),
+                (Some(_), Some(_)) => {
+                    return Err(WireError::Unexpected {
+                        found: "a centre, and a step of the site's own dual".to_owned(),
+                        wanted: "one of them".to_owned(),
+                    });
+                }
+            },
             penalty: finite("the penalty", header.penalty)?,
             tolerance: finite("the tolerance", header.tolerance)?,
             fold: header.fold,
@@ -277,6 +298,11 @@ impl Travels for Contribution {
             matrix: Some(shape(&self.matrix)),
             objective: self.objective,
             iterations: self.iterations,
+            products: self.products.map(|products| pb::UpdateProducts {
+                update: products.update,
+                cross: products.cross,
+                dual: products.dual,
+            }),
         };
         let matrices = OutgoingMatrices::default().and(self.matrix);
         (header, OutgoingParts::matrices(matrices))
@@ -294,8 +320,25 @@ impl Travels for Contribution {
             matrix: parts.matrices.take()?,
             objective: finite("an objective", header.objective)?,
             iterations: header.iterations,
+            products: header.products.as_ref().map(update_products).transpose()?,
         })
     }
+}
+
+fn dual_step(step: &pb::DualStep) -> Result<DualStep, WireError> {
+    Ok(DualStep {
+        moves: step.moves,
+        before: finite("a penalty's factor", step.before)?,
+        after: finite("a penalty's factor", step.after)?,
+    })
+}
+
+fn update_products(products: &pb::UpdateProducts) -> Result<UpdateProducts, WireError> {
+    Ok(UpdateProducts {
+        update: finite("an inner product", products.update)?,
+        cross: finite("an inner product", products.cross)?,
+        dual: finite("an inner product", products.dual)?,
+    })
 }
 
 fn derivatives_cut(told: Vec<Derivatives>) -> (Answered, OutgoingParts) {

@@ -136,6 +136,8 @@ golden = {
     "fold": ask_unpsl([chunk(0, [1]), chunk(1, [-1])], round=u.Round(
         consensus=shape(1, 1), centre=shape(1, 1), penalty=1.5, tolerance=1e-3, fold=0)),
     "certificate": ask_unpsl([chunk(0, [1])], round=u.Round(consensus=shape(1, 1), penalty=2, tolerance=1e-9)),
+    "dual": ask_unpsl([chunk(0, [1])], round=u.Round(
+        consensus=shape(1, 1), penalty=2, tolerance=1e-9, dual=u.DualStep(moves=3, before=2.5, after=0.5))),
     "differentiate": ask_unpsl([chunk(0, [0.5, -0.5]), chunk(1, [0.25, -0.25])], differentiate=u.Differentiate(
         questions=[u.MetricQuestion(metric=shape(2, 1)), u.MetricQuestion(metric=shape(2, 1), fold=0)])),
     "differentiate_rows": ask_unpsl([chunk(0, [0.5, -0.5]), chunk(1, [0, 0])], differentiate=u.Differentiate(
@@ -165,6 +167,8 @@ golden = {
     "finished": reply(assessed=finished),
     "judged": reply([chunk(0, importance)], assessed=judged),
     "contribution": reply_unpsl([chunk(0, [0.25, -0.25])], contribution=u.Contribution(**contribution)),
+    "contribution_products": reply_unpsl([chunk(0, [0.25, -0.25])], contribution=u.Contribution(
+        products=u.UpdateProducts(update=2.5, cross=-0.5, dual=1.25), **contribution)),
     "derivatives": reply_unpsl([chunk(0, [1, 2, 3, 4, 5, 6])], derivatives=u.Derivatives(told=[u.MetricDerivatives(
         objective=0.75, threshold_first=-0.5, threshold_second=0.25, triangles=shape(2, 3))])),
     "derivatives_rows": reply_unpsl([chunk(0, [1, 2]), chunk(1, [0.5, -0.5, 0.25])], derivatives=u.Derivatives(

@@ -9,7 +9,7 @@ use ndarray::Array2;
 use privacy::{
     Allowed, CohortFacts, Contributions, Gate, JobFacts, Permission, Policy, Rules, SoFar,
 };
-use protocol::message::unpsl::{Contribution, Round};
+use protocol::message::unpsl::{Centre, Contribution, Round};
 use protocol::message::{Answer, Ask, Reply, Request, ToCoordinator, ToSite, unpsl};
 use protocol::name::RunId;
 use std::collections::BTreeSet;
@@ -136,6 +136,7 @@ pub(crate) fn contribution(gate: &mut Gate, matrix: Array2<f64>) -> ToCoordinato
         matrix,
         objective: 0.5,
         iterations: 1,
+        products: None,
     };
     let answer = Answer::Unpsl(unpsl::Answer::Contribution(contribution));
     ToCoordinator::Reply(Reply {
@@ -151,7 +152,7 @@ pub(crate) fn contribution(gate: &mut Gate, matrix: Array2<f64>) -> ToCoordinato
 pub(crate) fn round(consensus: Array2<f64>) -> ToSite {
     let round = Round {
         consensus: consensus.into(),
-        centre: Some(Array2::zeros((1, 1))),
+        centre: Centre::Told(Array2::zeros((1, 1))),
         penalty: 1.0,
         tolerance: 1e-6,
         fold: None,

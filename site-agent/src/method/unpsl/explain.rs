@@ -4,7 +4,7 @@ use crate::explain::kinds::{
     MessageKind, NUMBER_BYTES, Sizes, TOGETHER, Told, correlated, description, moments,
     on_the_grid, prepared, quantiles, refusal,
 };
-use privacy::Rules;
+use privacy::{Contributions, Rules};
 use protocol::assessment::VOTES_MAX;
 use protocol::job::Job;
 use protocol::limits::{ACTIVE_ROWS_MAX, BATCH_ENTRIES_MAX, SCORE_BINS_MAX};
@@ -42,6 +42,7 @@ fn messages(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKi
     if settings.is_accelerated() {
         messages.push(derivatives(settings, &sizes));
         messages.push(contribution(
+            job,
             settings,
             &sizes,
             u64::from(settings.certificates()),
@@ -50,6 +51,7 @@ fn messages(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKi
         let selection = settings.selection.as_ref();
         let validations = selection.map_or(0, SelectionSettings::metrics);
         messages.push(contribution(
+            job,
             settings,
             &sizes,
             settings.rounds() - validations,
@@ -115,8 +117,11 @@ fn derivatives(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
     }
 }
 
-fn contribution(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageKind {
+fn contribution(job: &Job, settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageKind {
     let (rows, rank) = (sizes.rows, sizes.rank);
+    // The objective and the iterations; of a dual that stays here, three inner products as well.
+    let holds_dual = job.contributions == Contributions::Sums && !settings.is_accelerated();
+    let numbers = if holds_dual { 5 } else { 2 };
     let purpose = match settings.consensus {
         ConsensusMethod::Accelerated => {
             "the site's own metric W_p of one round of consensus ADMM at the end, by which the metric is certified"
@@ -128,9 +133,9 @@ fn contribution(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageK
     MessageKind {
         kind: "contribution",
         purpose,
-        shape: format!("{rows} x {rank}, and 2 numbers"),
-        bytes_formula: format!("{NUMBER_BYTES} x ({rows} x {rank} + 2)"),
-        bytes: NUMBER_BYTES * (rows * rank + 2),
+        shape: format!("{rows} x {rank}, and {numbers} numbers"),
+        bytes_formula: format!("{NUMBER_BYTES} x ({rows} x {rank} + {numbers})"),
+        bytes: NUMBER_BYTES * (rows * rank + numbers),
         times,
         rule: "second_moments, similarity_max, rounds_per_cohort_max, patients_min",
         withheld: "no: it holds no count".to_owned(),

@@ -12,7 +12,7 @@ use ndarray::{Axis, s};
 use protocol::assessment::Assessment;
 use protocol::failure::Code;
 use protocol::message::unpsl::{
-    Contribution, Derivatives, Differentiating, Finishing, Request, Round, Validating,
+    Centre, Contribution, Derivatives, Differentiating, Finishing, Request, Round, Validating,
 };
 use protocol::message::{Answer, Summary, unpsl as message};
 use protocol::method::unpsl::settings::UnpslSettings;
@@ -23,6 +23,7 @@ use similarity::learn::unpsl::{
     self, CorrelationScope, Labels, LocalLimits, LocalRound, LocalRun, Settings, SiteObjective,
     summarise,
 };
+use similarity::numeric::admm::SiteDual;
 use similarity::numeric::seed::Seed;
 use similarity::uses::neighbours::NeighbourRule;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub(super) struct Learner {
     settings: UnpslSettings,
     /// Made once a preparation and again for another part.
     objective: Option<(Part, SiteObjective)>,
+    /// Where the sites hold their duals. It follows from the rounds that this process has answered, or has answered again.
+    dual: SiteDual,
 }
 
 /// The patients that an objective is made of: all, or those of all folds but one.
@@ -54,6 +57,7 @@ pub struct BestStart {
 impl Learner {
     pub(super) fn new(settings: UnpslSettings) -> Self {
         Self {
+            dual: SiteDual::new(settings.relaxation),
             settings,
             objective: None,
         }
@@ -115,11 +119,16 @@ impl Learner {
         prepared: &Prepared,
         round: &Round,
     ) -> Result<Answer, Stop> {
+        let moved = match &round.centre {
+            Centre::Dual(step) => Some(self.dual.centre(&round.consensus, step)),
+            Centre::Told(_) | Centre::Gradient => None,
+        };
         let objective = self.objective(site, prepared, round.fold)?;
         let own;
-        let centre = match &round.centre {
-            Some(centre) => centre,
-            None => {
+        let centre = match (&round.centre, &moved) {
+            (_, Some(moved)) => moved,
+            (Centre::Told(centre), None) => centre,
+            (Centre::Gradient | Centre::Dual(_), None) => {
                 own = objective
                     .own_centre(&round.consensus, round.penalty)
                     .map_err(fault)?;
@@ -135,10 +144,13 @@ impl Learner {
                 ITERATIONS_MAX,
             )
             .map_err(fault)?;
+        let answered = |_| self.dual.answered(&round.consensus, &solution.matrix);
+        let products = moved.as_ref().map(answered);
         Ok(Answer::Unpsl(message::Answer::Contribution(Contribution {
             matrix: solution.matrix,
             objective: solution.objective_at_consensus,
             iterations: u32::try_from(solution.iterations).unwrap_or(u32::MAX),
+            products,
         })))
     }
 

@@ -5,7 +5,7 @@ use kindred_tests::federation;
 use kindred_tests::programs::Home;
 use kindred_tests::results::npy;
 use ndarray::Array2;
-use protocol::message::unpsl::{self as message, Differentiating, Finishing, Round};
+use protocol::message::unpsl::{self as message, Centre, Differentiating, Finishing, Round};
 use protocol::message::{Answer, ColumnMoments, Preparing, Request, SiteMoments, Summary, Totals};
 use protocol::name::RunId;
 use protocol::time::Timestamp;
@@ -207,7 +207,7 @@ pub(crate) fn look(metric: &Array2<f64>) -> Request {
 pub(crate) fn round_with(metric: &Array2<f64>, change: impl FnOnce(&mut Round)) -> Request {
     let mut round = Round {
         consensus: Arc::new(metric.clone()),
-        centre: None,
+        centre: Centre::Gradient,
         penalty: 1e12,
         tolerance: 1e-4,
         fold: None,

@@ -151,10 +151,8 @@ fn fresh(job: &Job) -> Run {
 impl<P: Played> World<P> {
     pub(crate) fn new(seed: u64, faults: Faults, text: &str) -> Self {
         let job = Job::parse(text).unwrap_or_else(|errors| panic!("{errors}"));
-        let sites = job.sites.iter().enumerate();
-        let count = job.sites.len();
-        let agents =
-            sites.map(|(site, name)| Agent::new(name, site, count, gate(&job, P::patients(site))));
+        let agents = (0..job.sites.len())
+            .map(|site| Agent::new(&job, site, gate(&job, P::patients(site)), pretend::<P>));
         Self {
             random: drawn_from(seed ^ 0x5eed),
             faults,
@@ -302,7 +300,13 @@ impl<P: Played> World<P> {
         if self.mute == Some(site) && ask.request.rounds() > 0 {
             return;
         }
-        let mut computed = pretend::<P>(&self.job, site, &ask.request);
+        let agent = &mut self.sites[site];
+        let next = agent.replica.as_ref().map(|replica| replica.next());
+        // A question that was overtaken gets no answer.
+        if next.is_some_and(|next| next.is_none_or(|next| next.exchange != ask.exchange)) {
+            return;
+        }
+        let mut computed = agent.answer(ask.exchange, &ask.request);
         let forgets = self.planted == Planted::Recomputed && self.sites[site].killed > 0;
         if forgets && P::is_contribution(&computed) {
             P::recomputed(&mut computed, &mut self.random);
@@ -331,10 +335,7 @@ impl<P: Played> World<P> {
             let released = agent.gate.release(computed);
             return Some(released.unwrap_or_else(|refusal| panic!("{refusal}")));
         };
-        // A question that was overtaken gets no answer.
-        let next = replica
-            .next()
-            .filter(|next| next.exchange == ask.exchange)?;
+        let next = replica.next()?;
         if next.request.as_ref() != Some(&ask.request) {
             let text = format!(
                 "site {site} works out another question for exchange {}",

@@ -1,7 +1,7 @@
 //! Rounds of the accelerated consensus: every site tells its objective and its derivatives at one metric, and only their
 //! sums are used. The last exchange is one round by the letter of the paper, as a certificate.
 
-use super::message::{Answer, Contribution, Derivatives, Differentiating, Request, Round};
+use super::message::{Answer, Centre, Contribution, Derivatives, Differentiating, Request, Round};
 use super::model::RoundRow;
 use super::settings::UnpslSettings;
 use crate::checks::{ROUNDING, ensure, length, numbers, unexpected};
@@ -36,7 +36,9 @@ pub(super) struct Accelerated {
     /// Which sites told of the last question; none before the first.
     told: Option<Vec<bool>>,
     rows: Vec<RoundRow>,
+    /// Rounds at most, those among them that were asked again of fewer sites.
     round_limit: u32,
+    void: u32,
     /// Set while the certificate is asked for: the penalty of one site.
     certifying: Option<f64>,
     certificates: u32,
@@ -68,6 +70,7 @@ impl Accelerated {
             told: None,
             rows: Vec::new(),
             round_limit: settings.round_limit,
+            void: 0,
             certifying: None,
             certificates: 0,
             certificate: None,
@@ -111,7 +114,7 @@ impl Accelerated {
             None => Request::Differentiate(self.asked.clone()),
             Some(penalty) => Request::Round(Round {
                 consensus: Arc::new(self.metric().clone()),
-                centre: None,
+                centre: Centre::Gradient,
                 penalty,
                 tolerance: *LOCAL_TOLERANCES.start(),
                 fold: None,
@@ -122,7 +125,7 @@ impl Accelerated {
     pub(super) fn blank(&self) -> message::Answer {
         let answer = match self.certifying {
             None => Answer::Derivatives(Derivatives::blanks(&self.asked, self.features)),
-            Some(_) => Answer::Contribution(Contribution::blank(self.metric().dim())),
+            Some(_) => Answer::Contribution(Contribution::blank(self.metric().dim(), None)),
         };
         message::Answer::Unpsl(answer)
     }
@@ -154,6 +157,7 @@ impl Accelerated {
 
     fn go_on(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
         let told = closed.told;
+        self.void += closed.void;
         if self.told.as_ref().is_some_and(|before| before != told) {
             // The objective is the sum over other sites than before.
             self.known.forget();
@@ -198,7 +202,7 @@ impl Accelerated {
             return Ok(self.begin_certificate(answered));
         }
         self.asked = question(&self.search, &self.known);
-        Ok(match round >= self.round_limit {
+        Ok(match round + self.void >= self.round_limit {
             true => Turn::Done(Ending::RoundLimit),
             false => Turn::Ask,
         })

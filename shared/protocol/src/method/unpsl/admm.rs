@@ -1,10 +1,13 @@
-//! Rounds of consensus ADMM, by the letter of the paper: (4.21) at the sites, (4.22) and (4.23) here.
+//! Rounds of consensus ADMM, by the letter of the paper: (4.21) at the sites, (4.22) and (4.23) here. Where sums are told each
+//! site holds its dual, and (4.22) and (4.23) go by the sums of W_p and U_p.
 
-use super::message::{Answer, Contribution, Request, Round};
+mod judging;
+
+use super::message::{Answer, Centre, Contribution, Request, Round};
 use super::model::RoundRow;
 use super::settings::UnpslSettings;
-use crate::checks::{ROUNDING, ensure, numbers, unexpected};
-use crate::exchange::{Answers, Closed, Course, Turn, count};
+use crate::checks::unexpected;
+use crate::exchange::{Closed, Course, Turn, count};
 use crate::failure::{Code, Failure};
 use crate::limits::LOCAL_TOLERANCES;
 use crate::message::{self, Summary};
@@ -13,7 +16,10 @@ use crate::progress::Ending;
 use crate::stage::preparing::Prepared;
 use ndarray::Array2;
 use similarity::learn::unpsl::Totals;
-use similarity::numeric::admm::{Consensus, ConsensusSettings, PenaltySettings, Residuals};
+use similarity::numeric::admm::{
+    Consensus, ConsensusError, ConsensusSettings, PenaltySettings, PooledConsensus, Residuals,
+    UpdateProducts,
+};
 use std::sync::Arc;
 
 /// Rounds in which the penalty follows the residuals.
@@ -22,13 +28,78 @@ const ADAPTIVE_ROUNDS: u32 = 8;
 /// Rounds of ADMM under way, or over.
 #[derive(Debug, Clone)]
 pub(super) struct Admm {
-    consensus: Consensus,
+    consensus: Held,
     /// The consensus of the open round.
     broadcast: Arc<Array2<f64>>,
     rows: Vec<RoundRow>,
+    /// Rounds at most, those among them that were asked again of fewer sites.
     round_limit: u32,
+    void: u32,
     /// The fold that every site leaves out; none where all patients take part.
     fold: Option<u32>,
+}
+
+/// The consensus, by who holds the duals.
+#[derive(Debug, Clone)]
+enum Held {
+    /// The coordinator.
+    Here(Consensus),
+    /// The sites.
+    There {
+        consensus: PooledConsensus,
+        /// Which sites told of the last question; none before the first.
+        told: Option<Vec<bool>>,
+    },
+}
+
+/// What a closed round has come to.
+struct Absorbed {
+    /// Sites that answered.
+    answered: u32,
+    /// (4.19) at the consensus that was broadcast; none where a site that takes part has not judged it.
+    objective: Option<f64>,
+    /// None where other sites answered than before: then all duals are 0 again, and the consensus stays where it was.
+    residuals: Option<Residuals>,
+    /// Whether the safeguard acted because the objective rose.
+    rose: bool,
+    /// The site whose numbers stand out, where they are known.
+    suspect: Option<usize>,
+}
+
+impl Held {
+    fn metric(&self) -> &Array2<f64> {
+        match self {
+            Self::Here(consensus) => consensus.consensus(),
+            Self::There { consensus, .. } => consensus.consensus(),
+        }
+    }
+
+    fn penalty(&self) -> f64 {
+        match self {
+            Self::Here(consensus) => consensus.penalty(),
+            Self::There { consensus, .. } => consensus.penalty(),
+        }
+    }
+
+    /// lambda_1 ||W||_{2,1}.
+    fn sparsity_term(&self) -> f64 {
+        let metric = self.metric().view();
+        match self {
+            Self::Here(consensus) => consensus.sparsity_term(&metric),
+            Self::There { consensus, .. } => consensus.sparsity_term(&metric),
+        }
+    }
+
+    /// What a site's update is drawn to; the consensus itself for a site that is away.
+    fn centre(&self, site: usize) -> Centre {
+        match self {
+            Self::Here(consensus) => {
+                let centre = consensus.centre(site);
+                Centre::Told(centre.unwrap_or_else(|| consensus.consensus().clone()))
+            }
+            Self::There { consensus, .. } => Centre::Dual(consensus.step()),
+        }
+    }
 }
 
 impl Admm {
@@ -40,8 +111,13 @@ impl Admm {
         prepared: &Prepared,
     ) -> Result<Self, Failure> {
         let features = settings.objective.features(&start);
-        let known: Vec<Summary> = prepared.summaries.iter().flatten().copied().collect();
-        let totals = Totals::of(&known);
+        let totals = match prepared.is_of_sums() {
+            true => prepared.totals,
+            false => {
+                let known: Vec<Summary> = prepared.summaries.iter().flatten().copied().collect();
+                Totals::of(&known)
+            }
+        };
         let penalty = settings.penalty.unwrap_or_else(|| {
             settings
                 .objective
@@ -58,25 +134,32 @@ impl Admm {
             tolerance_absolute: settings.tolerance_absolute,
             tolerance_relative: settings.tolerance_relative,
         };
-        let consensus = Consensus::new(start, prepared.summaries.len(), own)
-            .map_err(|error| Failure::new(Code::Unpsl, error.to_string()))?;
+        let consensus = match prepared.is_of_sums() {
+            true => PooledConsensus::new(start, own).map(|consensus| Held::There {
+                consensus,
+                told: None,
+            }),
+            false => Consensus::new(start, prepared.summaries.len(), own).map(Held::Here),
+        };
+        let consensus = consensus.map_err(|error| Failure::new(Code::Unpsl, error.to_string()))?;
         Ok(Self {
-            broadcast: Arc::new(consensus.consensus().clone()),
+            broadcast: Arc::new(consensus.metric().clone()),
             consensus,
             rows: Vec::new(),
             round_limit: settings.round_limit,
+            void: 0,
             fold,
         })
     }
 
     /// W of the last closed round.
     pub(super) fn metric(&self) -> &Array2<f64> {
-        self.consensus.consensus()
+        self.consensus.metric()
     }
 
     /// lambda_1 ||W||_{2,1} of it.
     pub(super) fn sparsity_term(&self) -> f64 {
-        self.consensus.sparsity_term(&self.metric().view())
+        self.consensus.sparsity_term()
     }
 
     /// How far it has come, of so many rounds.
@@ -112,89 +195,68 @@ impl Admm {
     pub(super) fn ask(&self, site: usize) -> message::Request {
         message::Request::Unpsl(Request::Round(Round {
             consensus: Arc::clone(&self.broadcast),
-            centre: Some(self.centre(site)),
+            centre: self.consensus.centre(site),
             penalty: self.consensus.penalty(),
             tolerance: self.local_tolerance(),
             fold: self.fold,
         }))
     }
 
-    /// W - U_p; the consensus itself for a site that is away.
-    fn centre(&self, site: usize) -> Array2<f64> {
-        let centre = self.consensus.centre(site);
-        centre.unwrap_or_else(|| self.consensus.consensus().clone())
-    }
-
     /// What the sum over the sites is read into.
     pub(super) fn blank(&self) -> message::Answer {
-        let shape = self.consensus.consensus().dim();
-        message::Answer::Unpsl(Answer::Contribution(Contribution::blank(shape)))
+        let products = match self.consensus {
+            Held::Here(_) => None,
+            Held::There { .. } => Some(UpdateProducts::default()),
+        };
+        let blank = Contribution::blank(self.metric().dim(), products);
+        message::Answer::Unpsl(Answer::Contribution(blank))
     }
 
-    /// Judges what a site contributes to the open round.
+    /// Judges what a site contributes to the open round, or the sum over the sites where they tell sums alone.
     pub(super) fn judge(&self, site: usize, answer: &message::Answer) -> Result<(), Failure> {
-        contribution(
-            answer,
-            self.consensus.consensus(),
-            &self.centre(site),
-            self.consensus.penalty(),
-        )
+        match self.consensus.centre(site) {
+            Centre::Told(centre) => {
+                judging::contribution(answer, self.metric(), &centre, self.consensus.penalty())
+            }
+            Centre::Gradient | Centre::Dual(_) => judging::sum(answer, self.metric().dim()),
+        }
     }
 
     /// Takes the answers of a closed round.
     pub(super) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
-        let answers = closed.take();
-        let Closed {
-            members,
-            sites,
-            seconds,
-            ref mut notes,
-            ..
-        } = *closed;
         let penalty = self.consensus.penalty();
-        let contributions = self.contributions(answers, members)?;
-        let objective = self.objective_at_consensus(&contributions);
-        let answered = count(contributions.iter().flatten().count());
-        let largest = largest_numbers(&contributions);
-        let matrices: Vec<_> = contributions
-            .into_iter()
-            .map(|own| own.map(|own| own.matrix))
-            .collect();
-        let residuals = self
-            .consensus
-            .absorb(&matrices)
-            .map_err(|error| Failure::new(Code::Contribution, error.to_string()))?;
-        // Only now: the contributions belong to the penalty that they were solved with.
-        let rose = objective.is_some_and(|objective| self.consensus.observe_objective(objective));
-        self.check_finite(&residuals, objective, &largest, sites)?;
-        for site in (0..members.len()).filter(|site| members[*site]) {
-            self.consensus.resume_site(site);
-        }
-        self.broadcast = Arc::new(self.consensus.consensus().clone());
-        if let Some(objective) = objective {
+        let round = match &mut self.consensus {
+            Held::Here(consensus) => absorb(consensus, closed)?,
+            Held::There { consensus, told } => absorb_sum(consensus, told, closed)?,
+        };
+        self.check_finite(&round, closed.sites)?;
+        self.void += closed.void;
+        self.broadcast = Arc::new(self.metric().clone());
+        if let Some(objective) = round.objective {
             self.judge_last(objective);
         }
-        let round = count(self.rows.len()) + 1;
-        if rose && self.fold.is_none() {
-            notes.push(format!(
-                "The objective rose in round {round}; the safeguard acted, and the penalty is {:.3e}.",
+        let number = count(self.rows.len()) + 1;
+        if round.rose && self.fold.is_none() {
+            closed.notes.push(format!(
+                "The objective rose in round {number}; the safeguard acted, and the penalty is {:.3e}.",
                 self.consensus.penalty()
             ));
         }
         self.rows.push(RoundRow {
-            round,
+            round: number,
             objective: None,
             left: None,
             residual: None,
-            primal_residual: Some(residuals.primal),
-            dual_residual: Some(residuals.dual),
+            primal_residual: round.residuals.map(|residuals| residuals.primal),
+            dual_residual: round.residuals.map(|residuals| residuals.dual),
             penalty: Some(penalty),
-            seconds,
-            sites_answered: answered,
+            seconds: closed.seconds,
+            sites_answered: round.answered,
         });
-        Ok(if residuals.converged() {
+        let has_converged = |residuals: Residuals| residuals.converged();
+        Ok(if round.residuals.is_some_and(has_converged) {
             Turn::Done(Ending::Converged)
-        } else if round >= self.round_limit {
+        } else if number + self.void >= self.round_limit {
             Turn::Done(Ending::RoundLimit)
         } else {
             Turn::Ask
@@ -202,62 +264,21 @@ impl Admm {
     }
 
     /// What is not finite can neither be told nor stored.
-    fn check_finite(
-        &self,
-        residuals: &Residuals,
-        objective: Option<f64>,
-        largest: &[f64],
-        sites: &[SiteName],
-    ) -> Result<(), Failure> {
-        let told = [
-            residuals.primal,
-            residuals.dual,
-            self.consensus.penalty(),
-            objective.unwrap_or(0.0),
-        ];
-        let consensus = self.consensus.consensus().iter();
-        if told
-            .iter()
-            .chain(consensus)
-            .all(|number| number.is_finite())
-        {
+    fn check_finite(&self, round: &Absorbed, sites: &[SiteName]) -> Result<(), Failure> {
+        let residuals = round.residuals.iter();
+        let told = [self.consensus.penalty(), round.objective.unwrap_or(0.0)];
+        let mut told = residuals
+            .flat_map(|residuals| [residuals.primal, residuals.dual])
+            .chain(told)
+            .chain(self.metric().iter().copied());
+        if told.all(f64::is_finite) {
             return Ok(());
         }
-        let text = match standing_out(largest).and_then(|site| sites.get(site)) {
+        let text = match round.suspect.and_then(|site| sites.get(site)) {
             Some(name) => format!("the contribution of {name} led beyond the finite numbers"),
             None => "the rounds led beyond the finite numbers".to_owned(),
         };
         Err(Failure::new(Code::Numbers, text))
-    }
-
-    fn contributions(
-        &mut self,
-        answers: Answers,
-        members: &[bool],
-    ) -> Result<Vec<Option<Contribution>>, Failure> {
-        let mut contributions = Vec::with_capacity(answers.len());
-        for (site, answer) in answers.into_iter().enumerate() {
-            contributions.push(match answer {
-                Some(message::Answer::Unpsl(Answer::Contribution(own))) => Some(own),
-                Some(other) => return Err(unexpected(&other, "a contribution")),
-                None => None,
-            });
-            // A site that is away leaves the consensus with what it left, and comes back with it.
-            if contributions[site].is_none() && !members[site] {
-                self.consensus.suspend_site(site);
-            }
-        }
-        Ok(contributions)
-    }
-
-    /// (4.19) at the consensus that was broadcast; none where a site that takes part has not judged it.
-    fn objective_at_consensus(&self, contributions: &[Option<Contribution>]) -> Option<f64> {
-        let judged = |(site, own): (usize, &Option<Contribution>)| match own {
-            Some(own) => Some(own.objective),
-            None => (!self.consensus.takes_part(site)).then_some(0.0),
-        };
-        let terms: Option<f64> = contributions.iter().enumerate().map(judged).sum();
-        terms.map(|sum| sum + self.sparsity_term())
     }
 
     /// Inexact early, tighter later: a tenth of the smaller relative residual of the last round.
@@ -269,66 +290,96 @@ impl Admm {
         else {
             return loosest;
         };
-        let consensus = self.consensus.consensus().iter();
+        let consensus = self.metric().iter();
         let scale = consensus.map(|x| x * x).sum::<f64>().sqrt().max(1e-12);
         let relative = primal.min(dual / penalty) / scale;
         (0.1 * relative).clamp(tightest, loosest)
     }
 }
 
-/// Judges a contribution to a round at `consensus` about `centre`.
-pub(super) fn contribution(
-    answer: &message::Answer,
-    consensus: &Array2<f64>,
-    centre: &Array2<f64>,
-    penalty: f64,
-) -> Result<(), Failure> {
-    let message::Answer::Unpsl(Answer::Contribution(own)) = answer else {
-        return Err(unexpected(answer, "a contribution"));
-    };
-    let (rows, columns) = consensus.dim();
-    let wanted = format!("a contribution of {rows} x {columns}");
-    let found = format!("one of {} x {}", own.matrix.nrows(), own.matrix.ncols());
-    ensure(own.matrix.dim() == (rows, columns), &found, &wanted)?;
-    numbers(&own.matrix)?;
-    numbers([&own.objective])?;
-    ensure(
-        own.objective >= -ROUNDING,
-        "an objective below 0",
-        "a sum of losses",
-    )?;
-    // The search of (4.21) starts at the consensus and only falls, and f_p is a sum of losses: so
-    // penalty/2 ||W_p - centre||^2 <= f_p(W) + penalty/2 ||W - centre||^2.
-    let away = |matrix: &Array2<f64>| {
-        let pairs = matrix.iter().zip(centre);
-        penalty / 2.0 * pairs.map(|(x, c)| (x - c) * (x - c)).sum::<f64>()
-    };
-    let reach = own.objective.max(0.0) + away(consensus);
-    ensure(
-        away(&own.matrix) <= reach * (1.0 + ROUNDING) + ROUNDING,
-        "a step farther than its objective can have fallen",
-        "a solution of the round's problem",
-    )
+/// (4.22) and (4.23) on each site's own W_p.
+fn absorb(consensus: &mut Consensus, closed: &mut Closed<'_>) -> Result<Absorbed, Failure> {
+    let mut contributions = Vec::with_capacity(closed.answers.len());
+    for (site, answer) in closed.take().into_iter().enumerate() {
+        contributions.push(match answer {
+            Some(message::Answer::Unpsl(Answer::Contribution(own))) => Some(own),
+            Some(other) => return Err(unexpected(&other, "a contribution")),
+            None => None,
+        });
+        // A site that is away leaves the consensus with what it left, and comes back with it.
+        if contributions[site].is_none() && !closed.members[site] {
+            consensus.suspend_site(site);
+        }
+    }
+    let objective = objective_at_consensus(consensus, &contributions);
+    let answered = count(contributions.iter().flatten().count());
+    let suspect = judging::standing_out(&judging::largest_numbers(&contributions));
+    let matrices: Vec<_> = contributions
+        .into_iter()
+        .map(|own| own.map(|own| own.matrix))
+        .collect();
+    let residuals = consensus.absorb(&matrices).map_err(unusable)?;
+    // Only now: the contributions belong to the penalty that they were solved with.
+    let rose = objective.is_some_and(|objective| consensus.observe_objective(objective));
+    for site in (0..closed.members.len()).filter(|site| closed.members[*site]) {
+        consensus.resume_site(site);
+    }
+    Ok(Absorbed {
+        answered,
+        objective,
+        residuals: Some(residuals),
+        rose,
+        suspect,
+    })
 }
 
-/// The largest number of each contribution; 0 without one.
-fn largest_numbers(contributions: &[Option<Contribution>]) -> Vec<f64> {
-    let largest = |matrix: &Array2<f64>| matrix.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
-    let of_one = |own: &Option<Contribution>| {
-        let own = own.as_ref();
-        let objective = own.map_or(0.0, |own| own.objective.abs());
-        own.map_or(0.0, |own| largest(&own.matrix)).max(objective)
+/// (4.22) and (4.23) on the sums over the sites.
+fn absorb_sum(
+    consensus: &mut PooledConsensus,
+    before: &mut Option<Vec<bool>>,
+    closed: &mut Closed<'_>,
+) -> Result<Absorbed, Failure> {
+    let sum = match closed.take_sum()? {
+        message::Answer::Unpsl(Answer::Contribution(sum)) => sum,
+        other => return Err(unexpected(&other, "a contribution")),
     };
-    contributions.iter().map(of_one).collect()
+    let objective = sum.objective + consensus.sparsity_term(&consensus.consensus().view());
+    let answered = closed.answered();
+    let are_others = before.as_ref().is_some_and(|before| before != closed.told);
+    *before = Some(closed.told.to_vec());
+    let residuals = if are_others {
+        // Their duals add up to nothing that is known here.
+        consensus.restart();
+        None
+    } else {
+        let products = sum.products.unwrap_or_default();
+        let absorbed = consensus.absorb(&sum.matrix, &products, answered as usize);
+        Some(absorbed.map_err(unusable)?)
+    };
+    Ok(Absorbed {
+        answered,
+        objective: Some(objective),
+        residuals,
+        rose: consensus.observe_objective(objective),
+        suspect: None,
+    })
 }
 
-/// The one site whose numbers are beyond those of all others.
-pub(super) fn standing_out(largest: &[f64]) -> Option<usize> {
-    const FACTOR: f64 = 1e6;
-    let first = (0..largest.len()).max_by(|a, b| largest[*a].total_cmp(&largest[*b]))?;
-    let others = (0..largest.len()).filter(|site| *site != first);
-    let second = others.map(|site| largest[site]).fold(0.0, f64::max);
-    (largest[first] > FACTOR * second).then_some(first)
+fn unusable(error: ConsensusError) -> Failure {
+    Failure::new(Code::Contribution, error.to_string())
+}
+
+/// (4.19) at the consensus that was broadcast; none where a site that takes part has not judged it.
+fn objective_at_consensus(
+    consensus: &Consensus,
+    contributions: &[Option<Contribution>],
+) -> Option<f64> {
+    let judged = |(site, own): (usize, &Option<Contribution>)| match own {
+        Some(own) => Some(own.objective),
+        None => (!consensus.takes_part(site)).then_some(0.0),
+    };
+    let terms: Option<f64> = contributions.iter().enumerate().map(judged).sum();
+    terms.map(|sum| sum + consensus.sparsity_term(&consensus.consensus().view()))
 }
 
 #[cfg(test)]
@@ -380,15 +431,17 @@ mod tests {
             let penalty = fit.consensus.penalty();
             let answer = |apart: f64| {
                 Some(message::Answer::Unpsl(Answer::Contribution(Contribution {
-                    matrix: fit.consensus.consensus() + apart,
+                    matrix: fit.metric() + apart,
                     objective: f64::from(round),
                     iterations: 1,
+                    products: None,
                 })))
             };
             let mut closed = Closed {
                 answers: vec![answer(1.0), answer(-1.0)],
                 sum: None,
                 told: &[true, true],
+                void: 0,
                 members: &[true, true],
                 sites: &[],
                 seconds: 0.0,

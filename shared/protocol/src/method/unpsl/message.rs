@@ -4,6 +4,7 @@ use crate::assessment::ASSESSMENT;
 use ndarray::Array2;
 use privacy::{Content, RightCounts};
 use similarity::learn::unpsl::{SiteDerivatives, ThresholdDerivatives};
+pub use similarity::numeric::admm::{DualStep, UpdateProducts};
 use std::sync::Arc;
 
 /// The kind of message that carries derivatives of a site's objective.
@@ -49,15 +50,26 @@ pub struct Differentiating {
 pub struct Round {
     /// The consensus W, d x m.
     pub consensus: Arc<Array2<f64>>,
-    /// W - U_p, d x m. None asks for the site's own dual U_p = -grad f_p(W) / penalty, at which (4.21) to (4.23) would
-    /// leave an optimum where it is; the site then answers W_p alone.
-    pub centre: Option<Array2<f64>>,
+    /// What the update is drawn to.
+    pub centre: Centre,
     /// The ADMM penalty rho.
     pub penalty: f64,
     /// Relative gradient tolerance of the local solver.
     pub tolerance: f64,
     /// The fold of the cross-validation that is left out, from 0; none where all patients take part.
     pub fold: Option<u32>,
+}
+
+/// W - U_p, by who knows the dual U_p.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Centre {
+    /// The coordinator, which sends the centre, d x m.
+    Told(Array2<f64>),
+    /// The site, from its own derivatives: U_p = -grad f_p(W) / penalty, at which (4.21) to (4.23) would leave an optimum
+    /// where it is.
+    Gradient,
+    /// The site, which moves its dual by this step from what it answered before.
+    Dual(DualStep),
 }
 
 /// Candidates of a cross-validation, to be judged.
@@ -206,16 +218,19 @@ pub struct Contribution {
     pub objective: f64,
     /// Iterations of the local solver.
     pub iterations: u32,
+    /// Where the site holds its dual: what else the residuals want.
+    pub products: Option<UpdateProducts>,
 }
 
 impl Contribution {
     /// Nothing, of this shape.
     #[must_use]
-    pub fn blank(shape: (usize, usize)) -> Self {
+    pub fn blank(shape: (usize, usize), products: Option<UpdateProducts>) -> Self {
         Self {
             matrix: Array2::zeros(shape),
             objective: 0.0,
             iterations: 0,
+            products,
         }
     }
 }
@@ -254,6 +269,14 @@ impl Request {
         match self {
             Self::Differentiate(_) | Self::Round(_) | Self::Validate(_) => true,
             Self::Finish(_) => false,
+        }
+    }
+
+    /// Whether a site that answered it is ready for what comes after: it keeps what moves its dual.
+    pub(crate) fn leaves_state(&self) -> bool {
+        match self {
+            Self::Round(round) => matches!(round.centre, Centre::Dual(_)),
+            Self::Differentiate(_) | Self::Validate(_) | Self::Finish(_) => false,
         }
     }
 

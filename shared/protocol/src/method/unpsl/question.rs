@@ -1,6 +1,6 @@
 //! What a job of UnPSL asks of a site.
 
-use super::message::{Differentiating, Finishing, Request, Round, Validating};
+use super::message::{Centre, Differentiating, Finishing, Request, Round, Validating};
 use super::settings::UnpslSettings;
 use crate::cohort::CohortSpecification;
 use crate::failure::Refusal;
@@ -158,12 +158,15 @@ fn judge_round(settings: &UnpslSettings, round: &Round, rows: usize) -> Result<(
         fold,
     } = round;
     fits(settings, consensus, rows, settings.selection.is_some())?;
-    // The accelerated consensus ends with a round about each site's own centre; only ADMM goes by others.
-    wanted(
-        centre.is_none() == settings.is_accelerated(),
-        "a centre only where the job's consensus uses it",
-    )?;
-    if let Some(centre) = centre {
+    // The accelerated consensus ends with a round about each site's own centre; only ADMM goes by others. Where the site
+    // holds its dual, it works out every question by itself.
+    let usable = match centre {
+        Centre::Gradient => settings.is_accelerated(),
+        Centre::Told(_) => !settings.is_accelerated(),
+        Centre::Dual(_) => false,
+    };
+    wanted(usable, "a centre only where the job's consensus uses it")?;
+    if let Centre::Told(centre) = centre {
         wanted(
             centre.dim() == consensus.dim(),
             "a centre of the consensus's shape",

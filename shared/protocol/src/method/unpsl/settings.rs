@@ -158,11 +158,6 @@ impl UnpslSettings {
         }
     }
 
-    /// Rounds of ADMM move each site's dual by its own update.
-    pub(crate) fn needs_own(&self) -> Option<(&'static str, &'static str)> {
-        (self.consensus == ConsensusMethod::Admm).then_some(("consensus", "\"admm\""))
-    }
-
     /// For the matrix that the sites have prepared, of so many rows; coordinator and sites follow it alike.
     #[must_use]
     pub fn of_rows(mut self, rows: usize) -> Self {

@@ -53,6 +53,11 @@ impl PenaltyRule {
         }
     }
 
+    /// What the objective was is of no use any more.
+    pub(crate) fn forget_objectives(&mut self) {
+        (self.best, self.last, self.rises) = (f64::INFINITY, f64::INFINITY, 0);
+    }
+
     /// The factor for the penalty before rows are shrunk by `threshold`. W = 0 is a stationary point
     /// that a run does not leave, and a penalty that starts too small would shrink every row to it:
     /// while the penalty adapts, the longest row keeps half of its norm.

@@ -14,7 +14,8 @@ use privacy::RightCounts;
 use proptest::prelude::*;
 use prost::Message;
 use protocol::message::unpsl::{
-    Contribution, Derivatives, Differentiating, Finishing, Round, Validating,
+    Centre, Contribution, Derivatives, Differentiating, DualStep, Finishing, Round, UpdateProducts,
+    Validating,
 };
 use protocol::message::{Answer, Request, ToSite, unpsl};
 use protocol::method::Model;
@@ -39,7 +40,7 @@ fn finishing(consensus: Array2<f64>) -> ToSite {
 fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
     let consensus = array![[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]];
     let round = Round {
-        centre: Some(-&consensus),
+        centre: Centre::Told(-&consensus),
         consensus: Arc::new(consensus),
         penalty: 1.5,
         tolerance: 1e-6,
@@ -47,14 +48,25 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
     };
     let fold = Round {
         consensus: Arc::new(array![[1.0]]),
-        centre: Some(array![[-1.0]]),
+        centre: Centre::Told(array![[-1.0]]),
         penalty: 1.5,
         tolerance: 1e-3,
         fold: Some(0),
     };
     let certificate = Round {
         consensus: Arc::new(array![[1.0]]),
-        centre: None,
+        centre: Centre::Gradient,
+        penalty: 2.0,
+        tolerance: 1e-9,
+        fold: None,
+    };
+    let dual = Round {
+        consensus: Arc::new(array![[1.0]]),
+        centre: Centre::Dual(DualStep {
+            moves: 3,
+            before: 2.5,
+            after: 0.5,
+        }),
         penalty: 2.0,
         tolerance: 1e-9,
         fold: None,
@@ -78,6 +90,7 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         ("round", asked(unpsl::Request::Round(round))),
         ("fold", asked(unpsl::Request::Round(fold))),
         ("certificate", asked(unpsl::Request::Round(certificate))),
+        ("dual", asked(unpsl::Request::Round(dual))),
         (
             "differentiate",
             asked(unpsl::Request::Differentiate(differentiating)),
@@ -97,6 +110,7 @@ fn every_answer_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         matrix: array![[0.25], [-0.25]],
         objective: 0.75,
         iterations: 12,
+        products: None,
     };
     let derivatives = vec![Derivatives {
         objective: 0.75,
@@ -112,8 +126,20 @@ fn every_answer_is_what_googles_protobuf_writes_and_reads_back_from_it() {
     }];
     let (right, wrong) = (250, 50);
     let counts = vec![Some(RightCounts { right, wrong }), None];
+    let of_dual = Contribution {
+        products: Some(UpdateProducts {
+            update: 2.5,
+            cross: -0.5,
+            dual: 1.25,
+        }),
+        ..contribution.clone()
+    };
     let answers = [
         ("contribution", unpsl::Answer::Contribution(contribution)),
+        (
+            "contribution_products",
+            unpsl::Answer::Contribution(of_dual),
+        ),
         ("derivatives", unpsl::Answer::Derivatives(derivatives)),
         ("derivatives_rows", unpsl::Answer::Derivatives(of_rows)),
         ("validated", unpsl::Answer::Validated(vec![counts])),
@@ -216,7 +242,15 @@ fn requests() -> impl Strategy<Value = unpsl::Request> {
             |(number, consensus, centre, penalty, tolerance)| {
                 unpsl::Request::Round(Round {
                     consensus: Arc::new(consensus),
-                    centre: (number % 2 == 1).then_some(centre),
+                    centre: match number % 4 {
+                        0 => Centre::Gradient,
+                        1 => Centre::Dual(DualStep {
+                            moves: number,
+                            before: penalty,
+                            after: tolerance,
+                        }),
+                        _ => Centre::Told(centre),
+                    },
                     penalty,
                     tolerance,
                     fold: number.is_multiple_of(3).then_some(number),
@@ -269,8 +303,10 @@ proptest! {
     #[test]
     fn every_contribution_survives_the_way(
         matrix in matrix(), objective in number(), iterations in any::<u32>(),
+        products in proptest::option::of((number(), number(), number())),
     ) {
-        let contribution = Contribution { matrix, objective, iterations };
+        let products = products.map(|(update, cross, dual)| UpdateProducts { update, cross, dual });
+        let contribution = Contribution { matrix, objective, iterations, products };
         let message = reply(Answer::Unpsl(unpsl::Answer::Contribution(contribution)));
         prop_assert!(decode_to_coordinator(&coordinator_frames(message.clone())).unwrap() == message);
     }
@@ -396,6 +432,7 @@ fn numbers_that_are_not_finite_are_refused_by_kind_and_never_by_value() {
             matrix: array![[1.0]],
             objective: value,
             iterations: 1,
+            products: None,
         };
         let frames = coordinator_frames(reply(Answer::Unpsl(unpsl::Answer::Contribution(
             contribution,
