@@ -166,7 +166,7 @@ impl Gate {
             Words::of(&mut message).map_err(|error| Refusal::new("numbers", error.to_string()))?;
         let covered = covering.cover(kind, words).ok_or_else(|| {
             let text = "the site shares no masks with all of the sites that are to be summed";
-            Refusal::new("rosters_max", text)
+            Refusal::new("keys", text)
         })?;
         Ok(Released::cleared(T::from(covered)))
     }

@@ -12,33 +12,16 @@
 
 #![allow(clippy::unwrap_used)] // a test panics, and says what it found
 
-use privacy::sums::{Masks, Number, PAIR_BYTES, Summand, Words};
+#[path = "support/numbers.rs"]
+mod numbers;
+
+use numbers::Numbers;
+use privacy::sums::{Masks, PAIR_BYTES, Words};
 
 const SITES: usize = 4;
 const NUMBERS: usize = 300;
 /// Exceeded once in a million by chi-square of 255 degrees of freedom.
 const CHANCE: f64 = 370.0;
-
-#[derive(Debug, Clone, PartialEq)]
-struct Numbers {
-    counts: Vec<u64>,
-    reals: Vec<f64>,
-    measures: Vec<f64>,
-}
-
-impl Summand for Numbers {
-    fn numbers(&mut self, visit: &mut dyn FnMut(Number<'_>)) {
-        self.counts
-            .iter_mut()
-            .for_each(|one| visit(Number::Count(one)));
-        self.reals
-            .iter_mut()
-            .for_each(|one| visit(Number::Real(one)));
-        self.measures
-            .iter_mut()
-            .for_each(|one| visit(Number::Measure(one)));
-    }
-}
 
 /// How a site covers its words in an exchange for a roster.
 type Cover = fn(site: usize, exchange: u8, roster: &[bool], words: Words) -> Words;

@@ -7,11 +7,10 @@ use crate::encoding::{decode_answer, encode_answer};
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::message::failure::{failure, failure_to_proto};
+use crate::message::to_site::signed;
 use privacy::Covered;
 use privacy::sums::{WORD_BYTES, Words};
-use protocol::limits::{
-    CERTIFICATE_BYTES_MAX, CHAIN_MAX, KEY_BYTES_MAX, SIGNATURE_BYTES_MAX, SITES_MAX, WORDS_MAX,
-};
+use protocol::limits::{KEY_BYTES_MAX, SIGNATURE_BYTES_MAX, SITES_MAX, WORDS_MAX};
 use protocol::message::{Closed, Introduction, summed_kind};
 use protocol::run::Record;
 use protocol::time::Timestamp;
@@ -30,16 +29,7 @@ pub(crate) fn introduction(found: pb::Introduction) -> Result<Introduction, Wire
     for key in [&found.agreement, &found.signing] {
         at_most("bytes of a key", key.len(), KEY_BYTES_MAX)?;
     }
-    at_most("certificates", found.chain.len(), CHAIN_MAX)?;
-    for certificate in &found.chain {
-        at_most("a certificate", certificate.len(), CERTIFICATE_BYTES_MAX)?;
-    }
-    at_most("a signature", found.signature.len(), SIGNATURE_BYTES_MAX)?;
-    let scheme = u16::try_from(found.scheme).map_err(|_| WireError::TooLarge {
-        field: "a signature's scheme",
-        found: found.scheme.into(),
-        limit: u16::MAX.into(),
-    })?;
+    let scheme = signed(&found.chain, found.scheme, &found.signature)?;
     Ok(Introduction {
         agreement: found.agreement,
         signing: found.signing,

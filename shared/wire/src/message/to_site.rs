@@ -107,18 +107,23 @@ pub(crate) fn warrant_to_proto(warrant: Warrant) -> pb::Warrant {
     }
 }
 
-/// An operator's word for a job.
-pub(crate) fn warrant(found: pb::Warrant) -> Result<Warrant, WireError> {
-    at_most("certificates", found.chain.len(), CHAIN_MAX)?;
-    for certificate in &found.chain {
+/// Judges the size of a certificate's signature; gives its scheme.
+pub(crate) fn signed(chain: &[Vec<u8>], scheme: u32, signature: &[u8]) -> Result<u16, WireError> {
+    at_most("certificates", chain.len(), CHAIN_MAX)?;
+    for certificate in chain {
         at_most("a certificate", certificate.len(), CERTIFICATE_BYTES_MAX)?;
     }
-    at_most("a signature", found.signature.len(), SIGNATURE_BYTES_MAX)?;
-    let scheme = u16::try_from(found.scheme).map_err(|_| WireError::TooLarge {
+    at_most("a signature", signature.len(), SIGNATURE_BYTES_MAX)?;
+    u16::try_from(scheme).map_err(|_| WireError::TooLarge {
         field: "a signature's scheme",
-        found: found.scheme.into(),
+        found: scheme.into(),
         limit: u16::MAX.into(),
-    })?;
+    })
+}
+
+/// An operator's word for a job.
+pub(crate) fn warrant(found: pb::Warrant) -> Result<Warrant, WireError> {
+    let scheme = signed(&found.chain, found.scheme, &found.signature)?;
     Ok(Warrant {
         token: text("a token", found.token, NAME_LENGTH_MAX)?,
         chain: found.chain,
