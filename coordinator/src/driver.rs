@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, watch};
-use wire::{Incoming, SiteReceiver, SiteSender, Traffic};
+use wire::{Incoming, SiteReceiver, SiteSender, Traffic, Warrants};
 
 /// The coordinator's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -40,6 +40,8 @@ type SharedStore = Arc<Mutex<Store>>;
 struct Driver {
     clock: Clock,
     store: SharedStore,
+    /// By which it is judged whether an answer is the site's own.
+    warrants: Warrants,
     sites: BTreeMap<SiteName, Connected>,
     /// Bytes of connections that are gone.
     past: BTreeMap<SiteName, Traffic>,
@@ -81,12 +83,13 @@ struct Heard {
 /// [`StoreError`]: what cannot be stored must not be sent.
 pub async fn drive(
     store: Store,
+    warrants: Warrants,
     mut incoming: mpsc::Receiver<Incoming>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), StoreError> {
     let (heard, mut inbox) = mpsc::channel(INBOX_MAX);
     let (done, mut calls_done) = mpsc::channel(CALLS_AT_ONCE_MAX);
-    let mut driver = Driver::resume(store, heard, done)?;
+    let mut driver = Driver::resume(store, warrants, heard, done)?;
     let mut stop = std::pin::pin!(stop);
     loop {
         driver.begin_next();
@@ -119,6 +122,7 @@ impl Driver {
     /// Takes up what the store holds: the run that was active goes on, the others stay queued.
     fn resume(
         mut store: Store,
+        warrants: Warrants,
         heard: mpsc::Sender<Heard>,
         done: mpsc::Sender<calls::Done>,
     ) -> Result<Self, StoreError> {
@@ -140,6 +144,7 @@ impl Driver {
         let mut driver = Self {
             clock,
             store: Arc::new(Mutex::new(store)),
+            warrants,
             sites: BTreeMap::new(),
             past: BTreeMap::new(),
             connections: 0,
@@ -173,7 +178,8 @@ impl Driver {
             course.tell(Event::Connected(site.clone()));
         }
         course.tell(Event::Tick);
-        course.open(submission, self.clock, Arc::clone(&self.store));
+        let warrants = self.warrants.clone();
+        course.open(submission, warrants, self.clock, Arc::clone(&self.store));
         self.active = Some(course);
         self.tell_the_queue();
     }

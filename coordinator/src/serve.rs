@@ -59,8 +59,9 @@ pub async fn serve(arguments: &cli::Serve) -> Result<(), ServeError> {
     let until = |mut stopped: watch::Receiver<()>| async move {
         let _ = stopped.changed().await;
     };
+    let warrants = tls.warrants();
     let mut serving = tokio::spawn(wire::serve(listener, tls, calls, until(stopped.clone())));
-    let driving = driver::drive(store, incoming, until(stopped));
+    let driving = driver::drive(store, warrants, incoming, until(stopped));
     let mut driving = std::pin::pin!(driving);
     let closed = async {
         if arguments.until_stdin_closes {

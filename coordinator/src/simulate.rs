@@ -161,13 +161,14 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
     let until = |mut stopped: watch::Receiver<()>| async move {
         let _ = stopped.changed().await;
     };
+    let warrants = tls.warrants();
     let serving = tokio::spawn(wire::serve(
         listener,
         tls,
         calls.clone(),
         until(stopped.clone()),
     ));
-    let driving = tokio::spawn(driver::drive(store, incoming, until(stopped)));
+    let driving = tokio::spawn(driver::drive(store, warrants, incoming, until(stopped)));
     let agents = Agents {
         program: plan.site_agent.clone(),
         home: home.path().to_owned(),

@@ -5,14 +5,14 @@ use super::{SharedStore, VERSION, locked};
 use crate::clock::Clock;
 use crate::store::{StoreError, Submission, failed_result};
 use protocol::failure::{Code, Failure};
-use protocol::message::Closed;
+use protocol::message::{Begin, Closed};
 use protocol::name::{RunId, SiteName};
 use protocol::progress::Ending;
 use protocol::run::{Action, Event, Record, Run};
 use protocol::time::Timestamp;
 use std::collections::{BTreeMap, VecDeque};
 use tokio::task::JoinHandle;
-use wire::{Heard, Reply, Traffic};
+use wire::{Heard, Reply, Traffic, Warrants, run_digest};
 
 /// A run, and what has happened that it has not heard of yet.
 pub(super) struct Course {
@@ -40,6 +40,9 @@ enum State {
 /// A run under way, and what came of its sites.
 struct Going {
     run: Run,
+    /// The digest of the run, which the sites sign, and who they are that sign.
+    digest: String,
+    warrants: Warrants,
     received: Received,
     /// What was passed on of closed exchanges.
     heard: Heard,
@@ -118,13 +121,19 @@ impl Course {
     }
 
     /// Begins the run, or goes on with one that had begun, and tells it what waits.
-    pub(super) fn open(&mut self, submission: Submission, clock: Clock, store: SharedStore) {
+    pub(super) fn open(
+        &mut self,
+        submission: Submission,
+        warrants: Warrants,
+        clock: Clock,
+        store: SharedStore,
+    ) {
         let events = std::mem::take(&mut self.waiting);
         self.state = State::Computing(tokio::task::spawn_blocking(move || {
             let id = submission.run.clone();
             let text = submission.job.text.clone();
             let seed = submission.seed;
-            match begun(submission, clock, &store)? {
+            match begun(submission, warrants, clock, &store)? {
                 Ok(going) => compute(going, events, &BTreeMap::new(), clock, &store),
                 Err(reason) => {
                     tracing::error!(run = %id, reason, "a stored run cannot be gone on with");
@@ -212,6 +221,7 @@ impl Course {
 /// A run that begins now, or goes on from its records; why it cannot.
 fn begun(
     submission: Submission,
+    warrants: Warrants,
     clock: Clock,
     store: &SharedStore,
 ) -> Result<Result<Box<Going>, String>, StoreError> {
@@ -224,6 +234,13 @@ fn begun(
         began,
         ..
     } = submission;
+    let begin = Begin {
+        run: run.clone(),
+        job: job.text.clone(),
+        seed,
+        warrant: warrant.clone(),
+    };
+    let digest = run_digest(&begin, &operator);
     let Some(began) = began else {
         let began = clock.now();
         locked(store).begin(&run, began)?;
@@ -233,6 +250,8 @@ fn begun(
         let heard = Heard::default();
         return Ok(Ok(Box::new(Going {
             run,
+            digest,
+            warrants,
             received,
             heard,
         })));
@@ -257,6 +276,8 @@ fn begun(
         .map(|run| {
             Box::new(Going {
                 run,
+                digest,
+                warrants,
                 received,
                 heard,
             })
@@ -286,6 +307,8 @@ fn compute(
     };
     let Going {
         mut run,
+        digest,
+        warrants,
         mut received,
         mut heard,
     } = *going;
@@ -293,6 +316,7 @@ fn compute(
         if let Event::Answered { site, answer, .. } = &event {
             received.note(site, answer);
         }
+        let event = warrants.proven(&digest, &run, event);
         let (next, actions) = run.step(clock.now(), event);
         run = next;
         for action in actions {
@@ -323,6 +347,8 @@ fn compute(
     let going = stepped.ended.is_none().then(|| {
         Box::new(Going {
             run,
+            digest,
+            warrants,
             received,
             heard,
         })

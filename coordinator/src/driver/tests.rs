@@ -68,7 +68,9 @@ async fn runs_that_cannot_be_gone_on_with_fail_with_a_reason_and_the_next_begins
     drop(other);
     let store = Store::open(&path).unwrap();
     let (calls, incoming) = mpsc::channel(4);
-    let driving = tokio::spawn(drive(store, incoming, std::future::pending()));
+    wire::certificates::init(home.path(), wire::certificates::Validity::days(1)).unwrap();
+    let warrants = Warrants::load(&home.path().join("ca.pem")).unwrap();
+    let driving = tokio::spawn(drive(store, warrants, incoming, std::future::pending()));
     let ended = |run: &Progress| run.ending.is_some();
     let mut listed = list(&calls).await;
     for _ in 0..500 {

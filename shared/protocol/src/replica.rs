@@ -15,7 +15,6 @@ pub struct Replica {
     site: usize,
     /// Exchanges that have closed, the joining among them.
     closed: u32,
-    introductions: Vec<Option<Introduction>>,
 }
 
 /// What is asked next.
@@ -38,12 +37,10 @@ impl Replica {
         let Begin {
             run, seed, warrant, ..
         } = begin.clone();
-        let introductions = vec![None; job.sites.len()];
         Self {
             run: Run::new(run, job, seed, warrant, Timestamp(0)),
             site,
             closed: 0,
-            introductions,
         }
     }
 
@@ -56,11 +53,6 @@ impl Replica {
             return Ok(false);
         }
         self.run.follow(record.clone())?;
-        for (known, answer) in self.introductions.iter_mut().zip(&record.answers) {
-            if let Some(Answer::Introduced(introduction)) = answer {
-                *known = Some(introduction.clone());
-            }
-        }
         self.closed += 1;
         Ok(true)
     }
@@ -77,13 +69,19 @@ impl Replica {
         self.run.roster()
     }
 
-    /// What is asked next; none before the run has begun and once it is over.
+    /// What this site is asked next; none where it is not.
+    #[must_use]
+    pub fn asked(&self) -> Option<Request> {
+        self.run.asked(self.site)
+    }
+
+    /// What is asked next, and what becomes of the answers; none before the run has begun and once it is over.
     #[must_use]
     pub fn next(&self) -> Option<Next> {
-        let (exchange, request, blank) = self.run.open(self.site)?;
+        let (exchange, blank) = self.run.open()?;
         Some(Next {
             exchange,
-            request,
+            request: self.run.asked(self.site),
             roster: self.run.roster(),
             blank,
         })
@@ -92,6 +90,6 @@ impl Replica {
     /// The keys of each site that has introduced itself.
     #[must_use]
     pub fn introductions(&self) -> &[Option<Introduction>] {
-        &self.introductions
+        self.run.introductions()
     }
 }

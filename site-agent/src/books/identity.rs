@@ -33,17 +33,7 @@ impl RunDigest {
     /// The digest of a run whose job `operator` signed; its name is no part of it.
     #[must_use]
     pub fn of(begin: &Begin, operator: &str) -> Self {
-        Self::new([&begin.job, operator, &begin.warrant.token], begin.seed)
-    }
-
-    fn new(texts: [&str; 3], seed: u64) -> Self {
-        let mut bytes = Vec::with_capacity(texts[0].len() + 256);
-        for text in texts {
-            bytes.extend((text.len() as u64).to_be_bytes());
-            bytes.extend(text.as_bytes());
-        }
-        bytes.extend(seed.to_be_bytes());
-        Self(chain::digest(&bytes))
+        Self(wire::run_digest(begin, operator))
     }
 
     /// The digest of a question of this run: of the bytes in which it travels, with this digest for the run's name.

@@ -100,7 +100,7 @@ pub fn audit(config: &SiteConfig, run: &RunId) -> Result<Audit, AuditError> {
         };
         let asked = follower.asked();
         follower
-            .follow(&one.record, config)
+            .follow(one, config)
             .map_err(|refusal| other(refusal.text))?;
         if exchange > 0 {
             audit.exchanges += 1;

@@ -15,7 +15,6 @@ pub(super) struct Follower {
     pub(super) sites: Vec<SiteName>,
     pub(super) own: usize,
     replica: Replica,
-    run: protocol::name::RunId,
     /// Digest of all that was heard.
     heard: wire::Heard,
 }
@@ -27,7 +26,6 @@ impl Follower {
             sites: job.sites.clone(),
             own,
             replica: Replica::new(begin, job.clone(), own),
-            run: begin.run.clone(),
             heard: wire::Heard::default(),
         }
     }
@@ -44,7 +42,7 @@ impl Follower {
 
     /// What this site is asked next.
     pub(super) fn asked(&self) -> Option<Request> {
-        self.replica.next().and_then(|next| next.request)
+        self.replica.asked()
     }
 
     /// Who is asked in the open exchange.
@@ -63,17 +61,15 @@ impl Follower {
     }
 
     /// Takes the exchange that closed, and judges that it is what the sites have said.
-    pub(super) fn follow(&mut self, record: &Record, config: &SiteConfig) -> Result<(), Refusal> {
+    pub(super) fn follow(&mut self, closed: &Closed, config: &SiteConfig) -> Result<(), Refusal> {
+        let record = &closed.record;
         match self.asked() {
             Some(Request::Introduce) => self.judge_introductions(record, config)?,
             _ => self.judge_signatures(record)?,
         }
-        let closed = self.replica.follow(record);
-        closed.map_err(|error| question(record.exchange, &error.to_string()))?;
-        self.heard.add(&Closed {
-            run: self.run.clone(),
-            record: record.clone(),
-        });
+        let followed = self.replica.follow(record);
+        followed.map_err(|error| question(record.exchange, &error.to_string()))?;
+        self.heard.add(closed);
         Ok(())
     }
 

@@ -75,7 +75,7 @@ impl Summing {
         if self.broken.is_some() || record.exchange < self.follower.awaited() {
             return None;
         }
-        match self.followed(record, config) {
+        match self.followed(closed, config) {
             Ok(again) => {
                 // Without it the run goes on; only nobody can work it out again here.
                 if let Err(error) = transcript::add(&config.folder, closed) {
@@ -93,15 +93,16 @@ impl Summing {
 
     fn followed(
         &mut self,
-        record: &Record,
+        closed: &Closed,
         config: &SiteConfig,
     ) -> Result<Option<Request>, Refusal> {
+        let record = &closed.record;
         let asked = self.follower.asked();
         let introduces = matches!(asked, Some(Request::Introduce));
         if introduces {
-            self.judge_own(record, config)?;
+            self.judge_own(record)?;
         }
-        self.follower.follow(record, config)?;
+        self.follower.follow(closed, config)?;
         let Follower {
             digest, sites, own, ..
         } = &self.follower;
@@ -115,13 +116,16 @@ impl Summing {
     }
 
     /// The own keys are the own.
-    fn judge_own(&self, record: &Record, config: &SiteConfig) -> Result<(), Refusal> {
+    fn judge_own(&self, record: &Record) -> Result<(), Refusal> {
         let Some(Some(Answer::Introduced(found))) = record.answers.get(self.follower.own) else {
             return Ok(());
         };
-        let own = self.introduce(config).map_err(|_| own_keys())?;
-        let same = own.agreement == found.agreement && own.signing == found.signing;
-        same.then_some(()).ok_or_else(own_keys)
+        self.keys.are_of(found).then_some(()).ok_or_else(|| {
+            refusal(
+                "keys",
+                "the coordinator passed on other keys as this site's own",
+            )
+        })
     }
 
     /// Whether a question is the one that follows from the run.
@@ -184,11 +188,4 @@ impl Summing {
 
 fn refused(rule: &str, text: &str) -> Stop {
     Stop::Refused(refusal(rule, text))
-}
-
-fn own_keys() -> Refusal {
-    refusal(
-        "keys",
-        "the coordinator passed on other keys as this site's own",
-    )
 }

@@ -10,19 +10,20 @@ use privacy::sums::Words;
 use privacy::{Covered, Disclosure};
 use protocol::job::Job;
 use protocol::message::{
-    Answer, Ask, Closed, Reply, Request, ToCoordinator, ToSite, Warrant, unpsl,
+    Answer, Ask, Begin, Closed, Reply, Request, ToCoordinator, ToSite, Warrant, unpsl,
 };
 use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::progress::Ending;
 use protocol::run::{Action, Event, Record, Run};
 use site_agent::run::worker::Worker;
 use std::collections::BTreeMap;
+use wire::Warrants;
 
-const RUN: &str = "0123456789ab";
+pub(crate) const RUN: &str = "0123456789ab";
 
 /// Four sites whose owners wrote nothing of contributions: sums.
-fn sites() -> (Home, BTreeMap<SiteName, Worker>) {
-    let home = Home::with_patients(PATIENTS);
+fn sites(patients: &str) -> (Home, BTreeMap<SiteName, Worker>) {
+    let home = Home::with_patients(patients);
     issue(&home, &["init"]);
     let mut workers = BTreeMap::new();
     for site in SITES {
@@ -36,15 +37,18 @@ fn sites() -> (Home, BTreeMap<SiteName, Worker>) {
 }
 
 /// A conversation of an honest coordinator with the sites, of which each message to one of them can be changed.
-struct Court {
+pub(crate) struct Court {
     run: Run,
+    job: String,
     workers: BTreeMap<SiteName, Worker>,
     events: Vec<Event>,
-    _home: Home,
+    /// What a site changes of what it says before it leaves.
+    forge: fn(&SiteName, &mut Reply<Answer>),
+    pub(crate) home: Home,
 }
 
 /// What a site has said.
-struct Said {
+pub(crate) struct Said {
     site: SiteName,
     request: Request,
     answer: Answer,
@@ -52,22 +56,40 @@ struct Said {
 
 impl Court {
     fn open() -> Self {
-        let (home, workers) = sites();
-        let job = Job::parse(DEMO_JOB).unwrap();
+        Self::of(PATIENTS, DEMO_JOB)
+    }
+
+    /// A job on so many patients at each site.
+    pub(crate) fn of(patients: &str, text: &str) -> Self {
+        let (home, workers) = sites(patients);
+        let job = Job::parse(text).unwrap();
         let run = RunId::new(RUN).unwrap();
         Self {
             run: Run::new(run, job, 5, Warrant::default(), NOW),
+            job: text.to_owned(),
             events: workers.keys().cloned().map(Event::Connected).collect(),
             workers,
-            _home: home,
+            forge: |_, _| (),
+            home,
         }
     }
 
     /// Plays until `lie` has made something of a message to a site, or to the end; gives all that the sites said.
-    fn play(&mut self, mut lie: impl FnMut(&SiteName, ToSite) -> Vec<ToSite>) -> Vec<Said> {
+    pub(crate) fn play(
+        &mut self,
+        mut lie: impl FnMut(&SiteName, ToSite) -> Vec<ToSite>,
+    ) -> Vec<Said> {
+        let warrants = Warrants::load(&self.home.join("certificates/site-north/ca.pem")).unwrap();
+        let begin = Begin {
+            run: RunId::new(RUN).unwrap(),
+            job: self.job.clone(),
+            seed: 5,
+            warrant: Warrant::default(),
+        };
+        let digest = wire::run_digest(&begin, "researcher");
         let mut said = Vec::new();
         while self.run.ending().is_none() && !self.events.is_empty() {
-            let event = self.events.remove(0);
+            let event = warrants.proven(&digest, &self.run, self.events.remove(0));
             let (next, actions) = self.run.clone().step(NOW, event);
             self.run = next;
             for action in actions {
@@ -75,9 +97,10 @@ impl Court {
                     continue;
                 };
                 for message in lie(&site, message) {
-                    let Some((request, reply)) = self.tell(&site, message) else {
+                    let Some((request, mut reply)) = self.tell(&site, message) else {
                         continue;
                     };
+                    (self.forge)(&site, &mut reply);
                     said.push(Said {
                         site: site.clone(),
                         request,
@@ -118,6 +141,67 @@ impl Court {
             }
             ToSite::End { .. } => None,
         }
+    }
+}
+
+/// A member whose words are not its own is parted with, by name and alone: what the others hear of is signed by all, and the
+/// run goes on at them.
+#[test]
+fn a_site_whose_word_does_not_hold_is_suspended_alone() {
+    let forgeries: [(fn(&SiteName, &mut Reply<Answer>), &str); 4] = [
+        (
+            |site, reply| {
+                if site.as_str() == "west" && matches!(reply.answer, Answer::Covered(_)) {
+                    reply.signature[7] ^= 1;
+                }
+            },
+            "is not signed by the keys of west",
+        ),
+        (
+            |site, reply| {
+                if site.as_str() == "west" && matches!(reply.answer, Answer::Covered(_)) {
+                    reply.signature.clear();
+                }
+            },
+            "is not signed by the keys of west",
+        ),
+        (
+            |site, reply| {
+                if let Answer::Covered(covered) = &mut reply.answer
+                    && site.as_str() == "west"
+                    && covered.kind == "derivatives"
+                {
+                    let mut words = covered.words.as_slice().to_vec();
+                    words[0] = words[0].wrapping_add(1);
+                    covered.words = Words::received(words);
+                }
+            },
+            "is not signed by the keys of west",
+        ),
+        (
+            |site, reply| {
+                if let Answer::Introduced(introduction) = &mut reply.answer
+                    && site.as_str() == "west"
+                {
+                    introduction.signing = vec![7; 32];
+                }
+            },
+            "the keys of west are not vouched for",
+        ),
+    ];
+    for (forge, wanted) in forgeries {
+        let mut court = Court::open();
+        court.forge = forge;
+        let said = court.play(honest);
+        assert_eq!(court.run.ending(), Some(&Ending::Converged), "{wanted}");
+        let others = said.iter().filter(|said| said.site.as_str() != "west");
+        let refused: Vec<_> = others.filter_map(|said| refused_by(&said.answer)).collect();
+        assert!(refused.is_empty(), "{refused:?}");
+        let result = court.run.result("");
+        let notes = result.notes.join(" ");
+        assert!(notes.contains("west was suspended"), "{notes}");
+        assert!(notes.contains(wanted), "{notes}");
+        assert_eq!(result.pooled.unwrap().assessed, 3);
     }
 }
 
@@ -313,7 +397,7 @@ fn swapped_foreign_and_own_keys_are_refused() {
                 None => vec![message],
             }
         });
-        (court._home, known)
+        (court.home, known)
     };
     let others = rule_against(|message| {
         on_record(message, "introduction", |record| {
@@ -419,7 +503,7 @@ fn an_exchange_that_is_asked_again_or_before_its_time_is_refused() {
 #[test]
 fn a_site_that_starts_again_gives_the_same_words_or_none() {
     let victim = SiteName::new("south").unwrap();
-    let (home, workers) = sites();
+    let (home, workers) = sites(PATIENTS);
     let mut court = Court::open();
     court.workers = workers;
     let (mut history, mut last) = (Vec::new(), None);

@@ -1,6 +1,6 @@
 //! How a step of a run closes: when it is ripe, what is stored, and what comes after.
 
-use super::{Action, Connection, Exchange, Record, Run, SiteState, Standing, Step, Work};
+use super::{Action, Connection, Exchange, Record, Run, SiteState, Standing, Step, Summed, Work};
 use crate::exchange::{Answers, Closed, Silence, Stage, Turn};
 use crate::failure::{Code, Failure};
 use crate::limits::{SILENT_ROUNDS_MAX, TEXT_LENGTH_MAX};
@@ -11,7 +11,8 @@ use crate::progress::Ending;
 use crate::stage::agreeing::Agreeing;
 use crate::sums;
 use crate::time::Timestamp;
-use privacy::Contributions;
+use privacy::sums::Words;
+use privacy::{Contributions, Disclosure};
 use similarity::numeric::seed::Seed;
 use std::sync::Arc;
 
@@ -228,7 +229,7 @@ impl Run {
     /// Applies one record: the only way in which a run moves on, live or replayed.
     pub(super) fn close(&mut self, record: Record) -> Turn<Ending> {
         self.last = record.at;
-        if self.tells_sums() {
+        if self.tells_sums() && !self.is_followed {
             self.closed.push(record.clone());
         }
         let is_void =
@@ -262,8 +263,12 @@ impl Run {
                     Silence::Out => Standing::Absent,
                 },
             };
-            if let Some(Answer::Described(description)) = answer {
-                site.patients = description.patients;
+            match answer {
+                Some(Answer::Described(description)) => site.patients = description.patients,
+                Some(Answer::Introduced(introduction)) => {
+                    self.introductions[index] = Some(introduction.clone());
+                }
+                _ => {}
             }
         }
         let turn = match failed {
@@ -278,7 +283,11 @@ impl Run {
             Turn::Done(ending) => self.step = Step::Ended(ending.clone()),
             Turn::Ask => {
                 let deadline = record.at.after(self.job.deadlines.exchange);
-                let next = Exchange::open(record.exchange + 1, deadline, self.sites.len());
+                let mut next = Exchange::open(record.exchange + 1, deadline, self.sites.len());
+                next.summed = self.work.asking().blank().map(|mut blank| Summed {
+                    kind: blank.kind(),
+                    words: Words::wanted(&mut blank),
+                });
                 self.step = Step::Asking(next);
             }
         }
@@ -290,7 +299,7 @@ impl Run {
         if exchange == 0 {
             return Turn::Ask;
         }
-        if self.work.asking().reminds() {
+        if self.work.asking().reminds() && !self.tells_sums() {
             let asked = (0..self.sites.len()).map(|site| self.work.asking().ask(site));
             self.reminders.push((exchange, asked.collect()));
         }

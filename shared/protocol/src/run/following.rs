@@ -1,8 +1,23 @@
 //! What the sites of a run of sums hear of each other, and how a site's own copy of the run follows it.
 
-use super::{Action, Record, ReplayError, Run, SiteState, Standing, Step};
-use crate::message::{self, Answer, Request, ToSite};
+use super::{Action, Record, ReplayError, Run, SiteState, Standing, Step, Work};
+use crate::message::{self, Answer, Introduction, Request, ToSite};
+use crate::name::SiteName;
 use privacy::Contributions;
+
+/// What proves that an answer is a site's own, where the sites check each other.
+#[derive(Debug, Clone)]
+pub enum Proof<'r> {
+    /// The certificate that vouches for the keys that are introduced.
+    Certificate,
+    /// The site's word, by the keys that it has introduced, for an answer to this roster.
+    Keys {
+        /// The keys.
+        introduction: &'r Introduction,
+        /// One a site of the job: whether it is asked.
+        roster: Vec<bool>,
+    },
+}
 
 impl Run {
     /// Takes a record of another's run of the same job.
@@ -10,22 +25,50 @@ impl Run {
     /// # Errors
     /// [`ReplayError`] where no run of this job goes on so.
     pub(crate) fn follow(&mut self, record: Record) -> Result<(), ReplayError> {
+        self.is_followed = true;
         self.check(&record)?;
         self.close(record);
-        // Kept for those who come back: here nobody does.
-        self.closed.clear();
-        self.reminders.clear();
         Ok(())
     }
 
-    /// The open exchange, what it asks of a site, and what it sums; none where no exchange is open.
-    pub(crate) fn open(&self, site: usize) -> Option<(u32, Option<Request>, Option<Answer>)> {
-        let Step::Asking(exchange) = &self.step else {
+    /// The open exchange, and what it sums; none where no exchange is open.
+    pub(crate) fn open(&self) -> Option<(u32, Option<Answer>)> {
+        match &self.step {
+            Step::Asking(exchange) => Some((exchange.number, self.work.asking().blank())),
+            Step::Joining { .. } | Step::Ended(_) => None,
+        }
+    }
+
+    /// What the open exchange asks of a site; none where it asks nothing of it.
+    pub(crate) fn asked(&self, site: usize) -> Option<Request> {
+        let is_open = matches!(self.step, Step::Asking(_));
+        let is_member = self.sites.get(site)?.standing == Standing::Member;
+        (is_open && is_member)
+            .then(|| self.work.asking().ask(site))
+            .flatten()
+    }
+
+    /// What proves that an answer to this exchange is the site's own; none where nothing is open, or nobody checks it.
+    #[must_use]
+    pub fn proof(&self, site: &SiteName, exchange: u32) -> Option<Proof<'_>> {
+        let is_open = matches!(&self.step, Step::Asking(open) if open.number == exchange);
+        if !is_open || !self.tells_sums() {
             return None;
-        };
-        let asking = self.work.asking();
-        let request = asking.ask(site).filter(|_| self.roster()[site]);
-        Some((exchange.number, request, asking.blank()))
+        }
+        if matches!(self.work, Work::Introducing(_)) {
+            return Some(Proof::Certificate);
+        }
+        let introduction = self.introductions.get(self.index(site)?)?.as_ref()?;
+        let roster = self.roster();
+        Some(Proof::Keys {
+            introduction,
+            roster,
+        })
+    }
+
+    /// The keys of each site that has introduced itself.
+    pub(crate) fn introductions(&self) -> &[Option<Introduction>] {
+        &self.introductions
     }
 
     /// What every site of a run of sums hears of an exchange that closed.

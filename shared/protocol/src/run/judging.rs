@@ -8,7 +8,6 @@ use crate::checks::{ensure, length, unexpected};
 use crate::failure::Failure;
 use crate::job::WhenRefused;
 use crate::message::Answer;
-use privacy::Disclosure;
 use privacy::sums::Words;
 
 impl Run {
@@ -40,16 +39,18 @@ impl Run {
 
     /// Where sums are told, nothing of one site can be judged but how much it is. What does not add up is judged as ever.
     fn judge_covered(&self, site: usize, answer: &Answer) -> Result<(), Failure> {
-        let asking = self.work.asking();
-        match (asking.blank(), answer) {
-            (Some(mut blank), Answer::Covered(covered)) => {
-                let kind = covered.kind == blank.kind();
-                ensure(kind, "words of another kind", blank.kind())?;
-                let wanted = Words::wanted(&mut blank);
-                length("words", covered.words.as_slice().len(), wanted)
+        let summed = match &self.step {
+            Step::Asking(exchange) => exchange.summed,
+            Step::Joining { .. } | Step::Ended(_) => None,
+        };
+        match (summed, answer) {
+            (Some(summed), Answer::Covered(covered)) => {
+                let kind = covered.kind == summed.kind;
+                ensure(kind, "words of another kind", summed.kind)?;
+                length("words", covered.words.as_slice().len(), summed.words)
             }
-            (Some(blank), other) => Err(unexpected(other, &format!("{}, covered", blank.kind()))),
-            (None, other) => asking.judge(site, self.patients, other),
+            (Some(summed), other) => Err(unexpected(other, &format!("{}, covered", summed.kind))),
+            (None, other) => self.work.asking().judge(site, self.patients, other),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::exchange::Asking;
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::limits::NOTES_MAX;
-use crate::message::{Answer, Ask, Begin, Request, ToSite, Warrant};
+use crate::message::{Answer, Ask, Begin, Introduction, Request, ToSite, Warrant};
 use crate::method::{Method, Stages};
 use crate::name::{RunId, SiteName};
 use crate::progress::{Ending, Progress};
@@ -22,6 +22,7 @@ use crate::result::RunResult;
 use crate::stage::agreeing::Agreeing;
 use crate::stage::introducing::Introducing;
 use crate::time::Timestamp;
+pub use following::Proof;
 use privacy::Contributions;
 use std::sync::Arc;
 
@@ -42,6 +43,15 @@ pub enum Event {
         answer: Answer,
         /// Its word for the answer, where the sites of the run check each other's; else empty.
         signature: Vec<u8>,
+    },
+    /// What came as a site's answer is not proved to be its own.
+    Unproven {
+        /// The site, from its certificate.
+        site: SiteName,
+        /// The exchange that it answers.
+        exchange: u32,
+        /// Why.
+        fault: Failure,
     },
     /// Time has passed.
     Tick,
@@ -113,12 +123,17 @@ pub struct Run {
     sites: Vec<SiteState>,
     step: Step,
     work: Work,
-    /// Exchanges that closed and that a site must hear again when it comes back, each with what every site was asked.
+    /// Exchanges that closed and that a site must hear again when it comes back, each with what every site was asked. None
+    /// where it hears all that closed.
     reminders: Vec<(u32, Vec<Option<Request>>)>,
     /// Exchanges that closed with nobody since the last that closed with answers.
     void: u32,
+    /// The keys of each site that has introduced itself.
+    introductions: Vec<Option<Introduction>>,
     /// What closed, where the sites check each other: each hears it all.
     closed: Vec<Record>,
+    /// Whether this is a site's own copy of the run: nobody comes back to it, so that it keeps nothing of what closed.
+    is_followed: bool,
     notes: Vec<String>,
 }
 
@@ -182,6 +197,15 @@ struct Exchange {
     answers: Vec<Option<Answer>>,
     signatures: Vec<Vec<u8>>,
     faults: Vec<Option<Failure>>,
+    /// What is summed; none where nothing is.
+    summed: Option<Summed>,
+}
+
+/// What the covered words of an answer must be.
+#[derive(Debug, Clone, Copy)]
+struct Summed {
+    kind: &'static str,
+    words: usize,
 }
 
 impl Run {
@@ -198,6 +222,7 @@ impl Run {
             is_quiet: false,
             fault: None,
         };
+        let introductions = vec![None; job.sites.len()];
         let work = match job.contributions {
             Contributions::Sums => Work::Introducing(Introducing),
             Contributions::Own => Work::Agreeing(Agreeing::new(Arc::clone(&job.cohort))),
@@ -218,7 +243,9 @@ impl Run {
             work,
             reminders: Vec::new(),
             void: 0,
+            introductions,
             closed: Vec::new(),
+            is_followed: false,
             notes: Vec::new(),
         }
     }
@@ -301,7 +328,14 @@ impl Run {
                 exchange,
                 answer,
                 signature,
-            } => self.answered(&site, exchange, answer, signature),
+            } => self.heard(&site, exchange, |run, index| {
+                run.judge(index, &answer).map(|()| (answer, signature))
+            }),
+            Event::Unproven {
+                site,
+                exchange,
+                fault,
+            } => self.heard(&site, exchange, |_, _| Err(fault)),
             Event::Tick => {}
             Event::Cancelled => self.end(Ending::Cancelled, now, &mut actions),
             Event::Noted(note) => self.noted(note),
@@ -344,10 +378,8 @@ impl Run {
         for record in &self.closed {
             actions.push(self.tell_closed(index, record));
         }
-        if !self.tells_sums() {
-            for (closed, asked) in &self.reminders {
-                actions.extend(self.ask(index, *closed, asked[index].clone()));
-            }
+        for (closed, asked) in &self.reminders {
+            actions.extend(self.ask(index, *closed, asked[index].clone()));
         }
         if asked_now {
             actions.extend(self.ask(index, number, self.work.asking().ask(index)));
@@ -368,7 +400,13 @@ impl Run {
         }
     }
 
-    fn answered(&mut self, site: &SiteName, number: u32, answer: Answer, signature: Vec<u8>) {
+    /// A site has answered the open exchange: well, with its word for it, or not.
+    fn heard(
+        &mut self,
+        site: &SiteName,
+        number: u32,
+        judged: impl FnOnce(&Self, usize) -> Result<(Answer, Vec<u8>), Failure>,
+    ) {
         let Some(index) = self.index(site) else {
             return;
         };
@@ -381,14 +419,14 @@ impl Run {
         if exchange.number != number || !is_member || exchange.has_heard(index) {
             return;
         }
-        let fault = self.judge(index, &answer).err();
+        let judged = judged(self, index);
         if let Step::Asking(exchange) = &mut self.step {
-            match fault {
-                None => {
+            match judged {
+                Ok((answer, signature)) => {
                     exchange.answers[index] = Some(answer);
                     exchange.signatures[index] = signature;
                 }
-                fault => exchange.faults[index] = fault,
+                Err(fault) => exchange.faults[index] = Some(fault),
             }
         }
     }
@@ -448,6 +486,7 @@ impl Exchange {
             answers: vec![None; sites],
             signatures: vec![Vec::new(); sites],
             faults: vec![None; sites],
+            summed: None,
         }
     }
 

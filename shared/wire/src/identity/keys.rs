@@ -3,6 +3,7 @@
 //! They follow from a secret of the site and from the run, so that a site that starts again has them again and keeps no file.
 //! The key of its certificate signs them; the coordinator passes them on and can put no other in their place.
 
+use crate::encoding::sealed::digest_of;
 use crate::identity::Identity;
 use crate::identity::warrant::{SignatureError, Signed, Signer, WarrantError, Warrants};
 use aws_lc_rs::agreement::{self, PrivateKey, UnparsedPublicKey, X25519};
@@ -10,8 +11,11 @@ use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey as Verifying};
 use privacy::sums::{Masks, PAIR_BYTES};
-use protocol::message::Introduction;
+use protocol::failure::{Code, Failure};
+use protocol::message::{Answer, Begin, Introduction};
 use protocol::name::SiteName;
+use protocol::run::{Event, Proof, Run};
+use sha2::{Digest, Sha256};
 use std::fmt;
 
 /// Bytes that the keys of a run follow from.
@@ -67,6 +71,14 @@ pub enum KeyError {
         /// Whom the certificate names.
         found: String,
     },
+    /// The answer has no word of them.
+    #[error("the answer to exchange {exchange} is not signed by the keys of {site}")]
+    Unsigned {
+        /// Whose word it should have.
+        site: String,
+        /// The exchange.
+        exchange: u32,
+    },
     /// Nothing can be agreed with them.
     #[error("the keys of {site} agree on nothing")]
     Agreement {
@@ -105,6 +117,14 @@ impl SiteKeys {
             scheme: signed.scheme,
             signature: signed.signature,
         })
+    }
+
+    /// Whether an introduction is of these keys.
+    #[must_use]
+    pub fn are_of(&self, introduction: &Introduction) -> bool {
+        let agreement = self.agreement.compute_public_key();
+        let same = agreement.is_ok_and(|own| own.as_ref() == introduction.agreement);
+        same && self.signing.public_key().as_ref() == introduction.signing
     }
 
     /// The site's word for an answer.
@@ -191,6 +211,70 @@ impl Warrants {
             }),
         }
     }
+}
+
+impl Warrants {
+    /// What happened in a run, once it is judged whether an answer is the site's own: of one that is not, only that it is
+    /// not. `digest` is the run's.
+    #[must_use]
+    pub fn proven(&self, digest: &str, run: &Run, event: Event) -> Event {
+        let Event::Answered {
+            site,
+            exchange,
+            answer,
+            signature,
+        } = &event
+        else {
+            return event;
+        };
+        let judged = match (run.proof(site, *exchange), answer) {
+            (Some(Proof::Certificate), Answer::Introduced(introduction)) => {
+                self.introduced(digest, site, introduction)
+            }
+            (
+                Some(Proof::Keys {
+                    introduction,
+                    roster,
+                }),
+                answer,
+            ) => {
+                let said = Said {
+                    run: digest,
+                    exchange: *exchange,
+                    roster: &roster,
+                    answer: &digest_of(answer),
+                };
+                let is_signed = said.is_signed(introduction, signature);
+                is_signed.then_some(()).ok_or_else(|| KeyError::Unsigned {
+                    site: site.to_string(),
+                    exchange: *exchange,
+                })
+            }
+            (Some(Proof::Certificate) | None, _) => Ok(()),
+        };
+        match judged {
+            Ok(()) => event,
+            Err(error) => Event::Unproven {
+                site: site.clone(),
+                exchange: *exchange,
+                fault: Failure::new(Code::Protocol, error.to_string()),
+            },
+        }
+    }
+}
+
+/// The digest of a run whose job `operator` signed, 64 digits: of its job's text, its operator, the token that they chose for
+/// it, and its seed. Its name is no part of it.
+#[must_use]
+pub fn run_digest(begin: &Begin, operator: &str) -> String {
+    let mut digest = Sha256::new();
+    for text in [&begin.job, operator, &begin.warrant.token] {
+        digest.update((text.len() as u64).to_be_bytes());
+        digest.update(text);
+    }
+    digest.update(begin.seed.to_be_bytes());
+    let digits = digest.finalize();
+    digits.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The bytes that the certificate's key signs.

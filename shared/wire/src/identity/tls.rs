@@ -64,6 +64,12 @@ impl ServerTls {
         Self::load_with(files, None)
     }
 
+    /// Judges signatures by the same authority.
+    #[must_use]
+    pub fn warrants(&self) -> Warrants {
+        self.warrants.clone()
+    }
+
     /// As [`ServerTls::load`], with a list of revoked certificates, which the port reads again when it changes.
     ///
     /// # Errors

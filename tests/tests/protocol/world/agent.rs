@@ -121,8 +121,7 @@ impl Agent {
 
     fn follow(&mut self, record: &Record) {
         // Another process of this site has answered: what it knew by that, this one finds again.
-        let asked = self.replica.as_ref().and_then(Replica::next);
-        let asked = asked.and_then(|next| next.request);
+        let asked = self.replica.as_ref().and_then(Replica::asked);
         let told = record.answers.get(self.site).is_some_and(Option::is_some);
         if let Some(asked) = asked.filter(Request::leaves_state)
             && told
