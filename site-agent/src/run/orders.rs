@@ -8,7 +8,7 @@ use wire::Sealed;
 /// What the site's machine wants done.
 pub type Order = Action<Sealed>;
 
-/// Orders that wait for the worker. A coordinator asks one exchange at a time, and a site that comes back into a run
+/// Orders that wait for the worker, and as many exchanges that closed. A coordinator asks one exchange at a time, and a site that comes back into a run
 /// at most five.
 pub const ORDERS_MAX: usize = 8;
 
@@ -52,7 +52,11 @@ impl Orders {
                 .retain(|waiting| !matches!(waiting, Action::Compute(ask) if ask.run == *over)),
             Action::Send(_) | Action::Compute(_) | Action::Follow(_) => {}
         }
-        if state.waiting.len() >= ORDERS_MAX {
+        // What closed takes no place of a question: it comes before the question that builds on it, and is waited for.
+        let follows = |order: &Order| matches!(order, Action::Follow(_));
+        let is_follow = follows(&order);
+        let alike = state.waiting.iter().filter(|one| follows(one) == is_follow);
+        if alike.count() >= ORDERS_MAX {
             return false;
         }
         state.waiting.push_back(order);
@@ -99,8 +103,10 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::message::{Ask, Begin, Request, Warrant};
+    use protocol::message::{Ask, Begin, Closed, Request, Warrant};
     use protocol::name::RunId;
+    use protocol::run::Record;
+    use protocol::time::Timestamp;
 
     fn begin(run: &str) -> Order {
         Action::Begin(Begin {
@@ -139,6 +145,29 @@ mod tests {
         assert_eq!(taken.iter().filter(|taken| **taken).count(), 8);
         drop(orders);
         assert_eq!(exchanges(&inbox), (1..=8).map(Some).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_closed_keeps_no_question_out() {
+        let (orders, inbox) = orders();
+        let closed = |exchange| {
+            Action::Follow(Box::new(Closed {
+                run: RunId::new("a").unwrap(),
+                record: Record {
+                    at: Timestamp(0),
+                    exchange,
+                    answers: Vec::new(),
+                    signatures: Vec::new(),
+                    faults: Vec::new(),
+                    members: Vec::new(),
+                },
+            }))
+        };
+        assert!((0..8).all(|exchange| orders.push(closed(exchange))));
+        assert!(!orders.push(closed(8)));
+        assert!(orders.push(ask("a", 8)));
+        drop(orders);
+        assert_eq!(exchanges(&inbox)[8], Some(8));
     }
 
     #[test]
