@@ -38,7 +38,11 @@ fn rows_of_patients_do_not_come_from_jumps_of_the_gradient() {
         let told = site.tell();
         site.prepare(&told);
         let pairs = told.summary.pairs.total();
-        let (rows, answered) = rows::recover(&mut site, pairs, 400, steep);
+        let look_at = |metric: &Array2<f64>| {
+            let told = gradient(&site.ask(look(metric)), metric)?;
+            Some(told * pairs as f64)
+        };
+        let (rows, answered) = rows::recover(look_at, 400, steep);
         let after = site.ask(look(&rows::view(0.0, 1.0)));
         // What the site keeps for itself, from another run that is honest.
         site.begin("another", &unpsl("round_limit = 40"), 6);
@@ -56,6 +60,48 @@ fn rows_of_patients_do_not_come_from_jumps_of_the_gradient() {
     // As steep as the site allows.
     let (whole, answered, _) = told_by(9.0);
     assert_eq!((whole, answered), (0, 400));
+}
+
+/// The same against three sites at once, of which the coordinator sees the sum of the gradients alone, and whose owners have
+/// taken the brake away. Sums do not help against who chooses W: this attack must bite, or its failure elsewhere would prove nothing.
+#[test]
+fn jumps_of_the_sum_tell_rows_of_all_sites_where_nobody_checks_the_question() {
+    const ROUNDS: u32 = 1_500;
+    let unbraked = format!(
+        "similarity_max = 1e300\nrounds_per_cohort_max = {}\n",
+        2 * ROUNDS
+    );
+    let mut pairs = Vec::new();
+    let mut sites: Vec<Site> = (1..=3)
+        .map(|seed| {
+            let mut site = Site::open(&table(PATIENTS, seed), &unbraked);
+            site.begin(RUN, &unpsl(&format!("round_limit = {ROUNDS}")), 5);
+            let told = site.tell();
+            site.prepare(&told);
+            pairs.push(told.summary.pairs.total() as f64);
+            site
+        })
+        .collect();
+    let look_at = |metric: &Array2<f64>| {
+        let of_one = |(site, pairs): (&mut Site, &f64)| {
+            let told = gradient(&site.ask(look(metric)), metric)?;
+            Some(told * *pairs)
+        };
+        let told: Option<Vec<_>> = sites.iter_mut().zip(&pairs).map(of_one).collect();
+        told?.into_iter().reduce(|sum, own| sum + own)
+    };
+    let (rows, answered) = rows::recover(look_at, ROUNDS, 1e7);
+    let mut whole = 0;
+    for site in &mut sites {
+        site.ask(finish(rows::view(0.0, 1.0), 5));
+        whole += rows::told(&rows, &site.truth());
+    }
+    println!(
+        "{answered} rounds of sums tell {whole} of {} rows",
+        3 * PATIENTS
+    );
+    assert_eq!(answered, ROUNDS);
+    assert!(whole > PATIENTS, "only {whole} rows");
 }
 
 /// As above, but the consensus is flat and the centre is what draws the local update to where the coordinator wants to look.

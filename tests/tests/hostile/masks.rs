@@ -36,6 +36,9 @@ fn sites(patients: &str) -> (Home, BTreeMap<SiteName, Worker>) {
     (home, workers)
 }
 
+/// What a site makes of what it says before it leaves.
+type Forge = fn(&SiteName, &mut Reply<Answer>);
+
 /// A conversation of an honest coordinator with the sites, of which each message to one of them can be changed.
 pub(crate) struct Court {
     run: Run,
@@ -43,7 +46,7 @@ pub(crate) struct Court {
     workers: BTreeMap<SiteName, Worker>,
     events: Vec<Event>,
     /// What a site changes of what it says before it leaves.
-    forge: fn(&SiteName, &mut Reply<Answer>),
+    forge: Forge,
     pub(crate) home: Home,
 }
 
@@ -148,7 +151,7 @@ impl Court {
 /// run goes on at them.
 #[test]
 fn a_site_whose_word_does_not_hold_is_suspended_alone() {
-    let forgeries: [(fn(&SiteName, &mut Reply<Answer>), &str); 4] = [
+    let forgeries: [(Forge, &str); 4] = [
         (
             |site, reply| {
                 if site.as_str() == "west" && matches!(reply.answer, Answer::Covered(_)) {
@@ -503,9 +506,7 @@ fn an_exchange_that_is_asked_again_or_before_its_time_is_refused() {
 #[test]
 fn a_site_that_starts_again_gives_the_same_words_or_none() {
     let victim = SiteName::new("south").unwrap();
-    let (home, workers) = sites(PATIENTS);
     let mut court = Court::open();
-    court.workers = workers;
     let (mut history, mut last) = (Vec::new(), None);
     let mut rounds = 0;
     court.play(|site, message| {
@@ -530,7 +531,7 @@ fn a_site_that_starts_again_gives_the_same_words_or_none() {
     // Another process of the same site, which hears what closed and is asked again.
     drop(court.workers.remove(&victim));
     let config = site_config("south", 1, "site-south").replace("contributions = \"own\"\n", "");
-    let worker = federation::worker(&config, &home, NOW);
+    let worker = federation::worker(&config, &court.home, NOW);
     court.workers.insert(victim.clone(), worker);
     for message in history {
         if !matches!(message, ToSite::Ask(_)) {

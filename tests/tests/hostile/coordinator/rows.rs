@@ -5,7 +5,7 @@
 //! the gradient are those of X'GX. Where w turns past one patient x, u = X'g becomes u +- 2 x, and the
 //! gradient jumps by D = (u2 u2' - u1 u1') / 2. Two jumps in a row share the u between them.
 
-use super::site::{FEATURES, Site, gradient, look};
+use super::site::FEATURES;
 use ndarray::{Array1, Array2, s};
 
 /// Columns of W.
@@ -27,10 +27,10 @@ pub(crate) fn view(angle: f64, steep: f64) -> Array2<f64> {
     metric
 }
 
-/// Turns w through a half circle in so many rounds. Gives the rows that the jumps tell, and how many rounds were answered.
+/// Turns w through a half circle in so many rounds; `look` gives the sum of the pairs' gradients at a metric, of one site or of
+/// several. Gives the rows that the jumps tell, and how many rounds were answered.
 pub(crate) fn recover(
-    site: &mut Site,
-    pairs: u64,
+    mut look: impl FnMut(&Array2<f64>) -> Option<Array2<f64>>,
     rounds: u32,
     steep: f64,
 ) -> (Vec<Array1<f64>>, u32) {
@@ -38,11 +38,10 @@ pub(crate) fn recover(
     for round in 0..rounds {
         let angle = std::f64::consts::PI * f64::from(round) / f64::from(rounds);
         let metric = view(angle, steep);
-        let Some(gradient) = gradient(&site.ask(look(&metric)), &metric) else {
+        let Some(gradient) = look(&metric) else {
             break;
         };
-        let scale = pairs as f64 / EPSILON;
-        seen.push((angle, gradient.slice(s![.., 1..]).mapv(|x| x * scale)));
+        seen.push((angle, gradient.slice(s![.., 1..]).mapv(|x| x / EPSILON)));
     }
     let answered = u32::try_from(seen.len()).unwrap();
     let jumps: Vec<(f64, Array2<f64>)> = seen
@@ -50,10 +49,11 @@ pub(crate) fn recover(
         .map(|two| (two[0].0, &two[1].1 - &two[0].1))
         .filter(|(_, jump)| norm(jump) > 1e-3)
         .collect();
-    let rows = jumps.windows(2).filter_map(|two| {
+    let rows = (0..jumps.len()).filter_map(|place| {
+        // The next jump of the same site: no other shares a direction.
+        let mut later = jumps[place + 1..].iter();
         // w between the two jumps.
-        let angle = two[1].0;
-        row(&two[0].1, &two[1].1, angle)
+        later.find_map(|(angle, next)| row(&jumps[place].1, next, *angle))
     });
     (rows.collect(), answered)
 }
