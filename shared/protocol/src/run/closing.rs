@@ -1,6 +1,7 @@
 //! How a step of a run closes: when it is ripe, what is stored, and what comes after.
 
-use super::{Action, Connection, Exchange, Record, Run, SiteState, Standing, Step, Summed, Work};
+use super::exchange::Summed;
+use super::{Action, Connection, Exchange, Record, Run, SiteState, Standing, Step, Work};
 use crate::exchange::{Answers, Closed, Silence, Stage, Turn};
 use crate::failure::{Code, Failure};
 use crate::limits::{SILENT_ROUNDS_MAX, TEXT_LENGTH_MAX};

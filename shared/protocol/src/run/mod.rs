@@ -5,6 +5,7 @@
 //! closed exchange: replaying the records gives the same run, bit for bit.
 
 mod closing;
+mod exchange;
 mod following;
 mod judging;
 mod result;
@@ -22,6 +23,7 @@ use crate::result::RunResult;
 use crate::stage::agreeing::Agreeing;
 use crate::stage::introducing::Introducing;
 use crate::time::Timestamp;
+use exchange::Exchange;
 pub use following::Proof;
 use privacy::Contributions;
 use std::sync::Arc;
@@ -188,24 +190,6 @@ enum Step {
     Joining { deadline: Timestamp },
     Asking(Exchange),
     Ended(Ending),
-}
-
-#[derive(Debug, Clone)]
-struct Exchange {
-    number: u32,
-    deadline: Timestamp,
-    answers: Vec<Option<Answer>>,
-    signatures: Vec<Vec<u8>>,
-    faults: Vec<Option<Failure>>,
-    /// What is summed; none where nothing is.
-    summed: Option<Summed>,
-}
-
-/// What the covered words of an answer must be.
-#[derive(Debug, Clone, Copy)]
-struct Summed {
-    kind: &'static str,
-    words: usize,
 }
 
 impl Run {
@@ -474,25 +458,6 @@ impl Run {
             .filter(|site| which(site))
             .map(|site| site.name.to_string())
             .collect()
-    }
-}
-
-impl Exchange {
-    /// An exchange that nobody has answered.
-    fn open(number: u32, deadline: Timestamp, sites: usize) -> Self {
-        Self {
-            number,
-            deadline,
-            answers: vec![None; sites],
-            signatures: vec![Vec::new(); sites],
-            faults: vec![None; sites],
-            summed: None,
-        }
-    }
-
-    /// Whether the site has answered, well or not.
-    fn has_heard(&self, site: usize) -> bool {
-        self.answers[site].is_some() || self.faults[site].is_some()
     }
 }
 

@@ -1,0 +1,43 @@
+//! The open exchange of a run.
+
+use crate::failure::Failure;
+use crate::message::Answer;
+use crate::time::Timestamp;
+
+/// What has come of the open exchange.
+#[derive(Debug, Clone)]
+pub(super) struct Exchange {
+    pub(super) number: u32,
+    pub(super) deadline: Timestamp,
+    pub(super) answers: Vec<Option<Answer>>,
+    pub(super) signatures: Vec<Vec<u8>>,
+    pub(super) faults: Vec<Option<Failure>>,
+    /// What is summed; none where nothing is.
+    pub(super) summed: Option<Summed>,
+}
+
+/// What the covered words of an answer must be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Summed {
+    pub(super) kind: &'static str,
+    pub(super) words: usize,
+}
+
+impl Exchange {
+    /// An exchange that nobody has answered.
+    pub(super) fn open(number: u32, deadline: Timestamp, sites: usize) -> Self {
+        Self {
+            number,
+            deadline,
+            answers: vec![None; sites],
+            signatures: vec![Vec::new(); sites],
+            faults: vec![None; sites],
+            summed: None,
+        }
+    }
+
+    /// Whether the site has answered, well or not.
+    pub(super) fn has_heard(&self, site: usize) -> bool {
+        self.answers[site].is_some() || self.faults[site].is_some()
+    }
+}
