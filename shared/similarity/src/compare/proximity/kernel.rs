@@ -274,7 +274,7 @@ pub(crate) fn by_rows<S>(
     Array2::from_shape_vec((rows, columns), matrix).expect("rows x columns values by construction")
 }
 
-fn proximity(columns: &TerminalNodes, rows: &TerminalNodes) -> Array2<f64> {
+pub(crate) fn proximity(columns: &TerminalNodes, rows: &TerminalNodes) -> Array2<f64> {
     let buckets = Buckets::new(columns);
     let trees = rows.trees();
     by_rows(
