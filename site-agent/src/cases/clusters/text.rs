@@ -62,19 +62,7 @@ pub(super) fn sentence(found: &Found<'_>, rule: StabilityOption, groups: &[OneGr
             "a pattern, though it is unsure who belongs to which (one is found again at {least:.2})"
         ),
     };
-    let of_groups = groups.iter().map(|one| {
-        let named = one.marks.iter().filter(|mark| mark.marks).take(NAMED_MAX);
-        let named: Vec<&str> = named.map(|mark| mark.what.as_str()).collect();
-        let marks = match named.is_empty() {
-            true => "nothing beyond chance".to_owned(),
-            false => named.join(" and "),
-        };
-        format!(
-            "group {} ({} patients) is marked by {marks}",
-            one.group, one.patients
-        )
-    });
-    let of_groups = of_groups.collect::<Vec<_>>().join(", ");
+    let of_groups = groups.iter().map(marked).collect::<Vec<_>>().join(", ");
     let outcomes = groups
         .iter()
         .map(|one| one.outcome.clone())
@@ -86,6 +74,20 @@ pub(super) fn sentence(found: &Found<'_>, rule: StabilityOption, groups: &[OneGr
     format!(
         "{start}, {sure}: {of_groups}; they fared {outcomes}{}.",
         test.unwrap_or_default()
+    )
+}
+
+/// What marks a group, in few words.
+fn marked(group: &OneGroup) -> String {
+    let named = group.marks.iter().filter(|mark| mark.marks).take(NAMED_MAX);
+    let named: Vec<&str> = named.map(|mark| mark.what.as_str()).collect();
+    let marks = match named.is_empty() {
+        true => "nothing beyond chance".to_owned(),
+        false => named.join(" and "),
+    };
+    format!(
+        "group {} ({} patients) is marked by {marks}",
+        group.group, group.patients
     )
 }
 
