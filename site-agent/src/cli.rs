@@ -23,6 +23,8 @@ pub enum Command {
     Similar(Similar),
     /// Match similar patients to each of a file of patients, by what a run left here; nothing leaves
     Match(Match),
+    /// Divide the patients into groups, by what a run left here; nothing leaves
+    Cluster(Cluster),
     /// Look at the site's data
     #[command(subcommand)]
     Data(Data),
@@ -117,6 +119,17 @@ pub enum By {
     Gower,
 }
 
+/// How an answer is told.
+#[derive(Debug, Args)]
+pub struct Output {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Write a row a patient found
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+}
+
 /// `similar`.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("query").required(true))]
@@ -133,12 +146,9 @@ pub struct Similar {
     /// Similar patients
     #[arg(short, value_name = "NUMBER", default_value_t = 10)]
     pub k: usize,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Write a row a similar patient
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
+    /// What is printed and written.
+    #[command(flatten)]
+    pub output: Output,
     /// Draw how they survived beside the whole cohort (SVG)
     #[arg(long, value_name = "FILE")]
     pub figure: Option<PathBuf>,
@@ -166,15 +176,114 @@ pub struct Match {
     /// How matches are chosen
     #[arg(long, value_enum, default_value_t = ChoiceOption::Optimal)]
     pub choice: ChoiceOption,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Write a row a match
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
+    /// What is printed and written.
+    #[command(flatten)]
+    pub output: Output,
     /// Draw the standardised differences before and after (a love plot, SVG)
     #[arg(long, value_name = "FILE")]
     pub figure: Option<PathBuf>,
+}
+
+/// `cluster`.
+#[derive(Debug, Args)]
+pub struct Cluster {
+    /// Where to look.
+    #[command(flatten)]
+    pub place: Where,
+    /// Numbers of groups, from 2: one, or a range as 2..8, of which the best is chosen; 2..8 where absent
+    #[arg(short, value_name = "GROUPS")]
+    pub k: Option<Groups>,
+    /// What a stable group has, from 0 to 1
+    #[arg(long, value_name = "NUMBER", default_value_t = 0.6, value_parser = share)]
+    pub threshold: f64,
+    /// How stability is measured
+    #[arg(long, value_enum, default_value_t = StabilityOption::EveryGroup)]
+    pub stability: StabilityOption,
+    /// Samples that stability is measured by
+    #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = samples)]
+    pub samples: usize,
+    /// How impurities of groups make one bias, where the outcome has classes
+    #[arg(long, value_enum, default_value_t = BiasOption::Sum)]
+    pub bias: BiasOption,
+    /// How a group's numbers are contrasted with all others'
+    #[arg(long, value_enum, default_value_t = ContrastOption::Wasserstein)]
+    pub contrast: ContrastOption,
+    /// A file of new patients to find the groups of, with the columns of the site's source; no outcome is needed
+    #[arg(long, value_name = "FILE")]
+    pub new: Option<PathBuf>,
+    /// Seed; equal seeds give equal groups
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// What is printed and written.
+    #[command(flatten)]
+    pub output: Output,
+    /// Folder for figures (SVG) and a page that has them all, clusters.html
+    #[arg(long, value_name = "DIR")]
+    pub figures: Option<PathBuf>,
+}
+
+/// Numbers of groups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Groups(pub std::ops::RangeInclusive<usize>);
+
+impl std::str::FromStr for Groups {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| {
+            let number = text.trim().parse::<usize>();
+            number.map_err(|_| {
+                format!("found {text:?}, wanted a number of groups, or a range as 2..8")
+            })
+        };
+        match text.split_once("..") {
+            None => number(text).map(|one| Self(one..=one)),
+            Some((from, to)) => Ok(Self(number(from)?..=number(to.trim_start_matches('='))?)),
+        }
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let found = text
+        .parse::<f64>()
+        .ok()
+        .filter(|share| (0.0..=1.0).contains(share));
+    found.ok_or_else(|| "wanted a number from 0 to 1".to_owned())
+}
+
+fn samples(text: &str) -> Result<usize, String> {
+    let found = text
+        .parse::<usize>()
+        .ok()
+        .filter(|count| (1..=10_000).contains(count));
+    found.ok_or_else(|| "wanted 1 to 10000".to_owned())
+}
+
+/// How the stability of groups is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StabilityOption {
+    /// Of every group, in bootstraps (Hennig).
+    EveryGroup,
+    /// In the mean over groups, in samples without replacement (fgclustering).
+    Mean,
+}
+
+/// How impurities of groups make one bias.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BiasOption {
+    /// Their sum.
+    Sum,
+    /// Their mean (fgclustering).
+    Mean,
+}
+
+/// How numbers are contrasted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ContrastOption {
+    /// Wasserstein's distance, in standard deviations.
+    Wasserstein,
+    /// Jensen and Shannon's distance of the shares between tenths.
+    JensenShannon,
 }
 
 /// How matches are chosen.

@@ -6,6 +6,7 @@ use crate::run::audit::AuditError;
 use crate::run::driver::AgentError;
 use crate::run::local::LocalError;
 use report::SayError;
+use similarity::uses::clusters::ClusterError;
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -50,7 +51,11 @@ impl Exit {
             Self::Data
         } else if let Some(error) = error.downcast_ref::<CasesError>() {
             match error {
-                CasesError::Data(_) | CasesError::BelowZero(_) => Self::Data,
+                CasesError::Data(_)
+                | CasesError::BelowZero(_)
+                | CasesError::Cluster(
+                    ClusterError::Alike | ClusterError::NoEvent | ClusterError::OneOutcome,
+                ) => Self::Data,
                 CasesError::Write { .. } | CasesError::Figure(_) => Self::Failed,
                 CasesError::Config(_)
                 | CasesError::NoRun { .. }
@@ -62,6 +67,7 @@ impl Exit {
                 | CasesError::TooMany { .. }
                 | CasesError::TooLarge { .. }
                 | CasesError::Identifiers { .. }
+                | CasesError::Cluster(_)
                 | CasesError::NoFigure => Self::Usage,
             }
         } else if let Some(LocalError::Folder(error)) = error.downcast_ref() {

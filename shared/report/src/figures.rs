@@ -15,6 +15,18 @@ pub(super) const INK: RGBColor = RGBColor(38, 70, 120);
 pub(super) const SECOND: RGBColor = RGBColor(196, 98, 34);
 pub(super) const GREY: RGBColor = RGBColor(190, 190, 190);
 
+/// Colours of groups, one after the other.
+pub(super) const PALETTE: [RGBColor; 8] = [
+    INK,
+    SECOND,
+    RGBColor(52, 132, 84),
+    RGBColor(140, 60, 120),
+    RGBColor(120, 120, 120),
+    RGBColor(170, 140, 40),
+    RGBColor(60, 140, 170),
+    RGBColor(170, 60, 60),
+];
+
 struct Curve<'f> {
     name: &'f str,
     colour: RGBColor,

@@ -5,6 +5,7 @@ mod estimates;
 mod figures;
 mod files;
 mod folder;
+mod groups;
 mod listing;
 mod love;
 mod method;
@@ -20,10 +21,14 @@ mod words;
 
 pub use figures::FigureError;
 pub use folder::{FolderError, PendingFolder, Replace};
+pub use groups::{
+    GroupFeature, GroupScore, GroupValues, group_features, group_marks, group_scores, heat_map,
+};
 pub use listing::{runs_json, runs_table};
 pub use love::{LovePoint, love};
 pub use npy::npy;
-pub use plots::{Curve, against, survival};
+pub use page::sheet;
+pub use plots::{Curve, against, survival, survival_by};
 pub use saying::{SayError, remark, say, with_causes};
 pub use scatter::{scatter_by_group, scatter_by_value};
 pub use watching::Watching;

@@ -4,7 +4,7 @@
 use crate::LocalFigure;
 use crate::method::Chapters;
 use crate::tables;
-use maud::{DOCTYPE, PreEscaped, html};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 use protocol::job::Job;
 use protocol::result::RunResult;
 
@@ -22,13 +22,7 @@ pub(crate) fn html(
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (title) }
-                style { (PreEscaped(STYLE)) }
-            }
+            (head(&title))
             body {
                 header {
                     h1 { (title) }
@@ -50,6 +44,43 @@ pub(crate) fn html(
                         summary { "The job" }
                         pre tabindex="0" { (result.job) }
                     }
+                }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn head(title: &str) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            title { (title) }
+            style { (PreEscaped(STYLE)) }
+        }
+    }
+}
+
+/// A page of an answer about a site's own patients, which stays there: the sentences of the answer, then figures; those without a
+/// drawing are left out.
+#[must_use]
+pub fn sheet(title: &str, answer: &[String], figures: &[LocalFigure]) -> String {
+    let drawn = figures.iter().filter(|figure| !figure.svg.is_empty());
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head(title))
+            body {
+                header { h1 { (title) } }
+                main {
+                    section.answer aria-label="The answer" {
+                        @for (place, sentence) in answer.iter().enumerate() {
+                            p class=[(place == 0).then_some("lead")] { (sentence) }
+                        }
+                    }
+                    @for of in drawn { (tables::figure(of.title, &of.svg, of.caption)) }
                 }
             }
         }

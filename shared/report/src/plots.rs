@@ -1,12 +1,11 @@
 //! Plots of two axes: curves of shares, survival by group, and what was observed against what was predicted.
 
-use crate::figures::{FigureError, GREY, INK, SECOND, extent, fault};
+use crate::figures::{FigureError, GREY, INK, PALETTE, extent, fault};
 use plotters::prelude::*;
 
 /// So small that its text is read on a phone as well.
 const SIZE: (u32, u32) = (480, 370);
 const FONT: (&str, i32) = ("sans-serif", 15);
-const COLOURS: [RGBColor; 4] = [INK, SECOND, RGBColor(52, 132, 84), RGBColor(140, 60, 120)];
 
 /// A named curve through its points.
 #[derive(Debug, Clone)]
@@ -62,6 +61,14 @@ pub(crate) fn shares(x: &str, y: &str, curves: &[Curve]) -> Result<String, Figur
 /// # Errors
 /// [`FigureError`].
 pub fn survival(groups: &[Curve]) -> Result<String, FigureError> {
+    survival_by(groups, "time")
+}
+
+/// [`survival`], with what is to be known of the groups in the name of the axis of time.
+///
+/// # Errors
+/// [`FigureError`].
+pub fn survival_by(groups: &[Curve], time: &str) -> Result<String, FigureError> {
     let times = groups.iter().flat_map(|group| &group.points);
     let last = times.map(|point| point.0).fold(0.0, f64::max);
     // A step down stands between the point before and the point at its time.
@@ -76,7 +83,7 @@ pub fn survival(groups: &[Curve]) -> Result<String, FigureError> {
     let curves: Vec<Curve> = groups.iter().map(stepped).collect();
     draw(&Plot {
         x: Axis {
-            name: "time",
+            name: time,
             low: 0.0,
             high: last.max(f64::MIN_POSITIVE),
         },
@@ -168,7 +175,7 @@ fn draw(plot: &Plot<'_>) -> Result<String, FigureError> {
         chart
             .draw_series(dots.map(|point| Circle::new(*point, 3, INK.mix(0.6).filled())))
             .map_err(fault)?;
-        for (curve, colour) in plot.curves.iter().zip(COLOURS.iter().cycle()) {
+        for (curve, colour) in plot.curves.iter().zip(PALETTE.iter().cycle()) {
             let colour = *colour;
             let points = curve.points.iter().copied();
             chart

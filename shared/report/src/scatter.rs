@@ -1,21 +1,9 @@
 //! Patients in a plane, by group or by value: a figure that stays at its site.
 
-use super::figures::{FigureError, GREY, INK, SECOND, extent, fault};
+use super::figures::{FigureError, GREY, INK, PALETTE, extent, fault};
 use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (480, 420);
-/// Colours of the groups, one after the other.
-const PALETTE: [RGBColor; 8] = [
-    INK,
-    SECOND,
-    RGBColor(52, 132, 84),
-    RGBColor(140, 60, 120),
-    RGBColor(120, 120, 120),
-    RGBColor(170, 140, 40),
-    RGBColor(60, 140, 170),
-    RGBColor(170, 60, 60),
-];
-
 /// Points in the colour of their group; `groups` has one code into `names` a point.
 ///
 /// # Errors

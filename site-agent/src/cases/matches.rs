@@ -2,7 +2,7 @@
 
 use super::setting::{Asked, Setting};
 use super::shown::{self, GroupFared, four, short, table};
-use super::{CasesError, write};
+use super::{CasesError, tell, write};
 use crate::cli::{ChoiceOption, Match};
 use ndarray::Array2;
 use report::LovePoint;
@@ -116,23 +116,13 @@ pub fn matches(arguments: &Match) -> Result<String, CasesError> {
         (&distances, &found),
         &balance,
     );
-    if let Some(path) = &arguments.csv {
-        let bytes = csv(&setting, &answer).map_err(|source| CasesError::Write {
-            path: path.clone(),
-            source,
-        })?;
-        write(path, &bytes)?;
-    }
     if let Some(path) = &arguments.figure {
         write(path, love(&setting, &balance)?.as_bytes())?;
     }
-    if arguments.json {
-        return serde_json::to_string_pretty(&answer).map_err(|error| CasesError::Write {
-            path: "JSON".into(),
-            source: io::Error::other(error),
-        });
-    }
-    Ok(text(&setting, &answer, &balance))
+    let csv = || csv(&setting, &answer);
+    tell(&arguments.output, &answer, csv, || {
+        text(&setting, &answer, &balance)
+    })
 }
 
 /// One identifier a line.

@@ -1,9 +1,10 @@
-//! Similar cases and matches among the site's own patients, by what a run left at the site. Everything stays here: what
+//! Similar cases, matches and groups among the site's own patients, by what a run left at the site. Everything stays here: what
 //! these commands print and write is for the people at the site.
 //!
 //! A run leaves its record (`comparison.json`); the patients themselves are read again from the source by the run's job, so that they are
 //! those of today, and a remark says where they are not those of the run.
 
+mod clusters;
 pub(crate) mod matches;
 pub(crate) mod record;
 mod setting;
@@ -11,16 +12,21 @@ mod shown;
 pub(crate) mod similar;
 mod weights;
 
+pub use clusters::clusters;
 pub use matches::matches;
 pub use similar::similar;
 
+use crate::cli::Output;
 use crate::config::ConfigError;
 use crate::source::CohortProblems;
+use serde::Serialize;
 use similarity::cohort::BelowZero;
 use similarity::cohort::moments::MomentsError;
 use similarity::compare::CompareError;
 use similarity::learn::regression::RegressionError;
-use std::path::PathBuf;
+use similarity::uses::clusters::ClusterError;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// Cases that cannot be found.
 #[derive(Debug, thiserror::Error)]
@@ -110,6 +116,9 @@ pub enum CasesError {
         /// Why.
         why: String,
     },
+    /// Groups that cannot be looked for.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
     /// A figure that cannot be drawn.
     #[error(transparent)]
     Figure(#[from] report::FigureError),
@@ -131,8 +140,31 @@ fn listed(texts: impl Iterator<Item = String>) -> String {
     texts.collect::<Vec<_>>().join(", ")
 }
 
+/// Writes the table that is asked for, and gives what is to be printed.
+fn tell(
+    output: &Output,
+    answer: &impl Serialize,
+    csv: impl FnOnce() -> io::Result<Vec<u8>>,
+    text: impl FnOnce() -> String,
+) -> Result<String, CasesError> {
+    if let Some(path) = &output.csv {
+        let bytes = csv().map_err(|source| CasesError::Write {
+            path: path.clone(),
+            source,
+        })?;
+        write(path, &bytes)?;
+    }
+    if output.json {
+        return serde_json::to_string_pretty(answer).map_err(|error| CasesError::Write {
+            path: "JSON".into(),
+            source: io::Error::other(error),
+        });
+    }
+    Ok(text())
+}
+
 /// Writes a file that its owner alone may read.
-fn write(path: &std::path::Path, bytes: &[u8]) -> Result<(), CasesError> {
+fn write(path: &Path, bytes: &[u8]) -> Result<(), CasesError> {
     wire::private::write(path, bytes).map_err(|source| CasesError::Write {
         path: path.to_owned(),
         source,

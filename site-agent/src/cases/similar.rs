@@ -3,7 +3,7 @@
 use super::setting::{Asked, Setting};
 use super::shown::{self, GroupFared, MISSING, four, table};
 use super::weights::Regression;
-use super::{CasesError, weights, write};
+use super::{CasesError, tell, weights, write};
 use crate::cli::Similar;
 use protocol::cohort::Feature;
 use report::Curve;
@@ -106,23 +106,11 @@ pub fn similar(arguments: &Similar) -> Result<String, CasesError> {
         (None, file) => setting.read(file.as_deref().unwrap_or(std::path::Path::new("")))?,
     };
     let answer = answer(&setting, &asked, arguments.k)?;
-    if let Some(path) = &arguments.csv {
-        let bytes = csv(&setting, &answer).map_err(|source| CasesError::Write {
-            path: path.clone(),
-            source,
-        })?;
-        write(path, &bytes)?;
-    }
     if let Some(path) = &arguments.figure {
         write(path, figure(&setting, &answer)?.as_bytes())?;
     }
-    if arguments.json {
-        return serde_json::to_string_pretty(&answer).map_err(|error| CasesError::Write {
-            path: "JSON".into(),
-            source: io::Error::other(error),
-        });
-    }
-    Ok(text(&setting, &answer))
+    let csv = || csv(&setting, &answer);
+    tell(&arguments.output, &answer, csv, || text(&setting, &answer))
 }
 
 fn answer(setting: &Setting, asked: &Asked, k: usize) -> Result<Answer, CasesError> {

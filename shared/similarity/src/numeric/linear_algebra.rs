@@ -181,6 +181,17 @@ impl Cholesky {
         Ok(Self { lower, upper })
     }
 
+    /// The logarithm of the determinant of A.
+    #[must_use]
+    pub fn log_determinant(&self) -> f64 {
+        2.0 * self
+            .lower
+            .diag()
+            .iter()
+            .map(|entry| entry.ln())
+            .sum::<f64>()
+    }
+
     /// The solution x of A x = right, one column a right-hand side.
     ///
     /// # Panics

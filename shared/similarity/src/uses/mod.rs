@@ -1,6 +1,7 @@
 //! What a comparison is for.
 
 pub mod cases;
+pub mod clusters;
 pub mod matching;
 pub mod nearest;
 pub mod neighbours;

@@ -274,23 +274,26 @@ pub(crate) fn by_rows<S>(
     Array2::from_shape_vec((rows, columns), matrix).expect("rows x columns values by construction")
 }
 
-fn proximity(columns: &TerminalNodes, rows: &TerminalNodes) -> Array2<f64> {
+pub(crate) fn proximity(columns: &TerminalNodes, rows: &TerminalNodes) -> Array2<f64> {
     let buckets = Buckets::new(columns);
     let trees = rows.trees();
     by_rows(
         rows.patients(),
         columns.patients(),
-        || vec![0_u32; columns.patients()],
+        // Narrow, so that the counts of 10,000 patients stay in the nearest cache.
+        || vec![0_u16; columns.patients()],
         |counts, row, values| {
-            counts.fill(0);
-            for tree in 0..trees {
-                for &patient in buckets.of(tree, rows.of_tree(tree)[row]) {
-                    counts[patient as usize] += 1;
+            for first in (0..trees).step_by(TREES_MAX) {
+                for tree in first..trees.min(first + TREES_MAX) {
+                    for &patient in buckets.of(tree, rows.of_tree(tree)[row]) {
+                        counts[patient as usize] += 1;
+                    }
+                }
+                for (value, count) in values.iter_mut().zip(counts.iter_mut()) {
+                    *value += f64::from(std::mem::take(count));
                 }
             }
-            for (value, &count) in values.iter_mut().zip(counts.iter()) {
-                *value = f64::from(count) / trees as f64;
-            }
+            values.iter_mut().for_each(|value| *value /= trees as f64);
         },
     )
 }

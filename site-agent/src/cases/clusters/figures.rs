@@ -1,0 +1,166 @@
+//! Groups as figures, and a page of them.
+
+use super::super::CasesError;
+use super::marks::GroupMarks;
+use super::text::p;
+use super::{Answer, Found};
+use report::{Curve, GroupFeature, GroupScore, GroupValues, LocalFigure};
+use similarity::cohort::Outcome;
+use similarity::judge::survival::kaplan_meier;
+use similarity::uses::clusters::{Clustering, Spread, ordered};
+
+/// Rows of the map of patients.
+const CELLS: usize = 80;
+/// Features that are drawn, those first that lie farthest in any group.
+const FEATURES_MAX: usize = 30;
+
+/// The files of the folder: figures, and a page that has them all.
+pub(super) fn all(
+    found: &Found<'_>,
+    answer: &Answer,
+) -> Result<Vec<(&'static str, String)>, CasesError> {
+    let mut figures = vec![("scores.svg", scores(found)?)];
+    if let (Some(groups), Some(marks)) = (found.groups(), &found.marks) {
+        figures.push(("map.svg", map(found, groups)?));
+        let order = farthest(marks, groups);
+        figures.push((
+            "importance.svg",
+            importance(found, (marks, groups), &order)?,
+        ));
+        figures.push(("features.svg", features(found, marks, &order)?));
+        figures.extend(survival(found, groups)?.map(|figure| ("survival.svg", figure)));
+    }
+    let mut files: Vec<(&'static str, String)> = figures
+        .iter()
+        .map(|(name, figure)| (*name, figure.svg.clone()))
+        .collect();
+    let drawn: Vec<LocalFigure> = figures.into_iter().map(|(_, figure)| figure).collect();
+    let mut sentences = vec![answer.sentence.clone()];
+    sentences.extend(answer.remarks.iter().cloned());
+    let title = format!("{}: groups of patients", found.setting.job.name);
+    files.push(("clusters.html", report::sheet(&title, &sentences, &drawn)));
+    Ok(files)
+}
+
+fn scores(found: &Found<'_>) -> Result<LocalFigure, CasesError> {
+    let score = |one: &Clustering| GroupScore {
+        groups: one.clusters(),
+        bias: one.bias.value,
+        stability: one.stability.clone(),
+        by_chance: one.by_chance,
+    };
+    let scores: Vec<GroupScore> = found.choice.tried.iter().map(score).collect();
+    Ok(LocalFigure {
+        title: "How many groups",
+        svg: report::group_scores(&scores, found.threshold)?,
+        caption: "Above: how much of the outcome so many groups leave open. Below: how well each group is found again in samples \
+                  of the patients, and how well the worst of as many groups of shuffled patients is.",
+    })
+}
+
+fn map(found: &Found<'_>, groups: &Clustering) -> Result<LocalFigure, CasesError> {
+    let (cells, counts) = ordered(&found.dissimilarity, groups, CELLS);
+    let cells: Vec<Vec<f64>> = cells.outer_iter().map(|row| row.to_vec()).collect();
+    let farthest = found.dissimilarity.farthest();
+    Ok(LocalFigure {
+        title: "How near patients are",
+        svg: report::heat_map(&cells, &counts, farthest)?,
+        caption: "Patients in the order of their groups, in a group from its middle outwards; dark is near.",
+    })
+}
+
+/// Features by how far they lie in any group, the farthest first.
+fn farthest(marks: &GroupMarks, groups: &Clustering) -> Vec<usize> {
+    let of_groups: Vec<_> = (0..groups.clusters())
+        .map(|one| marks.distances(one))
+        .collect();
+    let most = |feature: usize| {
+        let distances = of_groups.iter().map(|of_group| of_group[feature].0);
+        distances.fold(0.0, f64::max)
+    };
+    let mut order: Vec<usize> = (0..marks.spreads.len()).collect();
+    order.sort_by(|a, b| most(*b).total_cmp(&most(*a)));
+    order.truncate(FEATURES_MAX);
+    order
+}
+
+fn importance(
+    found: &Found<'_>,
+    (marks, groups): (&GroupMarks, &Clustering),
+    order: &[usize],
+) -> Result<LocalFigure, CasesError> {
+    let of_group = |group: usize| -> Vec<(f64, bool)> {
+        let all = marks.distances(group);
+        order.iter().map(|feature| all[*feature]).collect()
+    };
+    let rows: Vec<_> = (0..groups.clusters()).map(of_group).collect();
+    Ok(LocalFigure {
+        title: "What marks each group",
+        svg: report::group_marks(&labels(found, order), &rows)?,
+        caption: "How far a group's values lie from those of all others; a dot where random groups of its size do not do it.",
+    })
+}
+
+fn labels(found: &Found<'_>, order: &[usize]) -> Vec<String> {
+    let features = &found.setting.job.cohort.features;
+    order
+        .iter()
+        .map(|place| features[*place].label.clone())
+        .collect()
+}
+
+fn features(
+    found: &Found<'_>,
+    marks: &GroupMarks,
+    order: &[usize],
+) -> Result<LocalFigure, CasesError> {
+    let drawn = order.iter().zip(labels(found, order)).map(|(place, name)| {
+        let spreads = &marks.spreads[*place];
+        let numbers = spreads.groups.iter().filter_map(|spread| match spread {
+            Spread::Numbers(points) => Some(*points),
+            Spread::Levels(_) => None,
+        });
+        let shares = spreads.groups.iter().filter_map(|spread| match spread {
+            Spread::Levels(shares) => Some(shares.clone()),
+            Spread::Numbers(_) => None,
+        });
+        let values = match spreads.levels.is_empty() {
+            true => GroupValues::Numbers(numbers.collect()),
+            false => GroupValues::Levels(spreads.levels.clone(), shares.collect()),
+        };
+        GroupFeature { name, values }
+    });
+    Ok(LocalFigure {
+        title: "What the groups are like",
+        svg: report::group_features(&drawn.collect::<Vec<_>>())?,
+        caption: "By group: the middle half of the patients with the median, lines to 5 and 95 %; of levels their shares, the first \
+                  darkest.",
+    })
+}
+
+fn survival(found: &Found<'_>, groups: &Clustering) -> Result<Option<LocalFigure>, CasesError> {
+    let Outcome::Survival { time, event } = found.setting.cohort.outcome() else {
+        return Ok(None);
+    };
+    let curve = |group: usize| {
+        let members = groups.members(group);
+        let points = kaplan_meier(time, event, members.iter().copied());
+        Curve {
+            name: format!("group {}, {} patients", group + 1, members.len()),
+            points: points
+                .iter()
+                .map(|point| (point.time, point.share))
+                .collect(),
+        }
+    };
+    let curves: Vec<Curve> = (0..groups.clusters()).map(curve).collect();
+    let axis = match found.log_rank {
+        Some(test) => format!("time; log-rank p {}", p(test.p)),
+        None => "time".to_owned(),
+    };
+    Ok(Some(LocalFigure {
+        title: "How they survive",
+        svg: report::survival_by(&curves, &axis)?,
+        caption: "The share without an event by group, by Kaplan and Meier.",
+    }))
+}
