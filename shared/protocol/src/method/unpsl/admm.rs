@@ -1,6 +1,6 @@
 //! Rounds of consensus ADMM, by the letter of the paper: (4.21) at the sites, (4.22) and (4.23) here.
 
-use super::message::{Answer, Contribution, Request, Round};
+use super::message::{Answer, Contribution, Part, Request, Round};
 use super::model::RoundRow;
 use super::settings::UnpslSettings;
 use crate::checks::{ROUNDING, ensure, numbers, unexpected};
@@ -27,8 +27,8 @@ pub(super) struct Admm {
     broadcast: Arc<Array2<f64>>,
     rows: Vec<RoundRow>,
     round_limit: u32,
-    /// The fold that every site leaves out; none where all patients take part.
-    fold: Option<u32>,
+    /// Of which patients, and by which form.
+    part: Part,
 }
 
 impl Admm {
@@ -65,7 +65,10 @@ impl Admm {
             consensus,
             rows: Vec::new(),
             round_limit: settings.round_limit,
-            fold,
+            part: Part {
+                form: settings.objective.form,
+                fold,
+            },
         })
     }
 
@@ -115,7 +118,7 @@ impl Admm {
             centre: Some(self.centre(site)),
             penalty: self.consensus.penalty(),
             tolerance: self.local_tolerance(),
-            fold: self.fold,
+            part: self.part,
         }))
     }
 
@@ -175,7 +178,7 @@ impl Admm {
             self.judge_last(objective);
         }
         let round = count(self.rows.len()) + 1;
-        if rose && self.fold.is_none() {
+        if rose && self.part.fold.is_none() {
             notes.push(format!(
                 "The objective rose in round {round}; the safeguard acted, and the penalty is {:.3e}.",
                 self.consensus.penalty()
