@@ -142,7 +142,9 @@ fn unpsl(task: &Task, seed: Seed) -> Result<Vec<Answer>, ExperimentError> {
             lambda_sparsity,
             rank,
             neighbours,
-        } = best(counts).expect("every fold classifies somebody");
+        } = best(counts)
+            .expect("every fold classifies somebody")
+            .candidate;
         let up_to: Vec<f64> = candidates
             .lambda_sparsity()
             .iter()

@@ -45,6 +45,33 @@ fn every_problem_of_a_job_comes_at_once() {
     }
 }
 
+#[test]
+fn a_job_names_a_form_or_both_to_choose_from() {
+    let with = |keys: &str| JOB.replace("[unpsl]", &format!("[unpsl]\n{keys}"));
+    for keys in [
+        "form = \"distance\"",
+        "form = [\"distance\"]",
+        "form = [\"inner_product\", \"distance\"]",
+    ] {
+        assert_eq!(problems(&with(keys)), "", "{keys}");
+    }
+    for keys in [
+        "form = []",
+        "form = \"cosine\"",
+        "form = [\"distance\", \"distance\"]",
+        "form = [\"inner_product\", \"distance\", \"inner_product\"]",
+    ] {
+        let text = problems(&with(keys));
+        let wanted = "wanted \"inner_product\", \"distance\", or both in a list";
+        assert!(
+            text.contains("unpsl.form: found") && text.contains(wanted),
+            "{keys}: {text}"
+        );
+    }
+    let number = problems(&with("form = 3"));
+    assert!(number.contains("unpsl.form"), "{number}");
+}
+
 const FOREST: &str = "name = \"a\"\nmethod = \"forest\"\nsites = [\"north\", \"south\"]\n\
     [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
     [[features]]\nname = \"x\"\nkind = \"numeric\"\n[forest]\n";

@@ -129,6 +129,7 @@ struct ScoresEntry {
 
 #[derive(Serialize)]
 pub(crate) struct SelectionEntry {
+    pub(crate) form: &'static str,
     pub(crate) lambda_sparsity: f64,
     pub(crate) rank: u32,
     pub(crate) neighbours: u32,

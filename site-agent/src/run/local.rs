@@ -268,6 +268,7 @@ impl Conversation {
         let BestStart { start, run } = learned;
         let finish = Request::Unpsl(unpsl::Request::Finish(Finishing {
             consensus: Arc::new(run.matrix.clone()),
+            form: settings.objective.form,
             neighbours: settings.neighbours,
         }));
         match computation.answer(&finish) {
@@ -323,8 +324,8 @@ fn row(number: u32, round: &LocalRound, seconds: f64) -> RoundRow {
 /// Whether the rounds of the run begin with it; those of a choice among settings leave a fold out.
 fn learns(request: &unpsl::Request) -> bool {
     match request {
-        unpsl::Request::Differentiate(asked) => asked.folds.iter().all(Option::is_none),
-        unpsl::Request::Round(round) => round.fold.is_none(),
+        unpsl::Request::Differentiate(asked) => asked.parts.iter().all(|part| part.fold.is_none()),
+        unpsl::Request::Round(round) => round.part.fold.is_none(),
         unpsl::Request::Validate(_) | unpsl::Request::Finish(_) => false,
     }
 }

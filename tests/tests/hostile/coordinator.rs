@@ -12,7 +12,9 @@ use kindred_tests::federation::RUN;
 use kindred_tests::programs::Home;
 use ndarray::{Array1, Array2, s};
 use protocol::failure::Code;
-use protocol::message::unpsl::{self as message, Centre, Differentiating, DualStep, Validating};
+use protocol::message::unpsl::{
+    self as message, Centre, Differentiating, DualStep, Form, Part, Validating,
+};
 use protocol::message::{Answer, Request, SecondMoments, forest};
 use site::{
     FEATURES, PATIENTS, Site, finish, gradient, is_told, look, preparation, refused_by, round_with,
@@ -282,10 +284,15 @@ fn what_the_job_does_not_ask_is_not_answered() {
     assert_refused(&site.ask(Request::Quantiles), "question");
     site.prepare(&told);
     let round = |change: &dyn Fn(&mut message::Round)| round_with(&metric, change);
+    let of = |fold| Part {
+        form: Form::InnerProduct,
+        fold,
+    };
+    let other = Part::whole(Form::Distance);
     let differentiate = |metrics: &[&Array2<f64>], folds: &[Option<u32>]| {
         Request::Unpsl(message::Request::Differentiate(Differentiating {
             metrics: Arc::new(metrics.iter().copied().cloned().collect()),
-            folds: folds.to_vec(),
+            parts: folds.iter().map(|fold| of(*fold)).collect(),
             rows: Arc::new(vec![None; metrics.len()]),
         }))
     };
@@ -293,7 +300,7 @@ fn what_the_job_does_not_ask_is_not_answered() {
     let of_rows = |rows: Vec<usize>| {
         Request::Unpsl(message::Request::Differentiate(Differentiating {
             metrics: Arc::new(vec![metric.clone()]),
-            folds: vec![None],
+            parts: vec![of(None)],
             rows: Arc::new(vec![Some(rows)]),
         }))
     };
@@ -323,7 +330,9 @@ fn what_the_job_does_not_ask_is_not_answered() {
         round(&|round| round.penalty = 1e300),
         round(&|round| round.tolerance = 1.0),
         round(&|round| round.tolerance = 0.0),
-        round(&|round| round.fold = Some(0)),
+        round(&|round| round.part.fold = Some(0)),
+        // The job names one form.
+        round(&|round| round.part = other),
         Request::Correlate(Arc::new(second_moments)),
         Request::Unpsl(message::Request::Validate(Validating {
             models: Arc::new(vec![metric.clone(); 5]),

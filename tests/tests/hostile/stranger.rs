@@ -9,7 +9,7 @@ use kindred_tests::results::result;
 use kindred_tests::samples::DEMO_JOB;
 use ndarray::Array2;
 use protocol::failure::{Code, Failure};
-use protocol::message::unpsl::{self, Finishing};
+use protocol::message::unpsl::{self, Finishing, Form};
 use protocol::message::{Ask, Begin, Request, ToSite, Warrant};
 use protocol::name::RunId;
 use std::io::{Read, Write};
@@ -275,6 +275,7 @@ async fn a_malformed_message_does_not_end_the_agent() {
     let (sender, receiver) = coordinator.site().await;
     let finishing = Finishing {
         consensus: Arc::new(Array2::zeros((0, 0))),
+        form: Form::InnerProduct,
         neighbours: 5,
     };
     let ask = Ask {

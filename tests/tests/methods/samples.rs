@@ -55,7 +55,7 @@ pub(crate) fn samples() -> Vec<Sample> {
         unpsl(
             "chosen by cross-validation",
             "",
-            "rank = 2\nlambda_sparsity = [0.001, 0.01]\nneighbours = [3, 5]\nfolds = 2\nround_limit = 40",
+            "rank = 2\nlambda_sparsity = [0.001, 0.01]\nform = ['inner_product', 'distance']\nneighbours = [3, 5]\nfolds = 2\nround_limit = 40",
         ),
         forest(
             "at each site",

@@ -530,6 +530,9 @@ fn random_job(random: &mut ChaCha8Rng) -> String {
             let (one, several) = ("lambda_sparsity = 0.05", "lambda_sparsity = [0.02, 0.05]");
             text = text.replace(one, several);
             text.push_str("folds = 2\nneighbours = [1, 3]\n");
+            if random.random_range(0..2) == 0 {
+                text.push_str("form = [\"distance\", \"inner_product\"]\n");
+            }
         }
         _ => {}
     }

@@ -16,6 +16,7 @@ use ndarray::Array2;
 use protocol::assessment::{DISTANCE_RULE, EUCLIDEAN_RULE, PAIRS_RULE};
 use protocol::job::Job;
 use protocol::method::unpsl::model::{FeatureResult, Model, SelectionRow};
+use protocol::method::unpsl::settings::form_name;
 use protocol::result::RunResult;
 use protocol::scores::{self, PooledTable, Scores};
 use std::io;
@@ -56,6 +57,7 @@ pub(super) fn learnt(model: &Model) -> Learnt<'_> {
 
 fn selection_entry(row: &SelectionRow) -> SelectionEntry {
     let SelectionRow {
+        form,
         lambda_sparsity,
         rank,
         neighbours,
@@ -64,6 +66,7 @@ fn selection_entry(row: &SelectionRow) -> SelectionEntry {
         chosen,
     } = *row;
     SelectionEntry {
+        form: form_name(form),
         lambda_sparsity,
         rank,
         neighbours,
@@ -233,7 +236,7 @@ fn accuracy(result: &RunResult, model: &Model, scores: &Scores) -> Markup {
         @if let Some(row) = chosen {
             p {
                 "Of patients held out in the cross-validation, the " (row.neighbours) " nearest name the class of "
-                b { (of_hundred(right(row))) } " rightly, counted on "
+                b { (of_hundred(row.accuracy())) } " rightly, counted on "
                 (of_hundred((row.right + row.wrong) as f64 / patients.max(1) as f64)) " patients."
             }
         }
@@ -363,7 +366,7 @@ fn glance(result: &RunResult, model: &Model) -> Markup {
             "{} nearest by the metric (held out, cross-validation)",
             row.neighbours
         ),
-        share: right(row),
+        share: row.accuracy(),
         within: 0.0,
     });
     let order = [DISTANCE_RULE, EUCLIDEAN_RULE];
@@ -380,7 +383,8 @@ fn selection(model: &Model) -> Markup {
     let mut best: Vec<&SelectionRow> = Vec::new();
     for row in &model.selection {
         let same = |known: &&mut &SelectionRow| {
-            known.rank == row.rank && known.lambda_sparsity == row.lambda_sparsity
+            let one = (known.form, known.rank, known.lambda_sparsity);
+            one == (row.form, row.rank, row.lambda_sparsity)
         };
         match best.iter_mut().find(same) {
             Some(known) if row.chosen || (!known.chosen && row.right > known.right) => *known = row,
@@ -393,35 +397,30 @@ fn selection(model: &Model) -> Markup {
             h2 { "Chosen by cross-validation" }
             p.note {
                 "Held-out patients of every site, classified by their nearest among the other folds' "
-                "patients; for each strength of sparsity and rank the best number of neighbours. No "
+                "patients; for each form, strength of sparsity and rank the best number of neighbours. No "
                 "patient helped to learn the metric that classed them here; that the best share was "
                 "chosen makes it a little too good."
             }
             table.wide {
                 thead {
                     tr {
-                        th scope="col" { "lambda_1" } th scope="col" { "rank" } th scope="col" { "neighbours" }
+                        th scope="col" { "form" } th scope="col" { "lambda_1" } th scope="col" { "rank" } th scope="col" { "neighbours" }
                         th scope="col" { "accuracy" } th scope="col" { "" }
                     }
                 }
                 @for row in best {
                     tr {
+                        td data-label="form" { (form_name(row.form).replace('_', " ")) }
                         td data-label="lambda_1" { (format!("{:.3e}", row.lambda_sparsity)) }
                         td data-label="rank" { (row.rank) }
                         td data-label="neighbours" { (row.neighbours) }
-                        td data-label="accuracy" { (share(Some(right(row)))) }
+                        td data-label="accuracy" { (share(Some(row.accuracy()))) }
                         td { @if row.chosen { "chosen" } }
                     }
                 }
             }
         }
     }
-}
-
-/// The share of held-out patients who were classified right.
-#[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
-fn right(row: &SelectionRow) -> f64 {
-    row.right as f64 / (row.right + row.wrong).max(1) as f64
 }
 
 fn rounds_csv(model: &Model) -> io::Result<Vec<u8>> {

@@ -1,5 +1,7 @@
 //! How well a metric serves: the votes of neighbours, and counts of right and wrong.
 
+use std::cmp::Ordering;
+
 use ndarray::parallel::prelude::*;
 use ndarray::{Array1, ArrayView2, Axis, s};
 
@@ -81,6 +83,14 @@ impl RightCounts {
     pub fn merge(&mut self, other: &Self) {
         self.right += other.right;
         self.wrong += other.wrong;
+    }
+
+    /// Which accuracy is higher: as fractions, exactly.
+    #[must_use]
+    pub fn accuracy_order(&self, other: &Self) -> Ordering {
+        let all = |counts: &Self| u128::from(counts.right) + u128::from(counts.wrong);
+        let one = u128::from(self.right) * all(other);
+        one.cmp(&(u128::from(other.right) * all(self)))
     }
 
     /// right / all, or `None` without predictions.

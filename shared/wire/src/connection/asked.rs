@@ -69,7 +69,7 @@ impl Asked {
 mod tests {
     use super::*;
     use ndarray::Array2;
-    use protocol::message::unpsl::{Centre, Differentiating, Round};
+    use protocol::message::unpsl::{Centre, Differentiating, Form, Part, Round};
     use protocol::message::{Ask, Begin, Request, Warrant, unpsl};
     use protocol::name::RunId;
 
@@ -108,13 +108,13 @@ mod tests {
             centre: Centre::Gradient,
             penalty: 1.0,
             tolerance: 0.1,
-            fold: None,
+            part: Part::whole(Form::InnerProduct),
         };
         let bytes = answer_bytes_max(&Request::Unpsl(unpsl::Request::Round(round)), 1);
         assert!((640_000..740_000).contains(&bytes), "{bytes}");
         let asked = Differentiating {
             metrics: vec![Array2::zeros((100, 10)); 2].into(),
-            folds: vec![None; 2],
+            parts: vec![Part::whole(Form::InnerProduct); 2],
             rows: vec![None; 2].into(),
         };
         let bytes = answer_bytes_max(&Request::Unpsl(unpsl::Request::Differentiate(asked)), 1);

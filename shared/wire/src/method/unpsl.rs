@@ -15,8 +15,8 @@ use ndarray::Array2;
 use privacy::RightCounts;
 use protocol::limits::{ACTIVE_ROWS_MAX, CANDIDATES_MAX, FOLDS_MAX, SITES_MAX};
 use protocol::message::unpsl::{
-    Answer, Centre, Contribution, Derivatives, Differentiating, DualStep, Finishing, Request,
-    Round, UpdateProducts, Validating,
+    Answer, Centre, Contribution, Derivatives, Differentiating, DualStep, Finishing, Form, Part,
+    Request, Round, UpdateProducts, Validating,
 };
 use protocol::method::unpsl::model::Model;
 use std::sync::Arc;
@@ -64,14 +64,15 @@ impl Travels for Differentiating {
 
     fn cut(self) -> (pb::Differentiate, OutgoingParts) {
         let question =
-            |((metric, fold), rows): ((_, Option<u32>), &Option<Vec<usize>>)| pb::MetricQuestion {
+            |((metric, part), rows): ((_, Part), &Option<Vec<usize>>)| pb::MetricQuestion {
                 metric: Some(shape(metric)),
-                fold,
+                fold: part.fold,
                 rows: rows.as_ref().map(|rows| pb::ActiveRows {
                     rows: rows.iter().map(|row| length(*row)).collect(),
                 }),
+                form: form_to_proto(part.form),
             };
-        let questions = self.metrics.iter().zip(self.folds).zip(self.rows.iter());
+        let questions = self.metrics.iter().zip(self.parts).zip(self.rows.iter());
         let header = pb::Differentiate {
             questions: questions.map(question).collect(),
         };
@@ -95,15 +96,17 @@ impl Travels for Differentiating {
     }
 
     fn join(header: pb::Differentiate, parts: &mut IncomingParts) -> Result<Self, WireError> {
-        let folds: Vec<Option<u32>> = header.questions.iter().map(|asked| asked.fold).collect();
-        let metrics: Result<_, _> = folds.iter().map(|_| parts.matrices.take()).collect();
+        let part = |asked: &pb::MetricQuestion| part(asked.form, asked.fold);
+        let of_each: Result<Vec<Part>, _> = header.questions.iter().map(part).collect();
+        let of_each = of_each?;
+        let metrics: Result<_, _> = of_each.iter().map(|_| parts.matrices.take()).collect();
         let rows = |asked: &pb::MetricQuestion| {
             let rows = asked.rows.as_ref()?.rows.iter();
             Some(rows.map(|row| *row as usize).collect())
         };
         Ok(Self {
             metrics: Arc::new(metrics?),
-            folds,
+            parts: of_each,
             rows: Arc::new(header.questions.iter().map(rows).collect()),
         })
     }
@@ -123,7 +126,8 @@ impl Travels for Round {
             centre: centre.as_ref().map(shape),
             penalty: self.penalty,
             tolerance: self.tolerance,
-            fold: self.fold,
+            fold: self.part.fold,
+            form: form_to_proto(self.part.form),
             dual: dual.map(|step| pb::DualStep {
                 moves: step.moves,
                 before: step.before,
@@ -159,7 +163,7 @@ impl Travels for Round {
             },
             penalty: finite("the penalty", header.penalty)?,
             tolerance: finite("the tolerance", header.tolerance)?,
-            fold: header.fold,
+            part: part(header.form, header.fold)?,
         })
     }
 }
@@ -209,6 +213,7 @@ impl Travels for Finishing {
         let header = pb::Finish {
             consensus: Some(shape(&self.consensus)),
             neighbours: self.neighbours,
+            form: form_to_proto(self.form),
         };
         let matrices = OutgoingMatrices::default().and_shared(self.consensus);
         (header, OutgoingParts::matrices(matrices))
@@ -224,9 +229,32 @@ impl Travels for Finishing {
     fn join(header: pb::Finish, parts: &mut IncomingParts) -> Result<Self, WireError> {
         Ok(Self {
             consensus: Arc::new(parts.matrices.take()?),
+            form: form(header.form)?,
             neighbours: header.neighbours,
         })
     }
+}
+
+fn part(by: i32, fold: Option<u32>) -> Result<Part, WireError> {
+    let form = form(by)?;
+    Ok(Part { form, fold })
+}
+
+fn form_to_proto(form: Form) -> i32 {
+    let form = match form {
+        Form::InnerProduct => pb::Form::InnerProduct,
+        Form::Distance => pb::Form::Distance,
+    };
+    form.into()
+}
+
+fn form(found: i32) -> Result<Form, WireError> {
+    let form = match pb::Form::try_from(found) {
+        Ok(pb::Form::InnerProduct) => Some(Form::InnerProduct),
+        Ok(pb::Form::Distance) => Some(Form::Distance),
+        Ok(pb::Form::Unspecified) | Err(_) => None,
+    };
+    present("form", form)
 }
 
 impl Travels for Answer {

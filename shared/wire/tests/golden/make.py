@@ -105,7 +105,8 @@ sites = f.Part(sites=s.SitesChunk(sites=[
 contribution = dict(matrix=shape(2, 1), objective=0.75, iterations=12)
 metric = u.UnpslModel(
     objective=0.5, metric=shape(1, 2), rounds=1, features=1, dropped=1, pairs=[30, 0], certificate=0.125,
-    selection=[u.SelectionRow(lambda_sparsity=0.01, rank=4, neighbours=5, right=250, wrong=50, chosen=True)])
+    selection=[u.SelectionRow(
+        form=2, lambda_sparsity=0.01, rank=4, neighbours=5, right=250, wrong=50, chosen=True)])
 metric_parts = [
     chunk(0, [0.1, 0.2]),
     f.Part(rounds=u.RoundsChunk(rounds=[u.RoundRow(
@@ -132,20 +133,21 @@ golden = {
     "correlate": ask(second_parts, correlate=f.Correlate(second_moments=second)),
     "end": site(f.ToSite(end=f.End(run=run, ending="converged"))),
     "round": ask_unpsl([chunk(0, [1, 2, 3, 4, 5, 6]), chunk(1, [-1, -2, -3, -4, -5, -6])],
-                       round=u.Round(consensus=shape(3, 2), centre=shape(3, 2), penalty=1.5, tolerance=1e-6)),
+                       round=u.Round(consensus=shape(3, 2), centre=shape(3, 2), penalty=1.5, tolerance=1e-6, form=1)),
     "fold": ask_unpsl([chunk(0, [1]), chunk(1, [-1])], round=u.Round(
-        consensus=shape(1, 1), centre=shape(1, 1), penalty=1.5, tolerance=1e-3, fold=0)),
-    "certificate": ask_unpsl([chunk(0, [1])], round=u.Round(consensus=shape(1, 1), penalty=2, tolerance=1e-9)),
+        consensus=shape(1, 1), centre=shape(1, 1), penalty=1.5, tolerance=1e-3, fold=0, form=2)),
+    "certificate": ask_unpsl([chunk(0, [1])], round=u.Round(
+        consensus=shape(1, 1), penalty=2, tolerance=1e-9, form=1)),
     "dual": ask_unpsl([chunk(0, [1])], round=u.Round(
-        consensus=shape(1, 1), penalty=2, tolerance=1e-9, dual=u.DualStep(moves=3, before=2.5, after=0.5))),
+        consensus=shape(1, 1), penalty=2, tolerance=1e-9, form=1, dual=u.DualStep(moves=3, before=2.5, after=0.5))),
     "differentiate": ask_unpsl([chunk(0, [0.5, -0.5]), chunk(1, [0.25, -0.25])], differentiate=u.Differentiate(
-        questions=[u.MetricQuestion(metric=shape(2, 1)), u.MetricQuestion(metric=shape(2, 1), fold=0)])),
+        questions=[u.MetricQuestion(metric=shape(2, 1), form=1), u.MetricQuestion(metric=shape(2, 1), fold=0, form=2)])),
     "differentiate_rows": ask_unpsl([chunk(0, [0.5, -0.5]), chunk(1, [0, 0])], differentiate=u.Differentiate(
-        questions=[u.MetricQuestion(metric=shape(2, 1), rows=u.ActiveRows(rows=[0, 300])),
-                   u.MetricQuestion(metric=shape(2, 1), rows=u.ActiveRows())])),
+        questions=[u.MetricQuestion(metric=shape(2, 1), rows=u.ActiveRows(rows=[0, 300]), form=1),
+                   u.MetricQuestion(metric=shape(2, 1), rows=u.ActiveRows(), form=1)])),
     "validate": ask_unpsl([chunk(0, [0.5, -0.5]), chunk(1, [0.25, -0.25])],
                           validate=u.Validate(models=[shape(2, 1), shape(2, 1)], folds=2, neighbours=[1, 5])),
-    "finish": ask_unpsl([chunk(0, [0.1, 0.2])], finish=u.Finish(consensus=shape(1, 2), neighbours=5)),
+    "finish": ask_unpsl([chunk(0, [0.1, 0.2])], finish=u.Finish(consensus=shape(1, 2), neighbours=5, form=2)),
     "grow_own": ask_forest(grow_own=t.GrowOwn()),
     "grow": ask_forest([edges], grow=t.Grow(trees=167, edges=2, event_times=[1, 2.5], class_weights=[1, 1])),
     "judge": ask_forest([nodes], judge=t.Judge(first_tree=1, trees=trees)),

@@ -9,7 +9,7 @@ use ndarray::Array2;
 use privacy::{
     Allowed, CohortFacts, Contributions, Gate, JobFacts, Permission, Policy, Rules, SoFar,
 };
-use protocol::message::unpsl::{Centre, Contribution, Round};
+use protocol::message::unpsl::{Centre, Contribution, Form, Part, Round};
 use protocol::message::{Answer, Ask, Reply, Request, ToCoordinator, ToSite, unpsl};
 use protocol::name::RunId;
 use std::collections::BTreeSet;
@@ -155,7 +155,7 @@ pub(crate) fn round(consensus: Array2<f64>) -> ToSite {
         centre: Centre::Told(Array2::zeros((1, 1))),
         penalty: 1.0,
         tolerance: 1e-6,
-        fold: None,
+        part: Part::whole(Form::InnerProduct),
     };
     ToSite::Ask(Ask {
         run: run(),

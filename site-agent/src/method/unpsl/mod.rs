@@ -12,7 +12,7 @@ use ndarray::{Axis, s};
 use protocol::assessment::Assessment;
 use protocol::failure::Code;
 use protocol::message::unpsl::{
-    Centre, Contribution, Derivatives, Differentiating, Finishing, Request, Round, Validating,
+    Centre, Contribution, Derivatives, Differentiating, Finishing, Part, Request, Round, Validating,
 };
 use protocol::message::{Answer, Summary, unpsl as message};
 use protocol::method::unpsl::settings::UnpslSettings;
@@ -42,9 +42,6 @@ pub(super) struct Learner {
     /// Where the sites hold their duals. It follows from the rounds that this process has answered, or has answered again.
     dual: SiteDual,
 }
-
-/// The patients that an objective is made of: all, or those of all folds but one.
-type Part = Option<u32>;
 
 /// What Algorithm 1 found from the best of several starts.
 pub struct BestStart {
@@ -103,10 +100,10 @@ impl Learner {
         let questions = asked
             .metrics
             .iter()
-            .zip(&asked.folds)
+            .zip(&asked.parts)
             .zip(asked.rows.iter());
-        for ((metric, fold), rows) in questions {
-            let objective = self.objective(site, prepared, *fold)?;
+        for ((metric, part), rows) in questions {
+            let objective = self.objective(site, prepared, *part)?;
             let own = objective.derivatives(metric, rows.as_deref());
             told.push(Derivatives::fold(&own.map_err(fault)?));
         }
@@ -123,7 +120,7 @@ impl Learner {
             Centre::Dual(step) => Some(self.dual.centre(&round.consensus, step)),
             Centre::Told(_) | Centre::Gradient => None,
         };
-        let objective = self.objective(site, prepared, round.fold)?;
+        let objective = self.objective(site, prepared, round.part)?;
         let own;
         let centre = match (&round.centre, &moved) {
             (_, Some(moved)) => moved,
@@ -204,9 +201,10 @@ impl Learner {
     ) -> Result<Answer, Stop> {
         let Finishing {
             consensus,
+            form,
             neighbours,
         } = finishing;
-        let objective = self.objective(site, prepared, None)?;
+        let objective = self.objective(site, prepared, Part::whole(*form))?;
         let value = objective.value(consensus).map_err(fault)?;
         let threshold = objective.threshold(consensus);
         let measure = match self.settings.neighbour_rule {
@@ -221,7 +219,7 @@ impl Learner {
             outcome: site.cohort.cohort.outcome(),
             patients: &site.cohort.patients,
             metric: consensus,
-            form: self.settings.objective.form,
+            form: *form,
             threshold,
             neighbours: *neighbours,
             rule: self.settings.neighbour_rule,
@@ -264,8 +262,9 @@ impl Learner {
         let mut settings = self.settings.objective;
         // A rank to choose from may be larger; what is asked has the rank that it has.
         settings.rank = settings.rank.min(prepared.matrix.ncols());
+        settings.form = part.form;
         let labels = labels(site)?;
-        let Some(fold) = part else {
+        let Some(fold) = part.fold else {
             return objective(prepared, &labels, &settings, site.seed);
         };
         let folds = self.folds(site)?;

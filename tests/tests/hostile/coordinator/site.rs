@@ -5,7 +5,9 @@ use kindred_tests::federation;
 use kindred_tests::programs::Home;
 use kindred_tests::results::npy;
 use ndarray::Array2;
-use protocol::message::unpsl::{self as message, Centre, Differentiating, Finishing, Round};
+use protocol::message::unpsl::{
+    self as message, Centre, Differentiating, Finishing, Form, Part, Round,
+};
 use protocol::message::{Answer, ColumnMoments, Preparing, Request, SiteMoments, Summary, Totals};
 use protocol::name::RunId;
 use protocol::time::Timestamp;
@@ -198,7 +200,7 @@ pub(crate) fn preparation(told: &Told) -> Request {
 pub(crate) fn look(metric: &Array2<f64>) -> Request {
     Request::Unpsl(message::Request::Differentiate(Differentiating {
         metrics: Arc::new(vec![metric.clone()]),
-        folds: vec![None],
+        parts: vec![Part::whole(Form::InnerProduct)],
         rows: Arc::new(vec![None]),
     }))
 }
@@ -210,7 +212,7 @@ pub(crate) fn round_with(metric: &Array2<f64>, change: impl FnOnce(&mut Round)) 
         centre: Centre::Gradient,
         penalty: 1e12,
         tolerance: 1e-4,
-        fold: None,
+        part: Part::whole(Form::InnerProduct),
     };
     change(&mut round);
     Request::Unpsl(message::Request::Round(round))
@@ -220,6 +222,7 @@ pub(crate) fn round_with(metric: &Array2<f64>, change: impl FnOnce(&mut Round)) 
 pub(crate) fn finish(consensus: Array2<f64>, neighbours: u32) -> Request {
     Request::Unpsl(message::Request::Finish(Finishing {
         consensus: Arc::new(consensus),
+        form: Form::InnerProduct,
         neighbours,
     }))
 }

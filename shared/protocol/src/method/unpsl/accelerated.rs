@@ -1,7 +1,9 @@
 //! Rounds of the accelerated consensus: every site tells its objective and its derivatives at one metric, and only their
 //! sums are used. The last exchange is one round by the letter of the paper, as a certificate.
 
-use super::message::{Answer, Centre, Contribution, Derivatives, Differentiating, Request, Round};
+use super::message::{
+    Answer, Centre, Contribution, Derivatives, Differentiating, Part, Request, Round,
+};
 use super::model::RoundRow;
 use super::settings::UnpslSettings;
 use crate::checks::{ROUNDING, ensure, length, numbers, unexpected};
@@ -11,8 +13,8 @@ use crate::limits::LOCAL_TOLERANCES;
 use crate::message;
 use crate::progress::Ending;
 use ndarray::{Array2, s};
-use similarity::learn::unpsl::SiteDerivatives;
 use similarity::learn::unpsl::accelerated::{Knowledge, Search, SearchSettings, Step};
+use similarity::learn::unpsl::{Form, SiteDerivatives};
 use similarity::numeric::linear_algebra::norm;
 use similarity::numeric::prox::shrink_rows;
 use std::sync::Arc;
@@ -63,7 +65,7 @@ impl Accelerated {
         let known = UnpslSettings::knowledge(features);
         Self {
             settings: own,
-            asked: question(&search, &known),
+            asked: question(&search, &known, own.form),
             search,
             known,
             features,
@@ -117,7 +119,7 @@ impl Accelerated {
                 centre: Centre::Gradient,
                 penalty,
                 tolerance: *LOCAL_TOLERANCES.start(),
-                fold: None,
+                part: Part::whole(self.settings.form),
             }),
         })
     }
@@ -183,7 +185,8 @@ impl Accelerated {
             sites_answered: answered,
         };
         let mut is_over = false;
-        row.objective = Some(answer.objective);
+        // Where the answer says no more than which rows to ask about: that of W = 0, which has no row.
+        row.objective = Some(answer.objective + self.search.sparsity_term(self.search.question()));
         if let Some(step) = self.search.learn(&mut self.known, answer) {
             self.check_finite(&step)?;
             row.objective = Some(step.objective);
@@ -201,7 +204,7 @@ impl Accelerated {
         if is_over {
             return Ok(self.begin_certificate(answered));
         }
-        self.asked = question(&self.search, &self.known);
+        self.asked = question(&self.search, &self.known, self.settings.form);
         Ok(match round + self.void >= self.round_limit {
             true => Turn::Done(Ending::RoundLimit),
             false => Turn::Ask,
@@ -274,16 +277,16 @@ impl Accelerated {
             "A round of consensus ADMM moved the metric by {moved:.1e} of its norm, so the search went on."
         ));
         self.search.demand(STRICTER);
-        self.asked = question(&self.search, &self.known);
+        self.asked = question(&self.search, &self.known, self.settings.form);
         Ok(Turn::Ask)
     }
 }
 
 /// What a search asks next.
-fn question(search: &Search, known: &Knowledge) -> Differentiating {
+fn question(search: &Search, known: &Knowledge, form: Form) -> Differentiating {
     Differentiating {
         metrics: Arc::new(vec![search.question().clone()]),
-        folds: vec![None],
+        parts: vec![Part::whole(form)],
         rows: Arc::new(vec![search.rows(known).map(<[usize]>::to_vec)]),
     }
 }

@@ -3,7 +3,7 @@
 
 mod judging;
 
-use super::message::{Answer, Centre, Contribution, Request, Round};
+use super::message::{Answer, Centre, Contribution, Part, Request, Round};
 use super::model::RoundRow;
 use super::settings::UnpslSettings;
 use crate::checks::unexpected;
@@ -35,8 +35,8 @@ pub(super) struct Admm {
     /// Rounds at most, those among them that were asked again of fewer sites.
     round_limit: u32,
     void: u32,
-    /// The fold that every site leaves out; none where all patients take part.
-    fold: Option<u32>,
+    /// Of which patients, and by which form.
+    part: Part,
 }
 
 /// The consensus, by who holds the duals.
@@ -148,7 +148,10 @@ impl Admm {
             rows: Vec::new(),
             round_limit: settings.round_limit,
             void: 0,
-            fold,
+            part: Part {
+                form: settings.objective.form,
+                fold,
+            },
         })
     }
 
@@ -198,7 +201,7 @@ impl Admm {
             centre: self.consensus.centre(site),
             penalty: self.consensus.penalty(),
             tolerance: self.local_tolerance(),
-            fold: self.fold,
+            part: self.part,
         }))
     }
 
@@ -236,7 +239,7 @@ impl Admm {
             self.judge_last(objective);
         }
         let number = count(self.rows.len()) + 1;
-        if round.rose && self.fold.is_none() {
+        if round.rose && self.part.fold.is_none() {
             closed.notes.push(format!(
                 "The objective rose in round {number}; the safeguard acted, and the penalty is {:.3e}.",
                 self.consensus.penalty()

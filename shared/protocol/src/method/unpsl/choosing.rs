@@ -2,10 +2,10 @@
 
 use super::admm::Admm;
 use super::folds::FoldSearches;
-use super::message::Answer;
+use super::message::{Answer, Part};
 use super::model::SelectionRow;
 use super::rounds::common_start;
-use super::selection::Selection;
+use super::selection::{Cell, Selection};
 use super::settings::{SelectionSettings, UnpslSettings};
 use crate::checks::{ensure, length, unexpected};
 use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn, count};
@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::message::{self, Request};
 use crate::stage::preparing::Prepared;
 use privacy::RightCounts;
+use similarity::learn::unpsl::Form;
 use similarity::learn::unpsl::accelerated::{Search, SearchSettings};
 use similarity::learn::unpsl::selection::Candidate;
 use similarity::numeric::seed::Seed;
@@ -89,12 +90,13 @@ impl Choice {
             neighbours,
         } = chosen.candidate;
         let mut settings = self.settings.clone();
+        settings.objective.form = chosen.form;
         settings.objective.lambda_sparsity = lambda_sparsity;
         settings.objective.rank = rank;
         settings.neighbours = count(neighbours);
         closed.notes.push(format!(
-            "Chosen by cross-validation: lambda_sparsity {lambda_sparsity:.3e}, rank {rank}, \
-             {neighbours} neighbours."
+            "Chosen by cross-validation: {}lambda_sparsity {lambda_sparsity:.3e}, rank {rank}, {neighbours} neighbours.",
+            self.selection.form_in_words(&chosen)
         ));
         if !chosen.left_out.is_empty() {
             let names: Vec<&str> = chosen
@@ -114,7 +116,7 @@ impl Choice {
     }
 }
 
-/// One search of every rank and lambda_1, in every fold.
+/// One search of every rank and lambda_1, by every form in every fold.
 fn searches(
     selection: &Selection,
     settings: &UnpslSettings,
@@ -122,23 +124,30 @@ fn searches(
     prepared: &Prepared,
 ) -> FoldSearches {
     let features = prepared.standardisation.rows().len();
-    let search = |(rank, lambda_sparsity)| {
+    let search = |cell: Cell| {
         let mut settings = settings.clone();
-        settings.objective.rank = rank;
+        settings.objective.rank = cell.rank;
         let own = SearchSettings {
-            lambda_sparsity: selection.scaled(lambda_sparsity, settings.objective.loss),
-            form: settings.objective.form,
+            lambda_sparsity: selection.scaled(cell.lambda_sparsity, settings.objective.loss),
+            form: cell.form,
             tolerance: SelectionSettings::LEFT,
             tolerance_residual: f64::INFINITY,
         };
         Search::new(own, common_start(&settings, prepared, seed, 0), features)
     };
-    let all: Vec<Search> = selection.metrics().map(search).collect();
+    let of_form = |form: &Form| {
+        let form = *form;
+        let searches: Vec<Search> = selection.metrics(form).map(search).collect();
+        let part = move |fold| Part {
+            form,
+            fold: Some(fold),
+        };
+        (0..selection.folds()).map(move |fold| (part(fold), searches.clone()))
+    };
     FoldSearches::start(
-        &all,
-        selection.folds(),
+        selection.forms().iter().flat_map(of_form).collect(),
         features,
-        SelectionSettings::ROUNDS_MAX,
+        SelectionSettings::SEARCH_ROUNDS_MAX,
     )
 }
 
@@ -153,9 +162,10 @@ fn next_fit(
         return Ok(None);
     };
     let mut settings = settings.clone();
-    settings.objective.rank = wanted.rank;
+    settings.objective.form = wanted.cell.form;
+    settings.objective.rank = wanted.cell.rank;
     settings.objective.lambda_sparsity =
-        selection.scaled(wanted.lambda_sparsity, settings.objective.loss);
+        selection.scaled(wanted.cell.lambda_sparsity, settings.objective.loss);
     settings.round_limit = SelectionSettings::ROUNDS_MAX;
     settings.tolerance_relative = SelectionSettings::TOLERANCE.max(settings.tolerance_relative);
     let start = match wanted.start {

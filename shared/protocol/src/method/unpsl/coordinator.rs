@@ -21,7 +21,7 @@ use crate::stage::assessing::{Assessed, Assessing, Assessments};
 use crate::stage::preparing::{Preparable, Preparation, Prepared};
 use ndarray::Array2;
 use similarity::cohort::standardise;
-use similarity::learn::unpsl::{Centring, CorrelationScope, Pairs};
+use similarity::learn::unpsl::{Centring, CorrelationScope, Form, Pairs};
 use similarity::numeric::seed::Seed;
 use std::sync::Arc;
 
@@ -75,6 +75,7 @@ struct Best {
     fit: Fit,
     ending: Ending,
     metric: Arc<Array2<f64>>,
+    form: Form,
     neighbours: u32,
     classes: usize,
     round_limit: u32,
@@ -184,6 +185,7 @@ impl Unpsl {
     fn assess(&mut self, prepared: Arc<Prepared>, fit: Fit, ending: Ending) {
         let best = Best {
             metric: Arc::new(fit.metric().clone()),
+            form: self.settings.objective.form,
             fit,
             ending,
             neighbours: self.settings.neighbours,
@@ -388,6 +390,7 @@ impl Assessed for Best {
     fn ask(&self, _: usize) -> Option<message::Request> {
         Some(message::Request::Unpsl(Request::Finish(Finishing {
             consensus: Arc::clone(&self.metric),
+            form: self.form,
             neighbours: self.neighbours,
         })))
     }

@@ -3,6 +3,7 @@
 use crate::assessment::ASSESSMENT;
 use ndarray::Array2;
 use privacy::{Content, RightCounts};
+pub use similarity::learn::unpsl::Form;
 use similarity::learn::unpsl::{SiteDerivatives, ThresholdDerivatives};
 pub use similarity::numeric::admm::{DualStep, UpdateProducts};
 use std::sync::Arc;
@@ -33,13 +34,30 @@ pub enum Request {
     Finish(Finishing),
 }
 
+/// Which objective a metric is asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// What of two patients the pair loss looks at.
+    pub form: Form,
+    /// The fold of the cross-validation that is left out, from 0; none where all patients take part.
+    pub fold: Option<u32>,
+}
+
+impl Part {
+    /// Of all patients.
+    #[must_use]
+    pub fn whole(form: Form) -> Self {
+        Self { form, fold: None }
+    }
+}
+
 /// Metrics at which every site is to tell its objective f_p and the derivatives of f_p in M-space.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Differentiating {
     /// W, of the travelling shape, one a question.
     pub metrics: Arc<Vec<Array2<f64>>>,
-    /// Of each metric the fold of the cross-validation that is left out, from 0; none where all patients take part.
-    pub folds: Vec<Option<u32>>,
+    /// Of each metric the objective that it is asked about.
+    pub parts: Vec<Part>,
     /// Of each metric the rows of the derivatives that are asked for, ascending; none where all are. An empty list asks for
     /// the diagonal of Gamma_p alone.
     pub rows: Arc<Vec<Option<Vec<usize>>>>,
@@ -56,8 +74,8 @@ pub struct Round {
     pub penalty: f64,
     /// Relative gradient tolerance of the local solver.
     pub tolerance: f64,
-    /// The fold of the cross-validation that is left out, from 0; none where all patients take part.
-    pub fold: Option<u32>,
+    /// The objective that is meant.
+    pub part: Part,
 }
 
 /// W - U_p, by who knows the dual U_p.
@@ -88,6 +106,8 @@ pub struct Validating {
 pub struct Finishing {
     /// The consensus W, d x m.
     pub consensus: Arc<Array2<f64>>,
+    /// What it was learned by.
+    pub form: Form,
     /// Neighbours of the k-NN evaluation.
     pub neighbours: u32,
 }

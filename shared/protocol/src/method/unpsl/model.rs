@@ -2,6 +2,7 @@
 
 use crate::exchange::{Course, count};
 use ndarray::Array2;
+use similarity::learn::unpsl::Form;
 
 /// A metric, and how it was learnt.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,6 +77,8 @@ pub struct RoundRow {
 /// One candidate of the cross-validation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SelectionRow {
+    /// What of two patients the pair loss looked at.
+    pub form: Form,
     /// lambda_1.
     pub lambda_sparsity: f64,
     /// Rank m.
@@ -88,6 +91,15 @@ pub struct SelectionRow {
     pub wrong: u64,
     /// Whether the run went on with it.
     pub chosen: bool,
+}
+
+impl SelectionRow {
+    /// The share of held-out patients who were classified right.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
+    pub fn accuracy(&self) -> f64 {
+        self.right as f64 / (self.right + self.wrong).max(1) as f64
+    }
 }
 
 /// One row of the metric W.

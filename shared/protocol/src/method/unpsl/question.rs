@@ -1,6 +1,6 @@
 //! What a job of UnPSL asks of a site.
 
-use super::message::{Centre, Differentiating, Finishing, Request, Round, Validating};
+use super::message::{Centre, Differentiating, Finishing, Part, Request, Round, Validating};
 use super::settings::UnpslSettings;
 use crate::cohort::CohortSpecification;
 use crate::failure::Refusal;
@@ -50,9 +50,11 @@ fn own(settings: &UnpslSettings, request: &Request, rows: usize) -> Result<(), R
         Request::Validate(validating) => judge_validation(settings, validating, rows),
         Request::Finish(Finishing {
             consensus,
+            form,
             neighbours,
         }) => {
             fits(settings, consensus, rows, settings.selection.is_some())?;
+            is_part(settings, Part::whole(*form))?;
             let listed = match &settings.selection {
                 Some(selection) => selection.neighbours.contains(neighbours),
                 None => *neighbours == settings.neighbours,
@@ -105,17 +107,17 @@ fn judge_differentiation(
 ) -> Result<(), Refusal> {
     let Differentiating {
         metrics,
-        folds,
+        parts,
         rows: active,
     } = asked;
     wanted(
         settings.is_accelerated(),
         "a job of the accelerated consensus",
     )?;
-    let lengths = [folds.len(), active.len()];
+    let lengths = [parts.len(), active.len()];
     wanted(
         !metrics.is_empty() && lengths == [metrics.len(); 2],
-        "a fold, or none, of each metric, and its rows",
+        "a part of each metric, and its rows",
     )?;
     let entries = active
         .iter()
@@ -129,9 +131,9 @@ fn judge_differentiation(
     for active in active.iter() {
         are_rows(active.as_deref(), rows)?;
     }
-    for (metric, fold) in metrics.iter().zip(folds) {
+    for (metric, part) in metrics.iter().zip(parts) {
         fits(settings, metric, rows, settings.selection.is_some())?;
-        is_fold(settings, *fold)?;
+        is_part(settings, *part)?;
     }
     Ok(())
 }
@@ -155,7 +157,7 @@ fn judge_round(settings: &UnpslSettings, round: &Round, rows: usize) -> Result<(
         centre,
         penalty,
         tolerance,
-        fold,
+        part,
     } = round;
     fits(settings, consensus, rows, settings.selection.is_some())?;
     // The accelerated consensus ends with a round about each site's own centre; only ADMM goes by others. Where the site
@@ -178,11 +180,16 @@ fn judge_round(settings: &UnpslSettings, round: &Round, rows: usize) -> Result<(
         LOCAL_TOLERANCES.contains(tolerance),
         "a tolerance within its limits",
     )?;
-    is_fold(settings, *fold)
+    is_part(settings, *part)
 }
 
-fn is_fold(settings: &UnpslSettings, fold: Option<u32>) -> Result<(), Refusal> {
-    match (fold, &settings.selection) {
+fn is_part(settings: &UnpslSettings, part: Part) -> Result<(), Refusal> {
+    let listed = match &settings.selection {
+        Some(selection) => selection.form.contains(&part.form),
+        None => part.form == settings.objective.form,
+    };
+    wanted(listed, "the job's form")?;
+    match (part.fold, &settings.selection) {
         (None, _) => Ok(()),
         (Some(fold), Some(selection)) => wanted(fold < selection.folds, "one of the job's folds"),
         (Some(_), None) => unasked("a job with a choice"),

@@ -1,6 +1,6 @@
-//! Choosing lambda_1, the rank and the number of neighbours across the federation.
+//! Choosing the form, lambda_1, the rank and the number of neighbours across the federation.
 //!
-//! Folds lie inside each site. For every rank, lambda_1 and fold a metric is learned among the other folds' patients; then each
+//! Folds lie inside each site. For every form, rank, lambda_1 and fold a metric is learned among the other folds' patients; then each
 //! site counts, over its folds, how often the held-out
 //! patients are classified right, and only those counts leave it. A site whose rules withhold a count
 //! does not take part in the choice.
@@ -8,7 +8,7 @@
 use super::folds::FoldSearches;
 use super::message::{Answer, Request, Validating};
 use super::model::SelectionRow;
-use super::settings::{SelectionSettings, UnpslSettings};
+use super::settings::{SelectionSettings, UnpslSettings, form_name};
 use crate::checks::unexpected;
 use crate::exchange::{Answers, count};
 use crate::failure::{Code, Failure};
@@ -16,42 +16,48 @@ use crate::limits::BATCH_ENTRIES_MAX;
 use crate::message;
 use ndarray::Array2;
 use similarity::judge::votes::RightCounts;
-use similarity::learn::unpsl::Loss;
 use similarity::learn::unpsl::selection::{Candidate, CandidateCounts, best};
+use similarity::learn::unpsl::{Form, Loss};
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// A choice under way.
 #[derive(Debug, Clone)]
 pub(super) struct Selection {
     settings: SelectionSettings,
-    lambdas: Vec<f64>,
+    /// All metrics that are learnt, in the order of the searches.
+    cells: Vec<Cell>,
+    /// Values of lambda_1, and so metrics of one path.
+    lambdas: usize,
     /// The fit under way.
     next: PathPoint,
-    /// By rank, lambda_1, fold; a path that has reached W = 0 ends.
-    models: Vec<Vec<Arc<Vec<Array2<f64>>>>>,
+    /// By metric, fold; a path that has reached W = 0 ends.
+    models: Vec<Arc<Vec<Array2<f64>>>>,
     /// Metrics that were fitted in every fold, in the order in which sites are asked to judge them.
-    whole: Vec<Metric>,
+    whole: Vec<usize>,
     /// What the sites counted of each of them: by metric, site, number of neighbours.
     counted: Vec<Vec<Option<Vec<RightCounts>>>>,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-struct PathPoint {
-    rank: usize,
-    fold: usize,
-    lambda: usize,
+/// A metric that is learnt in every fold.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cell {
+    pub(super) form: Form,
+    pub(super) rank: usize,
+    pub(super) lambda_sparsity: f64,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Metric {
-    rank: usize,
+#[derive(Debug, Clone, Copy, Default)]
+struct PathPoint {
+    /// Of one form and rank.
+    path: usize,
+    fold: usize,
     lambda: usize,
 }
 
 /// A fit that is wanted.
 pub(super) struct FitRequest {
-    pub(super) rank: usize,
-    pub(super) lambda_sparsity: f64,
+    pub(super) cell: Cell,
     pub(super) fold: u32,
     /// The solution before it on the path.
     pub(super) start: Option<Array2<f64>>,
@@ -59,6 +65,7 @@ pub(super) struct FitRequest {
 
 /// What was chosen, and why.
 pub(super) struct Chosen {
+    pub(super) form: Form,
     pub(super) candidate: Candidate,
     pub(super) rows: Vec<SelectionRow>,
     /// Places of sites whose rules withhold a count.
@@ -70,9 +77,11 @@ impl Selection {
     pub(super) fn new(settings: &UnpslSettings, pairs: u64) -> Option<Self> {
         let selection = settings.selection.clone()?;
         let lambdas = selection.lambda_sparsity(settings.objective.loss, pairs);
+        let cells: Vec<Cell> = cells(&selection, &lambdas);
         Some(Self {
-            models: vec![vec![Arc::default(); lambdas.len()]; selection.rank.len()],
-            lambdas,
+            models: vec![Arc::default(); cells.len()],
+            cells,
+            lambdas: lambdas.len(),
             next: PathPoint::default(),
             settings: selection,
             whole: Vec::new(),
@@ -82,24 +91,27 @@ impl Selection {
 
     /// The fit under way; none once all are over.
     pub(super) fn wanted(&self) -> Option<FitRequest> {
-        let rank = *self.settings.rank.get(self.next.rank)?;
-        let before = self.next.lambda.checked_sub(1);
-        let path = &self.models[self.next.rank];
+        let PathPoint { path, fold, lambda } = self.next;
+        let first = path * self.lambdas;
+        let before = lambda.checked_sub(1);
         Some(FitRequest {
-            rank,
-            lambda_sparsity: self.lambdas[self.next.lambda],
-            fold: count(self.next.fold),
-            start: before.and_then(|before| path[before].last().cloned()),
+            cell: *self.cells.get(first + lambda)?,
+            fold: count(fold),
+            start: before.and_then(|before| self.models[first + before].last().cloned()),
         })
     }
 
-    /// Rank and lambda_1 of every metric, in the order of the searches.
-    pub(super) fn metrics(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
-        let of_rank = |rank: &usize| {
-            let rank = *rank;
-            self.lambdas.iter().map(move |lambda| (rank, *lambda))
-        };
-        self.settings.rank.iter().flat_map(of_rank)
+    /// All metrics of one form, in the order of the searches.
+    pub(super) fn metrics(&self, form: Form) -> impl Iterator<Item = Cell> + '_ {
+        self.cells
+            .iter()
+            .copied()
+            .filter(move |cell| cell.form == form)
+    }
+
+    /// Forms to choose from.
+    pub(super) fn forms(&self) -> &[Form] {
+        &self.settings.form
     }
 
     /// Folds of the cross-validation.
@@ -117,48 +129,53 @@ impl Selection {
 
     /// Keeps the solutions of all searches.
     pub(super) fn keep_all(&mut self, searches: &FoldSearches) {
-        for rank in 0..self.settings.rank.len() {
-            for lambda in 0..self.lambdas.len() {
-                if let Some(models) = searches.metrics(rank * self.lambdas.len() + lambda) {
-                    self.models[rank][lambda] = Arc::new(models);
-                    self.whole.push(Metric { rank, lambda });
-                }
+        let folds = self.settings.folds as usize;
+        let of_form = self.cells.len() / self.settings.form.len().max(1);
+        for (index, models) in self.models.iter_mut().enumerate() {
+            let (form, cell) = (index / of_form, index % of_form);
+            let problems = form * folds..(form + 1) * folds;
+            if let Some(found) = searches.metrics(problems, cell) {
+                *models = Arc::new(found);
+                self.whole.push(index);
             }
         }
-        self.next.rank = self.settings.rank.len();
+        self.next.path = self.cells.len();
     }
 
     /// Keeps the solution of the fit under way and goes to the next.
     pub(super) fn keep(&mut self, metric: Array2<f64>) {
         let ended = metric.iter().all(|entry| *entry == 0.0);
+        let folds = self.settings.folds as usize;
         if !ended {
-            Arc::make_mut(&mut self.models[self.next.rank][self.next.lambda]).push(metric);
+            let place = self.next.path * self.lambdas + self.next.lambda;
+            Arc::make_mut(&mut self.models[place]).push(metric);
         }
         self.next.lambda += 1;
-        if ended || self.next.lambda == self.lambdas.len() {
+        if ended || self.next.lambda == self.lambdas {
             self.next.lambda = 0;
             self.next.fold += 1;
         }
-        if self.next.fold == self.settings.folds as usize {
+        if self.next.fold == folds {
             self.next.fold = 0;
-            self.next.rank += 1;
+            self.next.path += 1;
         }
-        if self.next.rank == self.settings.rank.len() {
-            let all = (0..self.settings.rank.len()).flat_map(|rank| {
-                (0..self.lambdas.len()).map(move |lambda| Metric { rank, lambda })
-            });
-            let folds = self.settings.folds as usize;
+        if self.next.path * self.lambdas == self.cells.len() {
+            let all = 0..self.cells.len();
             self.whole = all
-                .filter(|one| self.models[one.rank][one.lambda].len() == folds)
+                .filter(|cell| self.models[*cell].len() == folds)
                 .collect();
         }
     }
 
     /// Fits that are over, and all fits at most.
     pub(super) fn fits(&self) -> (usize, usize) {
-        let (folds, lambdas) = (self.settings.folds as usize, self.lambdas.len());
-        let done = (self.next.rank * folds + self.next.fold) * lambdas + self.next.lambda;
-        (done, self.settings.rank.len() * folds * lambdas)
+        let folds = self.settings.folds as usize;
+        let PathPoint { path, fold, lambda } = self.next;
+        let all = self.cells.len() * folds;
+        (
+            ((path * folds + fold) * self.lambdas + lambda).min(all),
+            all,
+        )
     }
 
     /// Numbers of neighbours that each metric is judged with.
@@ -172,7 +189,7 @@ impl Selection {
         if asked.is_empty() {
             return None;
         }
-        let models = asked.iter().flat_map(|metric| self.of(*metric).iter());
+        let models = asked.iter().flat_map(|metric| self.models[*metric].iter());
         Some(message::Request::Unpsl(Request::Validate(Validating {
             models: Arc::new(models.cloned().collect()),
             folds: self.settings.folds,
@@ -185,19 +202,15 @@ impl Selection {
         self.asked().len()
     }
 
-    fn asked(&self) -> &[Metric] {
+    fn asked(&self) -> &[usize] {
         let left = &self.whole[self.counted.len()..];
         let mut entries = 0;
-        let fits = |metric: &&Metric| {
-            entries += self.of(**metric).iter().map(Array2::len).sum::<usize>();
+        let fits = |metric: &&usize| {
+            entries += self.models[**metric].iter().map(Array2::len).sum::<usize>();
             entries <= BATCH_ENTRIES_MAX
         };
         let count = left.iter().take_while(fits).count();
         &left[..count.max(1).min(left.len())]
-    }
-
-    fn of(&self, metric: Metric) -> &Vec<Array2<f64>> {
-        &self.models[metric.rank][metric.lambda]
     }
 
     /// Takes the sites' counts of the metrics that they were asked to judge.
@@ -237,24 +250,27 @@ impl Selection {
         let sites = self.counted.first().map_or(0, Vec::len);
         let gave_all = |site: &usize| self.counted.iter().all(|by_site| by_site[*site].is_some());
         let (told, left_out): (Vec<usize>, Vec<usize>) = (0..sites).partition(gave_all);
-        let mut counts = Vec::new();
+        let mut counts: Vec<(Form, CandidateCounts)> = Vec::new();
         for (metric, by_site) in self.whole.iter().zip(&self.counted) {
+            let cell = self.cells[*metric];
             for (place, neighbours) in self.settings.neighbours.iter().enumerate() {
                 let mut sum = RightCounts::default();
                 for own in told.iter().filter_map(|site| by_site[*site].as_ref()) {
                     sum.merge(&own[place]);
                 }
-                counts.push(CandidateCounts {
-                    candidate: Candidate {
-                        lambda_sparsity: self.lambdas[metric.lambda],
-                        rank: self.settings.rank[metric.rank],
-                        neighbours: *neighbours as usize,
-                    },
+                let candidate = Candidate {
+                    lambda_sparsity: cell.lambda_sparsity,
+                    rank: cell.rank,
+                    neighbours: *neighbours as usize,
+                };
+                let counts_of = CandidateCounts {
+                    candidate,
                     counts: sum,
-                });
+                };
+                counts.push((cell.form, counts_of));
             }
         }
-        let Some(candidate) = best(&counts) else {
+        let Some((form, candidate)) = self.best(&counts) else {
             let text = if self.whole.is_empty() {
                 "no metric of the path has a selected feature in every fold; name smaller values of \
                  lambda_sparsity"
@@ -264,20 +280,83 @@ impl Selection {
             };
             return Err(Failure::new(Code::Selection, text));
         };
-        let row = |one: &CandidateCounts| SelectionRow {
+        let row = |(of, one): &(Form, CandidateCounts)| SelectionRow {
+            form: *of,
             lambda_sparsity: one.candidate.lambda_sparsity,
             rank: count(one.candidate.rank),
             neighbours: count(one.candidate.neighbours),
             right: one.counts.right,
             wrong: one.counts.wrong,
-            chosen: one.candidate == candidate,
+            chosen: (*of, one.candidate) == (form, candidate),
         };
         Ok(Chosen {
+            form,
             candidate,
             rows: counts.iter().map(row).collect(),
             left_out,
         })
     }
+
+    /// What of the forms was chosen, and what the other would have had; empty where there is one.
+    pub(super) fn form_in_words(&self, chosen: &Chosen) -> String {
+        let other = |form: &&Form| **form != chosen.form;
+        let Some(other) = self.settings.form.iter().find(other) else {
+            return String::new();
+        };
+        let share = |form: Form| {
+            let rows = chosen.rows.iter().filter(|row| row.form == form);
+            let shares = rows.map(SelectionRow::accuracy);
+            shares.fold(None, |best: Option<f64>, share| {
+                Some(best.map_or(share, |best| best.max(share)))
+            })
+        };
+        let shown = |form| share(form).map_or("none".to_owned(), |share| format!("{share:.4}"));
+        format!(
+            "form {} (held-out accuracy {}; the best of {} had {}), ",
+            form_name(chosen.form),
+            shown(chosen.form),
+            form_name(*other),
+            shown(*other)
+        )
+    }
+
+    /// The best of the best of each form; of equals the one that the job names first.
+    fn best(&self, counts: &[(Form, CandidateCounts)]) -> Option<(Form, Candidate)> {
+        let of_form = |form: &Form| {
+            let own: Vec<CandidateCounts> = counts
+                .iter()
+                .filter(|(of, _)| of == form)
+                .map(|(_, counts)| *counts)
+                .collect();
+            best(&own).map(|best| (*form, best))
+        };
+        let all = self.settings.form.iter().filter_map(of_form);
+        let more = |best: (Form, CandidateCounts), other: (Form, CandidateCounts)| match other
+            .1
+            .counts
+            .accuracy_order(&best.1.counts)
+        {
+            Ordering::Greater => other,
+            Ordering::Less | Ordering::Equal => best,
+        };
+        all.reduce(more).map(|(form, best)| (form, best.candidate))
+    }
+}
+
+/// All combinations: by form, then by rank, then by lambda_1.
+fn cells(settings: &SelectionSettings, lambdas: &[f64]) -> Vec<Cell> {
+    let of = |form: Form, rank: usize| {
+        lambdas.iter().map(move |lambda| Cell {
+            form,
+            rank,
+            lambda_sparsity: *lambda,
+        })
+    };
+    let of_form = |form: &Form| {
+        let form = *form;
+        settings.rank.iter().flat_map(move |rank| of(form, *rank))
+    };
+    settings.form.iter().flat_map(of_form).collect()
 }
 
 fn counts(own: privacy::RightCounts) -> RightCounts {

@@ -72,6 +72,8 @@ pub enum ConsensusMethod {
 pub struct SelectionSettings {
     /// Values of lambda_1, ascending; empty means the usual path.
     lambda_sparsity: Vec<f64>,
+    /// What of two patients the pair loss looks at.
+    pub form: Vec<Form>,
     /// Ranks m.
     pub rank: Vec<usize>,
     /// Numbers of neighbours.
@@ -81,9 +83,11 @@ pub struct SelectionSettings {
 }
 
 impl SelectionSettings {
-    /// Rounds of one fit of the path at most: each starts at its neighbour's solution, and a choice
+    /// Rounds of one fit of ADMM's path at most: each starts at its neighbour's solution, and a choice
     /// needs no last digit.
     pub const ROUNDS_MAX: u32 = 12;
+    /// Rounds of the searches side by side at most: with the exchange that judges them, ten.
+    pub const SEARCH_ROUNDS_MAX: u32 = 9;
     /// Relative tolerance of those fits by ADMM.
     pub const TOLERANCE: f64 = 1e-3;
     /// What may be left of the objective in those of the accelerated consensus.
@@ -106,16 +110,22 @@ impl SelectionSettings {
 
     /// Rounds of all fits at most, and one for each metric that is judged.
     #[must_use]
-    pub fn rounds(&self) -> u64 {
+    pub fn rounds(&self, consensus: ConsensusMethod) -> u64 {
+        let most = match consensus {
+            ConsensusMethod::Accelerated => Self::SEARCH_ROUNDS_MAX,
+            ConsensusMethod::Admm => Self::ROUNDS_MAX,
+        };
         let lambdas = self.lambda_sparsity(Loss::Mean, 0).len() as u64;
-        let fits = self.rank.len() as u64 * u64::from(self.folds) * lambdas;
-        fits * u64::from(Self::ROUNDS_MAX) + self.metrics()
+        let paths = self.form.len() as u64 * self.rank.len() as u64;
+        let fits = paths * u64::from(self.folds) * lambdas;
+        fits * u64::from(most) + self.metrics()
     }
 
-    /// Combinations of lambda_1 and rank.
+    /// Combinations of form, lambda_1 and rank.
     #[must_use]
     pub fn metrics(&self) -> u64 {
-        self.rank.len() as u64 * self.lambda_sparsity(Loss::Mean, 0).len() as u64
+        let paths = self.form.len() as u64 * self.rank.len() as u64;
+        paths * self.lambda_sparsity(Loss::Mean, 0).len() as u64
     }
 }
 
@@ -123,8 +133,8 @@ impl UnpslSettings {
     /// Rounds of a run at most, those of the choice and of every start included.
     #[must_use]
     pub fn rounds(&self) -> u64 {
-        let choosing = self.selection.as_ref().map_or(0, SelectionSettings::rounds);
-        choosing
+        let choosing = self.selection.as_ref();
+        choosing.map_or(0, |selection| selection.rounds(self.consensus))
             + u64::from(self.starts) * u64::from(self.round_limit)
             + u64::from(self.certificates())
     }
@@ -223,7 +233,8 @@ impl UnpslSettings {
 
 impl SelectionSettings {
     fn are_several(&self) -> bool {
-        self.lambda_sparsity.len() != 1 || self.rank.len() > 1 || self.neighbours.len() > 1
+        let lists = [self.form.len(), self.rank.len(), self.neighbours.len()];
+        self.lambda_sparsity.len() != 1 || lists.iter().any(|length| *length > 1)
     }
 }
 
@@ -268,9 +279,42 @@ fn candidates(section: &mut Section<'_, '_>) -> SelectionSettings {
     let neighbours = counts(section, "neighbours", u64::from(NEIGHBOURS), 1_000);
     SelectionSettings {
         lambda_sparsity,
+        form: forms(section, default.form),
         rank: rank.into_iter().map(narrow).collect(),
         neighbours: neighbours.into_iter().map(narrow).collect(),
         folds: narrow(section.count("folds", 5, 2..=FOLDS_MAX as u64)),
+    }
+}
+
+/// The words of the job for the forms.
+const FORMS: [(&str, Form); 2] = [
+    ("inner_product", Form::InnerProduct),
+    ("distance", Form::Distance),
+];
+
+/// The word of a form in jobs and results.
+#[must_use]
+pub fn form_name(form: Form) -> &'static str {
+    match form {
+        Form::InnerProduct => FORMS[0].0,
+        Form::Distance => FORMS[1].0,
+    }
+}
+
+/// A form, or both.
+fn forms(section: &mut Section<'_, '_>, default: Form) -> Vec<Form> {
+    let OneOrMore(words) = section.or("form", OneOrMore(vec![form_name(default).to_owned()]));
+    let form = |word: &String| FORMS.into_iter().find(|(name, _)| name == word);
+    let found: Option<Vec<Form>> = words.iter().map(|word| Some(form(word)?.1)).collect();
+    let is_each_once =
+        |forms: &Vec<Form>| forms.len() == 1 || (forms.len() == 2 && forms[0] != forms[1]);
+    match found.filter(is_each_once) {
+        Some(forms) => forms,
+        None => {
+            let wanted = "\"inner_product\", \"distance\", or both in a list";
+            section.problem("form", &listed(&words), wanted);
+            vec![default]
+        }
     }
 }
 
@@ -299,10 +343,6 @@ fn objective(section: &mut Section<'_, '_>, candidates: &SelectionSettings) -> S
     let default = Settings::default();
     let losses = [("mean", Loss::Mean), ("sum", Loss::Sum)];
     let centrings = [("site", Centring::Site), ("pooled", Centring::Pooled)];
-    let forms = [
-        ("inner_product", Form::InnerProduct),
-        ("distance", Form::Distance),
-    ];
     let scopes = [
         ("site", CorrelationScope::Site),
         ("pooled", CorrelationScope::Pooled),
@@ -330,7 +370,7 @@ fn objective(section: &mut Section<'_, '_>, candidates: &SelectionSettings) -> S
         centring: section
             .choice("centring", &centrings)
             .unwrap_or(default.centring),
-        form: section.choice("form", &forms).unwrap_or(default.form),
+        form: candidates.form.first().copied().unwrap_or(default.form),
         threshold: threshold(section),
         loss: section.choice("loss", &losses).unwrap_or(default.loss),
         site_weights: section

@@ -370,22 +370,19 @@ pub fn cross_validated_counts(
     Ok(sums)
 }
 
-/// The candidate with the highest accuracy; of equals the one with the larger lambda_1, then the smaller
+/// The candidate with the highest accuracy, and its counts; of equals the one with the larger lambda_1, then the smaller
 /// rank, then the larger number of neighbours. `None` where nobody was classified.
 #[must_use]
-pub fn best(counts: &[CandidateCounts]) -> Option<Candidate> {
+pub fn best(counts: &[CandidateCounts]) -> Option<CandidateCounts> {
     let usable = counts
         .iter()
         .filter(|one| one.counts.right + one.counts.wrong > 0);
-    usable.max_by(|a, b| preference(a, b)).map(|b| b.candidate)
+    usable.max_by(|a, b| preference(a, b)).copied()
 }
 
-/// Greater is better. Accuracies are compared as fractions, exactly.
+/// Greater is better.
 fn preference(one: &CandidateCounts, other: &CandidateCounts) -> Ordering {
-    let all = |counts: &RightCounts| u128::from(counts.right + counts.wrong);
-    let right = |counts: &RightCounts| u128::from(counts.right);
-    let accuracy =
-        (right(&one.counts) * all(&other.counts)).cmp(&(right(&other.counts) * all(&one.counts)));
+    let accuracy = one.counts.accuracy_order(&other.counts);
     let (a, b) = (&one.candidate, &other.candidate);
     accuracy
         .then(a.lambda_sparsity.total_cmp(&b.lambda_sparsity))

@@ -109,6 +109,7 @@ impl Listed for Dropped {
 
 pub(crate) fn selection_to_proto(row: &SelectionRow) -> pb::SelectionRow {
     pb::SelectionRow {
+        form: super::form_to_proto(row.form),
         lambda_sparsity: row.lambda_sparsity,
         rank: row.rank,
         neighbours: row.neighbours,
@@ -120,6 +121,7 @@ pub(crate) fn selection_to_proto(row: &SelectionRow) -> pb::SelectionRow {
 
 pub(crate) fn selection(row: pb::SelectionRow) -> Result<SelectionRow, WireError> {
     Ok(SelectionRow {
+        form: super::form(row.form)?,
         lambda_sparsity: finite("lambda_1 of a candidate", row.lambda_sparsity)?,
         rank: row.rank,
         neighbours: row.neighbours,

@@ -14,8 +14,8 @@ use privacy::RightCounts;
 use proptest::prelude::*;
 use prost::Message;
 use protocol::message::unpsl::{
-    Centre, Contribution, Derivatives, Differentiating, DualStep, Finishing, Round, UpdateProducts,
-    Validating,
+    Centre, Contribution, Derivatives, Differentiating, DualStep, Finishing, Form, Part, Round,
+    UpdateProducts, Validating,
 };
 use protocol::message::{Answer, Request, ToSite, unpsl};
 use protocol::method::Model;
@@ -32,6 +32,7 @@ fn asked(request: unpsl::Request) -> ToSite {
 fn finishing(consensus: Array2<f64>) -> ToSite {
     asked(unpsl::Request::Finish(Finishing {
         consensus: Arc::new(consensus),
+        form: Form::Distance,
         neighbours: 5,
     }))
 }
@@ -44,21 +45,24 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         consensus: Arc::new(consensus),
         penalty: 1.5,
         tolerance: 1e-6,
-        fold: None,
+        part: Part::whole(Form::InnerProduct),
     };
     let fold = Round {
         consensus: Arc::new(array![[1.0]]),
         centre: Centre::Told(array![[-1.0]]),
         penalty: 1.5,
         tolerance: 1e-3,
-        fold: Some(0),
+        part: Part {
+            form: Form::Distance,
+            fold: Some(0),
+        },
     };
     let certificate = Round {
         consensus: Arc::new(array![[1.0]]),
         centre: Centre::Gradient,
         penalty: 2.0,
         tolerance: 1e-9,
-        fold: None,
+        part: Part::whole(Form::InnerProduct),
     };
     let dual = Round {
         consensus: Arc::new(array![[1.0]]),
@@ -69,16 +73,22 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         }),
         penalty: 2.0,
         tolerance: 1e-9,
-        fold: None,
+        part: Part::whole(Form::InnerProduct),
     };
     let differentiating = Differentiating {
         metrics: Arc::new(vec![array![[0.5], [-0.5]], array![[0.25], [-0.25]]]),
-        folds: vec![None, Some(0)],
+        parts: vec![
+            Part::whole(Form::InnerProduct),
+            Part {
+                form: Form::Distance,
+                fold: Some(0),
+            },
+        ],
         rows: Arc::new(vec![None; 2]),
     };
     let of_rows = Differentiating {
         metrics: Arc::new(vec![array![[0.5], [-0.5]], array![[0.0], [0.0]]]),
-        folds: vec![None; 2],
+        parts: vec![Part::whole(Form::InnerProduct); 2],
         rows: Arc::new(vec![Some(vec![0, 300]), Some(Vec::new())]),
     };
     let validating = Validating {
@@ -167,6 +177,7 @@ fn metric() -> model::Model {
         }],
         objective: Some(0.5),
         selection: vec![SelectionRow {
+            form: Form::Distance,
             lambda_sparsity: 0.01,
             rank: 4,
             neighbours: 5,
@@ -236,6 +247,14 @@ fn rows() -> impl Strategy<Value = Option<Vec<usize>>> {
     proptest::option::of(proptest::collection::vec(0..1_usize << 20, 0..4))
 }
 
+fn part(fold: Option<u32>) -> Part {
+    let form = match fold.unwrap_or(0) % 2 {
+        0 => Form::InnerProduct,
+        _ => Form::Distance,
+    };
+    Part { form, fold }
+}
+
 fn requests() -> impl Strategy<Value = unpsl::Request> {
     prop_oneof![
         (any::<u32>(), matrix(), matrix(), number(), number()).prop_map(
@@ -253,7 +272,7 @@ fn requests() -> impl Strategy<Value = unpsl::Request> {
                     },
                     penalty,
                     tolerance,
-                    fold: number.is_multiple_of(3).then_some(number),
+                    part: part(number.is_multiple_of(3).then_some(number)),
                 })
             }
         ),
@@ -263,7 +282,7 @@ fn requests() -> impl Strategy<Value = unpsl::Request> {
                 let (mut metrics, mut rows) = (Vec::new(), Vec::new());
                 for (metric, fold, active) in questions {
                     metrics.push(metric);
-                    asked.folds.push(fold);
+                    asked.parts.push(part(fold));
                     rows.push(active);
                 }
                 (asked.metrics, asked.rows) = (Arc::new(metrics), Arc::new(rows));
@@ -285,6 +304,7 @@ fn requests() -> impl Strategy<Value = unpsl::Request> {
         (matrix(), any::<u32>()).prop_map(|(consensus, neighbours)| unpsl::Request::Finish(
             Finishing {
                 consensus: Arc::new(consensus),
+                form: part(Some(neighbours)).form,
                 neighbours
             }
         )),
@@ -348,6 +368,7 @@ fn finish(shape: pb::MatrixShape, chunks: &[MatrixChunk]) -> Result<ToSite, Wire
     let finish = pb::Finish {
         consensus: Some(shape),
         neighbours: 5,
+        form: 1,
     };
     let request = Some(pb::unpsl_request::Request::Finish(finish));
     let request = Some(pb::ask::Request::Unpsl(pb::UnpslRequest { request }));

@@ -24,6 +24,7 @@
 mod arithmetic;
 mod knowledge;
 mod model;
+mod several;
 
 use std::borrow::Cow;
 
@@ -34,6 +35,7 @@ use super::site::{ObjectiveError, SiteDerivatives, SiteObjective};
 use knowledge::Point;
 pub use knowledge::{Knowledge, ROWS_MAX};
 use model::{Minimum, Model, Variables};
+pub use several::{Place, Several};
 
 /// W = 0 is a local minimum under every lambda_1 above 0. Where the model near it says that nothing is left, so many questions
 /// under a weaker lambda_1 look farther away before it is believed.

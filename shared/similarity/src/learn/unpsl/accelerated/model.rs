@@ -18,8 +18,9 @@ use crate::numeric::linear_algebra::inner;
 
 /// Pairs of points that B is made of, at most.
 const MEMORY: usize = 20;
-/// What B has beside T D T, of the scale of standardised patients.
-const DELTA: f64 = 2e-5;
+/// What B has beside T D T, of the scale of standardised patients: far below T D T also along what collinear features barely
+/// vary in, for there a model that is too steep says that nothing is left.
+const DELTA: f64 = 1e-7;
 /// Steps of one search.
 const STEPS_MAX: usize = 3000;
 /// A search ends after so many steps in a row that gain next to nothing.
