@@ -69,7 +69,7 @@ async fn runs_that_cannot_be_gone_on_with_fail_with_a_reason_and_the_next_begins
     let store = Store::open(&path).unwrap();
     let (calls, incoming) = mpsc::channel(4);
     wire::certificates::init(home.path(), wire::certificates::Validity::days(1)).unwrap();
-    let warrants = Warrants::load(&home.path().join("ca.pem")).unwrap();
+    let warrants = Warrants::load(&home.path().join("authority/certificate.pem")).unwrap();
     let driving = tokio::spawn(drive(store, warrants, incoming, std::future::pending()));
     let ended = |run: &Progress| run.ending.is_some();
     let mut listed = list(&calls).await;

@@ -1,6 +1,10 @@
 //! What a run of regression leaves: coefficients and how sure they are, and how well it predicts.
 
-use super::{Chapters, File};
+mod files;
+
+pub(super) use files::files;
+
+use super::Chapters;
 use crate::estimates::{DRAWN_MAX, Drawn, estimates};
 use crate::figures::FigureError;
 use crate::files::Learnt;
@@ -16,8 +20,6 @@ use protocol::method::regression::model::{Coefficient, Family, Model, Sureness, 
 use protocol::method::regression::settings::{REGRESSION_RULE, RegressionSettings, WEIGHTED_RULE};
 use protocol::result::RunResult;
 use protocol::scores;
-use serde::Serialize;
-use std::io;
 
 /// What is to be known of the errors.
 const ERRORS: &str = "In sample: the patients who are judged are those that the regression was fitted to, and neighbours are \
@@ -27,22 +29,6 @@ const ERRORS: &str = "In sample: the patients who are judged are those that the 
 const NAMED: usize = 4;
 /// A p below this is told as an effect.
 const SIGNIFICANT: f64 = 0.05;
-
-/// `coefficients.csv` and `regression.json`; of a Cox regression `baseline.csv` and `proportional_hazards.csv`.
-pub(super) fn files(model: &Model) -> Vec<File> {
-    if model.coefficients.is_empty() {
-        return Vec::new();
-    }
-    let mut files = vec![
-        ("coefficients.csv", coefficients_csv(model)),
-        ("regression.json", regression_json(model)),
-    ];
-    if model.ties().is_some() {
-        files.push(("baseline.csv", baseline_csv(model)));
-        files.push(("proportional_hazards.csv", hazards_csv(model)));
-    }
-    files
-}
 
 /// What `result.json` says of it.
 pub(super) fn learnt(model: &Model) -> Learnt<'_> {
@@ -389,121 +375,4 @@ fn course(result: &RunResult, model: &Model) -> Markup {
             " (" (format!("{:.4}", model.null_log_likelihood)) " without any feature), AIC " (format!("{:.2}", model.aic)) "."
         }
     }
-}
-
-fn coefficients_csv(model: &Model) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record([
-        "column",
-        "coefficient",
-        "standard_error",
-        "low",
-        "high",
-        "p",
-        "standard_deviation",
-    ])?;
-    for one in &model.coefficients {
-        let sure = |number: fn(&Sureness) -> f64| match &one.sureness {
-            Some(sure) => format!("{:?}", number(sure)),
-            None => String::new(),
-        };
-        table.write_record([
-            one.name.clone(),
-            match &one.sureness {
-                Some(_) => format!("{:?}", one.value),
-                None => String::new(),
-            },
-            sure(|sure| sure.standard_error),
-            sure(|sure| sure.low),
-            sure(|sure| sure.high),
-            sure(|sure| sure.p),
-            one.step.to_string(),
-        ])?;
-    }
-    table.into_inner().map_err(io::Error::other)
-}
-
-fn baseline_csv(model: &Model) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["time", "cumulative_hazard"])?;
-    for (time, hazard) in model.baseline.times.iter().zip(&model.baseline.cumulative) {
-        table.write_record([time.to_string(), hazard.to_string()])?;
-    }
-    table.into_inner().map_err(io::Error::other)
-}
-
-fn hazards_csv(model: &Model) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["feature", "chi_squared", "degrees", "p"])?;
-    for test in &model.proportionality {
-        table.write_record([
-            test.term.clone().unwrap_or_else(|| "(all)".to_owned()),
-            test.chi_squared.to_string(),
-            test.degrees.to_string(),
-            format!("{:?}", test.p),
-        ])?;
-    }
-    table.into_inner().map_err(io::Error::other)
-}
-
-/// The regression, for machines.
-#[derive(Serialize)]
-struct RegressionFile<'m> {
-    family: &'static str,
-    ties: Option<&'static str>,
-    patients: u64,
-    events: u64,
-    log_likelihood: f64,
-    null_log_likelihood: f64,
-    aic: f64,
-    residual_deviation: Option<f64>,
-    converged: bool,
-    steps: u32,
-    evaluations: u32,
-    features: Vec<TestEntry<'m>>,
-    remarks: &'m [String],
-}
-
-/// Wald's test of a feature.
-#[derive(Serialize)]
-struct TestEntry<'m> {
-    feature: &'m str,
-    chi_squared: f64,
-    degrees: u32,
-    p: f64,
-}
-
-fn regression_json(model: &Model) -> io::Result<Vec<u8>> {
-    let file = RegressionFile {
-        family: match model.family {
-            Family::Linear => "linear",
-            Family::Logistic => "logistic",
-            Family::Cox(_) => "cox",
-        },
-        ties: model.ties().map(|ties| match ties {
-            Ties::Efron => "efron",
-            Ties::Breslow => "breslow",
-        }),
-        patients: model.patients,
-        events: model.events,
-        log_likelihood: model.log_likelihood,
-        null_log_likelihood: model.null_log_likelihood,
-        aic: model.aic,
-        residual_deviation: model.residual_deviation,
-        converged: model.converged,
-        steps: model.steps,
-        evaluations: model.evaluations,
-        features: model
-            .features
-            .iter()
-            .map(|test| TestEntry {
-                feature: &test.feature,
-                chi_squared: test.chi_squared,
-                degrees: test.degrees,
-                p: test.p,
-            })
-            .collect(),
-        remarks: &model.remarks,
-    };
-    serde_json::to_vec_pretty(&file).map_err(io::Error::other)
 }
