@@ -1,6 +1,6 @@
 //! A whole selection takes few exchanges: all its searches side by side.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
 
 #[path = "support/federation.rs"]
 #[allow(dead_code, unreachable_pub)]
