@@ -201,7 +201,7 @@ impl Panel<'_> {
     }
 }
 
-/// How near patients are to each other, in the order of their groups: dark is near. `cells` are mean distances, row by row;
+/// How near patients are to each other, in the order of their groups: the stronger the colour, the nearer. `cells` are mean distances, row by row;
 /// `counts` says how many rows each group has; `farthest` is white.
 ///
 /// # Errors

@@ -65,7 +65,7 @@ fn map(found: &Found<'_>, groups: &Clustering) -> Result<LocalFigure, CasesError
     Ok(LocalFigure {
         title: "How near patients are",
         svg: report::heat_map(&cells, &counts, farthest)?,
-        caption: "Patients in the order of their groups, in a group from its middle outwards; dark is near.",
+        caption: "Patients in the order of their groups, in a group from its middle outwards; the stronger the colour, the nearer.",
     })
 }
 
