@@ -2,6 +2,7 @@
 
 use crate::source::Patients;
 use similarity::cohort::Outcome;
+use similarity::uses::nearest::Nearest;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -67,6 +68,27 @@ pub(crate) fn outcome_csv(patients: &Patients, outcome: &Outcome) -> io::Result<
                 let event = u8::from(*event).to_string();
                 table.write_record([patients.name(row), time.to_string(), event])?;
             }
+        }
+    }
+    table.into_inner().map_err(io::Error::other)
+}
+
+/// Each patient's nearest, nearest first, with the number by which they are.
+pub(crate) fn neighbours_csv(
+    patients: &Patients,
+    nearest: &[Nearest],
+    measure: &str,
+) -> io::Result<Vec<u8>> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    table.write_record(["patient", "rank", "neighbour", measure])?;
+    for (patient, found) in nearest.iter().enumerate() {
+        for (rank, neighbour) in (1..).zip(&found.neighbours) {
+            table.write_record([
+                patients.name(patient),
+                i32::to_string(&rank),
+                patients.name(neighbour.patient as usize),
+                neighbour.proximity.to_string(),
+            ])?;
         }
     }
     table.into_inner().map_err(io::Error::other)

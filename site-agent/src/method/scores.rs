@@ -1,7 +1,50 @@
-//! Patients of two classes by bins of a score.
+//! How well rules predict the patients, and patients of two classes by bins of a score.
 
 use ndarray::Array1;
-use protocol::assessment::{SHARE_BINS, VOTES_MAX, score_bins};
+use protocol::assessment::{
+    Assessment, ErrorMeasure, ErrorSums, EvaluationCounts, RuleErrors, SHARE_BINS, VOTES_MAX,
+    score_bins,
+};
+use similarity::cohort::Outcome;
+use similarity::judge::predicted::Predicted;
+
+/// A rule, its neighbours (0 where it has none), and what it predicts.
+pub(crate) type Ruled<'p> = (&'p str, u32, &'p Predicted);
+
+/// Errors and tables of some rules; `scores` belong to the rule without neighbours.
+pub(crate) fn assessed(
+    rules: &[Ruled<'_>],
+    outcome: &Outcome,
+    scores: Option<&Vec<Vec<u64>>>,
+) -> Assessment {
+    let errors = |(rule, neighbours, predicted): &Ruled<'_>| {
+        let similarity::judge::predicted::ErrorSums { total, error } = predicted.errors(outcome);
+        RuleErrors {
+            rule: (*rule).to_owned(),
+            neighbours: *neighbours,
+            measure: match outcome {
+                Outcome::Classes { .. } => ErrorMeasure::Misclassified,
+                Outcome::Numeric(_) => ErrorMeasure::Squared,
+                Outcome::Survival { .. } => ErrorMeasure::Discordant,
+            },
+            sums: Some(ErrorSums { total, error }),
+        }
+    };
+    let table = |(rule, neighbours, predicted): &Ruled<'_>| {
+        Some(EvaluationCounts {
+            rule: (*rule).to_owned(),
+            neighbours: *neighbours,
+            confusion: Some(predicted.confusion(outcome)?),
+            scores: scores.filter(|_| *neighbours == 0).cloned(),
+            rounded_to: 1,
+        })
+    };
+    Assessment {
+        errors: rules.iter().map(errors).collect(),
+        evaluation: rules.iter().filter_map(table).collect(),
+        ..Assessment::default()
+    }
+}
 
 /// What a patient is scored by.
 pub(crate) enum Score {

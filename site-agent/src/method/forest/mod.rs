@@ -3,15 +3,13 @@
 pub(crate) mod explain;
 pub mod results;
 
-use super::scores::{Score, by_share};
+use super::scores::{Score, assessed, by_share};
 use super::{Secret, SiteRun};
 use crate::cases::record::{Learned, LearnedForest, Record};
 use crate::run::stop::Stop;
 use ndarray::ArrayView1;
 use privacy::Rules;
-use protocol::assessment::{
-    Assessment, ErrorMeasure, ErrorSums, EvaluationCounts, FeatureImportance, RuleErrors,
-};
+use protocol::assessment::{Assessment, FeatureImportance};
 use protocol::failure::Code;
 use protocol::message::forest::{Growing, Judging, NodeKind, NodeTable, Request, TreeTable, Trees};
 use protocol::message::{Answer, forest as message};
@@ -235,25 +233,10 @@ impl Forests<'_> {
                 &by_neighbours,
             ),
         ];
+        let scores = share_of_trees(&prediction, outcome);
         Ok(Answer::Assessed(Assessment {
-            objective: None,
-            errors: rules.map(|rule| errors(rule, outcome)).to_vec(),
-            evaluation: rules
-                .iter()
-                .filter_map(|(rule, neighbours, predicted)| {
-                    Some(EvaluationCounts {
-                        rule: (*rule).to_owned(),
-                        neighbours: *neighbours,
-                        confusion: Some(predicted.confusion(outcome)?),
-                        scores: match neighbours {
-                            0 => share_of_trees(&prediction, outcome),
-                            _ => None,
-                        },
-                        rounded_to: 1,
-                    })
-                })
-                .collect(),
             importance,
+            ..assessed(&rules, outcome, scores.as_ref())
         }))
     }
 
@@ -311,20 +294,6 @@ fn same_splits(told: &TreeTable, own: &TreeTable) -> bool {
         same && told.patients == own.patients
     };
     told.nodes().len() == own.nodes().len() && told.nodes().iter().zip(own.nodes()).all(alike)
-}
-
-fn errors((rule, neighbours, predicted): (&str, u32, &Predicted), outcome: &Outcome) -> RuleErrors {
-    let similarity::judge::predicted::ErrorSums { total, error } = predicted.errors(outcome);
-    RuleErrors {
-        rule: rule.to_owned(),
-        neighbours,
-        measure: match outcome {
-            Outcome::Classes { .. } => ErrorMeasure::Misclassified,
-            Outcome::Numeric(_) => ErrorMeasure::Squared,
-            Outcome::Survival { .. } => ErrorMeasure::Discordant,
-        },
-        sums: Some(ErrorSums { total, error }),
-    }
 }
 
 /// Patients of two classes by the share of the second that trees which have not seen them give.

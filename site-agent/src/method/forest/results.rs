@@ -2,7 +2,7 @@
 
 use crate::cases::record::{FOREST, RECORD, Record};
 use crate::method::figures;
-use crate::patients::{ResultsError, outcome_csv, replace};
+use crate::patients::{ResultsError, neighbours_csv, outcome_csv, replace};
 use crate::source::Patients;
 use ndarray::{Array1, Array2};
 use report::npy;
@@ -57,7 +57,10 @@ pub(crate) fn write(results: &ForestResults<'_>, folder: &Path) -> Result<(), Re
             outcome_csv(results.patients, results.outcome),
         ),
         ("predictions.csv", predictions_csv(results)),
-        ("neighbours.csv", neighbours_csv(results)),
+        (
+            "neighbours.csv",
+            neighbours_csv(results.patients, results.nearest, "proximity"),
+        ),
         ("outliers.csv", outliers_csv(results)),
     ];
     if let Some(tuned) = results.tuned {
@@ -94,23 +97,6 @@ fn predictions_csv(results: &ForestResults<'_>) -> io::Result<Vec<u8>> {
             Outcome::Numeric(_) | Outcome::Survival { .. } => predicted.to_string(),
         };
         table.write_record([results.patients.name(row), text])?;
-    }
-    table.into_inner().map_err(io::Error::other)
-}
-
-/// Each patient's nearest by the job's proximity, nearest first.
-fn neighbours_csv(results: &ForestResults<'_>) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["patient", "rank", "neighbour", "proximity"])?;
-    for (patient, found) in results.nearest.iter().enumerate() {
-        for (rank, neighbour) in (1..).zip(&found.neighbours) {
-            table.write_record([
-                results.patients.name(patient),
-                i32::to_string(&rank),
-                results.patients.name(neighbour.patient as usize),
-                neighbour.proximity.to_string(),
-            ])?;
-        }
     }
     table.into_inner().map_err(io::Error::other)
 }

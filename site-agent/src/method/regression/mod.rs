@@ -5,12 +5,11 @@ mod results;
 
 use super::SiteRun;
 use super::preparation::Prepared;
-use super::scores::{Score, by_share};
+use super::scores::{Score, assessed, by_share};
 use crate::cases::record::{Learned, LearnedRegression, Record};
 use crate::run::stop::Stop;
 use ndarray::{Array1, Array2, Axis, s};
 use privacy::Contributions;
-use protocol::assessment::{Assessment, ErrorMeasure, ErrorSums, EvaluationCounts, RuleErrors};
 use protocol::failure::Code;
 use protocol::message::regression::{Design, Evaluating, Request, RiskSets, Weighing};
 use protocol::message::{Answer, PairCounts, Summary, regression as message};
@@ -212,31 +211,8 @@ impl Regressor {
             (REGRESSION_RULE, 0, &predicted),
             (WEIGHTED_RULE, neighbours, &by_neighbours),
         ];
-        let kind = &site.job.cohort.outcome.kind;
-        let errors = |(rule, neighbours, predicted): (&str, u32, &Predicted)| {
-            let similarity::judge::predicted::ErrorSums { total, error } =
-                predicted.errors(outcome);
-            RuleErrors {
-                rule: rule.to_owned(),
-                neighbours,
-                measure: ErrorMeasure::of(kind),
-                sums: Some(ErrorSums { total, error }),
-            }
-        };
-        let table = |(rule, neighbours, predicted): &(&str, u32, &Predicted)| {
-            Some(EvaluationCounts {
-                rule: (*rule).to_owned(),
-                neighbours: *neighbours,
-                confusion: Some(predicted.confusion(outcome)?),
-                scores: scores.clone().filter(|_| *neighbours == 0),
-                rounded_to: 1,
-            })
-        };
-        Ok(Answer::Assessed(Assessment {
-            evaluation: rules.iter().filter_map(table).collect(),
-            errors: rules.map(errors).to_vec(),
-            ..Assessment::default()
-        }))
+        let assessed = assessed(&rules, outcome, scores.as_ref());
+        Ok(Answer::Assessed(assessed))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::cases::record::{RECORD, Record};
 use crate::method::figures;
-use crate::patients::{ResultsError, outcome_csv, replace};
+use crate::patients::{ResultsError, neighbours_csv, outcome_csv, replace};
 use crate::source::Patients;
 use ndarray::Array1;
 use similarity::cohort::Outcome;
@@ -34,7 +34,10 @@ pub(super) fn write(results: &RegressionResults<'_>, folder: &Path) -> Result<()
             outcome_csv(results.patients, results.outcome),
         ),
         ("predictions.csv", predictions_csv(results)),
-        ("neighbours.csv", neighbours_csv(results)),
+        (
+            "neighbours.csv",
+            neighbours_csv(results.patients, results.nearest, "distance"),
+        ),
     ];
     files.extend(figures::figure(results.outcome, results.predicted));
     replace(folder, files)
@@ -54,23 +57,6 @@ fn predictions_csv(results: &RegressionResults<'_>) -> io::Result<Vec<u8>> {
             Outcome::Numeric(_) | Outcome::Survival { .. } => *eta,
         };
         table.write_record([results.patients.name(row), told.to_string()])?;
-    }
-    table.into_inner().map_err(io::Error::other)
-}
-
-/// Each patient's nearest by the weighted distance, nearest first.
-fn neighbours_csv(results: &RegressionResults<'_>) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["patient", "rank", "neighbour", "distance"])?;
-    for (patient, found) in results.nearest.iter().enumerate() {
-        for (rank, neighbour) in (1..).zip(&found.neighbours) {
-            table.write_record([
-                results.patients.name(patient),
-                i32::to_string(&rank),
-                results.patients.name(neighbour.patient as usize),
-                neighbour.proximity.to_string(),
-            ])?;
-        }
     }
     table.into_inner().map_err(io::Error::other)
 }
