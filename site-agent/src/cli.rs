@@ -25,6 +25,8 @@ pub enum Command {
     Match(Match),
     /// Divide the patients into groups, by what a run left here; nothing leaves
     Cluster(Cluster),
+    /// Move a run's metric towards the site's own patients, and say whether that serves them; nothing leaves
+    Personal(Personal),
     /// Look at the site's data
     #[command(subcommand)]
     Data(Data),
@@ -76,10 +78,10 @@ pub struct Local {
     pub seed: Option<u64>,
 }
 
-/// Where patients are looked for, and by what they are compared.
+/// What a run left, and the patients.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("cohort").required(true))]
-pub struct Where {
+pub struct Patients {
     /// The run: its name at this site, or the folder that `local` wrote
     #[arg(long, value_name = "RUN")]
     pub run: String,
@@ -92,6 +94,14 @@ pub struct Where {
     /// Column of the patients' identifiers in FILE; where absent, patients are numbered from 1
     #[arg(long, value_name = "COLUMN", conflicts_with = "config")]
     pub id: Option<String>,
+}
+
+/// Where patients are looked for, and by what they are compared.
+#[derive(Debug, Args)]
+pub struct Where {
+    /// The run and its patients.
+    #[command(flatten)]
+    pub of: Patients,
     /// What compares
     #[arg(long, value_enum, default_value_t = By::Run)]
     pub by: By,
@@ -105,6 +115,8 @@ pub struct Where {
 pub enum By {
     /// What the run learned.
     Run,
+    /// The metric that `personal` made of what the run learned.
+    Personal,
     /// A regression of the outcome on all features, fitted to this cohort.
     Regression,
     /// The length of the difference of standardised columns.
@@ -220,6 +232,26 @@ pub struct Cluster {
     /// Folder for figures (SVG) and a page that has them all, clusters.html
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,
+}
+
+/// `personal`.
+#[derive(Debug, Args)]
+pub struct Personal {
+    /// The run and its patients.
+    #[command(flatten)]
+    pub of: Patients,
+    /// Neighbours that are asked for a patient's class; the run's where absent
+    #[arg(short, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub k: Option<u32>,
+    /// Parts that the patients are divided into: each is judged by the others
+    #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=20))]
+    pub folds: u32,
+    /// Seed; equal seeds give equal parts
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// What is printed and written; the table has a row a feature.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// Numbers of groups.

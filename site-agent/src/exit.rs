@@ -53,6 +53,8 @@ impl Exit {
             match error {
                 CasesError::Data(_)
                 | CasesError::BelowZero(_)
+                | CasesError::Personal(_)
+                | CasesError::Standardise(_)
                 | CasesError::Cluster(
                     ClusterError::Alike | ClusterError::NoEvent | ClusterError::OneOutcome,
                 ) => Self::Data,
@@ -63,6 +65,8 @@ impl Exit {
                 | CasesError::Moments(_)
                 | CasesError::Compare(_)
                 | CasesError::Regression(_)
+                | CasesError::NoMetric(_)
+                | CasesError::NoPersonal
                 | CasesError::NoPatient { .. }
                 | CasesError::TooMany { .. }
                 | CasesError::TooLarge { .. }

@@ -45,6 +45,13 @@ pub(crate) fn replace(folder: &Path, files: Vec<File>) -> Result<(), ResultsErro
     fs::rename(&partial, folder).map_err(fault(folder))
 }
 
+/// Writes one file more into the folder of a run: beside, then renamed.
+pub(crate) fn add(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let partial = path.with_extension("partial");
+    private::write(&partial, bytes)?;
+    fs::rename(partial, path)
+}
+
 /// One outcome per patient, beside the patient's name.
 pub(crate) fn outcome_csv(patients: &Patients, outcome: &Outcome) -> io::Result<Vec<u8>> {
     let mut table = csv::Writer::from_writer(Vec::new());

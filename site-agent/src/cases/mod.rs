@@ -5,7 +5,9 @@
 //! those of today, and a remark says where they are not those of the run.
 
 mod clusters;
+mod left;
 pub(crate) mod matches;
+mod personal;
 pub(crate) mod record;
 mod setting;
 mod shown;
@@ -14,6 +16,7 @@ mod weights;
 
 pub use clusters::clusters;
 pub use matches::matches;
+pub use personal::personal;
 pub use similar::similar;
 
 use crate::cli::Output;
@@ -22,8 +25,10 @@ use crate::source::CohortProblems;
 use serde::Serialize;
 use similarity::cohort::BelowZero;
 use similarity::cohort::moments::MomentsError;
+use similarity::cohort::standardise::StandardiseError;
 use similarity::compare::CompareError;
 use similarity::learn::regression::RegressionError;
+use similarity::learn::unpsl::selection::SelectionError;
 use similarity::uses::clusters::ClusterError;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -74,6 +79,18 @@ pub enum CasesError {
     /// No regression weighs.
     #[error("no regression can weigh the features: {0}")]
     Regression(#[from] RegressionError),
+    /// Nothing that a personal metric could start from.
+    #[error("a personal metric starts from that of a run of UnPSL, and this run {0}")]
+    NoMetric(&'static str),
+    /// No personal metric yet.
+    #[error("this run has no personal metric here yet: `kindred-site-agent personal` makes it")]
+    NoPersonal,
+    /// Patients have no place in the metric.
+    #[error(transparent)]
+    Standardise(#[from] StandardiseError),
+    /// No metric of the site's own can be judged.
+    #[error("no personal metric can be judged: {}", report::with_causes(.0))]
+    Personal(#[from] SelectionError),
     /// An identifier that nobody has.
     #[error(
         "no patient of the cohort has this identifier; it has {patients} patients, {}",

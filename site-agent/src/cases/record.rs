@@ -8,19 +8,24 @@ use crate::source::Patients;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ndarray::Array2;
+use protocol::method::unpsl::settings::UnpslSettings;
 use serde::{Deserialize, Serialize};
 use similarity::cohort::standardise::{
     MatrixRow, Scaling, Standardisation, StandardiseError, Transform,
 };
 use similarity::cohort::{Cohort, Outcome, Values};
 use similarity::compare::proximity::kernel::OutOfBag;
-use similarity::compare::{CompareError, Measure, Weighted};
+use similarity::compare::{CompareError, Weighted};
 use similarity::learn::forest::InBag;
 use similarity::learn::regression::terms::{Term, TermKind, Terms};
+use similarity::learn::unpsl::Form;
+use similarity::uses::neighbours::NeighbourRule;
 use std::io;
 
 /// The file of a run's folder.
 pub(crate) const RECORD: &str = "comparison.json";
+/// The same of the site's own metric, beside it.
+pub(crate) const PERSONAL: &str = "personal.json";
 /// A forest's own file beside it.
 pub(crate) const FOREST: &str = "forest.bin";
 
@@ -161,8 +166,25 @@ pub struct LearnedMetric {
     pub dropped: Vec<String>,
     /// W, d x m, row by row.
     pub metric: Vec<Vec<f64>>,
-    /// `distance` or `inner_product`.
+    /// `distance` or `inner_product`: what makes a neighbour.
     pub rule: Rule,
+    /// The same of what the pair loss looks at; absent, the job's.
+    #[serde(default)]
+    pub form: Option<Rule>,
+    /// Neighbours of the k-NN evaluation; absent, the job's.
+    #[serde(default)]
+    pub neighbours: Option<u32>,
+}
+
+/// What W was learned and judged with, as it was chosen.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Chosen {
+    /// What makes a neighbour.
+    pub(crate) rule: NeighbourRule,
+    /// What the pair loss looks at.
+    pub(crate) form: Form,
+    /// Neighbours of the k-NN evaluation.
+    pub(crate) neighbours: u32,
 }
 
 /// What makes a neighbour.
@@ -218,7 +240,7 @@ impl LearnedMetric {
     pub(crate) fn new(
         standardisation: &Standardisation,
         metric: &Array2<f64>,
-        measure: Measure,
+        chosen: Chosen,
     ) -> Self {
         let rows = standardisation.rows().iter().map(|row| {
             let scaling = row.scaling();
@@ -241,10 +263,31 @@ impl LearnedMetric {
             rows: rows.collect(),
             dropped: standardisation.dropped().to_vec(),
             metric: metric.map(|row| row.to_vec()).collect(),
-            rule: match measure {
-                Measure::InnerProduct => Rule::InnerProduct,
-                Measure::Euclidean | Measure::Manhattan | Measure::Cosine => Rule::Distance,
+            rule: match chosen.rule {
+                NeighbourRule::InnerProduct => Rule::InnerProduct,
+                NeighbourRule::Distance => Rule::Distance,
             },
+            form: Some(match chosen.form {
+                Form::InnerProduct => Rule::InnerProduct,
+                Form::Distance => Rule::Distance,
+            }),
+            neighbours: Some(chosen.neighbours),
+        }
+    }
+
+    /// What W was learned and judged with; of an older record partly the job's.
+    pub(super) fn chosen(&self, settings: &UnpslSettings) -> Chosen {
+        Chosen {
+            rule: match self.rule {
+                Rule::Distance => NeighbourRule::Distance,
+                Rule::InnerProduct => NeighbourRule::InnerProduct,
+            },
+            form: match self.form {
+                None => settings.objective.form,
+                Some(Rule::Distance) => Form::Distance,
+                Some(Rule::InnerProduct) => Form::InnerProduct,
+            },
+            neighbours: self.neighbours.unwrap_or(settings.neighbours),
         }
     }
 

@@ -1,9 +1,10 @@
 //! A run, the site's present cohort, and the comparison between them: what every question about cases starts from.
 
 use super::CasesError;
-use super::record::{FOREST, Learned, LearnedMetric, RECORD, Record, Rule, digest};
+use super::left::{self, Left};
+use super::record::{FOREST, Learned, LearnedMetric, PERSONAL, RECORD, Record, Rule};
 use crate::cli::{By, Where};
-use crate::config::{SiteConfig, SourceConfig};
+use crate::config::SourceConfig;
 use crate::source::{self, Patients, Queries};
 use protocol::job::Job;
 use similarity::cohort::moments::ColumnMoments;
@@ -17,7 +18,7 @@ use similarity::learn::regression::hazards::TimeScale;
 use similarity::learn::regression::{CoxDetails, Fit, Settings, fit};
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What cases are looked for in.
 pub(super) struct Setting {
@@ -58,46 +59,17 @@ pub(super) struct Asked {
 impl Setting {
     /// Reads the run's record and the site's cohort, and makes the comparison.
     pub(super) fn open(place: &Where) -> Result<Self, CasesError> {
-        let config = place.config.as_deref().map(SiteConfig::open).transpose()?;
-        let folder = folder(&place.run, config.as_ref())?;
-        let record = read_record(&folder)?;
-        let job = Job::parse_for_one(&record.job).map_err(|problems| CasesError::Record {
-            path: folder.join(RECORD),
-            why: problems.to_string(),
-        })?;
-        let (source, read) = match (&config, &place.data) {
-            (Some(config), _) if folder.starts_with(runs(config)) => {
-                let cell_min = config.policy.rules().cell_min;
-                let source = config.source.clone();
-                let read = source::read_for_release(&source, &job, cell_min, &mut |_| ());
-                (source, read)
-            }
-            (Some(config), _) => {
-                let source = config.source.clone();
-                let read = source::read_cohort(&source, &job, &mut |_| ());
-                (source, read)
-            }
-            (None, data) => {
-                let file = data.clone().unwrap_or_default();
-                let source = SourceConfig::of_file(&file, place.id.clone());
-                let read = source::read_cohort(&source, &job, &mut |_| ());
-                (source, read)
-            }
-        };
-        let read = read.map_err(CasesError::Data)?;
-        let columns = read.cohort.columns().to_vec();
-        let mut cohort = read.cohort;
-        cohort.take_logarithms(&job.cohort.logarithms())?;
-        let mut remarks: Vec<String> = read.remarks.iter().map(ToString::to_string).collect();
-        let is_same = digest(&cohort, &read.patients) == record.cohort;
-        if !is_same {
-            remarks.push(format!(
-                "the cohort is not that of the run: the run read {} patients, the source now has {}; the run's rules are \
-                 applied to those whom it has now",
-                record.patients,
-                cohort.patients()
-            ));
-        }
+        let Left {
+            folder,
+            record,
+            job,
+            columns,
+            cohort,
+            patients,
+            source,
+            is_same,
+            mut remarks,
+        } = Left::open(&place.of)?;
         let Compared {
             comparison,
             fit,
@@ -120,7 +92,7 @@ impl Setting {
             job,
             columns,
             cohort,
-            patients: read.patients,
+            patients,
             comparison,
             fit,
             remarks,
@@ -194,46 +166,6 @@ fn chosen_of(column: &Column, rows: &[usize]) -> Column {
     }
 }
 
-fn runs(config: &SiteConfig) -> PathBuf {
-    config.folder.join("runs")
-}
-
-/// The folder of a run: of the site's own by its name, or of `local` by its path.
-fn folder(run: &str, config: Option<&SiteConfig>) -> Result<PathBuf, CasesError> {
-    let own = config.map(|config| runs(config).join(run));
-    let given = PathBuf::from(run);
-    let looked = own.into_iter().chain([given.join("patients"), given]);
-    let mut looked = looked.collect::<Vec<_>>();
-    if let Some(found) = looked
-        .iter()
-        .position(|folder| folder.join(RECORD).is_file())
-    {
-        return Ok(looked.swap_remove(found));
-    }
-    let known = config.and_then(|config| fs::read_dir(runs(config)).ok());
-    let mut known: Vec<String> = known
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
-    known.sort();
-    Err(CasesError::NoRun {
-        run: run.to_owned(),
-        looked,
-        known,
-    })
-}
-
-fn read_record(folder: &Path) -> Result<Record, CasesError> {
-    let path = folder.join(RECORD);
-    let fault = |why: String| CasesError::Record {
-        path: path.clone(),
-        why,
-    };
-    let bytes = fs::read(&path).map_err(|error| fault(error.to_string()))?;
-    serde_json::from_slice(&bytes).map_err(|error| fault(error.to_string()))
-}
-
 /// A comparison, the regression that weighs it where one does, and what is to be known of it.
 struct Compared {
     comparison: Comparison,
@@ -265,6 +197,14 @@ fn compared(
     let mut fitted = None;
     let comparison = match place.by {
         By::Run => learned(record, folder, &names)?,
+        By::Personal => {
+            let own = left::read_record(folder, PERSONAL);
+            let own = own.map_err(|error| match folder.join(PERSONAL).is_file() {
+                true => error,
+                false => CasesError::NoPersonal,
+            })?;
+            learned(&own, folder, &names)?
+        }
         By::Euclidean => plain(Measure::Euclidean)?,
         By::Manhattan => plain(Measure::Manhattan)?,
         By::Cosine => plain(Measure::Cosine)?,

@@ -6,7 +6,6 @@ use protocol::scores::{PooledErrors, of_counts};
 use serde_json::{Value, json};
 use std::io;
 use std::path::Path;
-use wire::private;
 
 /// The file in the run's folder.
 const FILE_NAME: &str = "figures.json";
@@ -56,7 +55,5 @@ pub(super) fn write(
     });
     let mut bytes = serde_json::to_vec_pretty(&file)?;
     bytes.push(b'\n');
-    let beside = folder.join("figures.partial");
-    private::write(&beside, &bytes)?;
-    std::fs::rename(beside, folder.join(FILE_NAME))
+    crate::patients::add(&folder.join(FILE_NAME), &bytes)
 }

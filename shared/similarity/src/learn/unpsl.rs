@@ -23,6 +23,7 @@ mod correlation;
 mod labels;
 mod local;
 mod pair_loss;
+pub mod personal;
 mod pooled;
 pub mod selection;
 mod settings;

@@ -6,7 +6,7 @@ pub mod results;
 
 use super::SiteRun;
 use super::preparation::Prepared;
-use crate::cases::record::{Learned, LearnedMetric, Record};
+use crate::cases::record::{Chosen, Learned, LearnedMetric, Record};
 use crate::run::stop::Stop;
 use ndarray::{Axis, s};
 use protocol::assessment::Assessment;
@@ -16,7 +16,6 @@ use protocol::message::unpsl::{
 };
 use protocol::message::{Answer, Summary, unpsl as message};
 use protocol::method::unpsl::settings::UnpslSettings;
-use similarity::compare::Measure;
 use similarity::judge::votes::RightCounts;
 use similarity::learn::unpsl::selection::{Classified, Folds, cross_validated_counts};
 use similarity::learn::unpsl::{
@@ -25,7 +24,6 @@ use similarity::learn::unpsl::{
 };
 use similarity::numeric::admm::SiteDual;
 use similarity::numeric::seed::Seed;
-use similarity::uses::neighbours::NeighbourRule;
 use std::sync::Arc;
 
 /// Steps of the local solver in one round at most.
@@ -207,11 +205,12 @@ impl Learner {
         let objective = self.objective(site, prepared, Part::whole(*form))?;
         let value = objective.value(consensus).map_err(fault)?;
         let threshold = objective.threshold(consensus);
-        let measure = match self.settings.neighbour_rule {
-            NeighbourRule::Distance => Measure::Euclidean,
-            NeighbourRule::InnerProduct => Measure::InnerProduct,
+        let chosen = Chosen {
+            rule: self.settings.neighbour_rule,
+            form: *form,
+            neighbours: *neighbours,
         };
-        let learned = LearnedMetric::new(&prepared.standardisation, consensus, measure);
+        let learned = LearnedMetric::new(&prepared.standardisation, consensus, chosen);
         let local = results::LocalResults {
             record: Record::new(site, Learned::Metric(learned)),
             matrix: &prepared.matrix,

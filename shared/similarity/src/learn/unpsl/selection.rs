@@ -132,13 +132,13 @@ pub enum SelectionError {
 }
 
 /// Some of the patients, copied.
-struct PartOfPatients {
-    patients: Array2<f64>,
-    classes: Array1<u32>,
+pub(super) struct PartOfPatients {
+    pub(super) patients: Array2<f64>,
+    pub(super) classes: Array1<u32>,
 }
 
 impl Classified<'_> {
-    fn part(&self, rows: &[usize]) -> PartOfPatients {
+    pub(super) fn part(&self, rows: &[usize]) -> PartOfPatients {
         PartOfPatients {
             patients: self.patients.select(Axis(0), rows),
             classes: self.classes.select(Axis(0), rows),

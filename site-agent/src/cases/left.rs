@@ -1,0 +1,128 @@
+//! What a run left at this site, and the site's patients of today as the run's job reads them.
+
+use super::CasesError;
+use super::record::{RECORD, Record, digest};
+use crate::cli;
+use crate::config::{SiteConfig, SourceConfig};
+use crate::source::{self, Patients};
+use protocol::job::Job;
+use similarity::cohort::{Cohort, Column};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A run's record and the site's present cohort.
+pub(super) struct Left {
+    /// Where the run's results are.
+    pub(super) folder: PathBuf,
+    pub(super) record: Record,
+    pub(super) job: Job,
+    /// As the source has it, for people to read.
+    pub(super) columns: Vec<Column>,
+    /// As the job compares it.
+    pub(super) cohort: Cohort,
+    pub(super) patients: Patients,
+    /// How a new patient's file is read.
+    pub(super) source: SourceConfig,
+    /// Whether the cohort is that of the run.
+    pub(super) is_same: bool,
+    /// What is to be known of the cohort.
+    pub(super) remarks: Vec<String>,
+}
+
+impl Left {
+    /// Reads the run's record and the site's cohort.
+    pub(super) fn open(asked: &cli::Patients) -> Result<Self, CasesError> {
+        let config = asked.config.as_deref().map(SiteConfig::open).transpose()?;
+        let folder = folder(&asked.run, config.as_ref())?;
+        let record = read_record(&folder, RECORD)?;
+        let job = Job::parse_for_one(&record.job).map_err(|problems| CasesError::Record {
+            path: folder.join(RECORD),
+            why: problems.to_string(),
+        })?;
+        let (source, read) = match (&config, &asked.data) {
+            (Some(config), _) if folder.starts_with(runs(config)) => {
+                let cell_min = config.policy.rules().cell_min;
+                let source = config.source.clone();
+                let read = source::read_for_release(&source, &job, cell_min, &mut |_| ());
+                (source, read)
+            }
+            (Some(config), _) => {
+                let source = config.source.clone();
+                let read = source::read_cohort(&source, &job, &mut |_| ());
+                (source, read)
+            }
+            (None, data) => {
+                let file = data.clone().unwrap_or_default();
+                let source = SourceConfig::of_file(&file, asked.id.clone());
+                let read = source::read_cohort(&source, &job, &mut |_| ());
+                (source, read)
+            }
+        };
+        let read = read.map_err(CasesError::Data)?;
+        let columns = read.cohort.columns().to_vec();
+        let mut cohort = read.cohort;
+        cohort.take_logarithms(&job.cohort.logarithms())?;
+        let mut remarks: Vec<String> = read.remarks.iter().map(ToString::to_string).collect();
+        let is_same = digest(&cohort, &read.patients) == record.cohort;
+        if !is_same {
+            remarks.push(format!(
+                "the cohort is not that of the run: the run read {} patients, the source now has {}; the run's rules are \
+                 applied to those whom it has now",
+                record.patients,
+                cohort.patients()
+            ));
+        }
+        Ok(Self {
+            folder,
+            record,
+            job,
+            columns,
+            cohort,
+            patients: read.patients,
+            source,
+            is_same,
+            remarks,
+        })
+    }
+}
+
+fn runs(config: &SiteConfig) -> PathBuf {
+    config.folder.join("runs")
+}
+
+/// The folder of a run: of the site's own by its name, or of `local` by its path.
+fn folder(run: &str, config: Option<&SiteConfig>) -> Result<PathBuf, CasesError> {
+    let own = config.map(|config| runs(config).join(run));
+    let given = PathBuf::from(run);
+    let looked = own.into_iter().chain([given.join("patients"), given]);
+    let mut looked = looked.collect::<Vec<_>>();
+    if let Some(found) = looked
+        .iter()
+        .position(|folder| folder.join(RECORD).is_file())
+    {
+        return Ok(looked.swap_remove(found));
+    }
+    let known = config.and_then(|config| fs::read_dir(runs(config)).ok());
+    let mut known: Vec<String> = known
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    known.sort();
+    Err(CasesError::NoRun {
+        run: run.to_owned(),
+        looked,
+        known,
+    })
+}
+
+/// A record of the run's folder.
+pub(super) fn read_record(folder: &Path, file: &str) -> Result<Record, CasesError> {
+    let path = folder.join(file);
+    let fault = |why: String| CasesError::Record {
+        path: path.clone(),
+        why,
+    };
+    let bytes = fs::read(&path).map_err(|error| fault(error.to_string()))?;
+    serde_json::from_slice(&bytes).map_err(|error| fault(error.to_string()))
+}
