@@ -120,6 +120,24 @@ impl BinaryCounts {
         } += 1;
     }
 
+    /// Adds predictions by labels: 1 positive, -1 negative, 0 none.
+    fn add_row(&mut self, labels: &[f64], predicted: impl Iterator<Item = bool>) {
+        // Without a branch and without a check of overflow, so that it is vectorised: a row has no 2^64 patients.
+        let (mut positive, mut negative) = ([0_u64; 2], [0_u64; 2]);
+        for (label, predicted) in labels.iter().zip(predicted) {
+            let (like, unlike) = (u64::from(*label > 0.0), u64::from(*label < 0.0));
+            let predicted = u64::from(predicted);
+            positive[0] = positive[0].wrapping_add(like);
+            positive[1] = positive[1].wrapping_add(like & predicted);
+            negative[0] = negative[0].wrapping_add(unlike);
+            negative[1] = negative[1].wrapping_add(unlike & predicted);
+        }
+        self.true_positive += positive[1];
+        self.false_negative += positive[0] - positive[1];
+        self.false_positive += negative[1];
+        self.true_negative += negative[0] - negative[1];
+    }
+
     /// Adds the counts of another site.
     pub fn merge(&mut self, other: &Self) {
         self.true_positive += other.true_positive;
@@ -192,29 +210,35 @@ pub fn count_pairs(
         });
     }
     let squares = projected.map_axis(Axis(1), |row| row.dot(&row));
-    let is_similar = |one: usize, other: usize, product: f64| match form {
-        Form::InnerProduct => product >= threshold,
-        Form::Distance => squares[one] + squares[other] - 2.0 * product <= threshold,
-    };
     let parts: Vec<BinaryCounts> = (0..patients.div_ceil(BLOCK))
         .into_par_iter()
         .map(|block| {
             let begin = block * BLOCK;
             let end = (begin + BLOCK).min(patients);
             let mut counts = BinaryCounts::default();
+            let mut known = vec![0.0; BLOCK];
+            // Each pair once: blocks from the diagonal on, and on it what is right of it.
             for first in (begin..patients).step_by(BLOCK) {
                 let last = (first + BLOCK).min(patients);
                 let rows = projected.slice(s![begin..end, ..]);
-                let similarities = products(&rows, &projected.slice(s![first..last, ..]));
-                for ((row, column), similarity) in similarities.indexed_iter() {
-                    let (one, other) = (begin + row, first + column);
-                    let label = if one < other {
-                        labels.of_pair(one, other)
-                    } else {
-                        0
-                    };
-                    if label != 0 {
-                        counts.add(is_similar(one, other, *similarity), label > 0);
+                let products = products(&rows, &projected.slice(s![first..last, ..]));
+                for (one, products) in (begin..end).zip(products.rows()) {
+                    let from = first.max(one + 1).min(last);
+                    let known = &mut known[..last - from];
+                    labels.of_row(one, from, known);
+                    let products = products.slice_move(s![from - first..]);
+                    let products = products.as_slice().expect("a product is row-major");
+                    match form {
+                        Form::InnerProduct => {
+                            counts.add_row(known, products.iter().map(|p| *p >= threshold));
+                        }
+                        Form::Distance => {
+                            let own = squares[one];
+                            let theirs = squares.iter().skip(from).zip(products);
+                            let near =
+                                theirs.map(|(square, p)| own + square - 2.0 * p <= threshold);
+                            counts.add_row(known, near);
+                        }
                     }
                 }
             }

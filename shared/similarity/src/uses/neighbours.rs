@@ -17,7 +17,9 @@ const QUERIES: usize = 256;
 /// Tasks at least, where the candidates are so many: fixed, so that no bit depends on threads.
 const STRIPS: usize = 16;
 /// Scores that are looked through at once.
-const CHUNK: usize = 32;
+const CHUNK: usize = 64;
+/// Scores that are compared side by side.
+const LANES: usize = 8;
 
 /// Which patients are near.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,20 +41,27 @@ impl NeighbourRule {
         }
     }
 
-    /// Whether any of some scores is nearer than another: without a branch, so that it is vectorised.
+    /// Whether any of some scores is nearer than another: without a branch and without a sum, so that it is vectorised.
     #[inline(always)]
     fn any_nearer(self, scores: &[f64], other: f64) -> bool {
-        let any = |is_nearer: fn(f64, f64) -> bool| {
-            let found = scores
-                .iter()
-                .map(|score| u64::from(is_nearer(*score, other)));
-            found.sum::<u64>() > 0
-        };
         match self {
-            Self::Distance => any(|one, other| one < other),
-            Self::InnerProduct => any(|one, other| one > other),
+            Self::Distance => any(scores, |score| score < other),
+            Self::InnerProduct => any(scores, |score| score > other),
         }
     }
+}
+
+/// Whether any number is so, in lanes.
+#[inline(always)]
+fn any(numbers: &[f64], is_so: impl Fn(f64) -> bool) -> bool {
+    let (lanes, rest) = numbers.as_chunks::<LANES>();
+    let mut found = [false; LANES];
+    for lane in lanes {
+        for (found, number) in found.iter_mut().zip(lane) {
+            *found |= is_so(*number);
+        }
+    }
+    found.contains(&true) || rest.iter().any(|number| is_so(*number))
 }
 
 /// One neighbour of a patient.
@@ -169,7 +178,12 @@ impl<'a> Candidates<'a> {
         let found: Vec<Vec<Vec<Neighbour>>> = found.collect();
         let mut nearest = Vec::with_capacity(queries.nrows());
         for of_block in found.chunks(strips) {
-            nearest.extend((0..of_block[0].len()).map(|query| walk.merged(of_block, query)));
+            for place in 0..of_block[0].len() {
+                let mut near = walk.merged(of_block, place);
+                let query = queries.row(nearest.len());
+                walk.complete(&mut near, query.dot(&query));
+                nearest.push(near);
+            }
         }
         nearest
     }
@@ -194,7 +208,6 @@ impl Walk<'_, '_> {
         end: usize,
     ) -> Vec<Vec<Neighbour>> {
         let rows = queries.slice(s![first..(first + QUERIES).min(queries.nrows()), ..]);
-        let own = squares(&rows);
         let mut nearest = vec![Vec::with_capacity(self.count.min(end - begin) + 1); rows.nrows()];
         let mut scratch = vec![0.0; rows.nrows() * BLOCK.min(end - begin)];
         for column in (begin..end).step_by(BLOCK) {
@@ -203,15 +216,22 @@ impl Walk<'_, '_> {
             let shape = (rows.nrows(), range.len());
             let mut scores = ArrayViewMut2::from_shape(shape, &mut scratch[..shape.0 * shape.1])
                 .expect("the scratch holds a block");
-            add_product(1.0, &rows, &others.t(), 0.0, &mut scores);
-            let theirs = self.candidates.squares.slice(s![range]);
-            for (query, mut scores) in scores.rows_mut().into_iter().enumerate() {
-                if self.rule == NeighbourRule::Distance {
-                    let mine = own[query];
-                    scores.zip_mut_with(&theirs, |score, square| {
-                        *score = (mine + square - 2.0 * *score).max(0.0);
-                    });
+            match self.rule {
+                // What is equal for all candidates of a query is added to those that are kept.
+                NeighbourRule::Distance => {
+                    let theirs = self.candidates.squares.slice(s![range]);
+                    let theirs = theirs.as_slice().expect("squares are contiguous");
+                    for mut row in scores.rows_mut() {
+                        let row = row.as_slice_mut().expect("a block is row-major");
+                        row.copy_from_slice(theirs);
+                    }
+                    add_product(-2.0, &rows, &others.t(), 1.0, &mut scores);
                 }
+                NeighbourRule::InnerProduct => {
+                    add_product(1.0, &rows, &others.t(), 0.0, &mut scores);
+                }
+            }
+            for (query, scores) in scores.rows().into_iter().enumerate() {
                 let itself = match self.others_only {
                     true => (first + query).checked_sub(column),
                     false => None,
@@ -259,6 +279,17 @@ impl Walk<'_, '_> {
         let place = nearest.partition_point(|known| !is_nearer(&new, known));
         nearest.insert(place, new);
         nearest.truncate(self.count);
+    }
+
+    /// Makes scores of what was compared: of distances the query's own square was missing. A distance that rounding takes below 0
+    /// is 0, and who is equally near goes by row.
+    fn complete(&self, nearest: &mut [Neighbour], own: f64) {
+        if self.rule == NeighbourRule::Distance {
+            for near in nearest.iter_mut() {
+                near.score = (own + near.score).max(0.0);
+            }
+            nearest.sort_by(|a, b| a.score.total_cmp(&b.score).then(a.row.cmp(&b.row)));
+        }
     }
 
     /// The nearest of all strips to one query of a block.

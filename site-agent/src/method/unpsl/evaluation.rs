@@ -33,7 +33,10 @@ pub fn evaluate(results: &LocalResults<'_>, classes: usize) -> Vec<EvaluationCou
             (INNER_PRODUCT_RULE, NeighbourRule::InnerProduct),
         ];
         for (name, rule) in rules {
-            judged.extend(judging.nearest(name, rule, &projected.view()));
+            judged.extend(match rule == results.rule {
+                true => judging.by(name, results.nearest()),
+                false => judging.nearest(name, rule, &projected.view()),
+            });
         }
     }
     let plain = results.matrix.view();
@@ -59,12 +62,20 @@ impl Judging<'_> {
         patients: &ArrayView2<'_, f64>,
     ) -> Option<EvaluationCounts> {
         let found = neighbours_within(patients, rule, self.neighbours as usize).ok()?;
-        let predicted = vote(&found, self.codes).ok()?;
+        self.by(name, &found)
+    }
+
+    /// None where nobody has neighbours.
+    fn by(&self, name: &str, found: &[Vec<Neighbour>]) -> Option<EvaluationCounts> {
+        if found.is_empty() {
+            return None;
+        }
+        let predicted = vote(found, self.codes).ok()?;
         Some(EvaluationCounts {
             rule: name.to_owned(),
             neighbours: self.neighbours,
             confusion: Some(self.confusion(&predicted)),
-            scores: self.scores(&found),
+            scores: self.scores(found),
             rounded_to: 1,
         })
     }

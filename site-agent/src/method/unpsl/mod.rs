@@ -24,6 +24,7 @@ use similarity::learn::unpsl::{
 };
 use similarity::numeric::admm::SiteDual;
 use similarity::numeric::seed::Seed;
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 /// Steps of the local solver in one round at most.
@@ -222,6 +223,7 @@ impl Learner {
             threshold,
             neighbours: *neighbours,
             rule: self.settings.neighbour_rule,
+            nearest: OnceCell::new(),
         };
         results::write(&local, &site.folder)
             .map_err(|error| Stop::failed(Code::Results, error.to_string()))?;

@@ -9,6 +9,7 @@ use similarity::cohort::Outcome;
 use similarity::cohort::standardise::Standardisation;
 use similarity::learn::unpsl::Form;
 use similarity::uses::neighbours::{Neighbour, NeighbourRule, neighbours_within};
+use std::cell::OnceCell;
 use std::io;
 use std::path::Path;
 
@@ -34,6 +35,8 @@ pub struct LocalResults<'r> {
     pub neighbours: u32,
     /// What makes a neighbour.
     pub rule: NeighbourRule,
+    /// Each patient's nearest, once they were asked for.
+    pub nearest: OnceCell<Vec<Vec<Neighbour>>>,
 }
 
 /// Writes `matrix.npy`, `columns.csv`, `outcome.csv`, `neighbours.csv` and `comparison.json` into `folder`, which is
@@ -68,16 +71,19 @@ impl LocalResults<'_> {
         let features = self.matrix.ncols();
         self.matrix.dot(&self.metric.slice(s![..features, ..]))
     }
-}
 
-/// Empty where the metric is: by it, all patients are equally near.
-fn neighbours(results: &LocalResults<'_>) -> Vec<Vec<Neighbour>> {
-    if results.is_empty() {
-        return Vec::new();
+    /// Each patient's nearest by the run's rule. Empty where the metric is, by which all patients are equally near, and where
+    /// there is nobody else.
+    pub(super) fn nearest(&self) -> &[Vec<Neighbour>] {
+        self.nearest.get_or_init(|| {
+            if self.is_empty() {
+                return Vec::new();
+            }
+            let projected = self.projected();
+            let found = neighbours_within(&projected.view(), self.rule, self.neighbours as usize);
+            found.unwrap_or_default()
+        })
     }
-    let projected = results.projected();
-    let found = neighbours_within(&projected.view(), results.rule, results.neighbours as usize);
-    found.unwrap_or_default()
 }
 
 /// Each patient's nearest, nearest first: by (x_i - x_j)' M (x_i - x_j), or by the inner product s.
@@ -89,7 +95,7 @@ fn neighbours_csv(results: &LocalResults<'_>) -> io::Result<Vec<u8>> {
         NeighbourRule::InnerProduct => "inner_product",
     };
     table.write_record(["patient", "rank", "neighbour", measure])?;
-    for (patient, found) in neighbours(results).iter().enumerate() {
+    for (patient, found) in results.nearest().iter().enumerate() {
         for (rank, neighbour) in found.iter().enumerate() {
             table.write_record([
                 name(patient),

@@ -96,6 +96,29 @@ impl Labels {
         }
     }
 
+    /// y_ij of one patient with each of the patients from `first` on, as numbers; 0 of the patient with itself.
+    pub(crate) fn of_row(&self, one: usize, first: usize, labels: &mut [f64]) {
+        match self {
+            Self::Classes(codes) => {
+                let own = codes[one];
+                let others = codes.iter().skip(first);
+                for (label, code) in labels.iter_mut().zip(others) {
+                    *label = if *code == own { 1.0 } else { -1.0 };
+                }
+                if let Some(itself) = one.checked_sub(first).and_then(|at| labels.get_mut(at)) {
+                    *itself = 0.0;
+                }
+            }
+            Self::Pairs(matrix) => {
+                let row = matrix.0.row(one);
+                let others = row.iter().skip(first);
+                for (label, other) in labels.iter_mut().zip(others) {
+                    *label = f64::from(*other);
+                }
+            }
+        }
+    }
+
     /// Counts of all labelled pairs.
     #[must_use]
     pub fn count(&self) -> PairCounts {
