@@ -53,7 +53,7 @@ fn all_ways_are_judged_by_the_same_patients_and_the_answer_comes_first() {
     assert_eq!(text.lines().next(), answer["sentence"].as_str());
     assert!(
         text.contains(
-            "note: every patient is classified by the 6 nearest in the 4 other parts of 5"
+            "note: Every patient is classified by the 6 nearest in the 4 other parts of 5"
         ),
         "{text}"
     );
@@ -72,6 +72,9 @@ fn similar_cases_are_found_by_it_once_it_is_there() {
         fs::metadata(file).unwrap().permissions().mode() & 0o777,
         0o600
     );
+    let page = fs::read_to_string(world.path("run/patients/personal.html")).unwrap();
+    let sentence = answer["sentence"].as_str().unwrap();
+    assert!(page.contains(sentence), "{page}");
     let personal = world.json("similar", &asked);
     let common = world.json("similar", &asked[..4]);
     let distance = |answer: &Value| {

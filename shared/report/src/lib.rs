@@ -27,7 +27,7 @@ pub use groups::{
 pub use listing::{runs_json, runs_table};
 pub use love::{LovePoint, love};
 pub use npy::npy;
-pub use page::sheet;
+pub use page::{Shares, sheet};
 pub use plots::{Curve, against, survival, survival_by};
 pub use saying::{SayError, remark, say, with_causes};
 pub use scatter::{scatter_by_group, scatter_by_value};

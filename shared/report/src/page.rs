@@ -3,7 +3,7 @@
 
 use crate::LocalFigure;
 use crate::method::Chapters;
-use crate::tables;
+use crate::tables::{self, Bar};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use protocol::job::Job;
 use protocol::result::RunResult;
@@ -63,11 +63,28 @@ fn head(title: &str) -> Markup {
     }
 }
 
-/// A page of an answer about a site's own patients, which stays there: the sentences of the answer, then figures; those without a
-/// drawing are left out.
+/// Shares beside each other on a page of a site's own.
+#[derive(Debug, Clone)]
+pub struct Shares {
+    /// The heading.
+    pub title: &'static str,
+    /// What each is of, how long its bar is, and what stands behind it.
+    pub bars: Vec<(String, f64, String)>,
+    /// What they show.
+    pub caption: String,
+}
+
+/// A page of an answer about a site's own patients, which stays there: the sentences of the answer, then shares, then figures; those
+/// without a drawing are left out. Bars are as long as they are to the longest, which is at least `1`.
 #[must_use]
-pub fn sheet(title: &str, answer: &[String], figures: &[LocalFigure]) -> String {
+pub fn sheet(title: &str, answer: &[String], shares: &[Shares], figures: &[LocalFigure]) -> String {
     let drawn = figures.iter().filter(|figure| !figure.svg.is_empty());
+    let bar = |(label, length, value): &(String, f64, String)| Bar {
+        label: label.clone(),
+        length: *length,
+        value: value.clone(),
+        flag: None,
+    };
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -79,6 +96,9 @@ pub fn sheet(title: &str, answer: &[String], figures: &[LocalFigure]) -> String 
                         @for (place, sentence) in answer.iter().enumerate() {
                             p class=[(place == 0).then_some("lead")] { (sentence) }
                         }
+                    }
+                    @for one in shares {
+                        (tables::shares(one.title, &one.bars.iter().map(bar).collect::<Vec<_>>(), &one.caption))
                     }
                     @for of in drawn { (tables::figure(of.title, &of.svg, of.caption)) }
                 }

@@ -9,6 +9,7 @@ use crate::patients;
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 use protocol::method::Method;
 use protocol::method::unpsl::settings::UnpslSettings;
+use report::Shares;
 use serde::Serialize;
 use similarity::cohort::Outcome;
 use similarity::cohort::standardise::Standardisation;
@@ -18,6 +19,8 @@ use similarity::learn::unpsl::{Pairs, PooledLimits, Settings};
 use similarity::numeric::seed::Seed;
 use std::io;
 
+/// The page beside the run's other results.
+const PAGE: &str = "personal.html";
 /// Features that a table has.
 const LISTED_MAX: usize = 12;
 /// Standard errors from which a gain is more than chance.
@@ -116,8 +119,9 @@ pub fn personal(arguments: &cli::Personal) -> Result<String, CasesError> {
         arguments.folds as usize,
         neighbours as usize,
     )?;
-    let file = keep(&left, &standardisation, metric, settings, &found)?;
-    let mut remarks = left.remarks;
+    let record = record(&left, &standardisation, metric, settings, &found);
+    let file = keep(&left, PERSONAL, record.to_bytes())?;
+    let mut remarks = left.remarks.clone();
     remarks.extend(said(&found, codes, left.cohort.patients()));
     let answer = Answer {
         patients: codes.len(),
@@ -133,6 +137,7 @@ pub fn personal(arguments: &cli::Personal) -> Result<String, CasesError> {
         features: features(&standardisation, &common, &found.metric),
         file,
     };
+    keep(&left, PAGE, Ok(page(&left.job.name, &answer).into_bytes()))?;
     let csv = || csv(&answer);
     tell(&arguments.output, &answer, csv, || text(&answer))
 }
@@ -155,23 +160,25 @@ fn search(settings: &UnpslSettings, metric: &LearnedMetric, patients: usize, see
     }
 }
 
-/// Writes the metric beside the common one.
-fn keep(
+/// The metric, to compare by.
+fn record(
     left: &Left,
     standardisation: &Standardisation,
     metric: &LearnedMetric,
     settings: &UnpslSettings,
     found: &Personal,
-) -> Result<String, CasesError> {
+) -> Record {
     let own = LearnedMetric::new(standardisation, &found.metric, metric.chosen(settings));
-    let record = Record {
+    Record {
         learned: Learned::Metric(own),
         ..left.record.clone()
-    };
-    let path = left.folder.join(PERSONAL);
-    let written = record
-        .to_bytes()
-        .and_then(|bytes| patients::add(&path, &bytes));
+    }
+}
+
+/// Writes a file beside what the run left.
+fn keep(left: &Left, name: &str, bytes: io::Result<Vec<u8>>) -> Result<String, CasesError> {
+    let path = left.folder.join(name);
+    let written = bytes.and_then(|bytes| patients::add(&path, &bytes));
     written.map_err(|source| CasesError::Write {
         path: path.clone(),
         source,
@@ -294,6 +301,51 @@ fn features(
     features
 }
 
+/// The same as a page.
+fn page(job: &str, answer: &Answer) -> String {
+    let mut sentences = vec![answer.sentence.clone(), judged(answer)];
+    sentences.extend(answer.remarks.iter().cloned());
+    let way = |one: &OneWay| {
+        let share = one.accuracy.unwrap_or(0.0);
+        (one.way.to_owned(), share, four(share))
+    };
+    let longest = answer.features.iter().map(|one| one.personal);
+    let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
+    let feature = |one: &OneFeature| {
+        let beside = format!("{} ({})", four(one.personal), four(one.common));
+        (one.feature.clone(), one.personal / longest, beside)
+    };
+    let shares = [
+        Shares {
+            title: "How often each is right",
+            bars: answer.ways.iter().map(way).collect(),
+            caption: "Held-out patients whose class most of their nearest have.".to_owned(),
+        },
+        Shares {
+            title: "What counts for this site",
+            bars: answer.features.iter().map(feature).collect(),
+            caption: "How much each feature weighs in the personal metric, and in brackets in the common one.".to_owned(),
+        },
+    ];
+    report::sheet(
+        &format!("{job}: a metric of this site's own"),
+        &sentences,
+        &shares,
+        &[],
+    )
+}
+
+/// How the figures came about.
+fn judged(answer: &Answer) -> String {
+    format!(
+        "Every patient is classified by the {} nearest in the {} other parts of {}, under what was learned from those; the common metric, \
+         and with it the personal one, has seen them all in the run.",
+        answer.neighbours,
+        answer.folds - 1,
+        answer.folds
+    )
+}
+
 fn text(answer: &Answer) -> String {
     let mut text = format!("{}\n\n", answer.sentence);
     let header = ["by", "right", "of", "accuracy"]
@@ -322,13 +374,7 @@ fn text(answer: &Answer) -> String {
     if unlisted > 0 {
         text.push_str(&format!("and {unlisted} that count less\n"));
     }
-    text.push_str(&format!(
-        "\nnote: every patient is classified by the {} nearest in the {} other parts of {}, under what was learned from those; the \
-         common metric, and with it the personal one, has seen them all in the run\n",
-        answer.neighbours,
-        answer.folds - 1,
-        answer.folds
-    ));
+    text.push_str(&format!("\nnote: {}\n", judged(answer)));
     for remark in &answer.remarks {
         text.push_str(&format!("note: {remark}\n"));
     }

@@ -38,7 +38,10 @@ pub(super) fn all(
     let mut sentences = vec![answer.sentence.clone()];
     sentences.extend(answer.remarks.iter().cloned());
     let title = format!("{}: groups of patients", found.setting.job.name);
-    files.push(("clusters.html", report::sheet(&title, &sentences, &drawn)));
+    files.push((
+        "clusters.html",
+        report::sheet(&title, &sentences, &[], &drawn),
+    ));
     Ok(files)
 }
 
