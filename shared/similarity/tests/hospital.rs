@@ -1,6 +1,6 @@
 //! The metric does not know which hospital a patient is from: on real patients, of four hospitals, of random splits, and of two sets more.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 #[path = "support/federation.rs"]
 #[allow(dead_code, unreachable_pub)]
