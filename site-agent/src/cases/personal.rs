@@ -2,7 +2,7 @@
 
 use super::left::Left;
 use super::record::{Learned, LearnedMetric, PERSONAL, Record};
-use super::shown::{four, table};
+use super::shown::{self, four, table};
 use super::{CasesError, tell};
 use crate::cli;
 use crate::patients;
@@ -304,7 +304,7 @@ fn features(
 /// The same as a page.
 fn page(job: &str, answer: &Answer) -> String {
     let mut sentences = vec![answer.sentence.clone(), judged(answer)];
-    sentences.extend(answer.remarks.iter().cloned());
+    sentences.extend(answer.remarks.iter().map(|remark| shown::sentence(remark)));
     let way = |one: &OneWay| {
         let share = one.accuracy.unwrap_or(0.0);
         (one.way.to_owned(), share, four(share))

@@ -166,6 +166,12 @@ impl Computation {
         &self.site.folder
     }
 
+    /// The job's name.
+    #[must_use]
+    pub fn job_name(&self) -> &str {
+        &self.site.job.name
+    }
+
     /// Rows d of the standardised matrix; none before it is prepared.
     #[must_use]
     pub fn rows(&self) -> Option<usize> {

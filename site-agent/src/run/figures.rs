@@ -1,5 +1,7 @@
 //! What a site tells covered, as it is: for the people of the site alone.
 
+use super::page::page;
+use crate::patients::add;
 use protocol::assessment::Assessment;
 use protocol::message::Description;
 use protocol::scores::{PooledErrors, of_counts};
@@ -9,6 +11,8 @@ use std::path::Path;
 
 /// The file in the run's folder.
 const FILE_NAME: &str = "figures.json";
+/// The same to read.
+const PAGE: &str = "report.html";
 
 /// Writes how well a run's model serves the patients of this site beside its other results: beside, then renamed.
 ///
@@ -16,6 +20,7 @@ const FILE_NAME: &str = "figures.json";
 /// What the file system says.
 pub(super) fn write(
     folder: &Path,
+    job: &str,
     description: &Description,
     assessment: &Assessment,
 ) -> io::Result<()> {
@@ -55,5 +60,9 @@ pub(super) fn write(
     });
     let mut bytes = serde_json::to_vec_pretty(&file)?;
     bytes.push(b'\n');
-    crate::patients::add(&folder.join(FILE_NAME), &bytes)
+    add(&folder.join(FILE_NAME), &bytes)?;
+    add(
+        &folder.join(PAGE),
+        page(job, description, assessment).as_bytes(),
+    )
 }

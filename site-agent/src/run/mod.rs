@@ -6,6 +6,7 @@ mod figures;
 mod follower;
 pub mod local;
 pub mod orders;
+mod page;
 pub mod stop;
 mod summing;
 pub mod worker;

@@ -32,7 +32,7 @@ const RESULT_FILES: [&str; 7] = [
     "sites",
 ];
 /// What stays at a site.
-const SITE_FILES: [&str; 7] = [
+const SITE_FILES: [&str; 8] = [
     "columns.csv",
     "comparison.json",
     "figures.json",
@@ -40,6 +40,7 @@ const SITE_FILES: [&str; 7] = [
     "matrix.npy",
     "neighbours.csv",
     "outcome.csv",
+    "report.html",
 ];
 /// The keys of `result.json` that others build on.
 const RESULT_KEYS: [&str; 12] = [
@@ -333,6 +334,13 @@ fn check_sites(out: &Path, result: &Value, job: &Job, sites: &[Site], metric: &A
         let own = fs::read(out.join("sites").join(name.as_str()).join("figures.json")).unwrap();
         let own: Value = serde_json::from_slice(&own).unwrap();
         assert_eq!(own["patients"], site.classes.len());
+        let page = out.join("sites").join(name.as_str()).join("report.html");
+        let page = fs::read_to_string(page).unwrap();
+        let first = format!(
+            "Of this site's {} patients the class of",
+            site.classes.len()
+        );
+        assert!(page.contains(&first), "{page}");
         let counted = own["evaluation"].as_array().unwrap();
         let pairs = counted.iter().find(|one| one["rule"] == "pairs").unwrap();
         let truth = pair_table(site, metric);

@@ -1,6 +1,6 @@
 //! Groups as figures, and a page of them.
 
-use super::super::CasesError;
+use super::super::{CasesError, shown};
 use super::marks::GroupMarks;
 use super::text::p;
 use super::{Answer, Found};
@@ -36,7 +36,7 @@ pub(super) fn all(
         .collect();
     let drawn: Vec<LocalFigure> = figures.into_iter().map(|(_, figure)| figure).collect();
     let mut sentences = vec![answer.sentence.clone()];
-    sentences.extend(answer.remarks.iter().cloned());
+    sentences.extend(answer.remarks.iter().map(|remark| shown::sentence(remark)));
     let title = format!("{}: groups of patients", found.setting.job.name);
     files.push((
         "clusters.html",

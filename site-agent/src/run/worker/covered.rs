@@ -63,7 +63,12 @@ impl Current {
         };
         if let Answer::Assessed(assessment) = &answer {
             let folder = admitted.computation.folder();
-            if let Err(error) = figures::write(folder, &admitted.description, assessment) {
+            if let Err(error) = figures::write(
+                folder,
+                admitted.computation.job_name(),
+                &admitted.description,
+                assessment,
+            ) {
                 return Ok(Err(Stop::failed(Code::Results, error.to_string())));
             }
         }

@@ -1,0 +1,182 @@
+//! What a run is worth to the people of this site, as a page: its model judged by the site's own patients.
+
+use protocol::assessment::{
+    Assessment, DISTANCE_RULE, EUCLIDEAN_RULE, ErrorMeasure, EvaluationCounts, PAIRS_RULE,
+};
+use protocol::message::Description;
+use protocol::scores::{PooledErrors, Scores, of_counts};
+use report::Shares;
+
+/// The page of a run of this name.
+pub(super) fn page(job: &str, description: &Description, assessment: &Assessment) -> String {
+    let tables: Vec<Scores> = told(assessment).filter_map(of_counts).collect();
+    let errors: Vec<PooledErrors> = assessment
+        .errors
+        .iter()
+        .filter_map(PooledErrors::of_site)
+        .collect();
+    let largest = largest(description);
+    let mut sentences = vec![first(description, &tables, &errors, largest)];
+    sentences.push(format!(
+        "Judged are {}. Nothing of this page has left the site but covered, in a sum over the sites of the run.",
+        whom(assessment)
+    ));
+    let mut shares = Vec::new();
+    if !tables.is_empty() {
+        shares.push(accuracies(&tables, largest));
+        shares.extend(areas(&tables));
+    }
+    shares.extend(of_errors(&errors, !tables.is_empty()));
+    report::sheet(
+        &format!("{job}: for this site's patients"),
+        &sentences,
+        &shares,
+        &[],
+    )
+}
+
+/// The tables that are shown: pairs of patients are another thing.
+fn told(assessment: &Assessment) -> impl Iterator<Item = &EvaluationCounts> {
+    let tables = assessment.evaluation.iter();
+    tables.filter(|counts| counts.rule != PAIRS_RULE)
+}
+
+fn whom(assessment: &Assessment) -> &'static str {
+    match assessment.errors.is_empty() {
+        true => "the patients from whom the run learned, each by the others of this site",
+        false => "this site's patients as the report of the run says of its method",
+    }
+}
+
+/// The share of the largest class; none where the outcome has no classes.
+#[allow(clippy::cast_precision_loss)] // patients are far below 2^52
+fn largest(description: &Description) -> Option<f64> {
+    let most = description.classes.iter().max()?;
+    Some(*most as f64 / description.patients.max(1) as f64)
+}
+
+fn first(
+    description: &Description,
+    tables: &[Scores],
+    errors: &[PooledErrors],
+    largest: Option<f64>,
+) -> String {
+    let patients = description.patients;
+    let right = tables
+        .iter()
+        .find_map(|table| Some((table, table.accuracy?)));
+    if let (Some((table, accuracy)), Some(largest)) = (right, largest) {
+        let verdict = match accuracy > largest {
+            true => "",
+            false => {
+                "no better: of this site's patients it says nothing that the frequency of their classes does not. It is "
+            }
+        };
+        return format!(
+            "Of this site's {patients} patients the class of {} is named rightly by the {}; naming everybody's the most frequent one \
+             is {verdict}right for {}.",
+            hundred(accuracy),
+            named(&table.rule, table.neighbours),
+            hundred(largest)
+        );
+    }
+    match errors.iter().find_map(|one| Some((one, one.value()?))) {
+        Some((one, value)) => format!(
+            "Of this site's {patients} patients the {} is {value:.4} by the {}.",
+            measured(one.measure),
+            named(&one.rule, one.neighbours)
+        ),
+        None => {
+            format!("Nothing can be said of how the run serves this site's {patients} patients.")
+        }
+    }
+}
+
+fn accuracies(tables: &[Scores], largest: Option<f64>) -> Shares {
+    let bar = |table: &Scores| {
+        let accuracy = table.accuracy?;
+        Some((
+            named(&table.rule, table.neighbours),
+            accuracy,
+            hundred(accuracy),
+        ))
+    };
+    let mut bars: Vec<(String, f64, String)> = tables.iter().filter_map(bar).collect();
+    bars.extend(largest.map(|share| {
+        (
+            "always the most frequent class".to_owned(),
+            share,
+            hundred(share),
+        )
+    }));
+    Shares {
+        title: "How often each is right",
+        bars,
+        caption: "Patients of this site whose class is named rightly.".to_owned(),
+    }
+}
+
+/// How well each tells two classes apart.
+fn areas(tables: &[Scores]) -> Option<Shares> {
+    let bar = |table: &Scores| {
+        let area = table.auc?;
+        Some((
+            named(&table.rule, table.neighbours),
+            area,
+            format!("{area:.3}"),
+        ))
+    };
+    let bars: Vec<(String, f64, String)> = tables.iter().filter_map(bar).collect();
+    (!bars.is_empty()).then(|| Shares {
+        title: "How well each tells the classes apart",
+        bars,
+        caption:
+            "Area under the receiver operating characteristic: 0.5 is chance, 1 parts them wholly."
+                .to_owned(),
+    })
+}
+
+/// Errors; of classes the tables have said it.
+fn of_errors(errors: &[PooledErrors], has_tables: bool) -> Option<Shares> {
+    let told = errors
+        .iter()
+        .filter(|one| !(has_tables && one.measure == ErrorMeasure::Misclassified));
+    let values: Vec<(&PooledErrors, f64)> =
+        told.filter_map(|one| Some((one, one.value()?))).collect();
+    let longest = values
+        .iter()
+        .map(|(_, value)| *value)
+        .fold(f64::MIN_POSITIVE, f64::max);
+    let measure = values.first()?.0.measure;
+    let bar = |(one, value): &(&PooledErrors, f64)| {
+        let name = named(&one.rule, one.neighbours);
+        (name, value / longest, format!("{value:.4}"))
+    };
+    Some(Shares {
+        title: "How far each is off",
+        bars: values.iter().map(bar).collect(),
+        caption: format!("The {}: the shorter, the better.", measured(measure)),
+    })
+}
+
+fn measured(measure: ErrorMeasure) -> &'static str {
+    match measure {
+        ErrorMeasure::Misclassified => "share of wrong classes",
+        ErrorMeasure::Squared => "mean squared error",
+        ErrorMeasure::Discordant => "share of pairs in the wrong order (1 - C)",
+    }
+}
+
+fn named(rule: &str, neighbours: u32) -> String {
+    match (rule, neighbours) {
+        (rule, 0) => format!("{} itself", rule.replace('_', " ")),
+        (DISTANCE_RULE, count) => format!("{count} nearest by the metric"),
+        (EUCLIDEAN_RULE, count) => format!("{count} nearest by plain distance"),
+        (rule, count) => format!("{count} nearest by {}", rule.replace('_', " ")),
+    }
+}
+
+/// A share as so many of 100.
+fn hundred(share: f64) -> String {
+    format!("{:.1} of 100", 100.0 * share)
+}
