@@ -91,7 +91,8 @@ impl Method {
 
     pub(crate) fn answer(self, task: &Task, seed: Seed) -> Result<Vec<Answer>, ExperimentError> {
         let reduced;
-        let task = match self != Self::UnPsl && task.training.ncols() > WIDE {
+        let wide = self != Self::UnPsl && task.training.ncols() > WIDE;
+        let task = match wide {
             true => {
                 reduced = task.in_row_space()?;
                 &reduced
@@ -122,7 +123,7 @@ impl Method {
                 Ok(lmnn(x, labels))
             })?]),
             Self::R2ml => Ok(vec![local_metrics(task, seed)?]),
-            Self::LowRank => Ok(vec![low_rank_similarity(task, seed)?]),
+            Self::LowRank => Ok(vec![low_rank_similarity(task, wide, seed)?]),
         }
     }
 }
@@ -258,7 +259,7 @@ fn local_metrics(task: &Task, seed: Seed) -> Result<Answer, ExperimentError> {
 }
 
 /// The low-rank similarity: those of the largest s are the neighbours.
-fn low_rank_similarity(task: &Task, seed: Seed) -> Result<Answer, ExperimentError> {
+fn low_rank_similarity(task: &Task, wide: bool, seed: Seed) -> Result<Answer, ExperimentError> {
     let fit = |known: &Classified<'_>, grid: &[LowRankSettings]| {
         let labels = Labels::Classes(known.classes.clone());
         low_rank(&known.patients, &labels, grid, LowRankLimits::default())
@@ -279,9 +280,7 @@ fn low_rank_similarity(task: &Task, seed: Seed) -> Result<Answer, ExperimentErro
         rule: "its similarity s",
         predicted,
         // in the row space of genes, rows are no features
-        selected: last
-            .filter(|_| task.test.ncols() <= WIDE)
-            .map(LowRank::selected),
+        selected: last.filter(|_| !wide).map(LowRank::selected),
         gap: last.map(|last| last.gap),
     })
 }

@@ -218,7 +218,7 @@ impl Experiment {
             }
             let gaps = answers.iter().filter_map(|all| all[rule].gap);
             if let Some(largest) = gaps.reduce(f64::max) {
-                remarks.push(format!("duality gap at most {largest:.4}"));
+                remarks.push(format!("duality gap at most {largest:.0e}"));
             }
             remarks.retain(|remark| !remark.is_empty());
             let head = [method.name(), answers[0][rule].rule].map(str::to_owned);

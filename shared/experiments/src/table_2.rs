@@ -168,7 +168,7 @@ fn lines(method: Method, repeats: &[Vec<Judged>], paper: Option<Scores>) -> Vec<
         let gaps = repeats.iter().filter_map(|all| all[way].gap);
         let remark = match (method, paper, gaps.reduce(f64::max)) {
             (Method::UnPsl, Some(paper), _) => found.below(&paper),
-            (_, _, Some(gap)) => format!("duality gap at most {gap:.4}"),
+            (_, _, Some(gap)) => format!("duality gap at most {gap:.0e}"),
             _ => String::new(),
         };
         let theirs = match paper {

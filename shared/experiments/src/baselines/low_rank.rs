@@ -59,10 +59,10 @@ pub struct LowRankLimits {
 }
 
 impl Default for LowRankLimits {
-    /// 1e-3 and 2,000 steps.
+    /// 1e-2 and 2,000 steps.
     fn default() -> Self {
         Self {
-            gap: 1e-3,
+            gap: 1e-2,
             steps: 2000,
         }
     }
