@@ -20,6 +20,7 @@ mod task;
 
 pub use error::ExperimentError;
 pub use figures::{Figure, figure_2, figure_3};
+pub use methods::Method;
 pub use output::{Sheet, write_files};
 pub use table_1::{DataSet, Table1Settings, table_1};
 pub use table_2::{Table2Settings, table_2};

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kindred_experiments::{
-    DataSet, ExperimentError, Figure, Sheet, Table1Settings, Table2Settings, figure_2, figure_3,
-    table_1, table_2, write_files,
+    DataSet, ExperimentError, Figure, Method, Sheet, Table1Settings, Table2Settings, figure_2,
+    figure_3, table_1, table_2, write_files,
 };
 use similarity::numeric::seed::Seed;
 
@@ -40,6 +40,8 @@ enum Command {
         #[arg(long, value_name = "SAMPLES", value_parser = positive)]
         left_out: Option<usize>,
         #[command(flatten)]
+        rows: Rows,
+        #[command(flatten)]
         random: Random,
     },
     /// Pairs of synthetic patients, similar or not, by UnPSL and baselines.
@@ -54,6 +56,8 @@ enum Command {
         /// Data sets of each d.
         #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
         repeats: u64,
+        #[command(flatten)]
+        rows: Rows,
         #[command(flatten)]
         random: Random,
     },
@@ -84,6 +88,20 @@ struct Data {
 }
 
 #[derive(Args)]
+struct Rows {
+    /// One row alone: UnPSL, Euclidean, ...
+    #[arg(long, value_name = "NAME", value_parser = method)]
+    method: Option<Method>,
+}
+
+impl Rows {
+    fn methods(&self) -> Vec<Method> {
+        self.method
+            .map_or_else(|| Method::ALL.to_vec(), |method| vec![method])
+    }
+}
+
+#[derive(Args)]
 struct Random {
     /// Of splits, folds, starts and drawn pairs.
     #[arg(long, default_value_t = 1)]
@@ -100,6 +118,13 @@ enum Only {
 fn positive(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| "wanted a whole number from 1".to_owned())
+}
+
+fn method(text: &str) -> Result<Method, String> {
+    let mut all = Method::ALL.into_iter();
+    let found = all.find(|method| method.name().eq_ignore_ascii_case(text));
+    let names = Method::ALL.map(Method::name).join(", ");
+    found.ok_or_else(|| format!("wanted one of {names}"))
 }
 
 fn main() -> ExitCode {
@@ -125,6 +150,7 @@ fn run(command: Command) -> Result<(), ExperimentError> {
             only,
             repeats,
             left_out,
+            rows,
             random,
         } => {
             let usual = Table1Settings::default();
@@ -132,6 +158,7 @@ fn run(command: Command) -> Result<(), ExperimentError> {
                 data_sets: only.map_or(usual.data_sets, |only| vec![only.into()]),
                 repeats,
                 left_out: left_out.unwrap_or(usual.left_out),
+                methods: rows.methods(),
                 seed: Seed(random.seed),
             };
             show(
@@ -144,12 +171,14 @@ fn run(command: Command) -> Result<(), ExperimentError> {
             out,
             only,
             repeats,
+            rows,
             random,
         } => {
             let usual = Table2Settings::default();
             let settings = Table2Settings {
                 base_features: only.map_or(usual.base_features, |only| vec![only]),
                 repeats,
+                methods: rows.methods(),
                 seed: Seed(random.seed),
             };
             show(&table_2(&settings)?, "table-2", out.as_deref())

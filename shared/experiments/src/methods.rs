@@ -1,6 +1,8 @@
 //! What each row of the tables does with one task: choose its hyperparameters by cross-validation over the
 //! training patients, learn from all of them, classify the test patients.
 
+use std::cmp::Reverse;
+
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use similarity::judge::votes::{RightCounts, vote};
 use similarity::learn::unpsl::selection::{
@@ -10,14 +12,18 @@ use similarity::learn::unpsl::selection::{
 use similarity::learn::unpsl::{Labels, PairWeights, PooledLimits, Settings};
 use similarity::numeric::linear_algebra::product;
 use similarity::numeric::seed::Seed;
-use similarity::uses::neighbours::{NeighbourRule, neighbours};
+use similarity::uses::neighbours::{Neighbour, NeighbourRule, neighbours};
 
 use crate::ExperimentError;
-use crate::baselines::{GmmlSettings, ItmlSettings, distance_percentiles, gmml, itml, lmnn, r2ml};
+use crate::baselines::{
+    GmmlSettings, ItmlSettings, LowRank, LowRankLimits, LowRankSettings, distance_percentiles,
+    gmml, itml, lmnn, low_rank, nearest, r2ml,
+};
 use crate::task::Task;
 
 /// Numbers of neighbours to choose from.
 pub(crate) const NEIGHBOURS: [usize; 5] = [1, 3, 5, 7, 9];
+const MOST_NEIGHBOURS: usize = NEIGHBOURS[NEIGHBOURS.len() - 1];
 /// Ranks to choose from, as far as there are features.
 const RANKS: [usize; 3] = [1, 2, 4];
 /// Beyond this, features are genes: baselines go by the row space, and UnPSL by fewer candidates.
@@ -25,14 +31,23 @@ const WIDE: usize = 256;
 
 /// A row of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Method {
+pub enum Method {
+    /// Uncorrelated patient similarity learning.
     UnPsl,
+    /// The cosine of two patients.
     Cosine,
+    /// The distance of standardised features.
     Euclidean,
+    /// Geometric mean metric learning.
     Gmml,
+    /// Information-theoretic metric learning.
     Itml,
+    /// Large margin nearest neighbours.
     Lmnn,
+    /// Reduced-rank local metrics.
     R2ml,
+    /// Low-rank sparse similarity, after its paper's abstract.
+    LowRank,
 }
 
 /// What a method says of the test patients.
@@ -42,10 +57,13 @@ pub(crate) struct Answer {
     pub(crate) predicted: Array1<u32>,
     /// Features with a say, for methods that select.
     pub(crate) selected: Option<usize>,
+    /// The relative duality gap, for methods that minimise a convex objective.
+    pub(crate) gap: Option<f64>,
 }
 
 impl Method {
-    pub(crate) const ALL: [Self; 7] = [
+    /// In the tables' order.
+    pub const ALL: [Self; 8] = [
         Self::UnPsl,
         Self::Cosine,
         Self::Euclidean,
@@ -53,9 +71,12 @@ impl Method {
         Self::Itml,
         Self::Lmnn,
         Self::R2ml,
+        Self::LowRank,
     ];
 
-    pub(crate) fn name(self) -> &'static str {
+    /// As the tables print it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             Self::UnPsl => "UnPSL",
             Self::Cosine => "Cosine",
@@ -64,12 +85,14 @@ impl Method {
             Self::Itml => "ITML",
             Self::Lmnn => "LMNN",
             Self::R2ml => "R2ML",
+            Self::LowRank => "Low-Rank",
         }
     }
 
     pub(crate) fn answer(self, task: &Task, seed: Seed) -> Result<Vec<Answer>, ExperimentError> {
         let reduced;
-        let task = match self != Self::UnPsl && task.training.ncols() > WIDE {
+        let wide = self != Self::UnPsl && task.training.ncols() > WIDE;
+        let task = match wide {
             true => {
                 reduced = task.in_row_space()?;
                 &reduced
@@ -100,6 +123,7 @@ impl Method {
                 Ok(lmnn(x, labels))
             })?]),
             Self::R2ml => Ok(vec![local_metrics(task, seed)?]),
+            Self::LowRank => Ok(vec![low_rank_similarity(task, wide, seed)?]),
         }
     }
 }
@@ -159,6 +183,7 @@ fn unpsl(task: &Task, seed: Seed) -> Result<Vec<Answer>, ExperimentError> {
             rule: name,
             predicted: classify(&metric, task, rule, neighbours)?,
             selected: Some(norms.iter().filter(|norm| **norm > 0.0).count()),
+            gap: None,
         });
     }
     Ok(answers)
@@ -213,47 +238,100 @@ fn learned<S: Sync>(
         rule: "distance",
         predicted: classify(&metric, task, NeighbourRule::Distance, neighbours)?,
         selected: None,
+        gap: None,
     })
 }
 
 /// R2ML, whose number of neighbours is chosen like that of the others.
 fn local_metrics(task: &Task, seed: Seed) -> Result<Answer, ExperimentError> {
-    let most = NEIGHBOURS[NEIGHBOURS.len() - 1];
-    let predicted = |training: &Array2<f64>, classes: &Array1<u32>, asked: &Array2<f64>| {
-        let labels = Labels::Classes(classes.clone());
-        let learned = r2ml(&training.view(), &labels, seed)?;
-        let near = learned.neighbours(&asked.view(), most);
-        let by = |count: usize| {
-            let fewer: Vec<_> = near
-                .iter()
-                .map(|all| all[..count.min(all.len())].to_vec())
-                .collect();
-            Ok(vote(&fewer, classes)?)
+    let near = |known: Classified<'_>, asked: &ArrayView2<f64>, _: &[()]| {
+        let labels = Labels::Classes(known.classes.clone());
+        let learned = r2ml(&known.patients, &labels, seed)?;
+        Ok(vec![learned.neighbours(asked, MOST_NEIGHBOURS)])
+    };
+    let (predicted, _) = by_neighbours(task, seed, &[()], near)?;
+    Ok(Answer {
+        rule: "its weighted distance",
+        predicted,
+        selected: None,
+        gap: None,
+    })
+}
+
+/// The low-rank similarity: those of the largest s are the neighbours.
+fn low_rank_similarity(task: &Task, wide: bool, seed: Seed) -> Result<Answer, ExperimentError> {
+    let fit = |known: &Classified<'_>, grid: &[LowRankSettings]| {
+        let labels = Labels::Classes(known.classes.clone());
+        low_rank(&known.patients, &labels, grid, LowRankLimits::default())
+    };
+    let near = |known: Classified<'_>, asked: &ArrayView2<f64>, grid: &[LowRankSettings]| {
+        let learned = fit(&known, grid)?;
+        let near = |similarity: &LowRank| {
+            let scores = similarity.scores(asked, &known.patients);
+            nearest(&scores.mapv(|score| -score), MOST_NEIGHBOURS)
         };
-        NEIGHBOURS
-            .into_iter()
-            .map(by)
-            .collect::<Result<Vec<_>, ExperimentError>>()
+        Ok(learned.iter().map(near).collect())
+    };
+    let grid = LowRankSettings::grid();
+    let (predicted, place) = by_neighbours(task, seed, &grid, near)?;
+    let learned = fit(&task.classified(), &grid[..=place])?;
+    let last = learned.last();
+    Ok(Answer {
+        rule: "its similarity s",
+        predicted,
+        // in the row space of genes, rows are no features
+        selected: last.filter(|_| !wide).map(LowRank::selected),
+        gap: last.map(|last| last.gap),
+    })
+}
+
+/// Of each asked patient the nearest first.
+type Near = Vec<Vec<Neighbour>>;
+
+/// Chooses one of `grid` and the number of neighbours by cross-validated accuracy (of equals the first, then the larger
+/// number). `near` gives the neighbours under each of several settings, which it may learn one after the other.
+fn by_neighbours<S>(
+    task: &Task,
+    seed: Seed,
+    grid: &[S],
+    near: impl Fn(Classified<'_>, &ArrayView2<f64>, &[S]) -> Result<Vec<Near>, ExperimentError>,
+) -> Result<(Array1<u32>, usize), ExperimentError> {
+    let votes = |near: &Near, count: usize, classes: &Array1<u32>| {
+        let fewer = |all: &Vec<Neighbour>| all[..count.min(all.len())].to_vec();
+        let fewer: Vec<_> = near.iter().map(fewer).collect();
+        vote(&fewer, classes)
     };
     let folds = task.folds(seed)?;
-    let mut sums = vec![RightCounts::default(); NEIGHBOURS.len()];
+    let mut sums = vec![RightCounts::default(); grid.len() * NEIGHBOURS.len()];
     for fold in 0..folds.count() {
         let split = folds.split(fold);
         let rows = |rows: &[usize]| task.training.select(Axis(0), rows);
         let classes = |rows: &[usize]| task.classes.select(Axis(0), rows);
-        let (known, held_out) = (&split.training, &split.held_out);
-        let found = predicted(&rows(known), &classes(known), &rows(held_out))?;
-        for (sum, found) in sums.iter_mut().zip(&found) {
-            sum.merge(&RightCounts::of(found, &classes(held_out)));
+        let (patients, known) = (rows(&split.training), classes(&split.training));
+        let truth = classes(&split.held_out);
+        let classified = Classified {
+            patients: patients.view(),
+            classes: &known,
+        };
+        let all = near(classified, &rows(&split.held_out).view(), grid)?;
+        for (near, sums) in all.iter().zip(sums.chunks_mut(NEIGHBOURS.len())) {
+            for (count, sum) in NEIGHBOURS.into_iter().zip(sums) {
+                sum.merge(&RightCounts::of(&votes(near, count, &known)?, &truth));
+            }
         }
     }
-    let best = (0..sums.len()).max_by_key(|place| sums[*place].right);
-    let mut answers = predicted(&task.training, &task.classes, &task.test)?;
-    Ok(Answer {
-        rule: "its weighted distance",
-        predicted: answers.swap_remove(best.unwrap_or(0)),
-        selected: None,
-    })
+    let key = |place: &usize| {
+        (
+            sums[*place].right,
+            Reverse(place / NEIGHBOURS.len()),
+            *place,
+        )
+    };
+    let best = (0..sums.len()).max_by_key(key).unwrap_or(0);
+    let (place, count) = (best / NEIGHBOURS.len(), NEIGHBOURS[best % NEIGHBOURS.len()]);
+    let all = near(task.classified(), &task.test.view(), &grid[..=place])?;
+    let last = all.last().expect("neighbours under every setting");
+    Ok((votes(last, count, &task.classes)?, place))
 }
 
 fn validate(

@@ -3,10 +3,6 @@
 use crate::scores::Scores;
 use crate::table_1::DataSet;
 
-/// Rows of the paper that are not built here, and why.
-pub(crate) const NOT_BUILT: [(&str, &str); 1] =
-    [("Low-Rank", "not built: its own paper is needed")];
-
 /// Colon, Parkinson's and leukaemia of Table 1.
 const TABLE_1: [(&str, [Scores; 3]); 8] = [
     (

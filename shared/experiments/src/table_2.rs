@@ -4,14 +4,16 @@ use ndarray::{Array1, Array2, ArrayView2, Axis};
 use rayon::prelude::*;
 use similarity::judge::votes::{BinaryCounts, count_pairs};
 use similarity::learn::unpsl::selection::{Search, fit_path};
-use similarity::learn::unpsl::{Form, Labels, PooledLimits, Settings};
+use similarity::learn::unpsl::{
+    Form, Labels, PooledLimits, Settings, SiteObjective, Totals, minimise_pooled, summarise,
+};
 use similarity::numeric::linear_algebra::product;
 use similarity::numeric::seed::Seed;
 use similarity::synthetic::labelled_pairs;
 
 use crate::baselines::{
-    GmmlSettings, ItmlSettings, R2ml, distance_percentiles, gmml, itml, lmnn, r2ml,
-    squared_distances,
+    GmmlSettings, ItmlSettings, LowRank, LowRankLimits, LowRankSettings, R2ml,
+    distance_percentiles, gmml, itml, lmnn, low_rank, r2ml, squared_distances,
 };
 use crate::methods::Method;
 use crate::output::Sheet;
@@ -27,6 +29,8 @@ const CHOOSING: usize = 50;
 /// lambda_1 and lambda_2 to choose from.
 const LAMBDA_SPARSITY: [f64; 4] = [3e-5, 1e-4, 3e-4, 1e-3];
 const LAMBDA_CORRELATION: [f64; 2] = [1e-5, 1e-4];
+/// Numbers of steps to choose from, where UnPSL stops early.
+const STEPS: [usize; 6] = [3, 6, 12, 25, 50, 100];
 
 /// What is run, and how often.
 #[derive(Debug, Clone)]
@@ -35,6 +39,8 @@ pub struct Table2Settings {
     pub base_features: Vec<usize>,
     /// Data sets of each d.
     pub repeats: u64,
+    /// Rows of the tables.
+    pub methods: Vec<Method>,
     /// Of the data, starts and drawn pairs.
     pub seed: Seed,
 }
@@ -45,6 +51,7 @@ impl Default for Table2Settings {
         Self {
             base_features: paper::BASE_FEATURES.to_vec(),
             repeats: 10,
+            methods: Method::ALL.to_vec(),
             seed: Seed(1),
         }
     }
@@ -83,9 +90,9 @@ impl Pairs {
 fn sheet(base: usize, settings: &Table2Settings) -> Result<Sheet, ExperimentError> {
     let title = format!("Synthetic, d = {base}");
     let place = paper::BASE_FEATURES.iter().position(|known| *known == base);
-    let progress = Progress::begin(&title, Method::ALL.len() * settings.repeats as usize);
+    let progress = Progress::begin(&title, settings.methods.len() * settings.repeats as usize);
     let mut rows = Vec::new();
-    for method in Method::ALL {
+    for method in settings.methods.iter().copied() {
         let of_repeat = |repeat: u64| {
             let seed = Seed(settings.seed.0.wrapping_mul(1000).wrapping_add(repeat));
             let made = labelled_pairs(PATIENTS, base, seed);
@@ -94,22 +101,16 @@ fn sheet(base: usize, settings: &Table2Settings) -> Result<Sheet, ExperimentErro
                 labels: made.labels,
             };
             let (training, test) = (all.part(0..TRAINING), all.part(TRAINING..PATIENTS));
-            let counts = count(method, &training, &test, seed)?;
+            let found = judged(method, &training, &test, seed)?;
             progress.step();
-            Ok(scores(&counts))
+            Ok(found)
         };
-        let all: Result<Vec<Scores>, ExperimentError> = (0..settings.repeats)
+        let all: Result<Vec<Vec<Judged>>, ExperimentError> = (0..settings.repeats)
             .into_par_iter()
             .map(of_repeat)
             .collect();
-        let found = Repeated::of(&all?);
         let theirs = place.map(|place| paper::table_2(place, method.name()));
-        rows.push(line(method, &found, theirs));
-    }
-    for (name, why) in paper::NOT_BUILT {
-        let theirs = place.map(|place| paper::table_2(place, name));
-        let empty = [why.to_owned(), String::new(), String::new(), String::new()];
-        rows.push(cells(name, empty, theirs, String::new()));
+        rows.extend(lines(method, &all?, theirs));
     }
     let head = ["method".to_owned()].into_iter();
     let header = head
@@ -127,7 +128,9 @@ fn sheet(base: usize, settings: &Table2Settings) -> Result<Sheet, ExperimentErro
             ),
             format!(
                 "UnPSL: square W, b = 1. Hyperparameters by the pairs of {CHOOSING} of the training \
-                 patients; of the other methods the threshold, too."
+                 patients; of the other methods the threshold, too. Stopped early: from W = I, after at most \
+                 {} proximal gradient steps, chosen likewise.",
+                STEPS[STEPS.len() - 1]
             ),
             "LMNN presumes classes: here its target neighbours are the nearest similar patients, who may be \
              dissimilar among themselves."
@@ -138,24 +141,72 @@ fn sheet(base: usize, settings: &Table2Settings) -> Result<Sheet, ExperimentErro
     })
 }
 
-fn line(method: Method, found: &Repeated, paper: Option<Scores>) -> Vec<String> {
-    let remark = match (method, paper) {
-        (Method::UnPsl, Some(paper)) => found.below(&paper),
-        _ => String::new(),
-    };
-    cells(method.name(), found.texts(), paper, remark)
+/// One way of a method with one data set.
+struct Judged {
+    name: &'static str,
+    counts: BinaryCounts,
+    /// The relative duality gap, for methods that minimise a convex objective.
+    gap: Option<f64>,
 }
 
-fn cells(name: &str, ours: [String; 4], paper: Option<Scores>, remark: String) -> Vec<String> {
-    let theirs = match paper {
-        Some(scores) => scores.map(|score| format!("{score:.4}")),
-        None => std::array::from_fn(|_| String::new()),
-    };
-    let head = std::iter::once(name.to_owned());
-    head.chain(ours).chain(theirs).chain([remark]).collect()
+impl Judged {
+    fn of(method: Method, counts: BinaryCounts) -> Self {
+        Self {
+            name: method.name(),
+            counts,
+            gap: None,
+        }
+    }
 }
 
-fn count(
+/// One line a way.
+fn lines(method: Method, repeats: &[Vec<Judged>], paper: Option<Scores>) -> Vec<Vec<String>> {
+    let ways = repeats.first().map_or(0, Vec::len);
+    let line = |way: usize| {
+        let all: Vec<Scores> = repeats.iter().map(|all| scores(&all[way].counts)).collect();
+        let found = Repeated::of(&all);
+        let gaps = repeats.iter().filter_map(|all| all[way].gap);
+        let remark = match (method, paper, gaps.reduce(f64::max)) {
+            (Method::UnPsl, Some(paper), _) => found.below(&paper),
+            (_, _, Some(gap)) => format!("duality gap at most {gap:.0e}"),
+            _ => String::new(),
+        };
+        let theirs = match paper {
+            Some(scores) => scores.map(|score| format!("{score:.4}")),
+            None => std::array::from_fn(|_| String::new()),
+        };
+        let head = std::iter::once(repeats[0][way].name.to_owned());
+        let numbers = head.chain(found.texts()).chain(theirs);
+        numbers.chain([remark]).collect()
+    };
+    (0..ways).map(line).collect()
+}
+
+fn judged(
+    method: Method,
+    training: &Pairs,
+    test: &Pairs,
+    seed: Seed,
+) -> Result<Vec<Judged>, ExperimentError> {
+    match method {
+        Method::UnPsl => Ok(vec![
+            Judged::of(method, unpsl(training, test, seed)?),
+            Judged {
+                name: "UnPSL, stopped early",
+                counts: stopped_early(training, test, seed)?,
+                gap: None,
+            },
+        ]),
+        Method::LowRank => Ok(vec![low_rank_similarity(training, test)?]),
+        other => Ok(vec![Judged::of(
+            other,
+            baseline(other, training, test, seed)?,
+        )]),
+    }
+}
+
+/// What has neither several ways nor a gap.
+fn baseline(
     method: Method,
     training: &Pairs,
     test: &Pairs,
@@ -163,12 +214,10 @@ fn count(
 ) -> Result<BinaryCounts, ExperimentError> {
     let identity = |x: &ArrayView2<f64>, _: &Labels, (): &()| Ok(Array2::eye(x.ncols()));
     match method {
-        Method::UnPsl => unpsl(training, test, seed),
         Method::Cosine => {
             let (training, test) = (unit(training), unit(test));
             by_distance(&training, &test, &[()], identity)
         }
-        Method::Euclidean => by_distance(training, test, &[()], identity),
         Method::Gmml => by_distance(
             training,
             test,
@@ -181,6 +230,9 @@ fn count(
         }),
         Method::Lmnn => by_distance(training, test, &[()], |x, labels, ()| Ok(lmnn(x, labels))),
         Method::R2ml => local_metrics(training, test, seed),
+        Method::Euclidean | Method::UnPsl | Method::LowRank => {
+            by_distance(training, test, &[()], identity)
+        }
     }
 }
 
@@ -228,10 +280,6 @@ fn unpsl(training: &Pairs, test: &Pairs, seed: Seed) -> Result<BinaryCounts, Exp
             ..Search::new(settings, seed)
         }
     };
-    let right = |pairs: &Pairs, metric: &Array2<f64>| {
-        let projected = product(&pairs.patients.view(), &metric.view());
-        count_pairs(&projected.view(), &pairs.labels, Form::InnerProduct, 1.0)
-    };
     let fit = |pairs: &Pairs, lambdas: &[f64], correlation| {
         let search = search(correlation);
         fit_path(&pairs.patients.view(), &pairs.labels, lambdas, &search)
@@ -248,7 +296,84 @@ fn unpsl(training: &Pairs, test: &Pairs, seed: Seed) -> Result<BinaryCounts, Exp
     }
     let path = fit(training, &LAMBDA_SPARSITY[..top.1], top.2)?;
     let metric = path.last().expect("a path of at least one value");
-    Ok(right(test, metric)?)
+    right(test, metric)
+}
+
+/// UnPSL that stops before it is at the minimum: from W = I, after as many steps as are best for the pairs of patients who
+/// were not learned from.
+fn stopped_early(
+    training: &Pairs,
+    test: &Pairs,
+    seed: Seed,
+) -> Result<BinaryCounts, ExperimentError> {
+    let fit = |pairs: &Pairs, lambda_sparsity: f64, iterations: usize| {
+        let features = pairs.patients.ncols();
+        let settings = Settings {
+            rank: features,
+            lambda_sparsity,
+            lambda_correlation: LAMBDA_CORRELATION[0],
+            ..Settings::paper()
+        };
+        let totals = Totals::of(&[summarise(&pairs.labels, settings.pairs, seed)]);
+        let view = pairs.patients.view();
+        let site = SiteObjective::new(&view, &pairs.labels, &settings, &totals, seed)?;
+        let limits = PooledLimits {
+            tolerance: 0.0,
+            iterations,
+        };
+        let solution = minimise_pooled(&[site], Array2::eye(features), limits)?;
+        Ok::<_, ExperimentError>(solution.matrix)
+    };
+    let fitting = training.part(0..TRAINING - CHOOSING);
+    let choosing = training.part(TRAINING - CHOOSING..TRAINING);
+    let mut top = (0.0, LAMBDA_SPARSITY[0], STEPS[0]);
+    for lambda in LAMBDA_SPARSITY {
+        for steps in STEPS {
+            let counts = right(&choosing, &fit(&fitting, lambda, steps)?)?;
+            let accuracy = counts.accuracy().unwrap_or(0.0);
+            if accuracy > top.0 {
+                top = (accuracy, lambda, steps);
+            }
+        }
+    }
+    right(test, &fit(training, top.1, top.2)?)
+}
+
+/// The pairs that s and b = 1 call rightly.
+fn right(pairs: &Pairs, metric: &Array2<f64>) -> Result<BinaryCounts, ExperimentError> {
+    let projected = product(&pairs.patients.view(), &metric.view());
+    let counts = count_pairs(&projected.view(), &pairs.labels, Form::InnerProduct, 1.0);
+    Ok(counts?)
+}
+
+/// The low-rank similarity, with the threshold that is best for the pairs of patients who were not learned from.
+fn low_rank_similarity(training: &Pairs, test: &Pairs) -> Result<Judged, ExperimentError> {
+    let learn = |pairs: &Pairs, path: &[LowRankSettings]| {
+        let limits = LowRankLimits::default();
+        low_rank(&pairs.patients.view(), &pairs.labels, path, limits)
+    };
+    let apart = |learned: &LowRank, pairs: &Pairs| {
+        let view = pairs.patients.view();
+        labelled(pairs, &learned.scores(&view, &view).mapv(|score| -score))
+    };
+    let choosing = training.part(TRAINING - CHOOSING..TRAINING);
+    let grid = LowRankSettings::grid();
+    let mut top = (0.0, 0, 0.0);
+    let fitted = learn(&training.part(0..TRAINING - CHOOSING), &grid)?;
+    for (place, learned) in fitted.iter().enumerate() {
+        let apart = apart(learned, &choosing);
+        let limit = threshold(&apart);
+        let accuracy = compare(&apart, limit).accuracy().unwrap_or(0.0);
+        if accuracy > top.0 {
+            top = (accuracy, place, limit);
+        }
+    }
+    let learned = learn(training, &grid[top.1..=top.1])?;
+    Ok(Judged {
+        counts: compare(&apart(&learned[0], test), top.2),
+        gap: Some(learned[0].gap),
+        name: Method::LowRank.name(),
+    })
 }
 
 /// Learns a distance with the best of `grid`, and calls a pair similar up to the threshold that is best

@@ -58,10 +58,36 @@ fn table_2_tells_similar_synthetic_patients_from_others() {
     assert_eq!(text(&output.stdout), page);
     assert!(page.contains("## Synthetic, d = 20"));
     let rows = rows(&out.path().join("table-2.csv"));
-    assert_eq!(rows.len(), 1 + 6 + 2);
+    // a header, eight methods, and UnPSL once more where it stops early
+    assert_eq!(rows.len(), 1 + 8 + 1);
+    assert_eq!(rows[2][1], "UnPSL, stopped early");
     // above every number of the paper's column
     assert!(unpsl_accuracy(&rows) > 0.95, "{rows:?}");
     assert_eq!(fs::read_dir(out.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn one_row_alone_is_that_of_the_whole_table() {
+    let output = run(&[
+        "table-2",
+        "--only",
+        "5",
+        "--repeats",
+        "1",
+        "--method",
+        "low-rank",
+    ]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let page = text(&output.stdout);
+    let lines: Vec<&str> = page.lines().filter(|line| line.starts_with("| ")).collect();
+    assert_eq!(lines.len(), 3, "{page}");
+    let cells: Vec<&str> = lines[2].split(" | ").collect();
+    assert_eq!(cells[0], "| Low-Rank");
+    assert!(cells[1].parse::<f64>().unwrap() > 0.8, "{page}");
+    assert!(lines[2].contains("duality gap at most "), "{page}");
+    let output = run(&["table-2", "--method", "Nearest"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("UnPSL, Cosine"));
 }
 
 #[test]
@@ -79,7 +105,7 @@ fn table_1_classifies_patients_and_prints_the_papers_numbers_beside() {
     let output = run(&[&given[..], &["parkinsons", "--repeats", "1"]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let parkinsons = rows(&out.path().join("table-1.csv"));
-    assert_eq!(parkinsons.len(), 1 + 2 * (7 + 2));
+    assert_eq!(parkinsons.len(), 1 + 2 * (8 + 1));
     assert!(unpsl_accuracy(&parkinsons) > 0.75, "{parkinsons:?}");
 }
 

@@ -6,6 +6,7 @@ use similarity::learn::unpsl::Labels;
 use similarity::numeric::seed::Seed;
 
 use super::itml::{Pair, project};
+use super::low_rank::Problem;
 use super::r2ml::{Objective, learned, onto_simplex, shrunk};
 use super::*;
 
@@ -149,4 +150,67 @@ fn r2ml_follows_its_formula_step_by_step_and_its_objective_falls() {
         "{values:?}"
     );
     assert!(values[values.len() - 1] < 0.9 * values[0], "{values:?}");
+}
+
+#[test]
+fn the_low_rank_similarity_is_the_minimum_that_cvxpy_finds() {
+    let text = include_str!("../../../../tests/reference/baselines/low_rank.json");
+    let reference: Value = serde_json::from_str(text).unwrap();
+    let mut left_out = 0;
+    for case in reference["cases"].as_array().unwrap() {
+        let (patients, labels) = (matrix(&case["patients"]), labels(case));
+        let view = patients.view();
+        let largest = Problem::new(&view, &labels).largest_nuclear().unwrap();
+        let share = |name: &str| case[name].as_f64().unwrap() / largest;
+        let settings = LowRankSettings {
+            nuclear: share("nuclear"),
+            rows: share("rows"),
+        };
+        let limits = LowRankLimits {
+            gap: 1e-6,
+            steps: 50_000,
+        };
+        let found = &low_rank(&view, &labels, &[settings], limits).unwrap()[0];
+        assert!((-1e-12..=1e-6).contains(&found.gap), "{:e}", found.gap);
+        let wanted = case["objective"].as_f64().unwrap();
+        let off = (found.objective / wanted - 1.0).abs();
+        assert!(off < 1e-7, "{off:e}");
+        let off = apart(&found.similarity, &matrix(&case["similarity"]));
+        assert!(off < 2e-4, "{off:e}");
+        let off = apart(&found.distance, &matrix(&case["distance"]));
+        assert!(off < 2e-4, "{off:e}");
+        left_out += patients.ncols() - found.selected();
+    }
+    assert!(left_out > 0, "some feature is left out");
+}
+
+#[test]
+fn a_path_of_the_low_rank_similarity_has_the_gap_that_it_says() {
+    let reference = reference();
+    let (patients, labels) = (matrix(&reference["patients"]), labels(&reference));
+    let view = patients.view();
+    let fit = |path: &[LowRankSettings], gap| {
+        let limits = LowRankLimits { gap, steps: 20_000 };
+        low_rank(&view, &labels, path, limits).unwrap()
+    };
+    let settings = |nuclear, rows| LowRankSettings { nuclear, rows };
+    // nothing is learned from the largest lambda_n on
+    assert_eq!(fit(&[settings(1.05, 0.0)], 1e-6)[0].selected(), 0);
+    let path = [
+        settings(0.3, 0.3),
+        settings(0.1, 0.02),
+        settings(0.03, 0.03),
+    ];
+    let (coarse, fine) = (fit(&path, 1e-2), fit(&path[2..], 1e-6));
+    for solved in &coarse {
+        assert!(solved.gap <= 1e-2, "{}", solved.gap);
+    }
+    let above = 1.0 - fine[0].objective / coarse[2].objective;
+    assert!(above <= coarse[2].gap && above > -1e-6, "{above:e}");
+    // s of two patients as its definition prints it
+    let scores = fine[0].scores(&view, &view);
+    let (one, other) = (patients.row(0), patients.row(7));
+    let away = &one - &other;
+    let wanted = one.dot(&fine[0].similarity.dot(&other)) - away.dot(&fine[0].distance.dot(&away));
+    assert!((scores[[0, 7]] - wanted).abs() < 1e-12 * wanted.abs().max(1.0));
 }

@@ -1,22 +1,25 @@
 //! Metric learners that the paper compares with. Each gives W, d x m, for the squared distance
 //! ||W'(x_i - x_j)||^2 = (x_i - x_j)' M (x_i - x_j), from patients X (n x d) and labels of their pairs; R2ML has several, and
-//! gives neighbours.
+//! gives neighbours; the low-rank similarity is no distance.
 
 mod gmml;
 mod itml;
 mod lmnn;
+mod low_rank;
 #[cfg(test)]
 mod metric_tests;
 mod r2ml;
 
-use ndarray::{Array1, Array2, ArrayView2, Axis};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use similarity::numeric::linear_algebra::{
     LinearAlgebraError, SymmetricEigen, product, symmetric_eigen, transposed_product,
 };
+use similarity::uses::neighbours::Neighbour;
 
 pub use gmml::{GmmlSettings, gmml};
 pub use itml::{ItmlSettings, PairBounds, distance_percentiles, itml};
 pub use lmnn::{LmnnLoss, lmnn};
+pub use low_rank::{LowRank, LowRankLimits, LowRankSettings, low_rank};
 pub use r2ml::{R2ml, r2ml};
 
 /// sum_ij c_ij (x_i - x_j)(x_i - x_j)' over ordered pairs, d x d, for any n x n weights c.
@@ -41,6 +44,20 @@ fn of_eigenvalues(eigen: &SymmetricEigen, function: impl Fn(f64) -> f64) -> Arra
 fn factor(matrix: &Array2<f64>) -> Result<Array2<f64>, LinearAlgebraError> {
     let eigen = symmetric_eigen(matrix)?;
     Ok(&eigen.vectors * &eigen.values.mapv(|value| value.max(0.0).sqrt()))
+}
+
+/// The columns of the `count` smallest entries of each row, equal ones by rising column.
+pub(crate) fn nearest(distances: &Array2<f64>, count: usize) -> Vec<Vec<Neighbour>> {
+    let of_row = |row: ArrayView1<'_, f64>| {
+        let scored = row.iter().enumerate();
+        let mut near: Vec<Neighbour> = scored
+            .map(|(row, score)| Neighbour { row, score: *score })
+            .collect();
+        near.sort_by(|a, b| a.score.total_cmp(&b.score));
+        near.truncate(count);
+        near
+    };
+    distances.outer_iter().map(of_row).collect()
 }
 
 /// Squared Euclidean distances of all pairs, n x n.

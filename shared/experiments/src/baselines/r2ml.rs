@@ -17,7 +17,7 @@ use similarity::numeric::linear_algebra::{LinearAlgebraError, product, symmetric
 use similarity::numeric::seed::Seed;
 use similarity::uses::neighbours::Neighbour;
 
-use super::{pair_scatter, squared_distances};
+use super::{nearest, pair_scatter, squared_distances};
 
 /// K.
 const METRICS: usize = 5;
@@ -96,16 +96,7 @@ impl R2ml {
     pub fn neighbours(&self, new: &ArrayView2<f64>, count: usize) -> Vec<Vec<Neighbour>> {
         let weights = self.weights_of(new);
         let distances = self.distances((new, &weights), (&self.patients.view(), &self.weights));
-        let of_row = |row: ArrayView1<'_, f64>| {
-            let scored = row.iter().enumerate();
-            let mut near: Vec<Neighbour> = scored
-                .map(|(row, score)| Neighbour { row, score: *score })
-                .collect();
-            near.sort_by(|a, b| a.score.total_cmp(&b.score));
-            near.truncate(count);
-            near
-        };
-        distances.outer_iter().map(of_row).collect()
+        nearest(&distances, count)
     }
 
     /// Of all pairs of new patients, m x m.
