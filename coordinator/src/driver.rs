@@ -13,7 +13,7 @@ use crate::journals::Journals;
 use crate::store::{Store, StoreError, failed_result};
 use course::{Course, Stepped};
 use protocol::failure::{Code, Failure};
-use protocol::message::{Answer, Reply, ToCoordinator};
+use protocol::message::{Answer, Closed, Reply, ToCoordinator};
 use protocol::name::{RunId, SiteName};
 use protocol::progress::{Ending, Progress};
 use protocol::run::{Action, Event};
@@ -316,6 +316,7 @@ impl Driver {
                         tracing::warn!(%site, %error, "a message was not sent");
                     }
                 }
+                Action::Retell { site, until } => self.retell(&site, until),
                 Action::Report(progress) => self.show(progress),
             }
         }
@@ -330,6 +331,26 @@ impl Driver {
             None => self.step(),
         }
         Ok(())
+    }
+
+    /// Sends a site what closed in the active run, each exchange read from the store when the site is ready for it.
+    fn retell(&self, site: &SiteName, until: u32) {
+        let (Some(course), Some(connected)) = (&self.active, self.sites.get(site)) else {
+            return;
+        };
+        let (run, store) = (course.run().clone(), Arc::clone(&self.store));
+        let closed = (0..=until).map_while(move |exchange| {
+            let record = locked(&store).record(&run, exchange);
+            let record = record.unwrap_or_else(|error| {
+                tracing::error!(%run, exchange, %error, "what closed cannot be read");
+                None
+            });
+            let run = run.clone();
+            record.map(|record| Arc::new(Closed { run, record }))
+        });
+        if let Err(error) = connected.sender.send_closed(closed) {
+            tracing::warn!(%site, %error, "a message was not sent");
+        }
     }
 
     /// Keeps where the journals end. What is not kept, because the coordinator ends before, is heard again.

@@ -291,24 +291,38 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn records(&self, run: &RunId) -> Result<Vec<Record>, StoreError> {
-        let mut records = Vec::new();
         let mut statement = self
             .connection
-            .prepare("SELECT exchange, closed FROM records WHERE run = ?1 ORDER BY exchange")?;
-        let mut rows = statement.query([run.as_str()])?;
-        while let Some(row) = rows.next()? {
-            let mut record = Record {
-                exchange: row.get(0)?,
-                at: Timestamp(row.get::<_, i64>(1)?.cast_unsigned()),
-                answers: Vec::new(),
-                signatures: Vec::new(),
-                faults: Vec::new(),
-                members: Vec::new(),
-            };
-            self.read_answers(run, &mut record)?;
-            records.push(record);
-        }
-        Ok(records)
+            .prepare("SELECT exchange FROM records WHERE run = ?1 ORDER BY exchange")?;
+        let exchanges = statement.query_map([run.as_str()], |row| row.get(0))?;
+        let exchanges: Vec<u32> = exchanges.collect::<Result<_, _>>()?;
+        let record = |exchange: u32| self.record(run, exchange).transpose();
+        exchanges.into_iter().filter_map(record).collect()
+    }
+
+    /// What closed in one exchange; none where it has not, or is no longer kept.
+    ///
+    /// # Errors
+    /// As [`Store::records`].
+    pub fn record(&self, run: &RunId, exchange: u32) -> Result<Option<Record>, StoreError> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT closed FROM records WHERE run = ?1 AND exchange = ?2")?;
+        let closed = statement.query_row(params![run.as_str(), exchange], |row| row.get(0));
+        let closed: Option<i64> = closed.optional()?;
+        let Some(closed) = closed else {
+            return Ok(None);
+        };
+        let mut record = Record {
+            exchange,
+            at: Timestamp(closed.cast_unsigned()),
+            answers: Vec::new(),
+            signatures: Vec::new(),
+            faults: Vec::new(),
+            members: Vec::new(),
+        };
+        self.read_answers(run, &mut record)?;
+        Ok(Some(record))
     }
 
     fn read_answers(&self, run: &RunId, record: &mut Record) -> Result<(), StoreError> {

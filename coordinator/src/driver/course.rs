@@ -340,7 +340,9 @@ fn compute(
                     }
                     stepped.ended = Some(locked(store).end(result, clock.now())?);
                 }
-                action @ (Action::Send { .. } | Action::Report(_)) => stepped.actions.push(action),
+                action @ (Action::Send { .. } | Action::Retell { .. } | Action::Report(_)) => {
+                    stepped.actions.push(action);
+                }
             }
         }
     }

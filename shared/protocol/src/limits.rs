@@ -9,6 +9,10 @@ pub const SITES_MAX: usize = 256;
 pub const SUMMED_SITES_MIN: usize = 3;
 /// Words of one covered answer at most (64 MiB).
 pub const WORDS_MAX: usize = 1 << 22;
+/// Megabytes of all sites' answers to one question of a run of sums, where the job does not say.
+pub const ANSWERS_MEGABYTES: u64 = 256;
+/// The most that a job can say of them.
+pub const ANSWERS_MEGABYTES_MAX: u64 = 16 << 10;
 /// Bytes of a public key.
 pub const KEY_BYTES_MAX: usize = 64;
 /// Characters of a site's, operator's or job's name.

@@ -42,7 +42,7 @@ pub enum ToSite {
     /// A run begins, or the site came back to it. Saying it twice changes nothing.
     Begin(Begin),
     /// A closed exchange of a run that its sites check.
-    Closed(Box<Closed>),
+    Closed(Arc<Closed>),
     /// One exchange.
     Ask(Ask),
     /// The run is over; the site may let go of it.

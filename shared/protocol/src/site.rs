@@ -5,6 +5,7 @@
 
 use crate::message::{Ask, Begin, Closed, Reply, ToCoordinator, ToSite};
 use crate::name::RunId;
+use std::sync::Arc;
 
 /// What happened outside. `A` is an answer that the release rules cleared.
 #[derive(Debug, Clone)]
@@ -28,7 +29,7 @@ pub enum Action<A> {
     /// Make ready for a run: forget any other.
     Begin(Begin),
     /// Take notice of an exchange that closed.
-    Follow(Box<Closed>),
+    Follow(Arc<Closed>),
     /// Compute one answer; requests of a run come in the order of their exchanges.
     Compute(Ask),
     /// The run is over.

@@ -1,5 +1,6 @@
 //! What a round costs on its way: 3 sites on loopback, mutual TLS, a matrix down and a matrix up
-//! per site, no arithmetic. Prints seconds per round; see performance in the documentation.
+//! per site, no arithmetic; then the same covered by masks, added and read at the coordinator, in turns with the other. Prints
+//! seconds per round.
 //!
 //! `cargo bench -p wire`
 #![allow(
@@ -12,15 +13,21 @@
 mod support;
 
 use ndarray::Array2;
-use protocol::message::{Answer, Ask, Request, ToCoordinator, ToSite, unpsl};
+use privacy::sums::{Masks, PAIR_BYTES, Words};
+use privacy::{Covering, Gate};
+use protocol::message::unpsl::Contribution;
+use protocol::message::{Answer, Ask, Reply, Request, ToCoordinator, ToSite, unpsl};
 use std::sync::Arc;
 use std::time::Instant;
-use support::{Port, contributed, contribution, gate};
+use support::{Port, contributed, contribution, gate, reply};
 use tokio::sync::mpsc;
 use wire::certificates::Role;
-use wire::{Incoming, SiteSender, attend};
+use wire::{Incoming, Sealed, SiteSender, attend, seal};
 
 const SITES: [&str; 3] = ["north", "south", "east"];
+/// The penalty of a question says how it is to be answered.
+const PLAIN: f64 = 1.0;
+const COVERED: f64 = 2.0;
 /// Rows and columns, rounds to warm up, rounds to measure.
 const CASES: [(usize, usize, usize, usize); 2] = [(1_000, 10, 50, 500), (31_250, 32, 5, 40)];
 
@@ -32,13 +39,18 @@ async fn main() {
         tokio::spawn(async move {
             let (sender, mut receiver) = attend(&dial, "bench").await.unwrap();
             let mut gate = gate();
+            let place = SITES.iter().position(|site| *site == name).unwrap();
             while let Ok(ToSite::Ask(Ask {
                 request: Request::Unpsl(unpsl::Request::Round(round)),
                 ..
             })) = receiver.next().await
             {
                 let matrix = Arc::unwrap_or_clone(round.consensus);
-                sender.send(contribution(&mut gate, matrix)).await.unwrap();
+                let answer = match round.penalty == COVERED {
+                    true => covered(&mut gate, matrix, place),
+                    false => contribution(&mut gate, matrix),
+                };
+                sender.send(answer).await.unwrap();
             }
         });
     }
@@ -62,39 +74,87 @@ async fn main() {
         sites.push(sender);
     }
     println!(
-        "entries   median s   mean s    fastest   slowest   (3 sites, {} rounds)",
+        "entries           median s   mean s    fastest   slowest   (3 sites, {} rounds of each)",
         CASES[0].3
     );
     for (rows, columns, warm, rounds) in CASES {
         let matrix =
             Array2::from_shape_fn((rows, columns), |(i, j)| (i * columns + j) as f64 / 7.0);
-        let mut seconds = Vec::new();
+        let mut seconds = [Vec::new(), Vec::new()];
         for _ in 0..warm + rounds {
-            seconds.push(round(&sites, &mut answered, &matrix).await);
+            for (seconds, penalty) in seconds.iter_mut().zip([PLAIN, COVERED]) {
+                seconds.push(round(&sites, &mut answered, &matrix, penalty).await);
+            }
         }
-        let mut seconds = seconds.split_off(warm);
-        seconds.sort_by(f64::total_cmp);
-        let mean = seconds.iter().sum::<f64>() / rounds as f64;
-        let (fastest, slowest) = (seconds[0], seconds[rounds - 1]);
-        let median = seconds[rounds / 2];
-        let entries = rows * columns;
-        println!("{entries:<9} {median:<10.5} {mean:<9.5} {fastest:<9.5} {slowest:<9.5}");
+        for (seconds, kind) in seconds.iter_mut().zip(["", "covered"]) {
+            let mut seconds = seconds.split_off(warm);
+            seconds.sort_by(f64::total_cmp);
+            let mean = seconds.iter().sum::<f64>() / rounds as f64;
+            let (fastest, slowest) = (seconds[0], seconds[rounds - 1]);
+            let median = seconds[rounds / 2];
+            let entries = rows * columns;
+            println!(
+                "{entries:<9} {kind:<7} {median:<10.5} {mean:<9.5} {fastest:<9.5} {slowest:<9.5}"
+            );
+        }
     }
 }
 
-/// One matrix to every site and one from every site.
+/// What the site at this place says of a matrix under masks that it shares with the other two.
+fn covered(gate: &mut Gate, matrix: Array2<f64>, place: usize) -> ToCoordinator<Sealed> {
+    let pair = |other: usize| (other != place).then(|| [(place + other) as u8; PAIR_BYTES]);
+    let masks = Masks::new(place, (0..SITES.len()).map(pair).collect());
+    let covering = Covering {
+        masks: &masks,
+        roster: &[true; SITES.len()],
+        run: "run",
+        exchange: 1,
+    };
+    let released = gate.release_covered(blank(matrix), &covering).unwrap();
+    reply(seal(released))
+}
+
+fn blank(matrix: Array2<f64>) -> Answer {
+    Answer::Unpsl(unpsl::Answer::Contribution(Contribution {
+        matrix,
+        objective: 0.5,
+        iterations: 0,
+        products: None,
+    }))
+}
+
+/// One matrix to every site and one from every site, or their sum.
 async fn round(
     sites: &[SiteSender],
     answered: &mut mpsc::Receiver<ToCoordinator<Answer>>,
     matrix: &Array2<f64>,
+    penalty: f64,
 ) -> f64 {
     let begun = Instant::now();
     for site in sites {
-        site.send(support::round(matrix.clone())).unwrap();
+        site.send(support::round_with(matrix.clone(), penalty))
+            .unwrap();
     }
+    let mut sum: Option<Words> = None;
     for _ in sites {
-        let found = answered.recv().await.unwrap();
-        assert_eq!(contributed(found).dim(), matrix.dim());
+        match answered.recv().await.unwrap() {
+            ToCoordinator::Reply(Reply {
+                answer: Answer::Covered(own),
+                ..
+            }) => match &mut sum {
+                Some(sum) => sum.add(&own.words).unwrap(),
+                None => sum = Some(own.words),
+            },
+            found => assert_eq!(contributed(found).dim(), matrix.dim()),
+        }
+    }
+    if let Some(sum) = sum {
+        let mut read = blank(Array2::zeros(matrix.dim()));
+        sum.read_into(&mut read).unwrap();
+        let Answer::Unpsl(unpsl::Answer::Contribution(read)) = read else {
+            panic!("wanted a contribution");
+        };
+        assert!((read.matrix[[0, 1]] - 3.0 * matrix[[0, 1]]).abs() < 1e-12);
     }
     begun.elapsed().as_secs_f64()
 }

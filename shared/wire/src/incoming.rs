@@ -6,7 +6,7 @@ use crate::connection::status;
 use crate::connection::stream::{ByteCounts, Inbox, OutboxSender};
 use crate::encoding::raw::ToCoordinatorFrame;
 use protocol::failure::Failure;
-use protocol::message::{Answer, ToCoordinator, ToSite, Warrant};
+use protocol::message::{Answer, Closed, ToCoordinator, ToSite, Warrant};
 use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::progress::Progress;
 use protocol::result::RunResult;
@@ -83,10 +83,13 @@ pub enum OperatorCall {
     },
 }
 
+/// Messages in a row, each made when the connection takes it.
+pub(crate) type Messages = Box<dyn Iterator<Item = ToSite> + Send>;
+
 /// Messages to one site.
 #[derive(Debug, Clone)]
 pub struct SiteSender {
-    pub(crate) outbox: OutboxSender<ToSite>,
+    pub(crate) outbox: OutboxSender<Messages>,
     pub(crate) counts: Arc<ByteCounts>,
     pub(crate) asked: Arc<Asked>,
 }
@@ -108,7 +111,23 @@ impl SiteSender {
     /// connection was dropped.
     pub fn send(&self, message: ToSite) -> Result<(), SendError> {
         self.asked.note(&message);
-        match self.outbox.messages.try_send(message) {
+        self.queue(Box::new(std::iter::once(message)))
+    }
+
+    /// Queues exchanges that closed, before all that is queued later and in the place of one message. One at a time is made, when
+    /// the site is ready for it.
+    ///
+    /// # Errors
+    /// As [`SiteSender::send`].
+    pub fn send_closed(
+        &self,
+        closed: impl Iterator<Item = Arc<Closed>> + Send + 'static,
+    ) -> Result<(), SendError> {
+        self.queue(Box::new(closed.map(ToSite::Closed)))
+    }
+
+    fn queue(&self, messages: Messages) -> Result<(), SendError> {
+        match self.outbox.messages.try_send(messages) {
             Ok(()) => Ok(()),
             Err(mpsc::error::TrySendError::Closed(_)) => Err(SendError::Closed),
             Err(mpsc::error::TrySendError::Full(_)) => {
@@ -137,7 +156,7 @@ impl SiteSender {
 pub struct SiteReceiver {
     /// Boxed because it is large and moves about inside of [`Incoming`].
     pub(crate) inbox: Box<Inbox<ToCoordinatorFrame>>,
-    pub(crate) outbox: OutboxSender<ToSite>,
+    pub(crate) outbox: OutboxSender<Messages>,
 }
 
 impl SiteReceiver {

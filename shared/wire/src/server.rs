@@ -18,7 +18,7 @@ use crate::generated::federation_server::{Federation, FederationServer};
 use crate::generated::operations_server::OperationsServer;
 use crate::identity::Identity;
 use crate::identity::tls::ServerTls;
-use crate::incoming::{Incoming, SiteReceiver, SiteSender};
+use crate::incoming::{Incoming, Messages, SiteReceiver, SiteSender};
 use crate::operations::Operator;
 use protocol::failure::{Code, Failure};
 use protocol::limits::KEEPALIVE_INTERVAL;
@@ -137,7 +137,7 @@ struct Attendance {
 
 #[tonic::async_trait]
 impl Federation for Attendance {
-    type AttendStream = Outbox<ToSite, Frames<pb::ToSiteFrame>>;
+    type AttendStream = Outbox<Messages, MessagesFrames>;
 
     async fn attend(
         &self,
@@ -150,7 +150,7 @@ impl Federation for Attendance {
             .get::<Caller>()
             .map(|caller| Arc::clone(&caller.fault));
         let counts = Arc::new(ByteCounts::default());
-        let (outbox, frames) = outbox(Frames::of, Arc::clone(&counts));
+        let (outbox, frames) = outbox(frames_of, Arc::clone(&counts));
         let asked = Arc::new(Asked::default());
         let questions = Arc::clone(&asked);
         let inbox = Inbox::of_answers(
@@ -180,6 +180,14 @@ impl Federation for Attendance {
         });
         Ok(Response::new(frames))
     }
+}
+
+/// The frames of messages in a row.
+type MessagesFrames =
+    std::iter::FlatMap<Messages, Frames<pb::ToSiteFrame>, fn(ToSite) -> Frames<pb::ToSiteFrame>>;
+
+fn frames_of(messages: Messages) -> MessagesFrames {
+    messages.flat_map(Frames::of)
 }
 
 /// The streams by which sites attend.

@@ -5,8 +5,15 @@
 mod support;
 
 use ndarray::Array2;
+use privacy::Covered;
+use privacy::sums::Words;
 use protocol::failure::{Code, Failure};
+use protocol::message::{Answer, Closed, ToSite};
 use protocol::progress::{Course, Ending, Progress, Times};
+use protocol::run::Record;
+use protocol::time::Timestamp;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use support::{Port, authority, contributed, contribution, gate, party, round, run};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -416,6 +423,52 @@ async fn a_site_that_takes_nothing_is_dropped_once_its_queue_is_full() {
         to_site.send(ask),
         Err(SendError::Overflow | SendError::Closed)
     ));
+}
+
+/// Of as many exchanges as closed in a long run none is made before the stream can take it, and what is sent after them comes after
+/// them.
+#[tokio::test]
+async fn a_site_that_comes_back_hears_all_that_closed_as_it_takes_it() {
+    const CLOSED: u32 = 40;
+    let mut port = Port::open().await;
+    let dial = port.dial(Role::Site, "north");
+    let (_sender, mut receiver) = attend(&dial, "0.1.0").await.unwrap();
+    let (to_site, _from_site) = site(&mut port).await;
+    let made = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&made);
+    let closed = (0..CLOSED).map(move |exchange| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        let words = Words::received(vec![u128::MAX; 1 << 16]);
+        let answer = Answer::Covered(Covered {
+            kind: "derivatives",
+            words,
+        });
+        Arc::new(Closed {
+            run: run(),
+            record: Record {
+                at: Timestamp(0),
+                exchange,
+                answers: vec![Some(answer); 2],
+                signatures: vec![Vec::new(); 2],
+                faults: vec![None; 2],
+                members: vec![true; 2],
+            },
+        })
+    });
+    to_site.send_closed(closed).unwrap();
+    to_site.send(round(Array2::zeros((2, 2)))).unwrap();
+    assert_eq!(made.load(Ordering::Relaxed), 0);
+    // 80 MB do not fit any buffer on the way.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let early = made.load(Ordering::Relaxed);
+    assert!(early < CLOSED, "{early} were made before the site took one");
+    for exchange in 0..CLOSED {
+        let ToSite::Closed(closed) = receiver.next().await.unwrap() else {
+            panic!("wanted exchange {exchange}");
+        };
+        assert_eq!(closed.record.exchange, exchange);
+    }
+    assert!(matches!(receiver.next().await.unwrap(), ToSite::Ask(_)));
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use protocol::name::RunId;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use wire::private;
 
 const FOLDER: &str = "transcripts";
@@ -37,7 +38,7 @@ pub fn begin(folder: &Path, digest: &str, begin: &Begin) -> io::Result<()> {
 /// What the file system says.
 pub fn add(folder: &Path, closed: &Closed) -> io::Result<()> {
     let mut bytes = Vec::new();
-    put_message(&mut bytes, ToSite::Closed(Box::new(closed.clone())));
+    put_message(&mut bytes, ToSite::Closed(Arc::new(closed.clone())));
     let mut options = OpenOptions::new();
     private::open(&path(folder, &closed.run), options.append(true))?.write_all(&bytes)
 }
@@ -66,7 +67,7 @@ pub fn read(folder: &Path, run: &RunId) -> io::Result<Transcript> {
     let mut closed = Vec::new();
     while let Some(message) = take_message(&mut file)? {
         match message {
-            ToSite::Closed(one) => closed.push(*one),
+            ToSite::Closed(one) => closed.push(Arc::unwrap_or_clone(one)),
             ToSite::Begin(_) | ToSite::Ask(_) | ToSite::End { .. } => {
                 return Err(io::Error::other("it holds what no site keeps"));
             }

@@ -101,7 +101,7 @@ impl Follower {
             let said = Said {
                 run: &self.digest,
                 exchange: record.exchange,
-                roster: &roster,
+                roster: answer.reasons().is_empty().then_some(&roster[..]),
                 answer: &digest,
             };
             let signature = record.signatures.get(place).map_or(&[][..], Vec::as_slice);

@@ -151,7 +151,7 @@ mod tests {
     fn what_closed_keeps_no_question_out() {
         let (orders, inbox) = orders();
         let closed = |exchange| {
-            Action::Follow(Box::new(Closed {
+            Action::Follow(Arc::new(Closed {
                 run: RunId::new("a").unwrap(),
                 record: Record {
                     at: Timestamp(0),

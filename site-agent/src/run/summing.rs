@@ -174,13 +174,14 @@ impl Summing {
         })
     }
 
-    /// The site's word for an answer, which this process has then given.
-    pub(super) fn sign(&mut self, exchange: u32, answer: &Sealed) -> Vec<u8> {
+    /// The site's word for an answer, which this process has then given, or for its reason to give none.
+    pub(super) fn sign(&mut self, exchange: u32, answer: &Sealed, is_reason: bool) -> Vec<u8> {
         self.answered.insert(exchange);
+        let roster = self.follower.roster();
         self.keys.sign(&Said {
             run: &self.follower.digest,
             exchange,
-            roster: &self.follower.roster(),
+            roster: (!is_reason).then_some(&roster[..]),
             answer: &answer.digest(),
         })
     }

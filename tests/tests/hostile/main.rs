@@ -10,6 +10,7 @@ mod member;
 mod operator;
 mod questions;
 mod raw;
+mod reconstruction;
 mod signature;
 mod soak;
 mod stranger;

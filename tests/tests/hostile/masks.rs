@@ -8,6 +8,7 @@ use kindred_tests::samples::DEMO_JOB;
 use ndarray::Array2;
 use privacy::sums::Words;
 use privacy::{Covered, Disclosure};
+use protocol::failure::Refusal;
 use protocol::job::Job;
 use protocol::message::{
     Answer, Ask, Begin, Closed, Reply, Request, ToCoordinator, ToSite, Warrant, unpsl,
@@ -17,6 +18,7 @@ use protocol::progress::Ending;
 use protocol::run::{Action, Event, Record, Run};
 use site_agent::run::worker::Worker;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use wire::Warrants;
 
 pub(crate) const RUN: &str = "0123456789ab";
@@ -321,7 +323,7 @@ fn on_record(message: ToSite, kind: &str, change: impl FnOnce(&mut Record)) -> O
     };
     let is_it = |answer: &Answer| answer.kind() == kind;
     closed.record.answers.iter().flatten().any(is_it).then(|| {
-        change(&mut closed.record);
+        change(&mut Arc::make_mut(&mut closed).record);
         vec![ToSite::Closed(closed)]
     })
 }
@@ -419,9 +421,37 @@ fn swapped_foreign_and_own_keys_are_refused() {
     assert_eq!(between, "keys");
 }
 
+/// Who refuses because it does not believe what it heard knows less than the others of who is still there. Its reason is heard
+/// all the same, and not taken for a forgery.
+#[test]
+fn a_site_that_follows_no_more_is_heard_with_its_reason() {
+    let mut court = Court::open();
+    court.forge = |site, reply| {
+        if site.as_str() == "west" && matches!(reply.answer, Answer::Introduced(_)) {
+            reply.answer = Answer::Refused(Refusal {
+                rule: "operators".to_owned(),
+                text: "not here".to_owned(),
+            });
+        }
+    };
+    court.play(|site, message| {
+        let is_south = site.as_str() == "south";
+        let told = message.clone();
+        let swapped =
+            is_south.then(|| on_record(told, "introduction", |record| record.answers.swap(0, 2)));
+        swapped.flatten().unwrap_or(vec![message])
+    });
+    let Some(Ending::Failed(failure)) = court.run.ending() else {
+        panic!("two sites are too few");
+    };
+    assert!(failure.text.contains("south: "), "{}", failure.text);
+    assert!(failure.text.contains("the keys of"), "{}", failure.text);
+    assert!(!failure.text.contains("is not signed"), "{}", failure.text);
+}
+
 /// An exchange that nobody has answered, after which these are asked again.
 fn void(run: &RunId, exchange: u32, members: [bool; 4]) -> ToSite {
-    ToSite::Closed(Box::new(Closed {
+    ToSite::Closed(Arc::new(Closed {
         run: run.clone(),
         record: Record {
             at: NOW,

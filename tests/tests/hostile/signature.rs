@@ -7,6 +7,7 @@ use protocol::message::{Answer, Ask, Begin, Closed, Request, ToCoordinator, ToSi
 use protocol::name::{OperatorName, RunId};
 use protocol::run::Record;
 use protocol::time::Timestamp;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use wire::certificates::{Role, Validity};
@@ -47,7 +48,7 @@ fn answer(deployment: &Deployment, begin: Begin) -> Answer {
                     run: run.clone(),
                     record,
                 };
-                sender.send(ToSite::Closed(Box::new(closed))).unwrap();
+                sender.send(ToSite::Closed(Arc::new(closed))).unwrap();
                 let ask = Ask {
                     run,
                     exchange: 1,

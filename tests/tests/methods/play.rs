@@ -6,7 +6,7 @@ use bytes::Bytes;
 use kindred_tests::federation::{self, NOW, RUN};
 use kindred_tests::programs::Home;
 use privacy::Permission;
-use protocol::message::{Answer, Ask, Begin, Reply, ToCoordinator, ToSite, Warrant};
+use protocol::message::{Answer, Ask, Begin, Closed, Reply, ToCoordinator, ToSite, Warrant};
 use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::result::RunResult;
 use protocol::run::{Action, Event, Record, Run};
@@ -20,6 +20,7 @@ use site_agent::books::ledger::KEY_NAME;
 use site_agent::run::worker::Worker;
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
+use std::sync::Arc;
 use wire::Sealed;
 
 /// Patients of a site, unless a property says otherwise.
@@ -205,9 +206,22 @@ impl Play {
                 continue;
             }
             for action in actions {
-                if let Action::Send { site, message } = action {
+                let place = |site: &SiteName| {
                     let place = SITES.iter().position(|known| *known == site.as_str());
-                    self.send(place.unwrap(), message);
+                    place.unwrap()
+                };
+                match action {
+                    Action::Send { site, message } => self.send(place(&site), message),
+                    Action::Retell { site, until } => {
+                        for record in self.records.clone() {
+                            if record.exchange <= until {
+                                let run = run.id().clone();
+                                let closed = Arc::new(Closed { run, record });
+                                self.send(place(&site), ToSite::Closed(closed));
+                            }
+                        }
+                    }
+                    Action::Store(_) | Action::Report(_) | Action::End(_) => {}
                 }
             }
         }

@@ -217,7 +217,13 @@ fn rank(name: &str, logarithm: bool, value: f64) -> f64 {
     }
     let below = all
         .iter()
-        .map(|number| if logarithm { number.ln_1p() } else { *number })
+        .map(|number| {
+            if logarithm {
+                similarity::cohort::logarithm(*number)
+            } else {
+                *number
+            }
+        })
         .filter(|number| *number < value)
         .count();
     below as f64 / all.len() as f64

@@ -4,6 +4,7 @@
 use crate::unpsl::Quadratics;
 use crate::world::{self, CALM, Faults, Played, World, drawn_from};
 use ndarray::Array2;
+use privacy::Disclosure;
 use protocol::job::Job;
 use protocol::message::{Answer, Request};
 use protocol::method::Model;
@@ -141,6 +142,47 @@ fn a_disturbed_run_of_sums_in_which_every_site_answers_has_the_bits_of_the_undis
         compared > 12,
         "only {compared} of 24 pairs could be compared"
     );
+}
+
+/// What all would hear of a round is known before it is asked.
+#[test]
+fn more_answers_than_the_job_lets_every_site_hear_end_the_run_before_they_are_asked() {
+    let features: String = (4..200)
+        .map(|feature| format!("[[features]]\nname = \"f{feature}\"\nkind = \"numeric\"\n"))
+        .collect();
+    // Three sites' two triangles of 200 rows, 16 bytes a number: 1.8 MB.
+    let limited = "[aggregation]\nanswers_megabytes_max = 1\n";
+    let text = job(3, 3, limited).replace("[unpsl]", &format!("{features}[unpsl]"));
+    let mut world = World::<Summed>::new(1, CALM, &text);
+    let complaint = world.drive().expect("a failure");
+    let wanted = "the answers of 3 sites to the next question (derivatives) are 2 MB";
+    assert!(complaint.contains("KDR-SETTINGS"), "{complaint}");
+    assert!(complaint.contains(wanted), "{complaint}");
+    let rounds = world.records().iter().flat_map(|record| &record.answers);
+    let kinds = rounds.flatten().map(Answer::kind);
+    assert!(kinds.into_iter().all(|kind| kind != "derivatives"));
+    assert_eq!(metric::<Summed>(1, &job(3, 3, limited)).dim(), (4, 2));
+}
+
+/// Fifty sites under masks, of which each is lost some times and comes back, in the bits of the same run in the clear.
+#[test]
+fn fifty_sites_of_which_some_are_lost_and_come_back_have_the_bits_of_a_calm_run_in_the_clear() {
+    let text = |extra: &str| {
+        job(50, 40, extra)
+            .replace("join_seconds = 30", "join_seconds = 3600")
+            .replace("exchange_seconds = 600", "exchange_seconds = 6000")
+            .replace("rejoin_seconds = 5", "rejoin_seconds = 3600")
+    };
+    let mut world = World::<Summed>::new(3, Faults::lossy(1), &text(""));
+    assert_eq!(world.drive(), None);
+    assert_eq!(world.ending, Some(Ending::Converged));
+    assert!(world.lost > 50, "only {} were lost", world.lost);
+    let Some(Model::Unpsl(covered)) = world.result().model else {
+        panic!("no metric");
+    };
+    let own = "[aggregation]\ncontributions = \"own\"\n";
+    let clear = metric::<Quadratics>(3, &text(own));
+    assert_eq!(covered.metric, Some(clear));
 }
 
 #[test]

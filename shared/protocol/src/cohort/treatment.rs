@@ -5,7 +5,7 @@ use super::{
 };
 use crate::limits::AGE_MAX;
 use similarity::cohort::quantile::{Grid, Quartiles};
-use similarity::cohort::standardise;
+use similarity::cohort::{logarithm, standardise};
 
 /// Cells of every grid of numbers: a quantile is known to a 4096th of the declared range.
 const CELLS: u32 = 4096;
@@ -166,7 +166,7 @@ impl FeatureKind {
                 let (low, high) = (*range)?;
                 let grid = match transform {
                     Transform::None => Grid::new(low, high, CELLS),
-                    Transform::Log => Grid::new(low.ln_1p(), high.ln_1p(), CELLS),
+                    Transform::Log => Grid::new(logarithm(low), logarithm(high), CELLS),
                 };
                 (grid.ok(), false)
             }

@@ -26,6 +26,8 @@ pub struct Job {
     pub sites_min: usize,
     /// In which form the sites tell what adds up.
     pub contributions: Contributions,
+    /// Bytes of all sites' answers to one question, where sums are told: every site hears them all.
+    pub answers_bytes_max: u64,
     /// What becomes of the run where a site refuses or does not fit.
     pub when_refused: WhenRefused,
     /// The seed where the submission names none.

@@ -4,7 +4,8 @@ use super::{Deadlines, Job, WhenRefused};
 use crate::cohort::{self, CohortSpecification};
 use crate::document::{self, DocumentErrors, Section};
 use crate::limits::{
-    EXCHANGE_MAX, JOB_LENGTH_MAX, JOIN_MAX, REJOIN_MAX, SITES_MAX, SUMMED_SITES_MIN,
+    ANSWERS_MEGABYTES, ANSWERS_MEGABYTES_MAX, EXCHANGE_MAX, JOB_LENGTH_MAX, JOIN_MAX, REJOIN_MAX,
+    SITES_MAX, SUMMED_SITES_MIN,
 };
 use crate::method::Method;
 use crate::name::SiteName;
@@ -56,12 +57,18 @@ fn job(text: &str, root: &mut Section<'_, '_>, summed: bool) -> Option<Job> {
     let sites = sites(root);
     let everyone = sites.len().max(1) as u64;
     let sites_min = root.count("sites_min", everyone, 1..=everyone);
-    let contributions = root
+    let (contributions, answers_bytes_max) = root
         .table("aggregation", |section| {
             let words = Contributions::ALL.map(|one| (one.name(), one));
-            Some(section.choice("contributions", &words).unwrap_or_default())
+            let contributions = section.choice("contributions", &words);
+            let megabytes = section.count(
+                "answers_megabytes_max",
+                ANSWERS_MEGABYTES,
+                1..=ANSWERS_MEGABYTES_MAX,
+            );
+            Some((contributions.unwrap_or_default(), megabytes))
         })
-        .unwrap_or_default();
+        .unwrap_or((Contributions::default(), ANSWERS_MEGABYTES));
     if summed {
         enough_to_sum(root, contributions, sites.len(), sites_min);
     }
@@ -87,6 +94,7 @@ fn job(text: &str, root: &mut Section<'_, '_>, summed: bool) -> Option<Job> {
         sites,
         sites_min: usize::try_from(sites_min).ok()?,
         contributions,
+        answers_bytes_max: answers_bytes_max << 20,
         when_refused,
         seed,
         cohort: Arc::new(CohortSpecification {

@@ -5,14 +5,14 @@ use super::{Action, Connection, Exchange, Record, Run, SiteState, Standing, Step
 use crate::exchange::{Answers, Closed, Silence, Stage, Turn};
 use crate::failure::{Code, Failure};
 use crate::limits::{SILENT_ROUNDS_MAX, TEXT_LENGTH_MAX};
-use crate::message::{Answer, ToSite};
+use crate::message::{self, Answer, ToSite};
 use crate::method::Beginning;
 use crate::name::SiteName;
 use crate::progress::Ending;
 use crate::stage::agreeing::Agreeing;
 use crate::sums;
 use crate::time::Timestamp;
-use privacy::sums::Words;
+use privacy::sums::{WORD_BYTES, Words};
 use privacy::{Contributions, Disclosure};
 use similarity::numeric::seed::Seed;
 use std::sync::Arc;
@@ -164,6 +164,13 @@ impl Run {
             record.signatures.fill(Vec::new());
         }
         actions.push(Action::Store(record.clone()));
+        // One copy for all who hear it. Later it is in the store alone.
+        let told = self.tells_sums().then(|| {
+            Arc::new(message::Closed {
+                run: self.id.clone(),
+                record: record.clone(),
+            })
+        });
         for (site, fault) in self.sites.iter().zip(&record.faults) {
             if let Some(fault) = fault {
                 let ending = format!("{}: {}", parted(fault), fault.text);
@@ -173,13 +180,13 @@ impl Run {
         let turn = self.close(record);
         match turn {
             Turn::Done(ending) => {
-                if self.tells_sums() {
-                    self.tell_all_what_closed(joining, actions);
+                if told.is_some() {
+                    self.tell_all_what_closed(told.as_ref(), joining, actions);
                 }
                 self.end(ending, now, actions);
             }
             Turn::Ask => {
-                self.tell_all_what_closed(joining, actions);
+                self.tell_all_what_closed(told.as_ref(), joining, actions);
                 for index in self.member_indices() {
                     let request = self.work.asking().ask(index);
                     actions.extend(self.ask(index, exchange + 1, request));
@@ -191,7 +198,12 @@ impl Run {
 
     /// Who is there hears that the run begins, and where sums are told, what closed: also who is not asked at present, and may be
     /// later.
-    fn tell_all_what_closed(&self, joining: bool, actions: &mut Vec<Action>) {
+    fn tell_all_what_closed(
+        &self,
+        closed: Option<&Arc<message::Closed>>,
+        joining: bool,
+        actions: &mut Vec<Action>,
+    ) {
         for (index, site) in self.sites.iter().enumerate() {
             let hears = match site.standing {
                 Standing::Member => true,
@@ -204,8 +216,11 @@ impl Run {
             if joining {
                 actions.push(self.begin(index));
             }
-            if let Some(record) = self.closed.last() {
-                actions.push(self.tell_closed(index, record));
+            if let Some(closed) = closed {
+                actions.push(Action::Send {
+                    site: site.name.clone(),
+                    message: ToSite::Closed(Arc::clone(closed)),
+                });
             }
         }
     }
@@ -230,9 +245,6 @@ impl Run {
     /// Applies one record: the only way in which a run moves on, live or replayed.
     pub(super) fn close(&mut self, record: Record) -> Turn<Ending> {
         self.last = record.at;
-        if self.tells_sums() && !self.is_followed {
-            self.closed.push(record.clone());
-        }
         let is_void =
             record.exchange > 0 && self.tells_sums() && !self.is_complete(&record.answers);
         let failed = self.failures(&record.answers);
@@ -280,19 +292,53 @@ impl Run {
             }
             None => self.take_turn(record.exchange, record.answers),
         };
-        match &turn {
-            Turn::Done(ending) => self.step = Step::Ended(ending.clone()),
-            Turn::Ask => {
-                let deadline = record.at.after(self.job.deadlines.exchange);
-                let mut next = Exchange::open(record.exchange + 1, deadline, self.sites.len());
-                next.summed = self.work.asking().blank().map(|mut blank| Summed {
-                    kind: blank.kind(),
-                    words: Words::wanted(&mut blank),
-                });
-                self.step = Step::Asking(next);
-            }
+        let turn = match turn {
+            Turn::Done(ending) => Turn::Done(ending),
+            Turn::Ask => self.open_next(record.exchange + 1, record.at),
+        };
+        if let Turn::Done(ending) = &turn {
+            self.step = Step::Ended(ending.clone());
         }
         turn
+    }
+
+    /// Opens an exchange, where all sites can hear what it will close with.
+    fn open_next(&mut self, number: u32, at: Timestamp) -> Turn<Ending> {
+        let deadline = at.after(self.job.deadlines.exchange);
+        let mut next = Exchange::open(number, deadline, self.sites.len());
+        next.summed = self.work.asking().blank().map(|mut blank| Summed {
+            kind: blank.kind(),
+            words: Words::wanted(&mut blank),
+        });
+        if let Err(failure) = self.can_be_heard(next.summed) {
+            return Turn::Done(Ending::Failed(failure));
+        }
+        self.step = Step::Asking(next);
+        Turn::Ask
+    }
+
+    /// Where sums are told every site hears every answer: no more of them than the job says.
+    fn can_be_heard(&self, summed: Option<Summed>) -> Result<(), Failure> {
+        const MEGABYTE: u64 = 1 << 20;
+        let Some(summed) = summed.filter(|_| self.tells_sums()) else {
+            return Ok(());
+        };
+        let sites = self.member_indices().len();
+        let (bytes, most) = (
+            (sites * summed.words * WORD_BYTES) as u64,
+            self.job.answers_bytes_max,
+        );
+        if bytes <= most {
+            return Ok(());
+        }
+        let text = format!(
+            "the answers of {sites} sites to the next question ({}) are {} MB, which each of them would hear; wanted at most {} \
+             (answers_megabytes_max of [aggregation]). Ask about fewer features or candidates, or raise it.",
+            summed.kind,
+            bytes.div_ceil(MEGABYTE),
+            most / MEGABYTE,
+        );
+        Err(Failure::new(Code::Settings, text))
     }
 
     fn take_turn(&mut self, exchange: u32, answers: Answers) -> Turn<Ending> {

@@ -1,7 +1,7 @@
 //! What the sites of a run of sums hear of each other, and how a site's own copy of the run follows it.
 
-use super::{Action, Record, ReplayError, Run, SiteState, Standing, Step, Work};
-use crate::message::{self, Answer, Introduction, Request, ToSite};
+use super::{Record, ReplayError, Run, SiteState, Standing, Step, Work};
+use crate::message::{Answer, Introduction, Request};
 use crate::name::SiteName;
 use privacy::Contributions;
 
@@ -25,7 +25,6 @@ impl Run {
     /// # Errors
     /// [`ReplayError`] where no run of this job goes on so.
     pub(crate) fn follow(&mut self, record: Record) -> Result<(), ReplayError> {
-        self.is_followed = true;
         self.check(&record)?;
         self.close(record);
         Ok(())
@@ -69,18 +68,6 @@ impl Run {
     /// The keys of each site that has introduced itself.
     pub(crate) fn introductions(&self) -> &[Option<Introduction>] {
         &self.introductions
-    }
-
-    /// What every site of a run of sums hears of an exchange that closed.
-    pub(super) fn tell_closed(&self, index: usize, record: &Record) -> Action {
-        let message = ToSite::Closed(Box::new(message::Closed {
-            run: self.id.clone(),
-            record: record.clone(),
-        }));
-        Action::Send {
-            site: self.sites[index].name.clone(),
-            message,
-        }
     }
 
     /// Whether the sites tell sums alone, and check what they are asked.

@@ -75,6 +75,14 @@ pub enum Action {
         /// What to send.
         message: ToSite,
     },
+    /// Send to a site every exchange that closed up to this one, one after the other and from where they are stored, before
+    /// anything after it in the list.
+    Retell {
+        /// The site.
+        site: SiteName,
+        /// The last exchange that it hears of.
+        until: u32,
+    },
     /// Show where the run stands.
     Report(Progress),
     /// The run is over.
@@ -132,10 +140,6 @@ pub struct Run {
     void: u32,
     /// The keys of each site that has introduced itself.
     introductions: Vec<Option<Introduction>>,
-    /// What closed, where the sites check each other: each hears it all.
-    closed: Vec<Record>,
-    /// Whether this is a site's own copy of the run: nobody comes back to it, so that it keeps nothing of what closed.
-    is_followed: bool,
     notes: Vec<String>,
 }
 
@@ -228,8 +232,6 @@ impl Run {
             reminders: Vec::new(),
             void: 0,
             introductions,
-            closed: Vec::new(),
-            is_followed: false,
             notes: Vec::new(),
         }
     }
@@ -359,8 +361,11 @@ impl Run {
         };
         let number = exchange.number;
         actions.push(self.begin(index));
-        for record in &self.closed {
-            actions.push(self.tell_closed(index, record));
+        if self.tells_sums() {
+            actions.push(Action::Retell {
+                site: site.clone(),
+                until: number - 1,
+            });
         }
         for (closed, asked) in &self.reminders {
             actions.extend(self.ask(index, *closed, asked[index].clone()));

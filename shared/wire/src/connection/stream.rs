@@ -9,6 +9,7 @@ use crate::error::WireError;
 use prost::Message;
 use protocol::failure::Failure;
 use protocol::limits::OUTBOX_MAX;
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,7 +36,6 @@ impl ByteCounts {
 }
 
 /// The sending end of an outbox.
-#[derive(Debug)]
 pub(crate) struct OutboxSender<M> {
     pub(crate) messages: mpsc::Sender<M>,
     pub(crate) close: mpsc::Sender<Failure>,
@@ -47,6 +47,12 @@ impl<M> Clone for OutboxSender<M> {
             messages: self.messages.clone(),
             close: self.close.clone(),
         }
+    }
+}
+
+impl<M> fmt::Debug for OutboxSender<M> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("OutboxSender")
     }
 }
 

@@ -97,7 +97,7 @@ impl Heard {
     pub fn add(&mut self, closed: &Closed) {
         let mut hash = Sha256::new();
         hash.update(self.hash);
-        for frame in encode_to_site(ToSite::Closed(Box::new(closed.clone()))) {
+        for frame in encode_to_site(ToSite::Closed(Arc::new(closed.clone()))) {
             hash.update(frame);
         }
         self.hash = hash.finalize().into();

@@ -40,8 +40,9 @@ pub struct Said<'s> {
     pub run: &'s str,
     /// The exchange.
     pub exchange: u32,
-    /// One a site of the job: whether it is asked in it.
-    pub roster: &'s [bool],
+    /// One a site of the job: whether it is asked in it. None where it is a reason in place of an answer, which is of no sum: a
+    /// site that does not follow the run any more need not know who is asked.
+    pub roster: Option<&'s [bool]>,
     /// SHA-256 of the answer as it travels, 64 digits.
     pub answer: &'s str,
 }
@@ -175,7 +176,8 @@ impl Said<'_> {
         let mut bytes = ANSWER.to_vec();
         bytes.extend(self.run.as_bytes());
         bytes.extend(self.exchange.to_be_bytes());
-        bytes.extend(self.roster.iter().map(|asked| u8::from(*asked)));
+        let roster = self.roster.unwrap_or_default();
+        bytes.extend(roster.iter().map(|asked| u8::from(*asked)));
         bytes.extend(self.answer.as_bytes());
         bytes
     }
@@ -241,7 +243,7 @@ impl Warrants {
                 let said = Said {
                     run: digest,
                     exchange: *exchange,
-                    roster: &roster,
+                    roster: answer.reasons().is_empty().then_some(&roster[..]),
                     answer: &digest_of(answer),
                 };
                 let is_signed = said.is_signed(introduction, signature);
@@ -398,7 +400,7 @@ mod tests {
         let said = Said {
             run: RUN,
             exchange: 3,
-            roster: &[true, true],
+            roster: Some(&[true, true]),
             answer: "ab",
         };
         let word = parties[0].keys.sign(&said);
@@ -411,7 +413,7 @@ mod tests {
                 ..said
             },
             Said {
-                roster: &[true, false],
+                roster: Some(&[true, false]),
                 ..said
             },
             Said {

@@ -124,7 +124,10 @@ impl ServerTls {
                     certificates = read.serials.len(),
                     "read the list of revoked certificates again"
                 );
-                *self = read;
+                // Whoever judges signatures by them goes on with the new list.
+                self.warrants.renew(&read.warrants);
+                let warrants = self.warrants.clone();
+                *self = Self { warrants, ..read };
                 true
             }
             Err(error) => {

@@ -16,7 +16,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::SigningKey;
 use sha2::{Digest, Sha256};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use webpki::EndEntityCert;
 
 /// What a signature is of begins with this, so that no other signature of the same key can stand for it.
@@ -44,7 +44,7 @@ pub(crate) struct Signed {
 /// Judges warrants by an authority.
 #[derive(Clone)]
 pub struct Warrants {
-    verifier: Arc<dyn ClientCertVerifier>,
+    verifier: Arc<RwLock<Arc<dyn ClientCertVerifier>>>,
 }
 
 /// A key that cannot sign a job.
@@ -150,7 +150,23 @@ impl Warrants {
     }
 
     pub(crate) fn new(verifier: Arc<dyn ClientCertVerifier>) -> Self {
-        Self { verifier }
+        Self {
+            verifier: Arc::new(RwLock::new(verifier)),
+        }
+    }
+
+    /// Judges from now on as `other` does; so do all copies.
+    pub(crate) fn renew(&self, other: &Self) {
+        let verifier = other.verifier();
+        *self
+            .verifier
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = verifier;
+    }
+
+    fn verifier(&self) -> Arc<dyn ClientCertVerifier> {
+        let verifier = self.verifier.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&verifier)
     }
 
     /// The operator who signed this job for this run.
@@ -199,7 +215,7 @@ impl Warrants {
         let mut chain = signed.chain.iter().map(|one| one.as_slice().into());
         let certificate: CertificateDer<'_> = chain.next().ok_or(WarrantError::Absent)?;
         let between: Vec<CertificateDer<'_>> = chain.collect();
-        self.verifier
+        self.verifier()
             .verify_client_cert(&certificate, &between, UnixTime::now())
             .map_err(WarrantError::Certificate)?;
         if !verifies(&certificate, signed, message) {
@@ -275,7 +291,8 @@ impl std::fmt::Debug for Warrants {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::certificates::{Role, Validity, init, issue};
+    use crate::identity::certificates::{Role, Validity, init, issue, revoke};
+    use crate::identity::tls::ServerTls;
     use std::time::{Duration, SystemTime};
 
     const JOB: &str = "name = \"heart-disease\"\n";
@@ -372,5 +389,23 @@ mod tests {
         mixed.chain = lab.unwrap().sign(JOB, 7, "monday").unwrap().chain;
         let mixed = warrants.operator(&run, JOB, 7, &mixed).unwrap_err();
         assert!(matches!(mixed, WarrantError::Signature), "{mixed}");
+    }
+    /// The coordinator judges signatures by its list of revoked certificates as it is now, also in a run that goes on.
+    #[test]
+    fn whoever_is_revoked_is_not_believed_once_the_list_was_read_again() {
+        let folder = authority();
+        let (signer, _, run) = lab(folder.path());
+        party(folder.path(), &Role::Operator, "other");
+        let list = revoke(folder.path(), &Role::Operator, "other").unwrap();
+        let hosts = vec!["localhost".to_owned()];
+        let main = party(folder.path(), &Role::Coordinator { hosts }, "main");
+        let mut tls = ServerTls::load_revoking(&main, &list).unwrap();
+        let warrants = tls.warrants();
+        let warrant = signer.sign(JOB, 7, "monday").unwrap();
+        warrants.operator(&run, JOB, 7, &warrant).unwrap();
+        revoke(folder.path(), &Role::Operator, "lab").unwrap();
+        assert!(tls.reread());
+        let refused = warrants.operator(&run, JOB, 7, &warrant).unwrap_err();
+        assert!(matches!(refused, WarrantError::Certificate(_)), "{refused}");
     }
 }

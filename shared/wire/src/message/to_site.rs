@@ -10,6 +10,7 @@ use protocol::limits::{
     CERTIFICATE_BYTES_MAX, CHAIN_MAX, JOB_LENGTH_MAX, NAME_LENGTH_MAX, SIGNATURE_BYTES_MAX,
 };
 use protocol::message::{Ask, Begin, Closed, Request, ToSite, Warrant};
+use std::sync::Arc;
 
 frame!(ToSiteFrame, to_site_frame, ToSite, "a frame to a site");
 
@@ -20,7 +21,7 @@ impl Travels for ToSite {
         let (message, parts) = match self {
             Self::Begin(begin) => (Message::Begin(begin_to_proto(begin)), OutgoingParts::none()),
             Self::Ask(ask) => ask.cut_as(Message::Ask),
-            Self::Closed(closed) => closed.cut_as(Message::Closed),
+            Self::Closed(closed) => Arc::unwrap_or_clone(closed).cut_as(Message::Closed),
             Self::End { run, ending } => {
                 let end = pb::End {
                     run: run.as_str().to_owned(),
@@ -45,7 +46,7 @@ impl Travels for ToSite {
         Ok(match present("message to a site", header.message)? {
             Message::Begin(found) => Self::Begin(begin(found)?),
             Message::Ask(ask) => Self::Ask(Ask::join(ask, parts)?),
-            Message::Closed(closed) => Self::Closed(Box::new(Closed::join(closed, parts)?)),
+            Message::Closed(closed) => Self::Closed(Arc::new(Closed::join(closed, parts)?)),
             Message::End(end) => Self::End {
                 run: run_id(&end.run)?,
                 ending: sentence("an ending", end.ending)?,

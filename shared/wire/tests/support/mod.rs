@@ -139,21 +139,31 @@ pub(crate) fn contribution(gate: &mut Gate, matrix: Array2<f64>) -> ToCoordinato
         products: None,
     };
     let answer = Answer::Unpsl(unpsl::Answer::Contribution(contribution));
+    reply(seal(gate.release(answer).unwrap()))
+}
+
+/// The answer to [`round`].
+pub(crate) fn reply(answer: Sealed) -> ToCoordinator<Sealed> {
     ToCoordinator::Reply(Reply {
         signature: Vec::new(),
         run: run(),
         exchange: 1,
         journal: None,
-        answer: seal(gate.release(answer).unwrap()),
+        answer,
     })
 }
 
 /// A question with one large matrix, which a contribution of the same shape answers.
 pub(crate) fn round(consensus: Array2<f64>) -> ToSite {
+    round_with(consensus, 1.0)
+}
+
+/// The same with this penalty.
+pub(crate) fn round_with(consensus: Array2<f64>, penalty: f64) -> ToSite {
     let round = Round {
         consensus: consensus.into(),
         centre: Centre::Told(Array2::zeros((1, 1))),
-        penalty: 1.0,
+        penalty,
         tolerance: 1e-6,
         part: Part::whole(Form::InnerProduct),
     };

@@ -172,8 +172,9 @@ fn dual(job: &Job) -> SiteDual {
 /// What a site shares with each other: nothing that is secret, for the whole world is one test.
 fn masks(own: usize, sites: usize) -> Masks {
     let pair = |other: usize| {
-        let (low, high) = (own.min(other) as u8, own.max(other) as u8);
-        (own != other).then_some([low * 16 + high; PAIR_BYTES])
+        let mut pair = [0; PAIR_BYTES];
+        pair[..2].copy_from_slice(&[own.min(other) as u8, own.max(other) as u8]);
+        (own != other).then_some(pair)
     };
     Masks::new(own, (0..sites).map(pair).collect())
 }

@@ -26,8 +26,8 @@ pub(crate) use promises::{
 use protocol::failure::{Code, Failure};
 use protocol::job::Job;
 use protocol::message::{
-    Answer, Ask, ColumnHistogram, ColumnMoments, Description, Introduction, PairCounts, Reply,
-    Request, SecondMoments, SiteMoments, Summary, ToCoordinator, ToSite, Warrant,
+    Answer, Ask, Closed, ColumnHistogram, ColumnMoments, Description, Introduction, PairCounts,
+    Reply, Request, SecondMoments, SiteMoments, Summary, ToCoordinator, ToSite, Warrant,
 };
 use protocol::name::RunId;
 use protocol::progress::Ending;
@@ -37,6 +37,7 @@ use protocol::site;
 use protocol::time::Timestamp;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use std::sync::Arc;
 
 /// A method as the sites of the world pretend to carry it out. A value of it is the oracle of one run; whatever it gives
 /// is a complaint.
@@ -121,6 +122,8 @@ pub(crate) struct World<P> {
     pub(crate) liar: Option<Liar>,
     /// A site that stays connected and never answers a round.
     pub(crate) mute: Option<usize>,
+    /// How often a stream was lost.
+    pub(crate) lost: u32,
 }
 
 /// A random source of a test's own.
@@ -129,6 +132,14 @@ pub(crate) fn drawn_from(seed: u64) -> ChaCha8Rng {
 }
 
 impl Faults {
+    /// So many percent of losses, and nothing else.
+    pub(crate) fn lossy(percent: u32) -> Self {
+        Self {
+            lose_site: percent,
+            ..CALM
+        }
+    }
+
     /// At most so many percent of each.
     pub(crate) fn drawn(random: &mut ChaCha8Rng, [repeat, lose, restart]: [u32; 3]) -> Self {
         Self {
@@ -166,6 +177,7 @@ impl<P: Played> World<P> {
             ending: None,
             liar: None,
             mute: None,
+            lost: 0,
         }
     }
 
@@ -231,6 +243,7 @@ impl<P: Played> World<P> {
 
     /// A stream is lost; sometimes the agent's process is killed too.
     fn lose(&mut self, site: usize) {
+        self.lost += 1;
         let agent = &mut self.sites[site];
         agent.cut_off();
         if self.random.random_range(0..2) == 0 {
@@ -414,6 +427,21 @@ impl<P: Played> World<P> {
                     }
                     if self.sites[place].up {
                         self.sites[place].to_site.push(message);
+                    }
+                }
+                Action::Retell { site, until } => {
+                    let known = self.sites.iter().position(|agent| agent.name == site);
+                    let place = known.expect("a site of the job");
+                    let records = self.account.records.iter();
+                    let told = records.take_while(|record| record.exchange <= until);
+                    let told = told.map(|record| {
+                        ToSite::Closed(Arc::new(Closed {
+                            run: run_id(),
+                            record: record.clone(),
+                        }))
+                    });
+                    if self.sites[place].up {
+                        self.sites[place].to_site.extend(told);
                     }
                 }
                 Action::Report(_) => {}

@@ -256,7 +256,8 @@ pub fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }
-    let exponent = value.abs().log10().floor() as i32;
+    // The same on every machine: sites follow the coordinator's rounding.
+    let exponent = libm::log10(value.abs()).floor() as i32;
     let shift = DIGITS - 1 - exponent;
     let scaled = if shift >= 0 {
         (value * 10_f64.powi(shift)).round() / 10_f64.powi(shift)

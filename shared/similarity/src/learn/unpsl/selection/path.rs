@@ -80,13 +80,13 @@ pub fn lambda_max(
     Ok(strengths.iter().copied().fold(0.0, f64::max))
 }
 
-/// The usual path: 8 values in geometric progression from 2 % of `largest` up to it.
+/// The usual path: 8 values in geometric progression from 2 % of `largest` up to it, of the same bits on every machine.
 #[must_use]
 pub fn lambda_path(largest: f64) -> Vec<f64> {
     let below = |step: u32| f64::from(PATH_VALUES - 1 - step) / f64::from(PATH_VALUES - 1);
     let steps = 0..PATH_VALUES;
     steps
-        .map(|step| largest * PATH_RATIO.powf(below(step)))
+        .map(|step| largest * libm::pow(PATH_RATIO, below(step)))
         .collect()
 }
 
