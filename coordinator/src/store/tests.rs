@@ -175,6 +175,7 @@ fn records_come_back_with_their_answers_and_faults() {
             Some(Answer::Described(Description {
                 patients: 60,
                 classes: vec![20, 40],
+                validates: 0,
             })),
             None,
             None,

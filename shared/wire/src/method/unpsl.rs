@@ -13,13 +13,16 @@ use crate::generated::unpsl_request::Request as Asked;
 use crate::method::NUMBER_BYTES;
 use ndarray::Array2;
 use privacy::RightCounts;
-use protocol::limits::{ACTIVE_ROWS_MAX, CANDIDATES_MAX, FOLDS_MAX, SITES_MAX};
+use protocol::limits::{ACTIVE_ROWS_MAX, CANDIDATES_MAX, CLASSES_MAX, FOLDS_MAX, SITES_MAX};
 use protocol::message::unpsl::{
     Answer, Centre, Contribution, Derivatives, Differentiating, DualStep, Finishing, Form, Part,
     Request, Round, UpdateProducts, Validating,
 };
 use protocol::method::unpsl::model::Model;
 use std::sync::Arc;
+
+/// Tables of classes in a last word: four in sample, three of held-out patients. Scores have two classes.
+const TABLES_MAX: u64 = 7;
 
 /// Metrics that are asked about at once, and models that are validated at once.
 const METRICS_MAX: usize = CANDIDATES_MAX * CANDIDATES_MAX * FOLDS_MAX;
@@ -214,16 +217,19 @@ impl Travels for Finishing {
             consensus: Some(shape(&self.consensus)),
             neighbours: self.neighbours,
             form: form_to_proto(self.form),
+            folds: self.folds.iter().map(shape).collect(),
         };
-        let matrices = OutgoingMatrices::default().and_shared(self.consensus);
+        let matrices = OutgoingMatrices::default()
+            .and_shared(self.consensus)
+            .and_list(&self.folds);
         (header, OutgoingParts::matrices(matrices))
     }
 
     fn declared(header: &pb::Finish) -> Result<Declared, WireError> {
-        Ok(Declared::matrices([present(
-            "consensus",
-            header.consensus,
-        )?]))
+        at_most("folds", header.folds.len(), FOLDS_MAX)?;
+        let consensus = present("consensus", header.consensus)?;
+        let folds = header.folds.iter().copied();
+        Ok(Declared::matrices([consensus].into_iter().chain(folds)))
     }
 
     fn join(header: pb::Finish, parts: &mut IncomingParts) -> Result<Self, WireError> {
@@ -231,6 +237,13 @@ impl Travels for Finishing {
             consensus: Arc::new(parts.matrices.take()?),
             form: form(header.form)?,
             neighbours: header.neighbours,
+            folds: Arc::new(
+                header
+                    .folds
+                    .iter()
+                    .map(|_| parts.matrices.take())
+                    .collect::<Result<_, _>>()?,
+            ),
         })
     }
 }
@@ -438,6 +451,7 @@ impl Travels for Model {
                 .collect(),
             certificate: self.certificate,
             pairs: self.pairs,
+            folds: self.folds,
         };
         let parts = OutgoingParts {
             matrices: OutgoingMatrices::default().and_any(self.metric),
@@ -470,9 +484,16 @@ impl Travels for Model {
             dropped: parts.dropped.take(),
             metric: parts.matrices.take_any(header.metric)?,
             certificate: finite_if_any("the certificate", header.certificate)?,
+            folds: folds(header.folds)?,
             pairs: each(header.pairs, |pairs| count("pairs of a site", pairs))?,
         })
     }
+}
+
+/// Folds of a validation.
+fn folds(found: u32) -> Result<u32, WireError> {
+    at_most("folds", found as usize, FOLDS_MAX)?;
+    Ok(found)
 }
 
 /// Bytes of the parts of an answer at most; none where the answer has no parts.
@@ -488,7 +509,12 @@ pub(super) fn answer_bytes_max(request: &Request) -> Option<u64> {
         }
         // A matrix of the question's shape.
         Request::Round(round) => Some(NUMBER_BYTES * round.consensus.len() as u64),
-        Request::Validate(_) | Request::Finish(_) => None,
+        // Right and wrong ones of each candidate and number of neighbours.
+        Request::Validate(asked) => {
+            let counts = 2 * asked.candidates() as u64;
+            Some(NUMBER_BYTES * counts.saturating_mul(asked.neighbours.len() as u64))
+        }
+        Request::Finish(_) => Some(NUMBER_BYTES * TABLES_MAX * (CLASSES_MAX * CLASSES_MAX) as u64),
     }
 }
 
