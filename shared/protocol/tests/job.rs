@@ -89,7 +89,10 @@ fn a_job_names_the_folds_of_its_validation_or_none_and_of_a_choice_they_are_the_
     for (keys, wanted) in [
         ("validation = 1", "unpsl.validation: found 1, wanted"),
         ("validation = 21", "unpsl.validation: found 21, wanted"),
-        ("validation = \"all\"", "unpsl.validation: found \"all\", wanted"),
+        (
+            "validation = \"all\"",
+            "unpsl.validation: found \"all\", wanted",
+        ),
         ("validation = [5]", "unpsl.validation: found"),
         (
             "validation = 3\nneighbours = [1, 5]",

@@ -12,8 +12,14 @@ use std::path::Path;
 const JOB: &str = include_str!("../../reference/validation/job.toml");
 const EXPECTED: &str = include_str!("../../reference/validation/expected.json");
 const SITES: [(&str, &str); 3] = [
-    ("north", include_str!("../../reference/validation/north.csv")),
-    ("south", include_str!("../../reference/validation/south.csv")),
+    (
+        "north",
+        include_str!("../../reference/validation/north.csv"),
+    ),
+    (
+        "south",
+        include_str!("../../reference/validation/south.csv"),
+    ),
     ("east", include_str!("../../reference/validation/east.csv")),
 ];
 const RULES: [&str; 3] = ["distance", "inner_product", "euclidean"];
@@ -76,7 +82,10 @@ fn held_out_figures_are_those_of_other_programs_on_the_same_folds() {
     let expected: Value = serde_json::from_str(EXPECTED).unwrap();
     for (site, _) in SITES {
         let text = fs::read_to_string(home.join("out/sites").join(site).join("folds.csv")).unwrap();
-        let folds = text.lines().skip(1).map(|line| line.split(',').nth(1).unwrap());
+        let folds = text
+            .lines()
+            .skip(1)
+            .map(|line| line.split(',').nth(1).unwrap());
         let folds: Vec<u64> = folds.map(|fold| fold.parse().unwrap()).collect();
         let known: Vec<u64> = serde_json::from_value(expected["folds"][site].clone()).unwrap();
         assert_eq!(folds, known, "{site}");
@@ -86,8 +95,14 @@ fn held_out_figures_are_those_of_other_programs_on_the_same_folds() {
     assert_eq!(validation["majority"], expected["majority"]);
     assert_eq!(validation["settings_were_chosen_by_these"], false);
     for rule in RULES {
-        let (known, told) = (&expected["rules"][rule], of_rule(&validation["scores"], rule));
-        let (confusion, scores) = (summed(&found, rule, "confusion"), summed(&found, rule, "scores"));
+        let (known, told) = (
+            &expected["rules"][rule],
+            of_rule(&validation["scores"], rule),
+        );
+        let (confusion, scores) = (
+            summed(&found, rule, "confusion"),
+            summed(&found, rule, "scores"),
+        );
         let astray = apart(&confusion, &cells(&known["confusion"])) / 2;
         println!(
             "{rule}: {} of {} wrong, {} by the reference; {astray} apart",
@@ -102,7 +117,10 @@ fn held_out_figures_are_those_of_other_programs_on_the_same_folds() {
         for measure in ["balanced_accuracy", "auc"] {
             let number = |of: &Value| of[measure].as_f64().unwrap();
             let within = if most == 0 { 1e-12 } else { 0.02 };
-            assert!((number(told) - number(known)).abs() < within, "{rule} {measure}");
+            assert!(
+                (number(told) - number(known)).abs() < within,
+                "{rule} {measure}"
+            );
         }
     }
     // In sample a metric flatters itself.
@@ -121,7 +139,11 @@ fn a_validation_leaves_the_metric_and_its_rounds_as_they_are_in_every_way_of_tel
     assert!(none.get("validation").is_none() && none["sites"][0].get("validation").is_none());
     assert_eq!(sums["rounds"], none["rounds"]);
     for out in ["own", "none"] {
-        assert_eq!(bytes("sums", "metric.npy"), bytes(out, "metric.npy"), "{out}");
+        assert_eq!(
+            bytes("sums", "metric.npy"),
+            bytes(out, "metric.npy"),
+            "{out}"
+        );
     }
     // The folds are learned in the exchanges of the metric and a few more.
     let exchanges = |result: &Value| {
@@ -129,7 +151,11 @@ fn a_validation_leaves_the_metric_and_its_rounds_as_they_are_in_every_way_of_tel
         let of_kind = |kind: &str| messages.clone().find(|one| one["kind"] == kind).unwrap();
         of_kind("derivatives")["count"].as_u64().unwrap()
     };
-    println!("{} exchanges, {} without", exchanges(&sums), exchanges(&none));
+    println!(
+        "{} exchanges, {} without",
+        exchanges(&sums),
+        exchanges(&none)
+    );
     assert!(exchanges(&sums) <= exchanges(&none) + 4);
     // Masked, the same counts: what stays at the sites adds up to what they tell in the clear.
     for rule in RULES {
@@ -148,7 +174,11 @@ fn a_validation_leaves_the_metric_and_its_rounds_as_they_are_in_every_way_of_tel
         assert!(told["wrong"].as_u64().unwrap().abs_diff(wrong) < 10);
     }
     let page = fs::read_to_string(home.join("sums/report.html")).unwrap();
-    for words in ["whom it was not learned from", "on patients whom it has not seen", "always naming"] {
+    for words in [
+        "whom it was not learned from",
+        "on patients whom it has not seen",
+        "always naming",
+    ] {
         assert!(page.contains(words), "{words}");
     }
 }
@@ -163,10 +193,20 @@ fn plain_admm_and_local_runs_are_validated_as_well() {
         let told = of_rule(&found["validation"]["scores"], "distance");
         let known = expected["rules"]["distance"]["wrong"].as_u64().unwrap();
         let within = if out == "own" { ASTRAY } else { ASTRAY + 9 };
-        assert!(told["wrong"].as_u64().unwrap().abs_diff(known) <= within, "{out}");
+        assert!(
+            told["wrong"].as_u64().unwrap().abs_diff(known) <= within,
+            "{out}"
+        );
     }
     home.write("job.toml", JOB);
-    let arguments = ["local", "job.toml", "--data", "data/north.csv", "--out", "alone"];
+    let arguments = [
+        "local",
+        "job.toml",
+        "--data",
+        "data/north.csv",
+        "--out",
+        "alone",
+    ];
     home.run(&site_agent(), &arguments).must_succeed();
     let found = result(&home.join("alone"));
     assert_eq!(found["validation"]["folds"], 5);
@@ -184,7 +224,11 @@ fn a_site_that_cannot_be_parted_leaves_the_run_as_it_was_and_the_report_says_so(
     let (usual, none) = (run("usual", ""), run("none", "validation = \"none\"\n"));
     assert_eq!(usual["status"], "converged");
     assert!(usual.get("validation").is_none());
-    assert!(usual["notes"].to_string().contains("Figures are in sample alone: a site has too few patients"));
+    assert!(
+        usual["notes"]
+            .to_string()
+            .contains("Figures are in sample alone: a site has too few patients")
+    );
     assert!(!none["notes"].to_string().contains("in sample alone"));
     let bytes = |out: &str| fs::read(home.join(out).join("metric.npy")).unwrap();
     assert_eq!(bytes("usual"), bytes("none"));
@@ -193,5 +237,8 @@ fn a_site_that_cannot_be_parted_leaves_the_run_as_it_was_and_the_report_says_so(
     home.write("job.toml", &format!("{job}validation = 5\n"));
     let arguments = ["simulate", "job.toml", "--data", "data", "--out", "insists"];
     let ran = home.run(&coordinator(), &arguments);
-    ran.must_fail(4, &["one of 5 folds of the cohort has fewer than 10 patients"]);
+    ran.must_fail(
+        4,
+        &["one of 5 folds of the cohort has fewer than 10 patients"],
+    );
 }

@@ -48,12 +48,7 @@ fn messages(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKi
     let fits = all - validations - certificates;
     if settings.is_accelerated() {
         messages.push(derivatives(settings, &sizes, fits));
-        messages.push(contribution(
-            job,
-            settings,
-            &sizes,
-            certificates,
-        ));
+        messages.push(contribution(job, settings, &sizes, certificates));
     } else {
         messages.push(contribution(job, settings, &sizes, fits - folds));
         if folds > 0 {

@@ -55,7 +55,9 @@ fn asked(request: &Request) -> Vec<Array2<f64>> {
         unpsl::Request::Validate(validating) => validating.models.as_ref().clone(),
         unpsl::Request::Finish(finishing) => {
             let folds = finishing.folds.iter().cloned();
-            folds.chain([finishing.consensus.as_ref().clone()]).collect()
+            folds
+                .chain([finishing.consensus.as_ref().clone()])
+                .collect()
         }
     }
 }
