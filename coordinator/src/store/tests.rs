@@ -61,6 +61,7 @@ fn converged(run: &str) -> RunResult {
             }],
             objective: None,
             selection: Vec::new(),
+            folds: 0,
             features: Vec::new(),
             dropped: Vec::new(),
             metric: None,
