@@ -61,6 +61,7 @@ fn converged(run: &str) -> RunResult {
             }],
             objective: None,
             selection: Vec::new(),
+            folds: 0,
             features: Vec::new(),
             dropped: Vec::new(),
             metric: None,
@@ -175,6 +176,7 @@ fn records_come_back_with_their_answers_and_faults() {
             Some(Answer::Described(Description {
                 patients: 60,
                 classes: vec![20, 40],
+                validates: 0,
             })),
             None,
             None,

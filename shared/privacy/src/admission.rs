@@ -1,6 +1,6 @@
 //! The first two doors: what a job asks, and what the cohort is.
 
-use crate::facts::{CohortFacts, JobFacts};
+use crate::facts::{CohortFacts, JobFacts, ValidationFacts};
 use crate::gate::Gate;
 use crate::rule::{Allowed, Contributions, Permission, Refusal, Rules};
 use std::collections::BTreeSet;
@@ -11,6 +11,7 @@ pub struct Admission {
     rules: Rules,
     round_limit: u64,
     folds: u64,
+    validation: Option<ValidationFacts>,
     contributions: Contributions,
     permissions: BTreeSet<Permission>,
 }
@@ -22,6 +23,7 @@ pub(crate) fn admit(rules: &Rules, job: &JobFacts) -> Result<Admission, Refusal>
             rules: rules.clone(),
             round_limit: job.round_limit,
             folds: job.folds.max(1),
+            validation: job.validation,
             contributions: job.contributions,
             permissions: job.permissions.clone(),
         }),
@@ -96,18 +98,37 @@ impl Admission {
             refusals.push(Refusal::shut());
         }
         refusals.extend(self.too_few(cohort));
-        refusals.extend(self.too_small_folds(cohort));
+        refusals.extend(self.too_small_folds(cohort, self.folds));
         refusals.extend(self.too_often(cohort));
         match Refusal::all(&refusals) {
             Some(refusal) => Err(refusal),
-            None => Ok(Gate::open(
-                self.rules.clone(),
-                cohort,
-                self.round_limit.saturating_sub(cohort.so_far.rounds),
-                self.contributions,
-                self.permissions.clone(),
-            )),
+            None => {
+                let validation = self
+                    .validation
+                    .filter(|asked| self.validates(cohort, asked));
+                let rounds = validation.map_or(0, |validation| validation.rounds);
+                let rounds = self.round_limit.saturating_add(rounds);
+                Ok(Gate::open(
+                    self.rules.clone(),
+                    cohort,
+                    rounds.saturating_sub(cohort.so_far.rounds),
+                    self.contributions,
+                    self.permissions.clone(),
+                    validation.is_some(),
+                ))
+            }
         }
+    }
+
+    /// Whether the cohort takes part in a validation that the job does without where it must: its folds pass the minima,
+    /// and the rounds are of the first half of the cohort's, so that runs to come are not refused for it.
+    fn validates(&self, cohort: &CohortFacts, asked: &ValidationFacts) -> bool {
+        let used = cohort.rounds_before.saturating_add(self.round_limit);
+        let used = used.saturating_add(asked.rounds);
+        let in_every_fold = |class: &u64| *class == 0 || *class >= asked.folds;
+        used <= self.rules.rounds_per_cohort_max / 2
+            && cohort.classes.iter().all(in_every_fold)
+            && self.too_small_folds(cohort, asked.folds).is_empty()
     }
 
     fn too_few(&self, cohort: &CohortFacts) -> Vec<Refusal> {
@@ -134,11 +155,11 @@ impl Admission {
 
     /// What leaves of a cross-validation is fitted to the cohort without one fold: that part is judged as
     /// a cohort of its own, which differs from the whole by the fold.
-    fn too_small_folds(&self, cohort: &CohortFacts) -> Vec<Refusal> {
-        if self.folds == 1 {
+    fn too_small_folds(&self, cohort: &CohortFacts, folds: u64) -> Vec<Refusal> {
+        if folds == 1 {
             return Vec::new();
         }
-        let (rules, folds) = (&self.rules, self.folds);
+        let rules = &self.rules;
         let without_largest_fold = |patients: u64| patients - patients.div_ceil(folds);
         let mut refusals = Vec::new();
         let minimum = rules.cohort_difference_min;

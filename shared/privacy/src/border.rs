@@ -86,7 +86,8 @@ impl Border {
         cells[*last] = left;
     }
 
-    fn told(self, total: u64) -> u64 {
+    /// What is told of a running total.
+    pub(crate) fn told(self, total: u64) -> u64 {
         total.saturating_add(self.start) / self.step * self.step
     }
 }

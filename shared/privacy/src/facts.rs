@@ -24,6 +24,17 @@ pub struct JobFacts {
     pub round_limit: u64,
     /// Folds of a cross-validation, whose rounds each leave one out; 1 where there is none.
     pub folds: u64,
+    /// A validation that it does without where a site's rules do not let it be; none where it asks for none such.
+    pub validation: Option<ValidationFacts>,
+}
+
+/// A cross-validation that a job does not insist on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ValidationFacts {
+    /// Its folds.
+    pub folds: u64,
+    /// Its rounds at most, beside those of the run.
+    pub rounds: u64,
 }
 
 /// What a site knows of a cohort that it has read, and of earlier runs on it.

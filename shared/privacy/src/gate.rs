@@ -29,6 +29,8 @@ pub struct Gate {
     rosters: BTreeSet<String>,
     /// What was admitted with the job beyond the usual messages.
     permissions: BTreeSet<Permission>,
+    /// Whether the cohort takes part in a validation that the job does without where it must.
+    validates: bool,
     /// Kinds of message that have left in this run.
     kinds: BTreeSet<String>,
     shut: bool,
@@ -41,6 +43,7 @@ impl Gate {
         rounds_left: u64,
         contributions: Contributions,
         permissions: BTreeSet<Permission>,
+        validates: bool,
     ) -> Self {
         Self {
             rules,
@@ -51,6 +54,7 @@ impl Gate {
             contributions,
             rosters: cohort.so_far.rosters.clone(),
             permissions,
+            validates,
             kinds: cohort.so_far.kinds.clone(),
             shut: cohort.so_far.shut,
         }
@@ -265,7 +269,7 @@ impl Gate {
                 Ok(())
             }
             Content::HeldOut(counts) => {
-                predictions::withhold_held_out(rules, counts);
+                predictions::withhold_held_out(rules, self.border(), counts);
                 Ok(())
             }
             Content::Errors(errors) => {
@@ -278,6 +282,12 @@ impl Gate {
     /// The grid on which wrong predictions are told.
     fn border(&self) -> Border {
         Border::new(self.border, self.rules.cell_min)
+    }
+
+    /// Whether the cohort takes part in a validation that the job does without where a site's rules do not let it be.
+    #[must_use]
+    pub fn validates(&self) -> bool {
+        self.validates
     }
 
     /// Rounds that may still be released.

@@ -28,7 +28,7 @@ pub use content::{
     Column, Content, Cost, ErrorSums, Errors, Histogram, RightCounts, Table, TerminalNode,
 };
 pub use covered::{Covered, Covering, roster_text};
-pub use facts::{CohortFacts, JobFacts, SoFar};
+pub use facts::{CohortFacts, JobFacts, SoFar, ValidationFacts};
 pub use fingerprint::{Fingerprint, FingerprintError, FingerprintKey};
 pub use gate::Gate;
 pub use policy::Policy;

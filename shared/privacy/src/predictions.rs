@@ -2,7 +2,6 @@
 //! how many are judged wrong: else the better a model is, the less would be heard of it.
 
 use crate::border::Border;
-use crate::cells::is_small;
 use crate::content::{Content, ErrorSums, Errors, RightCounts, Table};
 use crate::rule::Rules;
 
@@ -15,7 +14,7 @@ pub fn publish(contents: Vec<Content<'_>>, start: u64) {
         match content {
             Content::Tables(tables) => withhold_tables(&rules, border, tables),
             Content::Errors(errors) => withhold_errors(&rules, border, errors),
-            Content::HeldOut(counts) => withhold_held_out(&rules, counts),
+            Content::HeldOut(counts) => withhold_held_out(&rules, border, counts),
             Content::Cohort { .. }
             | Content::Columns { .. }
             | Content::Histograms(_)
@@ -52,13 +51,21 @@ pub(crate) fn withhold_tables(rules: &Rules, border: Border, tables: Vec<Table<'
     }
 }
 
-/// Leaves out both counts where one of them is small.
-pub(crate) fn withhold_held_out(rules: &Rules, counts: Vec<&mut Option<RightCounts>>) {
-    let small = |count: u64| is_small(count, rules.cell_min);
-    for counts in counts {
-        if counts.is_some_and(|counts| small(counts.right) || small(counts.wrong)) {
-            *counts = None;
-        }
+/// Tells counts on the cohort's grid, and leaves out those of too few patients.
+pub(crate) fn withhold_held_out(
+    rules: &Rules,
+    border: Border,
+    counts: Vec<&mut Option<RightCounts>>,
+) {
+    for told in counts {
+        *told = told.and_then(|RightCounts { right, wrong }| {
+            let patients = right.saturating_add(wrong);
+            let wrong = border.told(wrong).min(patients);
+            (patients >= rules.patients_min.max(rules.cell_min)).then_some(RightCounts {
+                right: patients - wrong,
+                wrong,
+            })
+        });
     }
 }
 

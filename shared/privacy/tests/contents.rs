@@ -114,6 +114,7 @@ fn job(permissions: &BTreeSet<Permission>, rounds: u64) -> JobFacts {
         permissions: permissions.clone(),
         round_limit: rounds,
         folds: 1,
+        validation: None,
     }
 }
 
@@ -302,19 +303,24 @@ fn every_part_of_a_message_is_withheld_by_its_own_rule() {
         counts(40, 10),
         counts(41, 9),
         counts(9, 41),
+        counts(45, 5),
+        counts(4, 4),
         errors(20.0),
         errors(9.0),
         errors(3.0),
     ]);
     // A message of one kind may tell of several models: it is as many rounds.
-    let mut gate = gate_of_rounds(&all(), &all(), 3).unwrap();
+    let mut gate = gate_of_rounds(&all(), &all(), 5).unwrap();
     let released = gate.release(message).unwrap().into_value();
     let wanted = [
         // The grid starts at 4: of 9 wrong ones, then 11, it tells 10; of 9 above the middle, then 11 and 19, 10 and 20.
         tables([[40, 10], [0, 50]], [[40, 0, 10], [0, 10, 40]]),
         Part::Tables(NOTHING),
         counts(40, 10),
-        Part::HeldOut(None),
+        counts(40, 10),
+        counts(10, 40),
+        counts(50, 0),
+        // Eight patients are judged: too few to tell.
         Part::HeldOut(None),
         errors(20.0),
         errors(10.0),

@@ -5,7 +5,7 @@
 
 use privacy::{
     Allowed, CohortFacts, Content, Contributions, Disclosure, Gate, JobFacts, Policy, Refusal,
-    RightCounts, Rules, SoFar,
+    RightCounts, Rules, SoFar, ValidationFacts,
 };
 use std::collections::BTreeSet;
 
@@ -33,6 +33,16 @@ fn refused_by(classes: [u64; 2], folds: u64) -> String {
 }
 
 fn gate(classes: [u64; 2], folds: u64, round_limit: u64) -> Result<Gate, Refusal> {
+    gate_after(0, classes, folds, round_limit, None)
+}
+
+fn gate_after(
+    rounds_before: u64,
+    classes: [u64; 2],
+    folds: u64,
+    round_limit: u64,
+    validation: Option<ValidationFacts>,
+) -> Result<Gate, Refusal> {
     let rules = Rules {
         operators: Allowed::Everything,
         methods: Allowed::Everything,
@@ -51,12 +61,13 @@ fn gate(classes: [u64; 2], folds: u64, round_limit: u64) -> Result<Gate, Refusal
         permissions: BTreeSet::new(),
         round_limit,
         folds,
+        validation,
     };
     let cohort = CohortFacts {
         patients: classes.iter().sum(),
         classes: classes.to_vec(),
         runs_before: 0,
-        rounds_before: 0,
+        rounds_before,
         so_far: SoFar::default(),
         difference: None,
         border: 4,
@@ -82,14 +93,37 @@ fn a_fold_and_the_cohort_without_it_pass_the_minima_or_the_job_is_refused() {
     );
 }
 
+/// What a job does without where it must never has it refused.
 #[test]
-fn counts_of_held_out_patients_use_up_a_round_and_small_ones_are_withheld() {
+fn a_validation_that_a_job_does_not_insist_on_is_left_out_where_the_rules_do_not_let_it_be() {
+    let asked = Some(ValidationFacts {
+        folds: 5,
+        rounds: 105,
+    });
+    let said = |before, classes, asked| {
+        let gate = gate_after(before, classes, 1, 103, asked).unwrap();
+        (gate.validates(), gate.rounds_left())
+    };
+    assert_eq!(said(0, [25, 25], asked), (true, 208));
+    assert_eq!(said(0, [25, 25], None), (false, 103));
+    // A fold of 9, a class without a fold of 9.
+    assert_eq!(said(0, [25, 24], asked), (false, 103));
+    assert_eq!(said(0, [12, 100], asked), (false, 103));
+    // Half of 2,000 rounds are for runs that validate.
+    assert_eq!(said(792, [25, 25], asked), (true, 208));
+    assert_eq!(said(793, [25, 25], asked), (false, 103));
+}
+
+/// Where the grid starts at 4, 5 wrong ones are none, and 9 and 10 are 10: a count is told whether it is small or not.
+#[test]
+fn counts_of_held_out_patients_use_up_a_round_and_are_told_on_the_cohorts_grid() {
     let mut gate = gate([25, 25], 5, 2).unwrap();
     let one = |right, wrong| Some(RightCounts { right, wrong });
-    let counts = || Counts(vec![one(41, 9), one(40, 10)]);
+    let counts = || Counts(vec![one(41, 9), one(40, 10), one(45, 5), one(2, 48)]);
     for _ in 0..2 {
         let released = gate.release(counts()).unwrap().into_value();
-        assert_eq!(released.0, [None, one(40, 10)]);
+        let told = [one(40, 10), one(40, 10), one(50, 0), one(0, 50)];
+        assert_eq!(released.0, told);
     }
     let refusal = gate.release(counts()).err().unwrap();
     assert_eq!(refusal.rule, "rounds_per_cohort_max");

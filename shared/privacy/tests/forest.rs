@@ -90,6 +90,7 @@ fn job() -> JobFacts {
         permissions: [Permission::Forests].into(),
         round_limit: 1,
         folds: 1,
+        validation: None,
     }
 }
 

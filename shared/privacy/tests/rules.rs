@@ -132,6 +132,7 @@ fn job() -> JobFacts {
         permissions: BTreeSet::new(),
         round_limit: 100,
         folds: 1,
+        validation: None,
     }
 }
 

@@ -38,6 +38,9 @@ pub struct Assessment {
     pub objective: Option<f64>,
     /// Counts of each rule of prediction, where the release rules cleared them.
     pub evaluation: Vec<EvaluationCounts>,
+    /// The same of patients whom the model was learnt without, each judged once: of the folds of a validation; empty where there is
+    /// none.
+    pub validation: Vec<EvaluationCounts>,
     /// Sums of errors of each rule of prediction; none where the method gives none.
     pub errors: Vec<RuleErrors>,
     /// One per feature in the job's order; none where the method or the job asks for none.
@@ -170,7 +173,7 @@ impl Assessment {
 
     /// What it carries of the cohort.
     pub(crate) fn content(&mut self) -> Vec<Content<'_>> {
-        let tables = self.evaluation.iter_mut();
+        let tables = self.evaluation.iter_mut().chain(&mut self.validation);
         let errors = self.errors.iter_mut().map(|errors| match errors.measure {
             ErrorMeasure::Squared => Errors::Summed(&mut errors.sums),
             ErrorMeasure::Misclassified | ErrorMeasure::Discordant => {
@@ -188,13 +191,14 @@ impl Assessment {
         let Self {
             objective,
             evaluation,
+            validation,
             errors,
             importance,
         } = self;
         format!(
             "{} objective, {} tables, {} errors, {} importances",
             usize::from(objective.is_some()),
-            evaluation.len(),
+            evaluation.len() + validation.len(),
             errors.len(),
             importance.len()
         )

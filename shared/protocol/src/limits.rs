@@ -76,6 +76,12 @@ pub const SCORE_BINS_MAX: usize = 11;
 pub const MESSAGE_KINDS_MAX: usize = 64;
 /// Folds of a cross-validation.
 pub const FOLDS_MAX: usize = 20;
+/// Folds of the usual validation of a metric.
+pub const VALIDATION_FOLDS: u32 = 5;
+/// Numbers that one answer holds at most for the folds of the usual validation (8 MiB).
+pub const VALIDATION_ENTRIES_MAX: usize = 1 << 20;
+/// Pairs of all sites at most, of a run with the usual validation: each of its folds takes two thirds of them in every round.
+pub const VALIDATION_PAIRS_MAX: u64 = 1 << 30;
 /// Values of one setting to choose from.
 pub const CANDIDATES_MAX: usize = 20;
 /// Numbers that one answer holds at most where several metrics are asked about at once (32 MiB).

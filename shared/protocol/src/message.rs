@@ -227,6 +227,8 @@ pub struct Description {
     pub patients: u64,
     /// Patients of each class in the job's order; empty where the outcome has no classes.
     pub classes: Vec<u64>,
+    /// 1 where the site takes part in a validation that the job does not insist on, else 0; of a sum, so many sites.
+    pub validates: u64,
 }
 
 impl Request {
@@ -416,7 +418,7 @@ impl Disclosure for Answer {
                 let words = covered.words.as_slice().len();
                 format!("{words} words of {WORD_BYTES} bytes, covered")
             }
-            Self::Described(description) => format!("1 + {}", description.classes.len()),
+            Self::Described(description) => format!("2 + {}", description.classes.len()),
             Self::Unfit(problems) => format!("{} problems", problems.len()),
             Self::Refused(_) | Self::Failed(_) => "1 text".to_owned(),
             Self::Moments(moments) => format!("{} features", moments.columns.len()),

@@ -17,6 +17,8 @@ pub struct Known<'k> {
     pub kinds: &'k BTreeSet<String>,
     /// Columns of the standardised matrix, once it is prepared.
     pub rows: Option<usize>,
+    /// Whether the site takes part in a validation that the job does not insist on.
+    pub validates: bool,
 }
 
 /// Whether another question of its kind may be asked.

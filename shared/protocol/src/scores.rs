@@ -17,6 +17,8 @@ pub struct Scores {
     pub patients: u64,
     /// Sites behind the shares: those whose release rules let the counts go.
     pub sites: u32,
+    /// Those of them that were classed wrong.
+    pub wrong: u64,
     /// Patients classed right, over all.
     pub accuracy: Option<f64>,
     /// The accuracy is off by at most this, because sites round.
@@ -95,6 +97,7 @@ impl PooledTable {
             neighbours: counts.neighbours,
             patients,
             sites: self.sites,
+            wrong: wrong(table),
             accuracy: share(patients - wrong(table)),
             within: share(self.off_by.min(patients)).unwrap_or(0.0),
             deviation: (self.variance_fourfold as f64).sqrt() / 2.0 / patients.max(1) as f64,
@@ -113,19 +116,37 @@ pub fn of_counts(counts: &EvaluationCounts) -> Option<Scores> {
     PooledTable::of_site(counts)?.scores()
 }
 
+/// Whom a rule is judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judged {
+    /// Those whom the model was learnt from; of a forest, out of bag.
+    Learnt,
+    /// Those whom it was learnt without, fold by fold of a validation.
+    HeldOut,
+}
+
+impl Judged {
+    /// The tables of these patients.
+    #[must_use]
+    pub fn tables(self, assessment: &Assessment) -> &[EvaluationCounts] {
+        match self {
+            Self::Learnt => &assessment.evaluation,
+            Self::HeldOut => &assessment.validation,
+        }
+    }
+}
+
 /// The table of every rule over all sites that told theirs.
 #[must_use]
-pub fn pooled_tables(result: &RunResult) -> Vec<PooledTable> {
+pub fn pooled_tables(result: &RunResult, judged: Judged) -> Vec<PooledTable> {
     if let Some((figures, assessment)) = of_sums(result) {
-        let tables = assessment
-            .evaluation
-            .iter()
-            .filter_map(PooledTable::of_site);
+        let tables = judged.tables(assessment).iter();
+        let tables = tables.filter_map(PooledTable::of_site);
         let sites = figures.assessed;
         return tables.map(|table| PooledTable { sites, ..table }).collect();
     }
     let mut pooled: Vec<PooledTable> = Vec::new();
-    let told = assessments(result).flat_map(|own| &own.evaluation);
+    let told = assessments(result).flat_map(|own| judged.tables(own));
     for own in told.filter_map(PooledTable::of_site) {
         let same = |known: &&mut PooledTable| known.counts.rule == own.counts.rule;
         match pooled.iter_mut().find(same) {
@@ -148,8 +169,8 @@ pub fn majority(table: &[Vec<u64>]) -> Option<f64> {
 
 /// The scores of every rule over all sites that told their counts.
 #[must_use]
-pub fn pooled(result: &RunResult) -> Vec<Scores> {
-    let pooled = pooled_tables(result);
+pub fn pooled(result: &RunResult, judged: Judged) -> Vec<Scores> {
+    let pooled = pooled_tables(result, judged);
     pooled.iter().filter_map(PooledTable::scores).collect()
 }
 

@@ -83,6 +83,7 @@ impl Summand for Answer {
             Self::Described(description) => {
                 visit(Number::Count(&mut description.patients));
                 counts(&mut description.classes, visit);
+                visit(Number::Count(&mut description.validates));
             }
             Self::Moments(moments) => moments.numbers(visit),
             Self::Quantiles(histograms) => {
@@ -194,13 +195,14 @@ impl Summand for Assessment {
         let Self {
             objective,
             evaluation,
+            validation,
             errors,
             importance,
         } = self;
         objective
             .iter_mut()
             .for_each(|one| visit(Number::Real(one)));
-        for table in evaluation {
+        for table in evaluation.iter_mut().chain(validation) {
             let tables = [&mut table.confusion, &mut table.scores];
             for row in tables.into_iter().flatten().flatten() {
                 counts(row, visit);
@@ -286,25 +288,8 @@ impl std::fmt::Debug for ColumnHistogram {
 
 impl Assessment {
     fn in_shape_of(mut self, blank: &Self, patients: u64) -> Self {
-        let evaluation = |wanted: &EvaluationCounts| {
-            let is_same = |own: &&mut EvaluationCounts| own.rule == wanted.rule;
-            let mut told = wanted.clone();
-            if let Some(own) = self.evaluation.iter_mut().find(is_same) {
-                let tables = [
-                    (&mut told.confusion, own.confusion.take()),
-                    (&mut told.scores, own.scores.take()),
-                ];
-                for (told, own) in tables {
-                    if let (Some(told), Some(own)) = (told.as_mut(), own)
-                        && is_alike(told, &own)
-                    {
-                        *told = own;
-                    }
-                }
-            }
-            told
-        };
-        let evaluation = blank.evaluation.iter().map(evaluation).collect();
+        let evaluation = in_shape_of(&mut self.evaluation, &blank.evaluation);
+        let validation = in_shape_of(&mut self.validation, &blank.validation);
         let errors = |wanted: &RuleErrors| {
             let own = self.errors.iter().find(|own| own.rule == wanted.rule);
             RuleErrors {
@@ -326,6 +311,7 @@ impl Assessment {
         Self {
             objective: blank.objective.and(self.objective.or(Some(0.0))),
             evaluation,
+            validation,
             errors,
             importance,
         }
@@ -341,6 +327,29 @@ impl Assessment {
         }
         self
     }
+}
+
+/// The tables of the wanted rules, as zeros where there are none of that shape.
+fn in_shape_of(own: &mut [EvaluationCounts], wanted: &[EvaluationCounts]) -> Vec<EvaluationCounts> {
+    let told = |wanted: &EvaluationCounts| {
+        let is_same = |own: &&mut EvaluationCounts| own.rule == wanted.rule;
+        let mut told = wanted.clone();
+        if let Some(own) = own.iter_mut().find(is_same) {
+            let tables = [
+                (&mut told.confusion, own.confusion.take()),
+                (&mut told.scores, own.scores.take()),
+            ];
+            for (told, own) in tables {
+                if let (Some(told), Some(own)) = (told.as_mut(), own)
+                    && is_alike(told, &own)
+                {
+                    *told = own;
+                }
+            }
+        }
+        told
+    };
+    wanted.iter().map(told).collect()
 }
 
 fn is_alike(one: &[Vec<u64>], other: &[Vec<u64>]) -> bool {

@@ -72,6 +72,38 @@ fn a_job_names_a_form_or_both_to_choose_from() {
     assert!(number.contains("unpsl.form"), "{number}");
 }
 
+#[test]
+fn a_job_names_the_folds_of_its_validation_or_none_and_of_a_choice_they_are_the_same() {
+    let with = |keys: &str| JOB.replace("[unpsl]", &format!("[unpsl]\n{keys}"));
+    for keys in [
+        "validation = 2",
+        "validation = 20",
+        "validation = \"none\"",
+        "validation = 3\nfolds = 3\nneighbours = [1, 5]",
+        "validation = \"none\"\nneighbours = [1, 5]",
+        // Without a choice there are no other folds.
+        "validation = 3\nfolds = 4",
+    ] {
+        assert_eq!(problems(&with(keys)), "", "{keys}");
+    }
+    for (keys, wanted) in [
+        ("validation = 1", "unpsl.validation: found 1, wanted"),
+        ("validation = 21", "unpsl.validation: found 21, wanted"),
+        (
+            "validation = \"all\"",
+            "unpsl.validation: found \"all\", wanted",
+        ),
+        ("validation = [5]", "unpsl.validation: found"),
+        (
+            "validation = 3\nneighbours = [1, 5]",
+            "unpsl.validation: found 3, wanted 5, the `folds` of the choice",
+        ),
+    ] {
+        let text = problems(&with(keys));
+        assert!(text.contains(wanted), "{keys}: {text}");
+    }
+}
+
 const FOREST: &str = "name = \"a\"\nmethod = \"forest\"\nsites = [\"north\", \"south\"]\n\
     [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
     [[features]]\nname = \"x\"\nkind = \"numeric\"\n[forest]\n";

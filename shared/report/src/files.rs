@@ -1,13 +1,13 @@
 //! `result.json`: all of a run that a machine may ask.
 
 use crate::words::moment;
-use protocol::assessment::RuleErrors;
+use protocol::assessment::{EvaluationCounts, RuleErrors};
 use protocol::cohort::MissingShare;
 use protocol::job::Job;
 use protocol::name::OperatorName;
 use protocol::progress::{Course, Ending};
 use protocol::result::{RunResult, SiteResult};
-use protocol::scores::{self, PooledErrors, Scores};
+use protocol::scores::{self, Judged, PooledErrors, Scores};
 use serde::Serialize;
 use std::io;
 
@@ -46,6 +46,9 @@ struct ResultFile<'r> {
     missing: Vec<MissingEntry<'r>>,
     classes: Vec<String>,
     sites: Vec<SiteEntry<'r>>,
+    /// Of patients whom the model was learnt without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    validation: Option<ValidationEntry>,
     evaluation: Vec<ScoresEntry>,
     errors: Vec<RuleEntry>,
     importance: Vec<ImportanceEntry<'r>>,
@@ -75,6 +78,8 @@ struct SiteEntry<'r> {
     bytes_received: u64,
     messages: Vec<MessageEntry<'r>>,
     rounds_missed: u32,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    validation: Vec<EvaluationEntry<'r>>,
     evaluation: Vec<EvaluationEntry<'r>>,
     errors: Vec<RuleEntry>,
     trees: u32,
@@ -112,11 +117,22 @@ struct MessageEntry<'r> {
 }
 
 #[derive(Serialize)]
+struct ValidationEntry {
+    folds: u32,
+    /// Whether the settings were chosen by the votes of the patients that are held out here.
+    settings_were_chosen_by_these: bool,
+    /// What always naming the most frequent class is right for.
+    majority: Option<f64>,
+    scores: Vec<ScoresEntry>,
+}
+
+#[derive(Serialize)]
 struct ScoresEntry {
     rule: String,
     neighbours: u32,
     patients: u64,
     sites: u32,
+    wrong: u64,
     accuracy: Option<f64>,
     within: f64,
     deviation: f64,
@@ -151,6 +167,8 @@ pub(crate) struct FeatureEntry<'r> {
 pub(crate) struct Learnt<'r> {
     pub(crate) course: Course,
     pub(crate) certificate: Option<f64>,
+    /// Folds of the validation; 0 where there was none.
+    pub(crate) folds: u32,
     pub(crate) selection: Vec<SelectionEntry>,
     pub(crate) features: Vec<FeatureEntry<'r>>,
     pub(crate) dropped: &'r [String],
@@ -212,10 +230,8 @@ pub(crate) fn result_json(
         sites: sites
             .map(|(index, own)| site(index, own, &learnt, result.pooled.is_none()))
             .collect(),
-        evaluation: scores::pooled(result)
-            .into_iter()
-            .map(scores_entry)
-            .collect(),
+        validation: validation(result, &learnt),
+        evaluation: scores_entries(result, Judged::Learnt),
         errors: scores::pooled_errors(result)
             .iter()
             .map(pooled_entry)
@@ -250,12 +266,32 @@ fn pooled_missing(result: &RunResult) -> Vec<MissingEntry<'_>> {
     pooled.map(missing_entry).collect()
 }
 
+fn validation(result: &RunResult, learnt: &Learnt<'_>) -> Option<ValidationEntry> {
+    let scores = scores_entries(result, Judged::HeldOut);
+    let tables = scores::pooled_tables(result, Judged::HeldOut);
+    let first = tables
+        .first()
+        .and_then(|table| table.counts.confusion.as_ref());
+    (!scores.is_empty()).then(|| ValidationEntry {
+        folds: learnt.folds,
+        settings_were_chosen_by_these: !learnt.selection.is_empty(),
+        majority: first.and_then(|table| scores::majority(table)),
+        scores,
+    })
+}
+
+fn scores_entries(result: &RunResult, judged: Judged) -> Vec<ScoresEntry> {
+    let scores = scores::pooled(result, judged).into_iter();
+    scores.map(scores_entry).collect()
+}
+
 fn scores_entry(scores: Scores) -> ScoresEntry {
     let Scores {
         rule,
         neighbours,
         patients,
         sites,
+        wrong,
         accuracy,
         within,
         deviation,
@@ -270,6 +306,7 @@ fn scores_entry(scores: Scores) -> ScoresEntry {
         neighbours,
         patients,
         sites,
+        wrong,
         accuracy,
         within,
         deviation,
@@ -283,9 +320,12 @@ fn scores_entry(scores: Scores) -> ScoresEntry {
 
 /// `told` is whether sites tell of their own.
 fn site<'r>(index: usize, site: &'r SiteResult, learnt: &Learnt<'_>, told: bool) -> SiteEntry<'r> {
-    let (evaluation, errors) = match &site.assessment {
-        Some(own) => (&own.evaluation[..], &own.errors[..]),
-        None => (&[][..], &[][..]),
+    let entries = |counts: &'r [EvaluationCounts]| -> Vec<EvaluationEntry<'r>> {
+        counts.iter().map(evaluation_entry).collect()
+    };
+    let (evaluation, validation, errors) = match &site.assessment {
+        Some(own) => (&own.evaluation[..], &own.validation[..], &own.errors[..]),
+        None => (&[][..], &[][..], &[][..]),
     };
     SiteEntry {
         name: &site.name,
@@ -303,19 +343,21 @@ fn site<'r>(index: usize, site: &'r SiteResult, learnt: &Learnt<'_>, told: bool)
             })
             .collect(),
         rounds_missed: site.rounds_missed,
-        evaluation: evaluation
-            .iter()
-            .map(|counts| EvaluationEntry {
-                rule: &counts.rule,
-                neighbours: counts.neighbours,
-                confusion: counts.confusion.as_ref(),
-                scores: counts.scores.as_ref(),
-                rounded_to: counts.rounded_to,
-            })
-            .collect(),
+        validation: entries(validation),
+        evaluation: entries(evaluation),
         errors: errors.iter().map(own_entry).collect(),
         trees: learnt.trees.get(index).copied().unwrap_or(0),
         missing: site.missing.iter().map(missing_entry).collect(),
+    }
+}
+
+fn evaluation_entry(counts: &EvaluationCounts) -> EvaluationEntry<'_> {
+    EvaluationEntry {
+        rule: &counts.rule,
+        neighbours: counts.neighbours,
+        confusion: counts.confusion.as_ref(),
+        scores: counts.scores.as_ref(),
+        rounded_to: counts.rounded_to,
     }
 }
 

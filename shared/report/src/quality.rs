@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use protocol::assessment::{ErrorMeasure, EvaluationCounts, PAIRS_RULE};
 use protocol::job::Job;
 use protocol::result::RunResult;
-use protocol::scores::{self, PooledErrors, PooledTable, Scores};
+use protocol::scores::{self, Judged, PooledErrors, PooledTable, Scores};
 
 /// How a method names its rules, and what it says of their counts.
 pub(crate) struct Wording {
@@ -18,8 +18,10 @@ pub(crate) struct Wording {
     pub(crate) note: Option<String>,
     /// A rule of so many neighbours.
     pub(crate) rule: fn(&str, u32) -> String,
-    /// On whom the counts are, in a few words: in sample, or out of bag.
+    /// On whom the counts are, in a few words: in sample, out of bag, or held out.
     pub(crate) on: &'static str,
+    /// The same, as the result has them.
+    pub(crate) judged: Judged,
 }
 
 /// A share that is right by some rule.
@@ -42,21 +44,10 @@ pub(crate) fn at_a_glance(
     before: Vec<Right>,
     order: &[&str],
 ) -> Markup {
-    let pooled = scores::pooled_tables(result);
-    let known = |rule: &&str| pooled.iter().find(|table| table.counts.rule == **rule);
-    let tables: Vec<&PooledTable> = order.iter().filter_map(known).collect();
     let mut all = before;
-    for table in &tables {
-        let Some(scores) = table.scores() else {
-            continue;
-        };
-        let rule = (wording.rule)(&scores.rule, scores.neighbours);
-        all.extend(scores.accuracy.map(|share| Right {
-            by: format!("{rule} ({})", wording.on),
-            share,
-            within: seldom_beyond(&scores),
-        }));
-    }
+    all.extend(rights(result, wording, order));
+    let pooled = scores::pooled_tables(result, wording.judged);
+    let tables: Vec<&PooledTable> = listed(&pooled, order).collect();
     let majority = tables
         .first()
         .and_then(|table| table.counts.confusion.as_ref());
@@ -93,6 +84,30 @@ pub(crate) fn at_a_glance(
     }
 }
 
+/// The pooled tables of the rules named in `order`.
+fn listed<'t>(
+    pooled: &'t [PooledTable],
+    order: &'t [&str],
+) -> impl Iterator<Item = &'t PooledTable> {
+    let known = |rule: &&str| pooled.iter().find(|table| table.counts.rule == **rule);
+    order.iter().filter_map(known)
+}
+
+/// What is right by the rules named in `order`.
+pub(crate) fn rights(result: &RunResult, wording: &Wording, order: &[&str]) -> Vec<Right> {
+    let pooled = scores::pooled_tables(result, wording.judged);
+    let right = |scores: Scores| {
+        let rule = (wording.rule)(&scores.rule, scores.neighbours);
+        Some(Right {
+            by: format!("{rule} ({})", wording.on),
+            share: scores.accuracy?,
+            within: seldom_beyond(&scores),
+        })
+    };
+    let scores = listed(&pooled, order).filter_map(PooledTable::scores);
+    scores.filter_map(right).collect()
+}
+
 /// A share as so many of 100, with by how much it may be off where it may.
 pub(crate) fn of_hundred_within(share: f64, within: f64) -> String {
     match within > 0.0 {
@@ -114,11 +129,12 @@ pub(crate) fn evaluation(
     job: &Job,
     wording: &Wording,
 ) -> Result<Markup, FigureError> {
-    let pooled = scores::pooled_tables(result);
+    let judged = wording.judged;
+    let pooled = scores::pooled_tables(result, judged);
     let curves = curves(&pooled, wording)?;
     let calibration = calibration(&pooled, wording)?;
     Ok(html! {
-        @if assessments(result).any(|own| !own.evaluation.is_empty()) {
+        @if assessments(result).any(|own| !judged.tables(own).is_empty()) {
             h2 { (wording.heading) }
             @if let Some(note) = &wording.note { p.note { (note) } }
             (confusions(&pooled, job, wording))
@@ -207,7 +223,7 @@ fn by_site(result: &RunResult, wording: &Wording) -> Markup {
             }
             tbody {
                 @for site in &result.sites {
-                    @for counts in site.assessment.iter().flat_map(|own| &own.evaluation) {
+                    @for counts in site.assessment.iter().flat_map(|own| wording.judged.tables(own)) {
                         @match scores::of_counts(counts) {
                             Some(scores) => { (row(&site.name, &scores, wording)) }
                             None => { (withheld(&site.name, counts)) }
@@ -215,7 +231,7 @@ fn by_site(result: &RunResult, wording: &Wording) -> Markup {
                     }
                 }
                 @if result.sites.len() > 1 {
-                    @for scores in &scores::pooled(result) {
+                    @for scores in &scores::pooled(result, wording.judged) {
                         (row(&format!("{} together", sites_in_words(scores.sites as usize)), scores, wording))
                     }
                 }

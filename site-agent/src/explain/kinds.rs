@@ -99,13 +99,14 @@ impl Sizes {
 
 /// The answer to the first exchange.
 pub(crate) fn description(sizes: &Sizes) -> MessageKind {
-    let numbers = 1 + sizes.class_counts;
+    let numbers = 2 + sizes.class_counts;
     MessageKind {
         kind: "description",
-        purpose: "says that the cohort fits, and how many patients it has",
+        purpose: "says that the cohort fits, how many patients it has, and whether it takes part in a validation that the job \
+                  does not insist on",
         shape: match sizes.class_counts {
-            0 => "1 count".to_owned(),
-            classes => format!("1 count and {classes} class counts"),
+            0 => "2 counts".to_owned(),
+            classes => format!("2 counts and {classes} class counts"),
         },
         bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
         bytes: NUMBER_BYTES * numbers,
@@ -113,7 +114,7 @@ pub(crate) fn description(sizes: &Sizes) -> MessageKind {
         rule: "patients_min, class_patients_min",
         withheld: "no: below a minimum the whole job is refused".to_owned(),
         worst: "The exact number of patients, and of each outcome class. Both are at least the minima; below \
-             them the site refuses, which tells that they are below."
+             them the site refuses, which tells that they are below. Of a validation, whether minima and rounds allow it."
             .to_owned(),
     }
 }

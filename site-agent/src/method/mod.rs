@@ -35,6 +35,9 @@ use std::path::PathBuf;
 /// A number of the site's own, which nobody else can tell, for each thing that it is asked for.
 pub type Secret = Box<dyn Fn(&[u8]) -> u64 + Send>;
 
+/// What a site's number for its folds is asked by.
+const FOLDS: &[u8] = b"folds";
+
 /// One job on one cohort.
 pub struct Computation {
     site: SiteRun,
@@ -46,6 +49,9 @@ pub struct Computation {
 pub(crate) struct SiteRun {
     pub(crate) job: Job,
     pub(crate) seed: Seed,
+    /// What the folds are drawn from: the same for these patients whatever is asked, and known to nobody else. Drawn from the
+    /// run's, each run would part them otherwise, and differences of sums over many folds would come down to single patients.
+    pub(crate) folds: Seed,
     pub(crate) cohort: SiteCohort,
     /// Patients of each class.
     pub(crate) classes: Vec<u64>,
@@ -78,6 +84,7 @@ impl Computation {
             .cohort
             .take_logarithms(&job.cohort.logarithms())
             .map_err(Stop::below_zero)?;
+        let folds = Seed(secret(FOLDS));
         let own = match &job.method {
             Method::Unpsl(settings) => Own::Unpsl(Box::new(unpsl::Learner::new(settings.clone()))),
             Method::Forest(settings) => Own::Forest(Box::new(forest::Grower::new(
@@ -94,6 +101,7 @@ impl Computation {
                 classes: class_counts(cohort.cohort.outcome()),
                 job,
                 seed,
+                folds,
                 cohort,
                 folder,
             },
@@ -114,6 +122,8 @@ impl Computation {
             Request::Describe => Ok(Answer::Described(Description {
                 patients: site.cohort.cohort.patients() as u64,
                 classes: site.classes.clone(),
+                // Nobody's rules stand in the way; by those of a site its worker says.
+                validates: u64::from(self.own.can_validate(site)),
             })),
             Request::Moments => {
                 let columns = ColumnMoments::of_cohort(&site.cohort.cohort);
@@ -198,17 +208,40 @@ impl Computation {
         }
     }
 
-    /// UnPSL by Algorithm 1 on this cohort alone, once it is prepared: the best of the starts.
+    /// UnPSL by Algorithm 1 on this cohort alone, or on it without one fold, once it is prepared: the best of the starts.
     ///
     /// # Errors
     /// [`Stop::Failed`].
     pub fn learn(
         &self,
         settings: &protocol::method::unpsl::settings::UnpslSettings,
+        fold: Option<u32>,
         observe: &mut dyn FnMut(u32, &similarity::learn::unpsl::LocalRound),
     ) -> Result<unpsl::BestStart, Stop> {
         let prepared = self.prepared.as_ref().ok_or_else(Stop::early)?;
-        unpsl::learn(&self.site, prepared, settings, observe)
+        unpsl::learn(&self.site, prepared, settings, fold, observe)
+    }
+
+    /// The metrics of the folds of a validation, each by Algorithm 1 without the fold; none where there is no validation, or
+    /// where one of them is 0.
+    ///
+    /// # Errors
+    /// [`Stop::Failed`].
+    pub fn validated(
+        &self,
+        settings: &protocol::method::unpsl::settings::UnpslSettings,
+    ) -> Result<Vec<Array2<f64>>, Stop> {
+        let learned = |fold| {
+            let learned = self.learn(settings, Some(fold), &mut |_, _| ())?;
+            Ok(learned.run.matrix)
+        };
+        let folds: Result<Vec<_>, Stop> = (0..settings.validated_folds()).map(learned).collect();
+        let is_empty = |metric: &Array2<f64>| metric.iter().all(|entry| *entry == 0.0);
+        let folds = folds?;
+        Ok(match folds.iter().any(is_empty) {
+            true => Vec::new(),
+            false => folds,
+        })
     }
 }
 
@@ -219,6 +252,14 @@ impl Own {
             Self::Unpsl(learner) => learner.summary(site),
             Self::Regression(_) => Ok(regression::summary(site)),
             Self::Forest(_) => Err(Stop::other_method()),
+        }
+    }
+
+    /// Whether its patients can be parted into the folds of a validation that the job does not insist on.
+    fn can_validate(&self, site: &SiteRun) -> bool {
+        match self {
+            Self::Unpsl(learner) => learner.folds(site).is_ok(),
+            Self::Regression(_) | Self::Forest(_) => false,
         }
     }
 

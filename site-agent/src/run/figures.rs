@@ -2,7 +2,7 @@
 
 use super::page::page;
 use crate::patients::add;
-use protocol::assessment::Assessment;
+use protocol::assessment::{Assessment, EvaluationCounts};
 use protocol::message::Description;
 use protocol::scores::{PooledErrors, of_counts};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ pub(super) fn write(
         object[key] = value;
         object
     };
-    let evaluation = assessment.evaluation.iter().map(|counts| {
+    let entry = |counts: &EvaluationCounts| {
         let scores = of_counts(counts);
         let own = rule(&counts.rule, counts.neighbours);
         let own = with(own, "confusion", json!(counts.confusion));
@@ -39,7 +39,8 @@ pub(super) fn write(
             json!(scores.as_ref().and_then(|one| one.accuracy)),
         );
         with(own, "auc", json!(scores.as_ref().and_then(|one| one.auc)))
-    });
+    };
+    let entries = |counts: &[EvaluationCounts]| counts.iter().map(entry).collect::<Vec<_>>();
     let errors = assessment.errors.iter().map(|errors| {
         let value = PooledErrors::of_site(errors).and_then(|own| own.value());
         let own = rule(&errors.rule, errors.neighbours);
@@ -54,7 +55,8 @@ pub(super) fn write(
         "patients": description.patients,
         "classes": description.classes,
         "objective": assessment.objective,
-        "evaluation": evaluation.collect::<Vec<_>>(),
+        "validation": entries(&assessment.validation),
+        "evaluation": entries(&assessment.evaluation),
         "errors": errors.collect::<Vec<_>>(),
         "importance": assessment.importance.iter().map(|one| one.mean).collect::<Vec<_>>(),
     });

@@ -253,7 +253,7 @@ impl Conversation {
         };
         // Rounds of Algorithm 1 are not those that the job limits.
         progress.course.round_limit = 0;
-        let learned = computation.learn(&settings, &mut |start, round| {
+        let learned = computation.learn(&settings, None, &mut |start, round| {
             progress.course.round += 1;
             progress.course.objective = Some(round.objective);
             progress.course.primal_residual = Some(round.primal_residual);
@@ -266,10 +266,15 @@ impl Conversation {
             Err(stop) => return failed(result, stop),
         };
         let BestStart { start, run } = learned;
+        let folds = match computation.validated(&settings) {
+            Ok(folds) => folds,
+            Err(stop) => return failed(result, stop),
+        };
         let finish = Request::Unpsl(unpsl::Request::Finish(Finishing {
             consensus: Arc::new(run.matrix.clone()),
             form: settings.objective.form,
             neighbours: settings.neighbours,
+            folds: Arc::new(folds.clone()),
         }));
         match computation.answer(&finish) {
             Ok(Answer::Assessed(assessment)) => {
@@ -293,6 +298,7 @@ impl Conversation {
             model.rounds = rounds;
             model.objective = Some(run.objective);
             model.metric = Some(run.matrix);
+            model.folds = u32::try_from(folds.len()).unwrap_or(u32::MAX);
             if model.is_empty() {
                 result.notes.push(EMPTY_METRIC.to_owned());
             }
@@ -321,10 +327,10 @@ fn row(number: u32, round: &LocalRound, seconds: f64) -> RoundRow {
     }
 }
 
-/// Whether the rounds of the run begin with it; those of a choice among settings leave a fold out.
+/// Whether the rounds of the run begin with it; those of a choice among settings leave a fold out, all of them.
 fn learns(request: &unpsl::Request) -> bool {
     match request {
-        unpsl::Request::Differentiate(asked) => asked.parts.iter().all(|part| part.fold.is_none()),
+        unpsl::Request::Differentiate(asked) => asked.parts.iter().any(|part| part.fold.is_none()),
         unpsl::Request::Round(round) => round.part.fold.is_none(),
         unpsl::Request::Validate(_) | unpsl::Request::Finish(_) => false,
     }

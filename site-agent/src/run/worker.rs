@@ -291,9 +291,10 @@ impl Current {
     ) -> Result<Result<(), Stop>, ChainError> {
         // Of the cohort as the source has it, before logarithms are taken.
         let fingerprint = ledger.fingerprint(cohort.identifiers());
-        let description = Description {
+        let mut description = Description {
             patients: cohort.cohort.patients() as u64,
             classes: class_counts(cohort.cohort.outcome()),
+            validates: 0,
         };
         let counts = CohortCounts {
             patients: description.patients,
@@ -320,6 +321,7 @@ impl Current {
             Ok(computation) => computation,
             Err(stop) => return Ok(Err(stop)),
         };
+        description.validates = u64::from(gate.validates());
         ledger.begin(&self.digest, &self.run, &fingerprint)?;
         self.admitted = Some(Admitted {
             description,
@@ -369,10 +371,11 @@ impl Admitted {
             let braked = self.gate.brake(steepness, 1).map_err(refused);
             braked.map_err(|stop| (stop, true))?;
         }
-        let answer = self
-            .computation
-            .answer(request)
-            .map_err(|stop| (stop, false))?;
+        let answer = match request {
+            Request::Describe => Ok(Answer::Described(self.description.clone())),
+            request => self.computation.answer(request),
+        };
+        let answer = answer.map_err(|stop| (stop, false))?;
         self.brake(answer.metric()).map_err(|stop| (stop, true))?;
         Ok(answer)
     }
@@ -385,8 +388,13 @@ impl Admitted {
             return Err(Stop::early());
         }
         self.gate.has_rounds(request.rounds()).map_err(refused)?;
-        job.judge(request, Known { kinds, rows })
-            .map_err(Stop::Refused)
+        let validates = self.gate.validates();
+        let known = Known {
+            kinds,
+            rows,
+            validates,
+        };
+        job.judge(request, known).map_err(Stop::Refused)
     }
 
     /// Shuts the gate where a metric makes the patients more alike than the policy allows.

@@ -301,9 +301,9 @@ fn a_metric_of_the_coordinators_choosing_is_refused() {
             exchange,
             request: Request::Unpsl(unpsl::Request::Differentiate(mut asked)),
         }) => {
-            let mut metric: Array2<f64> = asked.metrics[0].clone();
-            metric[[0, 0]] += 1e-12;
-            asked.metrics = vec![metric].into();
+            let mut metrics: Vec<Array2<f64>> = asked.metrics.as_ref().clone();
+            metrics[0][[0, 0]] += 1e-12;
+            asked.metrics = metrics.into();
             let request = Request::Unpsl(unpsl::Request::Differentiate(asked));
             Some(vec![ToSite::Ask(Ask {
                 run,

@@ -96,6 +96,7 @@ fn truth(number: usize, job: &Job, request: &Request) -> Answer {
         Request::Describe => Answer::Described(Description {
             patients: PATIENTS,
             classes: vec![PATIENTS / 2; 2],
+            validates: 1,
         }),
         Request::Moments => Answer::Moments(SiteMoments {
             between: Vec::new(),

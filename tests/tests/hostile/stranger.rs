@@ -277,6 +277,7 @@ async fn a_malformed_message_does_not_end_the_agent() {
         consensus: Arc::new(Array2::zeros((0, 0))),
         form: Form::InnerProduct,
         neighbours: 5,
+        folds: Arc::default(),
     };
     let ask = Ask {
         run: RunId::new("run").unwrap(),

@@ -15,4 +15,5 @@ mod report_pages;
 mod speaking;
 mod sums;
 mod treatments;
+mod validation;
 mod what_left;

@@ -96,6 +96,7 @@ fn after(answer: Option<&Answer>) -> Option<Answer> {
         return Some(Answer::Described(Description {
             patients: COUNT,
             classes: vec![COUNT],
+            validates: COUNT,
         }));
     };
     Some(match answer {
@@ -234,15 +235,17 @@ fn assessment() -> Assessment {
         total: COUNT,
         error: NUMBER,
     };
+    let counts = EvaluationCounts {
+        rule: "distance".to_owned(),
+        neighbours: 5,
+        confusion: Some(vec![vec![COUNT, COUNT]; 2]),
+        scores: Some(vec![vec![COUNT, COUNT]; 2]),
+        rounded_to: 1,
+    };
     Assessment {
         objective: Some(NUMBER),
-        evaluation: vec![EvaluationCounts {
-            rule: "distance".to_owned(),
-            neighbours: 5,
-            confusion: Some(vec![vec![COUNT, COUNT]; 2]),
-            scores: Some(vec![vec![COUNT, COUNT]; 2]),
-            rounded_to: 1,
-        }],
+        evaluation: vec![counts.clone()],
+        validation: vec![counts],
         errors: vec![RuleErrors {
             rule: "forest".to_owned(),
             neighbours: 0,

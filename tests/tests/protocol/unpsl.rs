@@ -137,6 +137,7 @@ const LIES: [fn(&Answer) -> Answer; 6] = [
         _ => Answer::Described(Description {
             patients: 0,
             classes: vec![u64::MAX; 2],
+            validates: u64::MAX,
         }),
     },
     |answer| match answer {
@@ -524,6 +525,11 @@ fn random_job(random: &mut ChaCha8Rng) -> String {
     let relaxation = [1.0, 1.3, 1.5, 1.8][random.random_range(0..4)];
     let tolerance = [1e-2, 1e-4, 1e-8][random.random_range(0..3)];
     let mut text = job(consensus, sites, sites_min, rounds, relaxation, tolerance);
+    match random.random_range(0..4) {
+        0 => text.push_str("validation = \"none\"\n"),
+        1 => text.push_str("validation = 2\n"),
+        _ => {}
+    }
     match random.random_range(0..6) {
         0 => text.push_str("starts = 2\n"),
         1 => {

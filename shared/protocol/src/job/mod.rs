@@ -89,6 +89,7 @@ impl Job {
             permissions: needs.permissions,
             round_limit: needs.rounds,
             folds: needs.folds,
+            validation: needs.validation,
         }
     }
 }

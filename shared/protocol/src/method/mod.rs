@@ -21,7 +21,7 @@ use crate::question::once;
 use crate::stage::agreeing::Descriptions;
 use crate::stage::assessing::Assessments;
 use forest::settings::{ForestScope, ForestSettings};
-use privacy::Permission;
+use privacy::{Permission, ValidationFacts};
 use regression::settings::RegressionSettings;
 use similarity::numeric::seed::Seed;
 use std::collections::BTreeSet;
@@ -59,6 +59,8 @@ pub struct Needs {
     pub rounds: u64,
     /// Folds of a cross-validation, whose rounds each leave one out; 1 where there is none.
     pub folds: u64,
+    /// A validation without which the run goes on where a site's rules do not let it be.
+    pub validation: Option<ValidationFacts>,
 }
 
 /// What a method begins with, once all sites have described their cohorts.
@@ -171,19 +173,21 @@ impl Method {
         match self {
             // Rounds tell the second moments, also where the job pools no correlation: where all similarities are near 0, a
             // gradient is linear in them.
-            Self::Unpsl(settings) => Needs {
-                permissions: BTreeSet::from([Permission::SecondMoments]),
-                rounds: settings.rounds(),
-                folds: settings
-                    .selection
-                    .as_ref()
-                    .map_or(1, |selection| u64::from(selection.folds)),
-            },
+            Self::Unpsl(settings) => {
+                let (folds, validation) = settings.parts();
+                Needs {
+                    permissions: BTreeSet::from([Permission::SecondMoments]),
+                    rounds: settings.rounds(),
+                    folds,
+                    validation,
+                }
+            }
             // What Newton's method needs at coefficients of 0 follows from second moments.
             Self::Regression(settings) => Needs {
                 permissions: BTreeSet::from([Permission::SecondMoments]),
                 rounds: settings.rounds(),
                 folds: 1,
+                validation: None,
             },
             // Trees that leave are a round; a forest that stays asks for none.
             Self::Forest(settings) => match settings.scope {
@@ -191,11 +195,13 @@ impl Method {
                     permissions: BTreeSet::new(),
                     rounds: 0,
                     folds: 1,
+                    validation: None,
                 },
                 ForestScope::Federated => Needs {
                     permissions: BTreeSet::from([Permission::Forests]),
                     rounds: 1,
                     folds: 1,
+                    validation: None,
                 },
             },
         }

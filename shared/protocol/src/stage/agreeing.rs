@@ -4,6 +4,7 @@ use crate::checks::{count, ensure, length, unexpected, within};
 use crate::cohort::{CohortSpecification, OutcomeKind};
 use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn};
 use crate::failure::Failure;
+use crate::limits::SITES_MAX;
 use crate::message::{Answer, Description, Request};
 use std::sync::Arc;
 
@@ -50,6 +51,7 @@ impl Asking for Agreeing {
         Some(Answer::Described(Description {
             patients: 0,
             classes: vec![0; classes],
+            validates: 0,
         }))
     }
 
@@ -87,6 +89,15 @@ pub(crate) struct Descriptions {
 }
 
 impl Descriptions {
+    /// Whether all sites take part in a validation that the job does not insist on.
+    pub(crate) fn validate(&self) -> bool {
+        let sites = self.taking_part.iter().filter(|told| **told).count() as u64;
+        match &self.pooled {
+            Some(all) => all.validates == sites,
+            None => self.own.iter().flatten().all(|own| own.validates > 0),
+        }
+    }
+
     /// Patients of each class over these sites, or over all where sums are told.
     pub(crate) fn classes(&self, sites: &[usize]) -> Vec<u64> {
         let mut classes: Vec<u64> = Vec::new();
@@ -110,9 +121,15 @@ fn classes(cohort: &CohortSpecification) -> usize {
 }
 
 fn description(cohort: &CohortSpecification, found: &Description) -> Result<(), Failure> {
-    let Description { patients, classes } = found;
+    let Description {
+        patients,
+        classes,
+        validates,
+    } = found;
     count(*patients)?;
     ensure(*patients > 0, "no patients", "some")?;
+    let sites = SITES_MAX as u64;
+    ensure(*validates <= sites, "more sites than there are", "one")?;
     if !classes.is_empty() {
         length("classes", classes.len(), self::classes(cohort))?;
     }

@@ -13,7 +13,7 @@ use protocol::job::Job;
 use protocol::method::forest::model::Model;
 use protocol::method::forest::settings::{ForestScope, ForestSettings};
 use protocol::result::RunResult;
-use protocol::scores;
+use protocol::scores::{self, Judged};
 use std::io;
 
 /// What is to be known of the errors.
@@ -100,6 +100,7 @@ fn wording() -> Wording {
         note: None,
         rule,
         on: "unseen by its trees",
+        judged: Judged::Learnt,
     }
 }
 
@@ -158,7 +159,7 @@ fn rightly(measure: ErrorMeasure, error: f64, majority: &Option<f64>) -> Markup 
 
 /// The share of the most frequent class, where the sites told their tables.
 fn majority(result: &RunResult) -> Option<f64> {
-    let tables = scores::pooled_tables(result);
+    let tables = scores::pooled_tables(result, Judged::Learnt);
     let table = tables.first()?.counts.confusion.clone()?;
     scores::majority(&table)
 }

@@ -19,7 +19,7 @@ use protocol::job::Job;
 use protocol::method::regression::model::{Coefficient, Family, Model, Sureness, Ties};
 use protocol::method::regression::settings::{REGRESSION_RULE, RegressionSettings, WEIGHTED_RULE};
 use protocol::result::RunResult;
-use protocol::scores;
+use protocol::scores::{self, Judged};
 
 /// What is to be known of the errors.
 const ERRORS: &str = "In sample: the patients who are judged are those that the regression was fitted to, and neighbours are \
@@ -72,6 +72,7 @@ fn wording() -> Wording {
         note: None,
         rule,
         on: "in sample",
+        judged: Judged::Learnt,
     }
 }
 

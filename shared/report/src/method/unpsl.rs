@@ -1,5 +1,6 @@
 //! What a run of UnPSL leaves: the metric, its features, and how the rounds went.
 
+mod right;
 mod truth;
 
 pub(super) use truth::truth;
@@ -8,17 +9,17 @@ use super::{Chapters, File};
 use crate::figures::{self, FigureError};
 use crate::files::{FeatureEntry, Learnt, SelectionEntry};
 use crate::npy::npy;
-use crate::quality::{self, Right, Wording, of_hundred_within, seldom_beyond};
+use crate::quality;
 use crate::tables::{self, Bar, SiteColumn, figure};
-use crate::words::{listed, of_hundred, share, sites_in_words};
+use crate::words::{listed, share};
 use maud::{Markup, html};
 use ndarray::Array2;
-use protocol::assessment::{DISTANCE_RULE, EUCLIDEAN_RULE, PAIRS_RULE};
+use protocol::assessment::DISTANCE_RULE;
 use protocol::job::Job;
 use protocol::method::unpsl::model::{FeatureResult, Model, SelectionRow};
 use protocol::method::unpsl::settings::form_name;
 use protocol::result::RunResult;
-use protocol::scores::{self, PooledTable, Scores};
+use protocol::scores::{Judged, PooledTable};
 use std::io;
 
 /// `rounds.csv`; `metric.npy`, the same as `metric.csv`, and `features.csv` where a round closed.
@@ -37,6 +38,7 @@ pub(super) fn learnt(model: &Model) -> Learnt<'_> {
     Learnt {
         course: model.course(),
         certificate: model.certificate,
+        folds: model.folds,
         selection: model.selection.iter().map(selection_entry).collect(),
         features: model
             .features
@@ -111,8 +113,12 @@ pub(super) fn chapters(
         answer: answer(result, job, model),
         features: features(result, job, model),
         sites: tables::sites(result, &[pairs], &[missed]),
-        glance: glance(result, model),
-        quality: html! { (quality::evaluation(result, job, &wording(result))?) (selection(model)) },
+        glance: right::glance(result, model),
+        quality: html! {
+            (quality::evaluation(result, job, &right::held_out_wording(result, model))?)
+            (quality::evaluation(result, job, &right::wording(result))?)
+            (selection(model))
+        },
         course: html! {
             (course(result, model))
             (figure(
@@ -187,9 +193,7 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
         .map(|row| row.label.clone())
         .collect();
     let (count, all) = (selected.len(), model.features.len());
-    let told = scores::pooled_tables(result)
-        .into_iter()
-        .find(|table| table.counts.rule == DISTANCE_RULE);
+    let told = right::pooled(result, Judged::Learnt, DISTANCE_RULE);
     html! {
         @if count == 0 {
             p.lead {
@@ -207,7 +211,7 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
                 p { "Of these " b { (listed(&filled)) } " is mostly filled in: most patients have no value of it at some site." }
             }
             @match told.as_ref().and_then(PooledTable::scores) {
-                Some(scores) => { (accuracy(result, model, &scores)) }
+                Some(scores) => { (right::accuracy(result, model, &scores)) }
                 None => {
                     p { "How well it does is not known: no site judges enough patients to tell." }
                 }
@@ -223,50 +227,6 @@ fn mostly_filled(result: &RunResult, selected: &[Row]) -> Vec<String> {
         .filter(|row| tables::mostly_missing(result, &row.feature).is_some())
         .map(|row| row.label.clone())
         .collect()
-}
-
-/// How often the neighbours of a patient name its class, beside what needs no metric.
-#[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
-fn accuracy(result: &RunResult, model: &Model, scores: &Scores) -> Markup {
-    let pooled = scores::pooled(result);
-    let plain = pooled.iter().find(|plain| plain.rule == EUCLIDEAN_RULE);
-    let patients = result.patients();
-    let chosen = model.selection.iter().find(|row| row.chosen);
-    html! {
-        @if let Some(row) = chosen {
-            p {
-                "Of patients held out in the cross-validation, the " (row.neighbours) " nearest name the class of "
-                b { (of_hundred(row.accuracy())) } " rightly, counted on "
-                (of_hundred((row.right + row.wrong) as f64 / patients.max(1) as f64)) " patients."
-            }
-        }
-        p {
-            "Of the patients that it was learned from (in sample), the " (scores.neighbours)
-            " most alike at the same site name the class of "
-            b { (of_hundred_within(scores.accuracy.unwrap_or(0.0), seldom_beyond(scores))) } " rightly"
-            @if let Some(share) = plain.and_then(|plain| plain.accuracy) {
-                ", the nearest by plain distance that of " (of_hundred(share))
-            }
-            @if let Some(share) = majority(result) {
-                "; always naming the most frequent class would be right for " (of_hundred(share))
-            }
-            ". New patients will be classed somewhat worse"
-            @if (scores.sites as usize) < tables::sites_that_took_part(result) {
-                "; counted at " (sites_in_words(scores.sites as usize)) " with "
-                (of_hundred(scores.patients as f64 / patients.max(1) as f64)) " patients"
-            }
-            "."
-        }
-    }
-}
-
-/// The share of the most frequent class over all sites.
-fn majority(result: &RunResult) -> Option<f64> {
-    let tables = scores::pooled_tables(result);
-    let told = tables
-        .iter()
-        .find(|table| table.counts.rule == DISTANCE_RULE)?;
-    scores::majority(told.counts.confusion.as_ref()?)
 }
 
 /// How strongly each row of the metric counts.
@@ -325,57 +285,6 @@ fn course(result: &RunResult, model: &Model) -> Markup {
             }
         }
     }
-}
-
-/// How the rules of a metric are named, and whom they judge.
-fn wording(result: &RunResult) -> Wording {
-    // Pairs have none.
-    let counts = tables::assessments(result).flat_map(|own| &own.evaluation);
-    let neighbours = counts.map(|counts| counts.neighbours).max().unwrap_or(0);
-    Wording {
-        heading: "How well it does, in sample",
-        note: Some(format!(
-            "Each patient is compared with the other patients of the same site (leave one out) and given the \
-             class of most of the {neighbours} nearest: by the learned distance, by the learned inner product, and, \
-             for comparison, by the plain distance of the same standardised features. Pairs are asked whether the metric \
-             says that two patients of a site are alike (s >= b). The metric was learned from these patients, so new \
-             patients will be classed somewhat worse. {}",
-            match &result.pooled {
-                Some(_) => "Of the sum over the sites, wrong ones are published in tens.",
-                None => {
-                    "Wrong ones are counted in steps at each site, on a grid of its own: counts are right in the mean, and none \
-                     tells of fewer patients than a step."
-                }
-            }
-        )),
-        rule: |rule, _| match rule {
-            EUCLIDEAN_RULE => "nearest by plain distance".to_owned(),
-            DISTANCE_RULE => "nearest by the metric".to_owned(),
-            PAIRS_RULE => "pairs".to_owned(),
-            other => format!("nearest by {}", other.replace('_', " ")),
-        },
-        on: "in sample",
-    }
-}
-
-/// What is right: of held-out patients where there are some, then of those that the metric was learned from.
-fn glance(result: &RunResult, model: &Model) -> Markup {
-    let chosen = model.selection.iter().find(|row| row.chosen);
-    let held_out = chosen.map(|row| Right {
-        by: format!(
-            "{} nearest by the metric (held out, cross-validation)",
-            row.neighbours
-        ),
-        share: row.accuracy(),
-        within: 0.0,
-    });
-    let order = [DISTANCE_RULE, EUCLIDEAN_RULE];
-    quality::at_a_glance(
-        result,
-        &wording(result),
-        held_out.into_iter().collect(),
-        &order,
-    )
 }
 
 /// The best candidate of every lambda_1 and rank, over the numbers of neighbours.

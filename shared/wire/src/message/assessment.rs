@@ -19,6 +19,7 @@ impl Travels for Assessment {
         let header = pb::Assessment {
             objective: self.objective,
             evaluation: evaluations_to_proto(self.evaluation),
+            validation: evaluations_to_proto(self.validation),
             errors: errors_to_proto(self.errors),
             importance: importance.as_ref().map(shape),
         };
@@ -36,6 +37,7 @@ impl Travels for Assessment {
         Ok(Self {
             objective: finite_if_any("an objective", header.objective)?,
             evaluation: evaluations(header.evaluation)?,
+            validation: evaluations(header.validation)?,
             errors: errors(header.errors)?,
             importance: match parts.matrices.take_any(header.importance)? {
                 Some(matrix) => importance(&matrix),

@@ -106,6 +106,7 @@ pub(crate) fn assessments() -> [Assessment; 2] {
         Assessment {
             objective: Some(0.5),
             evaluation: vec![evaluation(), withheld],
+            validation: vec![evaluation()],
             ..Assessment::default()
         },
         Assessment {
@@ -113,6 +114,7 @@ pub(crate) fn assessments() -> [Assessment; 2] {
             evaluation: vec![evaluation()],
             errors: errors(),
             importance: vec![IMPORTANCE],
+            ..Assessment::default()
         },
     ]
 }
@@ -127,6 +129,7 @@ fn every_answer_is_what_googles_protobuf_writes_and_reads_back_from_it() {
             Answer::Described(Description {
                 patients: 303,
                 classes: vec![164, 139],
+                validates: 1,
             }),
         ),
         (

@@ -106,9 +106,15 @@ impl Travels for Answer {
                 covered::introduction_to_proto(introduction),
             )),
             Self::Covered(covered) => covered.cut_as(Answered::Covered),
-            Self::Described(Description { patients, classes }) => {
-                alone(Answered::Described(pb::Description { patients, classes }))
-            }
+            Self::Described(Description {
+                patients,
+                classes,
+                validates,
+            }) => alone(Answered::Described(pb::Description {
+                patients,
+                classes,
+                validates,
+            })),
             Self::Unfit(problems) => alone(Answered::Unfit(failure::problems_to_proto(problems))),
             Self::Refused(refusal) => alone(Answered::Refused(failure::refusal_to_proto(refusal))),
             Self::Failed(found) => alone(Answered::Failed(failure::failure_to_proto(found))),
@@ -164,9 +170,17 @@ impl Travels for Answer {
 
     fn join(header: pb::Answer, parts: &mut IncomingParts) -> Result<Self, WireError> {
         Ok(match present("answer", header.answer)? {
-            Answered::Described(pb::Description { patients, classes }) => {
+            Answered::Described(pb::Description {
+                patients,
+                classes,
+                validates,
+            }) => {
                 at_most("classes", classes.len(), CLASSES_MAX)?;
-                Self::Described(Description { patients, classes })
+                Self::Described(Description {
+                    patients,
+                    classes,
+                    validates,
+                })
             }
             Answered::Introduced(found) => Self::Introduced(covered::introduction(found)?),
             Answered::Covered(found) => Self::Covered(Travels::join(found, parts)?),

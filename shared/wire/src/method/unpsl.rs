@@ -1,5 +1,6 @@
 //! Distributed UnPSL on its way: what is asked, what is answered, and what a run leaves.
 
+mod finishing;
 pub(crate) mod rows;
 
 use crate::encoding::list::Outgoing;
@@ -13,13 +14,16 @@ use crate::generated::unpsl_request::Request as Asked;
 use crate::method::NUMBER_BYTES;
 use ndarray::Array2;
 use privacy::RightCounts;
-use protocol::limits::{ACTIVE_ROWS_MAX, CANDIDATES_MAX, FOLDS_MAX, SITES_MAX};
+use protocol::limits::{ACTIVE_ROWS_MAX, CANDIDATES_MAX, CLASSES_MAX, FOLDS_MAX, SITES_MAX};
 use protocol::message::unpsl::{
     Answer, Centre, Contribution, Derivatives, Differentiating, DualStep, Finishing, Form, Part,
     Request, Round, UpdateProducts, Validating,
 };
 use protocol::method::unpsl::model::Model;
 use std::sync::Arc;
+
+/// Tables of classes in a last word: four in sample, three of held-out patients. Scores have two classes.
+const TABLES_MAX: u64 = 7;
 
 /// Metrics that are asked about at once, and models that are validated at once.
 const METRICS_MAX: usize = CANDIDATES_MAX * CANDIDATES_MAX * FOLDS_MAX;
@@ -202,35 +206,6 @@ impl Travels for Validating {
             ),
             folds,
             neighbours,
-        })
-    }
-}
-
-impl Travels for Finishing {
-    type Header = pb::Finish;
-
-    fn cut(self) -> (pb::Finish, OutgoingParts) {
-        let header = pb::Finish {
-            consensus: Some(shape(&self.consensus)),
-            neighbours: self.neighbours,
-            form: form_to_proto(self.form),
-        };
-        let matrices = OutgoingMatrices::default().and_shared(self.consensus);
-        (header, OutgoingParts::matrices(matrices))
-    }
-
-    fn declared(header: &pb::Finish) -> Result<Declared, WireError> {
-        Ok(Declared::matrices([present(
-            "consensus",
-            header.consensus,
-        )?]))
-    }
-
-    fn join(header: pb::Finish, parts: &mut IncomingParts) -> Result<Self, WireError> {
-        Ok(Self {
-            consensus: Arc::new(parts.matrices.take()?),
-            form: form(header.form)?,
-            neighbours: header.neighbours,
         })
     }
 }
@@ -438,6 +413,7 @@ impl Travels for Model {
                 .collect(),
             certificate: self.certificate,
             pairs: self.pairs,
+            folds: self.folds,
         };
         let parts = OutgoingParts {
             matrices: OutgoingMatrices::default().and_any(self.metric),
@@ -470,9 +446,16 @@ impl Travels for Model {
             dropped: parts.dropped.take(),
             metric: parts.matrices.take_any(header.metric)?,
             certificate: finite_if_any("the certificate", header.certificate)?,
+            folds: folds(header.folds)?,
             pairs: each(header.pairs, |pairs| count("pairs of a site", pairs))?,
         })
     }
+}
+
+/// Folds of a validation.
+fn folds(found: u32) -> Result<u32, WireError> {
+    at_most("folds", found as usize, FOLDS_MAX)?;
+    Ok(found)
 }
 
 /// Bytes of the parts of an answer at most; none where the answer has no parts.
@@ -488,7 +471,12 @@ pub(super) fn answer_bytes_max(request: &Request) -> Option<u64> {
         }
         // A matrix of the question's shape.
         Request::Round(round) => Some(NUMBER_BYTES * round.consensus.len() as u64),
-        Request::Validate(_) | Request::Finish(_) => None,
+        // Right and wrong ones of each candidate and number of neighbours.
+        Request::Validate(asked) => {
+            let counts = 2 * asked.candidates() as u64;
+            Some(NUMBER_BYTES * counts.saturating_mul(asked.neighbours.len() as u64))
+        }
+        Request::Finish(_) => Some(NUMBER_BYTES * TABLES_MAX * (CLASSES_MAX * CLASSES_MAX) as u64),
     }
 }
 

@@ -97,14 +97,14 @@ def row(name, assessment=None):
                         messages=[s.MessageTotal(kind="moments", count=1, bytes=700)])
 
 
-finished = s.Assessment(objective=0.5, evaluation=[evaluation, withheld])
+finished = s.Assessment(objective=0.5, evaluation=[evaluation, withheld], validation=[evaluation])
 judged = s.Assessment(evaluation=[evaluation], errors=errors, importance=shape(1, 2))
 importance = [0.125, 0.5]
 sites = f.Part(sites=s.SitesChunk(sites=[
     row("north", judged), row("east"), row("south", finished), row("west", judged)]))
 contribution = dict(matrix=shape(2, 1), objective=0.75, iterations=12)
 metric = u.UnpslModel(
-    objective=0.5, metric=shape(1, 2), rounds=1, features=1, dropped=1, pairs=[30, 0], certificate=0.125,
+    objective=0.5, metric=shape(1, 2), rounds=1, features=1, dropped=1, pairs=[30, 0], certificate=0.125, folds=5,
     selection=[u.SelectionRow(
         form=2, lambda_sparsity=0.01, rank=4, neighbours=5, right=250, wrong=50, chosen=True)])
 metric_parts = [
@@ -148,6 +148,8 @@ golden = {
     "validate": ask_unpsl([chunk(0, [0.5, -0.5]), chunk(1, [0.25, -0.25])],
                           validate=u.Validate(models=[shape(2, 1), shape(2, 1)], folds=2, neighbours=[1, 5])),
     "finish": ask_unpsl([chunk(0, [0.1, 0.2])], finish=u.Finish(consensus=shape(1, 2), neighbours=5, form=2)),
+    "finish_folds": ask_unpsl([chunk(0, [0.1, 0.2]), chunk(1, [0.5, 0.25]), chunk(2, [1, 2])], finish=u.Finish(
+        consensus=shape(1, 2), neighbours=5, form=2, folds=[shape(1, 2), shape(1, 2)])),
     "grow_own": ask_forest(grow_own=t.GrowOwn()),
     "grow": ask_forest([edges], grow=t.Grow(trees=167, edges=2, event_times=[1, 2.5], class_weights=[1, 1])),
     "judge": ask_forest([nodes], judge=t.Judge(first_tree=1, trees=trees)),
@@ -156,7 +158,7 @@ golden = {
         point=point, weights=[r.CellWeights(at_risk=[0.5, 0.25], with_event=[0.125, 0])])),
     "finish_regression": ask_regression(finish=point),
     "hello": [f.ToCoordinatorFrame(message=f.ToCoordinator(hello=f.Hello(version="0.1.0")))],
-    "described": reply(described=f.Description(patients=303, classes=[164, 139])),
+    "described": reply(described=f.Description(patients=303, classes=[164, 139], validates=1)),
     "unfit": reply(unfit=f.Unfit(problems=[f.Problem(column="chol", found="mmol/l", wanted="mg/dl")])),
     "refused": reply(refused=f.Refusal(rule="patients_min", text="too few")),
     "failed": reply(failed=f.Failure(code="KDR-RESULTS", text="the disk is full")),

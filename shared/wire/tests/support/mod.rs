@@ -113,6 +113,7 @@ pub(crate) fn gate() -> Gate {
         permissions: BTreeSet::from([Permission::SecondMoments]),
         round_limit: 1_000_000,
         folds: 1,
+        validation: None,
     };
     let cohort = CohortFacts {
         patients: 100,

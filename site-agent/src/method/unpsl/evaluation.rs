@@ -1,15 +1,19 @@
-//! How a metric judges the patients that it was learned from, each by the others of its site.
+//! How a metric judges the patients that it was learned from, each by the others of its site; and how those of the folds of a
+//! validation judge patients whom they have not seen.
 
 use super::results::LocalResults;
 use crate::method::scores::by_votes;
-use ndarray::{Array1, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use protocol::assessment::{
     DISTANCE_RULE, EUCLIDEAN_RULE, EvaluationCounts, INNER_PRODUCT_RULE, PAIRS_RULE,
 };
 use similarity::cohort::Outcome;
 use similarity::judge::votes::{count_pairs, vote};
 use similarity::learn::unpsl::Labels;
-use similarity::uses::neighbours::{Neighbour, NeighbourRule, neighbours_within};
+use similarity::learn::unpsl::selection::Folds;
+use similarity::uses::neighbours::{
+    EvaluateError, Neighbour, NeighbourRule, neighbours, neighbours_within,
+};
 
 /// Leave-one-out k-NN within the site: patients of class i that were predicted as class j, by both rules of the learned
 /// metric and, beside them, by the plain distance of the same standardised patients. With them the site's pairs: dissimilar
@@ -45,6 +49,66 @@ pub fn evaluate(results: &LocalResults<'_>, classes: usize) -> Vec<EvaluationCou
         judged.extend(pairs(results, codes));
     }
     judged
+}
+
+/// k-NN of the patients of each fold among those of the others of the site, by the metric that was learnt without the fold,
+/// one of `models`; by both rules of the metric and by the plain distance. Every patient is judged once. Empty where there is no
+/// fold.
+///
+/// # Errors
+/// [`EvaluateError`].
+pub fn validate(
+    results: &LocalResults<'_>,
+    models: &[Array2<f64>],
+    classes: usize,
+) -> Result<Vec<EvaluationCounts>, EvaluateError> {
+    let (Outcome::Classes { codes, .. }, Some(folds)) = (results.outcome, results.folds) else {
+        return Ok(Vec::new());
+    };
+    let judging = Judging {
+        codes,
+        classes,
+        neighbours: results.neighbours,
+    };
+    let features = results.matrix.ncols();
+    let projected = |fold: usize| results.matrix.dot(&models[fold].slice(s![..features, ..]));
+    let plain = |_| results.matrix.clone();
+    let rules: [(&str, NeighbourRule, &dyn Fn(usize) -> Array2<f64>); 3] = [
+        (DISTANCE_RULE, NeighbourRule::Distance, &projected),
+        (INNER_PRODUCT_RULE, NeighbourRule::InnerProduct, &projected),
+        (EUCLIDEAN_RULE, NeighbourRule::Distance, &plain),
+    ];
+    let judged = |(name, rule, place): (_, _, &dyn Fn(usize) -> Array2<f64>)| {
+        let found = held_out_neighbours(folds, rule, results.neighbours as usize, place)?;
+        Ok(judging.by(name, &found))
+    };
+    let judged: Result<Vec<_>, EvaluateError> = rules.into_iter().map(judged).collect();
+    Ok(judged?.into_iter().flatten().collect())
+}
+
+/// Of every patient the nearest of the other folds, where fold f is compared by `place(f)`, a row a patient.
+fn held_out_neighbours(
+    folds: &Folds,
+    rule: NeighbourRule,
+    count: usize,
+    place: &dyn Fn(usize) -> Array2<f64>,
+) -> Result<Vec<Vec<Neighbour>>, EvaluateError> {
+    let mut found = vec![Vec::new(); folds.of_each().len()];
+    for fold in 0..folds.count() {
+        let split = folds.split(fold);
+        let patients = place(fold);
+        let candidates = patients.select(Axis(0), &split.training);
+        let queries = patients.select(Axis(0), &split.held_out);
+        let near = neighbours(&candidates.view(), &queries.view(), rule, count)?;
+        for (patient, near) in split.held_out.iter().zip(near) {
+            let of_cohort = |one: Neighbour| Neighbour {
+                row: split.training[one.row],
+                ..one
+            };
+            found[*patient] = near.into_iter().map(of_cohort).collect();
+        }
+    }
+    Ok(found)
 }
 
 /// Whom nearest neighbours judge.

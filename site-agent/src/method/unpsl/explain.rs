@@ -39,32 +39,29 @@ fn messages(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKi
     if pooled {
         messages.push(correlated());
     }
-    if settings.is_accelerated() {
-        messages.push(derivatives(settings, &sizes));
-        messages.push(contribution(
-            job,
-            settings,
-            &sizes,
-            u64::from(settings.certificates()),
-        ));
-    } else {
-        let selection = settings.selection.as_ref();
-        let validations = selection.map_or(0, SelectionSettings::metrics);
-        messages.push(contribution(
-            job,
-            settings,
-            &sizes,
-            settings.rounds() - validations,
-        ));
-    }
     let selection = settings.selection.as_ref();
-    messages.extend(selection.map(|selection| validation(rules, selection)));
+    let validations = selection.map_or(0, SelectionSettings::metrics);
+    let folds = settings.validation_rounds();
+    let certificates = u64::from(settings.certificates());
+    let (_, usual) = settings.parts();
+    let all = settings.rounds() + usual.map_or(0, |usual| usual.rounds);
+    let fits = all - validations - certificates;
+    if settings.is_accelerated() {
+        messages.push(derivatives(settings, &sizes, fits));
+        messages.push(contribution(job, settings, &sizes, certificates));
+    } else {
+        messages.push(contribution(job, settings, &sizes, fits - folds));
+        if folds > 0 {
+            messages.push(derivatives(settings, &sizes, folds));
+        }
+    }
+    messages.extend(selection.map(|selection| held_out(rules, selection)));
     messages.push(assessment(rules, settings, &sizes));
     messages.push(refusal());
     messages
 }
 
-fn derivatives(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
+fn derivatives(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageKind {
     let (rows, rank) = (sizes.rows, sizes.rank);
     let is_wide = UnpslSettings::is_wide(usize::try_from(rows).unwrap_or(usize::MAX));
     let asked = if is_wide {
@@ -75,11 +72,21 @@ fn derivatives(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
     let slope = if is_wide { rows * rank } else { 0 };
     let numbers = asked * (asked + 1) + slope;
     let selection = settings.selection.as_ref();
-    let validations = selection.map_or(0, SelectionSettings::metrics);
-    let folds = selection.map_or(1, |selection| u64::from(selection.folds));
-    let at_once = (folds * validations)
+    let folds = u64::from(settings.folds().unwrap_or(0));
+    let asked_together = match selection {
+        Some(selection) => folds * selection.metrics(),
+        None => folds + u64::from(settings.is_accelerated()),
+    };
+    let at_once = asked_together
         .min(BATCH_ENTRIES_MAX as u64 / numbers.max(1))
         .max(1);
+    // Without a choice the folds of a validation ask beside the metric.
+    let times = match (selection, settings.is_accelerated()) {
+        (None, true) if folds > 0 && at_once == asked_together => {
+            times - settings.validation_rounds() + u64::from(UnpslSettings::VALIDATION_ROUNDS_MAX)
+        }
+        _ => times,
+    };
     let shape = match is_wide {
         false => format!("2 triangles of {rows} rows, and 3 numbers"),
         true => format!(
@@ -101,7 +108,7 @@ fn derivatives(settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
         },
         bytes_formula: format!("{NUMBER_BYTES} x {at_once} x ({formula})"),
         bytes: NUMBER_BYTES * at_once * (numbers + 3),
-        times: settings.rounds() - validations - u64::from(settings.certificates()),
+        times,
         rule: "second_moments, similarity_max, rounds_per_cohort_max, patients_min",
         withheld: "no: it holds no count".to_owned(),
         worst: format!(
@@ -147,7 +154,7 @@ fn contribution(job: &Job, settings: &UnpslSettings, sizes: &Sizes, times: u64) 
     }
 }
 
-fn validation(rules: &Rules, selection: &SelectionSettings) -> MessageKind {
+fn held_out(rules: &Rules, selection: &SelectionSettings) -> MessageKind {
     let tables = selection.neighbours.len() as u64 * selection.metrics();
     MessageKind {
         kind: "validation",
@@ -156,17 +163,13 @@ fn validation(rules: &Rules, selection: &SelectionSettings) -> MessageKind {
         bytes_formula: format!("2 x {NUMBER_BYTES} x {tables}"),
         bytes: 2 * NUMBER_BYTES * tables,
         times: selection.metrics(),
-        rule: "cell_min, rounds_per_cohort_max",
-        withheld: match rules.cell_min {
-            1 => "no: cell_min is 1".to_owned(),
-            minimum => format!(
-                "yes: a table with a cell of 1 to {} is left out",
-                minimum - 1
-            ),
-        },
-        worst: "How many patients a metric of the coordinator's choice classifies right and wrong, where both \
-             counts are 0 or not small. Many metrics narrow down where patients lie."
-            .to_owned(),
+        rule: "patients_min, cell_min, rounds_per_cohort_max",
+        withheld: on_the_grid(rules),
+        worst: format!(
+            "How many patients a metric of the coordinator's choice classifies wrong, within {} of the truth. Many metrics \
+             narrow down where patients lie.",
+            rules.cell_min.max(1)
+        ),
     }
 }
 
@@ -176,6 +179,11 @@ fn assessment(rules: &Rules, settings: &UnpslSettings, sizes: &Sizes) -> Message
         (0, 0)
     } else {
         (NEIGHBOUR_RULES, 4)
+    };
+    // The same of held-out patients.
+    let tables = match settings.validated_folds() {
+        0 => tables,
+        _ => 2 * tables,
     };
     let neighbours = match &settings.selection {
         Some(selection) => selection.neighbours.iter().copied().max(),

@@ -202,6 +202,7 @@ impl Learner {
             consensus,
             form,
             neighbours,
+            folds: models,
         } = finishing;
         let objective = self.objective(site, prepared, Part::whole(*form))?;
         let value = objective.value(consensus).map_err(fault)?;
@@ -212,7 +213,12 @@ impl Learner {
             neighbours: *neighbours,
         };
         let learned = LearnedMetric::new(&prepared.standardisation, consensus, chosen);
+        let folds = match models.is_empty() {
+            true => None,
+            false => Some(self.folds_of(site, models.len())?),
+        };
         let local = results::LocalResults {
+            folds: folds.as_ref(),
             record: Record::new(site, Learned::Metric(learned)),
             matrix: &prepared.matrix,
             standardisation: &prepared.standardisation,
@@ -230,6 +236,7 @@ impl Learner {
         Ok(Answer::Assessed(Assessment {
             objective: Some(value),
             evaluation: evaluation::evaluate(&local, site.classes.len()),
+            validation: evaluation::validate(&local, models, site.classes.len()).map_err(fault)?,
             ..Assessment::default()
         }))
     }
@@ -264,52 +271,87 @@ impl Learner {
         // A rank to choose from may be larger; what is asked has the rank that it has.
         settings.rank = settings.rank.min(prepared.matrix.ncols());
         settings.form = part.form;
-        let labels = labels(site)?;
-        let Some(fold) = part.fold else {
-            return objective(prepared, &labels, &settings, site.seed);
-        };
-        let folds = self.folds(site)?;
-        if fold as usize >= folds.count() {
-            let text = format!("found fold {fold}, wanted one of {}", folds.count());
-            return Err(Stop::failed(Code::Protocol, text));
+        match part.fold {
+            None => objective(prepared, &labels(site)?, &settings, site.seed),
+            Some(fold) => without(site, prepared, &settings, &self.folds(site)?, fold),
         }
-        let rows = folds.split(fold as usize).training;
-        let training = Labels::Classes(site.classes_of()?.select(Axis(0), &rows));
-        let summary = |labels: &Labels| summarise(labels, settings.pairs, site.seed);
-        let totals = prepared
-            .totals
-            .for_part(&summary(&labels), &summary(&training));
-        let part = Prepared {
-            matrix: prepared.matrix.select(Axis(0), &rows),
-            standardisation: prepared.standardisation.clone(),
-            totals,
-            pooled: prepared.pooled.clone(),
-        };
-        objective(&part, &training, &settings, site.seed)
     }
 
     /// The folds of the job's cross-validation.
-    fn folds(&self, site: &SiteRun) -> Result<Folds, Stop> {
-        let selection = self.settings.selection.as_ref().ok_or_else(|| {
-            Stop::failed(
-                Code::Protocol,
-                "the coordinator asked for folds that the job does not have",
-            )
-        })?;
-        Folds::stratified(site.classes_of()?, selection.folds as usize, site.seed)
-            .map_err(|error| Stop::failed(Code::Folds, error.to_string()))
+    pub(super) fn folds(&self, site: &SiteRun) -> Result<Folds, Stop> {
+        self.settings
+            .folds()
+            .map_or_else(|| Err(no_folds()), |folds| parted(site, folds as usize))
+    }
+
+    /// The same, where they are so many.
+    fn folds_of(&self, site: &SiteRun, count: usize) -> Result<Folds, Stop> {
+        let folds = self.folds(site)?;
+        match folds.count() == count {
+            true => Ok(folds),
+            false => Err(no_folds()),
+        }
     }
 }
 
-/// UnPSL by Algorithm 1 on one cohort alone. `settings` are the job's, with what was chosen; `observe` sees every round
-/// as it closes, with the number of its start.
+fn parted(site: &SiteRun, folds: usize) -> Result<Folds, Stop> {
+    Folds::stratified(site.classes_of()?, folds, site.folds)
+        .map_err(|error| Stop::failed(Code::Folds, error.to_string()))
+}
+
+fn no_folds() -> Stop {
+    let text = "the coordinator asked for folds that the job does not have";
+    Stop::failed(Code::Protocol, text)
+}
+
+/// The objective among the patients of all folds but one.
+fn without(
+    site: &SiteRun,
+    prepared: &Prepared,
+    settings: &Settings,
+    folds: &Folds,
+    fold: u32,
+) -> Result<SiteObjective, Stop> {
+    if fold as usize >= folds.count() {
+        let text = format!("found fold {fold}, wanted one of {}", folds.count());
+        return Err(Stop::failed(Code::Protocol, text));
+    }
+    let rows = folds.split(fold as usize).training;
+    let training = Labels::Classes(site.classes_of()?.select(Axis(0), &rows));
+    let summary = |labels: &Labels| summarise(labels, settings.pairs, site.seed);
+    let totals = prepared
+        .totals
+        .for_part(&summary(&labels(site)?), &summary(&training));
+    let part = Prepared {
+        matrix: prepared.matrix.select(Axis(0), &rows),
+        standardisation: prepared.standardisation.clone(),
+        totals,
+        pooled: prepared.pooled.clone(),
+    };
+    objective(&part, &training, settings, site.seed)
+}
+
+/// UnPSL by Algorithm 1 on one cohort alone, or on it without one fold. `settings` are the job's, with what was chosen;
+/// `observe` sees every round as it closes, with the number of its start.
 pub(super) fn learn(
     site: &SiteRun,
     prepared: &Prepared,
     settings: &UnpslSettings,
+    fold: Option<u32>,
     observe: &mut dyn FnMut(u32, &LocalRound),
 ) -> Result<BestStart, Stop> {
-    let objective = objective(prepared, &labels(site)?, &settings.objective, site.seed)?;
+    let settings_of_part = match (fold, settings.folds()) {
+        (Some(_), Some(folds)) => settings.objective_without_a_fold(folds),
+        _ => settings.objective,
+    };
+    let objective = match fold {
+        None => objective(prepared, &labels(site)?, &settings_of_part, site.seed)?,
+        Some(fold) => {
+            let folds = settings.folds().ok_or_else(no_folds)?;
+            let folds = parted(site, folds as usize)?;
+            without(site, prepared, &settings_of_part, &folds, fold)?
+        }
+    };
     let pairs = objective.summary().pairs.total();
     let penalty = settings
         .penalty

@@ -8,6 +8,7 @@ use report::npy;
 use similarity::cohort::Outcome;
 use similarity::cohort::standardise::Standardisation;
 use similarity::learn::unpsl::Form;
+use similarity::learn::unpsl::selection::Folds;
 use similarity::uses::neighbours::{Neighbour, NeighbourRule, neighbours_within};
 use std::cell::OnceCell;
 use std::io;
@@ -37,15 +38,17 @@ pub struct LocalResults<'r> {
     pub rule: NeighbourRule,
     /// Each patient's nearest, once they were asked for.
     pub nearest: OnceCell<Vec<Vec<Neighbour>>>,
+    /// The folds of a validation.
+    pub folds: Option<&'r Folds>,
 }
 
-/// Writes `matrix.npy`, `columns.csv`, `outcome.csv`, `neighbours.csv` and `comparison.json` into `folder`, which is
-/// replaced whole.
+/// Writes `matrix.npy`, `columns.csv`, `outcome.csv`, `neighbours.csv`, `comparison.json` and of a validation `folds.csv` into
+/// `folder`, which is replaced whole.
 ///
 /// # Errors
 /// [`ResultsError`] names the file.
 pub fn write(results: &LocalResults<'_>, folder: &Path) -> Result<(), ResultsError> {
-    let files = vec![
+    let mut files = vec![
         ("matrix.npy", Ok(npy(results.matrix))),
         ("columns.csv", columns_csv(results.standardisation)),
         (
@@ -55,6 +58,11 @@ pub fn write(results: &LocalResults<'_>, folder: &Path) -> Result<(), ResultsErr
         ("neighbours.csv", neighbours_csv(results)),
         (RECORD, results.record.to_bytes()),
     ];
+    files.extend(
+        results
+            .folds
+            .map(|folds| ("folds.csv", folds_csv(results, folds))),
+    );
     replace(folder, files)
 }
 
@@ -109,6 +117,16 @@ fn neighbours_csv(results: &LocalResults<'_>) -> io::Result<Vec<u8>> {
                 .to_string(),
             ])?;
         }
+    }
+    table.into_inner().map_err(io::Error::other)
+}
+
+/// In which fold each patient was held out, from 1.
+fn folds_csv(results: &LocalResults<'_>, folds: &Folds) -> io::Result<Vec<u8>> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    table.write_record(["patient", "fold"])?;
+    for (patient, fold) in folds.of_each().iter().enumerate() {
+        table.write_record([results.patients.name(patient), (fold + 1).to_string()])?;
     }
     table.into_inner().map_err(io::Error::other)
 }

@@ -53,7 +53,12 @@ fn asked(request: &Request) -> Vec<Array2<f64>> {
         unpsl::Request::Differentiate(asked) => asked.metrics.as_ref().clone(),
         unpsl::Request::Round(round) => vec![round.consensus.as_ref().clone()],
         unpsl::Request::Validate(validating) => validating.models.as_ref().clone(),
-        unpsl::Request::Finish(finishing) => vec![finishing.consensus.as_ref().clone()],
+        unpsl::Request::Finish(finishing) => {
+            let folds = finishing.folds.iter().cloned();
+            folds
+                .chain([finishing.consensus.as_ref().clone()])
+                .collect()
+        }
     }
 }
 

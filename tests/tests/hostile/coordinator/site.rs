@@ -69,10 +69,15 @@ pub(crate) fn unpsl(keys: &str) -> String {
         true => "",
         false => "threshold = 1.0\ncentring = \"pooled\"\n",
     };
+    // Nobody is held out, unless the job says otherwise.
+    let validation = match keys.contains("validation") {
+        true => "",
+        false => "validation = \"none\"\n",
+    };
     format!(
         "name = \"lie\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\", \"east\"]\n\
          [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"class\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
-         [unpsl]\n{threshold}{keys}\n"
+         [unpsl]\n{threshold}{validation}{keys}\n"
     )
 }
 
@@ -224,6 +229,7 @@ pub(crate) fn finish(consensus: Array2<f64>, neighbours: u32) -> Request {
         consensus: Arc::new(consensus),
         form: Form::InnerProduct,
         neighbours,
+        folds: Arc::default(),
     }))
 }
 

@@ -466,6 +466,7 @@ fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
         Request::Describe => Answer::Described(Description {
             patients,
             classes: vec![half; 2],
+            validates: 1,
         }),
         Request::Moments => {
             let column = ColumnMoments::Numeric {

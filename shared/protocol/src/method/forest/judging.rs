@@ -81,6 +81,8 @@ pub(super) fn assessment(
     patients: u64,
 ) -> Result<(), Failure> {
     ensure(found.objective.is_none(), "an objective", "none")?;
+    let is_unvalidated = found.validation.is_empty();
+    ensure(is_unvalidated, "tables of a validation", "none")?;
     let known = |rule: &str| {
         let is_known = rule == FOREST_RULE || rule == Proximity::JUDGED.name();
         ensure(

@@ -89,6 +89,8 @@ pub(super) fn assessment(
     patients: u64,
 ) -> Result<(), Failure> {
     ensure(found.objective.is_none(), "an objective", "none")?;
+    let is_unvalidated = found.validation.is_empty();
+    ensure(is_unvalidated, "tables of a validation", "none")?;
     ensure(found.importance.is_empty(), "importances", "none")?;
     let known = |rule: &str| {
         let is_known = rule == REGRESSION_RULE || rule == WEIGHTED_RULE;

@@ -124,6 +124,11 @@ impl Accelerated {
         })
     }
 
+    /// The derivatives that the exchange asks for; none where it asks for the certificate.
+    pub(super) fn differentiating(&self) -> Option<&Differentiating> {
+        self.certifying.is_none().then_some(&self.asked)
+    }
+
     pub(super) fn blank(&self) -> message::Answer {
         let answer = match self.certifying {
             None => Answer::Derivatives(Derivatives::blanks(&self.asked, self.features)),

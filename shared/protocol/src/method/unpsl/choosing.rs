@@ -12,6 +12,7 @@ use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn, count};
 use crate::failure::Failure;
 use crate::message::{self, Request};
 use crate::stage::preparing::Prepared;
+use ndarray::Array2;
 use privacy::RightCounts;
 use similarity::learn::unpsl::Form;
 use similarity::learn::unpsl::accelerated::{Search, SearchSettings};
@@ -44,6 +45,8 @@ enum Step {
 pub(super) struct ChosenSettings {
     pub(super) settings: UnpslSettings,
     pub(super) rows: Vec<SelectionRow>,
+    /// The metrics of the folds under these settings.
+    pub(super) folds: Arc<Vec<Array2<f64>>>,
 }
 
 impl Choice {
@@ -112,6 +115,7 @@ impl Choice {
         Ok(Turn::Done(ChosenSettings {
             settings,
             rows: chosen.rows,
+            folds: chosen.models,
         }))
     }
 }

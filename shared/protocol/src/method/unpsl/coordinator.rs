@@ -1,29 +1,28 @@
 //! What a run of distributed UnPSL asks, stage by stage: it prepares, chooses where the job has candidates, learns from
 //! one start or several, and has the best metric assessed.
 
+use super::assessing::Best;
 use super::choosing::Choice;
-use super::judging;
-use super::message::{Finishing, Request};
+use super::learning::{Learned, Learning, is_within_the_usual};
 use super::model::{EMPTY_METRIC, FeatureResult, Model, SelectionRow};
 use super::rounds::Fit;
-use super::settings::UnpslSettings;
-use crate::assessment::{
-    Assessment, DISTANCE_RULE, EUCLIDEAN_RULE, EvaluationCounts, INNER_PRODUCT_RULE, PAIRS_RULE,
-    score_bins,
-};
+use super::settings::{UnpslSettings, Validation};
 use crate::cohort::{CohortSpecification, Grids, MissingShare};
-use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn};
+use crate::exchange::{Asking, Closed, Stage, Turn, count};
 use crate::failure::{Code, Failure};
 use crate::message::{self, Totals};
 use crate::method::Beginning;
 use crate::progress::Ending;
-use crate::stage::assessing::{Assessed, Assessing, Assessments};
+use crate::stage::assessing::{Assessing, Assessments};
 use crate::stage::preparing::{Preparable, Preparation, Prepared};
 use ndarray::Array2;
 use similarity::cohort::standardise;
-use similarity::learn::unpsl::{Centring, CorrelationScope, Form, Pairs};
+use similarity::learn::unpsl::{Centring, CorrelationScope, Pairs};
 use similarity::numeric::seed::Seed;
 use std::sync::Arc;
+
+/// How a note begins that says why nobody was held out.
+const IN_SAMPLE: &str = "Figures are in sample alone: ";
 
 /// Distributed UnPSL under way. Each stage holds what it needs, and no more.
 #[derive(Debug, Clone)]
@@ -33,6 +32,10 @@ pub(crate) struct Unpsl {
     /// Classes of the outcome.
     classes: usize,
     selection: Vec<SelectionRow>,
+    /// The metrics of the folds under what was chosen.
+    chosen_folds: Option<Arc<Vec<Array2<f64>>>>,
+    /// Whether every site takes part in a validation that the job does not insist on.
+    sites_validate: bool,
     state: State,
 }
 
@@ -45,7 +48,7 @@ enum State {
     },
     Learning {
         prepared: Arc<Prepared>,
-        starts: Box<Starts>,
+        learning: Box<Learning>,
     },
     Assessing {
         prepared: Arc<Prepared>,
@@ -55,30 +58,6 @@ enum State {
         /// Their last words.
         assessments: Assessments,
     },
-}
-
-/// Rounds from one start after the other, of which the best is kept.
-#[derive(Debug, Clone)]
-struct Starts {
-    settings: UnpslSettings,
-    seed: Seed,
-    prepared: Arc<Prepared>,
-    /// The start under way, from 0.
-    start: u32,
-    fit: Fit,
-    best: Option<(Fit, Ending)>,
-}
-
-/// The best of the starts.
-#[derive(Debug, Clone)]
-struct Best {
-    fit: Fit,
-    ending: Ending,
-    metric: Arc<Array2<f64>>,
-    form: Form,
-    neighbours: u32,
-    classes: usize,
-    round_limit: u32,
 }
 
 impl Unpsl {
@@ -95,6 +74,8 @@ impl Unpsl {
             settings: settings.clone(),
             seed: beginning.seed,
             selection: Vec::new(),
+            chosen_folds: None,
+            sites_validate: beginning.descriptions.validate(),
         }
     }
 
@@ -108,7 +89,7 @@ impl Unpsl {
         match &self.state {
             State::Preparing(preparation) => preparation.as_ref(),
             State::Choosing { choice, .. } => choice.as_ref(),
-            State::Learning { starts, .. } => starts.as_ref(),
+            State::Learning { learning, .. } => learning.as_ref(),
             State::Assessing { assessing, .. } => assessing.as_ref(),
         }
     }
@@ -118,7 +99,7 @@ impl Unpsl {
         match &mut self.state {
             State::Preparing(preparation) => {
                 if let Turn::Done(prepared) = preparation.close(closed)? {
-                    self.choose(Arc::new(prepared))?;
+                    self.choose(Arc::new(prepared), closed.notes)?;
                 }
             }
             State::Choosing { prepared, choice } => {
@@ -126,13 +107,14 @@ impl Unpsl {
                     let prepared = Arc::clone(prepared);
                     self.settings = chosen.settings;
                     self.selection = chosen.rows;
-                    self.learn(prepared)?;
+                    self.chosen_folds = Some(chosen.folds);
+                    self.learn(prepared, closed.notes)?;
                 }
             }
-            State::Learning { prepared, starts } => {
-                if let Turn::Done((fit, ending)) = starts.close(closed)? {
+            State::Learning { prepared, learning } => {
+                if let Turn::Done(learned) = learning.close(closed)? {
                     let prepared = Arc::clone(prepared);
-                    self.assess(prepared, fit, ending);
+                    self.assess(prepared, learned, closed.notes);
                 }
             }
             State::Assessing {
@@ -155,7 +137,7 @@ impl Unpsl {
         Ok(Turn::Ask)
     }
 
-    fn choose(&mut self, prepared: Arc<Prepared>) -> Result<(), Failure> {
+    fn choose(&mut self, prepared: Arc<Prepared>, notes: &mut Vec<String>) -> Result<(), Failure> {
         let rows = prepared.standardisation.rows().len();
         self.settings = self.settings.clone().of_rows(rows);
         match Choice::begin(&self.settings, self.seed, &prepared)? {
@@ -164,36 +146,54 @@ impl Unpsl {
                 self.state = State::Choosing { prepared, choice };
                 Ok(())
             }
-            None => self.learn(prepared),
+            None => self.learn(prepared, notes),
         }
     }
 
-    fn learn(&mut self, prepared: Arc<Prepared>) -> Result<(), Failure> {
-        let starts = Starts {
-            fit: Fit::start(&self.settings, &prepared, self.seed, 0)?,
-            settings: self.settings.clone(),
-            seed: self.seed,
-            prepared: Arc::clone(&prepared),
-            start: 0,
-            best: None,
-        };
-        let starts = Box::new(starts);
-        self.state = State::Learning { prepared, starts };
+    /// With the folds of a validation, where there is one and no choice has learnt them.
+    fn learn(&mut self, prepared: Arc<Prepared>, notes: &mut Vec<String>) -> Result<(), Failure> {
+        if self.settings.validation == Validation::Usual && self.chosen_folds.is_none() {
+            let reason = self.not_validated(&prepared);
+            notes.extend(reason.map(|reason| format!("{IN_SAMPLE}{reason}")));
+            self.settings.settle_validation(reason.is_none());
+        }
+        let is_validated = self.settings.validation != Validation::None;
+        let folds = self.settings.folds();
+        let folds = folds.filter(|_| is_validated && self.chosen_folds.is_none());
+        let learning = Learning::begin(&self.settings, self.seed, &prepared, folds)?;
+        let learning = Box::new(learning);
+        self.state = State::Learning { prepared, learning };
         Ok(())
     }
 
-    fn assess(&mut self, prepared: Arc<Prepared>, fit: Fit, ending: Ending) {
-        let best = Best {
-            metric: Arc::new(fit.metric().clone()),
-            form: self.settings.objective.form,
-            fit,
-            ending,
-            neighbours: self.settings.neighbours,
-            classes: self.classes,
-            round_limit: self.settings.round_limit,
-        };
+    /// Why there is no usual validation; none where there is.
+    fn not_validated(&self, prepared: &Prepared) -> Option<&'static str> {
+        let folds = self.settings.folds()?;
+        if !self.sites_validate {
+            return Some(
+                "a site has too few patients, or too few rounds left, for the folds of the usual validation. \
+                 With validation = \"none\" nobody is asked.",
+            );
+        }
+        (!is_within_the_usual(&self.settings, prepared, folds)).then_some(
+            "the usual validation would need larger answers, or more pairs, than it may. With validation = 5 the job insists on it.",
+        )
+    }
+
+    fn assess(&mut self, prepared: Arc<Prepared>, mut learned: Learned, notes: &mut Vec<String>) {
+        let is_validated = self.settings.validation != Validation::None;
+        if is_validated && let Some(folds) = &self.chosen_folds {
+            learned.folds = Some(Arc::clone(folds));
+        }
+        if is_validated && learned.folds.is_none() {
+            notes.push(format!(
+                "{IN_SAMPLE}the metric of a fold is empty, or was not learnt."
+            ));
+        }
         self.state = State::Assessing {
-            assessing: Box::new(Assessing { model: best }),
+            assessing: Box::new(Assessing {
+                model: Best::new(learned, &self.settings, self.classes),
+            }),
             assessments: Assessments::default(),
             prepared,
             objective: None,
@@ -204,7 +204,7 @@ impl Unpsl {
     pub(crate) fn model(&self) -> Model {
         let (fit, objective) = match &self.state {
             State::Preparing(_) | State::Choosing { .. } => (None, None),
-            State::Learning { starts, .. } => (Some(&starts.fit), None),
+            State::Learning { learning, .. } => (Some(learning.fit()), None),
             State::Assessing {
                 assessing,
                 objective,
@@ -224,6 +224,7 @@ impl Unpsl {
             rounds: fit.map_or(Vec::new(), |fit| fit.rows().to_vec()),
             objective,
             selection: self.selection.clone(),
+            folds: self.validated_folds(),
             features: standardisation.map_or(Vec::new(), features),
             dropped: standardisation.map_or(Vec::new(), |known| known.dropped().to_vec()),
             metric: fit
@@ -231,6 +232,14 @@ impl Unpsl {
                 .map(|fit| fit.metric().clone()),
             certificate: fit.and_then(Fit::certificate),
             pairs: summaries.iter().map(pairs).collect(),
+        }
+    }
+
+    /// Folds of the validation that the sites judge; 0 where there is none.
+    fn validated_folds(&self) -> u32 {
+        match &self.state {
+            State::Assessing { assessing, .. } => count(assessing.model.folds.len()),
+            State::Preparing(_) | State::Choosing { .. } | State::Learning { .. } => 0,
         }
     }
 
@@ -300,140 +309,6 @@ fn note(
             "The lowest objective of {} starts was kept.",
             settings.starts
         ));
-    }
-}
-
-impl Asking for Starts {
-    fn phase(&self) -> &'static str {
-        "rounds"
-    }
-
-    fn silence(&self) -> Silence {
-        Silence::Away
-    }
-
-    fn reminds(&self) -> bool {
-        false
-    }
-
-    fn ask(&self, site: usize) -> Option<message::Request> {
-        Some(self.fit.ask(site))
-    }
-
-    fn judge(&self, site: usize, _: u64, answer: &message::Answer) -> Result<(), Failure> {
-        self.fit.judge(site, answer)
-    }
-
-    fn blank(&self) -> Option<message::Answer> {
-        Some(self.fit.blank())
-    }
-
-    fn course(&self) -> Course {
-        self.fit.course(self.settings.round_limit)
-    }
-}
-
-impl Stage for Starts {
-    /// The best, and how its rounds ended.
-    type Output = (Fit, Ending);
-
-    fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Self::Output>, Failure> {
-        let Turn::Done(ending) = self.fit.close(closed)? else {
-            return Ok(Turn::Ask);
-        };
-        let is_better = match &self.best {
-            Some((best, _)) => self.fit.objective() < best.objective(),
-            None => true,
-        };
-        if is_better {
-            self.best = Some((self.fit.clone(), ending.clone()));
-        }
-        self.start += 1;
-        if self.start < self.settings.starts {
-            self.fit = Fit::start(&self.settings, &self.prepared, self.seed, self.start)?;
-            return Ok(Turn::Ask);
-        }
-        let best = self.best.take();
-        Ok(Turn::Done(
-            best.unwrap_or_else(|| (self.fit.clone(), ending)),
-        ))
-    }
-}
-
-impl Best {
-    /// (4.19) at the metric: the sum over the sites that gave their term; none where none did.
-    fn objective(&mut self, assessments: &Assessments) -> Result<Option<f64>, Failure> {
-        let told = assessments.own.iter().flatten().chain(&assessments.pooled);
-        let mut terms = told.filter_map(|one| one.objective).peekable();
-        if terms.peek().is_none() {
-            return Ok(None);
-        }
-        let objective = terms.sum::<f64>() + self.fit.sparsity_term();
-        if !objective.is_finite() {
-            let text = "the objective at the end is no finite number";
-            return Err(Failure::new(Code::Numbers, text));
-        }
-        self.fit.judge_last(objective);
-        Ok(Some(objective))
-    }
-}
-
-impl Assessed for Best {
-    fn phase(&self) -> &'static str {
-        "finishing"
-    }
-
-    fn silence(&self) -> Silence {
-        Silence::Excused
-    }
-
-    fn ask(&self, _: usize) -> Option<message::Request> {
-        Some(message::Request::Unpsl(Request::Finish(Finishing {
-            consensus: Arc::clone(&self.metric),
-            form: self.form,
-            neighbours: self.neighbours,
-        })))
-    }
-
-    fn blank(&self) -> Assessment {
-        let square = |classes: usize| Some(vec![vec![0; classes]; classes]);
-        let nearest = |rule: &str| EvaluationCounts {
-            rule: rule.to_owned(),
-            neighbours: self.neighbours,
-            confusion: square(self.classes),
-            scores: (self.classes == 2)
-                .then(|| vec![vec![0; score_bins(self.neighbours)]; self.classes]),
-            rounded_to: 1,
-        };
-        let pairs = EvaluationCounts {
-            rule: PAIRS_RULE.to_owned(),
-            neighbours: 0,
-            confusion: square(2),
-            scores: None,
-            rounded_to: 1,
-        };
-        let is_empty = self.metric.iter().all(|entry| *entry == 0.0);
-        Assessment {
-            objective: Some(0.0),
-            evaluation: match is_empty {
-                true => vec![nearest(EUCLIDEAN_RULE)],
-                false => vec![
-                    nearest(DISTANCE_RULE),
-                    nearest(INNER_PRODUCT_RULE),
-                    nearest(EUCLIDEAN_RULE),
-                    pairs,
-                ],
-            },
-            ..Assessment::default()
-        }
-    }
-
-    fn judge(&self, found: &Assessment, patients: u64) -> Result<(), Failure> {
-        judging::assessment(found, self.classes, patients)
-    }
-
-    fn course(&self) -> Course {
-        self.fit.course(self.round_limit)
     }
 }
 

@@ -1,4 +1,5 @@
-//! All searches of a cross-validation side by side ([`Several`]): one problem of each part of the patients and form.
+//! All searches of a cross-validation side by side ([`Several`]): one problem of each part of the patients and form. They are
+//! those of a choice, or those of a validation, which ask beside the rounds of the metric itself.
 
 use super::accelerated::{asked_rows, derivatives};
 use super::message::{Answer, Derivatives, Differentiating, Part, Request};
@@ -9,8 +10,17 @@ use crate::failure::{Code, Failure};
 use crate::limits::BATCH_ENTRIES_MAX;
 use crate::message;
 use ndarray::Array2;
-use similarity::learn::unpsl::accelerated::{Place, Search, Several};
+use similarity::learn::unpsl::Loss;
+use similarity::learn::unpsl::accelerated::{Place, Search, SearchSettings, Several};
 use std::sync::Arc;
+
+/// lambda_1 among the patients of all `folds` but one: the sum goes over so many fewer pairs.
+pub(super) fn of_fold(lambda: f64, loss: Loss, folds: u32) -> f64 {
+    match loss {
+        Loss::Mean => lambda,
+        Loss::Sum => lambda * (1.0 - 1.0 / f64::from(folds)).powi(2),
+    }
+}
 
 /// The searches under way, or over.
 #[derive(Debug, Clone)]
@@ -24,6 +34,8 @@ pub(super) struct FoldSearches {
     asked: Differentiating,
     /// Which sites told of the last questions; none before the first.
     told: Option<Vec<bool>>,
+    /// Numbers of an answer that are not theirs.
+    reserved: usize,
 }
 
 impl FoldSearches {
@@ -42,9 +54,39 @@ impl FoldSearches {
             batch: Vec::new(),
             asked: Differentiating::default(),
             told: None,
+            reserved: 0,
         };
         all.open();
         all
+    }
+
+    /// The search of one metric, with the settings of the whole, in every fold.
+    pub(super) fn of_validation(
+        settings: &UnpslSettings,
+        folds: u32,
+        start: Array2<f64>,
+        features: usize,
+    ) -> Self {
+        let objective = &settings.objective;
+        let own = SearchSettings {
+            lambda_sparsity: settings.objective_without_a_fold(folds).lambda_sparsity,
+            form: objective.form,
+            tolerance: UnpslSettings::VALIDATION_LEFT,
+            tolerance_residual: f64::INFINITY,
+        };
+        let search = Search::new(own, start, features);
+        let part = |fold| Part {
+            form: objective.form,
+            fold: Some(fold),
+        };
+        let problems = (0..folds).map(|fold| (part(fold), vec![search.clone()]));
+        let problems = problems.collect();
+        Self::start(problems, features, UnpslSettings::VALIDATION_ROUNDS_MAX)
+    }
+
+    /// What they ask; nothing where all is reserved.
+    pub(super) fn asked(&self) -> &Differentiating {
+        &self.asked
     }
 
     pub(super) fn ask(&self) -> message::Request {
@@ -63,6 +105,12 @@ impl FoldSearches {
     /// Searches that are over, and all.
     pub(super) fn done(&self) -> (usize, usize) {
         self.several.done()
+    }
+
+    /// Leaves so many numbers of the next answer to others.
+    pub(super) fn reserve(&mut self, entries: usize) {
+        self.reserved = entries;
+        self.open();
     }
 
     /// Takes the answers of a closed exchange; true once all searches are over.
@@ -84,13 +132,18 @@ impl FoldSearches {
         };
         let batch = std::mem::take(&mut self.batch);
         let answers = batch.into_iter().zip(sums).enumerate().map(unfold);
-        self.several.learn(answers.collect());
+        self.several.learn(answers.collect(), 1 + closed.void);
         if !self.several.is_finite() {
             let text = "the rounds of the cross-validation led beyond the finite numbers";
             return Err(Failure::new(Code::Numbers, text));
         }
         self.open();
-        Ok(self.batch.is_empty())
+        Ok(self.is_over())
+    }
+
+    /// Whether all searches are over.
+    pub(super) fn is_over(&self) -> bool {
+        self.several.open().next().is_none()
     }
 
     /// The best metrics of search number `cell` of so many `problems`; none where one of them is W = 0.
@@ -110,11 +163,11 @@ impl FoldSearches {
     /// Opens the next exchange, with as many questions as one answer may hold; none once all searches are over.
     fn open(&mut self) {
         let (mut batch, mut metrics, mut rows) = (Vec::new(), Vec::new(), Vec::new());
-        let mut entries = 0;
+        let mut entries = self.reserved;
         for place in self.several.open() {
             let (metric, asked) = self.several.question(place);
             entries += Differentiating::entries(asked, self.features, metric.ncols());
-            if entries > BATCH_ENTRIES_MAX && !batch.is_empty() {
+            if entries > BATCH_ENTRIES_MAX && !(batch.is_empty() && self.reserved == 0) {
                 break;
             }
             batch.push(place);

@@ -6,11 +6,17 @@ use crate::assessment::{
 use crate::checks::{self, ROUNDING, ensure, fault, length, numbers};
 use crate::failure::Failure;
 
-/// What a site with `patients` says of the metric of a cohort with `classes` classes.
-pub(super) fn assessment(found: &Assessment, classes: usize, patients: u64) -> Result<(), Failure> {
+/// What a site with `patients` says of the metric of a cohort with `classes` classes, and where it `is_validated` of its folds.
+pub(super) fn assessment(
+    found: &Assessment,
+    classes: usize,
+    is_validated: bool,
+    patients: u64,
+) -> Result<(), Failure> {
     let Assessment {
         objective: Some(objective),
         evaluation,
+        validation,
         errors,
         importance,
     } = found
@@ -25,7 +31,10 @@ pub(super) fn assessment(found: &Assessment, classes: usize, patients: u64) -> R
     )?;
     length("sums of errors", errors.len(), 0)?;
     length("importances", importance.len(), 0)?;
-    for counts in evaluation {
+    if !is_validated {
+        length("tables of a validation", validation.len(), 0)?;
+    }
+    for counts in evaluation.iter().chain(validation) {
         let known = [
             PAIRS_RULE,
             DISTANCE_RULE,

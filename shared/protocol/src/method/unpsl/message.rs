@@ -110,6 +110,8 @@ pub struct Finishing {
     pub form: Form,
     /// Neighbours of the k-NN evaluation.
     pub neighbours: u32,
+    /// W, d x m, of a validation: one a fold, learnt without its patients; empty where there is none.
+    pub folds: Arc<Vec<Array2<f64>>>,
 }
 
 /// What a site answers.
@@ -148,6 +150,16 @@ impl Differentiating {
             Some(_) => features.saturating_mul(rank),
         };
         count.saturating_mul(count + 1).saturating_add(slope)
+    }
+
+    /// The questions of one, then those of the other.
+    pub(super) fn joined(one: &Self, other: &Self) -> Self {
+        let metrics = one.metrics.iter().chain(other.metrics.iter());
+        Self {
+            metrics: Arc::new(metrics.cloned().collect()),
+            parts: [&one.parts[..], &other.parts].concat(),
+            rows: Arc::new(one.rows.iter().chain(other.rows.iter()).cloned().collect()),
+        }
     }
 }
 
@@ -308,7 +320,9 @@ impl Request {
             Self::Differentiate(asked) => asked.metrics.iter().collect(),
             Self::Round(round) => vec![&round.consensus],
             Self::Validate(validating) => validating.models.iter().collect(),
-            Self::Finish(finishing) => vec![&finishing.consensus],
+            Self::Finish(Finishing {
+                consensus, folds, ..
+            }) => folds.iter().chain([&**consensus]).collect(),
         }
     }
 }

@@ -2,13 +2,16 @@
 
 mod accelerated;
 mod admm;
+mod assessing;
 mod choosing;
 pub(crate) mod coordinator;
 mod folds;
 mod judging;
+mod learning;
 pub mod message;
 pub mod model;
 pub(crate) mod question;
 mod rounds;
 mod selection;
 pub mod settings;
+mod validation;

@@ -13,6 +13,8 @@ pub struct Model {
     pub objective: Option<f64>,
     /// Candidates of the cross-validation; empty where nothing was chosen.
     pub selection: Vec<SelectionRow>,
+    /// Folds of the validation; 0 where patients are judged in sample alone.
+    pub folds: u32,
     /// One a row of the metric.
     pub features: Vec<FeatureResult>,
     /// Constant rows that standardisation dropped.

@@ -1,7 +1,7 @@
 //! What a job of UnPSL asks of a site.
 
 use super::message::{Centre, Differentiating, Finishing, Part, Request, Round, Validating};
-use super::settings::UnpslSettings;
+use super::settings::{UnpslSettings, Validation};
 use crate::cohort::CohortSpecification;
 use crate::failure::Refusal;
 use crate::limits::{ACTIVE_ROWS_MAX, BATCH_ENTRIES_MAX, LOCAL_TOLERANCES, PENALTIES, TOTALS_MAX};
@@ -36,25 +36,43 @@ pub(crate) fn judge(
         }
         message::Request::Unpsl(request) => {
             let rows = ready(settings, true, known)?;
-            own(settings, request, rows)
+            own(settings, request, rows, known.validates)
         }
         // Closed by default: whatever else is asked, this job does not ask it.
         _ => unasked("what the job's method does"),
     }
 }
 
-fn own(settings: &UnpslSettings, request: &Request, rows: usize) -> Result<(), Refusal> {
+/// `validates` is whether the site takes part in a validation that the job does not insist on.
+fn own(
+    settings: &UnpslSettings,
+    request: &Request,
+    rows: usize,
+    validates: bool,
+) -> Result<(), Refusal> {
+    let folds = settings.folds().filter(|_| {
+        let is_usual = settings.parts().1.is_some();
+        validates || !is_usual
+    });
     match request {
-        Request::Differentiate(asked) => judge_differentiation(settings, asked, rows),
-        Request::Round(round) => judge_round(settings, round, rows),
+        Request::Differentiate(asked) => judge_differentiation(settings, asked, rows, folds),
+        Request::Round(round) => judge_round(settings, round, rows, folds),
         Request::Validate(validating) => judge_validation(settings, validating, rows),
         Request::Finish(Finishing {
             consensus,
             form,
             neighbours,
+            folds: models,
         }) => {
             fits(settings, consensus, rows, settings.selection.is_some())?;
-            is_part(settings, Part::whole(*form))?;
+            for model in models.iter() {
+                fits(settings, model, rows, settings.selection.is_some())?;
+            }
+            let wanted_folds = folds.filter(|_| settings.validation != Validation::None);
+            let is_validation =
+                models.is_empty() || wanted_folds.map(|folds| folds as usize) == Some(models.len());
+            wanted(is_validation, "a metric of each of the job's folds")?;
+            is_part(settings, Part::whole(*form), folds)?;
             let listed = match &settings.selection {
                 Some(selection) => selection.neighbours.contains(neighbours),
                 None => *neighbours == settings.neighbours,
@@ -104,14 +122,18 @@ fn judge_differentiation(
     settings: &UnpslSettings,
     asked: &Differentiating,
     rows: usize,
+    folds: Option<u32>,
 ) -> Result<(), Refusal> {
     let Differentiating {
         metrics,
         parts,
         rows: active,
     } = asked;
+    // The folds of a validation are learnt by the accelerated consensus in every job.
+    let is_validation =
+        settings.selection.is_none() && parts.iter().all(|part| part.fold.is_some());
     wanted(
-        settings.is_accelerated(),
+        settings.is_accelerated() || is_validation,
         "a job of the accelerated consensus",
     )?;
     let lengths = [parts.len(), active.len()];
@@ -133,7 +155,7 @@ fn judge_differentiation(
     }
     for (metric, part) in metrics.iter().zip(parts) {
         fits(settings, metric, rows, settings.selection.is_some())?;
-        is_part(settings, *part)?;
+        is_part(settings, *part, folds)?;
     }
     Ok(())
 }
@@ -151,7 +173,12 @@ fn are_rows(active: Option<&[usize]>, rows: usize) -> Result<(), Refusal> {
     wanted(fit, "the metric's rows, some of them where they are many")
 }
 
-fn judge_round(settings: &UnpslSettings, round: &Round, rows: usize) -> Result<(), Refusal> {
+fn judge_round(
+    settings: &UnpslSettings,
+    round: &Round,
+    rows: usize,
+    folds: Option<u32>,
+) -> Result<(), Refusal> {
     let Round {
         consensus,
         centre,
@@ -180,19 +207,24 @@ fn judge_round(settings: &UnpslSettings, round: &Round, rows: usize) -> Result<(
         LOCAL_TOLERANCES.contains(tolerance),
         "a tolerance within its limits",
     )?;
-    is_part(settings, *part)
+    // A round leaves out a fold of a choice alone.
+    is_part(
+        settings,
+        *part,
+        folds.filter(|_| settings.selection.is_some()),
+    )
 }
 
-fn is_part(settings: &UnpslSettings, part: Part) -> Result<(), Refusal> {
+fn is_part(settings: &UnpslSettings, part: Part, folds: Option<u32>) -> Result<(), Refusal> {
     let listed = match &settings.selection {
         Some(selection) => selection.form.contains(&part.form),
         None => part.form == settings.objective.form,
     };
     wanted(listed, "the job's form")?;
-    match (part.fold, &settings.selection) {
+    match (part.fold, folds) {
         (None, _) => Ok(()),
-        (Some(fold), Some(selection)) => wanted(fold < selection.folds, "one of the job's folds"),
-        (Some(_), None) => unasked("a job with a choice"),
+        (Some(fold), Some(folds)) => wanted(fold < folds, "one of the job's folds"),
+        (Some(_), None) => unasked("a job with folds that the site takes part in"),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::accelerated::Accelerated;
 use super::admm::Admm;
+use super::message::Differentiating;
 use super::model::RoundRow;
 use super::settings::UnpslSettings;
 use crate::exchange::{Closed, Course, Turn};
@@ -95,6 +96,14 @@ impl Fit {
         match self {
             Self::Accelerated(fit) => fit.ask(),
             Self::Admm(fit) => fit.ask(site),
+        }
+    }
+
+    /// The derivatives that the exchange asks for; none where it asks for a local update.
+    pub(super) fn differentiating(&self) -> Option<&Differentiating> {
+        match self {
+            Self::Accelerated(fit) => fit.differentiating(),
+            Self::Admm(_) => None,
         }
     }
 

@@ -5,7 +5,7 @@
 //! patients are classified right, and only those counts leave it. A site whose rules withhold a count
 //! does not take part in the choice.
 
-use super::folds::FoldSearches;
+use super::folds::{FoldSearches, of_fold};
 use super::message::{Answer, Request, Validating};
 use super::model::SelectionRow;
 use super::settings::{SelectionSettings, UnpslSettings, form_name};
@@ -68,6 +68,8 @@ pub(super) struct Chosen {
     pub(super) form: Form,
     pub(super) candidate: Candidate,
     pub(super) rows: Vec<SelectionRow>,
+    /// Its metrics, one a fold, learnt without that fold's patients.
+    pub(super) models: Arc<Vec<Array2<f64>>>,
     /// Places of sites whose rules withhold a count.
     pub(super) left_out: Vec<usize>,
 }
@@ -121,10 +123,7 @@ impl Selection {
 
     /// lambda_1 among the patients of all folds but one: the sum goes over so many fewer pairs.
     pub(super) fn scaled(&self, lambda: f64, loss: Loss) -> f64 {
-        match loss {
-            Loss::Mean => lambda,
-            Loss::Sum => lambda * (1.0 - 1.0 / f64::from(self.settings.folds)).powi(2),
-        }
+        of_fold(lambda, loss, self.settings.folds)
     }
 
     /// Keeps the solutions of all searches.
@@ -289,9 +288,20 @@ impl Selection {
             wrong: one.counts.wrong,
             chosen: (*of, one.candidate) == (form, candidate),
         };
+        let is_chosen = |index: &&usize| {
+            let cell = self.cells[**index];
+            cell.form == form
+                && cell.rank == candidate.rank
+                && cell
+                    .lambda_sparsity
+                    .total_cmp(&candidate.lambda_sparsity)
+                    .is_eq()
+        };
+        let models = self.whole.iter().find(is_chosen);
         Ok(Chosen {
             form,
             candidate,
+            models: models.map_or_else(Arc::default, |index| Arc::clone(&self.models[*index])),
             rows: counts.iter().map(row).collect(),
             left_out,
         })

@@ -1,6 +1,8 @@
 //! `[unpsl]`: the settings of distributed UnPSL.
 
 use super::accelerated::Accelerated;
+use super::validation;
+pub use super::validation::Validation;
 use crate::cohort::OutcomeSpecification;
 use crate::document::{OneOrMore, Section, narrow};
 use crate::limits::{
@@ -39,6 +41,8 @@ pub struct UnpslSettings {
     pub neighbours: u32,
     /// What cross-validation is to choose first; the first of its candidates stands in their places.
     pub selection: Option<SelectionSettings>,
+    /// Whether held-out patients judge the metric.
+    pub validation: Validation,
     /// What makes a patient's local list of neighbours; both rules are evaluated.
     pub neighbour_rule: NeighbourRule,
     /// Rounds at most.
@@ -130,13 +134,18 @@ impl SelectionSettings {
 }
 
 impl UnpslSettings {
-    /// Rounds of a run at most, those of the choice and of every start included.
+    /// Rounds of a run at most, those of the choice, of every start and of a validation that the job names included.
     #[must_use]
     pub fn rounds(&self) -> u64 {
         let choosing = self.selection.as_ref();
+        let validating = match self.validation {
+            Validation::Folds(_) => self.validation_rounds(),
+            Validation::Usual | Validation::None => 0,
+        };
         choosing.map_or(0, |selection| selection.rounds(self.consensus))
             + u64::from(self.starts) * u64::from(self.round_limit)
             + u64::from(self.certificates())
+            + validating
     }
 
     /// Rounds of consensus ADMM at the end of the accelerated consensus, at most.
@@ -202,6 +211,7 @@ impl UnpslSettings {
             objective: objective(section, &candidates),
             starts: narrow(section.count("starts", 1, 1..=100)),
             neighbours: candidates.neighbours.first().copied().unwrap_or(NEIGHBOURS),
+            validation: validation::read(section, candidates.choosing_folds()),
             selection: candidates.are_several().then_some(candidates),
             neighbour_rule: section
                 .choice("neighbour_rule", &rules)
@@ -232,6 +242,11 @@ impl UnpslSettings {
 }
 
 impl SelectionSettings {
+    /// The folds of the choice; none where nothing is chosen.
+    fn choosing_folds(&self) -> Option<u32> {
+        self.are_several().then_some(self.folds)
+    }
+
     fn are_several(&self) -> bool {
         let lists = [self.form.len(), self.rank.len(), self.neighbours.len()];
         self.lambda_sparsity.len() != 1 || lists.iter().any(|length| *length > 1)

@@ -70,6 +70,7 @@ mod tests {
             rounds: Vec::new(),
             objective: None,
             selection: Vec::new(),
+            folds: 0,
             features: rows.iter().map(feature).collect(),
             dropped: Vec::new(),
             metric: Some(Array2::from_shape_fn((rows.len(), 1), |(row, _)| {

@@ -220,6 +220,12 @@ impl Folds {
         }
     }
 
+    /// The fold of each patient, from 0.
+    #[must_use]
+    pub fn of_each(&self) -> &[usize] {
+        &self.fold_of
+    }
+
     /// Number of folds.
     #[must_use]
     pub fn count(&self) -> usize {

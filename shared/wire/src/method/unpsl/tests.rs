@@ -34,6 +34,7 @@ fn finishing(consensus: Array2<f64>) -> ToSite {
         consensus: Arc::new(consensus),
         form: Form::Distance,
         neighbours: 5,
+        folds: Arc::default(),
     }))
 }
 
@@ -96,6 +97,12 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         folds: 2,
         neighbours: vec![1, 5],
     };
+    let with_folds = Finishing {
+        consensus: Arc::new(array![[0.1, 0.2]]),
+        form: Form::Distance,
+        neighbours: 5,
+        folds: Arc::new(vec![array![[0.5, 0.25]], array![[1.0, 2.0]]]),
+    };
     requests_are_golden(vec![
         ("round", asked(unpsl::Request::Round(round))),
         ("fold", asked(unpsl::Request::Round(fold))),
@@ -111,6 +118,7 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         ),
         ("validate", asked(unpsl::Request::Validate(validating))),
         ("finish", finishing(array![[0.1, 0.2]])),
+        ("finish_folds", asked(unpsl::Request::Finish(with_folds))),
     ]);
 }
 
@@ -164,6 +172,7 @@ fn every_answer_is_what_googles_protobuf_writes_and_reads_back_from_it() {
 fn metric() -> model::Model {
     model::Model {
         certificate: Some(0.125),
+        folds: 5,
         rounds: vec![RoundRow {
             round: 1,
             objective: None,
@@ -301,13 +310,19 @@ fn requests() -> impl Strategy<Value = unpsl::Request> {
                     neighbours
                 })
             ),
-        (matrix(), any::<u32>()).prop_map(|(consensus, neighbours)| unpsl::Request::Finish(
-            Finishing {
-                consensus: Arc::new(consensus),
-                form: part(Some(neighbours)).form,
-                neighbours
-            }
-        )),
+        (
+            matrix(),
+            any::<u32>(),
+            proptest::collection::vec(matrix(), 0..4)
+        )
+            .prop_map(
+                |(consensus, neighbours, folds)| unpsl::Request::Finish(Finishing {
+                    consensus: Arc::new(consensus),
+                    form: part(Some(neighbours)).form,
+                    neighbours,
+                    folds: Arc::new(folds),
+                })
+            ),
     ]
 }
 
@@ -369,6 +384,7 @@ fn finish(shape: pb::MatrixShape, chunks: &[MatrixChunk]) -> Result<ToSite, Wire
         consensus: Some(shape),
         neighbours: 5,
         form: 1,
+        folds: Vec::new(),
     };
     let request = Some(pb::unpsl_request::Request::Finish(finish));
     let request = Some(pb::ask::Request::Unpsl(pb::UnpslRequest { request }));

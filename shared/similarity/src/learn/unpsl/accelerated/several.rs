@@ -40,9 +40,9 @@ pub struct Place {
 
 impl Cell {
     /// Goes on from what is known, in which the answer to its question is one.
-    fn absorb(&mut self, known: &Knowledge, smooth: f64, round_limit: u32) {
+    fn absorb(&mut self, known: &Knowledge, smooth: f64, rounds: u32, round_limit: u32) {
         let sparsity = self.search.sparsity_term(self.search.question());
-        self.rounds += 1;
+        self.rounds += rounds;
         let step = self.search.absorb(known, smooth + sparsity);
         let is_over = step.is_some_and(|step| step.converged);
         self.is_open = !is_over && self.rounds < round_limit;
@@ -93,11 +93,11 @@ impl Several {
         (search.question(), search.rows(known))
     }
 
-    /// Takes the sums of the sites' answers to the questions of some searches.
+    /// Takes the sums of the sites' answers to the questions of some searches, which were asked in so many rounds.
     ///
     /// # Panics
     /// Where there is no such search.
-    pub fn learn(&mut self, answers: Vec<(Place, SiteDerivatives)>) {
+    pub fn learn(&mut self, answers: Vec<(Place, SiteDerivatives)>, rounds: u32) {
         // As long as a problem has answered of no W, its searches all ask at W = 0, and one of them for all.
         let is_first: Vec<bool> = self
             .problems
@@ -125,7 +125,7 @@ impl Several {
             let cells = cells.par_iter_mut().zip(answered);
             cells.for_each(|(cell, smooth)| {
                 if let Some(smooth) = smooth {
-                    cell.absorb(known, smooth, round_limit);
+                    cell.absorb(known, smooth, rounds, round_limit);
                 }
             });
         });

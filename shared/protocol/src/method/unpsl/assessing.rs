@@ -1,0 +1,132 @@
+//! The part of a run of UnPSL in which the sites judge the metric: by the patients whom it was learnt from, and where there is a
+//! validation by those of each fold.
+
+use super::judging;
+use super::learning::Learned;
+use super::message::{Finishing, Request};
+use super::rounds::Fit;
+use super::settings::UnpslSettings;
+use crate::assessment::{
+    Assessment, DISTANCE_RULE, EUCLIDEAN_RULE, EvaluationCounts, INNER_PRODUCT_RULE, PAIRS_RULE,
+    score_bins,
+};
+use crate::exchange::{Course, Silence};
+use crate::failure::{Code, Failure};
+use crate::message;
+use crate::progress::Ending;
+use crate::stage::assessing::{Assessed, Assessments};
+use ndarray::Array2;
+use similarity::learn::unpsl::Form;
+use std::sync::Arc;
+
+/// The best of the starts.
+#[derive(Debug, Clone)]
+pub(super) struct Best {
+    pub(super) fit: Fit,
+    pub(super) ending: Ending,
+    pub(super) metric: Arc<Array2<f64>>,
+    /// The metrics of a validation, one a fold.
+    pub(super) folds: Arc<Vec<Array2<f64>>>,
+    form: Form,
+    neighbours: u32,
+    classes: usize,
+    round_limit: u32,
+}
+
+impl Best {
+    /// To be judged by patients of so many classes.
+    pub(super) fn new(learned: Learned, settings: &UnpslSettings, classes: usize) -> Self {
+        Self {
+            metric: Arc::new(learned.fit.metric().clone()),
+            folds: learned.folds.unwrap_or_default(),
+            form: settings.objective.form,
+            fit: learned.fit,
+            ending: learned.ending,
+            neighbours: settings.neighbours,
+            classes,
+            round_limit: settings.round_limit,
+        }
+    }
+
+    /// (4.19) at the metric: the sum over the sites that gave their term; none where none did.
+    pub(super) fn objective(&mut self, assessments: &Assessments) -> Result<Option<f64>, Failure> {
+        let told = assessments.own.iter().flatten().chain(&assessments.pooled);
+        let mut terms = told.filter_map(|one| one.objective).peekable();
+        if terms.peek().is_none() {
+            return Ok(None);
+        }
+        let objective = terms.sum::<f64>() + self.fit.sparsity_term();
+        if !objective.is_finite() {
+            let text = "the objective at the end is no finite number";
+            return Err(Failure::new(Code::Numbers, text));
+        }
+        self.fit.judge_last(objective);
+        Ok(Some(objective))
+    }
+}
+
+impl Assessed for Best {
+    fn phase(&self) -> &'static str {
+        "finishing"
+    }
+
+    fn silence(&self) -> Silence {
+        Silence::Excused
+    }
+
+    fn ask(&self, _: usize) -> Option<message::Request> {
+        Some(message::Request::Unpsl(Request::Finish(Finishing {
+            consensus: Arc::clone(&self.metric),
+            form: self.form,
+            neighbours: self.neighbours,
+            folds: Arc::clone(&self.folds),
+        })))
+    }
+
+    fn blank(&self) -> Assessment {
+        let square = |classes: usize| Some(vec![vec![0; classes]; classes]);
+        let nearest = |rule: &str| EvaluationCounts {
+            rule: rule.to_owned(),
+            neighbours: self.neighbours,
+            confusion: square(self.classes),
+            scores: (self.classes == 2)
+                .then(|| vec![vec![0; score_bins(self.neighbours)]; self.classes]),
+            rounded_to: 1,
+        };
+        let pairs = EvaluationCounts {
+            rule: PAIRS_RULE.to_owned(),
+            neighbours: 0,
+            confusion: square(2),
+            scores: None,
+            rounded_to: 1,
+        };
+        let neighbours = || {
+            vec![
+                nearest(DISTANCE_RULE),
+                nearest(INNER_PRODUCT_RULE),
+                nearest(EUCLIDEAN_RULE),
+            ]
+        };
+        let is_empty = self.metric.iter().all(|entry| *entry == 0.0);
+        Assessment {
+            objective: Some(0.0),
+            evaluation: match is_empty {
+                true => vec![nearest(EUCLIDEAN_RULE)],
+                false => neighbours().into_iter().chain([pairs]).collect(),
+            },
+            validation: match self.folds.is_empty() {
+                true => Vec::new(),
+                false => neighbours(),
+            },
+            ..Assessment::default()
+        }
+    }
+
+    fn judge(&self, found: &Assessment, patients: u64) -> Result<(), Failure> {
+        judging::assessment(found, self.classes, !self.folds.is_empty(), patients)
+    }
+
+    fn course(&self) -> Course {
+        self.fit.course(self.round_limit)
+    }
+}

@@ -1,0 +1,105 @@
+//! `validation`: the procedure of the job judged by patients whom it has not seen. Folds lie inside each site; of each a metric is
+//! learnt without its patients, and these are classified by their nearest among the others of their site.
+
+use super::folds::of_fold;
+use super::settings::UnpslSettings;
+use crate::document::{Section, narrow};
+use crate::limits::{FOLDS_MAX, VALIDATION_FOLDS};
+use privacy::ValidationFacts;
+use similarity::learn::unpsl::Settings;
+
+/// Whether patients judge what was learnt without them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Validation {
+    /// By [`VALIDATION_FOLDS`] folds, where the rules of every site and the limits of a usual validation let it be.
+    Usual,
+    /// By so many folds.
+    Folds(u32),
+    /// No.
+    None,
+}
+
+impl UnpslSettings {
+    /// Rounds of one fold's fit in a validation at most.
+    pub const VALIDATION_ROUNDS_MAX: u32 = 20;
+    /// What may be left of the objective in it.
+    pub const VALIDATION_LEFT: f64 = 1e-6;
+
+    /// Rounds of the folds of a validation at most; 0 where they are learnt for a choice.
+    #[must_use]
+    pub fn validation_rounds(&self) -> u64 {
+        match (&self.selection, self.folds()) {
+            (None, Some(folds)) => u64::from(folds) * u64::from(Self::VALIDATION_ROUNDS_MAX),
+            (Some(_), _) | (None, None) => 0,
+        }
+    }
+
+    /// Into how many folds each site's patients are parted; none where nobody is held out.
+    #[must_use]
+    pub fn folds(&self) -> Option<u32> {
+        match (&self.selection, self.validation) {
+            (Some(selection), _) => Some(selection.folds),
+            (None, Validation::Folds(folds)) => Some(folds),
+            (None, Validation::Usual) => Some(VALIDATION_FOLDS),
+            (None, Validation::None) => None,
+        }
+    }
+
+    /// Folds of the validation; 0 where there is none.
+    #[must_use]
+    pub fn validated_folds(&self) -> u32 {
+        match self.validation {
+            Validation::None => 0,
+            Validation::Usual | Validation::Folds(_) => self.folds().unwrap_or(0),
+        }
+    }
+
+    /// The objective among the patients of all `folds` but one: a sum of losses goes over so many fewer pairs.
+    #[must_use]
+    pub fn objective_without_a_fold(&self, folds: u32) -> Settings {
+        Settings {
+            lambda_sparsity: of_fold(self.objective.lambda_sparsity, self.objective.loss, folds),
+            ..self.objective
+        }
+    }
+
+    /// The folds that every site must be able to form, 1 where there are none; and those of a validation without which the run
+    /// goes on where a site cannot.
+    #[must_use]
+    pub fn parts(&self) -> (u64, Option<ValidationFacts>) {
+        let folds = u64::from(self.folds().unwrap_or(1));
+        match (&self.selection, self.validation) {
+            (None, Validation::Usual) => {
+                let rounds = self.validation_rounds();
+                (1, Some(ValidationFacts { folds, rounds }))
+            }
+            _ => (folds, None),
+        }
+    }
+
+    /// What becomes of a usual validation: of the folds of the job, or none.
+    pub(super) fn settle_validation(&mut self, is_validated: bool) {
+        self.validation = match (is_validated, self.folds()) {
+            (true, Some(folds)) => Validation::Folds(folds),
+            _ => Validation::None,
+        };
+    }
+}
+
+/// `validation` is a number of folds, or the word "none". What is chosen is validated by the folds `choosing`.
+pub(super) fn read(section: &mut Section<'_, '_>, choosing: Option<u32>) -> Validation {
+    if !section.has("validation") {
+        return Validation::Usual;
+    }
+    if section.has_word("validation") {
+        section.choice("validation", &[("none", ())]);
+        return Validation::None;
+    }
+    let usual = u64::from(VALIDATION_FOLDS);
+    let folds: u32 = narrow(section.count("validation", usual, 2..=FOLDS_MAX as u64));
+    if let Some(choosing) = choosing.filter(|choosing| *choosing != folds) {
+        let wanted = format!("{choosing}, the `folds` of the choice, or \"none\"");
+        section.problem("validation", &folds.to_string(), &wanted);
+    }
+    Validation::Folds(folds)
+}

@@ -1,0 +1,188 @@
+//! Promise: a metric is judged by patients whom it was learned without, and that costs the metric nothing.
+
+use kindred_tests::programs::{Home, coordinator, site_agent};
+use kindred_tests::results::{npy, result};
+use kindred_tests::samples::{demo_job, in_the_clear};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+const JOB: &str = include_str!("../../reference/validation/job.toml");
+const SITES: [(&str, &str); 3] = [
+    (
+        "north",
+        include_str!("../../reference/validation/north.csv"),
+    ),
+    (
+        "south",
+        include_str!("../../reference/validation/south.csv"),
+    ),
+    ("east", include_str!("../../reference/validation/east.csv")),
+];
+const RULES: [&str; 3] = ["distance", "inner_product", "euclidean"];
+/// Everything is told as it is.
+const OPEN: &str = "operators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\nsecond_moments = true\n\
+    contributions = 'own'\ncell_min = 1\n";
+/// Of patients who are classed otherwise where two programs stop a little before the same optimum, at most so many.
+const ASTRAY: u64 = 2;
+
+fn home() -> Home {
+    let home = Home::new();
+    fs::create_dir(home.join("data")).unwrap();
+    for (site, patients) in SITES {
+        home.write(&format!("data/{site}.csv"), patients);
+    }
+    home.write("open.toml", OPEN);
+    home
+}
+
+/// What a simulation of the job leaves in the folder `out`.
+fn simulated(home: &Home, job: &str, out: &str, more: &[&str]) -> Value {
+    home.write("job.toml", job);
+    let arguments = ["simulate", "job.toml", "--data", "data", "--out", out];
+    let arguments = [&arguments[..], more].concat();
+    home.run(&coordinator(), &arguments).must_succeed();
+    result(&home.join(out))
+}
+
+fn cells(table: &Value) -> Vec<Vec<u64>> {
+    serde_json::from_value(table.clone()).unwrap()
+}
+
+fn of_rule<'r>(entries: &'r Value, rule: &str) -> &'r Value {
+    let mut entries = entries.as_array().unwrap().iter();
+    entries.find(|one| one["rule"] == rule).unwrap()
+}
+
+/// The tables of a rule over the three sites.
+fn summed(result: &Value, rule: &str, table: &str) -> Vec<Vec<u64>> {
+    let sites = result["sites"].as_array().unwrap().iter();
+    let own = sites.map(|site| cells(&of_rule(&site["validation"], rule)[table]));
+    let add = |one: Vec<Vec<u64>>, other: Vec<Vec<u64>>| {
+        let rows = one.iter().zip(&other);
+        rows.map(|(one, other)| one.iter().zip(other).map(|(a, b)| a + b).collect())
+            .collect()
+    };
+    own.reduce(add).unwrap()
+}
+
+#[test]
+fn a_validation_leaves_the_metric_and_its_rounds_as_they_are_in_every_way_of_telling() {
+    let home = home();
+    let without = format!("{JOB}validation = \"none\"\n");
+    let bytes = |out: &str, file: &str| fs::read(home.join(out).join(file)).unwrap();
+    let own = simulated(&home, &in_the_clear(JOB), "own", &["--policy", "open.toml"]);
+    let sums = simulated(&home, JOB, "sums", &[]);
+    let none = simulated(&home, &without, "none", &[]);
+    assert!(none.get("validation").is_none() && none["sites"][0].get("validation").is_none());
+    assert_eq!(sums["rounds"], none["rounds"]);
+    for out in ["own", "none"] {
+        assert_eq!(
+            bytes("sums", "metric.npy"),
+            bytes(out, "metric.npy"),
+            "{out}"
+        );
+    }
+    // The folds are learned in the exchanges of the metric and a few more.
+    let exchanges = |result: &Value| {
+        let messages = result["sites"][0]["messages"].as_array().unwrap().iter();
+        let of_kind = |kind: &str| messages.clone().find(|one| one["kind"] == kind).unwrap();
+        of_kind("derivatives")["count"].as_u64().unwrap()
+    };
+    println!(
+        "{} exchanges, {} without",
+        exchanges(&sums),
+        exchanges(&none)
+    );
+    assert!(exchanges(&sums) <= exchanges(&none) + 4);
+    // Masked, the same counts: what stays at the sites adds up to what they tell in the clear.
+    for rule in RULES {
+        let mut total = vec![vec![0; 2]; 2];
+        for (site, _) in SITES {
+            let path = home.join("sums/sites").join(site).join("figures.json");
+            let figures: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+            let own = cells(&of_rule(&figures["validation"], rule)["confusion"]);
+            for (total, own) in total.iter_mut().flatten().zip(own.iter().flatten()) {
+                *total += own;
+            }
+        }
+        assert_eq!(total, summed(&own, rule, "confusion"), "{rule}");
+        let told = of_rule(&sums["validation"]["scores"], rule);
+        let wrong = total[0][1] + total[1][0];
+        assert!(told["wrong"].as_u64().unwrap().abs_diff(wrong) < 10);
+    }
+    let page = fs::read_to_string(home.join("sums/report.html")).unwrap();
+    for words in [
+        "whom it was not learned from",
+        "on patients whom it has not seen",
+        "always naming",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn plain_admm_and_local_runs_are_validated_as_well() {
+    let home = home();
+    let usual = simulated(
+        &home,
+        &in_the_clear(JOB),
+        "usual",
+        &["--policy", "open.toml"],
+    );
+    let known = of_rule(&usual["validation"]["scores"], "distance");
+    let known = known["wrong"].as_u64().unwrap();
+    let admm = format!("{JOB}consensus = \"admm\"\ntolerance_relative = 1e-4\nround_limit = 60\n");
+    for (out, job) in [("sums", admm.clone()), ("own", in_the_clear(&admm))] {
+        let found = simulated(&home, &job, out, &["--policy", "open.toml"]);
+        let told = of_rule(&found["validation"]["scores"], "distance");
+        let within = if out == "own" { ASTRAY } else { ASTRAY + 9 };
+        assert!(
+            told["wrong"].as_u64().unwrap().abs_diff(known) <= within,
+            "{out}"
+        );
+    }
+    home.write("job.toml", JOB);
+    let arguments = [
+        "local",
+        "job.toml",
+        "--data",
+        "data/north.csv",
+        "--out",
+        "alone",
+    ];
+    home.run(&site_agent(), &arguments).must_succeed();
+    let found = result(&home.join("alone"));
+    assert_eq!(found["validation"]["folds"], 5);
+    let told = of_rule(&found["validation"]["scores"], "distance");
+    assert_eq!(told["patients"], 90);
+    assert!(told["accuracy"].as_f64().unwrap() > found["validation"]["majority"].as_f64().unwrap());
+}
+
+/// What the job does not insist on never ends a run, and is never left out in silence.
+#[test]
+fn a_site_that_cannot_be_parted_leaves_the_run_as_it_was_and_the_report_says_so() {
+    let home = Home::with_patients("north=150,south=110,east=40");
+    let job = demo_job(&[], "").replace("\"east\", \"west\"", "\"east\"");
+    let run = |out: &str, keys: &str| simulated(&home, &format!("{job}{keys}"), out, &[]);
+    let (usual, none) = (run("usual", ""), run("none", "validation = \"none\"\n"));
+    assert_eq!(usual["status"], "converged");
+    assert!(usual.get("validation").is_none());
+    assert!(
+        usual["notes"]
+            .to_string()
+            .contains("Figures are in sample alone: a site has too few patients")
+    );
+    assert!(!none["notes"].to_string().contains("in sample alone"));
+    let bytes = |out: &str| fs::read(home.join(out).join("metric.npy")).unwrap();
+    assert_eq!(bytes("usual"), bytes("none"));
+    assert!(npy(&Path::new(&home.join("none")).join("metric.npy")).len() > 8);
+    // Who insists hears the rule.
+    home.write("job.toml", &format!("{job}validation = 5\n"));
+    let arguments = ["simulate", "job.toml", "--data", "data", "--out", "insists"];
+    let ran = home.run(&coordinator(), &arguments);
+    ran.must_fail(
+        4,
+        &["one of 5 folds of the cohort has fewer than 10 patients"],
+    );
+}
