@@ -35,16 +35,25 @@ pub(super) fn page(job: &str, description: &Description, assessment: &Assessment
     )
 }
 
-/// The tables that are shown: pairs of patients are another thing.
+/// The tables that are shown, of held-out patients where there are any: pairs of patients are another thing.
 fn told(assessment: &Assessment) -> impl Iterator<Item = &EvaluationCounts> {
-    let tables = assessment.evaluation.iter();
+    let tables = match assessment.validation.is_empty() {
+        true => assessment.evaluation.iter(),
+        false => assessment.validation.iter(),
+    };
     tables.filter(|counts| counts.rule != PAIRS_RULE)
 }
 
 fn whom(assessment: &Assessment) -> &'static str {
-    match assessment.errors.is_empty() {
-        true => "the patients from whom the run learned, each by the others of this site",
-        false => "this site's patients as the report of the run says of its method",
+    match (
+        assessment.validation.is_empty(),
+        assessment.errors.is_empty(),
+    ) {
+        (false, _) => "patients whom the metric has not seen, each by the others of this site",
+        (true, true) => {
+            "the patients from whom the run learned, each by the others of this site: new ones are judged a little worse"
+        }
+        (true, false) => "this site's patients as the report of the run says of its method",
     }
 }
 

@@ -32,10 +32,11 @@ const RESULT_FILES: [&str; 7] = [
     "sites",
 ];
 /// What stays at a site.
-const SITE_FILES: [&str; 8] = [
+const SITE_FILES: [&str; 9] = [
     "columns.csv",
     "comparison.json",
     "figures.json",
+    "folds.csv",
     "journal.jsonl",
     "matrix.npy",
     "neighbours.csv",

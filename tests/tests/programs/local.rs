@@ -25,9 +25,10 @@ const FILES: [&str; 7] = [
     "result.json",
     "rounds.csv",
 ];
-const PATIENT_FILES: [&str; 5] = [
+const PATIENT_FILES: [&str; 6] = [
     "columns.csv",
     "comparison.json",
+    "folds.csv",
     "matrix.npy",
     "neighbours.csv",
     "outcome.csv",

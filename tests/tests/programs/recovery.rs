@@ -138,15 +138,11 @@ fn a_choice_goes_on_to_the_same_bytes_whoever_is_killed_in_it() {
     ];
     let job = demo_job(&keys, "\n[deadlines]\nrejoin_seconds = 60\n")
         .replace("sites_min = 3", "sites_min = 4");
-    let undisturbed = Home::with_patients(PATIENTS);
-    undisturbed.write("job.toml", &job);
-    let arguments = [
-        "simulate", "job.toml", "--data", "data", "--seed", "3", "--out", "out",
-    ];
-    undisturbed.run(&coordinator(), &arguments).must_succeed();
-
+    // Folds follow from the keys of the sites: the same sites are asked twice.
     let mut deployment = Deployment::start();
-    let run = deployment.submit(&job, &["--seed", "3"]);
+    let undisturbed = deployment.submit(&job, &["--seed", "3"]);
+    let wanted = results(&deployment, &undisturbed, 0);
+    let run = deployment.submit(&job, &["--seed", "3", "--token", "again"]);
     let choosing = |deployment: &Deployment, fits: u32| {
         let done =
             |progress: &Progress| progress.phase == "choosing" && progress.course.round >= fits;
@@ -159,7 +155,6 @@ fn a_choice_goes_on_to_the_same_bytes_whoever_is_killed_in_it() {
     deployment.kill_coordinator();
     deployment.start_coordinator();
     let found = results(&deployment, &run, 0);
-    let wanted = undisturbed.join("out");
     let metric = |folder: &PathBuf| fs::read(folder.join("metric.npy")).unwrap();
     assert!(
         metric(&found) == metric(&wanted),

@@ -79,7 +79,7 @@ const KINDS: [Kind; 4] = [
         answer: "Two patients are alike",
         words: &[
             "How often it is right",
-            "nearest by plain distance (in sample)",
+            "nearest by plain distance (held out)",
             "always the most frequent class",
             "At 0, so that they do not count:",
             "Receiver operating characteristic",

@@ -1,4 +1,6 @@
 //! Promise: a metric is judged by patients whom it was learned without, and that costs the metric nothing.
+//!
+//! The expected figures are scikit-learn's, of metrics that SciPy learns (tests/reference/validation).
 
 use kindred_tests::programs::{Home, coordinator, site_agent};
 use kindred_tests::results::{npy, result};
@@ -8,6 +10,7 @@ use std::fs;
 use std::path::Path;
 
 const JOB: &str = include_str!("../../reference/validation/job.toml");
+const EXPECTED: &str = include_str!("../../reference/validation/expected.json");
 const SITES: [(&str, &str); 3] = [
     (
         "north",
@@ -54,6 +57,12 @@ fn of_rule<'r>(entries: &'r Value, rule: &str) -> &'r Value {
     entries.find(|one| one["rule"] == rule).unwrap()
 }
 
+/// Cells in which two tables of the same patients differ, in all.
+fn apart(one: &[Vec<u64>], other: &[Vec<u64>]) -> u64 {
+    let cells = one.iter().flatten().zip(other.iter().flatten());
+    cells.map(|(one, other)| one.abs_diff(*other)).sum()
+}
+
 /// The tables of a rule over the three sites.
 fn summed(result: &Value, rule: &str, table: &str) -> Vec<Vec<u64>> {
     let sites = result["sites"].as_array().unwrap().iter();
@@ -64,6 +73,56 @@ fn summed(result: &Value, rule: &str, table: &str) -> Vec<Vec<u64>> {
             .collect()
     };
     own.reduce(add).unwrap()
+}
+
+#[test]
+fn held_out_figures_are_those_of_other_programs_on_the_same_folds() {
+    let home = home();
+    let found = simulated(&home, &in_the_clear(JOB), "out", &["--policy", "open.toml"]);
+    let expected: Value = serde_json::from_str(EXPECTED).unwrap();
+    for (site, _) in SITES {
+        let text = fs::read_to_string(home.join("out/sites").join(site).join("folds.csv")).unwrap();
+        let folds = text
+            .lines()
+            .skip(1)
+            .map(|line| line.split(',').nth(1).unwrap());
+        let folds: Vec<u64> = folds.map(|fold| fold.parse().unwrap()).collect();
+        let known: Vec<u64> = serde_json::from_value(expected["folds"][site].clone()).unwrap();
+        assert_eq!(folds, known, "{site}");
+    }
+    let validation = &found["validation"];
+    assert_eq!(validation["folds"], 5);
+    assert_eq!(validation["majority"], expected["majority"]);
+    assert_eq!(validation["settings_were_chosen_by_these"], false);
+    for rule in RULES {
+        let (known, told) = (
+            &expected["rules"][rule],
+            of_rule(&validation["scores"], rule),
+        );
+        let (confusion, scores) = (
+            summed(&found, rule, "confusion"),
+            summed(&found, rule, "scores"),
+        );
+        let astray = apart(&confusion, &cells(&known["confusion"])) / 2;
+        println!(
+            "{rule}: {} of {} wrong, {} by the reference; {astray} apart",
+            told["wrong"], told["patients"], known["wrong"]
+        );
+        // The plain distance is learned by nobody.
+        let most = if rule == "euclidean" { 0 } else { ASTRAY };
+        assert!(astray <= most);
+        assert!(apart(&scores, &cells(&known["scores"])) / 2 <= 3 * most);
+        assert_eq!(told["patients"], expected["patients"]);
+        assert_eq!(told["wrong"], confusion[0][1] + confusion[1][0]);
+        for measure in ["balanced_accuracy", "auc"] {
+            let number = |of: &Value| of[measure].as_f64().unwrap();
+            let within = if most == 0 { 1e-12 } else { 0.02 };
+            assert!(
+                (number(told) - number(known)).abs() < within,
+                "{rule} {measure}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -124,18 +183,12 @@ fn a_validation_leaves_the_metric_and_its_rounds_as_they_are_in_every_way_of_tel
 #[test]
 fn plain_admm_and_local_runs_are_validated_as_well() {
     let home = home();
-    let usual = simulated(
-        &home,
-        &in_the_clear(JOB),
-        "usual",
-        &["--policy", "open.toml"],
-    );
-    let known = of_rule(&usual["validation"]["scores"], "distance");
-    let known = known["wrong"].as_u64().unwrap();
+    let expected: Value = serde_json::from_str(EXPECTED).unwrap();
     let admm = format!("{JOB}consensus = \"admm\"\ntolerance_relative = 1e-4\nround_limit = 60\n");
     for (out, job) in [("sums", admm.clone()), ("own", in_the_clear(&admm))] {
         let found = simulated(&home, &job, out, &["--policy", "open.toml"]);
         let told = of_rule(&found["validation"]["scores"], "distance");
+        let known = expected["rules"]["distance"]["wrong"].as_u64().unwrap();
         let within = if out == "own" { ASTRAY } else { ASTRAY + 9 };
         assert!(
             told["wrong"].as_u64().unwrap().abs_diff(known) <= within,

@@ -30,6 +30,7 @@ use unpsl::settings::UnpslSettings;
 
 /// How patients are compared, with the settings of the job.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant)] // a run holds one job
 pub enum Method {
     /// Distributed UnPSL.
     Unpsl(UnpslSettings),
@@ -70,6 +71,8 @@ pub(crate) struct Beginning {
     pub(crate) seed: Seed,
     /// Who the patients are.
     pub(crate) descriptions: Descriptions,
+    /// Bytes of the answers to a question that every site hears, at most; none where the sites hear nothing of each other.
+    pub(crate) heard_max: Option<u64>,
 }
 
 /// A method under way, at the coordinator.

@@ -383,6 +383,7 @@ impl Run {
                         cohort: self.job.cohort.clone(),
                         seed: Seed(self.seed),
                         descriptions,
+                        heard_max: self.tells_sums().then_some(self.job.answers_bytes_max),
                     };
                     self.work = Work::Method(self.job.method.begin(&beginning));
                     Ok(Turn::Ask)

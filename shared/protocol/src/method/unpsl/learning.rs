@@ -141,18 +141,22 @@ impl Learning {
     }
 }
 
-/// Whether answers and pairs of so many folds are few enough for the usual validation.
+/// Whether answers and pairs of so many folds are few enough for the usual validation: beside the metric's own question they may
+/// take half of what all sites may hear.
 pub(super) fn is_within_the_usual(
     settings: &UnpslSettings,
     prepared: &Prepared,
     folds: u32,
+    heard_max: Option<usize>,
 ) -> bool {
     let features = prepared.standardisation.rows().len();
     let rank = settings.objective.rank;
     let rows: Vec<usize> = (0..ACTIVE_ROWS_MAX).collect();
     let active = UnpslSettings::is_wide(features).then_some(rows.as_slice());
     let entries = Differentiating::entries(active, features, rank);
-    entries.saturating_mul(folds as usize) <= VALIDATION_ENTRIES_MAX
+    let of_folds = entries.saturating_mul(folds as usize);
+    of_folds <= VALIDATION_ENTRIES_MAX
+        && heard_max.is_none_or(|most| of_folds <= most / 2)
         && prepared.totals.pairs.total() <= VALIDATION_PAIRS_MAX
 }
 
