@@ -51,6 +51,9 @@ pub fn evaluate(results: &LocalResults<'_>, classes: usize) -> Vec<EvaluationCou
     judged
 }
 
+/// How the patients are placed to be compared where a fold is held out, a row each.
+type Placing<'p> = &'p dyn Fn(usize) -> Array2<f64>;
+
 /// k-NN of the patients of each fold among those of the others of the site, by the metric that was learnt without the fold,
 /// one of `models`; by both rules of the metric and by the plain distance. Every patient is judged once. Empty where there is no
 /// fold.
@@ -73,12 +76,12 @@ pub fn validate(
     let features = results.matrix.ncols();
     let projected = |fold: usize| results.matrix.dot(&models[fold].slice(s![..features, ..]));
     let plain = |_| results.matrix.clone();
-    let rules: [(&str, NeighbourRule, &dyn Fn(usize) -> Array2<f64>); 3] = [
+    let rules: [(&str, NeighbourRule, Placing<'_>); 3] = [
         (DISTANCE_RULE, NeighbourRule::Distance, &projected),
         (INNER_PRODUCT_RULE, NeighbourRule::InnerProduct, &projected),
         (EUCLIDEAN_RULE, NeighbourRule::Distance, &plain),
     ];
-    let judged = |(name, rule, place): (_, _, &dyn Fn(usize) -> Array2<f64>)| {
+    let judged = |(name, rule, place): (_, _, Placing<'_>)| {
         let found = held_out_neighbours(folds, rule, results.neighbours as usize, place)?;
         Ok(judging.by(name, &found))
     };
@@ -91,7 +94,7 @@ fn held_out_neighbours(
     folds: &Folds,
     rule: NeighbourRule,
     count: usize,
-    place: &dyn Fn(usize) -> Array2<f64>,
+    place: Placing<'_>,
 ) -> Result<Vec<Vec<Neighbour>>, EvaluateError> {
     let mut found = vec![Vec::new(); folds.of_each().len()];
     for fold in 0..folds.count() {

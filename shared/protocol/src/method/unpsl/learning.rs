@@ -9,7 +9,7 @@ use crate::checks::unexpected;
 use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn};
 use crate::failure::Failure;
 use crate::limits::{ACTIVE_ROWS_MAX, VALIDATION_ENTRIES_MAX, VALIDATION_PAIRS_MAX};
-use crate::message;
+use crate::message::{self, Totals};
 use crate::progress::Ending;
 use crate::stage::preparing::Prepared;
 use ndarray::Array2;
@@ -155,9 +155,15 @@ pub(super) fn is_within_the_usual(
     let active = UnpslSettings::is_wide(features).then_some(rows.as_slice());
     let entries = Differentiating::entries(active, features, rank);
     let of_folds = entries.saturating_mul(folds as usize);
+    // Where pairs are drawn, the search for neighbours still looks at all: at least so many.
+    let Totals {
+        patients, sites, ..
+    } = prepared.totals;
+    let looked_at = patients.saturating_mul(patients) / (2 * sites.max(1));
+    let pairs = prepared.totals.pairs.total().max(looked_at);
     of_folds <= VALIDATION_ENTRIES_MAX
         && heard_max.is_none_or(|most| of_folds <= most / 2)
-        && prepared.totals.pairs.total() <= VALIDATION_PAIRS_MAX
+        && pairs <= VALIDATION_PAIRS_MAX
 }
 
 impl Asking for Learning {
