@@ -4,7 +4,7 @@ use protocol::assessment::{
     Assessment, DISTANCE_RULE, EUCLIDEAN_RULE, ErrorMeasure, EvaluationCounts, PAIRS_RULE,
 };
 use protocol::message::Description;
-use protocol::scores::{PooledErrors, Scores, of_counts};
+use protocol::scores::{Judged, PooledErrors, Scores, of_counts};
 use report::Shares;
 
 /// The page of a run of this name.
@@ -37,10 +37,11 @@ pub(super) fn page(job: &str, description: &Description, assessment: &Assessment
 
 /// The tables that are shown, of held-out patients where there are any: pairs of patients are another thing.
 fn told(assessment: &Assessment) -> impl Iterator<Item = &EvaluationCounts> {
-    let tables = match assessment.validation.is_empty() {
-        true => assessment.evaluation.iter(),
-        false => assessment.validation.iter(),
+    let judged = match assessment.validation.is_empty() {
+        true => Judged::Learnt,
+        false => Judged::HeldOut,
     };
+    let tables = judged.tables(assessment).iter();
     tables.filter(|counts| counts.rule != PAIRS_RULE)
 }
 

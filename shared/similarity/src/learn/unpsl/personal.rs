@@ -8,13 +8,14 @@ use ndarray::parallel::prelude::*;
 use ndarray::{Array2, s};
 
 use super::selection::{
-    Classified, Folds, Search, SelectionError, Split, fit_path, lambda_max, lambda_path,
+    Classified, Folds, PartOfPatients, Search, SelectionError, Split, fit_path, lambda_max,
+    lambda_path,
 };
 use super::{Labels, Settings, SiteObjective, Threshold, Totals, summarise};
 use crate::judge::votes::{RightCounts, vote};
 use crate::numeric::linear_algebra::product;
 use crate::numeric::seed::Seed;
-use crate::uses::neighbours::{EvaluateError, neighbours};
+use crate::uses::neighbours::{EvaluateError, NeighbourRule, neighbours};
 
 /// rho, the strongest first, as shares of what a pair of the mean loss can cost.
 pub const PENALTIES: [f64; 8] = [10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003];
@@ -185,7 +186,7 @@ pub fn personalise(
         }
     }
     let all: Vec<usize> = (0..patients.classes.len()).collect();
-    let mut path = cohort.personal(&all)?;
+    let mut path = cohort.personal(&patients.part(&all))?;
     Ok(Personal {
         metric: path.swap_remove(chosen),
         penalty: PENALTIES[chosen],
@@ -218,16 +219,17 @@ impl Cohort<'_, '_> {
     /// Of each way, of each of its candidates: whether each held-out patient is classified right.
     fn fold(&self, split: &Split, lambdas: &[f64]) -> Result<Vec<Vec<Vec<bool>>>, SelectionError> {
         let training = self.patients.part(&split.training);
+        let held_out = self.patients.part(&split.held_out);
         let labels = Labels::Classes(training.classes.clone());
         let mut alone = fit_path(&training.patients.view(), &labels, lambdas, self.search)?;
         alone.reverse();
-        let personal = self.personal(&split.training)?;
+        let personal = self.personal(&training)?;
         let judge = |metrics: &[Array2<f64>]| -> Result<Vec<Vec<bool>>, SelectionError> {
-            let one = |metric: &Array2<f64>| self.right(Some(metric), split);
+            let one = |metric: &Array2<f64>| self.right(Some(metric), &training, &held_out);
             Ok(metrics.iter().map(one).collect::<Result<_, _>>()?)
         };
         Ok(vec![
-            vec![self.right(None, split)?],
+            vec![self.right(None, &training, &held_out)?],
             judge(&alone)?,
             judge(std::slice::from_ref(self.consensus))?,
             judge(&personal)?,
@@ -235,8 +237,7 @@ impl Cohort<'_, '_> {
     }
 
     /// V at every penalty, of some of the patients: each is the start of the next, weaker one.
-    fn personal(&self, rows: &[usize]) -> Result<Vec<Array2<f64>>, SelectionError> {
-        let part = self.patients.part(rows);
+    fn personal(&self, part: &PartOfPatients) -> Result<Vec<Array2<f64>>, SelectionError> {
         let labels = Labels::Classes(part.classes.clone());
         let (settings, seed) = (&self.search.settings, self.search.seed);
         let summary = summarise(&labels, settings.pairs, seed);
@@ -266,15 +267,14 @@ impl Cohort<'_, '_> {
     fn right(
         &self,
         metric: Option<&Array2<f64>>,
-        split: &Split,
+        training: &PartOfPatients,
+        held_out: &PartOfPatients,
     ) -> Result<Vec<bool>, EvaluateError> {
-        let training = self.patients.part(&split.training);
-        let held_out = self.patients.part(&split.held_out);
         let (candidates, queries, rule) = match metric {
             None => (
-                training.patients,
-                held_out.patients,
-                crate::uses::neighbours::NeighbourRule::Distance,
+                training.patients.clone(),
+                held_out.patients.clone(),
+                NeighbourRule::Distance,
             ),
             Some(metric) => {
                 let metric = metric.slice(s![..training.patients.ncols(), ..]);
