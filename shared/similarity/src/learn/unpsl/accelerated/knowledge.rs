@@ -62,6 +62,8 @@ pub(super) struct Point {
 
 /// M and Gamma of a point, of the rows of another.
 pub(super) struct Seen<'a> {
+    /// F; none where the point knows of more rows.
+    pub(super) objective: Option<f64>,
     pub(super) product: Cow<'a, [f64]>,
     pub(super) gradient: Cow<'a, [f64]>,
 }
@@ -95,12 +97,14 @@ impl Point {
     fn seen(&self, rows: &Arc<[usize]>) -> Option<Seen<'_>> {
         if self.rows == *rows {
             return Some(Seen {
+                objective: Some(self.objective),
                 product: Cow::Borrowed(&self.product),
                 gradient: Cow::Borrowed(&self.gradient),
             });
         }
         let places = self.places(rows)?;
         Some(Seen {
+            objective: None,
             product: Cow::Owned(chosen(&self.product, self.count(), &places)),
             gradient: Cow::Owned(chosen(&self.gradient, self.count(), &places)),
         })
