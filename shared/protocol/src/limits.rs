@@ -13,8 +13,8 @@ pub const WORDS_MAX: usize = 1 << 22;
 pub const ANSWERS_MEGABYTES: u64 = 256;
 /// The most that a job can say of them.
 pub const ANSWERS_MEGABYTES_MAX: u64 = 16 << 10;
-/// Bytes of a public key.
-pub const KEY_BYTES_MAX: usize = 64;
+/// Bytes of a public key, or of a secret encapsulated by one.
+pub const KEY_BYTES_MAX: usize = 2_048;
 /// Characters of a site's, operator's or job's name.
 pub const NAME_LENGTH_MAX: usize = 64;
 /// Bytes of a job file.

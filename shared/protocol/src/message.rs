@@ -13,7 +13,7 @@ pub use crate::method::forest::message as forest;
 pub use crate::method::regression::message as regression;
 pub use crate::method::unpsl::message as unpsl;
 use crate::name::RunId;
-pub use checked::{Closed, Introduction, summed_kind};
+pub use checked::{Closed, Encapsulations, Introduction, summed_kind};
 use disclosed::{column, histogram};
 use ndarray::Array2;
 use privacy::sums::{Summand, WORD_BYTES};
@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 /// The kind of message by which a site joins a run of sums.
 const INTRODUCTION: &str = "introduction";
+const ENCAPSULATIONS: &str = "encapsulations";
 /// The kind of message that describes a cohort.
 const DESCRIPTION: &str = "description";
 /// The kind of message that carries moments.
@@ -134,6 +135,8 @@ pub struct JournalHead {
 pub enum Request {
     /// Where sums are told: judge the job and the cohort, and say by which keys the site is known in the run.
     Introduce,
+    /// Where sums are told: encapsulate a secret for every later site that has introduced itself.
+    Encapsulate,
     /// Read the cohort, check it against the job and the policy, say whether it fits.
     Describe,
     /// Pooled moments: the site's own, before standardisation.
@@ -170,6 +173,8 @@ pub struct Preparing {
 pub enum Answer {
     /// The cohort fits the job, and these are the site's keys.
     Introduced(Introduction),
+    /// A secret for each later site, which that site alone can read.
+    Encapsulated(Encapsulations),
     /// What adds up over the sites, and can be read in the sum alone.
     Covered(Covered),
     /// The cohort fits the job.
@@ -237,6 +242,7 @@ impl Request {
     pub fn answer_kind(&self) -> &'static str {
         match self {
             Self::Introduce => INTRODUCTION,
+            Self::Encapsulate => ENCAPSULATIONS,
             Self::Describe => DESCRIPTION,
             Self::Moments => MOMENTS,
             Self::Quantiles => QUANTILES,
@@ -253,6 +259,7 @@ impl Request {
     pub fn rounds(&self) -> u64 {
         match self {
             Self::Introduce
+            | Self::Encapsulate
             | Self::Describe
             | Self::Moments
             | Self::Quantiles
@@ -270,6 +277,7 @@ impl Request {
         match self {
             Self::Correlate(_) | Self::Unpsl(_) | Self::Regression(_) => true,
             Self::Introduce
+            | Self::Encapsulate
             | Self::Describe
             | Self::Moments
             | Self::Quantiles
@@ -283,7 +291,11 @@ impl Request {
     pub fn leaves_state(&self) -> bool {
         match self {
             Self::Introduce | Self::Prepare(_) | Self::Correlate(_) => true,
-            Self::Describe | Self::Moments | Self::Quantiles | Self::Regression(_) => false,
+            Self::Encapsulate
+            | Self::Describe
+            | Self::Moments
+            | Self::Quantiles
+            | Self::Regression(_) => false,
             Self::Unpsl(request) => request.leaves_state(),
             Self::Forest(request) => request.leaves_state(),
         }
@@ -295,6 +307,7 @@ impl Request {
         match self {
             Self::Unpsl(request) => request.metrics(),
             Self::Introduce
+            | Self::Encapsulate
             | Self::Describe
             | Self::Moments
             | Self::Quantiles
@@ -308,7 +321,7 @@ impl Request {
     /// Whether a job may ask several questions of its kind.
     pub(crate) fn repeats(&self) -> bool {
         match self {
-            Self::Introduce | Self::Describe => true,
+            Self::Introduce | Self::Encapsulate | Self::Describe => true,
             Self::Moments | Self::Quantiles | Self::Prepare(_) | Self::Correlate(_) => false,
             Self::Unpsl(request) => request.repeats(),
             Self::Forest(request) => request.repeats(),
@@ -330,6 +343,7 @@ impl Answer {
         match self {
             Self::Unpsl(answer) => answer.metric(),
             Self::Introduced(_)
+            | Self::Encapsulated(_)
             | Self::Covered(_)
             | Self::Described(_)
             | Self::Unfit(_)
@@ -352,6 +366,7 @@ impl Answer {
             Self::Regression(answer) => Some(answer),
             Self::Forest(_) => None,
             Self::Introduced(_)
+            | Self::Encapsulated(_)
             | Self::Covered(_)
             | Self::Described(_)
             | Self::Unfit(_)
@@ -376,6 +391,7 @@ impl Answer {
             Self::Refused(refusal) => vec![Failure::new(Code::Policy, refusal.to_string())],
             Self::Failed(failure) => vec![failure.clone()],
             Self::Introduced(_)
+            | Self::Encapsulated(_)
             | Self::Covered(_)
             | Self::Described(_)
             | Self::Moments(_)
@@ -394,6 +410,7 @@ impl Disclosure for Answer {
     fn kind(&self) -> &'static str {
         match self {
             Self::Introduced(_) => INTRODUCTION,
+            Self::Encapsulated(_) => ENCAPSULATIONS,
             Self::Covered(covered) => covered.kind,
             Self::Described(_) => DESCRIPTION,
             Self::Unfit(_) => "problems",
@@ -413,7 +430,8 @@ impl Disclosure for Answer {
     fn shape(&self) -> String {
         let matrix = |matrix: &Array2<f64>| format!("{} x {}", matrix.nrows(), matrix.ncols());
         match self {
-            Self::Introduced(_) => "2 keys".to_owned(),
+            Self::Introduced(_) => "3 keys".to_owned(),
+            Self::Encapsulated(found) => format!("{} ciphertexts", found.told()),
             Self::Covered(covered) => {
                 let words = covered.words.as_slice().len();
                 format!("{words} words of {WORD_BYTES} bytes, covered")
@@ -439,6 +457,7 @@ impl Disclosure for Answer {
         match self {
             Self::Covered(_) => vec![Content::Covered],
             Self::Introduced(_)
+            | Self::Encapsulated(_)
             | Self::Unfit(_)
             | Self::Refused(_)
             | Self::Failed(_)

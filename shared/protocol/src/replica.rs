@@ -4,7 +4,7 @@
 //! the job and from what the sites answered, and every site works it out by itself.
 
 use crate::job::Job;
-use crate::message::{Answer, Begin, Introduction, Request};
+use crate::message::{Answer, Begin, Encapsulations, Introduction, Request};
 use crate::run::{Record, ReplayError, Run};
 use crate::time::Timestamp;
 
@@ -91,5 +91,11 @@ impl Replica {
     #[must_use]
     pub fn introductions(&self) -> &[Option<Introduction>] {
         self.run.introductions()
+    }
+
+    /// What each of them has told the later ones alone.
+    #[must_use]
+    pub fn encapsulations(&self) -> &[Option<Encapsulations>] {
+        self.run.encapsulations()
     }
 }

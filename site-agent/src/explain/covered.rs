@@ -2,11 +2,13 @@
 
 use super::kinds::{MessageKind, Told};
 use privacy::Rules;
-use protocol::limits::{CERTIFICATE_BYTES_MAX, CHAIN_MAX};
+use protocol::limits::{CERTIFICATE_BYTES_MAX, CHAIN_MAX, SITES_MAX};
 use protocol::message::summed_kind;
 
-/// Bytes of both keys and their signature.
-const KEY_BYTES: u64 = 256;
+/// Bytes of the keys and their signature.
+const KEY_BYTES: u64 = 1_536;
+/// Bytes of a secret that another site alone can read.
+const CIPHERTEXT_BYTES: u64 = 1_088;
 /// Covered words take so many times the bytes of the numbers in the clear, at most: a number in a unit of the data takes four
 /// words, and what a mean adds to the variance between sites travels with it.
 const FACTOR: u64 = 18;
@@ -26,7 +28,10 @@ pub(super) fn explained(told: Told, rules: &Rules) -> Told {
             _ => message,
         });
     Told {
-        messages: std::iter::once(introduction()).chain(own).collect(),
+        messages: [introduction(), encapsulations()]
+            .into_iter()
+            .chain(own)
+            .collect(),
         brake,
         open: format!(
             "What the sums over the sites tell by themselves, and what all other sites together with the coordinator can \
@@ -42,7 +47,7 @@ fn introduction() -> MessageKind {
     MessageKind {
         kind: "introduction",
         purpose: "says that the cohort fits, and by which keys the site is known to the other sites in this run",
-        shape: "2 keys and a certificate".to_owned(),
+        shape: "3 keys and a certificate".to_owned(),
         bytes_formula: format!("{KEY_BYTES} and the certificate"),
         bytes,
         times: 1,
@@ -51,6 +56,20 @@ fn introduction() -> MessageKind {
         worst: "Nothing of any patient, but that the cohort keeps the minima; below them the site refuses, which tells that \
                 they are below."
             .to_owned(),
+    }
+}
+
+fn encapsulations() -> MessageKind {
+    MessageKind {
+        kind: "encapsulations",
+        purpose: "gives each later site of the job a secret that it alone can read, by which both cover what they say",
+        shape: "1 ciphertext for each later site".to_owned(),
+        bytes_formula: format!("{CIPHERTEXT_BYTES} x sites"),
+        bytes: CIPHERTEXT_BYTES * SITES_MAX as u64,
+        times: 1,
+        rule: "contributions",
+        withheld: "no: it holds no count".to_owned(),
+        worst: "Nothing of any patient.".to_owned(),
     }
 }
 

@@ -118,7 +118,7 @@ impl Computation {
         let site = &self.site;
         match request {
             // Whoever holds the keys introduces the site.
-            Request::Introduce => Err(Stop::early()),
+            Request::Introduce | Request::Encapsulate => Err(Stop::early()),
             Request::Describe => Ok(Answer::Described(Description {
                 patients: site.cohort.cohort.patients() as u64,
                 classes: site.classes.clone(),

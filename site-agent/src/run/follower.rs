@@ -3,7 +3,7 @@
 use crate::config::SiteConfig;
 use protocol::failure::Refusal;
 use protocol::job::Job;
-use protocol::message::{Answer, Begin, Closed, Introduction, Request};
+use protocol::message::{Answer, Begin, Closed, Encapsulations, Introduction, Request};
 use protocol::name::SiteName;
 use protocol::replica::{Next, Replica};
 use protocol::run::Record;
@@ -53,6 +53,11 @@ impl Follower {
     /// The keys of each site.
     pub(super) fn introductions(&self) -> &[Option<Introduction>] {
         self.replica.introductions()
+    }
+
+    /// What each has told the later ones alone.
+    pub(super) fn encapsulations(&self) -> &[Option<Encapsulations>] {
+        self.replica.encapsulations()
     }
 
     /// The digest of all that the sites said, as this one heard it.

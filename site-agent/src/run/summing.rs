@@ -10,12 +10,12 @@ use privacy::Covering;
 use privacy::sums::Masks;
 use protocol::failure::{Code, Refusal};
 use protocol::job::Job;
-use protocol::message::{Answer, Ask, Begin, Closed, Introduction, Request};
+use protocol::message::{Answer, Ask, Begin, Closed, Encapsulations, Introduction, Request};
 use protocol::name::SiteName;
 use protocol::replica::Next;
 use protocol::run::Record;
 use std::collections::BTreeSet;
-use wire::{SEED_BYTES, Said, Sealed, Signer, SiteKeys};
+use wire::{Acquaintance, SEED_BYTES, Said, Sealed, Signer, SiteKeys};
 
 /// Digits of a digest that a refusal names.
 const DIGITS: usize = 16;
@@ -24,7 +24,7 @@ const DIGITS: usize = 16;
 pub(super) struct Summing {
     follower: Follower,
     keys: SiteKeys,
-    /// What the site shares with the others, once all have introduced themselves.
+    /// What the site shares with the others, once all have encapsulated their secrets.
     masks: Option<Masks>,
     /// Exchanges that this process has answered.
     answered: BTreeSet<u32>,
@@ -68,6 +68,23 @@ impl Summing {
         introduction.map_err(|error| Stop::failed(Code::Internal, error.to_string()))
     }
 
+    /// The secrets that it shares with later sites.
+    pub(super) fn encapsulate(&self) -> Result<Encapsulations, Stop> {
+        let told = self.keys.encapsulate(&self.acquaintance());
+        told.map_err(|error| Stop::Refused(keys(&error)))
+    }
+
+    fn acquaintance(&self) -> Acquaintance<'_> {
+        let follower = &self.follower;
+        Acquaintance {
+            run: &follower.digest,
+            sites: &follower.sites,
+            own: follower.own,
+            introductions: follower.introductions(),
+            encapsulations: follower.encapsulations(),
+        }
+    }
+
     /// Takes an exchange that closed, and judges that it is what the sites have said. Gives what this process has to do again of
     /// it, where another one answered: to be ready for what comes.
     pub(super) fn follow(&mut self, closed: &Closed, config: &SiteConfig) -> Option<Request> {
@@ -98,20 +115,16 @@ impl Summing {
     ) -> Result<Option<Request>, Refusal> {
         let record = &closed.record;
         let asked = self.follower.asked();
-        let introduces = matches!(asked, Some(Request::Introduce));
-        if introduces {
+        if matches!(asked, Some(Request::Introduce)) {
             self.judge_own(record)?;
         }
         self.follower.follow(closed, config)?;
-        let Follower {
-            digest, sites, own, ..
-        } = &self.follower;
-        if introduces {
-            let introductions = self.follower.introductions();
-            let masks = self.keys.masks(digest, sites, *own, introductions);
+        if matches!(asked, Some(Request::Encapsulate)) {
+            let masks = self.keys.masks(&self.acquaintance());
             self.masks = Some(masks.map_err(|error| keys(&error))?);
         }
-        let is_new = !self.answered.contains(&record.exchange) && record.answers[*own].is_some();
+        let own = &record.answers[self.follower.own];
+        let is_new = !self.answered.contains(&record.exchange) && own.is_some();
         Ok(asked.filter(|asked| is_new && asked.leaves_state()))
     }
 

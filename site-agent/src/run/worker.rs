@@ -205,6 +205,7 @@ impl Worker {
             (Request::Introduce, _) => {
                 current.introduce(&self.config, &mut self.ledger, ask, now)?
             }
+            (Request::Encapsulate, _) => current.encapsulate(ask),
             (_, Some(_)) => current.answer_summed(&mut self.ledger, ask)?,
             (Request::Describe, None) => current.describe(&self.config, &mut self.ledger, now)?,
             (request, None) => current.answer(&mut self.ledger, ask.exchange, request)?,

@@ -274,7 +274,10 @@ fn an_honest_coordinator_reads_nothing_of_one_site_and_learns_the_metric_all_the
     {
         let is_closed = matches!(
             answer,
-            Answer::Covered(_) | Answer::Introduced(_) | Answer::Prepared(None)
+            Answer::Covered(_)
+                | Answer::Introduced(_)
+                | Answer::Encapsulated(_)
+                | Answer::Prepared(None)
         );
         assert!(is_closed, "{site} told {} to {request:?}", answer.kind());
     }

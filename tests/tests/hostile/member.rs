@@ -126,7 +126,9 @@ fn truth(number: usize, job: &Job, request: &Request) -> Answer {
         Request::Prepare(_) => Answer::Prepared(None),
         Request::Correlate(_) => Answer::Correlated,
         Request::Unpsl(request) => learnt(number, request),
-        Request::Introduce => panic!("the jobs of this file tell the sites' own numbers"),
+        Request::Introduce | Request::Encapsulate => {
+            panic!("the jobs of this file tell the sites' own numbers")
+        }
         Request::Forest(_) | Request::Regression(_) => {
             panic!("the jobs of this file learn a metric")
         }

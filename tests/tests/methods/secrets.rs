@@ -15,6 +15,7 @@ pub(crate) fn numbers(answer: &Answer) -> usize {
         // Words that nobody can read by themselves.
         Answer::Covered(_) => 0,
         Answer::Introduced(_)
+        | Answer::Encapsulated(_)
         | Answer::Described(_)
         | Answer::Unfit(_)
         | Answer::Refused(_)

@@ -49,6 +49,7 @@ fn what_left_each_hospital_is_what_its_journal_says() {
                 "contribution",
                 "derivatives",
                 "description",
+                "encapsulations",
                 "introduction",
                 "moments",
                 "prepared",
@@ -60,6 +61,7 @@ fn what_left_each_hospital_is_what_its_journal_says() {
             &[
                 "assessment",
                 "description",
+                "encapsulations",
                 "introduction",
                 "quantiles",
                 "trees",

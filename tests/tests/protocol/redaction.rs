@@ -14,8 +14,8 @@ use protocol::message::forest::{self, NodeKind, NodeTable, TerminalTable, TreeTa
 use protocol::message::regression::{self, RiskSets, Sums};
 use protocol::message::unpsl::{self, Contribution, Derivatives};
 use protocol::message::{
-    Answer, ColumnHistogram, ColumnMoments, Description, Introduction, PairCounts, Reply,
-    SecondMoments, SiteMoments, Summary, ToCoordinator,
+    Answer, ColumnHistogram, ColumnMoments, Description, Encapsulations, Introduction, PairCounts,
+    Reply, SecondMoments, SiteMoments, Summary, ToCoordinator,
 };
 use protocol::name::RunId;
 use similarity::cohort::{Cohort, Column, Outcome, Values};
@@ -158,12 +158,16 @@ fn after(answer: Option<&Answer>) -> Option<Answer> {
         }),
         Answer::Covered(_) => Answer::Introduced(Introduction {
             agreement: Vec::new(),
+            encapsulation: Vec::new(),
             signing: Vec::new(),
             chain: Vec::new(),
             scheme: 0,
             signature: Vec::new(),
         }),
-        Answer::Introduced(_) => return None,
+        Answer::Introduced(_) => Answer::Encapsulated(Encapsulations {
+            ciphertexts: vec![Vec::new()],
+        }),
+        Answer::Encapsulated(_) => return None,
     })
 }
 
@@ -296,6 +300,7 @@ fn an_answer_shows_its_kind_alone_in_every_wrapping() {
         "assessment",
         "covered",
         "introduction",
+        "encapsulations",
     ];
     assert_eq!(shown, kinds);
     let released: Released<Answer> = Released::notice(failure());

@@ -55,13 +55,17 @@ impl Played for Summed {
         let in_the_clear = record.answers.iter().flatten().any(|answer| {
             !matches!(
                 answer,
-                Answer::Covered(_) | Answer::Introduced(_) | Answer::Prepared(None)
+                Answer::Covered(_)
+                    | Answer::Introduced(_)
+                    | Answer::Encapsulated(_)
+                    | Answer::Prepared(None)
             )
         });
         let nobody = !told.contains(&true);
         let whole = told == self.roster;
         self.void += u32::from(nobody && record.exchange > 0);
-        let is_odd = record.exchange > 1 && !nobody && !whole;
+        // The first two are of keys, which are not summed.
+        let is_odd = record.exchange > 2 && !nobody && !whole;
         self.roster.clone_from(&record.members);
         (is_odd || in_the_clear).then(|| {
             format!(

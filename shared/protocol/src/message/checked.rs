@@ -31,14 +31,39 @@ pub struct Closed {
 pub struct Introduction {
     /// X25519: what the site agrees with every other by.
     pub agreement: Vec<u8>,
+    /// ML-KEM-768: what every earlier site of the job encapsulates a secret for.
+    pub encapsulation: Vec<u8>,
     /// Ed25519: what its answers are signed with.
     pub signing: Vec<u8>,
     /// The site's certificate, and those between it and the authority, DER.
     pub chain: Vec<Vec<u8>>,
     /// How the signature was made, as TLS numbers it.
     pub scheme: u16,
-    /// The signature of the certificate's key over the run and both keys.
+    /// The signature of the certificate's key over the run and the keys.
     pub signature: Vec<u8>,
+}
+
+/// What a site tells every later site of the job alone. With it and their agreement two sites cover what they say, so that who keeps
+/// all that was sent must break both, X25519 and ML-KEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encapsulations {
+    /// One a site of the job, ciphertexts of ML-KEM-768: empty for earlier ones, the site itself, and who has not introduced
+    /// itself.
+    pub ciphertexts: Vec<Vec<u8>>,
+}
+
+impl Encapsulations {
+    /// How many there are.
+    pub(super) fn told(&self) -> usize {
+        let told = self.ciphertexts.iter();
+        told.filter(|one| !one.is_empty()).count()
+    }
+}
+
+impl Notice<Answer> for Encapsulations {
+    fn into_message(self) -> Answer {
+        Answer::Encapsulated(self)
+    }
 }
 
 impl Notice<Answer> for Introduction {

@@ -78,7 +78,7 @@ impl Run {
         left.filter(|member| *member).count() >= self.sites_needed()
     }
 
-    /// Whether all who were asked have answered, or need not: introductions are not summed.
+    /// Whether all who were asked have answered, or need not: keys are not summed.
     fn is_complete(&self, answers: &[Option<Answer>]) -> bool {
         let all = self.sites.iter().zip(answers);
         matches!(self.work, Work::Introducing(_))
@@ -281,6 +281,9 @@ impl Run {
                 Some(Answer::Introduced(introduction)) => {
                     self.introductions[index] = Some(introduction.clone());
                 }
+                Some(Answer::Encapsulated(told)) => {
+                    self.encapsulations[index] = Some(told.clone());
+                }
                 _ => {}
             }
         }
@@ -371,8 +374,10 @@ impl Run {
             notes: &mut self.notes,
         };
         let turn = match &mut self.work {
-            Work::Introducing(introducing) => introducing.close(&mut closed).map(|_| {
-                self.work = Work::Agreeing(Agreeing::new(Arc::clone(&self.job.cohort)));
+            Work::Introducing(introducing) => introducing.close(&mut closed).map(|turn| {
+                if let Turn::Done(()) = turn {
+                    self.work = Work::Agreeing(Agreeing::new(Arc::clone(&self.job.cohort)));
+                }
                 Turn::Ask
             }),
             Work::Agreeing(agreeing) => match agreeing.close(&mut closed) {
@@ -468,7 +473,8 @@ impl Run {
 
 /// What sites tell in the clear also where sums are told: trees, and that they are ready.
 fn in_the_clear(answers: Answers) -> Answers {
-    let clear = |answer: &Answer| !matches!(answer, Answer::Covered(_) | Answer::Introduced(_));
+    use Answer::{Covered, Encapsulated, Introduced};
+    let clear = |answer: &Answer| !matches!(answer, Covered(_) | Introduced(_) | Encapsulated(_));
     answers
         .into_iter()
         .map(|answer| answer.filter(clear))

@@ -1,7 +1,7 @@
 //! What the sites of a run of sums hear of each other, and how a site's own copy of the run follows it.
 
 use super::{Record, ReplayError, Run, SiteState, Standing, Step, Work};
-use crate::message::{Answer, Introduction, Request};
+use crate::message::{Answer, Encapsulations, Introduction, Request};
 use crate::name::SiteName;
 use privacy::Contributions;
 
@@ -54,7 +54,7 @@ impl Run {
         if !is_open || !self.tells_sums() {
             return None;
         }
-        if matches!(self.work, Work::Introducing(_)) {
+        if matches!(&self.work, Work::Introducing(introducing) if introducing.asks_for_keys()) {
             return Some(Proof::Certificate);
         }
         let introduction = self.introductions.get(self.index(site)?)?.as_ref()?;
@@ -68,6 +68,11 @@ impl Run {
     /// The keys of each site that has introduced itself.
     pub(crate) fn introductions(&self) -> &[Option<Introduction>] {
         &self.introductions
+    }
+
+    /// What each site has told the later ones alone.
+    pub(crate) fn encapsulations(&self) -> &[Option<Encapsulations>] {
+        &self.encapsulations
     }
 
     /// Whether the sites tell sums alone, and check what they are asked.

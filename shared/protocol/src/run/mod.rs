@@ -15,7 +15,7 @@ use crate::exchange::Asking;
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::limits::NOTES_MAX;
-use crate::message::{Answer, Ask, Begin, Introduction, Request, ToSite, Warrant};
+use crate::message::{Answer, Ask, Begin, Encapsulations, Introduction, Request, ToSite, Warrant};
 use crate::method::{Method, Stages};
 use crate::name::{RunId, SiteName};
 use crate::progress::{Ending, Progress};
@@ -140,6 +140,8 @@ pub struct Run {
     void: u32,
     /// The keys of each site that has introduced itself.
     introductions: Vec<Option<Introduction>>,
+    /// What each of them has told the later ones alone.
+    encapsulations: Vec<Option<Encapsulations>>,
     notes: Vec<String>,
 }
 
@@ -211,8 +213,9 @@ impl Run {
             fault: None,
         };
         let introductions = vec![None; job.sites.len()];
+        let encapsulations = vec![None; job.sites.len()];
         let work = match job.contributions {
-            Contributions::Sums => Work::Introducing(Introducing),
+            Contributions::Sums => Work::Introducing(Introducing::default()),
             Contributions::Own => Work::Agreeing(Agreeing::new(Arc::clone(&job.cohort))),
         };
         Self {
@@ -232,6 +235,7 @@ impl Run {
             reminders: Vec::new(),
             void: 0,
             introductions,
+            encapsulations,
             notes: Vec::new(),
         }
     }

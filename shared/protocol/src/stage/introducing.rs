@@ -1,17 +1,32 @@
-//! The exchange before all others where sums are told: every site judges the job and its cohort, and says by which keys it is
-//! known in the run.
+//! The exchanges before all others where sums are told. In the first every site judges the job and its cohort, and says by which keys it
+//! is known in the run; in the second it encapsulates a secret for every later site of the job, by that site's key.
 
 use crate::checks::{ensure, unexpected};
 use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn};
 use crate::failure::Failure;
-use crate::message::{Answer, Request};
+use crate::message::{Answer, Encapsulations, Introduction, Request};
 
-/// Bytes of each public key.
+/// Bytes of a public key of X25519 and of Ed25519.
 const KEY_BYTES: usize = 32;
+/// Bytes of a public key of ML-KEM-768.
+const ENCAPSULATION_KEY_BYTES: usize = 1_184;
+/// Bytes of a ciphertext of ML-KEM-768.
+const CIPHERTEXT_BYTES: usize = 1_088;
 
-/// Every site introduces itself. Who the others are, each reads from the closed exchange by itself.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Introducing;
+/// Every site introduces itself, and shares a secret with each other. Who the others are, each reads from the closed exchanges by
+/// itself.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Introducing {
+    /// One a site of the job: whether it has introduced itself; none before the first exchange has closed.
+    known: Option<Vec<bool>>,
+}
+
+impl Introducing {
+    /// Whether the sites are asked for their keys, and not for secrets yet.
+    pub(crate) fn asks_for_keys(&self) -> bool {
+        self.known.is_none()
+    }
+}
 
 impl Asking for Introducing {
     fn phase(&self) -> &'static str {
@@ -27,20 +42,21 @@ impl Asking for Introducing {
     }
 
     fn ask(&self, _: usize) -> Option<Request> {
-        Some(Request::Introduce)
+        Some(match self.known {
+            None => Request::Introduce,
+            Some(_) => Request::Encapsulate,
+        })
     }
 
     /// Whether the keys are the site's, every site judges by itself. What a site says in place of them ends the run, all at
     /// once, unless the job leaves such sites out.
-    fn judge(&self, _: usize, _: u64, answer: &Answer) -> Result<(), Failure> {
-        match answer {
-            Answer::Unfit(_) | Answer::Refused(_) | Answer::Failed(_) => Ok(()),
-            Answer::Introduced(found) => {
-                let lengths = [found.agreement.len(), found.signing.len()];
-                let fit = lengths == [KEY_BYTES; 2];
-                ensure(fit, "a key of another length", "keys of 32 bytes")
-            }
-            other => Err(unexpected(other, "an introduction")),
+    fn judge(&self, site: usize, _: u64, answer: &Answer) -> Result<(), Failure> {
+        match (answer, &self.known) {
+            (Answer::Unfit(_) | Answer::Refused(_) | Answer::Failed(_), _) => Ok(()),
+            (Answer::Introduced(found), None) => judge_keys(found),
+            (Answer::Encapsulated(found), Some(known)) => judge_ciphertexts(site, known, found),
+            (other, None) => Err(unexpected(other, "an introduction")),
+            (other, Some(_)) => Err(unexpected(other, "a secret for each later site")),
         }
     }
 
@@ -56,7 +72,39 @@ impl Asking for Introducing {
 impl Stage for Introducing {
     type Output = ();
 
-    fn close(&mut self, _: &mut Closed<'_>) -> Result<Turn<()>, Failure> {
-        Ok(Turn::Done(()))
+    fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<()>, Failure> {
+        if self.known.is_some() {
+            return Ok(Turn::Done(()));
+        }
+        self.known = Some(closed.told.to_vec());
+        Ok(Turn::Ask)
     }
+}
+
+fn judge_keys(found: &Introduction) -> Result<(), Failure> {
+    let lengths = [
+        found.agreement.len(),
+        found.signing.len(),
+        found.encapsulation.len(),
+    ];
+    let fit = lengths == [KEY_BYTES, KEY_BYTES, ENCAPSULATION_KEY_BYTES];
+    ensure(
+        fit,
+        "a key of another length",
+        "keys of 32, 32 and 1,184 bytes",
+    )
+}
+
+fn judge_ciphertexts(site: usize, known: &[bool], found: &Encapsulations) -> Result<(), Failure> {
+    let wanted = |(place, known): (usize, &bool)| match place > site && *known {
+        true => CIPHERTEXT_BYTES,
+        false => 0,
+    };
+    let wanted = known.iter().enumerate().map(wanted);
+    let fit = wanted.eq(found.ciphertexts.iter().map(Vec::len));
+    ensure(
+        fit,
+        "other ciphertexts",
+        "one of 1,088 bytes for each later site",
+    )
 }

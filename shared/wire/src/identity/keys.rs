@@ -5,12 +5,11 @@
 
 use crate::encoding::sealed::digest_of;
 use crate::identity::Identity;
+use crate::identity::pairs::SECRET_BYTES;
 use crate::identity::warrant::{SignatureError, Signed, Signer, WarrantError, Warrants};
-use aws_lc_rs::agreement::{self, PrivateKey, UnparsedPublicKey, X25519};
-use aws_lc_rs::error::Unspecified;
-use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
+use aws_lc_rs::agreement::{PrivateKey, X25519};
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey as Verifying};
-use privacy::sums::{Masks, PAIR_BYTES};
+use libcrux_ml_kem::mlkem768::{MlKem768KeyPair, generate_key_pair};
 use protocol::failure::{Code, Failure};
 use protocol::message::{Answer, Begin, Introduction};
 use protocol::name::SiteName;
@@ -19,18 +18,19 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 
 /// Bytes that the keys of a run follow from.
-pub const SEED_BYTES: usize = 64;
+pub const SEED_BYTES: usize = 160;
 /// What the certificate's key signs of them begins with this.
-const INTRODUCTION: &[u8] = b"kindred: keys of a site for a run, version 1\0";
+const INTRODUCTION: &[u8] = b"kindred: keys of a site for a run, version 2\0";
 /// What is signed of an answer begins with this.
 const ANSWER: &[u8] = b"kindred: an answer of a run, version 1\0";
-/// What two sites share is taken from their agreement with this.
-const PAIR: &[u8] = b"kindred: masks of two sites, version 1";
 
 /// The secret keys of a site for one run.
 pub struct SiteKeys {
-    agreement: PrivateKey,
+    pub(super) agreement: PrivateKey,
     signing: Ed25519KeyPair,
+    pub(super) encapsulation: MlKem768KeyPair,
+    /// What the secrets that it encapsulates for others follow from.
+    pub(super) encapsulated: [u8; SECRET_BYTES],
 }
 
 /// An answer, as a site's word is for it.
@@ -94,9 +94,14 @@ impl SiteKeys {
     /// # Errors
     /// [`KeyError::Unusable`].
     pub fn from_seed(seed: &[u8; SEED_BYTES]) -> Result<Self, KeyError> {
-        let (agreement, signing) = seed.split_at(SEED_BYTES / 2);
+        let (agreement, rest) = seed.split_at(SECRET_BYTES);
+        let (signing, rest) = rest.split_at(SECRET_BYTES);
+        let (encapsulation, encapsulated) = rest.split_at(2 * SECRET_BYTES);
         let unusable = |_| KeyError::Unusable;
+        let short = |_| KeyError::Unusable;
         Ok(Self {
+            encapsulation: generate_key_pair(encapsulation.try_into().map_err(short)?),
+            encapsulated: encapsulated.try_into().map_err(short)?,
             agreement: PrivateKey::from_private_key(&X25519, agreement).map_err(unusable)?,
             signing: Ed25519KeyPair::from_seed_unchecked(signing).map_err(unusable)?,
         })
@@ -110,10 +115,12 @@ impl SiteKeys {
         let agreement = self.agreement.compute_public_key();
         let agreement = agreement.map_err(|_| KeyError::Unusable)?.as_ref().to_vec();
         let signing = self.signing.public_key().as_ref().to_vec();
-        let signed = signer.sign_bytes(&vouched(run, &agreement, &signing))?;
+        let encapsulation = self.encapsulation.pk().to_vec();
+        let signed = signer.sign_bytes(&vouched(run, [&agreement, &signing, &encapsulation]))?;
         Ok(Introduction {
             agreement,
             signing,
+            encapsulation,
             chain: signed.chain,
             scheme: signed.scheme,
             signature: signed.signature,
@@ -126,41 +133,13 @@ impl SiteKeys {
         let agreement = self.agreement.compute_public_key();
         let same = agreement.is_ok_and(|own| own.as_ref() == introduction.agreement);
         same && self.signing.public_key().as_ref() == introduction.signing
+            && self.encapsulation.pk()[..] == introduction.encapsulation
     }
 
     /// The site's word for an answer.
     #[must_use]
     pub fn sign(&self, said: &Said<'_>) -> Vec<u8> {
         self.signing.sign(&said.bytes()).as_ref().to_vec()
-    }
-
-    /// What the site shares with each other, from their introductions, one place a site of the job; `own` is its own.
-    ///
-    /// # Errors
-    /// [`KeyError::Agreement`].
-    pub fn masks(
-        &self,
-        run: &str,
-        sites: &[SiteName],
-        own: usize,
-        introductions: &[Option<Introduction>],
-    ) -> Result<Masks, KeyError> {
-        let mut pairs = vec![None; sites.len()];
-        for (place, (site, introduction)) in sites.iter().zip(introductions).enumerate() {
-            let Some(introduction) = introduction.as_ref().filter(|_| place != own) else {
-                continue;
-            };
-            let public = UnparsedPublicKey::new(&X25519, &introduction.agreement);
-            let info = [run.as_bytes(), &names(sites, own, place)].concat();
-            let pair = agreement::agree(&self.agreement, public, Unspecified, |shared| {
-                derived(shared, &info)
-            });
-            let agreement = |_| KeyError::Agreement {
-                site: site.to_string(),
-            };
-            pairs[place] = Some(pair.map_err(agreement)?);
-        }
-        Ok(Masks::new(own, pairs))
     }
 }
 
@@ -194,7 +173,13 @@ impl Warrants {
         site: &SiteName,
         introduction: &Introduction,
     ) -> Result<(), KeyError> {
-        let message = vouched(run, &introduction.agreement, &introduction.signing);
+        let Introduction {
+            agreement,
+            signing,
+            encapsulation,
+            ..
+        } = introduction;
+        let message = vouched(run, [agreement, signing, encapsulation]);
         let signed = Signed {
             chain: introduction.chain.clone(),
             scheme: introduction.scheme,
@@ -280,34 +265,13 @@ pub fn run_digest(begin: &Begin, operator: &str) -> String {
 }
 
 /// The bytes that the certificate's key signs.
-fn vouched(run: &str, agreement: &[u8], signing: &[u8]) -> Vec<u8> {
+fn vouched(run: &str, keys: [&[u8]; 3]) -> Vec<u8> {
     let mut bytes = INTRODUCTION.to_vec();
-    for part in [run.as_bytes(), agreement, signing] {
+    for part in [run.as_bytes()].into_iter().chain(keys) {
         bytes.extend((part.len() as u64).to_be_bytes());
         bytes.extend(part);
     }
     bytes
-}
-
-/// Both names, the earlier of the job first: the same for both.
-fn names(sites: &[SiteName], one: usize, other: usize) -> Vec<u8> {
-    let (first, second) = (&sites[one.min(other)], &sites[one.max(other)]);
-    format!("\0{first}\0{second}").into_bytes()
-}
-
-struct PairLength;
-
-impl KeyType for PairLength {
-    fn len(&self) -> usize {
-        PAIR_BYTES
-    }
-}
-
-fn derived(shared: &[u8], info: &[u8]) -> Result<[u8; PAIR_BYTES], Unspecified> {
-    let mut pair = [0; PAIR_BYTES];
-    let secret = Salt::new(HKDF_SHA256, PAIR).extract(shared);
-    secret.expand(&[info], PairLength)?.fill(&mut pair)?;
-    Ok(pair)
 }
 
 impl fmt::Debug for SiteKeys {
@@ -318,19 +282,21 @@ impl fmt::Debug for SiteKeys {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::identity::certificates::{Role, Validity, init, issue};
-    use privacy::sums::Words;
 
-    const RUN: &str = "6e6f7274686e6f7274686e6f7274686e6f7274686e6f7274686e6f7274686e00";
+    pub(in crate::identity) const RUN: &str =
+        "6e6f7274686e6f7274686e6f7274686e6f7274686e6f7274686e6f7274686e00";
 
-    struct Party {
-        keys: SiteKeys,
-        introduction: Introduction,
+    pub(in crate::identity) struct Party {
+        pub(in crate::identity) keys: SiteKeys,
+        pub(in crate::identity) introduction: Introduction,
     }
 
-    fn federation(names: &[&str]) -> (tempfile::TempDir, Warrants, Vec<SiteName>, Vec<Party>) {
+    pub(in crate::identity) fn federation(
+        names: &[&str],
+    ) -> (tempfile::TempDir, Warrants, Vec<SiteName>, Vec<Party>) {
         let folder = tempfile::tempdir().unwrap();
         init(folder.path(), Validity::days(1)).unwrap();
         let mut warrants = None;
@@ -348,31 +314,6 @@ mod tests {
     }
 
     #[test]
-    fn two_sites_share_what_nobody_else_does() {
-        let (_folder, _, sites, parties) = federation(&["north", "south", "east"]);
-        let told: Vec<_> = parties
-            .iter()
-            .map(|one| Some(one.introduction.clone()))
-            .collect();
-        let zeros = || Words::received(vec![0; 3]);
-        let mut sum = zeros();
-        for (own, party) in parties.iter().enumerate() {
-            let masks = party.keys.masks(RUN, &sites, own, &told).unwrap();
-            let mut words = zeros();
-            assert!(masks.cover(&[true; 3], b"a", &mut words));
-            assert_ne!(words, zeros());
-            sum.add(&words).unwrap();
-        }
-        assert_eq!(sum, zeros());
-        // Keys of another run share something else.
-        let other = parties[0].keys.masks("other", &sites, 0, &told).unwrap();
-        let own = parties[0].keys.masks(RUN, &sites, 0, &told).unwrap();
-        let (mut one, mut two) = (zeros(), zeros());
-        assert!(other.cover(&[true; 3], b"a", &mut one) && own.cover(&[true; 3], b"a", &mut two));
-        assert_ne!(one, two);
-    }
-
-    #[test]
     fn keys_are_of_one_site_one_run_and_one_authority() {
         let (_folder, warrants, sites, parties) = federation(&["north", "south"]);
         let introduction = &parties[0].introduction;
@@ -385,7 +326,7 @@ mod tests {
         let run = refused("another", &sites[0], introduction);
         assert!(matches!(run, KeyError::Certificate { .. }), "{run}");
         let swapped = Introduction {
-            agreement: parties[1].introduction.agreement.clone(),
+            encapsulation: parties[1].introduction.encapsulation.clone(),
             ..introduction.clone()
         };
         let swapped = refused(RUN, &sites[0], &swapped);

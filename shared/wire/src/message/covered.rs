@@ -11,13 +11,14 @@ use crate::message::to_site::signed;
 use privacy::Covered;
 use privacy::sums::{WORD_BYTES, Words};
 use protocol::limits::{KEY_BYTES_MAX, SIGNATURE_BYTES_MAX, SITES_MAX, WORDS_MAX};
-use protocol::message::{Closed, Introduction, summed_kind};
+use protocol::message::{Closed, Encapsulations, Introduction, summed_kind};
 use protocol::run::Record;
 use protocol::time::Timestamp;
 
 pub(crate) fn introduction_to_proto(introduction: Introduction) -> pb::Introduction {
     pb::Introduction {
         agreement: introduction.agreement,
+        encapsulation: introduction.encapsulation,
         signing: introduction.signing,
         chain: introduction.chain,
         scheme: introduction.scheme.into(),
@@ -26,17 +27,27 @@ pub(crate) fn introduction_to_proto(introduction: Introduction) -> pb::Introduct
 }
 
 pub(crate) fn introduction(found: pb::Introduction) -> Result<Introduction, WireError> {
-    for key in [&found.agreement, &found.signing] {
+    for key in [&found.agreement, &found.signing, &found.encapsulation] {
         at_most("bytes of a key", key.len(), KEY_BYTES_MAX)?;
     }
     let scheme = signed(&found.chain, found.scheme, &found.signature)?;
     Ok(Introduction {
         agreement: found.agreement,
+        encapsulation: found.encapsulation,
         signing: found.signing,
         chain: found.chain,
         scheme,
         signature: found.signature,
     })
+}
+
+pub(crate) fn encapsulations(found: pb::Encapsulations) -> Result<Encapsulations, WireError> {
+    let pb::Encapsulations { ciphertexts } = found;
+    at_most("ciphertexts", ciphertexts.len(), SITES_MAX)?;
+    for ciphertext in &ciphertexts {
+        at_most("bytes of a ciphertext", ciphertext.len(), KEY_BYTES_MAX)?;
+    }
+    Ok(Encapsulations { ciphertexts })
 }
 
 impl Travels for Covered {

@@ -19,9 +19,9 @@ use protocol::assessment::{Assessment, EvaluationCounts};
 use protocol::failure::{Code, Failure, Problem, Refusal};
 use protocol::limits::{COUNT_MAX, SITES_MAX};
 use protocol::message::{
-    Answer, Begin, ColumnHistogram, ColumnMoments, Description, JournalHead, PairCounts, Preparing,
-    Quartiles, Reply, Request, SecondMoments, SiteMoments, Summary, ToCoordinator, ToSite, Totals,
-    Warrant,
+    Answer, Begin, ColumnHistogram, ColumnMoments, Description, Encapsulations, Introduction,
+    JournalHead, PairCounts, Preparing, Quartiles, Reply, Request, SecondMoments, SiteMoments,
+    Summary, ToCoordinator, ToSite, Totals, Warrant,
 };
 use std::sync::Arc;
 
@@ -70,6 +70,8 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
     };
     requests_are_golden(vec![
         ("begin", ToSite::Begin(begin)),
+        ("introduce", ask(Request::Introduce)),
+        ("encapsulate", ask(Request::Encapsulate)),
         ("describe", ask(Request::Describe)),
         ("moments", ask(Request::Moments)),
         ("prepare", preparing(Vec::new())),
@@ -124,6 +126,23 @@ fn every_answer_is_what_googles_protobuf_writes_and_reads_back_from_it() {
     let text = |text: &str| text.to_owned();
     let [finished, judged] = assessments();
     answers_are_golden(vec![
+        (
+            "introduced",
+            Answer::Introduced(Introduction {
+                agreement: vec![1; 32],
+                signing: vec![2; 32],
+                encapsulation: vec![3; 1_184],
+                chain: vec![vec![0x30, 0x00]],
+                scheme: 0x0403,
+                signature: vec![7, 8, 9],
+            }),
+        ),
+        (
+            "encapsulated",
+            Answer::Encapsulated(Encapsulations {
+                ciphertexts: vec![Vec::new(), vec![4; 1_088]],
+            }),
+        ),
         (
             "described",
             Answer::Described(Description {

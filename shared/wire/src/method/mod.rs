@@ -23,8 +23,8 @@ use privacy::Covered;
 use protocol::assessment::Assessment;
 use protocol::limits::{CLASSES_MAX, MATRIX_ENTRIES_MAX};
 use protocol::message::{
-    Answer, ColumnMoments, Description, Preparing, Request, SecondMoments, SiteMoments,
-    forest as forests, regression as regressions, unpsl as metrics,
+    Answer, ColumnMoments, Description, Encapsulations, Preparing, Request, SecondMoments,
+    SiteMoments, forest as forests, regression as regressions, unpsl as metrics,
 };
 use protocol::method::{self, Model};
 use std::sync::Arc;
@@ -47,6 +47,10 @@ impl Travels for Request {
     fn cut(self) -> (Asked, OutgoingParts) {
         match self {
             Self::Introduce => (Asked::Introduce(pb::Introduce {}), OutgoingParts::none()),
+            Self::Encapsulate => (
+                Asked::Encapsulate(pb::Encapsulate {}),
+                OutgoingParts::none(),
+            ),
             Self::Describe => (Asked::Describe(pb::Describe {}), OutgoingParts::none()),
             Self::Moments => (Asked::Moments(pb::AskMoments {}), OutgoingParts::none()),
             Self::Quantiles => (Asked::Quantiles(pb::AskQuantiles {}), OutgoingParts::none()),
@@ -63,9 +67,11 @@ impl Travels for Request {
 
     fn declared(header: &Asked) -> Result<Declared, WireError> {
         match header {
-            Asked::Introduce(_) | Asked::Describe(_) | Asked::Moments(_) | Asked::Quantiles(_) => {
-                Ok(Declared::default())
-            }
+            Asked::Introduce(_)
+            | Asked::Encapsulate(_)
+            | Asked::Describe(_)
+            | Asked::Moments(_)
+            | Asked::Quantiles(_) => Ok(Declared::default()),
             Asked::Prepare(prepare) => Arc::<Preparing>::declared(prepare),
             Asked::Correlate(correlate) => {
                 let header = present("second moments", correlate.second_moments.as_ref())?;
@@ -80,6 +86,7 @@ impl Travels for Request {
     fn join(header: Asked, parts: &mut IncomingParts) -> Result<Self, WireError> {
         Ok(match header {
             Asked::Introduce(_) => Self::Introduce,
+            Asked::Encapsulate(_) => Self::Encapsulate,
             Asked::Describe(_) => Self::Describe,
             Asked::Moments(_) => Self::Moments,
             Asked::Quantiles(_) => Self::Quantiles,
@@ -105,6 +112,9 @@ impl Travels for Answer {
             Self::Introduced(introduction) => alone(Answered::Introduced(
                 covered::introduction_to_proto(introduction),
             )),
+            Self::Encapsulated(Encapsulations { ciphertexts }) => {
+                alone(Answered::Encapsulated(pb::Encapsulations { ciphertexts }))
+            }
             Self::Covered(covered) => covered.cut_as(Answered::Covered),
             Self::Described(Description {
                 patients,
@@ -147,6 +157,7 @@ impl Travels for Answer {
         match present("answer", header.answer.as_ref())? {
             Answered::Covered(covered) => Covered::declared(covered),
             Answered::Introduced(_)
+            | Answered::Encapsulated(_)
             | Answered::Described(_)
             | Answered::Unfit(_)
             | Answered::Refused(_)
@@ -183,6 +194,7 @@ impl Travels for Answer {
                 })
             }
             Answered::Introduced(found) => Self::Introduced(covered::introduction(found)?),
+            Answered::Encapsulated(found) => Self::Encapsulated(covered::encapsulations(found)?),
             Answered::Covered(found) => Self::Covered(Travels::join(found, parts)?),
             Answered::Unfit(unfit) => Self::Unfit(failure::problems(unfit)?),
             Answered::Refused(refusal) => Self::Refused(failure::refusal(refusal)?),
@@ -237,7 +249,9 @@ impl Travels for Model {
 /// Bytes of the parts of an answer at most; none where the answer has no parts.
 pub(crate) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
     let bytes = match request {
-        Request::Introduce | Request::Describe | Request::Correlate(_) => None,
+        Request::Introduce | Request::Encapsulate | Request::Describe | Request::Correlate(_) => {
+            None
+        }
         Request::Moments => Some(MOMENTS_PER_JOB_BYTE * job_bytes),
         Request::Quantiles => Some(HISTOGRAMS_PER_JOB_BYTE * job_bytes),
         Request::Prepare(preparing) => Some(second_moments_bytes(&preparing.moments)),

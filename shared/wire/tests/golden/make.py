@@ -124,6 +124,8 @@ regression = r.RegressionModel(
 golden = {
     "begin": site(f.ToSite(begin=f.Begin(run=run, job='name = "heart-disease"\n', seed=2**63, warrant=f.Warrant(
         token="monday", chain=[b"\x30\x00", b"\x30\x01\x02"], scheme=0x0403, signature=b"\x07\x08\x09")))),
+    "introduce": ask(introduce=f.Introduce()),
+    "encapsulate": ask(encapsulate=f.Encapsulate()),
     "describe": ask(describe=f.Describe()),
     "moments": ask(moments=f.AskMoments()),
     "quantiles": ask(quantiles=f.AskQuantiles()),
@@ -158,6 +160,10 @@ golden = {
         point=point, weights=[r.CellWeights(at_risk=[0.5, 0.25], with_event=[0.125, 0])])),
     "finish_regression": ask_regression(finish=point),
     "hello": [f.ToCoordinatorFrame(message=f.ToCoordinator(hello=f.Hello(version="0.1.0")))],
+    "introduced": reply(introduced=f.Introduction(
+        agreement=b"\x01" * 32, signing=b"\x02" * 32, encapsulation=b"\x03" * 1184, chain=[b"\x30\x00"], scheme=0x0403,
+        signature=b"\x07\x08\x09")),
+    "encapsulated": reply(encapsulated=f.Encapsulations(ciphertexts=[b"", b"\x04" * 1088])),
     "described": reply(described=f.Description(patients=303, classes=[164, 139], validates=1)),
     "unfit": reply(unfit=f.Unfit(problems=[f.Problem(column="chol", found="mmol/l", wanted="mg/dl")])),
     "refused": reply(refused=f.Refusal(rule="patients_min", text="too few")),

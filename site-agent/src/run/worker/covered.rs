@@ -10,6 +10,7 @@ use privacy::{Cost, Covering, Disclosure, Released, roster_text};
 use protocol::failure::{Code, Refusal};
 use protocol::message::{Answer, Ask};
 use protocol::time::Timestamp;
+use wire::Sealed;
 
 impl Current {
     /// Answers the question that follows from the run, and no other. What adds up is covered; it is in the ledger before it is
@@ -100,6 +101,17 @@ impl Current {
             return Ok(Err(stop));
         }
         Ok(introduction.map(|introduction| wire::seal(Released::notice(introduction))))
+    }
+
+    /// A secret for each later site, which covers what is said later. Nothing of the cohort is in it.
+    pub(super) fn encapsulate(&self, ask: &Ask) -> Result<Sealed, Stop> {
+        if let Err(stop) = &self.job {
+            return Err(stop.clone());
+        }
+        let summing = self.summing.as_ref().ok_or_else(Stop::early)?;
+        summing.judge(ask, &self.digest)?;
+        let told = summing.encapsulate()?;
+        Ok(wire::seal(Released::notice(told)))
     }
 }
 

@@ -97,7 +97,10 @@ struct Account {
 impl Account {
     fn note(&mut self, run: Run, asked: Asked, answer: &Answer) {
         let kind = match answer {
-            Answer::Unfit(_) | Answer::Failed(_) | Answer::Introduced(_) => return,
+            Answer::Unfit(_)
+            | Answer::Failed(_)
+            | Answer::Introduced(_)
+            | Answer::Encapsulated(_) => return,
             Answer::Covered(covered) => covered.kind,
             Answer::Refused(_) => {
                 if refused_by(answer) == Some("similarity_max") {

@@ -26,8 +26,9 @@ pub(crate) use promises::{
 use protocol::failure::{Code, Failure};
 use protocol::job::Job;
 use protocol::message::{
-    Answer, Ask, Closed, ColumnHistogram, ColumnMoments, Description, Introduction, PairCounts,
-    Reply, Request, SecondMoments, SiteMoments, Summary, ToCoordinator, ToSite, Warrant,
+    Answer, Ask, Closed, ColumnHistogram, ColumnMoments, Description, Encapsulations, Introduction,
+    PairCounts, Reply, Request, SecondMoments, SiteMoments, Summary, ToCoordinator, ToSite,
+    Warrant,
 };
 use protocol::name::RunId;
 use protocol::progress::Ending;
@@ -358,6 +359,13 @@ impl<P: Played> World<P> {
         }
         let released = match (&next.blank, computed) {
             (_, Answer::Introduced(introduction)) => return Some(Released::notice(introduction)),
+            (_, Answer::Encapsulated(mut told)) => {
+                let known = replica.introductions().iter();
+                let all = told.ciphertexts.iter_mut().zip(known);
+                all.filter(|(_, known)| known.is_none())
+                    .for_each(|(ciphertext, _)| ciphertext.clear());
+                return Some(Released::notice(told));
+            }
             (None, computed) => agent.gate.release(computed),
             (Some(blank), computed) => {
                 let covering = Covering {
@@ -458,11 +466,18 @@ fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
     match request {
         Request::Introduce => Answer::Introduced(Introduction {
             agreement: vec![site as u8; 32],
+            encapsulation: vec![site as u8; 1_184],
             signing: vec![site as u8; 32],
             chain: Vec::new(),
             scheme: 0,
             signature: Vec::new(),
         }),
+        Request::Encapsulate => {
+            let later = |place: usize| vec![site as u8; if place > site { 1_088 } else { 0 }];
+            Answer::Encapsulated(Encapsulations {
+                ciphertexts: (0..job.sites.len()).map(later).collect(),
+            })
+        }
         Request::Describe => Answer::Described(Description {
             patients,
             classes: vec![half; 2],

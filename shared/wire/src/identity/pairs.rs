@@ -1,0 +1,250 @@
+//! What two sites share, by which they cover what they say.
+//!
+//! They agree twice: by X25519, and by a secret that the earlier of the job encapsulates for the later by ML-KEM-768. What they
+//! share follows from both, so that who keeps all that was sent must break both.
+
+use crate::identity::keys::{KeyError, SiteKeys};
+use aws_lc_rs::agreement::{self, UnparsedPublicKey, X25519};
+use aws_lc_rs::error::Unspecified;
+use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
+use libcrux_ml_kem::mlkem768::{
+    MlKem768Ciphertext, MlKem768PublicKey, decapsulate, encapsulate, validate_public_key,
+};
+use privacy::sums::{Masks, PAIR_BYTES};
+use protocol::message::{Encapsulations, Introduction};
+use protocol::name::SiteName;
+use sha2::{Digest, Sha256};
+
+/// What two sites share is taken from their agreements with this.
+const PAIR: &[u8] = b"kindred: masks of two sites, version 2";
+/// What is encapsulated for another site follows from the site's own secret with this.
+const ENCAPSULATED: &[u8] = b"kindred: a secret for another site, version 1";
+/// Bytes of a secret that is shared by ML-KEM, and of what it follows from.
+pub(super) const SECRET_BYTES: usize = 32;
+
+/// What the sites of a run have told each other of their keys, a place a site of the job.
+#[derive(Debug, Clone, Copy)]
+pub struct Acquaintance<'a> {
+    /// The digest of the run, 64 digits.
+    pub run: &'a str,
+    /// The sites.
+    pub sites: &'a [SiteName],
+    /// The place of the site itself.
+    pub own: usize,
+    /// Their keys.
+    pub introductions: &'a [Option<Introduction>],
+    /// What each has encapsulated for the later ones; empty before.
+    pub encapsulations: &'a [Option<Encapsulations>],
+}
+
+impl SiteKeys {
+    /// A secret for every later site that has introduced itself.
+    ///
+    /// # Errors
+    /// [`KeyError::Agreement`].
+    pub fn encapsulate(&self, others: &Acquaintance<'_>) -> Result<Encapsulations, KeyError> {
+        let mut ciphertexts = vec![Vec::new(); others.sites.len()];
+        for (place, introduction) in others.introduced() {
+            if place > others.own {
+                let (ciphertext, _) = self.for_later(others, place, introduction)?;
+                ciphertexts[place] = ciphertext.as_slice().to_vec();
+            }
+        }
+        Ok(Encapsulations { ciphertexts })
+    }
+
+    /// What the site shares with each other that has introduced itself and taken part in what followed.
+    ///
+    /// # Errors
+    /// [`KeyError::Agreement`].
+    pub fn masks(&self, others: &Acquaintance<'_>) -> Result<Masks, KeyError> {
+        let mut pairs = vec![None; others.sites.len()];
+        for (place, introduction) in others.introduced() {
+            let (ciphertext, secret) = if place > others.own {
+                self.for_later(others, place, introduction)?
+            } else {
+                let told = others.encapsulations.get(place).and_then(Option::as_ref);
+                let Some(told) = told.and_then(|told| told.ciphertexts.get(others.own)) else {
+                    continue;
+                };
+                let ciphertext = MlKem768Ciphertext::try_from(told.as_slice());
+                let ciphertext = ciphertext.map_err(|_| others.disagreement(place))?;
+                let secret = decapsulate(self.encapsulation.private_key(), &ciphertext);
+                (ciphertext, secret)
+            };
+            let public = UnparsedPublicKey::new(&X25519, &introduction.agreement);
+            let told = Sha256::digest(ciphertext.as_slice());
+            let info = [others.run.as_bytes(), &others.names(place), &told].concat();
+            let pair = agreement::agree(&self.agreement, public, Unspecified, |shared| {
+                derived(PAIR, &[shared, &secret].concat(), &info)
+            });
+            pairs[place] = Some(pair.map_err(|_| others.disagreement(place))?);
+        }
+        Ok(Masks::new(others.own, pairs))
+    }
+
+    /// What the site encapsulates for a later one, and the ciphertext: the same whenever it is asked.
+    fn for_later(
+        &self,
+        others: &Acquaintance<'_>,
+        place: usize,
+        introduction: &Introduction,
+    ) -> Result<(MlKem768Ciphertext, [u8; SECRET_BYTES]), KeyError> {
+        let disagreement = || others.disagreement(place);
+        let key = MlKem768PublicKey::try_from(introduction.encapsulation.as_slice());
+        let key = key.map_err(|_| disagreement())?;
+        if !validate_public_key(&key) {
+            return Err(disagreement());
+        }
+        let bound = Sha256::digest(key.as_slice());
+        let info = [others.run.as_bytes(), &others.names(place), &bound].concat();
+        let chance = derived(ENCAPSULATED, &self.encapsulated, &info);
+        Ok(encapsulate(&key, chance.map_err(|_| disagreement())?))
+    }
+}
+
+impl Acquaintance<'_> {
+    /// The others who have introduced themselves, by their places.
+    fn introduced(&self) -> impl Iterator<Item = (usize, &Introduction)> {
+        let known = self.introductions.iter().enumerate();
+        let known = known.filter_map(|(place, found)| Some((place, found.as_ref()?)));
+        known.filter(|(place, _)| *place != self.own && *place < self.sites.len())
+    }
+
+    fn disagreement(&self, place: usize) -> KeyError {
+        KeyError::Agreement {
+            site: self.sites[place].to_string(),
+        }
+    }
+
+    /// Both names, the earlier of the job first: the same for both.
+    fn names(&self, other: usize) -> Vec<u8> {
+        let (first, second) = (self.own.min(other), self.own.max(other));
+        format!("\0{}\0{}", self.sites[first], self.sites[second]).into_bytes()
+    }
+}
+
+struct PairLength;
+
+impl KeyType for PairLength {
+    fn len(&self) -> usize {
+        PAIR_BYTES
+    }
+}
+
+fn derived(salt: &[u8], secret: &[u8], info: &[u8]) -> Result<[u8; PAIR_BYTES], Unspecified> {
+    let mut pair = [0; PAIR_BYTES];
+    let secret = Salt::new(HKDF_SHA256, salt).extract(secret);
+    secret.expand(&[info], PairLength)?.fill(&mut pair)?;
+    Ok(pair)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::keys::tests::{Party, RUN, federation};
+    use privacy::sums::Words;
+
+    /// What all have told, of one run.
+    struct Told {
+        introductions: Vec<Option<Introduction>>,
+        encapsulations: Vec<Option<Encapsulations>>,
+    }
+
+    impl Told {
+        fn of(run: &str, sites: &[SiteName], parties: &[Party]) -> Self {
+            let introductions = parties.iter().map(|one| Some(one.introduction.clone()));
+            let mut told = Self {
+                introductions: introductions.collect(),
+                encapsulations: Vec::new(),
+            };
+            let encapsulated = |(own, party): (usize, &Party)| {
+                Some(party.keys.encapsulate(&told.to(run, sites, own)).unwrap())
+            };
+            told.encapsulations = parties.iter().enumerate().map(encapsulated).collect();
+            told
+        }
+
+        fn to<'a>(&'a self, run: &'a str, sites: &'a [SiteName], own: usize) -> Acquaintance<'a> {
+            Acquaintance {
+                run,
+                sites,
+                own,
+                introductions: &self.introductions,
+                encapsulations: &self.encapsulations,
+            }
+        }
+    }
+
+    fn zeros() -> Words {
+        Words::received(vec![0; 3])
+    }
+
+    /// The sum of what each site covers.
+    fn summed(told: &Told, sites: &[SiteName], parties: &[Party]) -> Words {
+        let mut sum = zeros();
+        for (own, party) in parties.iter().enumerate() {
+            let masks = party.keys.masks(&told.to(RUN, sites, own)).unwrap();
+            let mut words = zeros();
+            assert!(masks.cover(&vec![true; sites.len()], b"a", &mut words));
+            assert_ne!(words, zeros());
+            sum.add(&words).unwrap();
+        }
+        sum
+    }
+
+    #[test]
+    fn two_sites_share_what_nobody_else_does() {
+        let (_folder, _, sites, parties) = federation(&["north", "south", "east"]);
+        let told = Told::of(RUN, &sites, &parties);
+        assert_eq!(summed(&told, &sites, &parties), zeros());
+        // Keys of another run share something else.
+        let other = Told::of("other", &sites, &parties);
+        let other = parties[0]
+            .keys
+            .masks(&other.to("other", &sites, 0))
+            .unwrap();
+        let own = parties[0].keys.masks(&told.to(RUN, &sites, 0)).unwrap();
+        let (mut one, mut two) = (zeros(), zeros());
+        assert!(other.cover(&[true; 3], b"a", &mut one) && own.cover(&[true; 3], b"a", &mut two));
+        assert_ne!(one, two);
+    }
+
+    /// Each of the two agreements has a part in it: with one of them alone nothing fits together.
+    #[test]
+    fn what_is_shared_follows_from_both_agreements() {
+        let (_folder, _, sites, parties) = federation(&["north", "south", "east"]);
+        let told = Told::of(RUN, &sites, &parties);
+        let again = Told::of(RUN, &sites, &parties);
+        assert_eq!(told.encapsulations, again.encapsulations);
+        let [north, south, east] = [0, 1, 2].map(|site: usize| {
+            let all = &told.encapsulations[site].as_ref().unwrap().ciphertexts;
+            all.iter().map(Vec::len).collect::<Vec<_>>()
+        });
+        assert_eq!(
+            [north, south, east],
+            [[0, 1_088, 1_088], [0, 0, 1_088], [0, 0, 0]]
+        );
+        let mut swapped = Told::of(RUN, &sites, &parties);
+        let north = swapped.encapsulations[0].as_mut().unwrap();
+        north.ciphertexts[1][17] ^= 1;
+        assert_ne!(summed(&swapped, &sites, &parties), zeros());
+        let mut swapped = Told::of(RUN, &sites, &parties);
+        let agreement = parties[2].introduction.agreement.clone();
+        swapped.introductions[1].as_mut().unwrap().agreement = agreement;
+        assert_ne!(summed(&swapped, &sites, &parties), zeros());
+        // Who has told nothing of a secret is no part of what is covered.
+        let mut silent = Told::of(RUN, &sites, &parties);
+        silent.encapsulations[0] = None;
+        let masks = parties[1].keys.masks(&silent.to(RUN, &sites, 1)).unwrap();
+        assert!(!masks.cover(&[true; 3], b"a", &mut zeros()));
+        assert!(masks.cover(&[false, true, true], b"a", &mut zeros()));
+        let mut damaged = Told::of(RUN, &sites, &parties);
+        damaged.introductions[2].as_mut().unwrap().encapsulation = vec![255; 1_184];
+        let error = parties[0]
+            .keys
+            .masks(&damaged.to(RUN, &sites, 0))
+            .unwrap_err();
+        assert!(matches!(error, KeyError::Agreement { .. }), "{error}");
+    }
+}
