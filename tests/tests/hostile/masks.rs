@@ -424,6 +424,28 @@ fn swapped_foreign_and_own_keys_are_refused() {
     assert_eq!(between, "keys");
 }
 
+/// The secrets that sites encapsulate for each other travel by the coordinator, which can read none and change none: another
+/// ciphertext, one left out, or one for another site.
+#[test]
+fn secrets_that_their_site_has_not_signed_are_refused() {
+    type Change = fn(&mut Vec<Vec<u8>>);
+    let changes: [Change; 3] = [
+        |told| told[3][500] ^= 1,
+        |told| told[3].clear(),
+        |told| told.swap(2, 3),
+    ];
+    for change in changes {
+        let rule = rule_against(|message| {
+            on_record(message, "encapsulations", |record| {
+                if let Some(Answer::Encapsulated(found)) = &mut record.answers[0] {
+                    change(&mut found.ciphertexts);
+                }
+            })
+        });
+        assert_eq!(rule, "signature");
+    }
+}
+
 /// Who refuses because it does not believe what it heard knows less than the others of who is still there. Its reason is heard
 /// all the same, and not taken for a forgery.
 #[test]
