@@ -12,9 +12,19 @@ const NOTHING: f64 = 1e-24;
 /// Moves the rows of all sites but the first `known` ones until their sums fit, or so many steps; gives what is left of the
 /// misfit.
 pub(super) fn search(sites: &mut [Patients], known: usize, heard: &[Told], steps: usize) -> f64 {
+    let at = rows(&sites[known..]);
+    let at = minimised(at, steps, |at| evaluate(sites, known, heard, at));
+    evaluate(sites, known, heard, &at).0
+}
+
+/// Where a misfit, which is given with its derivative, is least, as far as so many steps of L-BFGS come.
+pub(super) fn minimised(
+    mut at: Array1<f64>,
+    steps: usize,
+    mut evaluate: impl FnMut(&Array1<f64>) -> (f64, Array1<f64>),
+) -> Array1<f64> {
     let mut memory: VecDeque<(Array1<f64>, Array1<f64>)> = VecDeque::new();
-    let mut at = rows(&sites[known..]);
-    let (mut left, mut slope) = evaluate(sites, known, heard, &at);
+    let (mut left, mut slope) = evaluate(&at);
     for _ in 0..steps {
         let mut direction = direction(&slope, &memory);
         let mut descent = direction.dot(&slope);
@@ -30,7 +40,7 @@ pub(super) fn search(sites: &mut [Patients], known: usize, heard: &[Told], steps
         let mut length = begun.min(10.0);
         let found = (0..30).find_map(|_| {
             let next = &at + &(&direction * length);
-            let (misfit, slope) = evaluate(sites, known, heard, &next);
+            let (misfit, slope) = evaluate(&next);
             let is_less = misfit <= left + 1e-4 * length * descent;
             length *= 0.5;
             is_less.then_some((next, misfit, slope))
@@ -54,7 +64,7 @@ pub(super) fn search(sites: &mut [Patients], known: usize, heard: &[Told], steps
             break;
         }
     }
-    evaluate(sites, known, heard, &at).0
+    at
 }
 
 /// The direction of limited-memory BFGS.
