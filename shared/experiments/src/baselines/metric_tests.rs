@@ -106,6 +106,28 @@ fn the_lmnn_loss_and_its_gradient_are_those_of_the_formula_and_it_falls() {
     assert!(learned < 0.95 * euclidean, "{learned} from {euclidean}");
 }
 
+/// Features that no patient has add nothing: the metric of what the patients span is that of all features.
+#[test]
+fn r2ml_of_more_features_than_patients_is_learned_in_their_span() {
+    let reference = reference();
+    let patients = matrix(&reference["patients"]);
+    let few = patients.slice(ndarray::s![..24, ..]).to_owned();
+    let codes = numbers(&reference["codes"]).into_iter().take(24);
+    let labels = Labels::Classes(codes.map(|code| code as u32).collect::<Array1<u32>>());
+    let narrow = r2ml(&few.view(), &labels, Seed(1)).unwrap();
+    // The same patients, turned into 40 dimensions: distances are as they were.
+    let mut wide = Array2::zeros((patients.nrows(), 40));
+    for (at, column) in patients.columns().into_iter().enumerate() {
+        wide.column_mut(3 * at).scaled_add(0.6, &column);
+        wide.column_mut(3 * at + 1).scaled_add(0.8, &column);
+    }
+    let learned = wide.slice(ndarray::s![..24, ..]).to_owned();
+    let found = r2ml(&learned.view(), &labels, Seed(1)).unwrap();
+    let all = |of: &R2ml, patients: &Array2<f64>| of.distances_within(&patients.view());
+    let off = apart(&all(&found, &wide), &all(&narrow, &patients));
+    assert!(off < 1e-6, "{off:e}");
+}
+
 #[test]
 fn r2ml_follows_its_formula_step_by_step_and_its_objective_falls() {
     let text = include_str!("../../../../tests/reference/baselines/r2ml.json");

@@ -9,8 +9,11 @@
 //!
 //! in turns: L_k by accelerated proximal subgradient steps, g by majorising its quadratic form. The distance of two
 //! patients is sum_k g^k_i g^k_j D^k_ij; a new patient has the weights of its Euclidean nearest.
+//!
+//! Outside of what the patients span the nuclear norm leaves nothing of a metric: of more features than patients it is learned in
+//! coordinates of their span.
 
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, CowArray, Ix2};
 use rand::RngExt;
 use similarity::learn::unpsl::Labels;
 use similarity::numeric::linear_algebra::{LinearAlgebraError, product, symmetric_eigen};
@@ -29,8 +32,13 @@ const WEIGHT_STEPS_MAX: usize = 30;
 /// A relative fall of the objective that is too small to count.
 const TOLERANCE: f64 = 1e-4;
 
+/// An eigenvalue of the patients' products below this share of the largest is 0 but for rounding.
+const FLAT: f64 = 1e-12;
+
 /// What was learned of some patients.
 pub struct R2ml {
+    /// d x r, where there are more features than patients: its columns span these, and what follows is in its coordinates.
+    span: Option<Array2<f64>>,
     patients: Array2<f64>,
     metrics: Vec<Array2<f64>>,
     /// g, n x K.
@@ -53,7 +61,27 @@ pub fn r2ml(
     labels: &Labels,
     seed: Seed,
 ) -> Result<R2ml, LinearAlgebraError> {
-    learned(patients, labels, seed).map(|(learned, _)| learned)
+    if patients.ncols() <= patients.nrows() {
+        return learned(patients, labels, seed).map(|(learned, _)| learned);
+    }
+    let span = span(patients)?;
+    let (found, _) = learned(&product(patients, &span.view()).view(), labels, seed)?;
+    Ok(R2ml {
+        span: Some(span),
+        ..found
+    })
+}
+
+/// Orthonormal columns that span the patients, d x r.
+fn span(patients: &ArrayView2<f64>) -> Result<Array2<f64>, LinearAlgebraError> {
+    let eigen = symmetric_eigen(&product(patients, &patients.t()))?;
+    let largest = eigen.values.iter().copied().fold(0.0, f64::max);
+    let kept: Vec<usize> = (0..eigen.values.len())
+        .filter(|place| eigen.values[*place] > FLAT * largest)
+        .collect();
+    let lengths = eigen.values.select(Axis(0), &kept).mapv(f64::sqrt);
+    let turned = eigen.vectors.select(Axis(1), &kept) / lengths;
+    Ok(product(&patients.t(), &turned.view()))
 }
 
 /// What was learned, and the objective before the first turn and after each.
@@ -83,6 +111,7 @@ pub(super) fn learned(
         }
     }
     let learned = R2ml {
+        span: None,
         patients: patients.to_owned(),
         metrics,
         weights,
@@ -94,16 +123,27 @@ impl R2ml {
     /// The `count` nearest of its patients for each new one, equal ones by rising row.
     #[must_use]
     pub fn neighbours(&self, new: &ArrayView2<f64>, count: usize) -> Vec<Vec<Neighbour>> {
-        let weights = self.weights_of(new);
-        let distances = self.distances((new, &weights), (&self.patients.view(), &self.weights));
+        let new = &self.placed(new);
+        let weights = self.weights_of(&new.view());
+        let known = (&self.patients.view(), &self.weights);
+        let distances = self.distances((&new.view(), &weights), known);
         nearest(&distances, count)
     }
 
     /// Of all pairs of new patients, m x m.
     #[must_use]
     pub fn distances_within(&self, new: &ArrayView2<f64>) -> Array2<f64> {
-        let weights = self.weights_of(new);
-        self.distances((new, &weights), (new, &weights))
+        let new = &self.placed(new);
+        let weights = self.weights_of(&new.view());
+        self.distances((&new.view(), &weights), (&new.view(), &weights))
+    }
+
+    /// New patients in the coordinates of the metrics.
+    fn placed<'n>(&self, new: &'n ArrayView2<'n, f64>) -> CowArray<'n, f64, Ix2> {
+        match &self.span {
+            Some(span) => product(new, &span.view()).into(),
+            None => new.view().into(),
+        }
     }
 
     /// Those of the Euclidean nearest, m x K.
