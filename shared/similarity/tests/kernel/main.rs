@@ -1,11 +1,12 @@
 //! Promise: what is learned from a kernel is what scikit-learn and an independent solver learn from it, and what cannot be learned is
 //! refused with its reason.
 
-#![allow(clippy::unwrap_used)] // functions that tests share
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // functions that tests share, and what was counted
 
 mod forests;
 
 use ndarray::{Array1, Array2, Axis, array, s};
+use rand_distr::{Distribution, StandardNormal};
 use serde_json::Value;
 use similarity::compare::laplace::{Norm, laplace};
 use similarity::learn::kernel::KernelFitError;
@@ -14,6 +15,8 @@ use similarity::learn::kernel::landmarks::{LandmarkRidge, Landmarks};
 use similarity::learn::kernel::logistic::Logistic;
 use similarity::learn::kernel::ridge::{Mode, Ridge};
 use similarity::learn::kernel::survival::SurvivalMachine;
+use similarity::numeric::linear_algebra::symmetric_eigen;
+use similarity::numeric::seed::Seed;
 use std::path::PathBuf;
 
 struct Expected {
@@ -137,6 +140,43 @@ fn a_gaussian_process_is_that_of_scikit_learn_but_for_its_scale() {
             .iter()
             .all(|one| one.low < one.mean && one.mean < one.high)
     );
+}
+
+/// Of outcomes that the process itself draws, nine of ten of new patients lie in the interval for nine of ten.
+#[test]
+fn intervals_hold_as_many_outcomes_as_they_say() {
+    const DRAWS: u64 = 60;
+    const NOISE: f64 = 0.1;
+    let expected = expected();
+    let rows = expected.x.view();
+    let all = laplace(rows, rows, Norm::L2, 2.0).unwrap();
+    let eigen = symmetric_eigen(&all).unwrap();
+    let root = &eigen.vectors * &eigen.values.mapv(|value| value.max(0.0).sqrt());
+    let known = expected.y.len();
+    let new = rows.nrows() - known;
+    let mut counts = [0.0; 3];
+    let levels = [0.5, 0.9, 0.99];
+    for draw in 0..DRAWS {
+        let mut stream = Seed(draw).stream("process", 0);
+        let mut normal = || -> f64 { StandardNormal.sample(&mut stream) };
+        let own = Array1::from_shape_simple_fn(rows.nrows(), &mut normal);
+        let noise = Array1::from_shape_simple_fn(rows.nrows(), &mut normal);
+        let y = 3.0 + 2.0 * (root.dot(&own) + noise * NOISE.sqrt());
+        let seen = y.slice(s![..known]).to_owned();
+        let noises: Vec<f64> = (-6..3).map(|power| 2.0_f64.powi(power)).collect();
+        let fit = Gaussian::fit_best(&expected.kernel, &seen, &noises).unwrap();
+        for (count, level) in counts.iter_mut().zip(levels) {
+            let predicted = fit.predict(&expected.cross, &Array1::ones(new), level);
+            let inside = predicted.iter().zip(y.slice(s![known..]));
+            let inside = inside.filter(|(one, y)| (one.low..=one.high).contains(y));
+            *count += inside.count() as f64;
+        }
+    }
+    let shares = counts.map(|count| count / (DRAWS as f64 * new as f64));
+    println!("{shares:.3?} of {levels:?}");
+    for (share, level) in shares.iter().zip(levels) {
+        assert!((share - level).abs() < 0.05, "{shares:?} of {levels:?}");
+    }
 }
 
 #[test]

@@ -1,12 +1,13 @@
-"""What kernel learners are checked against: scikit-learn, OSQP (an independent solver of quadratic programs) and scikit-survival.
+"""What kernel learners are checked against: scikit-learn, Clarabel (an interior-point solver of quadratic programs) and
+scikit-survival.
 
-    python kernel.py     (needs scikit-learn, osqp, scikit-survival, scipy)
+    python kernel.py     (needs scikit-learn, clarabel, scikit-survival, scipy)
 
 Writes kernel.json; versions.txt names what made it.
 """
 import json, pathlib, sys
 from importlib.metadata import version
-import numpy as np, osqp
+import clarabel, numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -66,14 +67,15 @@ for share, C in ((0.3, 0.5), (0.6, 3.0)):
     slack = np.hstack([np.zeros((n, n + 1)), np.eye(n)])
     A = sparse.csc_matrix(np.vstack([early, late, slack]))
     lower = np.r_[time, -time[event], np.zeros(n)]
-    solver = osqp.OSQP()
-    solver.setup(P, q, A, lower, np.full(lower.size, np.inf), verbose=False, eps_abs=1e-9, eps_rel=1e-9, max_iter=2000000,
-                 polishing=True)
-    solved = solver.solve()
-    assert "solved" in str(solved.info.status).lower(), solved.info.status
-    predicted = cross @ solved.x[:n] + solved.x[n]
-    own = K @ solved.x[:n] + solved.x[n]
-    out["survival"].append({"C": C, "event": event.tolist(), "cost": float(solved.info.obj_val), "predicted": predicted.tolist(),
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
+    solved = clarabel.DefaultSolver(sparse.triu(P, format="csc"), q, -A, -lower, [clarabel.NonnegativeConeT(lower.size)], settings).solve()
+    assert str(solved.status) == "Solved", solved.status
+    x_hat = np.array(solved.x)
+    predicted = cross @ x_hat[:n] + x_hat[n]
+    own = K @ x_hat[:n] + x_hat[n]
+    out["survival"].append({"C": C, "event": event.tolist(), "cost": solved.obj_val, "predicted": predicted.tolist(),
                             "concordance": float(concordance_index_censored(event, time, -own)[0])})
 
 rows = [3, 11, 24, 30, 41, 55]
@@ -81,5 +83,5 @@ small = laplace(x[train], x[train][rows])
 root = small @ np.linalg.pinv(K[np.ix_(rows, rows)]) @ small.T
 out["landmarks"] = {"rows": rows, "kernel": root.tolist()}
 (HERE / "kernel.json").write_text(json.dumps(out) + "\n")
-names = ("scikit-learn", "osqp", "scikit-survival", "scipy", "numpy")
+names = ("scikit-learn", "clarabel", "scikit-survival", "scipy", "numpy")
 (HERE / "versions.txt").write_text("".join([f"python {sys.version.split()[0]}\n"] + [f"{name} {version(name)}\n" for name in names]))
