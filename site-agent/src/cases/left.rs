@@ -65,11 +65,13 @@ impl Left {
         let mut remarks: Vec<String> = read.remarks.iter().map(ToString::to_string).collect();
         let is_same = digest(&cohort, &read.patients) == record.cohort;
         if !is_same {
+            let (then, now) = (record.patients, cohort.patients());
+            let differs = match then == now {
+                true => format!("of its {now} patients a value or an identifier is another"),
+                false => format!("the run read {then} patients, the source now has {now}"),
+            };
             remarks.push(format!(
-                "the cohort is not that of the run: the run read {} patients, the source now has {}; the run's rules are \
-                 applied to those whom it has now",
-                record.patients,
-                cohort.patients()
+                "the cohort is not that of the run: {differs}; the run's rules are applied to those whom it has now"
             ));
         }
         Ok(Self {

@@ -7,6 +7,7 @@ use super::{CasesError, tell};
 use crate::cli;
 use crate::patients;
 use ndarray::{Array1, Array2, ArrayView1, Axis};
+use protocol::cohort::CohortSpecification;
 use protocol::method::Method;
 use protocol::method::unpsl::settings::UnpslSettings;
 use report::Shares;
@@ -134,7 +135,7 @@ pub fn personal(arguments: &cli::Personal) -> Result<String, CasesError> {
         standard_error: found.gain().standard_error,
         is_better: found.is_better(),
         ways: ways(&found, codes, levels.len()),
-        features: features(&standardisation, &common, &found.metric),
+        features: features(&left.job.cohort, &standardisation, &common, &found.metric),
         file,
     };
     keep(&left, PAGE, Ok(page(&left.job.name, &answer).into_bytes()))?;
@@ -280,6 +281,7 @@ fn ways(found: &Personal, codes: &Array1<u32>, classes: usize) -> Vec<OneWay> {
 
 /// The features, those first that count most in either.
 fn features(
+    cohort: &CohortSpecification,
     standardisation: &Standardisation,
     common: &Array2<f64>,
     personal: &Array2<f64>,
@@ -290,7 +292,7 @@ fn features(
     let one = |(row, (common, personal)): (&similarity::cohort::standardise::MatrixRow, _)| {
         let (common, personal): (ArrayView1<'_, f64>, ArrayView1<'_, f64>) = (common, personal);
         OneFeature {
-            feature: row.name().to_owned(),
+            feature: cohort.label_of_row(row.name()),
             common: length(common),
             personal: length(personal),
         }

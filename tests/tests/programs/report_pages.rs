@@ -157,12 +157,12 @@ fn browse(chromium: &Path, home: &Home, scheme: u32, arguments: &[String]) -> St
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The page fits its width, in the scheme that was asked for.
-fn check(chromium: &Path, home: &Home, folder: &Path, name: &str) {
+/// `report.html` of a folder fits each width, in the scheme that was asked for.
+fn check(chromium: &Path, home: &Home, folder: &Path, name: &str, widths: &[u32]) {
     let pictures = root().join("target/reports");
     std::fs::create_dir_all(&pictures).unwrap();
     for (scheme, number) in SCHEMES {
-        for width in WIDTHS {
+        for width in widths {
             let frame = folder.join("frame.html");
             std::fs::write(&frame, FRAME.replace("WIDTH", &width.to_string())).unwrap();
             let url = format!("file://{}", frame.display());
@@ -237,7 +237,7 @@ fn every_kind_of_report_is_read_on_every_screen() {
             assert!(page.contains(words), "{}: {words}", kind.name);
         }
         if let Some(chromium) = &chromium {
-            check(chromium, &home, &out, kind.name);
+            check(chromium, &home, &out, kind.name, &WIDTHS);
         }
         // On one cohort alone the page shows figures of the patients too.
         let alone = [
@@ -259,7 +259,56 @@ fn every_kind_of_report_is_read_on_every_screen() {
             );
         }
         if let Some(chromium) = chromium.as_ref().filter(|_| !kind.alone.is_empty()) {
-            check(chromium, &home, &folder, &format!("{}-local", kind.name));
+            check(
+                chromium,
+                &home,
+                &folder,
+                &format!("{}-local", kind.name),
+                &WIDTHS,
+            );
+        }
+    }
+}
+
+/// What a site writes for itself: of its own figures in a run of sums, and of a metric of its own.
+#[test]
+fn the_pages_of_one_site_are_read_on_a_phone() {
+    let home = Home::with_outcome("north=200,south=120,east=120", "class");
+    home.write("job.toml", &metric());
+    home.write("policy.toml", OPEN);
+    let arguments = [
+        "simulate",
+        "job.toml",
+        "--data",
+        "data",
+        "--policy",
+        "policy.toml",
+        "--out",
+        "out",
+    ];
+    home.run(&coordinator(), &arguments).must_succeed();
+    let run = home.join("out/sites/north");
+    let arguments = [
+        "personal",
+        "--run",
+        run.to_str().unwrap(),
+        "--data",
+        "data/north.csv",
+    ];
+    home.run(&site_agent(), &arguments).must_succeed();
+    let own = home.join("own");
+    std::fs::create_dir(&own).unwrap();
+    std::fs::copy(run.join("personal.html"), own.join("report.html")).unwrap();
+    let chromium = chromium();
+    for (folder, name, words) in [
+        (&run, "site", "for this site's patients"),
+        (&own, "personal", "a metric of this site's own"),
+    ] {
+        let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
+        assert!(page.contains(words), "{name}: {page}");
+        assert!(!page.contains("<script"));
+        if let Some(chromium) = &chromium {
+            check(chromium, &home, folder, name, &WIDTHS[2..]);
         }
     }
 }
