@@ -56,6 +56,7 @@ pub const CLASSES_MAX: usize = 100;
 pub const PARAMETERS_SHARE_MAX: f64 = 0.33;
 /// Columns of a regression.
 pub const REGRESSION_COLUMNS_MAX: usize = 2_000;
+pub use similarity::cohort::spline::SPLINE_MAX;
 /// Cells of the time grid of a Cox regression.
 pub const TIME_CELLS_MAX: usize = 200;
 /// Trees of a forest.

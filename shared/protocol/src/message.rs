@@ -20,6 +20,7 @@ use privacy::sums::{Summand, WORD_BYTES};
 use privacy::{Content, Covered, Disclosure};
 pub use similarity::cohort::moments::{BetweenMoments, ColumnMoments};
 pub use similarity::cohort::quantile::Quartiles;
+pub use similarity::cohort::spline::{Curve, CurveScale};
 pub use similarity::learn::unpsl::{PairCounts, SecondMoments, Summary, Totals};
 use std::sync::Arc;
 
@@ -160,8 +161,10 @@ pub enum Request {
 pub struct Preparing {
     /// Pooled moments of every feature, in the job's order.
     pub moments: Vec<ColumnMoments>,
-    /// Pooled quartiles of every gridded column, in the job's order.
+    /// Pooled quartiles of every column that needs them, in the job's order.
     pub quartiles: Vec<Quartiles>,
+    /// The splines of every column that has one, in the job's order.
+    pub curves: Vec<Curve>,
     /// Of each row that varies the share of its variance within the sites, where sites are centred by themselves.
     pub within: Option<Vec<f64>>,
     /// Sums over all sites, that weights are taken from.

@@ -124,6 +124,25 @@ pub(crate) fn steps(x: &str, y: &str, curve: &Curve) -> Result<String, FigureErr
     })
 }
 
+/// A curve through its points, of any numbers.
+///
+/// # Errors
+/// [`FigureError`].
+pub(crate) fn line(x: &str, y: &str, curve: &Curve) -> Result<String, FigureError> {
+    let axis = |name, extent: Option<(f64, f64)>| {
+        let (low, high) = extent.unwrap_or((0.0, 1.0));
+        let high = if low < high { high } else { low + 1.0 };
+        Axis { name, low, high }
+    };
+    draw(&Plot {
+        x: axis(x, extent(curve.points.iter().map(|point| point.0))),
+        y: axis(y, extent(curve.points.iter().map(|point| point.1))),
+        curves: std::slice::from_ref(curve),
+        points: &[],
+        diagonal: false,
+    })
+}
+
 /// What was observed (upwards) against what was predicted, a point a patient; both axes alike.
 ///
 /// # Errors

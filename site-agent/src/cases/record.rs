@@ -206,6 +206,9 @@ pub struct Row {
     mean: f64,
     scale: f64,
     imputed: f64,
+    /// Of a spline.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    knots: Vec<f64>,
 }
 
 /// What of a value a row takes.
@@ -215,6 +218,7 @@ enum Taken {
     Value,
     Missing,
     Level(u32),
+    Curve(u32),
 }
 
 impl Record {
@@ -251,7 +255,9 @@ impl LearnedMetric {
                     Transform::Identity => Taken::Value,
                     Transform::Missing => Taken::Missing,
                     Transform::Level(level) => Taken::Level(level),
+                    Transform::Curve(part) => Taken::Curve(part),
                 },
+                knots: row.knots().to_vec(),
                 mean: scaling.mean,
                 scale: scaling.scale,
                 imputed: scaling.imputed,
@@ -298,13 +304,15 @@ impl LearnedMetric {
                 Taken::Value => Transform::Identity,
                 Taken::Missing => Transform::Missing,
                 Taken::Level(level) => Transform::Level(level),
+                Taken::Curve(part) => Transform::Curve(part),
             };
             let scaling = Scaling {
                 mean: row.mean,
                 scale: row.scale,
                 imputed: row.imputed,
             };
-            MatrixRow::new(row.name.clone(), row.column, transform, scaling)
+            let made = MatrixRow::new(row.name.clone(), row.column, transform, scaling)?;
+            Ok::<_, StandardiseError>(made.with_knots(row.knots.clone()))
         };
         let rows = self.rows.iter().map(row).collect::<Result<_, _>>()?;
         Standardisation::from_rows(rows, self.dropped.clone(), Vec::new())

@@ -90,7 +90,8 @@ impl Sizes {
                 | FeatureKind::Binary { .. }
                 | FeatureKind::Age { .. } => (1, 4),
             };
-            sizes.rows += rows as u64 + u64::from(feature.impute == Impute::Indicator);
+            let curved = u64::from(feature.spline.saturating_sub(1));
+            sizes.rows += rows as u64 + curved + u64::from(feature.impute == Impute::Indicator);
             sizes.moments += moments as u64;
         }
         sizes

@@ -25,13 +25,15 @@ impl Prepared {
         let Preparing {
             moments,
             quartiles,
+            curves,
             within,
             totals,
         } = preparing;
         let fault = |error| Stop::numeric(Code::Standardise, error);
         let columns = site.job.cohort.standardised_columns();
-        let mut standardisation =
-            Standardisation::from_moments(&columns, moments, quartiles).map_err(fault)?;
+        let mut standardisation = Standardisation::from_moments(&columns, moments, quartiles)
+            .and_then(|made| made.with_curves(&columns, curves))
+            .map_err(fault)?;
         if let Some(shares) = within {
             standardisation = standardisation
                 .scaled_within(shares)

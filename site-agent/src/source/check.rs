@@ -234,7 +234,7 @@ impl fmt::Display for DataCheck {
         }
         writeln!(
             formatter,
-            "{rows} rows: {patients} patients, {left_out} left out for want of an outcome"
+            "{rows} rows: {patients} patients, {left_out} left out for want of an outcome or a value"
         )?;
         let width = |text: fn(&Line) -> usize, head: &str| {
             self.lines

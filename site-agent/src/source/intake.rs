@@ -374,10 +374,15 @@ impl<'p> Intake<'p> {
         for column in &mut self.columns {
             column.settle();
         }
-        self.outcome
-            .as_mut()
-            .map(OutcomeReader::settle)
-            .unwrap_or_default()
+        // Whom others are compared with stays in, whatever is missing.
+        let Some(outcome) = &mut self.outcome else {
+            return Vec::new();
+        };
+        let mut left_out = outcome.settle();
+        left_out.extend(self.columns.iter().flat_map(ColumnReader::leaves_out));
+        left_out.sort_unstable();
+        left_out.dedup();
+        left_out
     }
 
     /// Leaves out these patients everywhere but in the features.

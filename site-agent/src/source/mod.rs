@@ -56,7 +56,7 @@ pub struct SiteCohort {
     pub cohort: Cohort,
     /// Their identifiers, for local results only.
     pub patients: Patients,
-    /// Patients of the source who are not in the cohort, because they have no outcome.
+    /// Patients of the source who are not in the cohort, because they have no outcome, or no value that the job insists on.
     pub left_out: u64,
     /// Where the site's word differs from the job's and counts, for the people at the site.
     pub remarks: Vec<CohortProblem>,

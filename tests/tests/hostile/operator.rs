@@ -322,3 +322,35 @@ fn one_cohort_has_one_budget_however_a_job_puts_its_question() {
     );
     assert_eq!(admitted, 1, "a new budget for the same patients");
 }
+
+/// A job that leaves out who has no value, and one that does not, would tell by their difference of those few who have none.
+#[test]
+fn leaving_out_the_one_patient_without_a_value_does_not_tell_of_them() {
+    let mut table = String::from("id,age,chol,stage\n");
+    for patient in 0..PATIENTS {
+        let (age, cholesterol, _, stage, _) = row(patient);
+        let cholesterol = match patient == TARGET {
+            true => String::new(),
+            false => cholesterol.to_string(),
+        };
+        let _ = writeln!(table, "p{patient},{age},{cholesterol},{stage}");
+    }
+    let hospital = Hospital::of(&table, "", "patient = 'id'");
+    let features = |keys: &str| [numeric("age", ""), numeric("chol", keys)];
+    let whole = job(STAGE, &features(""));
+    let complete = job(STAGE, &features("impute = 'leave out'"));
+    for jobs in [[&whole, &complete], [&complete, &whole]] {
+        let mut worker = hospital.worker("");
+        let mut told = 0;
+        for (number, job) in jobs.into_iter().enumerate() {
+            let run = format!("{number:012}");
+            first(&mut worker, &run, job);
+            let answer = ask(&mut worker, &run, 2, Request::Moments, NOW);
+            told += u32::from(matches!(answer, Answer::Moments(_)));
+        }
+        assert_eq!(
+            told, 1,
+            "both cohorts are told, and with them who is in one alone"
+        );
+    }
+}

@@ -67,6 +67,13 @@ pub(crate) fn samples() -> Vec<Sample> {
         forest("in common, of survival times", times, federated),
         regression("of classes", classes, ""),
         regression("of a number, with a ridge", number, "ridge = 2"),
+        sample(
+            "of the complete cases' splines",
+            "regression",
+            classes,
+            "range = [-8, 8]\nspline = 3\nimpute = 'leave out'",
+            "[regression]\nridge = 1",
+        ),
     ]
 }
 

@@ -15,11 +15,12 @@ use std::path::Path;
 
 const SITES: [&str; 3] = ["north", "south", "east"];
 const POLICY: &str = "operators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\nsecond_moments = true\n";
-const SCORE: &str = "column = \"score\"\nkind = \"numeric\"\n";
-const ILL: &str = "column = \"ill\"\nkind = \"binary\"\npositive = [\"1\"]\nnegative = [\"0\"]\n";
-const DAYS: &str = "column = \"days\"\nkind = \"survival\"\nevent = \"event\"\nevent_values = [\"1\"]\nhorizon = 900\n";
+pub(crate) const SCORE: &str = "column = \"score\"\nkind = \"numeric\"\n";
+pub(crate) const ILL: &str =
+    "column = \"ill\"\nkind = \"binary\"\npositive = [\"1\"]\nnegative = [\"0\"]\n";
+pub(crate) const DAYS: &str = "column = \"days\"\nkind = \"survival\"\nevent = \"event\"\nevent_values = [\"1\"]\nhorizon = 900\n";
 
-fn reference(path: &str) -> Value {
+pub(crate) fn reference(path: &str) -> Value {
     serde_json::from_slice(&fs::read(root().join(path)).unwrap()).unwrap()
 }
 
@@ -27,7 +28,7 @@ fn of_r() -> Value {
     reference("shared/similarity/tests/reference/regression/regression.json")
 }
 
-fn floats(value: &Value) -> Vec<f64> {
+pub(crate) fn floats(value: &Value) -> Vec<f64> {
     let list = value.as_array().expect("a list");
     list.iter()
         .map(|one| one.as_f64().expect("a number"))
@@ -35,7 +36,7 @@ fn floats(value: &Value) -> Vec<f64> {
 }
 
 /// The rows of a table, dealt out to the sites.
-fn deal(home: &Home, table: &Path, site_of: impl Fn(usize) -> usize) {
+pub(crate) fn deal(home: &Home, table: &Path, site_of: impl Fn(usize) -> usize) {
     let text = fs::read_to_string(table).unwrap();
     let mut lines = text.lines();
     let header = lines.next().unwrap();
@@ -65,11 +66,11 @@ fn number(name: &str) -> String {
     format!("[[features]]\nname = \"{name}\"\nkind = \"numeric\"\n")
 }
 
-fn category(name: &str, levels: &str) -> String {
+pub(crate) fn category(name: &str, levels: &str) -> String {
     format!("[[features]]\nname = \"{name}\"\nkind = \"categorical\"\nlevels = [{levels}]\n")
 }
 
-fn job(outcome: &str, features: &str, settings: &str) -> String {
+pub(crate) fn job(outcome: &str, features: &str, settings: &str) -> String {
     format!(
         "name = \"regression\"\nmethod = \"regression\"\nsites = {SITES:?}\nsites_min = 3\n[outcome]\n{outcome}{features}\
          [regression]\n{settings}"
@@ -82,7 +83,7 @@ fn features() -> String {
         + &category("treated", "\"no\", \"yes\"")
 }
 
-fn simulated(home: &Home, job: &str) -> Ran {
+pub(crate) fn simulated(home: &Home, job: &str) -> Ran {
     home.write("job.toml", job);
     let arguments = [
         "simulate",
@@ -99,7 +100,7 @@ fn simulated(home: &Home, job: &str) -> Ran {
 }
 
 /// A column of numbers of a file of the results; NaN where a cell is empty.
-fn column(home: &Home, file: &str, column: &str) -> Vec<f64> {
+pub(crate) fn column(home: &Home, file: &str, column: &str) -> Vec<f64> {
     let mut table = csv::Reader::from_path(home.join("out").join(file)).unwrap();
     let place = table
         .headers()
@@ -113,7 +114,7 @@ fn column(home: &Home, file: &str, column: &str) -> Vec<f64> {
 }
 
 #[track_caller]
-fn are_close(found: &[f64], wanted: &[f64]) {
+pub(crate) fn are_close(found: &[f64], wanted: &[f64]) {
     assert_eq!(found.len(), wanted.len());
     for (found, wanted) in found.iter().zip(wanted) {
         let away = (found - wanted).abs() / wanted.abs().max(1e-3);

@@ -291,6 +291,7 @@ struct Wish {
     sites: usize,
     sites_min: usize,
     exchange_seconds: u32,
+    selection: &'static str,
 }
 
 fn job(wanted: &Wish) -> String {
@@ -312,9 +313,10 @@ fn job(wanted: &Wish) -> String {
         .collect();
     format!(
         "name = \"regression\"\nmethod = \"regression\"\nsites = [{}]\nsites_min = {}\n{own}[outcome]\n{outcome}{features}\
-         [regression]\nround_limit = 40\n[deadlines]\njoin_seconds = 30\nexchange_seconds = {}\nrejoin_seconds = 5\n",
+         [regression]\nround_limit = 40\nselection = \"{}\"\n[deadlines]\njoin_seconds = 30\nexchange_seconds = {}\nrejoin_seconds = 5\n",
         names.join(", "),
         wanted.sites_min,
+        wanted.selection,
         wanted.exchange_seconds,
     )
 }
@@ -329,6 +331,10 @@ fn drawn(random: &mut ChaCha8Rng) -> String {
         sites,
         sites_min: 3,
         exchange_seconds: [30, 60, 600][random.random_range(0..3)],
+        selection: match sums {
+            true => ["none", "none", "aic", "wald"][random.random_range(0..4)],
+            false => "none",
+        },
     })
 }
 
@@ -361,6 +367,7 @@ fn the_oracle_catches_every_planted_fault() {
         sites: 3,
         sites_min: 2,
         exchange_seconds: 600,
+        selection: "none",
     }));
 }
 
@@ -372,6 +379,7 @@ fn sums_that_no_patients_have_end_the_run_and_name_the_site() {
         sites: 3,
         sites_min: 3,
         exchange_seconds: 600,
+        selection: "none",
     });
     let lies: [fn(&mut similarity::learn::regression::sums::Sums); 3] = [
         |sums| sums.patients += 1,
@@ -420,6 +428,7 @@ fn each_sites_own_sums_of_a_survival_time_are_asked_of_nobody() {
         sites: 3,
         sites_min: 3,
         exchange_seconds: 600,
+        selection: "none",
     });
     let problems = Job::parse(&text).unwrap_err().to_string();
     assert!(
@@ -437,6 +446,7 @@ fn what_a_run_leaves_is_a_fit_with_its_errors_and_a_test_of_proportional_hazards
             sites: 3,
             sites_min: 3,
             exchange_seconds: 600,
+            selection: "none",
         });
         let mut world = World::<Regressions>::new(5, CALM, &text);
         assert_eq!(world.drive(), None);
@@ -457,5 +467,31 @@ fn what_a_run_leaves_is_a_fit_with_its_errors_and_a_test_of_proportional_hazards
             if survival { FEATURES + 1 } else { 0 }
         );
         assert_eq!(model.baseline.times.is_empty(), !survival);
+    }
+}
+
+/// The second feature says nothing of the classes, and nothing of the sums that a site is asked for says so by itself.
+#[test]
+fn a_feature_that_says_nothing_leaves_by_either_criterion() {
+    for selection in ["aic", "wald"] {
+        let text = job(&Wish {
+            survival: false,
+            sums: true,
+            sites: 3,
+            sites_min: 3,
+            exchange_seconds: 600,
+            selection,
+        });
+        let mut world = World::<Regressions>::new(5, CALM, &text);
+        assert_eq!(world.drive(), None);
+        assert_eq!(world.ending, Some(Ending::Converged));
+        let Some(Model::Regression(model)) = world.result().model else {
+            panic!("a regression");
+        };
+        let told = model.selection.expect("a selection");
+        let removed: Vec<&str> = told.removed.iter().map(|one| &*one.feature).collect();
+        assert!(removed.contains(&"f1"), "{removed:?}");
+        assert_eq!(model.coefficients.len(), 1 + FEATURES - removed.len());
+        assert!(told.stopped.is_none() && told.fits > 1);
     }
 }

@@ -4,7 +4,7 @@ mod read;
 mod treatment;
 
 use crate::message::ColumnMoments;
-pub(crate) use read::{features, outcome};
+pub(crate) use read::{features, lines_alone, outcome};
 pub use treatment::{GriddedColumn, Grids};
 
 use std::collections::BTreeMap;
@@ -72,6 +72,8 @@ pub struct Feature {
     pub missing: Vec<String>,
     /// What becomes of a missing value.
     pub impute: Impute,
+    /// Degrees of freedom of its natural cubic spline in a regression; 1 is a line.
+    pub spline: u32,
 }
 
 /// Kinds of feature.
@@ -162,6 +164,8 @@ pub enum Impute {
     Indicator,
     /// A missing value is a problem of the cohort.
     Refuse,
+    /// A patient without a value is left out.
+    LeaveOut,
 }
 
 impl CohortSpecification {

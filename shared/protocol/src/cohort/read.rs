@@ -3,8 +3,9 @@
 use super::{
     Feature, FeatureKind, Impute, OutcomeKind, OutcomeSpecification, Standardise, Transform,
 };
-use crate::document::Section;
+use crate::document::{Section, narrow};
 use crate::limits::FEATURES_MAX;
+use similarity::cohort::spline::SPLINE_MAX;
 use std::collections::HashSet;
 
 pub(crate) fn outcome(section: &mut Section<'_, '_>) -> Option<OutcomeSpecification> {
@@ -145,6 +146,7 @@ fn feature(section: &mut Section<'_, '_>) -> Option<Feature> {
         ("median", Impute::Median),
         ("indicator", Impute::Indicator),
         ("refuse", Impute::Refuse),
+        ("leave out", Impute::LeaveOut),
     ];
     let impute = section.choice("impute", &imputes).unwrap_or(Impute::Mean);
     if !section.has("kind") {
@@ -174,6 +176,7 @@ fn feature(section: &mut Section<'_, '_>) -> Option<Feature> {
         );
     }
     treatment(section, &kind, impute);
+    let spline = spline(section, &kind);
     Some(Feature {
         name: name?,
         label: label.unwrap_or_default(),
@@ -181,7 +184,32 @@ fn feature(section: &mut Section<'_, '_>) -> Option<Feature> {
         kind,
         missing,
         impute,
+        spline,
     })
+}
+
+/// The degrees of freedom of a number's spline, whose knots are counted on the grid of its range.
+fn spline(section: &mut Section<'_, '_>, kind: &FeatureKind) -> u32 {
+    let degrees = narrow(section.count("spline", 1, 1..=SPLINE_MAX as u64));
+    let is_number = matches!(kind, FeatureKind::Numeric { .. } | FeatureKind::Age { .. });
+    let found = format!("a spline of {degrees} degrees of freedom");
+    if degrees > 1 && !is_number {
+        section.problem("spline", &found, "a number or an age");
+    } else if degrees > 1 && kind.gridded(0).is_none() {
+        let wanted =
+            "range = [lowest, highest], finite, on which the sites count values for its knots";
+        section.problem("spline", &found, wanted);
+    }
+    degrees
+}
+
+/// Reports splines, of which a method other than a regression knows nothing.
+pub(crate) fn lines_alone(root: &mut Section<'_, '_>, features: &[Feature]) {
+    let curved = features.iter().filter(|feature| feature.spline > 1);
+    for feature in curved {
+        let found = format!("a spline of {:?}", feature.name);
+        root.problem("method", &found, "\"regression\", or no spline");
+    }
 }
 
 /// What a treatment needs that the feature does not declare.

@@ -97,6 +97,20 @@ impl CohortSpecification {
         self.gridded(|feature| feature.standardised().needs_quartiles())
     }
 
+    /// The same, and the columns whose splines have pooled knots.
+    pub(crate) fn grids_of_quantiles(&self) -> Vec<GriddedColumn> {
+        self.gridded(|feature| {
+            let feature = feature.standardised();
+            feature.needs_quartiles() || feature.curved().is_some()
+        })
+    }
+
+    /// Columns with a spline.
+    pub(crate) fn curved(&self) -> usize {
+        let features = self.features.iter();
+        features.filter(|feature| feature.spline > 1).count()
+    }
+
     /// Every number.
     pub(crate) fn grids_of_numbers(&self) -> Vec<GriddedColumn> {
         self.gridded(|_| true)
@@ -140,7 +154,7 @@ impl Feature {
             },
             treatment: standardise::Treatment {
                 impute: match self.impute {
-                    Impute::Mean | Impute::Refuse => standardise::Impute::Mean,
+                    Impute::Mean | Impute::Refuse | Impute::LeaveOut => standardise::Impute::Mean,
                     Impute::Median => standardise::Impute::Median,
                     Impute::Indicator => standardise::Impute::Indicator,
                 },
@@ -149,6 +163,7 @@ impl Feature {
                 } else {
                     standardise::Scale::Moments
                 },
+                spline: self.spline,
             },
         }
     }

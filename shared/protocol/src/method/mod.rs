@@ -10,7 +10,9 @@ pub mod forest;
 pub mod regression;
 pub mod unpsl;
 
-use crate::cohort::{CohortSpecification, Feature, Grids, MissingShare, OutcomeSpecification};
+use crate::cohort::{
+    self, CohortSpecification, Feature, Grids, MissingShare, OutcomeSpecification,
+};
 use crate::document::Section;
 use crate::exchange::{Asking, Closed, Course, Turn};
 use crate::failure::{Failure, Refusal};
@@ -125,8 +127,12 @@ impl Method {
             .map(Self::Forest)
         };
         match (&method, outcome) {
-            (Some(Self::Unpsl(_)), Some(outcome)) => unpsl::settings::check(root, outcome),
+            (Some(Self::Unpsl(_)), Some(outcome)) => {
+                cohort::lines_alone(root, features);
+                unpsl::settings::check(root, outcome);
+            }
             (Some(Self::Forest(settings)), Some(outcome)) => {
+                cohort::lines_alone(root, features);
                 forest::settings::check(root, settings, outcome, features);
             }
             (Some(Self::Regression(settings)), Some(outcome)) => {
@@ -141,7 +147,7 @@ impl Method {
     pub(crate) fn needs_sums(&self, outcome: &OutcomeSpecification) -> Option<&'static str> {
         match self {
             Self::Unpsl(_) | Self::Forest(_) => None,
-            Self::Regression(_) => regression::settings::needs_sums(outcome),
+            Self::Regression(settings) => regression::settings::needs_sums(settings, outcome),
         }
     }
 

@@ -6,7 +6,8 @@ use crate::exchange::Closed;
 use crate::failure::{Code, Failure};
 use crate::limits::MISSING_SHARES_MAX;
 use crate::message::{Answer, ColumnHistogram, ColumnMoments, Quartiles};
-use similarity::cohort::quantile::{Grid, Group, Histogram, pooled_quartiles};
+use similarity::cohort::quantile::{Grid, Group, Histogram, Pooled};
+use similarity::cohort::spline::Curve;
 use similarity::cohort::standardise;
 
 /// The histograms of the sites, or one list of all where sums are told.
@@ -54,13 +55,12 @@ pub(super) fn missing_shares(
     shares
 }
 
-/// Quartiles of every gridded column over all sites; zeros for one without any value, which
-/// standardisation drops.
-pub(super) fn quartiles(
+/// The values of every gridded column over all sites; none of one without any.
+pub(super) fn pooled(
     columns: &[GriddedColumn],
     moments: &[ColumnMoments],
     sites: &[Vec<ColumnHistogram>],
-) -> Result<Vec<Quartiles>, Failure> {
+) -> Result<Vec<Option<Pooled>>, Failure> {
     if let Some(odd) = sites.iter().find(|own| own.len() < columns.len()) {
         let text = format!(
             "quantiles: found {} columns, wanted {}",
@@ -76,23 +76,58 @@ pub(super) fn quartiles(
             .filter(|histogram| !histogram.counts.is_empty())
             .map(|histogram| in_groups(column, histogram))
             .collect::<Result<Vec<Histogram>, Failure>>()?;
-        let quartiles = pooled_quartiles(&histograms)
+        let values = Pooled::of(&histograms)
             .map_err(|error| Failure::new(Code::Protocol, error.to_string()))?;
-        pooled.push(match quartiles {
-            Some(quartiles) => column.resolved(quartiles),
-            None if moments.get(column.column).is_some_and(is_empty) => Quartiles {
-                lower: 0.0,
-                median: 0.0,
-                upper: 0.0,
-            },
-            None => {
-                let text = "no site with values of a feature was left to count them; submit the job \
-                            again once all sites are connected";
-                return Err(Failure::new(Code::Sites, text));
-            }
-        });
+        let values = values.filter(|values| values.quartiles().is_some());
+        if values.is_none() && !moments.get(column.column).is_some_and(is_empty) {
+            let text = "no site with values of a feature was left to count them; submit the job \
+                        again once all sites are connected";
+            return Err(Failure::new(Code::Sites, text));
+        }
+        pooled.push(values);
     }
     Ok(pooled)
+}
+
+/// The quartiles of a column's values; zeros without any, for standardisation drops it.
+pub(super) fn quartiles(column: &GriddedColumn, values: Option<&Pooled>) -> Quartiles {
+    match values.and_then(Pooled::quartiles) {
+        Some(quartiles) => column.resolved(quartiles),
+        None => Quartiles {
+            lower: 0.0,
+            median: 0.0,
+            upper: 0.0,
+        },
+    }
+}
+
+/// The splines of the columns that have one, from the values of all gridded columns.
+pub(super) fn curves(
+    features: &[standardise::Feature],
+    columns: &[GriddedColumn],
+    values: &[Option<Pooled>],
+) -> Result<Vec<Curve>, Failure> {
+    let (mut curves, mut few) = (Vec::new(), Vec::new());
+    for (column, values) in columns.iter().zip(values) {
+        let feature = &features[column.column];
+        let Some(degrees) = feature.curved() else {
+            continue;
+        };
+        let curve = values.as_ref();
+        match curve.and_then(|values| Curve::of(values, degrees as usize)) {
+            Some(curve) => curves.push(curve),
+            None => few.push(format!("{} (spline = {degrees})", feature.name)),
+        }
+    }
+    if few.is_empty() {
+        return Ok(curves);
+    }
+    let text = format!(
+        "found too few different values over all sites for the knots of {}, wanted knots a step of the grid apart, fewer \
+         degrees of freedom, or a line",
+        few.join(", ")
+    );
+    Err(Failure::new(Code::Standardise, text))
 }
 
 /// Values of all sites in each step of the grid at one place; those of a group count in its last.

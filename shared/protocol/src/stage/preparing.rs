@@ -5,15 +5,16 @@ mod judging;
 
 use super::pooling;
 use crate::checks::{fault, histograms, length, unexpected};
-use crate::cohort::{CohortSpecification, Grids, MissingShare};
+use crate::cohort::{CohortSpecification, GriddedColumn, Grids, MissingShare};
 use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn};
 use crate::failure::{Code, Failure};
 use crate::message::{
-    Answer, BetweenMoments, ColumnMoments, Preparing, Quartiles, Request, SecondMoments,
-    SiteMoments, Summary, Totals,
+    Answer, BetweenMoments, ColumnHistogram, ColumnMoments, Preparing, Quartiles, Request,
+    SecondMoments, SiteMoments, Summary, Totals,
 };
 use ndarray::{Array1, Array2};
 use similarity::cohort::quantile::Grid;
+use similarity::cohort::spline::Curve;
 use similarity::cohort::standardise::{Feature, Standardisation, StandardiseError};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -77,6 +78,13 @@ enum Step {
 struct Pooled {
     moments: Vec<ColumnMoments>,
     between: Vec<BetweenMoments>,
+}
+
+/// What pooled counts come to: the quartiles and splines of the columns that have them.
+#[derive(Debug, Default)]
+struct Quantiles {
+    quartiles: Vec<Quartiles>,
+    curves: Vec<Curve>,
 }
 
 /// What a preparation leaves.
@@ -154,7 +162,7 @@ impl<P: Preparable> Preparation<P> {
         };
         self.wanted.accepts_totals(&totals)?;
         if self.grids.is_empty() {
-            return self.standardise(pooled, Vec::new(), totals, closed.notes);
+            return self.standardise(pooled, Quantiles::default(), totals, closed.notes);
         }
         self.step = Step::Quantiles { pooled, totals };
         Ok(Turn::Ask)
@@ -163,14 +171,16 @@ impl<P: Preparable> Preparation<P> {
     fn standardise(
         &mut self,
         pooled: Pooled,
-        quartiles: Vec<Quartiles>,
+        Quantiles { quartiles, curves }: Quantiles,
         totals: Totals,
         notes: &mut Vec<String>,
     ) -> Closing {
         let Pooled { moments, between } = pooled;
         let fault = |error: StandardiseError| Failure::new(Code::Standardise, error.to_string());
         let mut standardisation =
-            Standardisation::from_moments(&self.columns, &moments, &quartiles).map_err(fault)?;
+            Standardisation::from_moments(&self.columns, &moments, &quartiles)
+                .and_then(|made| made.with_curves(&self.columns, &curves))
+                .map_err(fault)?;
         let constant = |where_: &str, names: &[String]| {
             let text = format!("Constant {where_}, so left out: {}.", names.join(", "));
             (!names.is_empty()).then_some(text)
@@ -192,6 +202,7 @@ impl<P: Preparable> Preparation<P> {
         let preparing = Arc::new(Preparing {
             moments,
             quartiles,
+            curves,
             within,
             totals,
         });
@@ -200,6 +211,25 @@ impl<P: Preparable> Preparation<P> {
             standardisation,
         };
         Ok(Turn::Ask)
+    }
+
+    /// What the sites' counts come to.
+    fn quantiles(
+        &self,
+        moments: &[ColumnMoments],
+        sites: &[Vec<ColumnHistogram>],
+    ) -> Result<Quantiles, Failure> {
+        let columns = &self.grids.columns;
+        let values = pooling::pooled(columns, moments, sites)?;
+        let wanted = |column: &GriddedColumn| self.columns[column.column].needs_quartiles();
+        let all = columns.iter().zip(&values);
+        let quartiles = all
+            .filter(|(column, _)| wanted(column))
+            .map(|(column, values)| pooling::quartiles(column, values.as_ref()));
+        Ok(Quantiles {
+            quartiles: quartiles.collect(),
+            curves: pooling::curves(&self.columns, columns, &values)?,
+        })
     }
 
     fn prepared(
@@ -347,11 +377,11 @@ impl<P: Preparable> Stage for Preparation<P> {
             Step::Quantiles { pooled, totals } => {
                 let (pooled, totals) = (pooled.clone(), *totals);
                 let sites = pooling::histograms(closed)?;
-                let quartiles = pooling::quartiles(&self.grids.columns, &pooled.moments, &sites)?;
+                let quantiles = self.quantiles(&pooled.moments, &sites)?;
                 if let Some(grid) = self.grids.events {
                     self.events = pooling::counts(&sites, self.grids.columns.len(), grid);
                 }
-                self.standardise(pooled, quartiles, totals, closed.notes)
+                self.standardise(pooled, quantiles, totals, closed.notes)
             }
             Step::Prepare {
                 preparing,

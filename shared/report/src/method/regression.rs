@@ -1,6 +1,8 @@
 //! What a run of regression leaves: coefficients and how sure they are, and how well it predicts.
 
 mod files;
+mod selection;
+mod splines;
 
 pub(super) use files::files;
 
@@ -54,6 +56,8 @@ pub(super) fn chapters(
         ),
         features: html! {
             (effects(job, model)?)
+            (splines::figures(job, model)?)
+            (selection::table(job, model))
             (table(job, settings, model))
         },
         sites: tables::sites(result, &[], &[]),
@@ -100,9 +104,19 @@ fn ratio(model: &Model) -> Option<&'static str> {
     }
 }
 
-/// How people read a column.
+/// How people read a column; a curved part of a feature after it.
 fn label(job: &Job, column: &str) -> String {
-    job.cohort.label_of_row(column)
+    let named = |name: &str| {
+        job.cohort
+            .features
+            .iter()
+            .any(|feature| feature.name == name)
+    };
+    let feature = column.trim_end_matches('\'');
+    match named(feature) && !named(column) {
+        true => job.cohort.label_of_row(feature) + &column[feature.len()..],
+        false => job.cohort.label_of_row(column),
+    }
 }
 
 /// The unit of a number's column; empty of a level.
@@ -180,6 +194,8 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
             @if !more.is_empty() && !less.is_empty() { ", and " (lower) " with " b { (listed(&less)) } }
             @if more.is_empty() && !less.is_empty() { (what) " " (lower) " with " b { (listed(&less)) } }
             @if !more.is_empty() || !less.is_empty() { "." }
+            (splines::sentence(job, model, SIGNIFICANT))
+            (selection::sentence(job, model))
         }
         @if !model.converged {
             p { span.flag { "The fit has no end, or was stopped before it: " (model.remarks.join("; ")) "." } }
@@ -188,9 +204,14 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
 }
 
 /// The features' coefficients that could be estimated.
-fn effects_of(model: &Model) -> impl Iterator<Item = (&Coefficient, Sureness)> {
+fn fitted(model: &Model) -> impl Iterator<Item = (&Coefficient, Sureness)> {
     let all = model.coefficients.iter().filter(|one| one.name != CONSTANT);
     all.filter_map(|one| Some((one, one.sureness?)))
+}
+
+/// Those of them that say something by themselves: the columns of a spline do so together alone.
+fn effects_of(model: &Model) -> impl Iterator<Item = (&Coefficient, Sureness)> {
+    fitted(model).filter(|(one, _)| !model.splines.iter().any(|spline| spline.has(&one.name)))
 }
 
 /// The name of the constant.
@@ -362,16 +383,19 @@ fn proportionality(job: &Job, model: &Model) -> Markup {
     }
 }
 
-/// Columns that were fitted.
+/// Columns that were fitted first.
 fn columns(model: &Model) -> usize {
-    effects_of(model).count()
+    let removed = model.selection.iter().flat_map(|one| &one.removed);
+    fitted(model).count() + removed.map(|one| one.degrees as usize).sum::<usize>()
 }
 
 fn course(result: &RunResult, model: &Model) -> Markup {
     html! {
         h2 { "How it went" }
         p {
-            (model.steps) " steps of Newton's method, " (model.evaluations) " evaluations over the sites, "
+            (model.steps) " steps of Newton's method"
+            @if let Some(selection) = &model.selection { " in the last of " (selection.fits) " fits" }
+            ", " (model.evaluations) " evaluations over the sites, "
             (format!("{:.1}", result.seconds)) " seconds. Log-likelihood " (format!("{:.4}", model.log_likelihood))
             " (" (format!("{:.4}", model.null_log_likelihood)) " without any feature), AIC " (format!("{:.2}", model.aic)) "."
         }

@@ -2,6 +2,7 @@
 
 pub mod moments;
 pub mod quantile;
+pub mod spline;
 pub mod standardise;
 
 use ndarray::{Array1, Axis};

@@ -198,45 +198,90 @@ impl std::fmt::Debug for Histogram {
     }
 }
 
+/// The values of all sites together, as far as their histograms tell them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pooled {
+    grid: Grid,
+    /// Patients of each cell.
+    density: Vec<f64>,
+}
+
+impl Pooled {
+    /// The sum of histograms; none where there is none.
+    ///
+    /// # Errors
+    /// [`QuantileError::Grids`] where the sites' grids differ.
+    pub fn of(sites: &[Histogram]) -> Result<Option<Self>, QuantileError> {
+        let Some(first) = sites.first() else {
+            return Ok(None);
+        };
+        if sites.iter().any(|site| site.grid != first.grid) {
+            return Err(QuantileError::Grids);
+        }
+        let mut density = vec![0.0; first.grid.cells as usize];
+        for site in sites {
+            site.spread(&mut density);
+        }
+        Ok(Some(Self {
+            grid: first.grid,
+            density,
+        }))
+    }
+
+    /// Their grid.
+    #[must_use]
+    pub fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    /// The value below which `share` of the patients lie: the inverse of the piecewise linear
+    /// cumulative count. None of nobody.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> Option<f64> {
+        let total: f64 = self.density.iter().sum();
+        let wanted = share * total;
+        let mut below = 0.0;
+        for (start, count) in (0_u32..).zip(&self.density) {
+            if *count > 0.0 && below + count >= wanted {
+                let place = f64::from(start) + (wanted - below) / count;
+                return Some(self.grid.edge(place));
+            }
+            below += count;
+        }
+        None
+    }
+
+    /// The quartiles; none of nobody.
+    #[must_use]
+    pub fn quartiles(&self) -> Option<Quartiles> {
+        Some(Quartiles {
+            lower: self.quantile(0.25)?,
+            median: self.quantile(0.5)?,
+            upper: self.quantile(0.75)?,
+        })
+    }
+
+    /// About the mean and the standard deviation of what becomes of the values: every patient counts with the middle of
+    /// the cell.
+    #[must_use]
+    pub fn moments(&self, of: impl Fn(f64) -> f64) -> (f64, f64) {
+        let cells = || {
+            let cells = (0_u32..).zip(&self.density);
+            cells.map(|(cell, count)| (of(self.grid.edge(f64::from(cell) + 0.5)), *count))
+        };
+        let total: f64 = self.density.iter().sum();
+        let mean = cells().map(|(value, count)| value * count).sum::<f64>() / total;
+        let squares = cells().map(|(value, count)| (value - mean) * (value - mean) * count);
+        (mean, (squares.sum::<f64>() / total).sqrt())
+    }
+}
+
 /// Quartiles of all sites' values together; none where no site has a value.
 ///
 /// # Errors
 /// [`QuantileError::Grids`] where the sites' grids differ.
 pub fn pooled_quartiles(sites: &[Histogram]) -> Result<Option<Quartiles>, QuantileError> {
-    let Some(first) = sites.first() else {
-        return Ok(None);
-    };
-    if sites.iter().any(|site| site.grid != first.grid) {
-        return Err(QuantileError::Grids);
-    }
-    let mut density = vec![0.0; first.grid.cells as usize];
-    for site in sites {
-        site.spread(&mut density);
-    }
-    let at = |share| quantile(&first.grid, &density, share);
-    Ok(match (at(0.25), at(0.5), at(0.75)) {
-        (Some(lower), Some(median), Some(upper)) => Some(Quartiles {
-            lower,
-            median,
-            upper,
-        }),
-        _ => None,
-    })
-}
-
-/// The value below which `share` of the patients lie: the inverse of the piecewise linear
-/// cumulative count.
-fn quantile(grid: &Grid, density: &[f64], share: f64) -> Option<f64> {
-    let total: f64 = density.iter().sum();
-    let wanted = share * total;
-    let mut below = 0.0;
-    for (start, count) in (0_u32..).zip(density) {
-        if *count > 0.0 && below + count >= wanted {
-            return Some(grid.edge(f64::from(start) + (wanted - below) / count));
-        }
-        below += count;
-    }
-    None
+    Ok(Pooled::of(sites)?.and_then(|pooled| pooled.quartiles()))
 }
 
 impl Quartiles {

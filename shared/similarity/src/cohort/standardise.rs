@@ -11,12 +11,14 @@
 
 mod candidate;
 mod centred;
+mod curved;
 
 use candidate::{Candidate, candidates};
 use ndarray::{Array1, Array2};
 
 use crate::cohort::moments::ColumnMoments;
 use crate::cohort::quantile::Quartiles;
+use crate::cohort::spline::curve;
 use crate::cohort::{Cohort, Column, MISSING_LEVEL, Values};
 
 /// What a job says of one column.
@@ -37,6 +39,8 @@ pub struct Treatment {
     pub impute: Impute,
     /// What a numeric column is scaled by.
     pub scale: Scale,
+    /// Degrees of freedom of a numeric column's natural cubic spline; 0 and 1 are a line.
+    pub spline: u32,
 }
 
 /// What stands for a missing value. A missing level is always the most frequent one.
@@ -92,6 +96,8 @@ pub enum Transform {
     Level(u32),
     /// 1 where the value is missing, else 0.
     Missing,
+    /// This column, from 1, of the numeric value's natural cubic spline.
+    Curve(u32),
 }
 
 /// One row of the similarity metric W, which is one column of the standardised matrix X.
@@ -105,6 +111,8 @@ pub struct MatrixRow {
     mean: f64,
     scale: f64,
     imputed: f64,
+    /// Of a curve.
+    knots: Vec<f64>,
 }
 
 /// How every site turns its cohort into the standardised matrix: equal at all sites of a run.
@@ -149,6 +157,14 @@ pub enum StandardiseError {
         row: String,
         /// Which number.
         field: &'static str,
+    },
+    /// Every feature with a spline must have its knots.
+    #[error("column {column} has no spline of {degrees} degrees of freedom")]
+    Curve {
+        /// The column's name.
+        column: String,
+        /// Degrees of freedom.
+        degrees: u32,
     },
     /// Every row is constant.
     #[error("all {dropped} rows are constant; wanted a feature that varies")]
@@ -200,10 +216,11 @@ impl MatrixRow {
             mean,
             scale,
             imputed,
+            knots: Vec::new(),
         })
     }
 
-    /// The row's name: the column's, `column=level`, or `column=missing`.
+    /// The row's name: the column's, with `'` for each curved part, `column=level`, or `column=missing`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -376,6 +393,9 @@ impl Standardisation {
 fn transformed(row: &MatrixRow, values: &Values) -> Option<Array1<f64>> {
     match (row.transform, values) {
         (Transform::Identity, Values::Numeric(values)) => Some(values.clone()),
+        (Transform::Curve(part), Values::Numeric(values)) => {
+            Some(values.mapv(|value| curve(value, &row.knots, part as usize)))
+        }
         (Transform::Missing, Values::Numeric(values)) => {
             Some(values.mapv(|value| f64::from(u8::from(value.is_nan()))))
         }

@@ -3,7 +3,7 @@
 use crate::encoding::list::Outgoing;
 use crate::encoding::matrix::{OutgoingMatrices, shape};
 use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
-use crate::encoding::values::{length, present};
+use crate::encoding::values::{at_most, each, finite, length, present};
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::message::moments::{
@@ -11,7 +11,8 @@ use crate::message::moments::{
     totals_to_proto,
 };
 use ndarray::{Array1, Axis};
-use protocol::message::{Preparing, SecondMoments, SiteMoments};
+use protocol::limits::{REGRESSION_COLUMNS_MAX, SPLINE_MAX};
+use protocol::message::{Curve, CurveScale, Preparing, SecondMoments, SiteMoments};
 use std::sync::Arc;
 
 impl Travels for SiteMoments {
@@ -59,6 +60,7 @@ impl Travels for Arc<Preparing> {
             totals: Some(totals_to_proto(self.totals)),
             quartiles: quartiles.as_ref().map(shape),
             within: within.as_ref().map(shape),
+            curves: self.curves.iter().map(curve_to_proto).collect(),
         };
         let parts = OutgoingParts {
             matrices: OutgoingMatrices::default()
@@ -90,9 +92,52 @@ impl Travels for Arc<Preparing> {
                 .matrices
                 .take_any(header.within)?
                 .map(|shares| shares.into_iter().collect()),
+            curves: curves(header.curves)?,
             totals: totals(header.totals)?,
         }))
     }
+}
+
+fn curve_to_proto(curve: &Curve) -> pb::SplineCurve {
+    pb::SplineCurve {
+        knots: curve.knots.clone(),
+        means: curve.scales.iter().map(|scale| scale.mean).collect(),
+        deviations: curve.scales.iter().map(|scale| scale.deviation).collect(),
+    }
+}
+
+fn curves(found: Vec<pb::SplineCurve>) -> Result<Vec<Curve>, WireError> {
+    at_most("splines", found.len(), REGRESSION_COLUMNS_MAX)?;
+    each(found, curve)
+}
+
+fn curve(found: pb::SplineCurve) -> Result<Curve, WireError> {
+    let pb::SplineCurve {
+        knots,
+        means,
+        deviations,
+    } = found;
+    let numbers = |field, found: Vec<f64>| {
+        at_most(field, found.len(), SPLINE_MAX + 1)?;
+        each(found, |number| finite(field, number))
+    };
+    let (means, deviations) = (
+        numbers("a spline's means", means)?,
+        numbers("a spline's deviations", deviations)?,
+    );
+    if means.len() != deviations.len() {
+        return Err(WireError::Unexpected {
+            found: format!("{} means and {} deviations", means.len(), deviations.len()),
+            wanted: "one of each a curved column".to_owned(),
+        });
+    }
+    let scales = means.into_iter().zip(deviations);
+    Ok(Curve {
+        knots: numbers("knots", knots)?,
+        scales: scales
+            .map(|(mean, deviation)| CurveScale { mean, deviation })
+            .collect(),
+    })
 }
 
 /// The sums as a matrix of one row, then the products.

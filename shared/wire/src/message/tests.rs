@@ -19,9 +19,9 @@ use protocol::assessment::{Assessment, EvaluationCounts};
 use protocol::failure::{Code, Failure, Problem, Refusal};
 use protocol::limits::{COUNT_MAX, SITES_MAX};
 use protocol::message::{
-    Answer, Begin, ColumnHistogram, ColumnMoments, Description, Encapsulations, Introduction,
-    JournalHead, PairCounts, Preparing, Quartiles, Reply, Request, SecondMoments, SiteMoments,
-    Summary, ToCoordinator, ToSite, Totals, Warrant,
+    Answer, Begin, ColumnHistogram, ColumnMoments, Curve, CurveScale, Description, Encapsulations,
+    Introduction, JournalHead, PairCounts, Preparing, Quartiles, Reply, Request, SecondMoments,
+    SiteMoments, Summary, ToCoordinator, ToSite, Totals, Warrant,
 };
 use std::sync::Arc;
 
@@ -30,6 +30,16 @@ fn second_moments() -> SecondMoments {
         patients: 300,
         sums: array![0.5, -0.5],
         products: array![[1.0, 2.0], [3.0, 4.0]],
+    }
+}
+
+fn curve() -> Curve {
+    Curve {
+        knots: vec![40.0, 55.0, 70.5],
+        scales: vec![CurveScale {
+            mean: 12.5,
+            deviation: 8.25,
+        }],
     }
 }
 
@@ -56,6 +66,7 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         ask(Request::Prepare(Arc::new(Preparing {
             moments: columns(),
             within: quartiles.first().map(|_| vec![0.5, 1.0]),
+            curves: quartiles.first().map(|_| curve()).into_iter().collect(),
             quartiles,
             totals: Totals {
                 patients: 600,
@@ -273,6 +284,7 @@ fn a_site_reads_no_count_that_no_sites_have() {
                 missing: 0,
             }],
             quartiles: Vec::new(),
+            curves: Vec::new(),
             within: None,
             totals: Totals::default(),
         }))
@@ -309,6 +321,10 @@ fn requests() -> impl Strategy<Value = Request> {
         sites,
     };
     let quartiles = proptest::collection::vec((number(), number(), number()), 0..9);
+    let spline = |&(knot, mean, deviation): &(f64, f64, f64)| Curve {
+        knots: vec![knot],
+        scales: vec![CurveScale { mean, deviation }],
+    };
     let quartile = |(lower, median, upper)| Quartiles {
         lower,
         median,
@@ -324,6 +340,7 @@ fn requests() -> impl Strategy<Value = Request> {
                     moments,
                     within: (!quartiles.is_empty())
                         .then(|| quartiles.iter().map(|one| one.0).collect()),
+                    curves: quartiles.iter().map(spline).collect(),
                     quartiles: quartiles.into_iter().map(quartile).collect(),
                     totals: totals(four),
                 }))

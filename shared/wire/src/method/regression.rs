@@ -8,16 +8,20 @@ use crate::encoding::values::{
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::RegressionFamily as Family;
+use crate::generated::SelectionStop;
 use crate::generated::regression_answer::Answer as Answered;
 use crate::generated::regression_request::Request as Asked;
 use crate::method::NUMBER_BYTES;
 use ndarray::Array1;
-use protocol::limits::{LEVELS_MAX, REGRESSION_COLUMNS_MAX, TIME_CELLS_MAX};
+use protocol::limits::{
+    FEATURES_MAX, LEVELS_MAX, REGRESSION_COLUMNS_MAX, SPLINE_MAX, TIME_CELLS_MAX,
+};
 use protocol::message::regression::{
     Answer, Design, Evaluating, POWERS, Request, RiskSets, Sums, Weighing, Weights,
 };
 use protocol::method::regression::model::{
-    self, BaselineHazard, Coefficient, FeatureTest, Model, ProportionalityTest, Sureness, Ties,
+    self, BaselineHazard, Coefficient, Criterion, FeatureTest, Model, ProportionalityTest, Removed,
+    Selection, Spline, Stopped, Sureness, Ties,
 };
 use std::sync::Arc;
 
@@ -203,6 +207,8 @@ impl Travels for Box<Model> {
                 .into_iter()
                 .map(test_to_proto)
                 .collect(),
+            splines: self.splines.into_iter().map(spline_to_proto).collect(),
+            selection: self.selection.map(selection_to_proto),
         };
         (header, OutgoingParts::none())
     }
@@ -216,6 +222,7 @@ impl Travels for Box<Model> {
         at_most("coefficients", header.coefficients.len(), LEVELS_MAX)?;
         at_most("features", header.features.len(), LEVELS_MAX)?;
         at_most("tests", header.proportionality.len(), LEVELS_MAX)?;
+        at_most("splines", header.splines.len(), REGRESSION_COLUMNS_MAX)?;
         at_most("remarks", header.remarks.len(), LEVELS_MAX)?;
         let [times, cumulative] = [header.hazard_times, header.hazards]
             .map(|found| numbers("hazards", found, LEVELS_MAX));
@@ -239,6 +246,8 @@ impl Travels for Box<Model> {
                 cumulative: cumulative?,
             },
             proportionality: each(header.proportionality, test)?,
+            splines: each(header.splines, spline)?,
+            selection: header.selection.map(selection).transpose()?,
         }))
     }
 }
@@ -329,6 +338,67 @@ fn test(found: pb::RegressionTest) -> Result<ProportionalityTest, WireError> {
         chi_squared: finite("chi-squared", found.chi_squared)?,
         degrees: found.degrees as usize,
         p: finite("p", found.p)?,
+    })
+}
+
+fn spline_to_proto(one: Spline) -> pb::RegressionSpline {
+    pb::RegressionSpline {
+        feature: one.feature,
+        knots: one.knots,
+    }
+}
+
+fn spline(found: pb::RegressionSpline) -> Result<Spline, WireError> {
+    Ok(Spline {
+        feature: sentence("a feature", found.feature)?,
+        knots: numbers("knots", found.knots, SPLINE_MAX + 1)?,
+    })
+}
+
+fn selection_to_proto(one: Selection) -> pb::RegressionSelection {
+    let removed = one.removed.into_iter().map(|one| pb::RemovedFeature {
+        feature: one.feature,
+        degrees: one.degrees,
+        value: one.value,
+    });
+    let stopped = match one.stopped {
+        None => SelectionStop::Unspecified,
+        Some(Stopped::Evaluations) => SelectionStop::Evaluations,
+        Some(Stopped::Coefficients) => SelectionStop::Coefficients,
+    };
+    pb::RegressionSelection {
+        wald_p: match one.criterion {
+            Criterion::Aic => None,
+            Criterion::Wald { p } => Some(p),
+        },
+        removed: removed.collect(),
+        fits: one.fits,
+        stopped: stopped.into(),
+    }
+}
+
+fn selection(found: pb::RegressionSelection) -> Result<Selection, WireError> {
+    let stopped = match found.stopped() {
+        SelectionStop::Unspecified => None,
+        SelectionStop::Evaluations => Some(Stopped::Evaluations),
+        SelectionStop::Coefficients => Some(Stopped::Coefficients),
+    };
+    at_most("features that left", found.removed.len(), FEATURES_MAX)?;
+    let removed = |one: pb::RemovedFeature| {
+        Ok(Removed {
+            feature: sentence("a feature", one.feature)?,
+            degrees: one.degrees,
+            value: finite("a criterion", one.value)?,
+        })
+    };
+    Ok(Selection {
+        criterion: match finite_if_any("p", found.wald_p)? {
+            None => Criterion::Aic,
+            Some(p) => Criterion::Wald { p },
+        },
+        removed: each(found.removed, removed)?,
+        fits: found.fits,
+        stopped,
     })
 }
 

@@ -120,7 +120,9 @@ regression = r.RegressionModel(
         r.RegressionCoefficient(name="fbs=1", step=1)],
     features=[r.RegressionTest(feature="age", chi_squared=4, degrees=1, p=0.0625)], remarks=["fbs=1 is constant"],
     converged=True, steps=4, evaluations=5, evaluations_max=14, hazard_times=[10, 20], hazards=[0.125, 0.5],
-    proportionality=[r.RegressionTest(chi_squared=1.5, degrees=1, p=0.25)])
+    proportionality=[r.RegressionTest(chi_squared=1.5, degrees=1, p=0.25)],
+    splines=[r.RegressionSpline(feature="age", knots=[40, 55, 70.5])], selection=r.RegressionSelection(
+        wald_p=0.0625, removed=[r.RemovedFeature(feature="cp", degrees=3, value=0.75)], fits=2, stopped=1))
 golden = {
     "begin": site(f.ToSite(begin=f.Begin(run=run, job='name = "heart-disease"\n', seed=2**63, warrant=f.Warrant(
         token="monday", chain=[b"\x30\x00", b"\x30\x01\x02"], scheme=0x0403, signature=b"\x07\x08\x09")))),
@@ -131,7 +133,8 @@ golden = {
     "quantiles": ask(quantiles=f.AskQuantiles()),
     "prepare": ask([columns], prepare=f.Prepare(columns=2, totals=totals)),
     "prepare_with_quartiles": ask([chunk(0, [1, 2, 4]), chunk(1, [0.5, 1]), columns],
-                                  prepare=f.Prepare(columns=2, totals=totals, quartiles=shape(1, 3), within=shape(1, 2))),
+                                  prepare=f.Prepare(columns=2, totals=totals, quartiles=shape(1, 3), within=shape(1, 2), curves=[
+                                      f.SplineCurve(knots=[40, 55, 70.5], means=[12.5], deviations=[8.25])])),
     "correlate": ask(second_parts, correlate=f.Correlate(second_moments=second)),
     "end": site(f.ToSite(end=f.End(run=run, ending="converged"))),
     "round": ask_unpsl([chunk(0, [1, 2, 3, 4, 5, 6]), chunk(1, [-1, -2, -3, -4, -5, -6])],

@@ -34,8 +34,8 @@ fn messages(rules: &Rules, job: &Job, settings: &RegressionSettings) -> Vec<Mess
     let sizes = Sizes::of_features(job);
     let is_cox = matches!(job.cohort.outcome.kind, OutcomeKind::Survival { .. });
     let mut messages = vec![description(&sizes), moments(rules, job, &sizes)];
-    let purpose = "histograms, from which all sites take pooled medians and interquartile ranges, and of a survival time the \
-                   cells of follow-up";
+    let purpose = "histograms, from which all sites take pooled medians and interquartile ranges, the knots of splines, and of a \
+                   survival time the cells of follow-up";
     messages.extend(quantiles(rules, job, purpose));
     messages.push(prepared(true, &sizes));
     if is_cox {
@@ -62,11 +62,22 @@ fn likelihood(settings: &RegressionSettings, sizes: &Sizes) -> MessageKind {
         times: u64::from(settings.round_limit),
         rule: "second_moments, parameters_max, similarity_max, rounds_per_cohort_max, patients_min",
         withheld: "no: it holds no count but that of the patients".to_owned(),
-        worst: format!(
-            "How the outcome goes with every feature, and the second moments weighted by how uncertain each patient's outcome \
+        worst: searched(settings)
+            + &format!(
+                "How the outcome goes with every feature, and the second moments weighted by how uncertain each patient's outcome \
              is, that is {TOGETHER}. To a coordinator that lies and chooses steep coefficients: parts of single patients' \
              records, blurred by the brake similarity_max, which does not rule them out."
-        ),
+            ),
+    }
+}
+
+/// What the fits of a selection tell together.
+fn searched(settings: &RegressionSettings) -> String {
+    match settings.selection {
+        None => String::new(),
+        Some(_) => "At the maximum of every model that the selection fits, of all sites together; the coefficients of all \
+                    these models are at most a third of the patients. "
+            .to_owned(),
     }
 }
 
@@ -88,8 +99,8 @@ fn risk_sets(settings: &RegressionSettings, sizes: &Sizes) -> MessageKind {
              numbers of its patients than these have values",
             settings.events_min(columns)
         ),
-        worst: "Of each cell of follow-up the events, how many are still followed, and their mean features: over all sites."
-            .to_owned(),
+        worst: searched(settings)
+            + "Of each cell of follow-up the events, how many are still followed, and their mean features: over all sites.",
     }
 }
 

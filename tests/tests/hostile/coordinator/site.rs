@@ -192,6 +192,7 @@ pub(crate) fn preparation(told: &Told) -> Request {
     Request::Prepare(Arc::new(Preparing {
         moments: told.moments.clone(),
         quartiles: Vec::new(),
+        curves: Vec::new(),
         within: None,
         totals: Totals {
             patients: told.summary.patients,

@@ -3,7 +3,7 @@
 use super::fitting::{Fitted, Fitting};
 use super::judging;
 use super::message::{Evaluating, Request};
-use super::model::Model;
+use super::model::{Model, Stopped};
 use super::settings::RegressionSettings;
 use crate::assessment::Assessment;
 use crate::cohort::{CohortSpecification, Grids, MissingShare};
@@ -144,12 +144,14 @@ impl Regression {
     }
 }
 
-/// A fit without a maximum is done, and its remarks say so; one that ran out of evaluations is not.
+/// A fit without a maximum is done, and its remarks say so; one that ran out of evaluations is not, nor is a search that did.
 fn ending(model: &Model) -> Ending {
-    match model.converged {
-        true => Ending::Converged,
-        false if model.evaluations >= model.evaluations_max => Ending::RoundLimit,
-        false => Ending::Completed,
+    let stopped = model.selection.as_ref().and_then(|one| one.stopped);
+    match (model.converged, stopped) {
+        (true, None) => Ending::Converged,
+        (_, Some(Stopped::Evaluations)) => Ending::RoundLimit,
+        (false, None) if model.evaluations >= model.evaluations_max => Ending::RoundLimit,
+        (false, None) | (_, Some(Stopped::Coefficients)) => Ending::Completed,
     }
 }
 

@@ -1,8 +1,9 @@
-//! Newton's method by sums over the sites: where all sites evaluate, and what is found.
+//! The fits of a run by sums over the sites: which features are fitted, where all sites evaluate, and what is found.
 
+use super::attempt::Attempt;
 use super::judging;
-use super::message::{Answer, Design, Evaluating, Request, RiskSets, Sums, Weighing};
-use super::model::Model;
+use super::message::{Answer, Evaluating, Request, Weighing};
+use super::model::{Model, Selection, Stopped};
 use super::settings::RegressionSettings;
 use crate::checks::unexpected;
 use crate::cohort::CohortSpecification;
@@ -12,30 +13,45 @@ use crate::limits::REGRESSION_COLUMNS_MAX;
 use crate::message;
 use crate::stage::preparing::Prepared;
 use ndarray::Array2;
-use similarity::learn::regression::cox::{CellCounts, RiskTerms};
+use similarity::cohort::standardise::{Feature, Standardisation};
+use similarity::learn::regression::cox::RiskTerms;
 use similarity::learn::regression::hazards::{Proportionality, TimeScale};
-use similarity::learn::regression::newton::{Newton, Wanted};
+use similarity::learn::regression::newton::Wanted;
 use similarity::learn::regression::rows::Rows;
-use similarity::learn::regression::{self, Fit, FitParts};
+use similarity::learn::regression::selection::Search;
+use similarity::learn::regression::{self, Fit};
+use similarity::learn::unpsl::SecondMoments;
 use std::sync::Arc;
 
-/// A fit under way.
+/// Fits under way.
 #[derive(Debug, Clone)]
 pub(super) struct Fitting {
     settings: RegressionSettings,
     cohort: Arc<CohortSpecification>,
-    family: regression::Model,
-    rows: Rows,
-    design: Arc<Design>,
-    newton: Newton,
-    /// Of the first evaluation, at 0.
-    first: Option<First>,
-    /// What the risk sets said where their products are wanted.
-    terms: Option<RiskTerms>,
+    sources: Sources,
+    /// Of all features, before anything was asked.
+    whole: Attempt,
+    /// What is fitted now, or was fitted last.
+    attempt: Attempt,
+    /// Which features are worth their coefficients; none before all are fitted, or where all stay.
+    search: Option<Search<Attempt>>,
     /// Which sites told of the last question; none before the first.
     told: Option<Vec<bool>>,
     evaluations: u32,
+    /// Fits, and their coefficients, that were asked for.
+    fits: u32,
+    coefficients: u64,
+    /// Why the search ended before its time.
+    stopped: Option<Stopped>,
     state: State,
+}
+
+/// What the columns of every model follow from.
+#[derive(Debug, Clone)]
+struct Sources {
+    features: Vec<Feature>,
+    standardisation: Standardisation,
+    moments: SecondMoments,
 }
 
 #[derive(Debug, Clone)]
@@ -45,22 +61,18 @@ enum State {
     Testing(Box<Fit>),
 }
 
-/// What the sums at coefficients of 0 tell, whatever comes after.
-#[derive(Debug, Clone)]
-struct First {
-    patients: u64,
-    events: u64,
-    null_log_likelihood: f64,
-    /// Of a Cox regression.
-    sets: RiskSets,
-}
-
 /// What was fitted.
 #[derive(Debug, Clone)]
 pub(super) struct Fitted {
     pub(super) model: Model,
     /// Where.
     pub(super) point: Evaluating,
+}
+
+impl Sources {
+    fn rows(&self, chosen: &[usize]) -> Rows {
+        Rows::new(&self.features, &self.standardisation, &self.moments, chosen)
+    }
 }
 
 impl Fitting {
@@ -76,106 +88,66 @@ impl Fitting {
         })?;
         let moments = prepared
             .second_moments
-            .as_ref()
+            .clone()
             .ok_or_else(|| Failure::new(Code::Protocol, "no second moments were summed"))?;
-        let columns = cohort.standardised_columns();
-        let rows = Rows::new(&columns, &prepared.standardisation, moments);
+        let sources = Sources {
+            features: cohort.standardised_columns(),
+            standardisation: prepared.standardisation.clone(),
+            moments,
+        };
+        let all: Vec<usize> = (0..sources.features.len()).collect();
+        let rows = sources.rows(&all);
         let named = rows.terms.names().len();
         if named > REGRESSION_COLUMNS_MAX {
             let text = format!("found {named} columns, wanted at most {REGRESSION_COLUMNS_MAX}");
             return Err(Failure::new(Code::Settings, text));
         }
         let parameters = rows.fitted.len() + usize::from(family.has_intercept());
-        if rows.fitted.is_empty() || !settings.allows(parameters, moments.patients) {
+        let patients = sources.moments.patients;
+        if rows.fitted.is_empty() || !settings.allows(parameters as u64, patients) {
             let text = format!(
-                "found {parameters} coefficients and {} patients over all sites, wanted at least one column that varies, and three \
-                 patients for each coefficient",
-                moments.patients
+                "found {parameters} coefficients and {patients} patients over all sites, wanted at least one column that varies, \
+                 and three patients for each coefficient"
             );
             return Err(Failure::new(Code::Settings, text));
         }
-        let ends = match (cohort.grid_of_events(), family) {
-            (Some(grid), regression::Model::Cox(_)) => {
-                let at_least = settings.events_min(rows.fitted.len());
-                let found = match settings.is_alone {
-                    // Who is censored between two events is then at risk at the first of them alone.
-                    true => Some((1..=grid.cells()).collect()),
-                    false => cells(&prepared.events, settings.time_cells, at_least),
-                };
-                found.ok_or_else(|| {
-                    let text = format!(
-                        "found fewer than {at_least} events before the horizon over all sites"
-                    );
-                    Failure::new(Code::Outcome, text)
-                })?
-            }
-            _ => Vec::new(),
-        };
-        let penalty = rows.scaling.penalty(settings.ridge, family);
+        let ends = ends(
+            settings,
+            &cohort,
+            family,
+            rows.fitted.len(),
+            &prepared.events,
+        )?;
+        let whole = Attempt::new(settings, family, rows, ends);
         Ok(Self {
             settings: settings.clone(),
             cohort,
-            family,
-            design: Arc::new(Design {
-                rows: rows.fitted.iter().map(|row| count(*row)).collect(),
-                ends,
-            }),
-            newton: Newton::new(penalty),
-            rows,
-            first: None,
-            terms: None,
+            sources,
+            attempt: whole.clone(),
+            search: None,
             told: None,
             evaluations: 0,
+            fits: 1,
+            coefficients: whole.coefficients(),
+            stopped: None,
             state: State::Stepping,
+            whole,
         })
     }
 
-    fn point(&self) -> Evaluating {
-        Evaluating {
-            design: Arc::clone(&self.design),
-            at: Arc::new(self.newton.asked().to_vec()),
-        }
-    }
-
-    fn is_cox(&self) -> bool {
-        !self.design.ends.is_empty()
-    }
-
     fn request(&self) -> Request {
-        let weighing = |weights| {
-            Request::Weigh(Weighing {
-                point: self.point(),
-                weights: Arc::new(weights),
-            })
-        };
-        match (&self.state, &self.terms) {
-            (State::Testing(_), Some(terms)) => {
-                weighing(self.proportionality(terms).weights().to_vec())
-            }
-            (State::Stepping, Some(terms)) => weighing(vec![terms.weights.clone()]),
-            (_, None) => Request::Evaluate(self.point()),
-        }
-    }
-
-    /// Nothing, of the shape that answers what is asked.
-    fn empty(&self) -> Answer {
-        let size = self.newton.asked().len();
-        let square = || Array2::zeros((size, size));
-        match (self.request(), self.is_cox()) {
-            (Request::Weigh(weighing), _) => {
-                Answer::Products(weighing.weights.iter().map(|_| square()).collect())
-            }
-            (_, true) => Answer::RiskSets {
-                patients: 0,
-                sets: RiskSets::zero(self.design.ends.len(), size),
-            },
-            (_, false) => Answer::Likelihood(Sums::zero(size)),
+        match (&self.state, self.attempt.terms()) {
+            (State::Testing(_), Some(terms)) => Request::Weigh(Weighing {
+                point: self.attempt.point(),
+                weights: Arc::new(self.proportionality(terms).weights().to_vec()),
+            }),
+            _ => self.attempt.request(),
         }
     }
 
     /// The test of proportional hazards on the scale of Kaplan and Meier.
     fn proportionality<'r>(&self, terms: &'r RiskTerms) -> Proportionality<'r> {
-        let counts = self.counts();
+        let counts = self.attempt.counts();
         let scale = TimeScale::KaplanMeier.at(&self.times(), &counts);
         Proportionality::new(terms, &scale, &counts.events)
     }
@@ -183,87 +155,96 @@ impl Fitting {
     /// When each cell ends.
     fn times(&self) -> Vec<f64> {
         let grid = self.cohort.grid_of_events();
-        let ends = self.design.ends.iter();
+        let ends = self.attempt.ends().iter();
         ends.filter_map(|end| Some(grid?.border(*end))).collect()
     }
 
-    /// Patients of all sites by cells.
-    fn counts(&self) -> CellCounts {
-        match &self.first {
-            Some(first) => CellCounts::of_sets(first.patients, &first.sets),
-            None => CellCounts::of_sets(0, &RiskSets::zero(self.design.ends.len(), 0)),
-        }
+    /// Whether another evaluation may be asked for.
+    fn may_ask(&self) -> bool {
+        self.evaluations < self.settings.round_limit
     }
 
-    fn take_values(&mut self, answer: Answer) {
-        self.evaluations += 1;
-        let at = self.newton.asked().clone();
-        match (answer, self.family) {
-            (Answer::Likelihood(sums), family) => {
-                self.first.get_or_insert_with(|| First::of(&sums, family));
-                self.newton.learn_value(sums.log_likelihood, sums.gradient);
-                if self.newton.wanted() == Wanted::Information {
-                    self.newton.learn_information(sums.information);
+    /// Goes on to the next model of the search, where there is one; else the attempt is the model that is left.
+    fn search_on(&mut self) -> bool {
+        let Some(criterion) = self.settings.selection else {
+            return false;
+        };
+        let mut found = Some((self.attempt.weighed(), self.attempt.clone()));
+        loop {
+            let search = match &mut self.search {
+                Some(search) => {
+                    search.learn(found.take());
+                    search
                 }
+                empty => {
+                    let Some((weighed, attempt)) = found.take() else {
+                        return false;
+                    };
+                    let features = self.sources.features.len();
+                    empty.insert(Search::new(criterion, features, weighed, attempt))
+                }
+            };
+            self.attempt = search.best().clone();
+            let Some(wanted) = search.wanted() else {
+                return false;
+            };
+            let rows = self.sources.rows(&wanted);
+            if rows.fitted.is_empty() {
+                continue;
             }
-            (Answer::RiskSets { patients, sets }, regression::Model::Cox(ties)) => {
-                let first = self.first.get_or_insert_with(|| First {
-                    patients,
-                    events: sets.events().iter().sum(),
-                    null_log_likelihood: sets.terms(&sets, &at, ties).log_likelihood,
-                    sets: sets.clone(),
-                });
-                let terms = sets.terms(&first.sets, &at, ties);
-                self.newton
-                    .learn_value(terms.log_likelihood, terms.gradient(|_| 1.0));
-                self.terms = (self.newton.wanted() == Wanted::Information).then_some(terms);
+            let next = self.attempt.reduced(&self.settings, rows);
+            if next.newton().wanted() == Wanted::Nothing {
+                self.fits += 1;
+                found = Some((next.weighed(), next));
+                continue;
             }
-            (Answer::RiskSets { .. } | Answer::Products(_), _) => {}
+            self.stopped = self.stops(&next);
+            if self.stopped.is_some() {
+                return false;
+            }
+            self.fits += 1;
+            self.coefficients += next.coefficients();
+            self.attempt = next;
+            return true;
         }
     }
 
-    /// Takes the products that a step wanted.
-    fn take_products(&mut self, products: &[Array2<f64>]) {
-        if let (Some(terms), Some(product)) = (&self.terms, products.first()) {
-            let information = terms.information(product, |_| 1.0);
-            self.newton.learn_information(information);
+    /// Why a further fit is not asked for.
+    fn stops(&self, next: &Attempt) -> Option<Stopped> {
+        let coefficients = self.coefficients + next.coefficients();
+        let patients = self.sources.moments.patients;
+        if !self.may_ask() {
+            Some(Stopped::Evaluations)
+        } else if !self.settings.allows(coefficients, patients) {
+            Some(Stopped::Coefficients)
+        } else {
+            None
         }
     }
 
-    /// The fit, once nothing more is wanted.
-    fn fit(&self) -> Fit {
-        let first = self.first.as_ref();
-        Fit::assemble(FitParts {
-            model: self.family,
-            terms: self.rows.terms.clone(),
-            scaling: self.rows.scaling.clone(),
-            ridge: self.settings.ridge,
-            maximum: self.newton.maximum(first.map_or(0, |first| first.patients)),
-            null_log_likelihood: first.map_or(0.0, |first| first.null_log_likelihood),
-            events: first.map_or(0, |first| first.events),
-            left_out: 0,
-        })
-    }
-
-    /// What it comes to; the point is the best, which may not be the last.
+    /// What it comes to.
     fn fitted(&self, fit: &Fit, products: Option<&[Array2<f64>]>) -> Fitted {
         let mut model = Model::of(fit, self.settings.confidence);
         model.evaluations = self.evaluations;
         model.evaluations_max = self.settings.round_limit;
-        if let (Some(terms), Some(products)) = (&self.terms, products) {
+        if let (Some(terms), Some(products)) = (self.attempt.terms(), products) {
             model.baseline = fit.baseline(&self.times(), terms);
             if let Ok(products) = products.try_into() {
                 let test = self.proportionality(terms);
                 model.proportionality = test.tests(products, &fit.terms, &fit.places());
             }
         }
-        let at = self.newton.maximum(0).at.to_vec();
+        if let Some(criterion) = self.settings.selection {
+            let removed = self.search.as_ref().map_or(&[][..], Search::removed);
+            let features = &self.cohort.features;
+            let mut selection = Selection::new(criterion, removed, features, self.stopped);
+            selection.fits = self.fits;
+            model.selection = Some(selection);
+            model.remarks.extend(self.stopped.map(Stopped::remark));
+        }
         Fitted {
             model,
-            point: Evaluating {
-                design: Arc::clone(&self.design),
-                at: Arc::new(at),
-            },
+            point: self.attempt.best(),
         }
     }
 
@@ -271,55 +252,45 @@ impl Fitting {
         Course {
             round: self.evaluations,
             round_limit: self.settings.round_limit,
-            objective: self.newton.log_likelihood().map(|value| -value),
+            objective: self.attempt.newton().log_likelihood().map(|value| -value),
             ..Course::default()
         }
     }
 
-    /// Other sites than before: their sum is of other patients, and the fit begins anew.
+    /// Other sites than before: their sum is of other patients, and everything begins anew.
     fn restart(&mut self, told: &[bool]) -> bool {
         let changed = self.told.as_ref().is_some_and(|before| before != told);
         self.told = Some(told.to_vec());
         if changed {
-            let penalty = self.rows.scaling.penalty(self.settings.ridge, self.family);
-            self.newton = Newton::new(penalty);
-            (self.first, self.terms) = (None, None);
+            self.attempt = self.whole.clone();
+            self.search = None;
             self.state = State::Stepping;
         }
         changed
     }
 }
 
-impl First {
-    /// Of a linear or logistic regression's sums at 0.
-    #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a count of patients
-    fn of(sums: &Sums, family: regression::Model) -> Self {
-        let patients = sums.patients as f64;
-        // The constant is the first column, of ones.
-        let slope = sums.gradient.first().copied().unwrap_or(0.0);
-        let (null_log_likelihood, events) = match family {
-            regression::Model::Logistic => {
-                let positive = (slope + patients / 2.0).round();
-                let of_class = |count: f64| match count > 0.0 {
-                    true => count * (count / patients).ln(),
-                    false => 0.0,
-                };
-                let value = of_class(positive) + of_class(patients - positive);
-                (value, positive as u64)
-            }
-            regression::Model::Linear | regression::Model::Cox(_) => {
-                let squares = -2.0 * sums.log_likelihood - slope * slope / patients;
-                (regression::fit::normal_log_likelihood(squares, patients), 0)
-            }
-        };
-        Self {
-            patients: sums.patients,
-            events,
-            null_log_likelihood,
-            sets: RiskSets::zero(0, 0),
-        }
-    }
+/// Where the cells of follow-up of a Cox regression of so many columns end; none of another.
+fn ends(
+    settings: &RegressionSettings,
+    cohort: &CohortSpecification,
+    family: regression::Model,
+    columns: usize,
+    events: &[u64],
+) -> Result<Vec<u32>, Failure> {
+    let (Some(grid), regression::Model::Cox(_)) = (cohort.grid_of_events(), family) else {
+        return Ok(Vec::new());
+    };
+    let at_least = settings.events_min(columns);
+    let found = match settings.is_alone {
+        // Who is censored between two events is then at risk at the first of them alone.
+        true => Some((1..=grid.cells()).collect()),
+        false => cells(events, settings.time_cells, at_least),
+    };
+    found.ok_or_else(|| {
+        let text = format!("found fewer than {at_least} events before the horizon over all sites");
+        Failure::new(Code::Outcome, text)
+    })
 }
 
 /// Where the cells of the time grid end: at most so many, each of at least so many of the events, which come by steps of their grid.
@@ -361,11 +332,12 @@ impl Asking for Fitting {
     }
 
     fn judge(&self, _: usize, patients: u64, answer: &message::Answer) -> Result<(), Failure> {
-        judging::answer(answer, &self.empty(), patients)
+        judging::answer(answer, &self.attempt.empty(&self.request()), patients)
     }
 
     fn blank(&self) -> Option<message::Answer> {
-        Some(message::Answer::Regression(self.empty()))
+        let empty = self.attempt.empty(&self.request());
+        Some(message::Answer::Regression(empty))
     }
 
     fn course(&self) -> Course {
@@ -396,20 +368,31 @@ impl Stage for Fitting {
             return Ok(Turn::Done(self.fitted(fit, Some(&products))));
         }
         match sum {
-            Answer::Products(products) => self.take_products(&products),
-            sum => self.take_values(sum),
+            Answer::Products(products) => self.attempt.take_products(&products),
+            sum => {
+                self.evaluations += 1;
+                self.attempt.take_values(sum);
+            }
         }
-        if self.newton.wanted() == Wanted::Information {
-            return Ok(Turn::Ask);
+        match self.attempt.newton().wanted() {
+            Wanted::Information => return Ok(Turn::Ask),
+            Wanted::Value if self.may_ask() => return Ok(Turn::Ask),
+            // What is not fitted to its end is no better than the best before it.
+            Wanted::Value => {
+                if let Some(search) = &self.search {
+                    self.attempt = search.best().clone();
+                    self.stopped = Some(Stopped::Evaluations);
+                }
+            }
+            Wanted::Nothing => {
+                if self.search_on() {
+                    return Ok(Turn::Ask);
+                }
+            }
         }
-        let is_over = self.newton.wanted() == Wanted::Nothing;
-        if !is_over && self.evaluations < self.settings.round_limit {
-            self.terms = None;
-            return Ok(Turn::Ask);
-        }
-        let fit = self.fit();
+        let fit = self.attempt.fit();
         let converged = fit.ending == regression::Ending::Converged;
-        if converged && self.is_cox() && self.terms.is_some() {
+        if converged && self.attempt.is_cox() && self.attempt.terms().is_some() {
             self.state = State::Testing(Box::new(fit));
             return Ok(Turn::Ask);
         }

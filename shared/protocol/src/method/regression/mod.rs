@@ -1,5 +1,6 @@
 //! Linear, logistic and Cox regression of the patients of all sites, from sums.
 
+mod attempt;
 pub(crate) mod coordinator;
 mod fitting;
 mod judging;

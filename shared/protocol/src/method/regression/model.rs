@@ -1,9 +1,17 @@
 //! What a run of regression leaves to its operator.
 
+use crate::cohort::Feature;
 use crate::exchange::{Course, count};
+use similarity::cohort::spline::curve;
 pub use similarity::learn::regression::hazards::{BaselineHazard, ProportionalityTest};
+use similarity::learn::regression::selection;
+pub use similarity::learn::regression::selection::Criterion;
+use similarity::learn::regression::terms::{Term, TermKind};
 use similarity::learn::regression::{Ending, Estimate, Fit};
 pub use similarity::learn::regression::{Model as Family, Ties};
+
+/// Points of a drawn curve, but one.
+const POINTS: u32 = 120;
 
 /// A regression of the patients of all sites.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +48,97 @@ pub struct Model {
     pub baseline: BaselineHazard,
     /// Of a Cox regression whether effects change with time.
     pub proportionality: Vec<ProportionalityTest>,
+    /// The features that have a spline.
+    pub splines: Vec<Spline>,
+    /// What a selection of features did; none where all stay.
+    pub selection: Option<Selection>,
+}
+
+/// A feature's natural cubic spline.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spline {
+    /// The feature.
+    pub feature: String,
+    /// Its knots, rising, in the feature's unit after its transform.
+    pub knots: Vec<f64>,
+}
+
+impl Spline {
+    /// Whether a column is the feature itself or a curved part of it.
+    #[must_use]
+    pub fn has(&self, column: &str) -> bool {
+        let rest = column.strip_prefix(&self.feature);
+        rest.is_some_and(|rest| rest.bytes().all(|one| one == b'\''))
+    }
+}
+
+/// A backward selection.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Selection {
+    /// What a feature must be worth to stay.
+    pub criterion: Criterion,
+    /// What left, in order.
+    pub removed: Vec<Removed>,
+    /// Models that were fitted.
+    pub fits: u32,
+    /// Why it ended before its time; none where it did not.
+    pub stopped: Option<Stopped>,
+}
+
+/// A feature that left.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Removed {
+    /// The feature.
+    pub feature: String,
+    /// Coefficients that left with it.
+    pub degrees: u32,
+    /// Akaike's criterion without it, or its Wald p.
+    pub value: f64,
+}
+
+/// Why a selection ended before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stopped {
+    /// The job's evaluations were used up.
+    Evaluations,
+    /// The coefficients of one more fit would have been too many for the patients.
+    Coefficients,
+}
+
+impl Stopped {
+    /// In words.
+    #[must_use]
+    pub fn remark(self) -> String {
+        let why = match self {
+            Self::Evaluations => "the evaluations of round_limit were used up",
+            Self::Coefficients => {
+                "with one more fit the coefficients of all fits would have been more than a third of the patients"
+            }
+        };
+        format!("the selection ended before its time, because {why}; more features might have left")
+    }
+}
+
+impl Selection {
+    /// Of a search among `features`.
+    pub(super) fn new(
+        criterion: Criterion,
+        removed: &[selection::Removed],
+        features: &[Feature],
+        stopped: Option<Stopped>,
+    ) -> Self {
+        let named = removed.iter().map(|one| Removed {
+            feature: features[one.feature].name.clone(),
+            degrees: count(one.degrees),
+            value: one.value,
+        });
+        Self {
+            criterion,
+            removed: named.collect(),
+            fits: 0,
+            stopped,
+        }
+    }
 }
 
 /// A coefficient in its own unit, and how sure it is. What could not be estimated has none of the other numbers.
@@ -108,7 +207,16 @@ impl Model {
                 p,
             })
         });
+        let spline = |term: &Term| match &term.kind {
+            TermKind::Numeric { knots, .. } if !knots.is_empty() => Some(Spline {
+                feature: term.name.clone(),
+                knots: knots.clone(),
+            }),
+            TermKind::Numeric { .. } | TermKind::Categorical { .. } => None,
+        };
         Self {
+            splines: fit.terms.terms().iter().filter_map(spline).collect(),
+            selection: None,
             family: fit.model,
             patients: fit.patients,
             events: fit.events,
@@ -152,6 +260,8 @@ impl Model {
             evaluations_max: 0,
             baseline: BaselineHazard::default(),
             proportionality: Vec::new(),
+            splines: Vec::new(),
+            selection: None,
         }
     }
 
@@ -164,6 +274,32 @@ impl Model {
             objective: (!self.coefficients.is_empty()).then_some(-self.log_likelihood),
             ..Course::default()
         }
+    }
+
+    /// What a spline adds to the linear predictor beside its middle knot, at points from a tenth of the knots' span before the first to
+    /// as far behind the last.
+    #[must_use]
+    pub fn along(&self, spline: &Spline) -> Vec<(f64, f64)> {
+        let knots = &spline.knots;
+        let (Some(first), Some(last)) = (knots.first(), knots.last()) else {
+            return Vec::new();
+        };
+        let own: Vec<f64> = self
+            .coefficients
+            .iter()
+            .filter(|one| spline.has(&one.name))
+            .map(|one| one.value)
+            .collect();
+        let at = |x: f64| -> f64 {
+            let parts = own.iter().enumerate();
+            parts
+                .map(|(part, value)| value * curve(x, knots, part))
+                .sum()
+        };
+        let (middle, margin) = (at(knots[knots.len() / 2]), (last - first) / 10.0);
+        let step = (last - first + 2.0 * margin) / f64::from(POINTS);
+        let points = (0..=POINTS).map(|point| first - margin + step * f64::from(point));
+        points.map(|x| (x, at(x) - middle)).collect()
     }
 
     /// How ties were taken; none but of a Cox regression.

@@ -27,7 +27,8 @@ pub(crate) fn judge(
             after(message::MOMENTS, known)?;
             let features = preparing.moments.len() == cohort.features.len();
             let quartiles = preparing.quartiles.len() == cohort.grids_of_quartiles().len();
-            let fit = features && quartiles && preparing.within.is_none();
+            let curves = preparing.curves.len() == cohort.curved();
+            let fit = features && quartiles && curves && preparing.within.is_none();
             wanted(fit, "moments of the job's features")
         }
         message::Request::Regression(request) => {

@@ -3,6 +3,7 @@
 use crate::cohort::{CohortSpecification, Grids, OutcomeKind, OutcomeSpecification};
 use crate::document::{Section, narrow};
 use crate::limits::{LAMBDA_MAX, PARAMETERS_SHARE_MAX, TIME_CELLS_MAX};
+use similarity::learn::regression::selection::Criterion;
 use similarity::learn::regression::{Model, Ties};
 
 /// The rule by which a regression itself predicts.
@@ -19,6 +20,12 @@ const EVENTS_MIN: u64 = 10;
 const EVALUATIONS_COX: u64 = 14;
 /// Evaluations at most of another, where the job does not say.
 const EVALUATIONS: u64 = 30;
+/// Evaluations at most of a selection by Wald's test, where the job does not say: of a Cox regression, and of another.
+const EVALUATIONS_WALD: [u64; 2] = [40, 100];
+/// The same by Akaike's criterion, which fits all that lack one feature.
+const EVALUATIONS_AIC: [u64; 2] = [60, 300];
+/// The most that a job can say.
+const EVALUATIONS_MAX: u64 = 1_000;
 
 /// Settings of a regression.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,8 +41,10 @@ pub struct RegressionSettings {
     pub confidence: f64,
     /// Neighbours of a patient by the weighted distance.
     pub neighbours: u32,
-    /// Evaluations of the log-likelihood at most.
+    /// Evaluations of the log-likelihood at most, over all fits.
     pub round_limit: u32,
+    /// What a feature must be worth to stay; none where all do.
+    pub selection: Option<Criterion>,
     /// On one cohort alone, where nothing is told to anybody.
     pub is_alone: bool,
 }
@@ -49,10 +58,23 @@ impl RegressionSettings {
         let ties = [("efron", Ties::Efron), ("breslow", Ties::Breslow)];
         let ridge = format!("a number of 0 or more, at most {LAMBDA_MAX:e}");
         let is_cox = outcome.is_some_and(|outcome| is_survival(&outcome.kind));
-        let evaluations = match is_cox {
-            true => EVALUATIONS_COX,
-            false => EVALUATIONS,
+        let criteria = [
+            ("none", None),
+            ("aic", Some(Criterion::Aic)),
+            ("wald", Some(Criterion::Wald { p: 0.0 })),
+        ];
+        let p = section.number("selection_p", 0.05, "a number above 0, at most 1", |p| {
+            p > 0.0 && p <= 1.0
+        });
+        let selection = match section.choice("selection", &criteria).flatten() {
+            Some(Criterion::Wald { .. }) => Some(Criterion::Wald { p }),
+            other => other,
         };
+        let evaluations = match selection {
+            None => [EVALUATIONS_COX, EVALUATIONS],
+            Some(Criterion::Wald { .. }) => EVALUATIONS_WALD,
+            Some(Criterion::Aic) => EVALUATIONS_AIC,
+        }[usize::from(!is_cox)];
         Self {
             ridge: section.number("ridge", 0.0, &ridge, |value| {
                 (0.0..=LAMBDA_MAX).contains(&value)
@@ -67,7 +89,8 @@ impl RegressionSettings {
                 (0.5..=0.999).contains(&x)
             }),
             neighbours: narrow(section.count("neighbours", 5, 1..=1_000)),
-            round_limit: narrow(section.count("round_limit", evaluations, 4..=100)),
+            round_limit: narrow(section.count("round_limit", evaluations, 4..=EVALUATIONS_MAX)),
+            selection,
             is_alone: false,
         }
     }
@@ -77,7 +100,11 @@ impl RegressionSettings {
         Self {
             is_alone: true,
             time_cells: STEPS,
-            round_limit: self.round_limit.max(narrow(EVALUATIONS)),
+            round_limit: match self.selection {
+                // Nobody counts what one cohort tells itself.
+                Some(_) => u32::MAX,
+                None => self.round_limit.max(narrow(EVALUATIONS)),
+            },
             ..self
         }
     }
@@ -94,11 +121,12 @@ impl RegressionSettings {
         }
     }
 
-    /// What the sites count: the times of events, from which the time grid of a Cox regression follows.
+    /// What the sites count: values, from which quartiles and knots follow, and the times of events, from which the time grid of a
+    /// Cox regression does.
     #[must_use]
     pub fn grids(&self, cohort: &CohortSpecification) -> Grids {
         Grids {
-            columns: cohort.grids_of_quartiles(),
+            columns: cohort.grids_of_quantiles(),
             events: cohort.grid_of_events(),
         }
     }
@@ -121,10 +149,10 @@ impl RegressionSettings {
         EVENTS_MIN.max((evaluations * (1 + columns)).div_ceil(columns))
     }
 
-    /// Whether so many coefficients may be told of so many patients.
+    /// Whether so many coefficients, of all fits together, may be told of so many patients.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
-    pub fn allows(&self, coefficients: usize, patients: u64) -> bool {
+    pub fn allows(&self, coefficients: u64, patients: u64) -> bool {
         self.is_alone || coefficients as f64 <= PARAMETERS_SHARE_MAX * patients as f64
     }
 }
@@ -158,7 +186,15 @@ pub(crate) fn check(
 }
 
 /// Why each site's own numbers of such an outcome are never told; none where they may be.
-pub(crate) fn needs_sums(outcome: &OutcomeSpecification) -> Option<&'static str> {
+pub(crate) fn needs_sums(
+    settings: &RegressionSettings,
+    outcome: &OutcomeSpecification,
+) -> Option<&'static str> {
+    if settings.selection.is_some() {
+        return Some(
+            "contributions = \"sums\", because a selection tells the sums of many fits, which every site counts by itself",
+        );
+    }
     is_survival(&outcome.kind).then_some(
         "contributions = \"sums\", because of one site alone the sums of a cell of the time grid are of few patients",
     )

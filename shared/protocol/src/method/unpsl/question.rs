@@ -92,6 +92,7 @@ fn prepares(
     let Preparing {
         moments,
         quartiles,
+        curves,
         within,
         totals,
     } = preparing;
@@ -103,7 +104,7 @@ fn prepares(
     };
     wanted(usable, "the job's centring")?;
     wanted(moments.len() == features, "moments of each feature")?;
-    let usable = quartiles.len() == gridded && quartiles.iter().all(rising);
+    let usable = quartiles.len() == gridded && quartiles.iter().all(rising) && curves.is_empty();
     wanted(usable, "quartiles of each gridded column")?;
     wanted(are_sums(totals, sites), "sums over the job's sites")
 }

@@ -1,7 +1,7 @@
 //! The files of a regression, for machines.
 
 use crate::method::File;
-use protocol::method::regression::model::{Family, Model, Sureness, Ties};
+use protocol::method::regression::model::{Criterion, Family, Model, Selection, Sureness, Ties};
 use serde::Serialize;
 use std::io;
 
@@ -91,7 +91,57 @@ struct RegressionFile<'m> {
     steps: u32,
     evaluations: u32,
     features: Vec<TestEntry<'m>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    splines: Vec<SplineEntry<'m>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    selection: Option<SelectionEntry<'m>>,
     remarks: &'m [String],
+}
+
+/// A feature's natural cubic spline.
+#[derive(Serialize)]
+struct SplineEntry<'m> {
+    feature: &'m str,
+    knots: &'m [f64],
+}
+
+/// A backward selection.
+#[derive(Serialize)]
+struct SelectionEntry<'m> {
+    criterion: &'static str,
+    p: Option<f64>,
+    fits: u32,
+    complete: bool,
+    removed: Vec<RemovedEntry<'m>>,
+}
+
+/// A feature that left: Akaike's criterion without it, or its Wald p.
+#[derive(Serialize)]
+struct RemovedEntry<'m> {
+    feature: &'m str,
+    degrees: u32,
+    value: f64,
+}
+
+impl<'m> SelectionEntry<'m> {
+    fn of(selection: &'m Selection) -> Self {
+        let (criterion, p) = match selection.criterion {
+            Criterion::Aic => ("aic", None),
+            Criterion::Wald { p } => ("wald", Some(p)),
+        };
+        let removed = selection.removed.iter().map(|one| RemovedEntry {
+            feature: &one.feature,
+            degrees: one.degrees,
+            value: one.value,
+        });
+        Self {
+            criterion,
+            p,
+            fits: selection.fits,
+            complete: selection.stopped.is_none(),
+            removed: removed.collect(),
+        }
+    }
 }
 
 /// Wald's test of a feature.
@@ -133,6 +183,15 @@ fn regression_json(model: &Model) -> io::Result<Vec<u8>> {
                 p: test.p,
             })
             .collect(),
+        splines: model
+            .splines
+            .iter()
+            .map(|spline| SplineEntry {
+                feature: &spline.feature,
+                knots: &spline.knots,
+            })
+            .collect(),
+        selection: model.selection.as_ref().map(SelectionEntry::of),
         remarks: &model.remarks,
     };
     serde_json::to_vec_pretty(&file).map_err(io::Error::other)

@@ -1,6 +1,6 @@
 //! Standardisation about each site's own means: what differs between the sites then tells nothing of the patients.
 
-use super::{Feature, MatrixRow, Scale, Scaling, Standardisation, StandardiseError, Transform};
+use super::{Feature, MatrixRow, Scale, Standardisation, StandardiseError, Transform};
 use crate::cohort::Cohort;
 use crate::cohort::moments::{BetweenMoments, ColumnMoments};
 use ndarray::Axis;
@@ -80,21 +80,12 @@ impl Standardisation {
             return Ok(self.clone());
         };
         let row = |(row, own): (&MatrixRow, &f64)| {
-            let Scaling {
-                mean,
-                scale,
-                imputed,
-            } = row.scaling();
-            let mean = mean + own * scale;
-            let scaling = Scaling {
-                mean,
-                scale,
-                imputed,
-            };
-            MatrixRow::new(row.name.clone(), row.column, row.transform, scaling)
+            let mean = row.mean + own * row.scale;
+            let row = row.clone();
+            MatrixRow { mean, ..row }
         };
-        let rows: Result<Vec<_>, _> = self.rows.iter().zip(&means).map(row).collect();
-        Self::from_rows(rows?, self.dropped.clone(), self.shares_missing.clone())
+        let rows = self.rows.iter().zip(&means).map(row).collect();
+        Self::from_rows(rows, self.dropped.clone(), self.shares_missing.clone())
     }
 }
 

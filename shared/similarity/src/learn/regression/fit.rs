@@ -5,10 +5,10 @@ use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::cohort::Column;
 use crate::learn::regression::cox::Ties;
-use crate::learn::regression::hazards::p_of_chi_squared;
 use crate::learn::regression::newton::{Ending, Maximum, penalised};
 use crate::learn::regression::sums::{Aliased, Scaling};
 use crate::learn::regression::terms::{TermKind, Terms, TermsError};
+use crate::numeric::chi_squared::above;
 use crate::numeric::linear_algebra::Cholesky;
 
 /// What the outcome is regressed by: it follows from its kind.
@@ -109,7 +109,7 @@ impl Model {
 #[must_use]
 pub fn normal_log_likelihood(squares: f64, patients: f64) -> f64 {
     let variance = squares / patients;
-    -0.5 * patients * ((2.0 * std::f64::consts::PI * variance).ln() + 1.0)
+    -0.5 * patients * (libm::log(2.0 * std::f64::consts::PI * variance) + 1.0)
 }
 
 impl Fit {
@@ -242,7 +242,7 @@ impl Fit {
         let factor = Cholesky::factor(&covariance).ok()?;
         let solved = factor.solve(&values.clone().insert_axis(Axis(1)));
         let chi_squared = values.dot(&solved.column(0));
-        Some((chi_squared, degrees, p_of_chi_squared(chi_squared, degrees)))
+        Some((chi_squared, degrees, above(chi_squared, degrees)))
     }
 
     /// Akaike's criterion, -2 log-likelihood + 2 parameters (the variance of a linear regression is one).

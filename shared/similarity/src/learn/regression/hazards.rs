@@ -1,7 +1,6 @@
 //! What belongs to a Cox regression beside its coefficients: the baseline hazard, and whether hazards are proportional.
 
 use ndarray::{Array1, Array2, Axis, s};
-use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use crate::cohort::Cohort;
 use crate::judge::error::{RiskCase, concordance};
@@ -9,6 +8,7 @@ use crate::learn::regression::cox::{CellCounts, RiskSets, RiskTerms, Weights};
 use crate::learn::regression::fit::Fit;
 use crate::learn::regression::prepare::{Prepared, RegressionError, Settings, Target};
 use crate::learn::regression::terms::Terms;
+use crate::numeric::chi_squared::above;
 use crate::numeric::linear_algebra::Cholesky;
 
 /// The hazard of a patient whose linear predictor is 0.
@@ -166,7 +166,7 @@ impl<'r> Proportionality<'r> {
                 term,
                 chi_squared,
                 degrees,
-                p: p_of_chi_squared(chi_squared, degrees),
+                p: above(chi_squared, degrees),
             })
         };
         let all: Vec<usize> = places.iter().flatten().copied().collect();
@@ -247,15 +247,10 @@ impl Fit {
 }
 
 impl Fit {
-    /// Each feature's fitted columns, by their places among the fitted.
+    /// Each feature's fitted columns, by their places among the fitted, of which the constant is the first where there is one.
     #[must_use]
     pub fn places(&self) -> Vec<Vec<usize>> {
-        let kept = &self.scaling.kept;
-        let place = |column: usize| kept.iter().position(|one| *one == column);
-        let blocks = self.terms.blocks().into_iter();
-        blocks
-            .map(|block| block.filter_map(place).collect())
-            .collect()
+        self.scaling.places(&self.terms, self.model)
     }
 
     /// The baseline hazard of a Cox regression by cells that end at `times`, from what their sums said.
@@ -264,9 +259,4 @@ impl Fit {
         let shift = self.coefficients.dot(&self.scaling.means);
         BaselineHazard::of_cells(times, terms.hazards(), shift)
     }
-}
-
-/// The chance that a chi-squared number of so many degrees of freedom is larger.
-pub(crate) fn p_of_chi_squared(value: f64, degrees: usize) -> f64 {
-    ChiSquared::new(degrees as f64).map_or(f64::NAN, |law| law.sf(value.max(0.0)))
 }

@@ -1,6 +1,6 @@
 //! Newton's method on a concave log-likelihood of which only sums are known.
 
-use ndarray::{Array1, Array2};
+use ndarray::{Array1, Array2, Axis};
 
 /// Steps at most.
 const STEPS_MAX: u32 = 100;
@@ -89,11 +89,17 @@ impl Newton {
     #[must_use]
     pub fn new(penalty: Array1<f64>) -> Self {
         let zeros = Array1::zeros(penalty.len());
+        Self::from(penalty, zeros)
+    }
+
+    /// The same from other coefficients than 0.
+    #[must_use]
+    pub fn from(penalty: Array1<f64>, begin: Array1<f64>) -> Self {
         Self {
+            step: Array1::zeros(begin.len()),
+            asked: begin,
             penalty,
-            asked: zeros.clone(),
             best: None,
-            step: zeros,
             share: 1.0,
             halvings: 0,
             steps: 0,
@@ -225,6 +231,83 @@ impl Newton {
                 ending,
             },
         }
+    }
+}
+
+impl Maximum {
+    /// Where its quadratic has its maximum if all but the columns at `places` are held at 0: the coefficients of these, from which
+    /// to search for the maximum of the log-likelihood without the others. None where there is no such place.
+    #[must_use]
+    pub fn restricted(&self, penalty: &Array1<f64>, places: &[usize]) -> Option<Array1<f64>> {
+        let curvature = penalised(&self.information, penalty);
+        let own = curvature.select(Axis(0), places).select(Axis(1), places);
+        let others: Vec<usize> = (0..self.at.len())
+            .filter(|place| !places.contains(place))
+            .collect();
+        let pulled = |row: &usize| -> f64 {
+            let others = others.iter();
+            others
+                .map(|other| curvature[(*row, *other)] * self.at[*other])
+                .sum()
+        };
+        let pulled: Array1<f64> = places.iter().map(pulled).collect();
+        let moved = Factor::of(&own)?.solve(&pulled);
+        Some(self.at.select(Axis(0), places) + moved)
+    }
+
+    /// Log-likelihood, gradient and information of the columns at `places` with coefficients `at`, all others being 0: exactly, where
+    /// the log-likelihood is a quadratic.
+    #[must_use]
+    pub fn quadratic(
+        &self,
+        penalty: &Array1<f64>,
+        places: &[usize],
+        at: &Array1<f64>,
+    ) -> (f64, Array1<f64>, Array2<f64>) {
+        let mut away = -&self.at;
+        for (place, coefficient) in places.iter().zip(at) {
+            away[*place] += coefficient;
+        }
+        let curved = |row: usize| -> f64 {
+            let products =
+                (0..away.len()).map(|other| self.information[(row, other)] * away[other]);
+            products.sum()
+        };
+        // At the maximum of what is penalised the log-likelihood itself still rises, as steeply as the penalty falls.
+        let slopes: Array1<f64> = (0..away.len())
+            .map(|row| penalty[row] * self.at[row] - 0.5 * curved(row))
+            .collect();
+        let gradient = |place: &usize| penalty[*place] * self.at[*place] - curved(*place);
+        (
+            self.log_likelihood + inner(&slopes, &away),
+            places.iter().map(gradient).collect(),
+            self.information
+                .select(Axis(0), places)
+                .select(Axis(1), places),
+        )
+    }
+
+    /// b' V^-1 b of the columns of each of some groups, V being their part of the inverse of the penalised information: Wald's
+    /// chi-squared, but for the variance of a linear regression. None of no column, or where there is no inverse.
+    #[must_use]
+    pub fn wald(&self, penalty: &Array1<f64>, groups: &[Vec<usize>]) -> Vec<Option<f64>> {
+        let size = self.at.len();
+        let Some(factor) = Factor::of(&penalised(&self.information, penalty)) else {
+            return vec![None; groups.len()];
+        };
+        let mut inverse = Array2::zeros((size, size));
+        for (column, mut target) in inverse.columns_mut().into_iter().enumerate() {
+            let mut unit = Array1::zeros(size);
+            unit[column] = 1.0;
+            target.assign(&factor.solve(&unit));
+        }
+        let of_group = |group: &Vec<usize>| {
+            let own = inverse.select(Axis(0), group).select(Axis(1), group);
+            let values = self.at.select(Axis(0), group);
+            let solved = Factor::of(&own)?.solve(&values);
+            (!group.is_empty()).then(|| inner(&values, &solved))
+        };
+        groups.iter().map(of_group).collect()
     }
 }
 

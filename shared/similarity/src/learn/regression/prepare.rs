@@ -7,6 +7,7 @@ use crate::learn::regression::cox::{FollowUp, RiskSets, Ties};
 use crate::learn::regression::fit::{Fit, FitParts, Model, normal_log_likelihood};
 use crate::learn::regression::glm::Family;
 use crate::learn::regression::newton::{Maximum, Newton, Wanted};
+use crate::learn::regression::selection::Weighed;
 use crate::learn::regression::sums::{ColumnSums, Products, Scaling};
 use crate::learn::regression::terms::{Terms, TermsError};
 
@@ -94,12 +95,21 @@ pub(super) enum Target {
 /// # Errors
 /// [`RegressionError`].
 pub fn fit(cohort: &Cohort, settings: &Settings) -> Result<Fit, RegressionError> {
+    fit_and_weigh(cohort, settings).map(|(fit, _)| fit)
+}
+
+/// The same, and what a search for the features that matter looks at.
+pub(super) fn fit_and_weigh(
+    cohort: &Cohort,
+    settings: &Settings,
+) -> Result<(Fit, Weighed), RegressionError> {
     let prepared = Prepared::new(cohort, settings)?;
-    let penalty = prepared
-        .scaling
-        .penalty(settings.ridge, prepared.target.model());
-    let maximum = prepared.target.maximum(&prepared.design, penalty);
-    Ok(prepared.fit(maximum, settings.ridge))
+    let model = prepared.target.model();
+    let penalty = prepared.scaling.penalty(settings.ridge, model);
+    let maximum = prepared.target.maximum(&prepared.design, penalty.clone());
+    let places = prepared.scaling.places(&prepared.terms, model);
+    let weighed = Weighed::of(model, &maximum, &penalty, &places);
+    Ok((prepared.fit(maximum, settings.ridge), weighed))
 }
 
 impl Prepared {

@@ -19,17 +19,18 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The terms of `features` by the rows of `standardisation`, which is their pooled one, and the second moments of its rows over
-    /// all patients. A level that is the first of its feature is the reference, a row that does not vary is left out, and so is one
-    /// that others already say.
+    /// The terms of those of `features` that are `chosen` (their places, rising) by the rows of `standardisation`, which is their
+    /// pooled one, and the second moments of its rows over all patients. A level that is the first of its feature is the reference,
+    /// a row that does not vary is left out, and so is one that others already say.
     #[must_use]
     pub fn new(
         features: &[Feature],
         standardisation: &Standardisation,
         moments: &SecondMoments,
+        chosen: &[usize],
     ) -> Self {
-        let terms = terms(features, standardisation);
-        let rows = rows(&terms, standardisation);
+        let terms = terms(features, standardisation).select(chosen);
+        let rows = rows(&terms, chosen.iter().copied(), standardisation);
         let patients = moments.patients.max(1) as f64;
         let there: Vec<(usize, usize)> = rows
             .iter()
@@ -93,13 +94,17 @@ pub fn own_units(
         let place = fitted.iter().position(|one| *one == row)?;
         Some(at.get(place)? / standardisation.rows()[row].scaling().scale)
     };
-    let rows = rows(terms, standardisation).into_iter();
+    let rows = rows(terms, 0.., standardisation).into_iter();
     rows.map(|row| coefficient(row).unwrap_or(0.0)).collect()
 }
 
-/// The row of each column of the terms; none of a column that does not vary.
-fn rows(terms: &Terms, standardisation: &Standardisation) -> Vec<Option<usize>> {
-    let terms = terms.terms().iter().enumerate();
+/// The row of each column of the terms, which are of the cohort's `columns`; none of a column that does not vary.
+fn rows(
+    terms: &Terms,
+    columns: impl IntoIterator<Item = usize>,
+    standardisation: &Standardisation,
+) -> Vec<Option<usize>> {
+    let terms = columns.into_iter().zip(terms.terms());
     terms
         .flat_map(|(column, term)| transforms(term).map(move |one| (column, one)))
         .map(|wanted| {
@@ -119,7 +124,11 @@ fn term(features: &[Feature], standardisation: &Standardisation, column: usize) 
     let kind = match &feature.kind {
         FeatureKind::Numeric => TermKind::Numeric {
             imputed: imputed(Transform::Identity).unwrap_or(0.0),
-            knots: Vec::new(),
+            knots: standardisation
+                .rows()
+                .iter()
+                .find(|row| row.column() == column && row.transform() == Transform::Curve(1))
+                .map_or_else(Vec::new, |row| row.knots().to_vec()),
         },
         FeatureKind::Categorical { levels } => TermKind::Categorical {
             levels: levels.clone(),
@@ -137,8 +146,10 @@ fn term(features: &[Feature], standardisation: &Standardisation, column: usize) 
 
 /// The transform of each column of a term.
 fn transforms(term: &Term) -> impl Iterator<Item = Transform> {
-    let values = match &term.kind {
-        TermKind::Numeric { .. } => vec![Transform::Identity],
+    let values: Vec<Transform> = match &term.kind {
+        TermKind::Numeric { knots, .. } => std::iter::once(Transform::Identity)
+            .chain((1..knots.len().saturating_sub(1) as u32).map(Transform::Curve))
+            .collect(),
         TermKind::Categorical { levels, .. } => {
             (1..levels.len() as u32).map(Transform::Level).collect()
         }

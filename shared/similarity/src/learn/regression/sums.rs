@@ -246,6 +246,20 @@ impl Scaling {
             .collect()
     }
 
+    /// Each feature's fitted columns, by their places among the fitted, of which the constant is the first where there is one.
+    #[must_use]
+    pub fn places(&self, terms: &Terms, model: Model) -> Vec<Vec<usize>> {
+        let ones = usize::from(model.has_intercept());
+        let place = |column: usize| {
+            let place = self.kept.iter().position(|one| *one == column);
+            place.map(|place| place + ones)
+        };
+        let blocks = terms.blocks().into_iter();
+        blocks
+            .map(|block| block.filter_map(place).collect())
+            .collect()
+    }
+
     /// What each coefficient in its own unit (the constant first, where there are `ones`) is of the fitted ones.
     pub(super) fn back(&self, ones: usize) -> Array2<f64> {
         let mut back = Array2::zeros((self.means.len() + ones, self.kept.len() + ones));

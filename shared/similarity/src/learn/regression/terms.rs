@@ -1,30 +1,13 @@
 //! From typed columns to the columns of a regression: lines, natural cubic splines, and contrasts with the first level.
 //!
-//! A spline with k knots t_1 < ... < t_k has k - 1 columns (Harrell, *Regression Modeling Strategies*, 2.4.5): x itself,
-//! and for j = 1 ... k - 2, with u+ = max(u, 0),
-//!
-//! ```text
-//! [(x - t_j)+^3 - (x - t_{k-1})+^3 (t_k - t_j) / (t_k - t_{k-1}) + (x - t_k)+^3 (t_{k-1} - t_j) / (t_k - t_{k-1})] / (t_k - t_1)^2
-//! ```
-//!
-//! It is straight below the first and above the last knot.
+//! A spline's columns are those of [`crate::cohort::spline`].
 
 use std::ops::Range;
 
 use ndarray::{Array2, ArrayViewMut1};
 
+use crate::cohort::spline::{SPLINE_MAX, curve, places};
 use crate::cohort::{Column, MISSING_LEVEL, Values};
-
-/// Places of the knots as quantiles, for 3 to 6 of them (Harrell, table 2.3).
-const KNOTS: [&[f64]; 4] = [
-    &[0.1, 0.5, 0.9],
-    &[0.05, 0.35, 0.65, 0.95],
-    &[0.05, 0.275, 0.5, 0.725, 0.95],
-    &[0.05, 0.23, 0.41, 0.59, 0.77, 0.95],
-];
-
-/// Most degrees of freedom of a spline.
-pub const SPLINE_MAX: usize = KNOTS.len() + 1;
 
 /// One feature of a regression.
 #[derive(Debug, Clone, PartialEq)]
@@ -371,22 +354,9 @@ impl Term {
     }
 }
 
-/// The `part`th column of a spline at x; of a line x itself.
-fn curve(x: f64, knots: &[f64], part: usize) -> f64 {
-    let (Some(j), [first, .., before, last]) = (part.checked_sub(1), knots) else {
-        return x;
-    };
-    let cube = |u: f64| u.max(0.0).powi(3);
-    let (knot, gap) = (knots[j], last - before);
-    (cube(x - knot) - cube(x - before) * (last - knot) / gap
-        + cube(x - last) * (before - knot) / gap)
-        / (last - first).powi(2)
-}
-
 /// The knots of a spline of `degrees` degrees of freedom, of sorted values; none where they would coincide.
 fn knots(sorted: &[f64], degrees: usize) -> Option<Vec<f64>> {
-    let places = KNOTS.get(degrees.checked_sub(2)?)?;
-    let knots: Vec<f64> = places
+    let knots: Vec<f64> = places(degrees)?
         .iter()
         .map(|place| quantile(sorted, *place))
         .collect();

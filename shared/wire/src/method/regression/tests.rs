@@ -8,7 +8,8 @@ use protocol::message::regression::{self, RiskSets, Sums, Weights};
 use protocol::message::{Answer, Request};
 use protocol::method::Model;
 use protocol::method::regression::model::{
-    self, BaselineHazard, Coefficient, Family, FeatureTest, ProportionalityTest, Sureness, Ties,
+    self, BaselineHazard, Coefficient, Criterion, Family, FeatureTest, ProportionalityTest,
+    Removed, Selection, Spline, Stopped, Sureness, Ties,
 };
 use protocol::progress::{Ending, Times};
 use protocol::result::RunResult;
@@ -73,6 +74,20 @@ fn model() -> model::Model {
             degrees: 1,
             p: 0.25,
         }],
+        splines: vec![Spline {
+            feature: "age".to_owned(),
+            knots: vec![40.0, 55.0, 70.5],
+        }],
+        selection: Some(Selection {
+            criterion: Criterion::Wald { p: 0.0625 },
+            removed: vec![Removed {
+                feature: "cp".to_owned(),
+                degrees: 3,
+                value: 0.75,
+            }],
+            fits: 2,
+            stopped: Some(Stopped::Evaluations),
+        }),
     }
 }
 
