@@ -1,6 +1,6 @@
-//! Nearest neighbours beside the products that they need at least.
+//! Nearest neighbours beside the products that they need at least, and by every comparison of vectors.
 //!
-//! `cargo bench -p similarity --bench neighbours`; `neighbours.py` beside it prints the same of NumPy and scikit-learn.
+//! `cargo bench -p similarity --bench neighbours`; `neighbours.py` beside it prints the same of NumPy, scikit-learn and FAISS.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
@@ -9,9 +9,14 @@ use std::time::Instant;
 use ndarray::{Array2, Axis, s};
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
+use similarity::cohort::standardise::{MatrixRow, Scaling, Standardisation, Transform};
+use similarity::cohort::{Column, Values};
+use similarity::compare::{Comparison, Gower, Measure, Metric, Weighted};
+use similarity::learn::regression::terms::{Term, TermKind, Terms};
 use similarity::numeric::linear_algebra::add_product;
 use similarity::numeric::seed::Seed;
 use similarity::uses::neighbours::{Candidates, NeighbourRule};
+use similarity::uses::search::{Queries, Search};
 
 const NEIGHBOURS: usize = 5;
 const REPEATS: usize = 3;
@@ -21,6 +26,7 @@ fn main() {
         "best of {REPEATS}, {} threads",
         rayon::current_num_threads()
     );
+    by_comparisons(1_000_000, 64);
     for (rows, columns, queries) in [
         (1_000_000, 64, 1),
         (1_000_000, 64, 1_000),
@@ -40,6 +46,81 @@ fn main() {
             100.0 * products / search
         );
     }
+}
+
+/// One query and a thousand at once, by each comparison.
+fn by_comparisons(patients: usize, width: usize) {
+    let stored = columns(&draw(patients, width, 1));
+    let asked = columns(&draw(1_000, width, 2));
+    for (name, comparison) in comparisons(&stored, width) {
+        let candidates = comparison.place(&stored).unwrap();
+        let placed = comparison.place(&asked).unwrap();
+        let search = Search::new(&comparison, &candidates);
+        for queries in [1, 1_000] {
+            let rows: Vec<usize> = (0..queries).collect();
+            let queries = Queries {
+                placed: &placed,
+                rows: &rows,
+                own: &vec![None; rows.len()],
+            };
+            let seconds = best(|| {
+                let found = search.nearest(&queries, NEIGHBOURS);
+                assert!(found.iter().all(|one| one.cases.len() == NEIGHBOURS));
+            });
+            println!(
+                "{:>6} queries of {patients} x {width}, {name}: {seconds:.3} s",
+                rows.len()
+            );
+        }
+    }
+}
+
+fn columns(matrix: &Array2<f64>) -> Vec<Column> {
+    let columns = matrix.columns().into_iter().enumerate();
+    columns
+        .map(|(place, values)| Column {
+            name: format!("x{place}"),
+            values: Values::Numeric(values.to_owned()),
+        })
+        .collect()
+}
+
+fn comparisons(stored: &[Column], width: usize) -> Vec<(&'static str, Comparison)> {
+    let names: Vec<String> = (0..width).map(|place| format!("x{place}")).collect();
+    let rows = names.iter().enumerate().map(|(column, name)| {
+        let scaling = Scaling {
+            mean: 0.0,
+            scale: 1.0,
+            imputed: 0.0,
+        };
+        MatrixRow::new(name.clone(), column, Transform::Identity, scaling).unwrap()
+    });
+    let standardised = Standardisation::from_rows(rows.collect(), Vec::new(), Vec::new()).unwrap();
+    let plain = |measure| Comparison::Metric(Metric::plain(&names, standardised.clone(), measure));
+    let terms = names.iter().map(|name| Term {
+        name: name.clone(),
+        kind: TermKind::Numeric {
+            imputed: 0.0,
+            knots: Vec::new(),
+        },
+        indicator: false,
+    });
+    let weights: Vec<f64> = (0..width).map(|place| 0.5 + place as f64 / 64.0).collect();
+    let metric = draw(width, 8, 3);
+    let learned = Metric::learned(&names, standardised.clone(), metric, Measure::Euclidean);
+    let mahalanobis = Metric::mahalanobis(&names, standardised.clone(), stored);
+    vec![
+        ("euclidean", plain(Measure::Euclidean)),
+        ("mahalanobis", Comparison::Metric(mahalanobis.unwrap())),
+        ("learned, rank 8", Comparison::Metric(learned.unwrap())),
+        ("cosine", plain(Measure::Cosine)),
+        ("manhattan", plain(Measure::Manhattan)),
+        (
+            "regression-weighted",
+            Comparison::Weighted(Weighted::of(Terms::new(terms.collect()), weights).unwrap()),
+        ),
+        ("gower", Comparison::Gower(Gower::of_columns(stored))),
+    ]
 }
 
 fn draw(rows: usize, columns: usize, seed: u64) -> Array2<f64> {

@@ -11,6 +11,7 @@ use serde::Serialize;
 use similarity::cohort::Outcome;
 use similarity::judge::survival::kaplan_meier;
 use similarity::uses::cases::{Cases, Fared, share_below, usual_distances};
+use similarity::uses::search::{Queries, Search};
 use std::io;
 
 /// Features that a line of text names as what made a case near.
@@ -123,7 +124,15 @@ fn answer(setting: &Setting, asked: &Asked, k: usize) -> Result<Answer, CasesErr
         });
     }
     let usual = usual_distances(&setting.comparison, &setting.placed, k);
-    let queries = (0..asked.names.len()).map(|query| one(setting, asked, query, k, &usual));
+    let rows: Vec<usize> = (0..asked.names.len()).collect();
+    let queries = Queries {
+        placed: &asked.placed,
+        rows: &rows,
+        own: &asked.own,
+    };
+    let found = Search::new(&setting.comparison, &setting.placed).nearest(&queries, k);
+    let queries = found.into_iter().enumerate();
+    let queries = queries.map(|(query, found)| one(setting, asked, query, found, &usual));
     let everybody: Vec<usize> = (0..patients).collect();
     let whole = Fared::of(setting.cohort.outcome(), &everybody);
     Ok(Answer {
@@ -138,13 +147,11 @@ fn answer(setting: &Setting, asked: &Asked, k: usize) -> Result<Answer, CasesErr
     })
 }
 
-fn one(setting: &Setting, asked: &Asked, query: usize, k: usize, usual: &[f64]) -> OneQuery {
+fn one(setting: &Setting, asked: &Asked, query: usize, found: Cases, usual: &[f64]) -> OneQuery {
     let Setting {
         comparison, placed, ..
     } = setting;
-    let distances = comparison.distances(placed, &asked.placed, query);
     let own = asked.own[query];
-    let found = Cases::nearest(&distances, k, |row| Some(row) == own);
     let typical = comparison.typical_parts(placed, &asked.placed, query, own);
     let outcome = setting.cohort.outcome();
     let case = |case: &similarity::uses::cases::Case| {

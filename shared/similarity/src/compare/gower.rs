@@ -15,6 +15,8 @@ use crate::learn::regression::terms::TermsError;
 pub struct Gower {
     features: Vec<String>,
     scales: Vec<Scale>,
+    /// The place of each feature among those of its kind.
+    places: Vec<usize>,
 }
 
 #[derive(Debug, Clone)]
@@ -44,10 +46,27 @@ impl Gower {
                 }
             }
         };
+        let scales: Vec<Scale> = columns.iter().map(scale).collect();
+        let place = |(place, scale): (usize, &Scale)| {
+            let before = scales[..place].iter();
+            before
+                .filter(|other| std::mem::discriminant(*other) == std::mem::discriminant(scale))
+                .count()
+        };
         Self {
             features: columns.iter().map(|column| column.name.clone()).collect(),
-            scales: columns.iter().map(scale).collect(),
+            places: scales.iter().enumerate().map(place).collect(),
+            scales,
         }
+    }
+
+    /// Columns of numbers, and of codes.
+    fn widths(&self) -> (usize, usize) {
+        let count = |of: fn(&Scale) -> bool| self.scales.iter().filter(|scale| of(scale)).count();
+        (
+            count(|scale| matches!(scale, Scale::Range(_))),
+            count(|scale| matches!(scale, Scale::Levels(_))),
+        )
     }
 
     pub(super) fn features(&self) -> &[String] {
@@ -56,9 +75,9 @@ impl Gower {
 
     pub(super) fn place(&self, columns: &[Column]) -> Result<Placed, CompareError> {
         let patients = columns.first().map_or(0, |column| column.values.patients());
-        let shape = (patients, self.scales.len());
-        let mut numbers = Array2::from_elem(shape, f64::NAN);
-        let mut codes = Array2::from_elem(shape, MISSING_LEVEL);
+        let (of_numbers, of_codes) = self.widths();
+        let mut numbers = Array2::from_elem((patients, of_numbers), f64::NAN);
+        let mut codes = Array2::from_elem((patients, of_codes), MISSING_LEVEL);
         if columns.len() != self.scales.len() {
             return Err(TermsError::Columns {
                 found: columns.len(),
@@ -76,12 +95,14 @@ impl Gower {
             }
             match (&column.values, scale) {
                 (Values::Numeric(values), Scale::Range(range)) => {
+                    let place = self.places[place];
                     numbers.column_mut(place).assign(&(values / *range));
                 }
                 (Values::Numeric(_), Scale::Constant) => {}
                 (Values::Categorical { codes: own, levels }, Scale::Levels(known)) => {
                     let code = |level: &String| known.iter().position(|one| one == level);
                     let known_codes: Vec<Option<usize>> = levels.iter().map(code).collect();
+                    let place = self.places[place];
                     for (target, &code) in codes.column_mut(place).iter_mut().zip(own) {
                         if code == MISSING_LEVEL {
                             continue;
@@ -104,13 +125,10 @@ impl Gower {
     }
 
     pub(super) fn sum(&self, one: &Placed, i: usize, other: &Placed, j: usize) -> f64 {
-        let (mut sum, mut count) = (0.0, 0.0_f64);
-        for difference in self.differences(one, i, other, j).flatten() {
-            sum += difference;
-            count += 1.0;
-        }
+        let (sum, count) = of_numbers(one.row(i), other.row(j));
+        let (unequal, both) = of_codes(one.codes(i), other.codes(j));
         // 0 / 0: nothing in common.
-        sum / count
+        (sum + f64::from(unequal)) / (count + f64::from(both))
     }
 
     pub(super) fn parts(
@@ -135,7 +153,8 @@ impl Gower {
         other: &'a Placed,
         j: usize,
     ) -> impl Iterator<Item = Option<f64>> + 'a {
-        self.scales.iter().enumerate().map(move |(place, scale)| {
+        let scales = self.scales.iter().zip(&self.places);
+        scales.map(move |(scale, &place)| {
             let (
                 Placed::Mixed { numbers, codes },
                 Placed::Mixed {
@@ -160,4 +179,42 @@ impl Gower {
             }
         })
     }
+}
+
+/// Numbers that are compared side by side.
+const LANES: usize = 8;
+
+/// The sum of the differences of numbers, each at most 1, and how many both have.
+fn of_numbers(one: &[f64], other: &[f64]) -> (f64, f64) {
+    let (mut sums, mut counts) = ([0.0; LANES], [0.0; LANES]);
+    let mut add = |lane: usize, a: f64, b: f64| {
+        let difference = (a - b).abs();
+        // Of one that is missing the smaller of the two would be 1.
+        let known = f64::from(u8::from(!difference.is_nan()));
+        sums[lane] += difference.min(1.0) * known;
+        counts[lane] += known;
+    };
+    let (chunks, rest) = one.as_chunks::<LANES>();
+    let (other_chunks, other_rest) = other.as_chunks::<LANES>();
+    for (a, b) in chunks.iter().zip(other_chunks) {
+        for lane in 0..LANES {
+            add(lane, a[lane], b[lane]);
+        }
+    }
+    for (lane, (a, b)) in rest.iter().zip(other_rest).enumerate() {
+        add(lane, *a, *b);
+    }
+    (sums.iter().sum(), counts.iter().sum())
+}
+
+/// How many levels differ, and how many both have.
+fn of_codes(one: &[u32], other: &[u32]) -> (u32, u32) {
+    let pairs = one.iter().zip(other);
+    pairs.fold((0, 0), |(unequal, both), (a, b)| {
+        let known = *a != MISSING_LEVEL && *b != MISSING_LEVEL;
+        (
+            unequal + u32::from(known && a != b),
+            both + u32::from(known),
+        )
+    })
 }

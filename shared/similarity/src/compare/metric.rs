@@ -1,6 +1,6 @@
 //! Comparisons of standardised vectors: a learned metric, and those that need no learning.
 
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array1, Array2, CowArray, Ix2};
 
 use crate::cohort::Column;
 use crate::cohort::standardise::Standardisation;
@@ -159,13 +159,25 @@ impl Metric {
         self.measure
     }
 
-    /// The vectors whose squared distances or inner products are compared; none where something else is.
-    pub(super) fn space<'p>(&self, placed: &'p Placed) -> Option<ArrayView2<'p, f64>> {
-        match (self.measure, placed) {
-            (Measure::Manhattan | Measure::Cosine, _)
-            | (_, Placed::Mixed { .. } | Placed::Nodes { .. }) => None,
-            (Measure::Euclidean | Measure::InnerProduct, Placed::Vectors { rows, projected }) => {
-                Some(projected.as_ref().unwrap_or(rows).view())
+    /// The vectors whose squared distances or inner products are compared: of a cosine each over its length. None where something
+    /// else is.
+    pub(super) fn vectors<'p>(&self, placed: &'p Placed) -> Option<CowArray<'p, f64, Ix2>> {
+        let Placed::Vectors { rows, projected } = placed else {
+            return None;
+        };
+        match self.measure {
+            Measure::Manhattan => None,
+            Measure::Euclidean | Measure::InnerProduct => {
+                Some(projected.as_ref().unwrap_or(rows).view().into())
+            }
+            Measure::Cosine => {
+                let mut units = rows.clone();
+                for mut row in units.outer_iter_mut() {
+                    let length = row.dot(&row).sqrt();
+                    // No direction: at a right angle to all.
+                    row /= if length > 0.0 { length } else { 1.0 };
+                }
+                Some(units.into())
             }
         }
     }

@@ -27,14 +27,16 @@ pub use proximity::forest::Proximity;
 pub use weighted::Weighted;
 
 use ndarray::parallel::prelude::*;
-use ndarray::{Array2, ArrayView2, Axis};
+use ndarray::{Array2, Axis, CowArray, Ix2};
+use std::ops::Range;
 
 use crate::cohort::Column;
 use crate::cohort::standardise::StandardiseError;
 use crate::compare::proximity::kernel::OutOfBag;
 use crate::learn::forest::{SchemaMismatch, TerminalNodes};
 use crate::learn::regression::terms::TermsError;
-use crate::numeric::linear_algebra::LinearAlgebraError;
+use crate::numeric::linear_algebra::{LinearAlgebraError, sum_of_pairs};
+use crate::uses::neighbours::NeighbourRule;
 
 /// Patients whose mean share of a feature stands for that of all, at most; they are taken at equal steps.
 const TYPICAL_PATIENTS_MAX: usize = 10_000;
@@ -62,7 +64,7 @@ pub enum Placed {
         /// One row a patient.
         projected: Option<Array2<f64>>,
     },
-    /// Numbers as shares of their range, n x p, and codes of levels, n x q.
+    /// Numbers as shares of their range, n x p, and codes of levels, n x q, a column for each feature of its kind.
     Mixed {
         /// NaN is missing.
         numbers: Array2<f64>,
@@ -257,12 +259,70 @@ impl Comparison {
         sums
     }
 
-    /// The vectors, n x m, whose Euclidean distances (or inner products, where [`Comparison::is_similarity`]) it compares;
-    /// none of a comparison that is no such thing. They can be searched by products of matrices.
-    #[must_use]
-    pub fn space<'p>(&self, placed: &'p Placed) -> Option<ArrayView2<'p, f64>> {
+    /// The distances of the candidates of a block from one query, as [`Comparison::distance`] tells them.
+    ///
+    /// # Panics
+    /// Where the block is not as long as `target`.
+    pub(crate) fn fill(
+        &self,
+        candidates: &Placed,
+        block: Range<usize>,
+        queries: &Placed,
+        query: usize,
+        target: &mut [f64],
+    ) {
+        assert_eq!(block.len(), target.len(), "a distance a candidate");
+        let each = target.iter_mut().zip(block);
         match self {
-            Self::Metric(metric) => metric.space(placed),
+            Self::Weighted(_) => absolute(each, candidates, queries.row(query)),
+            Self::Metric(metric) if metric.measure() == Measure::Manhattan => {
+                absolute(each, candidates, queries.row(query));
+            }
+            Self::Gower(gower) => each.for_each(|(target, candidate)| {
+                *target = gower.sum(candidates, candidate, queries, query);
+            }),
+            Self::Metric(_) | Self::Proximity(_) => each.for_each(|(target, candidate)| {
+                *target = self.distance(candidates, candidate, queries, query);
+            }),
+        }
+    }
+
+    /// The vectors, n x m, whose squared Euclidean distances or inner products ([`Comparison::rule`]) order patients as it does;
+    /// none of a comparison that is no such thing. They can be searched by products of matrices.
+    pub(crate) fn vectors<'p>(&self, placed: &'p Placed) -> Option<CowArray<'p, f64, Ix2>> {
+        match self {
+            Self::Metric(metric) => metric.vectors(placed),
+            Self::Weighted(_) | Self::Gower(_) | Self::Proximity(_) => None,
+        }
+    }
+
+    /// What makes the vectors' neighbours.
+    pub(crate) fn rule(&self) -> NeighbourRule {
+        match self.measure() {
+            Some(Measure::Cosine | Measure::InnerProduct) => NeighbourRule::InnerProduct,
+            Some(Measure::Euclidean | Measure::Manhattan) | None => NeighbourRule::Distance,
+        }
+    }
+
+    /// A score of the vectors so that small is near.
+    pub(crate) fn rising(&self, score: f64) -> f64 {
+        match self.rule() {
+            NeighbourRule::Distance => score,
+            NeighbourRule::InnerProduct => -score,
+        }
+    }
+
+    /// What a distance is on the scale of [`Comparison::rising`].
+    pub(crate) fn score_of(&self, distance: f64) -> f64 {
+        match self.measure() {
+            Some(Measure::Cosine) => distance - 1.0,
+            _ => self.whole(distance),
+        }
+    }
+
+    fn measure(&self) -> Option<Measure> {
+        match self {
+            Self::Metric(metric) => Some(metric.measure()),
             Self::Weighted(_) | Self::Gower(_) | Self::Proximity(_) => None,
         }
     }
@@ -318,11 +378,19 @@ impl Placed {
         }
     }
 
-    /// A patient's vector; empty of patients that have none.
+    /// A patient's vector, or numbers; empty of patients that have none.
     fn row(&self, patient: usize) -> &[f64] {
         match self {
-            Self::Vectors { rows, .. } => row_of(rows, patient),
-            Self::Mixed { .. } | Self::Nodes { .. } => &[],
+            Self::Vectors { rows, .. } | Self::Mixed { numbers: rows, .. } => row_of(rows, patient),
+            Self::Nodes { .. } => &[],
+        }
+    }
+
+    /// A patient's codes of levels; empty of patients that have none.
+    fn codes(&self, patient: usize) -> &[u32] {
+        match self {
+            Self::Mixed { codes, .. } => row_of(codes, patient),
+            Self::Vectors { .. } | Self::Nodes { .. } => &[],
         }
     }
 
@@ -338,8 +406,19 @@ impl Placed {
     }
 }
 
+/// Sums of absolute differences from one vector.
+fn absolute<'t>(
+    each: impl Iterator<Item = (&'t mut f64, usize)>,
+    candidates: &Placed,
+    query: &[f64],
+) {
+    for (target, candidate) in each {
+        *target = sum_of_pairs(candidates.row(candidate), query, |a, b| (a - b).abs());
+    }
+}
+
 /// A row of a matrix of placed patients.
-fn row_of(matrix: &Array2<f64>, row: usize) -> &[f64] {
+fn row_of<T>(matrix: &Array2<T>, row: usize) -> &[T] {
     let width = matrix.ncols();
     let entries = matrix.as_slice().expect("placed patients lie row by row");
     &entries[row * width..(row + 1) * width]

@@ -1,13 +1,11 @@
 //! Similar cases: the nearest patients of a query, how they fared, and how unusual the query is.
 
-use ndarray::parallel::prelude::*;
-use ndarray::{ArrayView2, Axis};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::cohort::Outcome;
 use crate::compare::{Comparison, Placed};
 use crate::judge::survival::{Survival, kaplan_meier};
-use crate::uses::neighbours::{Candidates, Neighbour, NeighbourRule};
+use crate::uses::search::{Queries, Search};
 
 /// Patients of the cohort beside whom a query is put, at most; they are taken at equal steps.
 pub const BESIDE_MAX: usize = 1_000;
@@ -41,34 +39,33 @@ impl Cases {
     /// can be compared.
     #[must_use]
     pub fn nearest(distances: &[f64], k: usize, left_out: impl Fn(usize) -> bool) -> Self {
-        let mut cases: Vec<Case> = Vec::with_capacity(k.min(distances.len()) + 1);
-        let (mut incomparable, mut as_near) = (0, 0);
+        let mut kept = Kept::new(k);
         for (patient, &distance) in distances.iter().enumerate() {
-            let last = cases.last().map_or(f64::INFINITY, |last| last.distance);
-            if (distance > last && cases.len() == k) || left_out(patient) {
-                continue;
-            }
-            if distance.is_nan() {
-                incomparable += 1;
-                continue;
-            }
-            // Candidates come by row, so that an equal distance goes behind.
-            let place = cases.partition_point(|known| known.distance <= distance);
-            cases.insert(place, Case { patient, distance });
-            if cases.len() > k {
-                cases.truncate(k);
-                let now = cases.last().map(|last| last.distance);
-                // Whoever falls out is tied with the last who stays, or no longer.
-                as_near = match now {
-                    Some(now) if now == last => as_near + 1,
-                    _ => 0,
-                };
+            if !left_out(patient) {
+                kept.push(patient, distance);
             }
         }
+        kept.cases()
+    }
+
+    /// The `k` nearest of those who were found among parts of the candidates.
+    #[must_use]
+    pub fn merged<'c>(parts: impl Iterator<Item = &'c Self> + Clone, k: usize) -> Self {
+        let mut cases: Vec<Case> = parts.clone().flat_map(|part| part.cases.clone()).collect();
+        cases.sort_by(|a, b| {
+            let by_distance = a.distance.total_cmp(&b.distance);
+            by_distance.then(a.patient.cmp(&b.patient))
+        });
+        let beyond = cases.split_off(k.min(cases.len()));
+        let last = cases.last().map(|last| last.distance);
+        // Whom a part left out is as near as the last of all where its own last is.
+        let is_as_near = |case: Option<&Case>| case.map(|case| case.distance) == last;
+        let tied = beyond.iter().filter(|case| is_as_near(Some(case))).count();
+        let left_out = parts.clone().filter(|part| is_as_near(part.cases.last()));
         Self {
+            tied: tied + left_out.map(|part| part.tied).sum::<usize>(),
+            incomparable: parts.map(|part| part.incomparable).sum(),
             cases,
-            tied: as_near,
-            incomparable,
         }
     }
 
@@ -80,40 +77,95 @@ impl Cases {
     }
 }
 
+/// The nearest of candidates who come one by one, by rising row.
+#[derive(Debug, Clone)]
+pub(crate) struct Kept {
+    k: usize,
+    cases: Vec<Case>,
+    tied: usize,
+    incomparable: usize,
+}
+
+/// Distances that are looked through at once.
+const CHUNK: usize = 32;
+
+impl Kept {
+    pub(crate) fn new(k: usize) -> Self {
+        Self {
+            k,
+            cases: Vec::new(),
+            tied: 0,
+            incomparable: 0,
+        }
+    }
+
+    /// Takes the next candidate.
+    pub(crate) fn push(&mut self, patient: usize, distance: f64) {
+        if distance.is_nan() {
+            self.incomparable += 1;
+            return;
+        }
+        if self.k == 0 {
+            return;
+        }
+        let last = self
+            .cases
+            .last()
+            .map_or(f64::INFINITY, |last| last.distance);
+        if self.cases.len() == self.k {
+            if distance >= last {
+                self.tied += usize::from(distance == last);
+                return;
+            }
+            // Whoever falls out is tied with the last who stays, or no longer.
+            self.cases.pop();
+            let now = self.cases.last().map(|last| last.distance);
+            self.tied = if now == Some(last) { self.tied + 1 } else { 0 };
+        }
+        // Candidates come by row, so that an equal distance goes behind.
+        let place = self
+            .cases
+            .partition_point(|known| known.distance <= distance);
+        self.cases.insert(place, Case { patient, distance });
+    }
+
+    /// Takes the candidates from row `begin` on but one, at `own`. Most chunks hold nobody.
+    pub(crate) fn push_all(&mut self, begin: usize, distances: &[f64], own: Option<usize>) {
+        for (chunk, distances) in distances.chunks(CHUNK).enumerate() {
+            let last = self.cases.last().filter(|_| self.cases.len() == self.k);
+            if last.is_some_and(|last| distances.iter().all(|one| *one > last.distance)) {
+                continue;
+            }
+            for (place, distance) in (chunk * CHUNK..).zip(distances) {
+                if own != Some(place) {
+                    self.push(begin + place, *distance);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn cases(self) -> Cases {
+        Cases {
+            cases: self.cases,
+            tied: self.tied,
+            incomparable: self.incomparable,
+        }
+    }
+}
+
 /// The mean distance of patients of the cohort from their own `k` nearest others, rising; of at most [`BESIDE_MAX`],
 /// and where their vectors cannot be searched by products of matrices, of fewer of a cohort beyond 20,000.
 #[must_use]
 pub fn usual_distances(comparison: &Comparison, placed: &Placed, k: usize) -> Vec<f64> {
-    let space = comparison.space(placed);
-    let beside = match space {
-        Some(_) => BESIDE_MAX,
-        None => (PAIRS / placed.patients().max(1)).clamp(BESIDE_MIN, BESIDE_MAX),
+    let search = Search::new(comparison, placed);
+    let beside = match search.is_by_products() {
+        true => BESIDE_MAX,
+        false => (PAIRS / placed.patients().max(1)).clamp(BESIDE_MIN, BESIDE_MAX),
     };
     let step = placed.patients().div_ceil(beside).max(1);
     let looked: Vec<usize> = (0..placed.patients()).step_by(step).collect();
-    let searched = space.and_then(|space| by_products(comparison, space, &looked, k));
-    let mut means: Vec<f64> = match searched {
-        Some(nearest) => looked
-            .into_par_iter()
-            .zip(nearest)
-            .map(|(row, nearest)| {
-                let others = nearest.iter().map(|near| near.row);
-                let distance = |other| comparison.distance(placed, other, placed, row);
-                let mut distances: Vec<f64> =
-                    others.filter(|other| *other != row).map(distance).collect();
-                distances.sort_unstable_by(f64::total_cmp);
-                distances.truncate(k);
-                distances.iter().sum::<f64>() / distances.len() as f64
-            })
-            .collect(),
-        None => looked
-            .into_par_iter()
-            .map(|row| {
-                let distances = comparison.distances(placed, placed, row);
-                Cases::nearest(&distances, k, |other| other == row).mean_distance()
-            })
-            .collect(),
-    };
+    let found = others(&search, placed, &looked, k);
+    let mut means: Vec<f64> = found.iter().map(Cases::mean_distance).collect();
     means.retain(|mean| !mean.is_nan());
     means.sort_unstable_by(f64::total_cmp);
     means
@@ -127,27 +179,17 @@ pub fn nearest_others(
     looked: &[usize],
     k: usize,
 ) -> Vec<Cases> {
-    let of_one = |row: &usize| {
-        let distances = comparison.distances(placed, placed, *row);
-        Cases::nearest(&distances, k, |other| other == *row)
-    };
-    looked.par_iter().map(of_one).collect()
+    others(&Search::new(comparison, placed), placed, looked, k)
 }
 
-/// The nearest of the rows `looked`, each perhaps its own; none where there is nobody to be near to.
-fn by_products(
-    comparison: &Comparison,
-    space: ArrayView2<'_, f64>,
-    looked: &[usize],
-    k: usize,
-) -> Option<Vec<Vec<Neighbour>>> {
-    let rule = match comparison.is_similarity() {
-        true => NeighbourRule::InnerProduct,
-        false => NeighbourRule::Distance,
+fn others(search: &Search<'_>, placed: &Placed, looked: &[usize], k: usize) -> Vec<Cases> {
+    let own: Vec<Option<usize>> = looked.iter().copied().map(Some).collect();
+    let queries = Queries {
+        placed,
+        rows: looked,
+        own: &own,
     };
-    let queries = space.select(Axis(0), looked);
-    let found = Candidates::new(space).nearest(&queries.view(), rule, k + 1);
-    found.ok()
+    search.nearest(&queries, k)
 }
 
 /// The share of the usual distances that are below `distance`.

@@ -7,3 +7,4 @@ pub mod nearest;
 pub mod neighbours;
 pub mod outlier;
 pub mod scaling;
+pub mod search;

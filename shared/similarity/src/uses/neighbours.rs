@@ -6,7 +6,7 @@
 //! is held.
 
 use ndarray::parallel::prelude::*;
-use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, s};
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2, s};
 
 use crate::numeric::linear_algebra::add_product;
 
@@ -108,19 +108,26 @@ pub enum EvaluateError {
 /// Patients to be near to, ready for any number of searches.
 pub struct Candidates<'a> {
     /// E = XW, n x m.
-    rows: ArrayView2<'a, f64>,
+    rows: CowArray<'a, f64, Ix2>,
     /// ||e_i||^2.
     squares: Array1<f64>,
 }
 
 impl<'a> Candidates<'a> {
-    /// The candidates of these rows, n x m, which stay where they are.
+    /// The candidates of these rows, n x m; rows that are only looked at stay where they are.
     #[must_use]
-    pub fn new(rows: ArrayView2<'a, f64>) -> Self {
+    pub fn new(rows: impl Into<CowArray<'a, f64, Ix2>>) -> Self {
+        let rows = rows.into();
         Self {
-            squares: squares(&rows),
+            squares: squares(&rows.view()),
             rows,
         }
+    }
+
+    /// The largest squared length of a row; 0 of nobody.
+    #[must_use]
+    pub fn longest(&self) -> f64 {
+        self.squares.iter().copied().fold(0.0, f64::max)
     }
 
     /// The `count` nearest candidates of every query (one a row), nearest first; all candidates where there are fewer.
@@ -134,7 +141,7 @@ impl<'a> Candidates<'a> {
         rule: NeighbourRule,
         count: usize,
     ) -> Result<Vec<Vec<Neighbour>>, EvaluateError> {
-        check(&self.rows, queries, count, 1)?;
+        check(&self.rows.view(), queries, count, 1)?;
         Ok(self.search(queries, rule, count, false))
     }
 
@@ -147,8 +154,9 @@ impl<'a> Candidates<'a> {
         rule: NeighbourRule,
         count: usize,
     ) -> Result<Vec<Vec<Neighbour>>, EvaluateError> {
-        check(&self.rows, &self.rows, count, 2)?;
-        Ok(self.search(&self.rows, rule, count, true))
+        let rows = self.rows.view();
+        check(&rows, &rows, count, 2)?;
+        Ok(self.search(&rows, rule, count, true))
     }
 
     /// Blocks of queries in parallel; where they are few, also strips of the candidates, whose answers are then merged.

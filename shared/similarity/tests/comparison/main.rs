@@ -13,11 +13,14 @@ use similarity::cohort::moments::ColumnMoments;
 use similarity::cohort::standardise::{Feature, FeatureKind, Standardisation, Treatment};
 use similarity::cohort::{Cohort, Column, MISSING_LEVEL, Values};
 use similarity::compare::proximity::kernel::OutOfBag;
-use similarity::compare::{CompareError, Comparison, Gower, Measure, Metric, Proximity, Weighted};
+use similarity::compare::{
+    CompareError, Comparison, Gower, Measure, Metric, Placed, Proximity, Weighted,
+};
 use similarity::learn::forest::{Settings as ForestSettings, grow};
 use similarity::learn::regression::{Settings, fit};
 use similarity::numeric::seed::Seed;
 use similarity::uses::cases::{Cases, share_below, usual_distances};
+use similarity::uses::search::{Queries, Search};
 
 const QUERIES: [usize; 3] = [0, 3, 6];
 
@@ -127,8 +130,30 @@ fn distances_are_those_of_scipy_and_r() {
             for (found, wanted) in found.iter().zip(floats(wanted)) {
                 assert!((found - wanted).abs() < 1e-9, "{name}: {found} {wanted}");
             }
+            searched(&comparison, &placed, *query, &floats(wanted));
         }
     }
+}
+
+/// A search by blocks, among the patients whose distances others computed, finds the nearest of these.
+fn searched(comparison: &Comparison, placed: &Placed, query: usize, wanted: &[f64]) {
+    let candidates = placed.select(&(0..wanted.len()).collect::<Vec<_>>());
+    let own = (query < wanted.len()).then_some(query);
+    let queries = Queries {
+        placed,
+        rows: &[query],
+        own: &[own],
+    };
+    let k = wanted.len() / 2;
+    let found = Search::new(comparison, &candidates).nearest(&queries, k);
+    let others = (0..wanted.len()).filter(|row| Some(*row) != own);
+    let mut rising: Vec<f64> = others.map(|row| wanted[row]).collect();
+    rising.sort_by(f64::total_cmp);
+    for (case, nearest) in found[0].cases.iter().zip(&rising) {
+        assert!((wanted[case.patient] - nearest).abs() < 1e-9);
+        assert!((case.distance - nearest).abs() < 1e-9);
+    }
+    assert_eq!(found[0].cases.len(), k);
 }
 
 #[test]
