@@ -211,7 +211,7 @@ fn fitted(model: &Model) -> impl Iterator<Item = (&Coefficient, Sureness)> {
 
 /// Those of them that say something by themselves: the columns of a spline do so together alone.
 fn effects_of(model: &Model) -> impl Iterator<Item = (&Coefficient, Sureness)> {
-    fitted(model).filter(|(one, _)| !model.splines.iter().any(|spline| spline.has(&one.name)))
+    fitted(model).filter(|(one, _)| !splines::has(model, &one.name))
 }
 
 /// The name of the constant.
@@ -281,8 +281,10 @@ fn table(job: &Job, settings: &RegressionSettings, model: &Model) -> Markup {
                                 td data-label="coefficient" { (format!("{:.4}", one.value)) }
                                 td data-label="standard error" { (format!("{:.4}", sure.standard_error)) }
                                 td data-label="ratio" {
-                                    (told(one.value, step(job, one))) " (" (told(sure.low, step(job, one))) " to "
-                                    (told(sure.high, step(job, one))) ")"
+                                    @if splines::has(model, &one.name) { "part of a curve" } @else {
+                                        (told(one.value, step(job, one))) " (" (told(sure.low, step(job, one))) " to "
+                                        (told(sure.high, step(job, one))) ")"
+                                    }
                                 }
                                 td data-label="p" { (p(sure.p)) }
                             }

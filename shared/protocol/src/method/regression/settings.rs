@@ -26,6 +26,8 @@ const EVALUATIONS_WALD: [u64; 2] = [40, 100];
 const EVALUATIONS_AIC: [u64; 2] = [60, 300];
 /// The most that a job can say.
 const EVALUATIONS_MAX: u64 = 1_000;
+/// Evaluations at most of a selection on one cohort alone.
+const ALONE: u32 = 1_000_000;
 
 /// Settings of a regression.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,7 +104,7 @@ impl RegressionSettings {
             time_cells: STEPS,
             round_limit: match self.selection {
                 // Nobody counts what one cohort tells itself.
-                Some(_) => u32::MAX,
+                Some(_) => ALONE,
                 None => self.round_limit.max(narrow(EVALUATIONS)),
             },
             ..self

@@ -9,6 +9,11 @@ use maud::{Markup, html};
 use protocol::job::Job;
 use protocol::method::regression::model::{FeatureTest, Model, Spline};
 
+/// Whether a column is part of a spline.
+pub(super) fn has(model: &Model, column: &str) -> bool {
+    model.splines.iter().any(|spline| spline.has(column))
+}
+
 /// Which of them go with the outcome, in a sentence.
 pub(super) fn sentence(job: &Job, model: &Model, significant: f64) -> Markup {
     let clear = model.splines.iter().filter(|spline| {
@@ -52,8 +57,8 @@ fn one(job: &Job, model: &Model, spline: &Spline) -> Result<Markup, FigureError>
         .map(|knot| words::figure(*knot))
         .collect();
     let caption = format!(
-        "By the {} a patient beside one at the middle knot, who is alike in all else. A natural cubic spline with knots at {}, straight \
-         beyond them.{}",
+        "A patient beside one at the middle knot who is alike in all else, by the {}: a natural cubic spline with knots at {}, \
+         straight beyond them.{}",
         family(model),
         listed(&knots),
         test(model, spline).map_or_else(String::new, |test| {
