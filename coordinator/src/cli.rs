@@ -77,6 +77,8 @@ pub enum Job {
     Submit(Submit),
     /// Show a run until it ends, then fetch its results
     Watch(RunAndOut),
+    /// Ask the sites of a run who of their patients is alike to new ones, and how they fared
+    Similar(JobSimilar),
     /// Cancel a run
     Cancel(RunOf),
     /// Fetch the results of a run that has ended
@@ -130,6 +132,35 @@ pub struct RunOf {
     /// The operator's configuration
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
+}
+
+/// `job similar`.
+#[derive(Debug, Args)]
+pub struct JobSimilar {
+    /// The run that patients are compared by, one of yours that has learned a metric or a regression
+    #[arg(long, value_name = "RUN")]
+    pub run: String,
+    /// The new patients: comma-separated values with a column for each feature of the run's job
+    #[arg(long, value_name = "FILE")]
+    pub new: PathBuf,
+    /// The column that names the new patients; it stays here [default: they are numbered from 1]
+    #[arg(long, value_name = "COLUMN")]
+    pub id: Option<String>,
+    /// The operator's configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
+    /// Write a row for each class of each radius of each new patient
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Folder for the results [default: kindred-RUN]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Replace the results of another run in that folder; other files there are never touched
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// A run and a folder for its results.

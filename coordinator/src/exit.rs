@@ -1,7 +1,7 @@
 //! Exit codes, as deploy/README.md documents them.
 
 use crate::folder;
-use crate::operator::OperatorError;
+use crate::operator::{OperatorError, SimilarError};
 use crate::serve::ServeError;
 use crate::simulate::{AgentsError, SimulateError};
 use protocol::failure::Code;
@@ -25,7 +25,7 @@ pub enum Exit {
     Failed = 1,
     /// The command line, a job or a configuration cannot be used.
     Usage = 2,
-    /// A site's data does not fit the job.
+    /// A site's data, or a table of new patients, does not fit the job.
     Data = 3,
     /// A site's policy refuses the job.
     Refused = 4,
@@ -69,6 +69,15 @@ impl Exit {
         }
     }
 
+    /// The code for a question about who is alike that was not asked.
+    fn of_question(error: &SimilarError) -> Self {
+        match error {
+            SimilarError::Patients(_) => Self::Data,
+            SimilarError::Run { .. } => Self::Usage,
+            SimilarError::Write { .. } => Self::Failed,
+        }
+    }
+
     /// The code for an error that ended the program.
     #[must_use]
     pub fn of(error: &(dyn Error + 'static)) -> Self {
@@ -100,6 +109,7 @@ impl Exit {
                 | OperatorError::Job { .. }
                 | OperatorError::Config(_),
             ) => return Self::Usage,
+            Some(OperatorError::Similar(error)) => return Self::of_question(error),
             Some(OperatorError::Folder(error)) if error.is_usage() => return Self::Usage,
             Some(_) => return Self::Failed,
             None => {}

@@ -133,6 +133,22 @@ async fn run_job(job: Job) -> Result<Exit, Box<dyn Error>> {
             let ended = operator::result(&arguments.config, &run, folder).await?;
             finish(&ended, &run, &arguments.config)
         }
+        Job::Similar(arguments) => {
+            let asked = operator::similar(&arguments).await?;
+            if let (Some(Ending::Completed), Some(answer)) = (&asked.ending, &asked.answer) {
+                say(answer)?;
+                if let Some(folder) = &asked.folder {
+                    let page = folder.join("report.html");
+                    remark(format_args!("report: {}", page.display()));
+                }
+                return Ok(Exit::Done);
+            }
+            let watched = Watched {
+                ending: asked.ending,
+                folder: asked.folder,
+            };
+            finish(&watched, &asked.run, &arguments.config)
+        }
         Job::Cancel(arguments) => {
             operator::cancel(&arguments.config, &RunId::new(&arguments.run)?).await?;
             Ok(Exit::Done)

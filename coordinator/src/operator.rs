@@ -1,5 +1,11 @@
 //! The operator's side: submits, watches and cancels runs, and fetches what they leave.
 
+mod patients;
+mod similar;
+
+pub use patients::{PatientsProblem, PatientsProblems};
+pub use similar::{Asked, SimilarError, similar};
+
 use crate::cli;
 use crate::config::{ConfigError, OperatorConfig};
 use crate::signals::StopSignals;
@@ -60,6 +66,9 @@ pub enum OperatorError {
     /// A result could not be written.
     #[error(transparent)]
     Report(#[from] ReportError),
+    /// Who is alike cannot be asked so.
+    #[error(transparent)]
+    Similar(#[from] SimilarError),
     /// The system refused a signal handler.
     #[error("signals cannot be listened to")]
     Signals(#[source] io::Error),

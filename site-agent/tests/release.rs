@@ -324,7 +324,7 @@ fn the_ledger_remembers_runs_rounds_and_patients_across_a_restart() {
     {
         let mut ledger = open(folder.path());
         let cohort = ledger.fingerprint(ids(0..100));
-        let first = ledger.facts(&digest("r1"), &cohort, counts(100));
+        let first = ledger.facts(&digest("r1"), &cohort, counts(100), None);
         assert_eq!(first.runs_before, 0);
         for name in ["r1", "r2"] {
             // The same run under two names of a coordinator's.
@@ -338,11 +338,11 @@ fn the_ledger_remembers_runs_rounds_and_patients_across_a_restart() {
     }
     let ledger = open(folder.path());
     let same = ledger.fingerprint(ids(0..100).into_iter().rev());
-    let third = ledger.facts(&digest("r3"), &same, counts(100));
+    let third = ledger.facts(&digest("r3"), &same, counts(100), None);
     assert_eq!((third.runs_before, third.rounds_before), (2, 6));
     assert_eq!((third.so_far.rounds, third.difference), (0, None));
     // The run itself does not count among the others.
-    let second = ledger.facts(&digest("r2"), &same, counts(100));
+    let second = ledger.facts(&digest("r2"), &same, counts(100), None);
     assert_eq!((second.runs_before, second.rounds_before), (1, 3));
     assert_eq!(second.so_far.rounds, 3);
     assert!(second.so_far.kinds.contains("contribution"));
@@ -351,7 +351,7 @@ fn the_ledger_remembers_runs_rounds_and_patients_across_a_restart() {
     assert_eq!(ledger.answered(&digest("r3"), &question), None);
     for (patients, difference) in [(0..99, 1), (1..101, 2), (0..109, 9), (50..150, 100)] {
         let cohort = ledger.fingerprint(ids(patients));
-        let facts = ledger.facts(&digest("r3"), &cohort, counts(100));
+        let facts = ledger.facts(&digest("r3"), &cohort, counts(100), None);
         assert_eq!((facts.difference, facts.runs_before), (Some(difference), 0));
     }
 }
@@ -363,16 +363,16 @@ fn a_cohort_that_differs_by_one_patient_is_refused_whatever_the_job() {
     let job = Job::parse(JOB).unwrap().facts("researcher");
     let admission = sample("simulation.toml").admit(&job).unwrap();
     let all = ledger.fingerprint(ids(0..100));
-    let facts = ledger.facts(&digest("r1"), &all, counts(100));
+    let facts = ledger.facts(&digest("r1"), &all, counts(100), None);
     assert!(admission.cohort(&facts).is_ok());
     // It was described, and told nothing more.
     ledger.begin(&digest("r1"), &run("r1"), &all).unwrap();
     let but_one = ledger.fingerprint(ids(0..99));
-    let facts = ledger.facts(&digest("r2"), &but_one, counts(99));
+    let facts = ledger.facts(&digest("r2"), &but_one, counts(99), None);
     let refusal = admission.cohort(&facts).unwrap_err();
     assert_eq!(refusal.rule, "cohort_difference_min");
     let but_ten = ledger.fingerprint(ids(0..90));
-    let facts = ledger.facts(&digest("r2"), &but_ten, counts(90));
+    let facts = ledger.facts(&digest("r2"), &but_ten, counts(90), None);
     assert!(admission.cohort(&facts).is_ok());
 }
 

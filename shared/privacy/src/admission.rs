@@ -14,6 +14,7 @@ pub struct Admission {
     validation: Option<ValidationFacts>,
     contributions: Contributions,
     permissions: BTreeSet<Permission>,
+    queries: u64,
 }
 
 pub(crate) fn admit(rules: &Rules, job: &JobFacts) -> Result<Admission, Refusal> {
@@ -26,6 +27,7 @@ pub(crate) fn admit(rules: &Rules, job: &JobFacts) -> Result<Admission, Refusal>
             validation: job.validation,
             contributions: job.contributions,
             permissions: job.permissions.clone(),
+            queries: job.queries,
         }),
     }
 }
@@ -68,7 +70,26 @@ pub(crate) fn refusals(rules: &Rules, job: &JobFacts) -> Vec<Refusal> {
         );
         refusals.push(Refusal::new("rounds_per_cohort_max", text));
     }
+    if job.queries > 0 {
+        refusals.extend(too_many_queries(rules, job.queries, 0));
+        if rules.groupings_per_cohort_max == 0 {
+            let text =
+                "the job asks for patients who are alike, the site parts no cohort into groups";
+            refusals.push(Refusal::new("groupings_per_cohort_max", text));
+        }
+    }
     refusals
+}
+
+/// Why so many more patients of others are too many, after so many before; none where they are not.
+fn too_many_queries(rules: &Rules, asked: u64, before: u64) -> Option<Refusal> {
+    let most = rules.queries_per_cohort_max;
+    let text = || {
+        format!(
+            "the job asks about {asked} patients, more than are left to this cohort of the {most} that the site allows"
+        )
+    };
+    (before.saturating_add(asked) > most).then(|| Refusal::new("queries_per_cohort_max", text()))
 }
 
 fn unlisted(rule: &str, what: &str, allowed: &Allowed, asked: &[String]) -> Option<Refusal> {
@@ -100,6 +121,7 @@ impl Admission {
         refusals.extend(self.too_few(cohort));
         refusals.extend(self.too_small_folds(cohort, self.folds));
         refusals.extend(self.too_often(cohort));
+        refusals.extend(self.too_curious(cohort));
         match Refusal::all(&refusals) {
             Some(refusal) => Err(refusal),
             None => {
@@ -184,6 +206,25 @@ impl Admission {
                 "an outcome class without a fold has fewer than the {minimum} patients required"
             );
             refusals.push(Refusal::new("class_patients_min", text));
+        }
+        refusals
+    }
+
+    /// Groups of one learned run say nothing of fewer than they have patients, however often they are asked about; those of two
+    /// overlap, and what they differ by may be of few.
+    fn too_curious(&self, cohort: &CohortFacts) -> Vec<Refusal> {
+        if self.queries == 0 {
+            return Vec::new();
+        }
+        let rules = &self.rules;
+        let mut refusals =
+            Vec::from_iter(too_many_queries(rules, self.queries, cohort.queries_before));
+        let (before, most) = (cohort.groupings_before, rules.groupings_per_cohort_max);
+        if before >= most {
+            let text = format!(
+                "this cohort has been parted into groups by {before} other learned runs, and the site allows {most} in all"
+            );
+            refusals.push(Refusal::new("groupings_per_cohort_max", text));
         }
         refusals
     }

@@ -35,6 +35,9 @@ pub enum Content<'message> {
     Nodes(Vec<TerminalNode<'message>>),
     /// One round's local update of a model, fitted to the whole cohort.
     LocalUpdate,
+    /// What is told of groups of patients that the site has made once for all: each count is of a whole number of them, or is what
+    /// two such counts differ by. A budget of its own counts the questions.
+    Groups(Vec<u64>),
     /// So many coefficients of a regression, of which it tells the derivatives.
     Coefficients(u64),
     /// What a gate has covered; it leaves by the gate that covered it, and by no other.
@@ -44,7 +47,7 @@ pub enum Content<'message> {
 /// What a message costs of the budgets of its run, the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cost {
-    /// It tells nothing of a cohort but its size.
+    /// It tells nothing of a cohort but its size, or another budget counts it.
     Nothing,
     /// It makes the run one that has told something. Once a run.
     Message,
@@ -150,7 +153,7 @@ impl Content<'_> {
     #[must_use]
     pub fn cost(&self) -> Cost {
         match self {
-            Self::Cohort { .. } | Self::Coefficients(_) => Cost::Nothing,
+            Self::Cohort { .. } | Self::Coefficients(_) | Self::Groups(_) => Cost::Nothing,
             Self::Columns { .. }
             | Self::Histograms(_)
             | Self::SecondMoments
@@ -168,6 +171,7 @@ impl Content<'_> {
             // Where all similarities are near 0, the gradient of a round is linear in the second moments.
             Self::SecondMoments | Self::LocalUpdate => Some(Permission::SecondMoments),
             Self::Nodes(_) => Some(Permission::Forests),
+            Self::Groups(_) => Some(Permission::Neighbours),
             Self::Cohort { .. }
             | Self::Columns { .. }
             | Self::Histograms(_)

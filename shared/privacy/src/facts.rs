@@ -26,6 +26,8 @@ pub struct JobFacts {
     pub folds: u64,
     /// A validation that it does without where a site's rules do not let it be; none where it asks for none such.
     pub validation: Option<ValidationFacts>,
+    /// Patients of others about whom it asks who in the cohort is alike; 0 where it asks no such thing.
+    pub queries: u64,
 }
 
 /// A cross-validation that a job does not insist on.
@@ -56,6 +58,10 @@ pub struct CohortFacts {
     /// A number that only the site can tell, the same whenever the cohort is: where the grid starts on which wrong
     /// predictions are counted.
     pub border: u64,
+    /// Patients of others about whom other runs have asked who in the cohort is alike.
+    pub queries_before: u64,
+    /// Other learned runs than the one that a job asks by, by which the cohort has been parted into groups.
+    pub groupings_before: u64,
 }
 
 /// What a run has released of a cohort, by the site's own books.

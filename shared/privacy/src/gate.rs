@@ -161,8 +161,10 @@ impl Gate {
         self.still_open()?;
         for content in message.content() {
             self.permits(&content)?;
-            if let Content::Cohort { patients, classes } = content {
-                self.same_cohort(patients, classes)?;
+            match content {
+                Content::Cohort { patients, classes } => self.same_cohort(patients, classes)?,
+                Content::Groups(counts) => self.whole_groups(&counts)?,
+                _ => {}
             }
         }
         let kind = message.kind();
@@ -251,6 +253,7 @@ impl Gate {
         match content {
             Content::SecondMoments | Content::LocalUpdate | Content::Covered => Ok(()),
             Content::Coefficients(number) => self.few_enough(number),
+            Content::Groups(counts) => self.whole_groups(&counts),
             Content::Cohort { patients, classes } => self.same_cohort(patients, classes),
             Content::Columns { patients, columns } => {
                 self.same_cohort(patients, &[])?;
@@ -315,6 +318,16 @@ impl Gate {
         }
         let text = "the message is about another cohort than the one that was admitted";
         Err(Refusal::new("patients_min", text))
+    }
+
+    /// Covered or not: what a sum over sites tells cannot be withheld once it is a sum.
+    fn whole_groups(&self, counts: &[u64]) -> Result<(), Refusal> {
+        let minimum = self.rules.cell_min;
+        if counts.iter().any(|count| cells::is_small(*count, minimum)) {
+            let text = format!("a group of fewer than {minimum} patients was about to be told");
+            return Err(Refusal::new("cell_min", text));
+        }
+        Ok(())
     }
 
     #[allow(clippy::cast_precision_loss)] // both are far below 2^52

@@ -98,25 +98,7 @@ impl Policy {
             let rule = granted.name();
             sentences.push(format!("{rule} is true, where it is false unless set."));
         }
-        let maxima = [
-            (
-                "runs_per_cohort_max",
-                own.runs_per_cohort_max,
-                default.runs_per_cohort_max,
-            ),
-            (
-                "rounds_per_cohort_max",
-                own.rounds_per_cohort_max,
-                default.rounds_per_cohort_max,
-            ),
-            (
-                "descriptions_per_day_max",
-                own.descriptions_per_day_max,
-                default.descriptions_per_day_max,
-            ),
-            ("rosters_max", own.rosters_max, default.rosters_max),
-        ];
-        for (rule, own, default) in maxima {
+        for ((rule, own), (_, default)) in maxima(own).into_iter().zip(maxima(&default)) {
             if own > default {
                 sentences.push(format!("{rule} is {own}, raised from {default}."));
             }
@@ -132,4 +114,16 @@ impl Policy {
         }
         sentences
     }
+}
+
+/// Rules that protect less, the larger they are.
+fn maxima(rules: &Rules) -> [(&'static str, u64); 6] {
+    [
+        ("runs_per_cohort_max", rules.runs_per_cohort_max),
+        ("rounds_per_cohort_max", rules.rounds_per_cohort_max),
+        ("descriptions_per_day_max", rules.descriptions_per_day_max),
+        ("rosters_max", rules.rosters_max),
+        ("queries_per_cohort_max", rules.queries_per_cohort_max),
+        ("groupings_per_cohort_max", rules.groupings_per_cohort_max),
+    ]
 }

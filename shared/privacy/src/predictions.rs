@@ -22,6 +22,7 @@ pub fn publish(contents: Vec<Content<'_>>, start: u64) {
             | Content::Nodes(_)
             | Content::LocalUpdate
             | Content::Coefficients(_)
+            | Content::Groups(_)
             | Content::Covered => {}
         }
     }

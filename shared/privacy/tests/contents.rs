@@ -21,6 +21,7 @@ enum Part {
     Errors(Option<ErrorSums>),
     Nodes,
     LocalUpdate,
+    Groups(&'static [u64]),
 }
 
 /// What a rule of prediction told.
@@ -62,6 +63,7 @@ impl Part {
             Self::Errors(sums) => Content::Errors(vec![Errors::Counted(sums)]),
             Self::Nodes => Content::Nodes(vec![TerminalNode::Mean { patients: PATIENTS }]),
             Self::LocalUpdate => Content::LocalUpdate,
+            Self::Groups(counts) => Content::Groups(counts.to_vec()),
         }
     }
 }
@@ -83,7 +85,7 @@ impl Disclosure for Message {
 const PATIENTS: u64 = 100;
 
 /// Every kind of part, with what it costs and needs by itself.
-const PARTS: [(Part, Cost, Option<Permission>); 9] = [
+const PARTS: [(Part, Cost, Option<Permission>); 10] = [
     (Part::Cohort, Cost::Nothing, None),
     (Part::Columns, Cost::Message, None),
     (Part::Histograms, Cost::Message, None),
@@ -101,6 +103,11 @@ const PARTS: [(Part, Cost, Option<Permission>); 9] = [
         Cost::Rounds(1),
         Some(Permission::SecondMoments),
     ),
+    (
+        Part::Groups(&[0, 10, 14]),
+        Cost::Nothing,
+        Some(Permission::Neighbours),
+    ),
 ];
 
 fn job(permissions: &BTreeSet<Permission>, rounds: u64) -> JobFacts {
@@ -115,6 +122,7 @@ fn job(permissions: &BTreeSet<Permission>, rounds: u64) -> JobFacts {
         round_limit: rounds,
         folds: 1,
         validation: None,
+        queries: 0,
     }
 }
 
@@ -143,6 +151,8 @@ fn gate_of_rounds(
         so_far: SoFar::default(),
         difference: None,
         border: 4,
+        queries_before: 0,
+        groupings_before: 0,
     };
     Policy::new(rules)
         .unwrap()
@@ -327,4 +337,74 @@ fn every_part_of_a_message_is_withheld_by_its_own_rule() {
         errors(0.0),
     ];
     assert_eq!(released.0, wanted);
+}
+
+#[test]
+fn no_count_of_a_part_of_a_group_leaves() {
+    for (counts, leaves) in [
+        (&[0, 10, 1_000][..], true),
+        (&[], true),
+        (&[10, 9], false),
+        (&[1], false),
+    ] {
+        let mut gate = gate(&all(), &all()).unwrap();
+        let found = gate.release(Message(vec![Part::Groups(counts)]));
+        let rule = found.err().map(|refusal| refusal.rule);
+        let wanted = (!leaves).then(|| "cell_min".to_owned());
+        assert_eq!(rule, wanted, "{counts:?}");
+    }
+}
+
+#[test]
+fn queries_are_counted_over_all_runs_of_a_cohort_and_one_run_parts_it() {
+    let rules = Rules {
+        operators: Allowed::Everything,
+        methods: Allowed::Everything,
+        permissions: all(),
+        contributions: Contributions::Own,
+        queries_per_cohort_max: 100,
+        ..Rules::default()
+    };
+    let refused = |rules: &Rules, asked, before, groupings| {
+        let asked = JobFacts {
+            queries: asked,
+            ..job(&all(), 2)
+        };
+        let cohort = CohortFacts {
+            patients: PATIENTS,
+            classes: Vec::new(),
+            runs_before: 0,
+            rounds_before: 0,
+            so_far: SoFar::default(),
+            difference: None,
+            border: 4,
+            queries_before: before,
+            groupings_before: groupings,
+        };
+        let admitted = Policy::new(rules.clone()).unwrap().admit(&asked);
+        let judged = admitted.and_then(|admission| admission.cohort(&cohort).map(|_| ()));
+        judged.err().map(|refusal| refusal.rule).unwrap_or_default()
+    };
+    assert_eq!(refused(&rules, 40, 60, 0), "");
+    assert_eq!(refused(&rules, 41, 60, 0), "queries_per_cohort_max");
+    assert_eq!(refused(&rules, 101, 0, 0), "queries_per_cohort_max");
+    assert_eq!(refused(&rules, 1, u64::MAX, 0), "queries_per_cohort_max");
+    assert_eq!(refused(&rules, 1, 0, 1), "groupings_per_cohort_max");
+    // Other jobs are none the worse for it.
+    assert_eq!(refused(&rules, 0, 100, 3), "");
+    let open = Rules {
+        groupings_per_cohort_max: 2,
+        ..rules.clone()
+    };
+    assert_eq!(refused(&open, 1, 0, 1), "");
+    let none = Rules {
+        groupings_per_cohort_max: 0,
+        ..rules
+    };
+    assert_eq!(refused(&none, 1, 0, 0), "groupings_per_cohort_max");
+    let raised = Policy::new(open).unwrap().lowered().join(" ");
+    assert!(
+        raised.contains("groupings_per_cohort_max is 2, raised from 1."),
+        "{raised}"
+    );
 }

@@ -62,6 +62,7 @@ fn gate_after(
         round_limit,
         folds,
         validation,
+        queries: 0,
     };
     let cohort = CohortFacts {
         patients: classes.iter().sum(),
@@ -71,6 +72,8 @@ fn gate_after(
         so_far: SoFar::default(),
         difference: None,
         border: 4,
+        queries_before: 0,
+        groupings_before: 0,
     };
     let admission = Policy::new(rules).unwrap().admit(&job).unwrap();
     admission.cohort(&cohort)

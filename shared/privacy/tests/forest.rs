@@ -91,6 +91,7 @@ fn job() -> JobFacts {
         round_limit: 1,
         folds: 1,
         validation: None,
+        queries: 0,
     }
 }
 
@@ -116,6 +117,8 @@ fn gate_of(rules: Rules, job: &JobFacts) -> Result<Gate, Refusal> {
         so_far: SoFar::default(),
         difference: None,
         border: 4,
+        queries_before: 0,
+        groupings_before: 0,
     };
     Policy::new(rules).unwrap().admit(job)?.cohort(&cohort)
 }

@@ -133,6 +133,7 @@ fn job() -> JobFacts {
         round_limit: 100,
         folds: 1,
         validation: None,
+        queries: 0,
     }
 }
 
@@ -145,6 +146,8 @@ fn cohort(patients: u64) -> CohortFacts {
         so_far: SoFar::default(),
         difference: None,
         border: 4,
+        queries_before: 0,
+        groupings_before: 0,
     }
 }
 

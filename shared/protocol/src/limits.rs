@@ -71,6 +71,10 @@ pub const EVENT_TIMES_MAX: usize = 1_000;
 pub const CUTS_MAX: usize = 1_000;
 /// Neighbour rules that a site evaluates.
 pub const EVALUATIONS_MAX: usize = 16;
+/// Patients of others about whom one job asks who is alike.
+pub const QUERIES_MAX: usize = 200;
+/// Numbers of each of them.
+pub const QUERY_NUMBERS_MAX: usize = REGRESSION_COLUMNS_MAX;
 /// Bins of a score.
 pub const SCORE_BINS_MAX: usize = 11;
 /// Kinds of message of one site.

@@ -4,15 +4,18 @@
 //! each answers once. An exchange is computed once by a site; asked again, the site repeats its
 //! stored answer. A patient row has no type here.
 
+mod begin;
 mod checked;
 mod disclosed;
 
 use crate::assessment::{ASSESSMENT, Assessment};
 use crate::failure::{Code, Failure, Problem, Refusal};
 pub use crate::method::forest::message as forest;
+pub use crate::method::neighbours::message as neighbours;
 pub use crate::method::regression::message as regression;
 pub use crate::method::unpsl::message as unpsl;
 use crate::name::RunId;
+pub use begin::{Begin, Warrant};
 pub use checked::{Closed, Encapsulations, Introduction, summed_kind};
 use disclosed::{column, histogram};
 use ndarray::Array2;
@@ -56,19 +59,6 @@ pub enum ToSite {
     },
 }
 
-/// What a run is, as every party hears it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Begin {
-    /// The run.
-    pub run: RunId,
-    /// The job as its author wrote it: every party parses the same text.
-    pub job: String,
-    /// Seed of every named random stream of the run.
-    pub seed: u64,
-    /// The word of the operator who submitted the job.
-    pub warrant: Warrant,
-}
-
 /// One exchange, as one site hears it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
@@ -78,20 +68,6 @@ pub struct Ask {
     pub exchange: u32,
     /// What is asked.
     pub request: Request,
-}
-
-/// An operator's signed word for a job, which the coordinator passes on and cannot make. Empty where nobody
-/// signed, as where everything is in one process.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Warrant {
-    /// Chosen by the operator; the run's identity follows from their name and it.
-    pub token: String,
-    /// The operator's certificate, and those between it and the authority, DER.
-    pub chain: Vec<Vec<u8>>,
-    /// How the signature was made, as TLS numbers it.
-    pub scheme: u16,
-    /// The signature over the job's text, its seed and the token.
-    pub signature: Vec<u8>,
 }
 
 /// From site to coordinator. `A` is a released answer as it travels at the site, and [`Answer`] at the
@@ -154,6 +130,8 @@ pub enum Request {
     Forest(forest::Request),
     /// Of regressions alone.
     Regression(regression::Request),
+    /// Of questions about who is alike alone.
+    Neighbours(neighbours::Request),
 }
 
 /// What a site standardises with.
@@ -204,6 +182,8 @@ pub enum Answer {
     Forest(forest::Answer),
     /// Of regressions alone.
     Regression(regression::Answer),
+    /// Of questions about who is alike alone.
+    Neighbours(neighbours::Answer),
 }
 
 /// The moments of a site.
@@ -254,6 +234,7 @@ impl Request {
             Self::Unpsl(request) => request.answer_kind(),
             Self::Forest(request) => request.answer_kind(),
             Self::Regression(request) => request.answer_kind(),
+            Self::Neighbours(request) => request.answer_kind(),
         }
     }
 
@@ -267,7 +248,8 @@ impl Request {
             | Self::Moments
             | Self::Quantiles
             | Self::Prepare(_)
-            | Self::Correlate(_) => 0,
+            | Self::Correlate(_)
+            | Self::Neighbours(_) => 0,
             Self::Unpsl(request) => request.rounds(),
             Self::Forest(request) => request.rounds(),
             Self::Regression(request) => request.rounds(),
@@ -285,6 +267,7 @@ impl Request {
             | Self::Moments
             | Self::Quantiles
             | Self::Prepare(_)
+            | Self::Neighbours(_)
             | Self::Forest(_) => false,
         }
     }
@@ -298,7 +281,8 @@ impl Request {
             | Self::Describe
             | Self::Moments
             | Self::Quantiles
-            | Self::Regression(_) => false,
+            | Self::Regression(_)
+            | Self::Neighbours(_) => false,
             Self::Unpsl(request) => request.leaves_state(),
             Self::Forest(request) => request.leaves_state(),
         }
@@ -317,7 +301,8 @@ impl Request {
             | Self::Prepare(_)
             | Self::Correlate(_)
             | Self::Forest(_)
-            | Self::Regression(_) => Vec::new(),
+            | Self::Regression(_)
+            | Self::Neighbours(_) => Vec::new(),
         }
     }
 
@@ -325,7 +310,11 @@ impl Request {
     pub(crate) fn repeats(&self) -> bool {
         match self {
             Self::Introduce | Self::Encapsulate | Self::Describe => true,
-            Self::Moments | Self::Quantiles | Self::Prepare(_) | Self::Correlate(_) => false,
+            Self::Moments
+            | Self::Quantiles
+            | Self::Prepare(_)
+            | Self::Correlate(_)
+            | Self::Neighbours(_) => false,
             Self::Unpsl(request) => request.repeats(),
             Self::Forest(request) => request.repeats(),
             Self::Regression(request) => request.repeats(),
@@ -358,7 +347,8 @@ impl Answer {
             | Self::Correlated
             | Self::Assessed(_)
             | Self::Forest(_)
-            | Self::Regression(_) => None,
+            | Self::Regression(_)
+            | Self::Neighbours(_) => None,
         }
     }
 
@@ -367,6 +357,7 @@ impl Answer {
         match self {
             Self::Unpsl(answer) => Some(answer),
             Self::Regression(answer) => Some(answer),
+            Self::Neighbours(answer) => Some(answer),
             Self::Forest(_) => None,
             Self::Introduced(_)
             | Self::Encapsulated(_)
@@ -404,7 +395,8 @@ impl Answer {
             | Self::Assessed(_)
             | Self::Unpsl(_)
             | Self::Forest(_)
-            | Self::Regression(_) => Vec::new(),
+            | Self::Regression(_)
+            | Self::Neighbours(_) => Vec::new(),
         }
     }
 }
@@ -427,6 +419,7 @@ impl Disclosure for Answer {
             Self::Unpsl(answer) => answer.kind(),
             Self::Forest(answer) => answer.kind(),
             Self::Regression(answer) => answer.kind(),
+            Self::Neighbours(answer) => answer.kind(),
         }
     }
 
@@ -453,6 +446,7 @@ impl Disclosure for Answer {
             Self::Unpsl(answer) => answer.shape(),
             Self::Forest(answer) => answer.shape(),
             Self::Regression(answer) => answer.shape(),
+            Self::Neighbours(answer) => answer.shape(),
         }
     }
 
@@ -486,6 +480,7 @@ impl Disclosure for Answer {
             Self::Unpsl(answer) => answer.content(),
             Self::Forest(answer) => answer.content(),
             Self::Regression(answer) => answer.content(),
+            Self::Neighbours(answer) => answer.content(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What people see of a run: a moving line while it goes, then machine-readable files and one page
 //! that a clinician can read.
 
+mod alike;
 mod estimates;
 mod figures;
 mod files;
@@ -19,6 +20,7 @@ mod tables;
 mod watching;
 mod words;
 
+pub use alike::AlikeElsewhere;
 pub use figures::FigureError;
 pub use folder::{FolderError, PendingFolder, Replace};
 pub use groups::{
@@ -64,6 +66,13 @@ pub struct LocalFigure {
 #[must_use]
 pub fn truth(result: &RunResult) -> Option<String> {
     method::truth(result)
+}
+
+/// What a run says of who is alike to patients of these names; none where it asked no such thing, or its job cannot be read.
+#[must_use]
+pub fn alike(result: &RunResult, names: &[String]) -> Option<AlikeElsewhere> {
+    let job = Job::parse_for_one(&result.job).ok()?;
+    method::alike(result, &job, names)
 }
 
 /// Writes `result.json`, `report.html` and the files of the run's method into `folder`, which must exist.

@@ -1,15 +1,16 @@
 //! How often each cohort of this site has served, which patients it has, and every answer that told of it: what
 //! the limits of runs and rounds and the guard against differencing need. Nothing of it leaves the site.
 
-use crate::books::chain::{Chain, ChainError, Head, Link, file_error, sync_folder};
+use crate::books::chain::{Chain, ChainError, Head, Link, file_error};
 use crate::books::identity::{Question, RunDigest};
+use crate::books::key::{key, replace};
 use crate::method::Secret;
 use privacy::{CohortFacts, Cost, Fingerprint, FingerprintKey, SoFar};
 use protocol::name::RunId;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use wire::private;
 
@@ -17,7 +18,6 @@ pub(super) const FILE_NAME: &str = "ledger.jsonl";
 /// The name of the site's own key in its folder.
 pub const KEY_NAME: &str = "fingerprint.key";
 const COHORTS: &str = "cohorts";
-const KEY_LENGTH: usize = 32;
 
 /// The ledger of one site, open for writing.
 #[derive(Debug)]
@@ -74,6 +74,17 @@ struct Run {
     so_far: SoFar,
     /// Whether it has told anything of its cohort but the size.
     told: bool,
+    /// What it asks about patients of others, where it does.
+    asks: Option<Asks>,
+}
+
+/// What a run asks about patients of others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asks {
+    /// A digest of the learned run by which the cohort is parted into groups.
+    pub grouping: String,
+    /// Patients of others.
+    pub queries: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -91,6 +102,8 @@ enum Event {
         name: String,
         cohort: String,
     },
+    /// It asks who in the cohort is alike to patients of others.
+    Asks { run: RunDigest, asks: Asks },
     /// A question of it is answered.
     Answer {
         run: RunDigest,
@@ -208,17 +221,19 @@ impl Ledger {
         })
     }
 
-    /// What the policy judges of a cohort on which `run` is to go.
+    /// What the policy judges of a cohort on which `run` is to go, which `asks` about patients of others where it does.
     #[must_use]
     pub fn facts(
         &self,
         run: &RunDigest,
         cohort: &Fingerprint,
         counts: CohortCounts,
+        asks: Option<&Asks>,
     ) -> CohortFacts {
         let identity = cohort.identity();
         let (mut runs_before, mut rounds_before) = (0, 0);
         let mut so_far = SoFar::default();
+        let (mut queries_before, mut groupings) = (0_u64, BTreeSet::new());
         for known in self
             .books
             .runs
@@ -227,10 +242,21 @@ impl Ledger {
         {
             if known.digest == *run {
                 so_far = known.so_far.clone();
-            } else if known.told {
+                continue;
+            }
+            if known.told {
                 runs_before += 1;
                 rounds_before += known.so_far.rounds;
             }
+            if let Some(asked) = &known.asks {
+                queries_before = queries_before.saturating_add(asked.queries);
+                groupings.insert(asked.grouping.as_str());
+            }
+        }
+        match asks {
+            Some(asks) => drop(groupings.remove(asks.grouping.as_str())),
+            // What it would part the cohort by is not known, and it will not.
+            None => groupings.clear(),
         }
         let others = self.cohorts.iter().filter(|(name, _)| **name != identity);
         CohortFacts {
@@ -241,6 +267,8 @@ impl Ledger {
             so_far,
             difference: others.map(|(_, other)| cohort.difference(other)).min(),
             border: self.key.secret("border", identity.as_bytes()),
+            queries_before,
+            groupings_before: groupings.len() as u64,
         }
     }
 
@@ -270,6 +298,23 @@ impl Ledger {
             run: run.clone(),
             name: name.to_string(),
             cohort: identity,
+        })
+    }
+
+    /// Notes what `run` asks about patients of others, before anything is told. Saying it twice changes nothing.
+    ///
+    /// # Errors
+    /// [`ChainError::File`]: nothing may be told then.
+    pub fn ask(&mut self, run: &RunDigest, asks: Asks) -> Result<(), ChainError> {
+        if self
+            .latest(run)
+            .is_some_and(|known| known.asks.as_ref() == Some(&asks))
+        {
+            return Ok(());
+        }
+        self.record(Event::Asks {
+            run: run.clone(),
+            asks,
         })
     }
 
@@ -387,9 +432,15 @@ impl Books {
                         answers: BTreeMap::new(),
                         so_far: SoFar::default(),
                         told: false,
+                        asks: None,
                     },
                 };
                 self.runs.push(latest);
+            }
+            Event::Asks { run, asks } => {
+                if let Some(known) = self.latest_mut(&run) {
+                    known.asks = Some(asks);
+                }
             }
             Event::Answer {
                 run,
@@ -416,37 +467,6 @@ impl Books {
             }
         }
     }
-}
-
-/// The site's key, made on `first` use from the system's random numbers.
-fn key(path: &Path, first: bool) -> Result<FingerprintKey, ChainError> {
-    let fail = |what| move |source| file_error(path, what, source);
-    let mut bytes = [0; KEY_LENGTH];
-    if path.exists() || !first {
-        let stored = fs::read(path).map_err(fail("read"))?;
-        let wanted = || io::Error::other(format!("found {} bytes, wanted 32", stored.len()));
-        bytes = stored
-            .as_slice()
-            .try_into()
-            .map_err(|_| fail("read")(wanted()))?;
-    } else {
-        File::open("/dev/urandom")
-            .and_then(|mut random| random.read_exact(&mut bytes))
-            .and_then(|()| replace(path, &bytes))
-            .map_err(fail("made"))?;
-    }
-    Ok(FingerprintKey::new(bytes))
-}
-
-/// Writes a file that only its owner may read: beside, then renamed.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let beside = path.with_extension("new");
-    let mut options = OpenOptions::new();
-    let mut file = private::open(&beside, options.write(true).create(true).truncate(true))?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&beside, path)?;
-    sync_folder(path)
 }
 
 impl std::fmt::Debug for CohortCounts {

@@ -3,5 +3,6 @@
 pub mod chain;
 pub mod identity;
 pub mod journal;
+mod key;
 pub mod ledger;
 pub mod transcript;

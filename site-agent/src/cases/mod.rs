@@ -5,6 +5,7 @@
 //! those of today, and a remark says where they are not those of the run.
 
 mod clusters;
+pub(crate) mod elsewhere;
 mod left;
 pub(crate) mod matches;
 mod personal;

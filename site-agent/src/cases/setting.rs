@@ -240,7 +240,11 @@ fn compared(
     })
 }
 
-fn learned(record: &Record, folder: &Path, names: &[String]) -> Result<Comparison, CasesError> {
+pub(super) fn learned(
+    record: &Record,
+    folder: &Path,
+    names: &[String],
+) -> Result<Comparison, CasesError> {
     let fault = |file: &str, why: String| CasesError::Record {
         path: folder.join(file),
         why,

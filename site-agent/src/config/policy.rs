@@ -44,6 +44,10 @@ pub fn read(section: &mut Section<'_, '_>) -> Option<Policy> {
             "cohort_difference_min",
             default.cohort_difference_min,
         ),
+        queries_per_cohort_max: section
+            .or("queries_per_cohort_max", default.queries_per_cohort_max),
+        groupings_per_cohort_max: section
+            .or("groupings_per_cohort_max", default.groupings_per_cohort_max),
         descriptions_per_day_max: section
             .or("descriptions_per_day_max", default.descriptions_per_day_max),
         parameters_max: section.number(

@@ -3,16 +3,18 @@
 //!
 //! # To add a method
 //!
-//! A folder beside `unpsl`, `forest` and `regression` answers the method's requests, explains its messages and writes what stays at the
+//! A folder beside `unpsl`, `forest`, `regression` and `neighbours` answers the method's requests, explains its messages and writes what stays at the
 //! site. Each `match` below then lacks an arm; nothing else in this crate names a method.
 
 mod figures;
 pub mod forest;
+mod neighbours;
 mod preparation;
 pub mod regression;
 mod scores;
 pub mod unpsl;
 
+use crate::books::ledger::Asks;
 use crate::explain::kinds::Told;
 use crate::run::stop::Stop;
 use crate::source::SiteCohort;
@@ -30,7 +32,7 @@ use protocol::method::Method;
 use similarity::cohort::quantile::{Grid, Histogram, QuantileError, counts};
 use similarity::cohort::{Outcome, Values};
 use similarity::numeric::seed::Seed;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A number of the site's own, which nobody else can tell, for each thing that it is asked for.
 pub type Secret = Box<dyn Fn(&[u8]) -> u64 + Send>;
@@ -64,6 +66,7 @@ enum Own {
     Unpsl(Box<unpsl::Learner>),
     Forest(Box<forest::Grower>),
     Regression(Box<regression::Regressor>),
+    Neighbours(Box<neighbours::Counter>),
 }
 
 impl Computation {
@@ -94,6 +97,11 @@ impl Computation {
             ))),
             Method::Regression(settings) => {
                 Own::Regression(Box::new(regression::Regressor::new(settings.clone())))
+            }
+            Method::Neighbours(settings) => {
+                let runs = folder.parent().unwrap_or(&folder);
+                let counter = neighbours::Counter::new(settings, &job, &cohort, runs, rules)?;
+                Own::Neighbours(Box::new(counter))
             }
         };
         Ok(Self {
@@ -154,25 +162,33 @@ impl Computation {
                     let prepared = self.prepared.as_ref().ok_or_else(Stop::early)?;
                     learner.answer(site, prepared, request)
                 }
-                Own::Forest(_) | Own::Regression(_) => Err(Stop::other_method()),
+                Own::Forest(_) | Own::Regression(_) | Own::Neighbours(_) => {
+                    Err(Stop::other_method())
+                }
             },
             Request::Forest(request) => match &mut self.own {
                 Own::Forest(grower) => grower.answer(site, request),
-                Own::Unpsl(_) | Own::Regression(_) => Err(Stop::other_method()),
+                Own::Unpsl(_) | Own::Regression(_) | Own::Neighbours(_) => {
+                    Err(Stop::other_method())
+                }
             },
             Request::Regression(request) => match &mut self.own {
                 Own::Regression(regressor) => {
                     let prepared = self.prepared.as_ref().ok_or_else(Stop::early)?;
                     regressor.answer(site, prepared, request)
                 }
-                Own::Unpsl(_) | Own::Forest(_) => Err(Stop::other_method()),
+                Own::Unpsl(_) | Own::Forest(_) | Own::Neighbours(_) => Err(Stop::other_method()),
+            },
+            Request::Neighbours(request) => match &self.own {
+                Own::Neighbours(counter) => Ok(counter.answer(request)),
+                Own::Unpsl(_) | Own::Forest(_) | Own::Regression(_) => Err(Stop::other_method()),
             },
         }
     }
 
     /// Where what stays at the site is written.
     #[must_use]
-    pub fn folder(&self) -> &std::path::Path {
+    pub fn folder(&self) -> &Path {
         &self.site.folder
     }
 
@@ -251,7 +267,7 @@ impl Own {
         match self {
             Self::Unpsl(learner) => learner.summary(site),
             Self::Regression(_) => Ok(regression::summary(site)),
-            Self::Forest(_) => Err(Stop::other_method()),
+            Self::Forest(_) | Self::Neighbours(_) => Err(Stop::other_method()),
         }
     }
 
@@ -259,7 +275,7 @@ impl Own {
     fn can_validate(&self, site: &SiteRun) -> bool {
         match self {
             Self::Unpsl(learner) => learner.folds(site).is_ok(),
-            Self::Regression(_) | Self::Forest(_) => false,
+            Self::Regression(_) | Self::Forest(_) | Self::Neighbours(_) => false,
         }
     }
 
@@ -268,7 +284,7 @@ impl Own {
         match self {
             Self::Unpsl(learner) => Ok(learner.correlates()),
             Self::Regression(_) => Ok(true),
-            Self::Forest(_) => Err(Stop::other_method()),
+            Self::Forest(_) | Self::Neighbours(_) => Err(Stop::other_method()),
         }
     }
 
@@ -277,7 +293,7 @@ impl Own {
         match self {
             Self::Unpsl(learner) => learner.forget(),
             Self::Regression(regressor) => regressor.forget(),
-            Self::Forest(_) => {}
+            Self::Forest(_) | Self::Neighbours(_) => {}
         }
     }
 }
@@ -288,6 +304,18 @@ pub(crate) fn explained(rules: &Rules, job: &Job) -> Told {
         Method::Unpsl(settings) => unpsl::explain::told(rules, job, settings),
         Method::Forest(settings) => forest::explain::told(rules, job, settings),
         Method::Regression(settings) => regression::explain::told(rules, job, settings),
+        Method::Neighbours(settings) => neighbours::explain::told(rules, job, settings),
+    }
+}
+
+/// What a job asks about patients of others; none where it asks no such thing. `runs` has what earlier runs have left.
+///
+/// # Errors
+/// [`Stop::Refused`] where the run that it asks by has left nothing here for it.
+pub(crate) fn asks(job: &Job, runs: &Path) -> Result<Option<Asks>, Stop> {
+    match &job.method {
+        Method::Neighbours(settings) => neighbours::asks(settings, job, runs).map(Some),
+        Method::Unpsl(_) | Method::Forest(_) | Method::Regression(_) => Ok(None),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::books::journal::{Entry, Journal};
 use crate::books::ledger::{Answered, CohortCounts, Ledger};
 use crate::books::transcript;
 use crate::config::SiteConfig;
-use crate::method::{Computation, class_counts};
+use crate::method::{self, Computation, class_counts};
 use crate::source::{self, CohortProblems, ReadProgress, SiteCohort};
 use ndarray::Array2;
 use privacy::{Admission, Contributions, Cost, Disclosure, Gate, Released};
@@ -308,7 +308,11 @@ impl Current {
             Err(problems) if !few => return Ok(Err(unfit(&problems, &job))),
             cohort => cohort,
         };
-        let gate = match admission.cohort(&ledger.facts(&self.digest, &fingerprint, counts)) {
+        let folder = run_folder(config, &self.run);
+        let asks = method::asks(&job, folder.parent().unwrap_or(&folder));
+        let known = asks.as_ref().ok().and_then(Option::as_ref);
+        let facts = ledger.facts(&self.digest, &fingerprint, counts, known);
+        let gate = match admission.cohort(&facts) {
             Ok(gate) => gate,
             Err(refusal) => return Ok(Err(refused(refusal))),
         };
@@ -316,7 +320,10 @@ impl Current {
             Ok(cohort) => cohort,
             Err(problems) => return Ok(Err(unfit(&problems, &job))),
         };
-        let folder = run_folder(config, &self.run);
+        let asks = match asks {
+            Ok(asks) => asks,
+            Err(stop) => return Ok(Err(stop)),
+        };
         let (rules, secret) = (config.policy.rules(), ledger.secret("forest"));
         let computation = match Computation::new(job, self.seed, cohort, folder, rules, secret) {
             Ok(computation) => computation,
@@ -324,6 +331,9 @@ impl Current {
         };
         description.validates = u64::from(gate.validates());
         ledger.begin(&self.digest, &self.run, &fingerprint)?;
+        if let Some(asks) = asks {
+            ledger.ask(&self.digest, asks)?;
+        }
         self.admitted = Some(Admitted {
             description,
             computation,

@@ -7,6 +7,7 @@ mod coordinator;
 mod jobs;
 mod masks;
 mod member;
+mod neighbours;
 mod operator;
 mod questions;
 mod raw;

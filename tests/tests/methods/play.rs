@@ -1,12 +1,13 @@
 //! Whole runs of real agents in this process: the machine of a site and its worker on a table of patients, with books on the
 //! disk, beside the coordinator's machine.
 
-use crate::samples::{SITES, Sample, config, table};
+use crate::samples::{LEARNED, SITES, Sample, config, samples, table};
 use bytes::Bytes;
 use kindred_tests::federation::{self, NOW, RUN};
 use kindred_tests::programs::Home;
 use privacy::Permission;
 use protocol::message::{Answer, Ask, Begin, Closed, Reply, ToCoordinator, ToSite, Warrant};
+use protocol::method::Method;
 use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::result::RunResult;
 use protocol::run::{Action, Event, Record, Run};
@@ -25,6 +26,8 @@ use wire::Sealed;
 
 /// Patients of a site, unless a property says otherwise.
 pub(crate) const PATIENTS: usize = 120;
+/// What a run leaves at a site to compare by.
+const RECORD: &str = "comparison.json";
 /// Who signs every job.
 pub(crate) const OPERATOR: &str = "researcher";
 /// Old questions that a site hears beside each new one.
@@ -145,6 +148,14 @@ pub(crate) fn play(sample: &Sample, patients: usize, weather: Weather) -> Played
         home.write(&format!("data/{site}.csv"), &table(site, patients));
         // The same key in every run: a site's trees follow from it.
         home.write(&format!("sites/{site}/{KEY_NAME}"), &"k".repeat(32));
+    }
+    if matches!(sample.job.method, Method::Neighbours(_)) {
+        let learned = play(&samples()[0], patients, Weather::Calm);
+        for site in SITES {
+            let record = learned.folder(site).join("runs").join(RUN).join(RECORD);
+            let record = std::fs::read_to_string(record).unwrap();
+            home.write(&format!("sites/{site}/runs/{LEARNED}/{RECORD}"), &record);
+        }
     }
     let agents = SITES.map(|site| Agent::start(&home, site)).into();
     Play {

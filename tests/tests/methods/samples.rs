@@ -13,6 +13,9 @@ pub(crate) const NUMBERS: usize = 5;
 /// Fields of a table that are words of a job, and tell of nobody.
 pub(crate) const WORDS: [&str; 6] = ["0", "1", "low", "middle", "high", ""];
 
+/// The run that patients are compared by, where it is asked who is alike: of the first sample.
+pub(crate) const LEARNED: &str = "learned";
+
 /// A job of one method.
 pub(crate) struct Sample {
     /// What is special about it.
@@ -73,6 +76,13 @@ pub(crate) fn samples() -> Vec<Sample> {
             classes,
             "range = [-8, 8]\nspline = 3\nimpute = 'leave out'",
             "[regression]\nridge = 1",
+        ),
+        sample(
+            "by the metric of a run",
+            "neighbours",
+            classes,
+            "",
+            &format!("[neighbours]\nrun = '{LEARNED}'\nqueries = [[0.5, -0.25], [4, 3], [0, 0]]"),
         ),
     ]
 }

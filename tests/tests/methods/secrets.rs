@@ -4,7 +4,7 @@ use crate::play::Played;
 use crate::samples::{NUMBERS, SITES, Sample, WORDS};
 use kindred_tests::federation::RUN;
 use kindred_tests::results::npy;
-use protocol::message::{Answer, forest, regression, unpsl};
+use protocol::message::{Answer, forest, neighbours, regression, unpsl};
 use protocol::method::Method;
 use std::collections::HashMap;
 
@@ -43,6 +43,10 @@ pub(crate) fn numbers(answer: &Answer) -> usize {
         }
         Answer::Regression(regression::Answer::Products(own)) => {
             own.iter().map(|product| product.len()).sum()
+        }
+        Answer::Neighbours(neighbours::Answer::Distances(_)) => 0,
+        Answer::Neighbours(neighbours::Answer::Alike(own)) => {
+            own.iter().map(|one| one.sums.len()).sum()
         }
         Answer::Assessed(own) => {
             usize::from(own.objective.is_some()) + own.errors.len() + 2 * own.importance.len()

@@ -4,6 +4,7 @@
 
 mod forest;
 mod fuzz_smoke;
+mod neighbours;
 mod redaction;
 mod regression;
 mod sums;

@@ -11,6 +11,7 @@ use protocol::assessment::{
 use protocol::failure::{Code, Failure, Problem, Refusal};
 use protocol::job::Job;
 use protocol::message::forest::{self, NodeKind, NodeTable, TerminalTable, TreeTable, Trees};
+use protocol::message::neighbours::{self, Alike};
 use protocol::message::regression::{self, RiskSets, Sums};
 use protocol::message::unpsl::{self, Contribution, Derivatives};
 use protocol::message::{
@@ -151,7 +152,16 @@ fn after(answer: Option<&Answer>) -> Option<Answer> {
         Answer::Regression(regression::Answer::RiskSets { .. }) => {
             Answer::Regression(regression::Answer::Products(vec![array![[NUMBER]]]))
         }
-        Answer::Regression(regression::Answer::Products(_)) => Answer::Assessed(assessment()),
+        Answer::Regression(regression::Answer::Products(_)) => {
+            Answer::Neighbours(neighbours::Answer::Distances(vec![COUNT]))
+        }
+        Answer::Neighbours(neighbours::Answer::Distances(_)) => {
+            Answer::Neighbours(neighbours::Answer::Alike(vec![Alike {
+                classes: vec![COUNT],
+                sums: vec![NUMBER],
+            }]))
+        }
+        Answer::Neighbours(neighbours::Answer::Alike(_)) => Answer::Assessed(assessment()),
         Answer::Assessed(_) => Answer::Covered(Covered {
             kind: "covered",
             words: Words::received(vec![u128::from(COUNT)]),
@@ -297,6 +307,8 @@ fn an_answer_shows_its_kind_alone_in_every_wrapping() {
         "likelihood",
         "risk_sets",
         "products",
+        "distances",
+        "alike",
         "assessment",
         "covered",
         "introduction",
@@ -332,6 +344,8 @@ fn what_the_ledger_keeps_of_patients_shows_nothing_of_them() {
         },
         difference: Some(7_313),
         border: 7_313,
+        queries_before: 0,
+        groupings_before: 0,
     };
     assert_eq!(redacted(&facts), "CohortFacts { .. }");
 }

@@ -10,11 +10,13 @@ pub enum Permission {
     SecondMoments,
     /// That the trees of a forest leave (`scope = "federated"`).
     Forests,
+    /// That others are told how many of the patients are alike to a patient of theirs, and how these fared.
+    Neighbours,
 }
 
 impl Permission {
     /// Every permission, in the order in which they are named. What is missing here, no site can grant.
-    pub const ALL: [Self; 2] = [Self::SecondMoments, Self::Forests];
+    pub const ALL: [Self; 3] = [Self::SecondMoments, Self::Forests, Self::Neighbours];
 
     /// The key in site.toml that grants it, and the rule that refuses without.
     #[must_use]
@@ -22,6 +24,7 @@ impl Permission {
         match self {
             Self::SecondMoments => "second_moments",
             Self::Forests => "forests",
+            Self::Neighbours => "neighbours",
         }
     }
 
@@ -34,6 +37,9 @@ impl Permission {
             Self::Forests => {
                 "the job asks for the trees of a forest grown on the patients (scope = \"federated\")"
             }
+            Self::Neighbours => {
+                "the job asks how many of the patients are alike to patients of others, and how these fared"
+            }
         };
         let text = format!("{asked}, which the site does not allow");
         Refusal::new(self.name(), text)
@@ -44,6 +50,7 @@ impl Permission {
         let what = match self {
             Self::SecondMoments => "second moments",
             Self::Forests => "trees",
+            Self::Neighbours => "counts of patients who are alike",
         };
         let text = format!("{what} were not asked for when the job was admitted");
         Refusal::new(self.name(), text)

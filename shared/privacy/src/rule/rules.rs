@@ -41,6 +41,10 @@ pub struct Rules {
     pub cohort_difference_min: u64,
     /// Coefficients of a regression whose derivatives leave by themselves, over the site's patients, at most.
     pub parameters_max: f64,
+    /// Patients of others of whom it may be asked who in one cohort is alike, over all runs.
+    pub queries_per_cohort_max: u64,
+    /// Learned runs by which one cohort may be parted into the groups that such answers are made of.
+    pub groupings_per_cohort_max: u64,
     /// Jobs of one operator that may have a cohort read and described in a day, at most.
     pub descriptions_per_day_max: u64,
     /// Mean similarity of a patient with itself, ||W'x||^2, at most: a metric of larger ones parts
@@ -79,6 +83,8 @@ impl Default for Rules {
             rounds_per_cohort_max: 2_000,
             cohort_difference_min: 10,
             parameters_max: 0.33,
+            queries_per_cohort_max: 1_000,
+            groupings_per_cohort_max: 1,
             descriptions_per_day_max: 50,
             similarity_max: 100.0,
         }

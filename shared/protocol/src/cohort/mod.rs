@@ -2,10 +2,12 @@
 
 mod read;
 mod treatment;
+mod value;
 
 use crate::message::ColumnMoments;
 pub(crate) use read::{features, lines_alone, outcome};
 pub use treatment::{GriddedColumn, Grids};
+pub use value::Value;
 
 use std::collections::BTreeMap;
 

@@ -73,6 +73,13 @@ impl FromValue for Vec<u64> {
     }
 }
 
+impl FromValue for Vec<Vec<f64>> {
+    const WANTED: &'static str = "a list of lists of numbers";
+    fn from_value(value: &Value<'_>) -> Option<Self> {
+        value.as_array()?.iter().map(Vec::from_value).collect()
+    }
+}
+
 impl FromValue for Vec<f64> {
     const WANTED: &'static str = "a list of numbers";
     fn from_value(value: &Value<'_>) -> Option<Self> {

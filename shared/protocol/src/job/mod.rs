@@ -90,6 +90,7 @@ impl Job {
             round_limit: needs.rounds,
             folds: needs.folds,
             validation: needs.validation,
+            queries: needs.queries,
         }
     }
 }

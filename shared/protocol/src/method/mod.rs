@@ -2,16 +2,17 @@
 //!
 //! # To add a method
 //!
-//! A folder beside `unpsl`, `forest` and `regression` holds its `settings` (a table of the job), its `message`s, the `question`s that its
+//! A folder beside `unpsl`, `forest`, `regression` and `neighbours` holds its `settings` (a table of the job), its `message`s, the `question`s that its
 //! job allows, the `coordinator`'s stages, and the `model` that it leaves. Each `match` below then lacks an arm, and so do
 //! those of [`Request`] and [`Answer`](crate::message::Answer); nothing else in this crate names a method.
 
 pub mod forest;
+pub mod neighbours;
 pub mod regression;
 pub mod unpsl;
 
 use crate::cohort::{
-    self, CohortSpecification, Feature, Grids, MissingShare, OutcomeSpecification,
+    self, CohortSpecification, Feature, Grids, MissingShare, OutcomeSpecification, Value,
 };
 use crate::document::Section;
 use crate::exchange::{Asking, Closed, Course, Turn};
@@ -23,6 +24,7 @@ use crate::question::once;
 use crate::stage::agreeing::Descriptions;
 use crate::stage::assessing::Assessments;
 use forest::settings::{ForestScope, ForestSettings};
+use neighbours::settings::NeighboursSettings;
 use privacy::{Permission, ValidationFacts};
 use regression::settings::RegressionSettings;
 use similarity::numeric::seed::Seed;
@@ -40,6 +42,8 @@ pub enum Method {
     Forest(ForestSettings),
     /// Linear, logistic or Cox regression of all patients.
     Regression(RegressionSettings),
+    /// Who is alike at the sites, by what an earlier run has learned.
+    Neighbours(NeighboursSettings),
 }
 
 /// What a run has learnt.
@@ -51,6 +55,8 @@ pub enum Model {
     Forest(forest::model::Model),
     /// A regression.
     Regression(Box<regression::model::Model>),
+    /// Who is alike, and how they fared.
+    Neighbours(neighbours::model::Model),
 }
 
 /// What a run asks of a site's policy.
@@ -64,6 +70,8 @@ pub struct Needs {
     pub folds: u64,
     /// A validation without which the run goes on where a site's rules do not let it be.
     pub validation: Option<ValidationFacts>,
+    /// Patients of others about whom it asks who is alike.
+    pub queries: u64,
 }
 
 /// What a method begins with, once all sites have described their cohorts.
@@ -83,11 +91,12 @@ pub(crate) enum Stages {
     Unpsl(Box<unpsl::coordinator::Unpsl>),
     Forest(Box<forest::coordinator::Forest>),
     Regression(Box<regression::coordinator::Regression>),
+    Neighbours(Box<neighbours::coordinator::Neighbours>),
 }
 
 impl Method {
     /// The names of all methods, as job files and policies spell them.
-    pub const NAMES: [&'static str; 3] = ["unpsl", "forest", "regression"];
+    pub const NAMES: [&'static str; 4] = ["unpsl", "forest", "regression", "neighbours"];
 
     /// The method's name.
     #[must_use]
@@ -96,6 +105,7 @@ impl Method {
             Self::Unpsl(_) => Self::NAMES[0],
             Self::Forest(_) => Self::NAMES[1],
             Self::Regression(_) => Self::NAMES[2],
+            Self::Neighbours(_) => Self::NAMES[3],
         }
     }
 
@@ -119,6 +129,9 @@ impl Method {
                 Some(RegressionSettings::read(section, outcome))
             })
             .map(Self::Regression)
+        } else if name == Self::NAMES[3] {
+            root.required_table(name, NeighboursSettings::read)
+                .map(Self::Neighbours)
         } else {
             let count = features.len();
             root.required_table(name, |section| {
@@ -138,7 +151,7 @@ impl Method {
             (Some(Self::Regression(settings)), Some(outcome)) => {
                 regression::settings::check(root, settings, outcome);
             }
-            (None, _) | (_, None) => {}
+            (Some(Self::Neighbours(_)) | None, _) | (_, None) => {}
         }
         method
     }
@@ -146,7 +159,7 @@ impl Method {
     /// Why a job of such an outcome tells sums alone; none where each site's own numbers may be told as well.
     pub(crate) fn needs_sums(&self, outcome: &OutcomeSpecification) -> Option<&'static str> {
         match self {
-            Self::Unpsl(_) | Self::Forest(_) => None,
+            Self::Unpsl(_) | Self::Forest(_) | Self::Neighbours(_) => None,
             Self::Regression(settings) => regression::settings::needs_sums(settings, outcome),
         }
     }
@@ -161,6 +174,7 @@ impl Method {
                 ..settings
             }),
             Self::Regression(settings) => Self::Regression(settings.alone()),
+            Self::Neighbours(settings) => Self::Neighbours(settings),
         }
     }
 
@@ -173,12 +187,20 @@ impl Method {
             },
             Self::Forest(settings) => settings.grids(cohort),
             Self::Regression(settings) => settings.grids(cohort),
+            Self::Neighbours(_) => Grids::default(),
         }
     }
 
     /// What it asks of a site's policy.
     #[must_use]
     pub fn needs(&self) -> Needs {
+        let nothing = Needs {
+            permissions: BTreeSet::new(),
+            rounds: 0,
+            folds: 1,
+            validation: None,
+            queries: 0,
+        };
         match self {
             // Rounds tell the second moments, also where the job pools no correlation: where all similarities are near 0, a
             // gradient is linear in them.
@@ -189,29 +211,28 @@ impl Method {
                     rounds: settings.rounds(),
                     folds,
                     validation,
+                    ..nothing
                 }
             }
             // What Newton's method needs at coefficients of 0 follows from second moments.
             Self::Regression(settings) => Needs {
                 permissions: BTreeSet::from([Permission::SecondMoments]),
                 rounds: settings.rounds(),
-                folds: 1,
-                validation: None,
+                ..nothing
             },
             // Trees that leave are a round; a forest that stays asks for none.
             Self::Forest(settings) => match settings.scope {
-                ForestScope::Local => Needs {
-                    permissions: BTreeSet::new(),
-                    rounds: 0,
-                    folds: 1,
-                    validation: None,
-                },
+                ForestScope::Local => nothing,
                 ForestScope::Federated => Needs {
                     permissions: BTreeSet::from([Permission::Forests]),
                     rounds: 1,
-                    folds: 1,
-                    validation: None,
+                    ..nothing
                 },
+            },
+            Self::Neighbours(settings) => Needs {
+                permissions: BTreeSet::from([Permission::Neighbours]),
+                queries: settings.queries.len() as u64,
+                ..nothing
             },
         }
     }
@@ -233,6 +254,7 @@ impl Method {
             Self::Regression(settings) => {
                 regression::question::judge(settings, cohort, request, known)
             }
+            Self::Neighbours(_) => neighbours::question::judge(request, known),
         }
     }
 
@@ -251,6 +273,10 @@ impl Method {
                 let method = regression::coordinator::Regression::new(settings, beginning);
                 Stages::Regression(Box::new(method))
             }
+            Self::Neighbours(settings) => {
+                let method = neighbours::coordinator::Neighbours::new(settings, beginning);
+                Stages::Neighbours(Box::new(method))
+            }
         }
     }
 }
@@ -263,6 +289,7 @@ impl Model {
             Self::Unpsl(model) => model.course(),
             Self::Forest(_) => Course::default(),
             Self::Regression(model) => model.course(),
+            Self::Neighbours(model) => model.course(),
         }
     }
 
@@ -272,6 +299,59 @@ impl Model {
             Self::Unpsl(model) => !model.rounds.is_empty(),
             Self::Forest(model) => model.forest.is_some() || assessed,
             Self::Regression(model) => !model.coefficients.is_empty(),
+            Self::Neighbours(model) => !model.alike.is_empty(),
+        }
+    }
+}
+
+/// Patients of elsewhere who have no place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unplaced {
+    /// The run has learned nothing by whose vectors patients are compared.
+    #[error(
+        "the run has no metric and no weights to compare patients of elsewhere by; wanted a run of {:?} or {:?} that has learned one",
+        Method::NAMES[0],
+        Method::NAMES[2]
+    )]
+    Nothing,
+    /// A value is wanted, by the number of the patient from 0 and the feature.
+    #[error("values are missing that nothing stands in for")]
+    Missing(Vec<(usize, String)>),
+}
+
+impl Model {
+    /// Where it places patients of elsewhere, who have these values in the features of `cohort`.
+    ///
+    /// # Errors
+    /// [`Unplaced`].
+    pub fn place(
+        &self,
+        cohort: &CohortSpecification,
+        patients: &[Vec<Value>],
+    ) -> Result<Vec<Vec<f64>>, Unplaced> {
+        if !self.is_learnt(false) {
+            return Err(Unplaced::Nothing);
+        }
+        let place = |patient: &Vec<Value>| match self {
+            Self::Unpsl(model) => Some(unpsl::placing::place(model, cohort, patient)),
+            // A curve is told by its knots, and patients of elsewhere are placed by straight lines alone.
+            Self::Regression(model) if model.splines.is_empty() => {
+                Some(regression::placing::place(model, cohort, patient))
+            }
+            Self::Regression(_) | Self::Forest(_) | Self::Neighbours(_) => None,
+        };
+        let (mut placed, mut missing) = (Vec::new(), Vec::new());
+        for (row, patient) in patients.iter().enumerate() {
+            match place(patient).ok_or(Unplaced::Nothing)? {
+                Ok(vector) => placed.push(vector),
+                Err(features) => missing.extend(features.into_iter().map(|one| (row, one))),
+            }
+        }
+        let is_nowhere = |vector: &Vec<f64>| vector.is_empty();
+        match missing.is_empty() {
+            true if placed.iter().any(is_nowhere) => Err(Unplaced::Nothing),
+            true => Ok(placed),
+            false => Err(Unplaced::Missing(missing)),
         }
     }
 }
@@ -283,6 +363,7 @@ impl Stages {
             Self::Unpsl(method) => method.asking(),
             Self::Forest(method) => method.asking(),
             Self::Regression(method) => method.asking(),
+            Self::Neighbours(method) => method.as_ref(),
         }
     }
 
@@ -292,6 +373,7 @@ impl Stages {
             Self::Unpsl(method) => method.close(closed),
             Self::Forest(method) => method.close(closed),
             Self::Regression(method) => method.close(closed),
+            Self::Neighbours(method) => method.close(closed),
         }
     }
 
@@ -301,6 +383,7 @@ impl Stages {
             Self::Unpsl(method) => Method::Unpsl(method.settings().clone()),
             Self::Forest(method) => Method::Forest(method.settings().clone()),
             Self::Regression(method) => Method::Regression(method.settings().clone()),
+            Self::Neighbours(method) => Method::Neighbours(method.settings().clone()),
         }
     }
 
@@ -310,6 +393,7 @@ impl Stages {
             Self::Unpsl(method) => Model::Unpsl(method.model()),
             Self::Forest(method) => Model::Forest(method.model()),
             Self::Regression(method) => Model::Regression(Box::new(method.model())),
+            Self::Neighbours(method) => Model::Neighbours(method.model()),
         }
     }
 
@@ -317,7 +401,7 @@ impl Stages {
     pub(crate) fn missing(&self) -> &[Vec<MissingShare>] {
         match self {
             Self::Unpsl(method) => method.missing(),
-            Self::Forest(_) => &[],
+            Self::Forest(_) | Self::Neighbours(_) => &[],
             Self::Regression(method) => method.missing(),
         }
     }
@@ -326,7 +410,7 @@ impl Stages {
     pub(crate) fn pooled_missing(&self) -> &[MissingShare] {
         match self {
             Self::Unpsl(method) => method.pooled_missing(),
-            Self::Forest(_) => &[],
+            Self::Forest(_) | Self::Neighbours(_) => &[],
             Self::Regression(method) => method.pooled_missing(),
         }
     }
@@ -337,6 +421,7 @@ impl Stages {
             Self::Unpsl(method) => method.assessments(),
             Self::Forest(method) => method.assessments(),
             Self::Regression(method) => method.assessments(),
+            Self::Neighbours(_) => None,
         }
     }
 }

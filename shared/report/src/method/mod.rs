@@ -2,9 +2,11 @@
 //! names all methods.
 
 mod forest;
+mod neighbours;
 mod regression;
 mod unpsl;
 
+use crate::alike::AlikeElsewhere;
 use crate::figures::FigureError;
 use crate::files::Learnt;
 use crate::tables;
@@ -46,6 +48,7 @@ pub(crate) fn chapters(result: &RunResult, job: &Job) -> Result<Chapters, Figure
         (Some(Model::Regression(model)), Method::Regression(settings)) => {
             regression::chapters(result, job, settings, model)
         }
+        (Some(Model::Neighbours(model)), _) => Ok(neighbours::chapters(result, job, model)),
         (Some(Model::Forest(_) | Model::Regression(_)), _) | (None, _) => Ok(nothing(result)),
     }
 }
@@ -56,6 +59,7 @@ pub(crate) fn files(result: &RunResult, job: &Job) -> Vec<File> {
         Some(Model::Unpsl(model)) => unpsl::files(model),
         Some(Model::Forest(model)) => forest::files(result, job, model),
         Some(Model::Regression(model)) => regression::files(model),
+        Some(Model::Neighbours(model)) => neighbours::files(result, job, model),
         None => Vec::new(),
     }
 }
@@ -66,7 +70,7 @@ pub(crate) fn learnt(result: &RunResult) -> Learnt<'_> {
         Some(Model::Unpsl(model)) => unpsl::learnt(model),
         Some(Model::Forest(model)) => forest::learnt(model),
         Some(Model::Regression(model)) => regression::learnt(model),
-        None => Learnt::default(),
+        Some(Model::Neighbours(_)) | None => Learnt::default(),
     }
 }
 
@@ -74,7 +78,15 @@ pub(crate) fn learnt(result: &RunResult) -> Learnt<'_> {
 pub(crate) fn truth(result: &RunResult) -> Option<String> {
     match &result.model {
         Some(Model::Unpsl(model)) => unpsl::truth(model),
-        Some(Model::Forest(_) | Model::Regression(_)) | None => None,
+        Some(Model::Forest(_) | Model::Regression(_) | Model::Neighbours(_)) | None => None,
+    }
+}
+
+/// Who is alike to patients of these names, where the run asked that.
+pub(crate) fn alike(result: &RunResult, job: &Job, names: &[String]) -> Option<AlikeElsewhere> {
+    match &result.model {
+        Some(Model::Neighbours(model)) => Some(neighbours::answer(result, job, model, names)),
+        Some(Model::Unpsl(_) | Model::Forest(_) | Model::Regression(_)) | None => None,
     }
 }
 

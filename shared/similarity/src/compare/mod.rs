@@ -27,7 +27,7 @@ pub use proximity::forest::Proximity;
 pub use weighted::Weighted;
 
 use ndarray::parallel::prelude::*;
-use ndarray::{Array2, Axis, CowArray, Ix2};
+use ndarray::{Array2, ArrayView2, Axis, CowArray, Ix2};
 use std::ops::Range;
 
 use crate::cohort::Column;
@@ -36,6 +36,7 @@ use crate::compare::proximity::kernel::OutOfBag;
 use crate::learn::forest::{SchemaMismatch, TerminalNodes};
 use crate::learn::regression::terms::TermsError;
 use crate::numeric::linear_algebra::{LinearAlgebraError, sum_of_pairs};
+use crate::uses::microaggregation::Closeness;
 use crate::uses::neighbours::NeighbourRule;
 
 /// Patients whose mean share of a feature stands for that of all, at most; they are taken at equal steps.
@@ -324,6 +325,25 @@ impl Comparison {
         match self {
             Self::Metric(metric) => Some(metric.measure()),
             Self::Weighted(_) | Self::Gower(_) | Self::Proximity(_) => None,
+        }
+    }
+
+    /// The coordinates that it compares patients by, n x m, and what of two is near; none of a comparison without such.
+    #[must_use]
+    pub fn coordinates<'p>(&self, placed: &'p Placed) -> Option<(ArrayView2<'p, f64>, Closeness)> {
+        let Placed::Vectors { rows, projected } = placed else {
+            return None;
+        };
+        let projected = projected.as_ref().unwrap_or(rows).view();
+        match self {
+            Self::Metric(metric) => match metric.measure() {
+                Measure::Euclidean => Some((projected, Closeness::Euclidean)),
+                Measure::InnerProduct => Some((projected, Closeness::InnerProduct)),
+                Measure::Manhattan => Some((rows.view(), Closeness::Manhattan)),
+                Measure::Cosine => None,
+            },
+            Self::Weighted(_) => Some((rows.view(), Closeness::Manhattan)),
+            Self::Gower(_) | Self::Proximity(_) => None,
         }
     }
 

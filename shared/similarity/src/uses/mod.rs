@@ -3,6 +3,7 @@
 pub mod cases;
 pub mod clusters;
 pub mod matching;
+pub mod microaggregation;
 pub mod nearest;
 pub mod neighbours;
 pub mod outlier;

@@ -2,11 +2,12 @@
 //!
 //! # To add a method
 //!
-//! A file of `proto/` holds its requests, its answers and what a run of it leaves; a file beside `unpsl`, `forest` and `regression` says
+//! A file of `proto/` holds its requests, its answers and what a run of it leaves; a file beside `unpsl`, `forest`, `regression` and `neighbours` says
 //! how each travels ([`Travels`]). Each `match` over requests, answers and models below then lacks an arm; nothing else in
 //! this crate names a method. A list of a kind of its own is one line of `encoding::parts`.
 
 pub(crate) mod forest;
+pub(crate) mod neighbours;
 pub(crate) mod regression;
 pub(crate) mod unpsl;
 
@@ -24,7 +25,8 @@ use protocol::assessment::Assessment;
 use protocol::limits::{CLASSES_MAX, MATRIX_ENTRIES_MAX};
 use protocol::message::{
     Answer, ColumnMoments, Description, Encapsulations, Preparing, Request, SecondMoments,
-    SiteMoments, forest as forests, regression as regressions, unpsl as metrics,
+    SiteMoments, forest as forests, neighbours as alike, regression as regressions,
+    unpsl as metrics,
 };
 use protocol::method::{self, Model};
 use std::sync::Arc;
@@ -62,6 +64,7 @@ impl Travels for Request {
             Self::Unpsl(request) => request.cut_as(Asked::Unpsl),
             Self::Forest(request) => request.cut_as(Asked::Forest),
             Self::Regression(request) => request.cut_as(Asked::Regression),
+            Self::Neighbours(request) => request.cut_as(Asked::Neighbours),
         }
     }
 
@@ -80,6 +83,7 @@ impl Travels for Request {
             Asked::Unpsl(request) => metrics::Request::declared(request),
             Asked::Forest(request) => forests::Request::declared(request),
             Asked::Regression(request) => regressions::Request::declared(request),
+            Asked::Neighbours(request) => alike::Request::declared(request),
         }
     }
 
@@ -99,6 +103,7 @@ impl Travels for Request {
             Asked::Unpsl(request) => Self::Unpsl(Travels::join(request, parts)?),
             Asked::Forest(request) => Self::Forest(Travels::join(request, parts)?),
             Asked::Regression(request) => Self::Regression(Travels::join(request, parts)?),
+            Asked::Neighbours(request) => Self::Neighbours(Travels::join(request, parts)?),
         })
     }
 }
@@ -148,6 +153,7 @@ impl Travels for Answer {
             Self::Unpsl(answer) => answer.cut_as(Answered::Unpsl),
             Self::Forest(answer) => answer.cut_as(Answered::Forest),
             Self::Regression(answer) => answer.cut_as(Answered::Regression),
+            Self::Neighbours(answer) => answer.cut_as(Answered::Neighbours),
         };
         let answer = Some(answer);
         (pb::Answer { answer }, parts)
@@ -176,6 +182,7 @@ impl Travels for Answer {
             Answered::Unpsl(answer) => metrics::Answer::declared(answer),
             Answered::Forest(answer) => forests::Answer::declared(answer),
             Answered::Regression(answer) => regressions::Answer::declared(answer),
+            Answered::Neighbours(answer) => alike::Answer::declared(answer),
         }
     }
 
@@ -210,6 +217,7 @@ impl Travels for Answer {
             Answered::Unpsl(answer) => Self::Unpsl(Travels::join(answer, parts)?),
             Answered::Forest(answer) => Self::Forest(Travels::join(answer, parts)?),
             Answered::Regression(answer) => Self::Regression(Travels::join(answer, parts)?),
+            Answered::Neighbours(answer) => Self::Neighbours(Travels::join(answer, parts)?),
         })
     }
 }
@@ -226,6 +234,7 @@ impl Travels for Model {
             Self::Unpsl(model) => model.cut_as(Left::Unpsl),
             Self::Forest(model) => model.cut_as(Left::Forest),
             Self::Regression(model) => model.cut_as(Left::Regression),
+            Self::Neighbours(model) => model.cut_as(Left::Neighbours),
         }
     }
 
@@ -234,6 +243,7 @@ impl Travels for Model {
             Left::Unpsl(model) => method::unpsl::model::Model::declared(model),
             Left::Forest(model) => method::forest::model::Model::declared(model),
             Left::Regression(model) => Box::<method::regression::model::Model>::declared(model),
+            Left::Neighbours(model) => method::neighbours::model::Model::declared(model),
         }
     }
 
@@ -242,6 +252,7 @@ impl Travels for Model {
             Left::Unpsl(model) => Self::Unpsl(Travels::join(model, parts)?),
             Left::Forest(model) => Self::Forest(Travels::join(model, parts)?),
             Left::Regression(model) => Self::Regression(Travels::join(model, parts)?),
+            Left::Neighbours(model) => Self::Neighbours(Travels::join(model, parts)?),
         })
     }
 }
@@ -258,6 +269,7 @@ pub(crate) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
         Request::Unpsl(request) => unpsl::answer_bytes_max(request),
         Request::Forest(request) => forest::answer_bytes_max(request, job_bytes),
         Request::Regression(request) => regression::answer_bytes_max(request),
+        Request::Neighbours(request) => Some(neighbours::answer_bytes_max(request)),
     };
     // Covered, a number takes twice the bytes, and four numbers of a moment eleven words.
     let covered = |bytes: u64| bytes.saturating_mul(COVERED_FACTOR);

@@ -13,8 +13,8 @@ out = tempfile.mkdtemp()
 subprocess.check_call([sys.executable, "-m", "grpc_tools.protoc", f"-I{ROOT}", f"--python_out={out}",
                        *map(str, sorted(ROOT.glob("federation/v1/*.proto")))])
 sys.path.insert(0, out)
-m, s, u, t, r, f, o = (importlib.import_module(f"federation.v1.{name}_pb2")
-                    for name in ("parts", "site", "unpsl", "forest", "regression", "federation", "operations"))
+m, s, u, t, r, n, f, o = (importlib.import_module(f"federation.v1.{name}_pb2")
+                    for name in ("parts", "site", "unpsl", "forest", "regression", "neighbours", "federation", "operations"))
 
 run = "heart-disease-1"
 shape = lambda rows, columns: m.MatrixShape(rows=rows, columns=columns)
@@ -68,6 +68,10 @@ def ask_regression(**request):
     return ask(regression=r.RegressionRequest(**request))
 
 
+def ask_neighbours(**request):
+    return ask(neighbours=n.NeighboursRequest(**request))
+
+
 def reply(parts=(), journal=None, **answer):
     message = f.ToCoordinator(reply=f.Reply(run=run, exchange=3, answer=f.Answer(**answer), journal=journal))
     return [f.ToCoordinatorFrame(message=message), *(f.ToCoordinatorFrame(part=p) for p in parts)]
@@ -83,6 +87,10 @@ def reply_forest(parts=(), **answer):
 
 def reply_regression(parts=(), **answer):
     return reply(parts, regression=r.RegressionAnswer(**answer))
+
+
+def reply_neighbours(**answer):
+    return reply(neighbours=n.NeighboursAnswer(**answer))
 
 
 def result(ending, parts=(), times=o.Times(), **left):
@@ -123,6 +131,7 @@ regression = r.RegressionModel(
     proportionality=[r.RegressionTest(chi_squared=1.5, degrees=1, p=0.25)],
     splines=[r.RegressionSpline(feature="age", knots=[40, 55, 70.5])], selection=r.RegressionSelection(
         wald_p=0.0625, removed=[r.RemovedFeature(feature="cp", degrees=3, value=0.75)], fits=2, stopped=1))
+groups = [n.AlikeGroup(classes=[0, 12], sums=[250.5]), n.AlikeGroup(classes=[40, 300], sums=[-0.5])]
 golden = {
     "begin": site(f.ToSite(begin=f.Begin(run=run, job='name = "heart-disease"\n', seed=2**63, warrant=f.Warrant(
         token="monday", chain=[b"\x30\x00", b"\x30\x01\x02"], scheme=0x0403, signature=b"\x07\x08\x09")))),
@@ -162,6 +171,8 @@ golden = {
     "weigh": ask_regression(weigh=r.WeighProducts(
         point=point, weights=[r.CellWeights(at_risk=[0.5, 0.25], with_event=[0.125, 0])])),
     "finish_regression": ask_regression(finish=point),
+    "measure": ask_neighbours(measure=n.MeasureDistances()),
+    "count_alike": ask_neighbours(count=n.CountAlike(radii=[0.5, 1.25])),
     "hello": [f.ToCoordinatorFrame(message=f.ToCoordinator(hello=f.Hello(version="0.1.0")))],
     "introduced": reply(introduced=f.Introduction(
         agreement=b"\x01" * 32, signing=b"\x02" * 32, encapsulation=b"\x03" * 1184, chain=[b"\x30\x00"], scheme=0x0403,
@@ -195,6 +206,8 @@ golden = {
         [chunk(0, [300, 1, 2, 200, 3, 4]), chunk(1, [40, 5, 6, 30, 7, 8])],
         risk_sets=r.RiskSets(patients=300, at_risk=shape(2, 3), with_event=shape(2, 3))),
     "products": reply_regression([chunk(0, [1, 0.25, 0.25, 2])], products=r.Products(products=[shape(2, 2)])),
+    "distances": reply_neighbours(distances=n.Distances(counts=[0, 300, 7])),
+    "alike": reply_neighbours(alike=n.Alike(groups=groups)),
     "progress": [o.Progress(run=run, job="heart-disease", method="unpsl", phase="rounds", sites_connected=2, sites=3,
                             waiting_for=["west"], deadline_seconds=30, ending=failed, ahead=2,
                             times=o.Times(submitted=1_700_000_000_000, began=1_700_000_000_250), course=o.Course(
@@ -209,6 +222,8 @@ golden = {
     "forest": result(o.Ending(completed=o.Completed()), [nodes], forest=t.ForestModel(
         forest=t.CommonForest(trees=trees, class_weights=[1, 2]), trees=[1, 1])),
     "regression": result(o.Ending(completed=o.Completed()), regression=regression),
+    "neighbours": result(o.Ending(completed=o.Completed()), neighbours=n.NeighboursModel(
+        run=run, patients=690, radii=[0.5, 1.25], groups=groups)),
     "forest_without": result(o.Ending(completed=o.Completed()), forest=t.ForestModel()),
 }
 for name, frames in golden.items():

@@ -114,6 +114,7 @@ pub(crate) fn gate() -> Gate {
         round_limit: 1_000_000,
         folds: 1,
         validation: None,
+        queries: 0,
     };
     let cohort = CohortFacts {
         patients: 100,
@@ -123,6 +124,8 @@ pub(crate) fn gate() -> Gate {
         so_far: SoFar::default(),
         difference: None,
         border: 0,
+        queries_before: 0,
+        groupings_before: 0,
     };
     Policy::new(rules)
         .unwrap()

@@ -123,6 +123,7 @@ impl Account {
             ) => "round",
             Answer::Forest(forest::Answer::Grown(_)) => "trees",
             Answer::Regression(_) => "likelihood",
+            Answer::Neighbours(_) => "alike",
             Answer::Moments(_) => "moments",
             Answer::Quantiles(_) => "quantiles",
             Answer::Prepared(_) => "prepared",

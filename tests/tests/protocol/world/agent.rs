@@ -203,6 +203,8 @@ pub(super) fn gate(job: &Job, patients: u64) -> Gate {
         so_far: SoFar::default(),
         difference: None,
         border: 0,
+        queries_before: 0,
+        groupings_before: 0,
     };
     let policy = Policy::new(rules).unwrap_or_else(|_| panic!("rules"));
     let mut asked = job.facts("operator");

@@ -507,9 +507,10 @@ fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
         }
         Request::Prepare(_) => Answer::Prepared(P::second_moments(site)),
         Request::Correlate(_) => Answer::Correlated,
-        Request::Unpsl(_) | Request::Forest(_) | Request::Regression(_) => {
-            P::pretend(site, request)
-        }
+        Request::Unpsl(_)
+        | Request::Forest(_)
+        | Request::Regression(_)
+        | Request::Neighbours(_) => P::pretend(site, request),
     }
 }
 

@@ -169,7 +169,7 @@ fn timeless(mut result: RunResult) -> RunResult {
                 row.seconds = 0.0;
             }
         }
-        Some(Model::Forest(_) | Model::Regression(_)) | None => {}
+        Some(Model::Forest(_) | Model::Regression(_) | Model::Neighbours(_)) | None => {}
     }
     result
 }

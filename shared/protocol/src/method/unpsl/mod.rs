@@ -10,6 +10,7 @@ mod judging;
 mod learning;
 pub mod message;
 pub mod model;
+pub(crate) mod placing;
 pub(crate) mod question;
 mod rounds;
 mod selection;

@@ -1,0 +1,184 @@
+//! Patients of elsewhere: a table of theirs, as the job of a run reads it.
+
+use protocol::cohort::{Feature, Value};
+use std::fmt;
+use std::path::Path;
+
+/// Rows that a problem names.
+const ROWS_NAMED_MAX: usize = 5;
+
+/// Patients who are asked about.
+pub(super) struct Patients {
+    /// By the column of identifiers, else numbered from 1.
+    pub(super) names: Vec<String>,
+    /// One list a patient, in the order of the job's features.
+    pub(super) values: Vec<Vec<Value>>,
+}
+
+/// Everything that does not fit in a table, none of it with a value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct PatientsProblems(Vec<PatientsProblem>);
+
+/// Something that does not fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatientsProblem {
+    file: String,
+    column: String,
+    /// Lines of the file, counted with its header from 1.
+    lines: Vec<u64>,
+    found: String,
+    wanted: String,
+}
+
+impl fmt::Display for PatientsProblem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.file)?;
+        let named = self.lines.iter().take(ROWS_NAMED_MAX).map(u64::to_string);
+        let named = named.collect::<Vec<_>>().join(", ");
+        match self.lines.len() {
+            0 => {}
+            1 => write!(formatter, ", line {named}")?,
+            count if count > ROWS_NAMED_MAX => {
+                let more = count - ROWS_NAMED_MAX;
+                write!(formatter, ", lines {named} and {more} more")?;
+            }
+            _ => write!(formatter, ", lines {named}")?,
+        }
+        if !self.column.is_empty() {
+            write!(formatter, ", column {}", self.column)?;
+        }
+        write!(formatter, ": found {}, wanted {}", self.found, self.wanted)
+    }
+}
+
+/// The problems of one file, those of one kind as one.
+pub(super) struct Problems {
+    file: String,
+    all: Vec<PatientsProblem>,
+}
+
+impl Problems {
+    pub(super) fn of(path: &Path) -> Self {
+        Self {
+            file: path.display().to_string(),
+            all: Vec::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, column: &str, line: Option<u64>, found: &str, wanted: &str) {
+        let is_same = |one: &&mut PatientsProblem| {
+            one.column == column && one.found == found && one.wanted == wanted
+        };
+        match self.all.iter_mut().find(is_same) {
+            Some(known) => known.lines.extend(line),
+            None => self.all.push(PatientsProblem {
+                file: self.file.clone(),
+                column: column.to_owned(),
+                lines: line.into_iter().collect(),
+                found: found.to_owned(),
+                wanted: wanted.to_owned(),
+            }),
+        }
+    }
+
+    pub(super) fn all(self) -> PatientsProblems {
+        PatientsProblems(self.all)
+    }
+}
+
+/// The line of a patient, counted with the header.
+pub(super) fn line(patient: usize) -> u64 {
+    patient as u64 + 2
+}
+
+/// Reads a CSV file with a column for each of the features, and of the identifier where one is named.
+///
+/// # Errors
+/// [`PatientsProblems`], all of them at once.
+pub(super) fn read(
+    path: &Path,
+    features: &[Feature],
+    id: Option<&str>,
+    most: usize,
+) -> Result<Patients, PatientsProblems> {
+    let mut problems = Problems::of(path);
+    let found = read_into(path, features, id, &mut problems);
+    let patients = found.names.len();
+    if problems.all.is_empty() && !(1..=most).contains(&patients) {
+        let wanted = format!("1 to {most}, about whom one job can ask");
+        problems.add("", None, &format!("{patients} patients"), &wanted);
+    }
+    match problems.all.is_empty() {
+        true => Ok(found),
+        false => Err(problems.all()),
+    }
+}
+
+fn read_into(
+    path: &Path,
+    features: &[Feature],
+    id: Option<&str>,
+    problems: &mut Problems,
+) -> Patients {
+    let mut found = Patients {
+        names: Vec::new(),
+        values: Vec::new(),
+    };
+    let reader = csv::ReaderBuilder::new().flexible(true).from_path(path);
+    let opened = reader.and_then(|mut reader| Ok((reader.headers()?.clone(), reader)));
+    let (header, mut reader) = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            let wanted = "comma-separated values below a header";
+            problems.add("", None, &told(&error), wanted);
+            return found;
+        }
+    };
+    let mut place = |name: &str| {
+        let place = header.iter().position(|column| column.trim() == name);
+        if place.is_none() {
+            problems.add(name, None, "no such column", "one of this name");
+        }
+        place
+    };
+    let places: Vec<Option<usize>> = features.iter().map(|one| place(&one.name)).collect();
+    let id = id.and_then(&mut place);
+    for (row, record) in reader.records().enumerate() {
+        let at = Some(line(row));
+        let record = match record {
+            Ok(record) => record,
+            Err(error) => {
+                problems.add("", at, &told(&error), "a row of the table");
+                continue;
+            }
+        };
+        if record.len() != header.len() {
+            let wanted = format!("{} fields, as in the header", header.len());
+            problems.add("", at, &format!("{} fields", record.len()), &wanted);
+            continue;
+        }
+        let both = features.iter().zip(&places);
+        let values = both.filter_map(|(feature, place)| {
+            let value = feature.value(&record[(*place)?]);
+            value
+                .map_err(|wanted| problems.add(&feature.name, at, "something else", &wanted))
+                .ok()
+        });
+        found.values.push(values.collect());
+        let name = id.map(|place| record[place].trim().to_owned());
+        found
+            .names
+            .push(name.unwrap_or_else(|| (row + 1).to_string()));
+    }
+    found
+}
+
+/// What is wrong with a file, without anything that it holds.
+fn told(error: &csv::Error) -> String {
+    match error.kind() {
+        csv::ErrorKind::Io(error) => error.to_string(),
+        csv::ErrorKind::Utf8 { .. } => "bytes that are no UTF-8".to_owned(),
+        _ => "something else".to_owned(),
+    }
+}

@@ -1,0 +1,147 @@
+//! `job similar`: who is alike at the sites to patients of elsewhere, and how they fared.
+
+use super::patients::{self, PatientsProblems, Problems};
+use super::{OperatorError, calling, dial, folder, fresh_token, watch};
+use crate::cli;
+use protocol::job::Job;
+use protocol::limits::QUERIES_MAX;
+use protocol::method::Unplaced;
+use protocol::method::neighbours::asking;
+use protocol::method::neighbours::settings::NeighboursSettings;
+use protocol::name::RunId;
+use protocol::progress::Ending;
+use protocol::result::RunResult;
+use report::AlikeElsewhere;
+use std::path::{Path, PathBuf};
+
+/// A question about who is alike that cannot be asked, or whose answer cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum SimilarError {
+    /// The table of patients.
+    #[error("the patients cannot be asked about:\n{0}")]
+    Patients(#[from] PatientsProblems),
+    /// The run by which patients are to be compared.
+    #[error("run {run} cannot be asked by: {why}")]
+    Run {
+        /// The run.
+        run: RunId,
+        /// Why.
+        why: String,
+    },
+    /// A table of the answer could not be written.
+    #[error("{} could not be written", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// What came of a question.
+#[derive(Debug)]
+pub struct Asked {
+    /// The run that asked.
+    pub run: RunId,
+    /// How it ended; none where the operator stopped watching before.
+    pub ending: Option<Ending>,
+    /// Where its results lie.
+    pub folder: Option<PathBuf>,
+    /// What is printed; none where nothing was counted.
+    pub answer: Option<String>,
+}
+
+/// Asks the sites of a run who of their patients is alike, waits, and says it.
+///
+/// # Errors
+/// [`OperatorError`].
+pub async fn similar(arguments: &cli::JobSimilar) -> Result<Asked, OperatorError> {
+    let learned = RunId::new(&arguments.run)?;
+    let dial = dial(&arguments.config)?;
+    let result = calling(&dial, async |client| client.result(&learned).await).await?;
+    let id = arguments.id.as_deref();
+    let Question { text, seed, names } = question(&learned, &result, &arguments.new, id)?;
+    let token = fresh_token(&text);
+    let submit = calling(&dial, async |client| {
+        client.submit(&text, seed, &token).await
+    });
+    let run = submit.await?;
+    let pending = folder(arguments.out.as_deref(), &run, arguments.force)?;
+    let watched = watch(&arguments.config, &run, pending).await?;
+    let answer = match &watched.folder {
+        Some(_) => {
+            let result = calling(&dial, async |client| client.result(&run).await).await?;
+            report::alike(&result, &names)
+                .map(|answer| told(arguments, &answer))
+                .transpose()?
+        }
+        None => None,
+    };
+    Ok(Asked {
+        run,
+        ending: watched.ending,
+        folder: watched.folder,
+        answer,
+    })
+}
+
+/// A job that asks, and the names of those whom it asks about, which stay here.
+struct Question {
+    text: String,
+    seed: u64,
+    names: Vec<String>,
+}
+
+/// The patients of a file as the run places them, in a job of its sites.
+fn question(
+    run: &RunId,
+    learned: &RunResult,
+    file: &Path,
+    id: Option<&str>,
+) -> Result<Question, SimilarError> {
+    let unfit = |why: String| SimilarError::Run {
+        run: run.clone(),
+        why,
+    };
+    let job = Job::parse(&learned.job).map_err(|problems| unfit(problems.to_string()))?;
+    let model = learned.model.as_ref();
+    let model = model.ok_or_else(|| unfit(Unplaced::Nothing.to_string()))?;
+    let asked = patients::read(file, &job.cohort.features, id, QUERIES_MAX)?;
+    let queries = match model.place(&job.cohort, &asked.values) {
+        Ok(queries) => queries,
+        Err(error @ Unplaced::Nothing) => return Err(unfit(error.to_string())),
+        Err(Unplaced::Missing(missing)) => {
+            let mut problems = Problems::of(file);
+            for (row, feature) in missing {
+                let wanted = "a value, for the run's result does not tell what stands in for it";
+                problems.add(&feature, Some(patients::line(row)), "none", wanted);
+            }
+            return Err(problems.all().into());
+        }
+    };
+    let settings = NeighboursSettings {
+        run: run.clone(),
+        queries,
+    };
+    let text = asking::text(&job, &settings).map_err(|error| unfit(error.to_string()))?;
+    Ok(Question {
+        text,
+        seed: job.seed,
+        names: asked.names,
+    })
+}
+
+/// Writes the table that is asked for, and gives what is to be printed.
+fn told(arguments: &cli::JobSimilar, answer: &AlikeElsewhere) -> Result<String, SimilarError> {
+    let fault = |path: PathBuf| move |source| SimilarError::Write { path, source };
+    if let Some(path) = &arguments.csv {
+        let written = answer.csv();
+        let written = written.and_then(|bytes| wire::private::write(path, &bytes));
+        written.map_err(fault(path.clone()))?;
+    }
+    match arguments.json {
+        true => answer.json().map_err(fault("JSON".into())),
+        false => Ok(answer.text()),
+    }
+}

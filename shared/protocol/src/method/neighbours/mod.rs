@@ -1,0 +1,9 @@
+//! How many patients of all sites are alike to patients of others, and how these fared: counts of groups that the sites have made.
+
+pub mod asking;
+pub(crate) mod coordinator;
+mod judging;
+pub mod message;
+pub mod model;
+pub(crate) mod question;
+pub mod settings;

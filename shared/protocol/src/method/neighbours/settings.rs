@@ -1,0 +1,67 @@
+//! `[neighbours]`: by which run patients are compared, and about whom it is asked.
+
+use crate::cohort::OutcomeKind;
+use crate::document::Section;
+use crate::limits::{QUERIES_MAX, QUERY_NUMBERS_MAX};
+use crate::name::RunId;
+
+/// Who is alike: the nearest so many of a hundred pairs of patients of one site. Nobody chooses other radii.
+pub const SHARES: [u32; 3] = [5, 10, 20];
+/// A number of a query at most, either side of 0.
+const QUERY_MAX: f64 = 1e6;
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NeighboursSettings {
+    /// The run that the sites compare by, each by what it has kept of it.
+    pub run: RunId,
+    /// Patients of others, each as the run's comparison places it.
+    pub queries: Vec<Vec<f64>>,
+}
+
+impl NeighboursSettings {
+    /// Reads the table `neighbours`.
+    pub(crate) fn read(section: &mut Section<'_, '_>) -> Option<Self> {
+        let run = section.required::<String>("run");
+        let run = run.and_then(|run| match RunId::new(&run) {
+            Ok(run) => Some(run),
+            Err(error) => {
+                section.problem("run", &format!("{run:?}"), &error.to_string());
+                None
+            }
+        });
+        let queries = section.required::<Vec<Vec<f64>>>("queries");
+        if let Some(queries) = &queries {
+            let numbers = queries.first().map_or(0, Vec::len);
+            let is_number = |number: &f64| number.abs() <= QUERY_MAX;
+            let fit = (1..=QUERIES_MAX).contains(&queries.len())
+                && (1..=QUERY_NUMBERS_MAX).contains(&numbers)
+                && queries
+                    .iter()
+                    .all(|query| query.len() == numbers && query.iter().all(is_number));
+            let wanted = format!(
+                "1 to {QUERIES_MAX} lists of equally many numbers, 1 to {QUERY_NUMBERS_MAX}, each at most {QUERY_MAX:e}"
+            );
+            if !fit {
+                section.problem("queries", &format!("{} lists", queries.len()), &wanted);
+            }
+        }
+        Some(Self {
+            run: run?,
+            queries: queries?,
+        })
+    }
+}
+
+/// What is counted of a group of patients: in how many classes, and how many sums beside.
+///
+/// Of a number all patients are one class, with the sum of the outcome and of its square; of a survival time those without an event and
+/// those with one, with the time that they were followed.
+#[must_use]
+pub fn counted(kind: &OutcomeKind) -> (usize, usize) {
+    match kind {
+        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => (kind.classes().len(), 0),
+        OutcomeKind::Numeric => (1, 2),
+        OutcomeKind::Survival { .. } => (2, 1),
+    }
+}

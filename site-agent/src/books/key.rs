@@ -1,0 +1,41 @@
+//! The site's own key, and files that only their owner may read.
+
+use crate::books::chain::{ChainError, file_error, sync_folder};
+use privacy::FingerprintKey;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use wire::private;
+
+const KEY_LENGTH: usize = 32;
+
+/// The site's key, made on `first` use from the system's random numbers.
+pub(super) fn key(path: &Path, first: bool) -> Result<FingerprintKey, ChainError> {
+    let fail = |what| move |source| file_error(path, what, source);
+    let mut bytes = [0; KEY_LENGTH];
+    if path.exists() || !first {
+        let stored = fs::read(path).map_err(fail("read"))?;
+        let wanted = || io::Error::other(format!("found {} bytes, wanted 32", stored.len()));
+        bytes = stored
+            .as_slice()
+            .try_into()
+            .map_err(|_| fail("read")(wanted()))?;
+    } else {
+        File::open("/dev/urandom")
+            .and_then(|mut random| random.read_exact(&mut bytes))
+            .and_then(|()| replace(path, &bytes))
+            .map_err(fail("made"))?;
+    }
+    Ok(FingerprintKey::new(bytes))
+}
+
+/// Writes a file that only its owner may read: beside, then renamed.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let beside = path.with_extension("new");
+    let mut options = OpenOptions::new();
+    let mut file = private::open(&beside, options.write(true).create(true).truncate(true))?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&beside, path)?;
+    sync_folder(path)
+}

@@ -1,0 +1,43 @@
+//! What a run has left here, for whoever asks from elsewhere who is alike: the site compares by its own copy, and by nothing of
+//! the asker's.
+
+use super::left::read_record;
+use super::record::RECORD;
+use super::setting::learned;
+use crate::books::chain;
+use protocol::job::Job;
+use similarity::compare::Comparison;
+use std::path::Path;
+
+/// What a run has left to compare by.
+pub(crate) struct Kept {
+    pub(crate) comparison: Comparison,
+    /// Of the whole record: another one under the same name is another.
+    pub(crate) digest: String,
+}
+
+/// What `run` has left below `runs`; else why there is nothing for the job, as the coordinator may hear it.
+pub(crate) fn kept(runs: &Path, run: &str, job: &Job) -> Result<Kept, String> {
+    let nothing = || format!("run {run} has left nothing at this site to compare by");
+    let folder = runs.join(run);
+    let record = read_record(&folder, RECORD).map_err(|error| {
+        tracing::warn!("{error}");
+        nothing()
+    })?;
+    let known = Job::parse_for_one(&record.job).map_err(|_| nothing())?;
+    if known.cohort != job.cohort {
+        let text = "is of another outcome or of other features than the job";
+        return Err(format!("run {run} {text}"));
+    }
+    let columns = known.cohort.standardised_columns();
+    let names: Vec<String> = columns.into_iter().map(|column| column.name).collect();
+    let comparison = learned(&record, &folder, &names).map_err(|error| {
+        tracing::warn!("{error}");
+        nothing()
+    })?;
+    let bytes = record.to_bytes().map_err(|_| nothing())?;
+    Ok(Kept {
+        comparison,
+        digest: chain::digest(&bytes),
+    })
+}

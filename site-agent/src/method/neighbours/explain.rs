@@ -1,0 +1,73 @@
+//! What a job that asks who is alike would make this site send.
+
+use crate::explain::kinds::{MessageKind, NUMBER_BYTES, Sizes, Told, description, refusal};
+use privacy::Rules;
+use protocol::job::Job;
+use protocol::message::neighbours::OctaveGrid;
+use protocol::method::neighbours::settings::{NeighboursSettings, SHARES, counted};
+
+pub(crate) fn told(rules: &Rules, job: &Job, settings: &NeighboursSettings) -> Told {
+    let least = rules.cell_min.max(rules.patients_min);
+    Told {
+        messages: vec![
+            description(&Sizes::of_outcome(job)),
+            distances(least),
+            alike(job, settings, least),
+            refusal(),
+        ],
+        brake: format!(
+            "How much is asked: about {} patients of others over all jobs, on one cohort. Nothing below rests on it.",
+            rules.queries_per_cohort_max
+        ),
+        open: format!(
+            "By enough questions, an asker finds out where the groups are, and how each fared: sums over {least} patients or more \
+             of one outcome class. Who knows all patients of a group but one can work out that one. How the classes lie among the \
+             features is what is asked for: a patient whose features are known can be guessed by it, as by any prognosis. The \
+             patients who are asked about are told to all sites and to the coordinator, as the run's metric places them."
+        ),
+    }
+}
+
+fn distances(least: u64) -> MessageKind {
+    let cells = OctaveGrid::cells() as u64;
+    MessageKind {
+        kind: "distances",
+        purpose: "how far the groups of the site's patients are from each other, from which all sites take the radii within \
+                  which patients count as alike",
+        shape: format!("{cells} counts"),
+        bytes_formula: format!("{NUMBER_BYTES} x {cells}"),
+        bytes: NUMBER_BYTES * cells,
+        times: 1,
+        rule: "neighbours, cell_min, patients_min, groupings_per_cohort_max",
+        withheld: withheld(least),
+        worst: format!(
+            "How often two groups of {least} patients or more are so and so far from each other. Nothing of fewer."
+        ),
+    }
+}
+
+fn alike(job: &Job, settings: &NeighboursSettings, least: u64) -> MessageKind {
+    let (classes, sums) = counted(&job.cohort.outcome.kind);
+    let groups = (settings.queries.len() * SHARES.len()) as u64;
+    let each = (classes + sums) as u64;
+    MessageKind {
+        kind: "alike",
+        purpose: "of each patient who is asked about: how many of the site's patients are within each radius, and how they fared",
+        shape: format!("{groups} x {each}"),
+        bytes_formula: format!("{NUMBER_BYTES} x {groups} x {each}"),
+        bytes: NUMBER_BYTES * groups * each,
+        times: 1,
+        rule: "neighbours, cell_min, patients_min, queries_per_cohort_max, groupings_per_cohort_max",
+        withheld: withheld(least),
+        worst: format!(
+            "Each count is of whole groups, of {least} patients or more of one outcome class, which the site has made without \
+             knowing the question. Two questions however near to each other differ by whole groups, or not at all."
+        ),
+    }
+}
+
+fn withheld(least: u64) -> String {
+    format!(
+        "nothing is small: patients are counted by groups of {least} or more, those of a class of fewer not at all"
+    )
+}

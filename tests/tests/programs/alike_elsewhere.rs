@@ -1,0 +1,476 @@
+//! Promise: an operator hears how many patients of all hospitals are alike to new ones, and how they fared; it is what the
+//! hospitals' tables come to, counted by groups, and no hospital's number is told.
+
+use kindred_tests::deployment::{Deployment, SITES};
+use kindred_tests::exit::{DATA, REFUSED, USAGE};
+use kindred_tests::programs::site_agent;
+use kindred_tests::results::result;
+use kindred_tests::samples::demo_job;
+use ndarray::Array2;
+use protocol::message::neighbours::{Closeness, Group, OctaveGrid, parted};
+use serde_json::Value;
+use std::fs;
+
+/// Patients of a group, by the rules of every site here.
+const LEAST: usize = 10;
+/// Of a hundred pairs.
+const SHARES: [u64; 3] = [5, 10, 20];
+
+/// A hospital's patients as the run places them there, and their classes.
+struct Hospital {
+    vectors: Array2<f64>,
+    classes: Vec<u32>,
+}
+
+/// What is known of a run at a site: the rows of the metric.
+struct Record {
+    names: Vec<String>,
+    rows: Vec<Row>,
+    metric: Vec<Vec<f64>>,
+}
+
+/// A row of a metric: the column, what is subtracted and divided by, and what stands in for a missing value.
+struct Row {
+    name: String,
+    mean: f64,
+    scale: f64,
+    imputed: f64,
+}
+
+impl Row {
+    /// The column, and the level of a category.
+    fn takes(&self) -> (&str, Option<&str>) {
+        match self.name.split_once('=') {
+            Some((column, level)) => (column, Some(level)),
+            None => (&self.name, None),
+        }
+    }
+}
+
+/// The number that a row takes of a cell; none of an empty one.
+fn taken(cell: &str, level: Option<&str>) -> Option<f64> {
+    match level {
+        _ if cell.is_empty() => None,
+        Some(level) => Some(f64::from(u8::from(cell == level))),
+        None => Some(cell.parse().unwrap()),
+    }
+}
+
+fn number_of(value: &Value) -> f64 {
+    value.as_f64().unwrap()
+}
+
+impl Record {
+    fn read(deployment: &Deployment, site: &str, run: &str) -> Self {
+        let path = format!("sites/{site}/runs/{run}/comparison.json");
+        let text = fs::read(deployment.home.join(&path)).unwrap();
+        let record: Value = serde_json::from_slice(&text).unwrap();
+        let learned = &record["learned"]["metric"];
+        let rows = learned["rows"].as_array().unwrap().iter();
+        let row = |row: &Value| Row {
+            name: row["name"].as_str().unwrap().to_owned(),
+            mean: number_of(&row["mean"]),
+            scale: number_of(&row["scale"]),
+            imputed: number_of(&row["imputed"]),
+        };
+        let metric = learned["metric"].as_array().unwrap().iter();
+        let numbers = |row: &Value| row.as_array().unwrap().iter().map(number_of).collect();
+        Self {
+            names: Vec::new(),
+            rows: rows.map(row).collect(),
+            metric: metric.map(numbers).collect(),
+        }
+    }
+
+    /// W'x of a row of a table, with these means and stand-ins.
+    fn place(
+        &self,
+        values: &csv::StringRecord,
+        by: impl Fn(usize, &Row) -> (f64, f64),
+    ) -> Vec<f64> {
+        let mut placed = vec![0.0; self.metric[0].len()];
+        for (place, row) in self.rows.iter().enumerate() {
+            let (name, level) = row.takes();
+            let column = self.names.iter().position(|one| one == name).unwrap();
+            let (mean, imputed) = by(column, row);
+            let value = taken(&values[column], level).unwrap_or(imputed);
+            let x = (value - mean) / row.scale;
+            for (sum, weight) in placed.iter_mut().zip(&self.metric[place]) {
+                *sum += weight * x;
+            }
+        }
+        placed
+    }
+}
+
+fn table(deployment: &Deployment, site: &str) -> (Vec<String>, Vec<csv::StringRecord>) {
+    let path = deployment.home.join(&format!("data/{site}.csv"));
+    let mut table = csv::Reader::from_path(path).unwrap();
+    let names = table.headers().unwrap().iter().map(str::to_owned).collect();
+    (names, table.records().map(Result::unwrap).collect())
+}
+
+fn hospital(deployment: &Deployment, site: &str, run: &str) -> Hospital {
+    let mut record = Record::read(deployment, site, run);
+    let (names, rows) = table(deployment, site);
+    let class = names.iter().position(|one| one == "class").unwrap();
+    record.names = names;
+    let place = |row: &csv::StringRecord| record.place(row, |_, row| (row.mean, row.imputed));
+    let placed: Vec<f64> = rows.iter().flat_map(place).collect();
+    let width = record.metric[0].len();
+    Hospital {
+        vectors: Array2::from_shape_vec((rows.len(), width), placed).unwrap(),
+        classes: rows
+            .iter()
+            .map(|row| u32::from(&row[class] == "positive"))
+            .collect(),
+    }
+}
+
+/// The new patients: some of the east, by the pooled means.
+fn asked_about(deployment: &Deployment, run: &str) -> Vec<Vec<f64>> {
+    let mut record = Record::read(deployment, "east", run);
+    let (names, rows) = table(deployment, "east");
+    record.names = names;
+    // The pooled means, of the tables themselves.
+    let tables: Vec<_> = SITES
+        .iter()
+        .flat_map(|site| table(deployment, site).1)
+        .collect();
+    let means = |column: usize, row: &Row| {
+        let (_, level) = row.takes();
+        let known = tables.iter().filter_map(|row| taken(&row[column], level));
+        let known: Vec<f64> = known.collect();
+        let sum = known.iter().sum::<f64>();
+        let Some(level) = level else {
+            let mean = sum / known.len() as f64;
+            return (mean, mean);
+        };
+        // The most frequent level stands in.
+        let count = |wanted: &str| tables.iter().filter(|row| &row[column] == wanted).count();
+        let most = ["low", "middle", "high"]
+            .into_iter()
+            .max_by_key(|one| count(one));
+        let stands_in = f64::from(u8::from(most == Some(level)));
+        let missing = (tables.len() - known.len()) as f64;
+        ((sum + missing * stands_in) / tables.len() as f64, stands_in)
+    };
+    let asked = rows.iter().step_by(20).take(3);
+    asked.map(|row| record.place(row, means)).collect()
+}
+
+/// Within each radius of a query: patients of both classes, by groups, and one by one.
+fn counted(hospitals: &[Hospital], query: &[f64], radius: f64) -> ([u64; 2], [u64; 2]) {
+    let (mut by_groups, mut exact) = ([0; 2], [0; 2]);
+    for hospital in hospitals {
+        let view = hospital.vectors.view();
+        for members in parted(view, &hospital.classes, LEAST) {
+            let group = Group::of(view, &members);
+            if group.distance(query, Closeness::Euclidean) <= radius {
+                by_groups[hospital.classes[members[0]] as usize] += members.len() as u64;
+            }
+        }
+        for (row, class) in view.outer_iter().zip(&hospital.classes) {
+            let square: f64 = row.iter().zip(query).map(|(x, q)| (x - q).powi(2)).sum();
+            exact[*class as usize] += u64::from(square.sqrt() <= radius);
+        }
+    }
+    (by_groups, exact)
+}
+
+/// Where shares of the pairs of one hospital's patients are, by groups.
+fn radii(hospitals: &[Hospital]) -> Vec<f64> {
+    let mut counts = vec![0_u64; OctaveGrid::cells()];
+    for hospital in hospitals {
+        let view = hospital.vectors.view();
+        let parted = parted(view, &hospital.classes, LEAST);
+        let groups: Vec<Group> = parted.iter().map(|own| Group::of(view, own)).collect();
+        for (place, one) in groups.iter().enumerate() {
+            for other in &groups[..place] {
+                let cell = OctaveGrid::cell(one.between(other, Closeness::Euclidean));
+                counts[cell] += one.patients * other.patients;
+            }
+        }
+    }
+    let all: u64 = counts.iter().sum();
+    let radius = |share: &u64| {
+        let mut so_far = 0;
+        let cell = counts.iter().position(|count| {
+            so_far += count;
+            100 * so_far >= all * share
+        });
+        OctaveGrid::end(cell.unwrap())
+    };
+    SHARES.iter().map(radius).collect()
+}
+
+#[test]
+fn an_operator_hears_who_is_alike_at_all_hospitals_and_how_they_fared() {
+    let deployment = Deployment::start();
+    let job = demo_job(&["round_limit = 12", "validation = \"none\""], "");
+    deployment.home.write("job.toml", &job);
+    let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
+    let learned = ran.must_succeed();
+    let run = learned.stdout.lines().next().unwrap().to_owned();
+    let (header, rows) = table(&deployment, "east");
+    let mut new = header.join(",");
+    for row in rows.iter().step_by(20).take(3) {
+        new.push('\n');
+        new.push_str(&row.iter().collect::<Vec<_>>().join(","));
+    }
+    deployment.home.write("new.csv", &new);
+    let similar = |more: &[&str]| {
+        let arguments = ["similar", "--run", &run, "--new", "new.csv"];
+        deployment.job(&[&arguments, more].concat())
+    };
+    let ran = similar(&[
+        "--id",
+        "patient",
+        "--json",
+        "--csv",
+        "alike.csv",
+        "--out",
+        "alike",
+    ]);
+    let ran = ran.must_succeed();
+    let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+
+    let hospitals: Vec<Hospital> = SITES
+        .iter()
+        .map(|site| hospital(&deployment, site, &run))
+        .collect();
+    let radii = radii(&hospitals);
+    let queries = asked_about(&deployment, &run);
+    let (mut told_of, mut off) = (0, 0);
+    for (place, query) in queries.iter().enumerate() {
+        let told = &answer["queries"][place];
+        assert_eq!(told["patient"], rows[20 * place][0].to_owned());
+        for (share, radius) in radii.iter().enumerate() {
+            let within = &told["within"][share];
+            assert_eq!(number_of(&within["radius"]).to_bits(), radius.to_bits());
+            let (wanted, exact) = counted(&hospitals, query, *radius);
+            for class in 0..2 {
+                let found = within["classes"][class]["patients"].as_u64().unwrap();
+                assert_eq!(found, wanted[class], "{place}, {share}, {class}");
+                assert!(found == 0 || found >= LEAST as u64);
+                told_of += found;
+                off += found.abs_diff(exact[class]);
+            }
+            println!("patient {place}, share {share}: {wanted:?} by groups, {exact:?} one by one");
+        }
+    }
+    println!("{told_of} told, off by {off} in all");
+    assert!(told_of > 100);
+
+    // What is published is the sum alone.
+    let left = result(&deployment.home.join("alike"));
+    assert_eq!(left["method"], "neighbours");
+    assert_eq!(left["contributions"], "sums");
+    for site in left["sites"].as_array().unwrap() {
+        assert_eq!(site["patients"], Value::Null);
+    }
+    let csv = fs::read_to_string(deployment.home.join("alike.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 1 + 3 * 3 * 2);
+    let page = fs::read_to_string(deployment.home.join("alike/report.html")).unwrap();
+    assert!(page.contains("are alike") && !page.contains(&rows[0][0]));
+
+    // In words; asked again it is the same.
+    let again = similar(&["--out", "again"]).must_succeed();
+    println!("{}", again.stdout);
+    let one = &answer["queries"][0]["within"][1]["alike"];
+    let sentence = format!("Patient 1: of 350 patients at 4 sites, {one} are alike");
+    assert!(again.stdout.starts_with(&sentence), "{}", again.stdout);
+    questions_that_cannot_be_asked(&deployment, &run, &header, &rows[0]);
+}
+
+fn questions_that_cannot_be_asked(
+    deployment: &Deployment,
+    run: &str,
+    header: &[String],
+    row: &csv::StringRecord,
+) {
+    let similar = |run: &str, table: &str, more: &[&str]| {
+        deployment.home.write("bad.csv", table);
+        let arguments = ["similar", "--run", run, "--new", "bad.csv", "--out", "bad"];
+        deployment.job(&[&arguments, more].concat())
+    };
+    let fields: Vec<String> = row.iter().map(str::to_owned).collect();
+    let header = header.join(",");
+    let mut bad = fields.clone();
+    bad[2] = "secret-value".to_owned();
+    let table = format!("{header}\n{0}\n{0}\n{1}\n", bad.join(","), "too,few");
+    let ran = similar(run, &table, &[]);
+    assert!(!ran.stderr.contains("secret-value"), "{}", ran.stderr);
+    ran.must_fail(
+        DATA,
+        &[
+            "bad.csv, lines 2, 3, column first_2: found something else, wanted a number",
+            "line 4: found 2 fields",
+        ],
+    );
+    similar(
+        run,
+        &header.replace("first_2", "other"),
+        &["--id", "nobody"],
+    )
+    .must_fail(
+        DATA,
+        &["column first_2: found no such column", "column nobody"],
+    );
+    similar(run, &header, &[]).must_fail(DATA, &["found 0 patients, wanted 1 to 200"]);
+    let good = format!("{header}\n{}\n", fields.join(","));
+    similar("unknown", &good, &[]).must_fail(USAGE, &["KDR-RUN"]);
+    // A site that has lost what the run left is not asked by anything else, and two of the four are too few.
+    for site in ["south", "west"] {
+        let folder = deployment.home.join(&format!("sites/{site}/runs/{run}"));
+        fs::remove_dir_all(folder).unwrap();
+    }
+    let nothing =
+        format!("south: refused by run: run {run} has left nothing at this site to compare by");
+    similar(run, &good, &[]).must_fail(REFUSED, &[&nothing]);
+}
+
+/// A Cox regression of all hospitals places patients by what each feature adds to the log hazard.
+#[test]
+fn by_a_regression_of_survival_times_it_is_events_in_the_time_followed() {
+    const HORIZON: f64 = 1_000.0;
+    const NUMBERS: [&str; 3] = ["first_1", "first_2", "irrelevant_1"];
+    let mut deployment = Deployment::prepare();
+    fs::remove_dir_all(deployment.home.join("data")).unwrap();
+    let patients = "north=130,south=90,east=70,west=60";
+    let arguments = [
+        "synthesise",
+        "--sites",
+        patients,
+        "--outcome",
+        "survival",
+        "--out",
+        "data",
+    ];
+    deployment
+        .home
+        .run(&site_agent(), &arguments)
+        .must_succeed();
+    deployment.start_coordinator();
+    for site in SITES {
+        deployment.start_agent(site);
+    }
+    let number = |name: &str| format!("[[features]]\nname = \"{name}\"\nkind = \"numeric\"\n");
+    let job = format!(
+        "name = \"survival\"\nmethod = \"regression\"\nsites = {SITES:?}\nsites_min = 3\n[outcome]\ncolumn = \"days\"\n\
+         kind = \"survival\"\nevent = \"event\"\nevent_values = [\"1\"]\nhorizon = {HORIZON}\n{}[[features]]\nname = \"grade\"\n\
+         kind = \"categorical\"\nlevels = [\"low\", \"middle\", \"high\"]\n[regression]\nties = \"efron\"\n",
+        NUMBERS.map(number).concat(),
+    );
+    deployment.home.write("job.toml", &job);
+    let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
+    let run = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
+    let mut coefficients =
+        csv::Reader::from_path(deployment.home.join("learned/coefficients.csv")).unwrap();
+    let coefficients: Vec<(String, f64)> = coefficients
+        .records()
+        .map(Result::unwrap)
+        .map(|row| (row[0].to_owned(), row[1].parse().unwrap_or(0.0)))
+        .collect();
+    let coefficient = |name: &str| {
+        let found = coefficients.iter().find(|(one, _)| one == name);
+        found.map_or(0.0, |(_, value)| *value)
+    };
+    let path = format!("sites/west/runs/{run}/comparison.json");
+    let record = fs::read(deployment.home.join(&path)).unwrap();
+    let record: Value = serde_json::from_slice(&record).unwrap();
+    let terms = record["learned"]["regression"]["terms"].clone();
+    let imputed = |place: usize| number_of(&terms[place]["values"]["numeric"]["imputed"]);
+    let usual = number_of(&terms[3]["values"]["categorical"]["imputed"]);
+    let place = |names: &[String], row: &csv::StringRecord| -> Vec<f64> {
+        let cell = |name: &str| &row[names.iter().position(|one| one == name).unwrap()];
+        let numbers = NUMBERS.iter().enumerate().map(|(place, name)| {
+            let value = cell(name).parse::<f64>();
+            coefficient(name) * value.unwrap_or_else(|_| imputed(place))
+        });
+        let usual = ["low", "middle", "high"][usual as usize];
+        let level = Some(cell("grade")).filter(|level| !level.is_empty());
+        let level = coefficient(&format!("grade={}", level.unwrap_or(usual)));
+        numbers.chain([level]).collect()
+    };
+    let (names, rows) = table(&deployment, "west");
+    // Nothing stands in for what a regression's result does not tell.
+    let is_whole = |row: &&csv::StringRecord| {
+        let wanted = NUMBERS.iter().copied().chain(["grade"]);
+        let mut cells = wanted.map(|name| &row[names.iter().position(|one| one == name).unwrap()]);
+        cells.all(|cell| !cell.is_empty())
+    };
+    let whole: Vec<&csv::StringRecord> = rows.iter().filter(is_whole).take(2).collect();
+    let new: String = [names.join(",")]
+        .into_iter()
+        .chain(
+            whole
+                .iter()
+                .map(|row| row.iter().collect::<Vec<_>>().join(",")),
+        )
+        .collect::<Vec<_>>()
+        .join("\n");
+    deployment.home.write("new.csv", &new);
+    let arguments = [
+        "similar", "--run", &run, "--new", "new.csv", "--json", "--out", "alike",
+    ];
+    let ran = deployment.job(&arguments).must_succeed();
+    let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let mut told_of = 0;
+    for (query, within) in answer["queries"].as_array().unwrap().iter().enumerate() {
+        let point = place(&names, whole[query]);
+        for within in within["within"].as_array().unwrap() {
+            let radius = number_of(&within["radius"]);
+            let (mut alike, mut events, mut time) = (0, 0.0, 0.0);
+            for site in SITES {
+                let (names, rows) = table(&deployment, site);
+                let cell = |row: &csv::StringRecord, name: &str| {
+                    let column = names.iter().position(|one| one == name).unwrap();
+                    row[column].parse::<f64>().unwrap()
+                };
+                let placed: Vec<f64> = rows.iter().flat_map(|row| place(&names, row)).collect();
+                let vectors = Array2::from_shape_vec((rows.len(), 4), placed).unwrap();
+                let had = |row: &csv::StringRecord| {
+                    cell(row, "event") == 1.0 && cell(row, "days") <= HORIZON
+                };
+                let classes: Vec<u32> = rows.iter().map(|row| u32::from(had(row))).collect();
+                for members in parted(vectors.view(), &classes, LEAST) {
+                    let group = Group::of(vectors.view(), &members);
+                    if group.distance(&point, Closeness::Manhattan) <= radius {
+                        alike += members.len() as u64;
+                        for row in &members {
+                            events += f64::from(classes[*row]);
+                            time += cell(&rows[*row], "days").min(HORIZON);
+                        }
+                    }
+                }
+            }
+            assert_eq!(within["alike"].as_u64().unwrap(), alike);
+            told_of += alike;
+            if alike > 0 {
+                let rate = &within["events_a_unit_of_time"];
+                let found = number_of(&rate["value"]);
+                assert!(
+                    (found - events / time).abs() <= 1e-9 * found,
+                    "{found}, {}",
+                    events / time
+                );
+                assert!(number_of(&rate["low"]) < found && found < number_of(&rate["high"]));
+            }
+        }
+    }
+    println!("{told_of} told");
+    assert!(told_of > 100);
+    // What stands in for a missing value is not in a regression's result.
+    let first = names.iter().position(|one| one == "first_1").unwrap();
+    let mut cells: Vec<&str> = whole[0].iter().collect();
+    cells[first] = "";
+    let missing = format!("{}\n{}\n", names.join(","), cells.join(","));
+    deployment.home.write("new.csv", &missing);
+    deployment
+        .job(&["similar", "--run", &run, "--new", "new.csv"])
+        .must_fail(
+            DATA,
+            &["new.csv, line 2, column first_1: found none, wanted a value"],
+        );
+}
