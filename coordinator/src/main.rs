@@ -135,18 +135,15 @@ async fn run_job(job: Job) -> Result<Exit, Box<dyn Error>> {
         }
         Job::Similar(arguments) => {
             let asked = operator::similar(&arguments).await?;
-            if let (Some(Ending::Completed), Some(answer)) = (&asked.ending, &asked.answer) {
+            let watched = asked.watched;
+            if let (Some(Ending::Completed), Some(answer)) = (watched.ending(), &asked.answer) {
                 say(answer)?;
-                if let Some(folder) = &asked.folder {
+                if let Some(folder) = &watched.folder {
                     let page = folder.join("report.html");
                     remark(format_args!("report: {}", page.display()));
                 }
                 return Ok(Exit::Done);
             }
-            let watched = Watched {
-                ending: asked.ending,
-                folder: asked.folder,
-            };
             finish(&watched, &asked.run, &arguments.config)
         }
         Job::Cancel(arguments) => {
@@ -204,7 +201,7 @@ fn party(arguments: &Issue) -> Result<(Role, &str), UsageError> {
 
 /// Tells how a run that was watched ended, or how to go on where it has not.
 fn finish(watched: &Watched, run: &RunId, config: &Path) -> Result<Exit, Box<dyn Error>> {
-    let Some(ending) = &watched.ending else {
+    let Some(ending) = watched.ending() else {
         let config = config.display();
         remark(format_args!(
             "no longer watching; the run goes on. `job watch {run} --config {config}` watches it again and fetches its \

@@ -13,6 +13,7 @@ use protocol::document::DocumentErrors;
 use protocol::job::Job;
 use protocol::name::{NameError, RunId};
 use protocol::progress::{Ending, Progress};
+use protocol::result::RunResult;
 use report::{FolderError, PendingFolder, Replace, ReportError, Watching};
 use sha2::{Digest, Sha256};
 use std::io;
@@ -83,10 +84,18 @@ impl From<ConnectionError> for OperatorError {
 /// A run that was watched.
 #[derive(Debug)]
 pub struct Watched {
-    /// How it ended; none where the operator stopped watching before.
-    pub ending: Option<Ending>,
+    /// What it left; none where the operator stopped watching before its end.
+    pub result: Option<RunResult>,
     /// The folder of results; none where no round closed.
     pub folder: Option<PathBuf>,
+}
+
+impl Watched {
+    /// How the run ended; none where the operator stopped watching before.
+    #[must_use]
+    pub fn ending(&self) -> Option<&Ending> {
+        self.result.as_ref().map(|result| &result.ending)
+    }
 }
 
 /// A job that was submitted, and the folder for what its run leaves, where the operator waits for that.
@@ -189,7 +198,7 @@ pub async fn watch(
         // The run goes on: watching it is not owning it.
         None => {
             return Ok(Watched {
-                ending: None,
+                result: None,
                 folder: None,
             });
         }
@@ -207,16 +216,16 @@ pub async fn result(
     folder: PendingFolder,
 ) -> Result<Watched, OperatorError> {
     let result = calling(&dial(config)?, async |client| client.result(run).await).await?;
-    if !result.has_model() {
-        return Ok(Watched {
-            ending: Some(result.ending),
-            folder: None,
-        });
-    }
-    report::write(&result, folder.path())?;
+    let folder = match result.has_model() {
+        true => {
+            report::write(&result, folder.path())?;
+            Some(folder.finish()?)
+        }
+        false => None,
+    };
     Ok(Watched {
-        ending: Some(result.ending),
-        folder: Some(folder.finish()?),
+        result: Some(result),
+        folder,
     })
 }
 

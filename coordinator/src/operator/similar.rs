@@ -1,7 +1,7 @@
 //! `job similar`: who is alike at the sites to patients of elsewhere, and how they fared.
 
 use super::patients::{self, PatientsProblems, Problems};
-use super::{OperatorError, calling, dial, folder, fresh_token, watch};
+use super::{OperatorError, Watched, calling, dial, folder, fresh_token, watch};
 use crate::cli;
 use protocol::job::Job;
 use protocol::limits::QUERIES_MAX;
@@ -9,7 +9,6 @@ use protocol::method::Unplaced;
 use protocol::method::neighbours::asking;
 use protocol::method::neighbours::settings::NeighboursSettings;
 use protocol::name::RunId;
-use protocol::progress::Ending;
 use protocol::result::RunResult;
 use report::AlikeElsewhere;
 use std::path::{Path, PathBuf};
@@ -44,10 +43,8 @@ pub enum SimilarError {
 pub struct Asked {
     /// The run that asked.
     pub run: RunId,
-    /// How it ended; none where the operator stopped watching before.
-    pub ending: Option<Ending>,
-    /// Where its results lie.
-    pub folder: Option<PathBuf>,
+    /// How it ended, and where its results lie.
+    pub watched: Watched,
     /// What is printed; none where nothing was counted.
     pub answer: Option<String>,
 }
@@ -69,19 +66,12 @@ pub async fn similar(arguments: &cli::JobSimilar) -> Result<Asked, OperatorError
     let run = submit.await?;
     let pending = folder(arguments.out.as_deref(), &run, arguments.force)?;
     let watched = watch(&arguments.config, &run, pending).await?;
-    let answer = match &watched.folder {
-        Some(_) => {
-            let result = calling(&dial, async |client| client.result(&run).await).await?;
-            report::alike(&result, &names)
-                .map(|answer| told(arguments, &answer))
-                .transpose()?
-        }
-        None => None,
-    };
+    let answer = watched.result.as_ref();
+    let answer = answer.and_then(|result| report::alike(result, &names));
+    let answer = answer.map(|answer| told(arguments, &answer)).transpose()?;
     Ok(Asked {
         run,
-        ending: watched.ending,
-        folder: watched.folder,
+        watched,
         answer,
     })
 }

@@ -19,8 +19,7 @@ use std::sync::Arc;
 pub(crate) struct Neighbours {
     settings: NeighboursSettings,
     cohort: Arc<CohortSpecification>,
-    /// Once the distances are known.
-    radii: Option<Arc<Vec<f64>>>,
+    /// Without radii until the distances are known.
     model: Model,
 }
 
@@ -42,7 +41,6 @@ impl Neighbours {
             },
             settings: settings.clone(),
             cohort: Arc::clone(&beginning.cohort),
-            radii: None,
         }
     }
 
@@ -54,18 +52,21 @@ impl Neighbours {
     /// Takes the answers of a closed exchange.
     pub(crate) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
         match closed.take_sum()? {
-            message::Answer::Neighbours(Answer::Distances(counts)) if self.radii.is_none() => {
-                let radii = radii(&counts)?;
-                self.model.radii.clone_from(&radii);
-                self.radii = Some(Arc::new(radii));
+            message::Answer::Neighbours(Answer::Distances(counts)) if self.measures() => {
+                self.model.radii = radii(&counts)?;
                 Ok(Turn::Ask)
             }
-            message::Answer::Neighbours(Answer::Alike(alike)) if self.radii.is_some() => {
+            message::Answer::Neighbours(Answer::Alike(alike)) if !self.measures() => {
                 self.model.alike = alike;
                 Ok(Turn::Done(Ending::Completed))
             }
             other => Err(unexpected(&other, "what was asked")),
         }
+    }
+
+    /// Whether the distances are not known yet, from which the radii follow.
+    fn measures(&self) -> bool {
+        self.model.radii.is_empty()
     }
 
     /// What the run leaves, as it stands.
@@ -96,9 +97,9 @@ fn radii(counts: &[u64]) -> Result<Vec<f64>, Failure> {
 
 impl Asking for Neighbours {
     fn phase(&self) -> &'static str {
-        match self.radii {
-            None => "measuring distances",
-            Some(_) => "counting who is alike",
+        match self.measures() {
+            true => "measuring distances",
+            false => "counting who is alike",
         }
     }
 
@@ -111,16 +112,16 @@ impl Asking for Neighbours {
     }
 
     fn ask(&self, _: usize) -> Option<message::Request> {
-        Some(message::Request::Neighbours(match &self.radii {
-            None => Request::Measure,
-            Some(radii) => Request::Count(Arc::clone(radii)),
+        Some(message::Request::Neighbours(match self.measures() {
+            true => Request::Measure,
+            false => Request::Count(Arc::new(self.model.radii.clone())),
         }))
     }
 
     fn judge(&self, _: usize, patients: u64, answer: &message::Answer) -> Result<(), Failure> {
-        match self.radii {
-            None => judging::distances(answer, patients),
-            Some(_) => {
+        match self.measures() {
+            true => judging::distances(answer, patients),
+            false => {
                 let kind = &self.cohort.outcome.kind;
                 judging::alike(&self.settings, kind, answer, patients)
             }
@@ -128,9 +129,9 @@ impl Asking for Neighbours {
     }
 
     fn blank(&self) -> Option<message::Answer> {
-        Some(message::Answer::Neighbours(match self.radii {
-            None => Answer::Distances(vec![0; OctaveGrid::cells()]),
-            Some(_) => judging::nobody(&self.settings, &self.cohort.outcome.kind),
+        Some(message::Answer::Neighbours(match self.measures() {
+            true => Answer::Distances(vec![0; OctaveGrid::cells()]),
+            false => judging::nobody(&self.settings, &self.cohort.outcome.kind),
         }))
     }
 
