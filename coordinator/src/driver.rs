@@ -346,7 +346,7 @@ impl Driver {
                 None
             });
             let run = run.clone();
-            record.map(|record| Arc::new(Closed { run, record }))
+            record.map(|record| Arc::new(Closed::new(run, record)))
         });
         if let Err(error) = connected.sender.send_closed(closed) {
             tracing::warn!(%site, %error, "a message was not sent");

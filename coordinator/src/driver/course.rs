@@ -8,7 +8,7 @@ use protocol::failure::{Code, Failure};
 use protocol::message::{Begin, Closed};
 use protocol::name::{RunId, SiteName};
 use protocol::progress::Ending;
-use protocol::run::{Action, Event, Record, Run};
+use protocol::run::{Action, Event, Run};
 use protocol::time::Timestamp;
 use std::collections::{BTreeMap, VecDeque};
 use tokio::task::JoinHandle;
@@ -265,7 +265,7 @@ fn begun(
     let mut received = Received::default();
     let mut heard = Heard::default();
     for record in &records {
-        heard.add(&closed(&run, record));
+        heard.add(&Closed::new(run.clone(), record.clone()));
         for (site, answer) in job.sites.iter().zip(&record.answers) {
             answer.iter().for_each(|answer| received.note(site, answer));
         }
@@ -283,14 +283,6 @@ fn begun(
             })
         })
         .map_err(|error| error.to_string()))
-}
-
-/// What the sites hear of a record.
-fn closed(run: &RunId, record: &Record) -> Closed {
-    Closed {
-        run: run.clone(),
-        record: record.clone(),
-    }
 }
 
 /// Steps the run through what happened; what is to be stored is stored before anything after it is done.
@@ -323,7 +315,7 @@ fn compute(
             match action {
                 Action::Store(record) => {
                     locked(store).keep(run.id(), &record)?;
-                    heard.add(&closed(run.id(), &record));
+                    heard.add(&Closed::new(run.id().clone(), record.clone()));
                 }
                 Action::End(_) => {
                     let mut result = run.result(VERSION);

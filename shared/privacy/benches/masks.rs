@@ -34,7 +34,7 @@ fn main() {
     );
     for (sites, count) in CASES {
         let pair = |other: usize| (other != 0).then_some([other as u8; PAIR_BYTES]);
-        let masks = Masks::new(0, (0..sites).map(pair).collect());
+        let masks = Masks::new(0, (0..sites).map(pair).collect(), None);
         let roster = vec![true; sites];
         let mut numbers = Numbers(
             (0..count)

@@ -1,6 +1,6 @@
 //! A message of which nothing can be read but its sum over sites.
 
-use crate::sums::{Masks, Words};
+use crate::sums::{Masks, Tag, Total, Words};
 
 /// What a message is covered with: the masks of a site, the sites that it is summed over, and where it stands in the run.
 #[derive(Debug, Clone, Copy)]
@@ -11,8 +11,12 @@ pub struct Covering<'c> {
     pub roster: &'c [bool],
     /// The digest of the run.
     pub run: &'c str,
+    /// The digest of all that the site has heard in it: what sites say that were told different things adds up to nothing.
+    pub heard: &'c str,
     /// The exchange.
     pub exchange: u32,
+    /// Whether the words have a tag, because the sites will hear their sum alone.
+    pub tagged: bool,
 }
 
 /// The words of a message, covered.
@@ -22,20 +26,35 @@ pub struct Covered {
     pub kind: &'static str,
     /// The words.
     pub words: Words,
+    /// Their tag, where the sites hear the sum alone.
+    pub tag: Option<Tag>,
 }
 
 impl Covering<'_> {
     /// None where the site cannot take part.
     pub(crate) fn cover(&self, kind: &'static str, mut words: Words) -> Option<Covered> {
         let label = self.label(kind, words.as_slice().len());
-        let is_covered = self.masks.cover(self.roster, &label, &mut words);
-        is_covered.then_some(Covered { kind, words })
+        if !self.masks.cover(self.roster, &label, &mut words) {
+            return None;
+        }
+        let tag = match self.tagged {
+            true => Some(self.masks.tag(self.roster, &label, &words)?),
+            false => None,
+        };
+        Some(Covered { kind, words, tag })
+    }
+
+    /// Whether a total is the sum of what all sites of the roster have covered so.
+    #[must_use]
+    pub fn proves(&self, kind: &str, total: &Total) -> bool {
+        let label = self.label(kind, total.as_slice().len());
+        self.masks.proves(self.roster, &label, total)
     }
 
     /// Said of no two messages of a run: no keystream is used twice.
     fn label(&self, kind: &str, words: usize) -> Vec<u8> {
         let mut label = Vec::new();
-        for text in [self.run, &roster_text(self.roster), kind] {
+        for text in [self.run, self.heard, &roster_text(self.roster), kind] {
             label.extend((text.len() as u64).to_be_bytes());
             label.extend(text.as_bytes());
         }

@@ -28,7 +28,7 @@ type Cover = fn(site: usize, exchange: u8, roster: &[bool], words: Words) -> Wor
 
 fn masks(site: usize, pair: impl Fn(usize, usize) -> u8) -> Masks {
     let pair = |other: usize| (other != site).then(|| [pair(site, other); PAIR_BYTES]);
-    Masks::new(site, (0..SITES).map(pair).collect())
+    Masks::new(site, (0..SITES).map(pair).collect(), None)
 }
 
 fn unordered(one: usize, other: usize) -> u8 {
@@ -59,7 +59,7 @@ fn both_add(site: usize, exchange: u8, roster: &[bool], mut words: Words) -> Wor
     pairs.insert(0, None);
     let roster_of_all = vec![true; SITES];
     assert_eq!(roster, roster_of_all);
-    assert!(Masks::new(0, pairs).cover(&roster_of_all, &label(exchange, roster), &mut words));
+    assert!(Masks::new(0, pairs, None).cover(&roster_of_all, &label(exchange, roster), &mut words));
     words
 }
 

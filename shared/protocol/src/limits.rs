@@ -9,8 +9,9 @@ pub const SITES_MAX: usize = 256;
 pub const SUMMED_SITES_MIN: usize = 3;
 /// Words of one covered answer at most (64 MiB).
 pub const WORDS_MAX: usize = 1 << 22;
-/// Megabytes of all sites' answers to one question of a run of sums, where the job does not say.
-pub const ANSWERS_MEGABYTES: u64 = 256;
+/// Megabytes of all sites' answers to one question of a run of sums that every site hears, where the job does not say. Of more
+/// they hear the sum.
+pub const ANSWERS_MEGABYTES: u64 = 64;
 /// The most that a job can say of them.
 pub const ANSWERS_MEGABYTES_MAX: u64 = 16 << 10;
 /// Bytes of a public key, or of a secret encapsulated by one.

@@ -156,6 +156,8 @@ pub enum Answer {
     Introduced(Introduction),
     /// A secret for each later site, which that site alone can read.
     Encapsulated(Encapsulations),
+    /// The SHA-256 of an answer, as it travelled: what stands for it in a closed exchange that every site hears the sum of.
+    Digest([u8; 32]),
     /// What adds up over the sites, and can be read in the sum alone.
     Covered(Covered),
     /// The cohort fits the job.
@@ -336,6 +338,7 @@ impl Answer {
             Self::Unpsl(answer) => answer.metric(),
             Self::Introduced(_)
             | Self::Encapsulated(_)
+            | Self::Digest(_)
             | Self::Covered(_)
             | Self::Described(_)
             | Self::Unfit(_)
@@ -361,6 +364,7 @@ impl Answer {
             Self::Forest(_) => None,
             Self::Introduced(_)
             | Self::Encapsulated(_)
+            | Self::Digest(_)
             | Self::Covered(_)
             | Self::Described(_)
             | Self::Unfit(_)
@@ -386,6 +390,7 @@ impl Answer {
             Self::Failed(failure) => vec![failure.clone()],
             Self::Introduced(_)
             | Self::Encapsulated(_)
+            | Self::Digest(_)
             | Self::Covered(_)
             | Self::Described(_)
             | Self::Moments(_)
@@ -406,6 +411,7 @@ impl Disclosure for Answer {
         match self {
             Self::Introduced(_) => INTRODUCTION,
             Self::Encapsulated(_) => ENCAPSULATIONS,
+            Self::Digest(_) => "digest",
             Self::Covered(covered) => covered.kind,
             Self::Described(_) => DESCRIPTION,
             Self::Unfit(_) => "problems",
@@ -428,6 +434,7 @@ impl Disclosure for Answer {
         match self {
             Self::Introduced(_) => "3 keys".to_owned(),
             Self::Encapsulated(found) => format!("{} ciphertexts", found.told()),
+            Self::Digest(digest) => format!("{} bytes", digest.len()),
             Self::Covered(covered) => {
                 let words = covered.words.as_slice().len();
                 format!("{words} words of {WORD_BYTES} bytes, covered")
@@ -455,6 +462,7 @@ impl Disclosure for Answer {
             Self::Covered(_) => vec![Content::Covered],
             Self::Introduced(_)
             | Self::Encapsulated(_)
+            | Self::Digest(_)
             | Self::Unfit(_)
             | Self::Refused(_)
             | Self::Failed(_)

@@ -4,8 +4,8 @@
 //! the job and from what the sites answered, and every site works it out by itself.
 
 use crate::job::Job;
-use crate::message::{Answer, Begin, Encapsulations, Introduction, Request};
-use crate::run::{Record, ReplayError, Run};
+use crate::message::{Answer, Begin, Closed, Encapsulations, Introduction, Request};
+use crate::run::{ReplayError, Run};
 use crate::time::Timestamp;
 
 /// A run, as one of its sites follows it.
@@ -28,6 +28,8 @@ pub struct Next {
     pub roster: Vec<bool>,
     /// What the sum over the roster is read into; none where nothing is summed.
     pub blank: Option<Answer>,
+    /// Whether the answers are too many for every site to hear: each has a tag then, and the sites hear their sum.
+    pub tagged: bool,
 }
 
 impl Replica {
@@ -44,15 +46,17 @@ impl Replica {
         }
     }
 
-    /// Takes the next exchange that closed; true where it is news. One that was heard before changes nothing.
+    /// Takes the next exchange that closed; true where it is news. One that was heard before changes nothing. A total is taken
+    /// for what it says: whether it is the sum is judged by whoever knows the masks, before.
     ///
     /// # Errors
     /// [`ReplayError`] where no run of this job goes on so.
-    pub fn follow(&mut self, record: &Record) -> Result<bool, ReplayError> {
+    pub fn follow(&mut self, closed: &Closed) -> Result<bool, ReplayError> {
+        let Closed { record, total, .. } = closed;
         if record.exchange < self.closed {
             return Ok(false);
         }
-        self.run.follow(record.clone())?;
+        self.run.follow(record.clone(), total.as_ref())?;
         self.closed += 1;
         Ok(true)
     }
@@ -78,12 +82,13 @@ impl Replica {
     /// What is asked next, and what becomes of the answers; none before the run has begun and once it is over.
     #[must_use]
     pub fn next(&self) -> Option<Next> {
-        let (exchange, blank) = self.run.open()?;
+        let (exchange, blank, tagged) = self.run.open()?;
         Some(Next {
             exchange,
             request: self.run.asked(self.site),
             roster: self.run.roster(),
             blank,
+            tagged,
         })
     }
 

@@ -48,6 +48,8 @@ pub struct PooledFigures {
     pub missing: Vec<MissingShare>,
     /// A digest of all that the sites said, 64 digits: the same at all who took part, and empty where nobody counted it.
     pub heard: String,
+    /// Exchanges of which the sites heard the sum alone, proved by their tags; of all others every answer.
+    pub totals: u32,
     /// How well the model serves the patients; wrong ones are told in tens. None where it was not judged.
     pub assessment: Option<Assessment>,
 }

@@ -22,9 +22,8 @@ type Visit<'v> = dyn FnMut(Number<'_>) + 'v;
 /// A failure by [`Code::Protocol`] where they told something else.
 pub(crate) fn sum<'a>(
     answers: impl Iterator<Item = &'a Answer>,
-    mut blank: Answer,
+    blank: Answer,
 ) -> Result<Answer, Failure> {
-    let fault = |error: NumberError| Failure::new(Code::Protocol, format!("a sum: {error}"));
     let mut sum: Option<Words> = None;
     for answer in answers {
         let own = match answer {
@@ -41,6 +40,14 @@ pub(crate) fn sum<'a>(
         }
     }
     let sum = sum.ok_or_else(|| Failure::new(Code::Sites, "no site was left to sum over"))?;
+    read(&sum, blank)
+}
+
+/// The words of a sum in the shape of `blank`.
+///
+/// # Errors
+/// As [`sum`].
+pub(crate) fn read(sum: &Words, mut blank: Answer) -> Result<Answer, Failure> {
     sum.read_into(&mut blank).map_err(fault)?;
     Ok(match blank {
         Answer::Quantiles(cells) => {
@@ -49,6 +56,10 @@ pub(crate) fn sum<'a>(
         }
         sum => sum,
     })
+}
+
+fn fault(error: NumberError) -> Failure {
+    Failure::new(Code::Protocol, format!("a sum: {error}"))
 }
 
 impl Answer {

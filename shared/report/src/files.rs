@@ -42,6 +42,9 @@ struct ResultFile<'r> {
     /// A digest of all that the sites said; `journal verify --run` at a site says the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     heard: Option<&'r str>,
+    /// Exchanges of which the sites heard the sum alone, proved by their tags; of all others every answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    heard_as_totals: Option<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing: Vec<MissingEntry<'r>>,
     classes: Vec<String>,
@@ -226,6 +229,7 @@ pub(crate) fn result_json(
         contributions: contributions(result),
         patients: result.patients(),
         heard: result.pooled.as_ref().map(|pooled| pooled.heard.as_str()),
+        heard_as_totals: result.pooled.as_ref().map(|pooled| pooled.totals),
         missing: pooled_missing(result),
         sites: sites
             .map(|(index, own)| site(index, own, &learnt, result.pooled.is_none()))

@@ -98,6 +98,8 @@ pub(crate) fn sites(result: &RunResult, before: &[SiteColumn], after: &[SiteColu
     let told = result.pooled.is_none();
     let columns = |columns| if told { columns } else { &[][..] };
     let before = columns(before);
+    let totals = result.pooled.as_ref().map(|pooled| pooled.totals);
+    let totals = totals.filter(|totals| *totals > 0);
     html! {
         h2 { "What left each site" }
         p.note {
@@ -106,6 +108,7 @@ pub(crate) fn sites(result: &RunResult, before: &[SiteColumn], after: &[SiteColu
             } @else {
                 "Covered numbers, which can be read in the sum over " (sites_in_words(sites_that_took_part(result)))
                 " alone: never a record, and no number of one site. Each site checked every question by itself."
+                @if let Some(totals) = totals { " Of " (totals) " exchanges the sites heard the sum alone, proved by their tags, for the answers were large." }
             }
             " Each site's own journal lists every message, with its kind, size and digest ("
             code { "kindred-site-agent journal list --run " (result.run) } ")."

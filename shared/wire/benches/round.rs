@@ -103,8 +103,10 @@ async fn main() {
 /// What the site at this place says of a matrix under masks that it shares with the other two.
 fn covered(gate: &mut Gate, matrix: Array2<f64>, place: usize) -> ToCoordinator<Sealed> {
     let pair = |other: usize| (other != place).then(|| [(place + other) as u8; PAIR_BYTES]);
-    let masks = Masks::new(place, (0..SITES.len()).map(pair).collect());
+    let masks = Masks::new(place, (0..SITES.len()).map(pair).collect(), None);
     let covering = Covering {
+        tagged: false,
+        heard: "",
         masks: &masks,
         roster: &[true; SITES.len()],
         run: "run",

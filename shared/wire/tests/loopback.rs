@@ -442,6 +442,7 @@ async fn a_site_that_comes_back_hears_all_that_closed_as_it_takes_it() {
         let answer = Answer::Covered(Covered {
             kind: "derivatives",
             words,
+            tag: None,
         });
         Arc::new(Closed {
             run: run(),
@@ -453,6 +454,7 @@ async fn a_site_that_comes_back_hears_all_that_closed_as_it_takes_it() {
                 faults: vec![None; 2],
                 members: vec![true; 2],
             },
+            total: None,
         })
     });
     to_site.send_closed(closed).unwrap();

@@ -29,6 +29,18 @@ pub struct Ledger {
     cohorts: BTreeMap<String, Fingerprint>,
 }
 
+/// As [`Ledger::secret`], whoever has the ledger in `folder` open.
+///
+/// # Errors
+/// [`ChainError`] where the site's key cannot be read.
+pub fn secret(folder: &Path, purpose: &'static str) -> Result<Secret, ChainError> {
+    Ok(of_key(key(&folder.join(KEY_NAME), false)?, purpose))
+}
+
+fn of_key(key: FingerprintKey, purpose: &'static str) -> Secret {
+    Box::new(move |bytes| key.secret(purpose, bytes))
+}
+
 /// The patients and outcome classes of a cohort that was read.
 #[derive(Clone)]
 pub struct CohortCounts {
@@ -186,8 +198,7 @@ impl Ledger {
     /// Numbers that only this site can tell, from its key.
     #[must_use]
     pub fn secret(&self, purpose: &'static str) -> Secret {
-        let key = self.key.clone();
-        Box::new(move |bytes| key.secret(purpose, bytes))
+        of_key(self.key.clone(), purpose)
     }
 
     /// How many other runs of `operator` had a cohort read on `day`; none where `run`, one of that operator's, is free to

@@ -1,8 +1,9 @@
 //! Works a run out again from the site's own copy: whether every question was the one that follows, whoever asked it.
 
-use super::follower::Follower;
-use crate::books::journal;
+use super::summing::Summing;
+use crate::books::chain::ChainError;
 use crate::books::transcript::{self, Transcript};
+use crate::books::{journal, ledger};
 use crate::config::SiteConfig;
 use protocol::job::Job;
 use protocol::message::Request;
@@ -16,6 +17,8 @@ pub struct Audit {
     run: String,
     exchanges: u32,
     answers: u32,
+    /// Exchanges of which the sum alone was heard.
+    totals: u32,
     /// Digest of all that was heard.
     digest: String,
     /// The last answer cannot be compared: the run was stopped.
@@ -72,22 +75,24 @@ pub fn audit(config: &SiteConfig, run: &RunId) -> Result<Audit, AuditError> {
         run: run.to_string(),
         text: errors.to_string(),
     })?;
-    let own = job.sites.iter().position(|site| *site == config.site);
-    let own = own.ok_or_else(|| AuditError::Job {
+    let books = |error: ChainError| AuditError::Other {
         run: run.to_string(),
-        text: format!("it does not name {}", config.site),
+        exchange: 0,
+        text: format!("the site's books cannot be trusted: {error}"),
+    };
+    let told = journal::digests(&config.folder, run.as_str()).map_err(books)?;
+    let secret = ledger::secret(&config.folder, "keys").map_err(books)?;
+    let summing = Summing::new(&begin, &job, &digest, &config.site, &secret);
+    let mut summing = summing.map_err(|stop| AuditError::Job {
+        run: run.to_string(),
+        text: stop.to_string(),
     })?;
-    let told =
-        journal::digests(&config.folder, run.as_str()).map_err(|error| AuditError::Other {
-            run: run.to_string(),
-            exchange: 0,
-            text: format!("the journal cannot be trusted: {error}"),
-        })?;
-    let mut follower = Follower::new(&begin, &job, digest, own);
+    let own = summing.follower().own;
     let mut audit = Audit {
         run: run.to_string(),
         exchanges: 0,
         answers: 0,
+        totals: 0,
         digest: String::new(),
         kinds: BTreeMap::new(),
     };
@@ -98,10 +103,10 @@ pub fn audit(config: &SiteConfig, run: &RunId) -> Result<Audit, AuditError> {
             exchange,
             text,
         };
-        let asked = follower.asked();
-        follower
-            .follow(one, config)
-            .map_err(|refusal| other(refusal.text))?;
+        let asked = summing.follower().asked();
+        let followed = summing.followed(one, config);
+        followed.map_err(|refusal| other(refusal.text))?;
+        audit.totals += u32::from(one.total.is_some());
         if exchange > 0 {
             audit.exchanges += 1;
             let kind = asked
@@ -118,7 +123,7 @@ pub fn audit(config: &SiteConfig, run: &RunId) -> Result<Audit, AuditError> {
         }
         audit.answers += 1;
     }
-    audit.digest = follower.heard();
+    audit.digest = summing.follower().heard();
     Ok(audit)
 }
 
@@ -132,11 +137,22 @@ impl fmt::Display for Audit {
         write!(
             formatter,
             "run {}: {} exchanges ({}), each the one that follows from the job and from what the sites answered, each answer \
-             signed by its site; {} answers of this site, all in its journal. Digest of all that the sites said: {}",
+             signed by its site; {} answers of this site, all in its journal.",
             self.run,
             self.exchanges,
             kinds.join(", "),
             self.answers,
+        )?;
+        if self.totals > 0 {
+            write!(
+                formatter,
+                " Of {} exchanges the sum alone was heard, proved by the sites' tags.",
+                self.totals
+            )?;
+        }
+        write!(
+            formatter,
+            " Digest of all that the sites said: {}",
             self.digest
         )
     }

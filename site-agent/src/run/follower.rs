@@ -72,7 +72,7 @@ impl Follower {
             Some(Request::Introduce) => self.judge_introductions(record, config)?,
             _ => self.judge_signatures(record)?,
         }
-        let followed = self.replica.follow(record);
+        let followed = self.replica.follow(closed);
         followed.map_err(|error| question(record.exchange, &error.to_string()))?;
         self.heard.add(closed);
         Ok(())

@@ -161,6 +161,7 @@ mod tests {
                     faults: Vec::new(),
                     members: Vec::new(),
                 },
+                total: None,
             }))
         };
         assert!((0..8).all(|exchange| orders.push(closed(exchange))));

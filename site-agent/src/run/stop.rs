@@ -2,6 +2,7 @@
 
 use protocol::failure::{Code, Failure, Problem, Refusal};
 use similarity::cohort::BelowZero;
+use std::fmt;
 
 /// What a site says that has lost its run.
 pub(crate) const EARLY: &str =
@@ -16,6 +17,19 @@ pub enum Stop {
     Refused(Refusal),
     /// Something broke.
     Failed(Failure),
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unfit(problems) => {
+                let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                formatter.write_str(&problems.join("; "))
+            }
+            Self::Refused(refusal) => refusal.fmt(formatter),
+            Self::Failed(failure) => formatter.write_str(&failure.text),
+        }
+    }
 }
 
 impl Stop {

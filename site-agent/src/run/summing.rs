@@ -7,7 +7,7 @@ use crate::config::SiteConfig;
 use crate::method::Secret;
 use crate::run::stop::Stop;
 use privacy::Covering;
-use privacy::sums::Masks;
+use privacy::sums::{Masks, Total};
 use protocol::failure::{Code, Refusal};
 use protocol::job::Job;
 use protocol::message::{Answer, Ask, Begin, Closed, Encapsulations, Introduction, Request};
@@ -38,7 +38,7 @@ impl Summing {
     pub(super) fn new(
         begin: &Begin,
         job: &Job,
-        digest: &RunDigest,
+        digest: &str,
         site: &SiteName,
         secret: &Secret,
     ) -> Result<Self, Stop> {
@@ -58,6 +58,11 @@ impl Summing {
             answered: BTreeSet::new(),
             broken: None,
         })
+    }
+
+    /// The run, by the site's own copy of the coordinator's machine.
+    pub(super) fn follower(&self) -> &Follower {
+        &self.follower
     }
 
     /// What the site tells of its keys.
@@ -108,7 +113,8 @@ impl Summing {
         }
     }
 
-    fn followed(
+    /// As [`Summing::follow`], of a run that is worked out again.
+    pub(super) fn followed(
         &mut self,
         closed: &Closed,
         config: &SiteConfig,
@@ -118,6 +124,9 @@ impl Summing {
         if matches!(asked, Some(Request::Introduce)) {
             self.judge_own(record)?;
         }
+        if let Some(total) = &closed.total {
+            self.judge_total(record.exchange, total)?;
+        }
         self.follower.follow(closed, config)?;
         if matches!(asked, Some(Request::Encapsulate)) {
             let masks = self.keys.masks(&self.acquaintance());
@@ -126,6 +135,23 @@ impl Summing {
         let own = &record.answers[self.follower.own];
         let is_new = !self.answered.contains(&record.exchange) && own.is_some();
         Ok(asked.filter(|asked| is_new && asked.leaves_state()))
+    }
+
+    /// A total is the sum of what the sites of the roster have covered, no more and no less: their tags say so.
+    fn judge_total(&self, exchange: u32, total: &Total) -> Result<(), Refusal> {
+        let (next, heard) = (self.follower.next(), self.follower.heard());
+        let proves = next.as_ref().is_some_and(|next| {
+            let (Some(blank), Ok(covering)) = (&next.blank, self.covering(next, &heard)) else {
+                return false;
+            };
+            next.exchange == exchange && covering.proves(blank.kind_name(), total)
+        });
+        proves.then_some(()).ok_or_else(|| {
+            let text = format!(
+                "the coordinator passed on a sum of exchange {exchange} that is not the sum of what the sites answered"
+            );
+            refusal("total", &text)
+        })
     }
 
     /// The own keys are the own.
@@ -173,17 +199,23 @@ impl Summing {
         Err(Stop::Refused(question(ask.exchange, &text)))
     }
 
-    /// What an answer is covered with.
+    /// What an answer is covered with, where `heard` is the digest of all that closed before it.
     ///
     /// # Errors
     /// [`Stop::Refused`] before the others are known.
-    pub(super) fn covering<'c>(&'c self, next: &'c Next) -> Result<Covering<'c>, Stop> {
+    pub(super) fn covering<'c>(
+        &'c self,
+        next: &'c Next,
+        heard: &'c str,
+    ) -> Result<Covering<'c>, Stop> {
         let masks = self.masks.as_ref();
         Ok(Covering {
             masks: masks.ok_or_else(|| refused("keys", "the other sites are not known yet"))?,
             roster: &next.roster,
             run: &self.follower.digest,
+            heard,
             exchange: next.exchange,
+            tagged: next.tagged,
         })
     }
 

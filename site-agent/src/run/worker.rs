@@ -134,7 +134,8 @@ impl Worker {
             tracing::error!(%error, "a copy of the run could not be begun");
         }
         let secret = self.ledger.secret("keys");
-        Summing::new(begin, job, digest, &self.config.site, &secret).map(Some)
+        let digest = digest.to_string();
+        Summing::new(begin, job, &digest, &self.config.site, &secret).map(Some)
     }
 
     /// Takes notice of an exchange that closed in the run at hand. Where another process of this site answered in it, this one

@@ -15,3 +15,4 @@ mod reconstruction;
 mod signature;
 mod soak;
 mod stranger;
+mod totals;

@@ -43,8 +43,8 @@ type Forge = fn(&SiteName, &mut Reply<Answer>);
 
 /// A conversation of an honest coordinator with the sites, of which each message to one of them can be changed.
 pub(crate) struct Court {
-    run: Run,
-    job: String,
+    pub(crate) run: Run,
+    pub(crate) job: String,
     workers: BTreeMap<SiteName, Worker>,
     events: Vec<Event>,
     /// What a site changes of what it says before it leaves.
@@ -56,7 +56,7 @@ pub(crate) struct Court {
 pub(crate) struct Said {
     site: SiteName,
     request: Request,
-    answer: Answer,
+    pub(crate) answer: Answer,
 }
 
 impl Court {
@@ -210,7 +210,7 @@ fn a_site_whose_word_does_not_hold_is_suspended_alone() {
     }
 }
 
-fn honest(_: &SiteName, message: ToSite) -> Vec<ToSite> {
+pub(crate) fn honest(_: &SiteName, message: ToSite) -> Vec<ToSite> {
     vec![message]
 }
 
@@ -221,12 +221,20 @@ fn refused_by(answer: &Answer) -> Option<&str> {
     }
 }
 
-/// Lies to `victim` as `lie` does, and gives the rule by which it refuses.
 #[track_caller]
-fn rule_against(mut lie: impl FnMut(ToSite) -> Option<Vec<ToSite>>) -> String {
+fn rule_against(lie: impl FnMut(ToSite) -> Option<Vec<ToSite>>) -> String {
+    rule_in(Court::open(), lie)
+}
+
+/// Lies to one site of a court as `lie` does, and gives the rule by which it refuses.
+#[track_caller]
+pub(crate) fn rule_in(
+    mut court: Court,
+    mut lie: impl FnMut(ToSite) -> Option<Vec<ToSite>>,
+) -> String {
     let victim = SiteName::new("south").unwrap();
     let mut has_lied = false;
-    let said = Court::open().play(|site, message| {
+    let said = court.play(|site, message| {
         if *site != victim {
             return vec![message];
         }
@@ -277,6 +285,7 @@ fn an_honest_coordinator_reads_nothing_of_one_site_and_learns_the_metric_all_the
             Answer::Covered(_)
                 | Answer::Introduced(_)
                 | Answer::Encapsulated(_)
+                | Answer::Digest(_)
                 | Answer::Prepared(None)
         );
         assert!(is_closed, "{site} told {} to {request:?}", answer.kind());
@@ -335,7 +344,7 @@ fn on_record(message: ToSite, kind: &str, change: impl FnOnce(&mut Record)) -> O
 fn a_bundle_with_one_word_changed_is_refused() {
     let rule = rule_against(|message| {
         on_record(message, "derivatives", |record| {
-            let Some(Answer::Covered(Covered { kind, words })) = &record.answers[0] else {
+            let Some(Answer::Covered(Covered { kind, words, tag })) = &record.answers[0] else {
                 panic!("words");
             };
             let mut changed = words.as_slice().to_vec();
@@ -343,6 +352,7 @@ fn a_bundle_with_one_word_changed_is_refused() {
             record.answers[0] = Some(Answer::Covered(Covered {
                 kind,
                 words: Words::received(changed),
+                tag: *tag,
             }));
         })
     });
@@ -486,6 +496,7 @@ fn void(run: &RunId, exchange: u32, members: [bool; 4]) -> ToSite {
             faults: vec![None; 4],
             members: members.to_vec(),
         },
+        total: None,
     }))
 }
 

@@ -47,6 +47,7 @@ fn answer(deployment: &Deployment, begin: Begin) -> Answer {
                 let closed = Closed {
                     run: run.clone(),
                     record,
+                    total: None,
                 };
                 sender.send(ToSite::Closed(Arc::new(closed))).unwrap();
                 let ask = Ask {

@@ -227,7 +227,7 @@ impl Play {
                         for record in self.records.clone() {
                             if record.exchange <= until {
                                 let run = run.id().clone();
-                                let closed = Arc::new(Closed { run, record });
+                                let closed = Arc::new(Closed::new(run, record));
                                 self.send(place(&site), ToSite::Closed(closed));
                             }
                         }

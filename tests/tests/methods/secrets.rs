@@ -16,6 +16,7 @@ pub(crate) fn numbers(answer: &Answer) -> usize {
         Answer::Covered(_) => 0,
         Answer::Introduced(_)
         | Answer::Encapsulated(_)
+        | Answer::Digest(_)
         | Answer::Described(_)
         | Answer::Unfit(_)
         | Answer::Refused(_)

@@ -131,7 +131,7 @@ fn a_finished_run_is_worked_out_again_from_a_sites_own_copy_and_a_changed_copy_i
     let result = fetched(&deployment, &run);
     let heard = result["heard"].as_str().unwrap();
     assert_eq!(heard.len(), 64);
-    let verify = |deployment: &Deployment, site: &str| {
+    let audit = |deployment: &Deployment, site: &str, run: &RunId| {
         let config = format!("{site}.toml");
         let arguments = [
             "journal",
@@ -143,8 +143,23 @@ fn a_finished_run_is_worked_out_again_from_a_sites_own_copy_and_a_changed_copy_i
         ];
         deployment.home.run(&site_agent(), &arguments)
     };
+    let verify = |deployment: &Deployment, site: &str| audit(deployment, site, &run);
+    // The same of sites that hear sums alone.
+    let limited = "\n[aggregation]\nanswers_megabytes_max = 0\n";
+    let of_totals = deployment.submit(&demo_job(&[], limited), &[]);
+    let other = fetched(&deployment, &of_totals);
+    assert_eq!(result["heard_as_totals"], 0);
+    assert!(other["heard_as_totals"].as_u64().unwrap() > 5);
+    let [whole, sums] = [&run, &of_totals].map(|run| {
+        let path = format!("results-{run}/metric.npy");
+        fs::read(deployment.home.join(&path)).unwrap()
+    });
+    assert!(whole == sums, "another metric where sums alone are heard");
     for site in ["north", "west"] {
         deployment.kill_agent(site);
+        let said = audit(&deployment, site, &of_totals).must_succeed().stdout;
+        assert!(said.contains("the sum alone was heard"), "{said}");
+        assert!(said.contains(other["heard"].as_str().unwrap()), "{said}");
         let said = verify(&deployment, site).must_succeed().stdout;
         assert!(said.contains("each the one that follows"), "{said}");
         assert!(said.contains(heard), "{said}, wanted {heard}");

@@ -3,7 +3,7 @@
 use kindred_tests::samples::SITE;
 use ndarray::{Array2, array};
 use privacy::Covered;
-use privacy::sums::Words;
+use privacy::sums::{Tag, Words};
 use privacy::{CohortFacts, ErrorSums, Fingerprint, FingerprintKey, Released, RightCounts, SoFar};
 use protocol::assessment::{
     Assessment, ErrorMeasure, EvaluationCounts, FeatureImportance, RuleErrors,
@@ -165,6 +165,7 @@ fn after(answer: Option<&Answer>) -> Option<Answer> {
         Answer::Assessed(_) => Answer::Covered(Covered {
             kind: "covered",
             words: Words::received(vec![u128::from(COUNT)]),
+            tag: Some(Tag::received(u128::from(COUNT))),
         }),
         Answer::Covered(_) => Answer::Introduced(Introduction {
             agreement: Vec::new(),
@@ -176,8 +177,10 @@ fn after(answer: Option<&Answer>) -> Option<Answer> {
         }),
         Answer::Introduced(_) => Answer::Encapsulated(Encapsulations {
             ciphertexts: vec![Vec::new()],
+            common: vec![Vec::new()],
         }),
-        Answer::Encapsulated(_) => return None,
+        Answer::Encapsulated(_) => Answer::Digest([7; 32]),
+        Answer::Digest(_) => return None,
     })
 }
 
@@ -313,6 +316,7 @@ fn an_answer_shows_its_kind_alone_in_every_wrapping() {
         "covered",
         "introduction",
         "encapsulations",
+        "digest",
     ];
     assert_eq!(shown, kinds);
     let released: Released<Answer> = Released::notice(failure());

@@ -4,7 +4,6 @@
 use crate::unpsl::Quadratics;
 use crate::world::{self, CALM, Faults, Played, World, drawn_from};
 use ndarray::Array2;
-use privacy::Disclosure;
 use protocol::job::Job;
 use protocol::message::{Answer, Request};
 use protocol::method::Model;
@@ -58,6 +57,7 @@ impl Played for Summed {
                 Answer::Covered(_)
                     | Answer::Introduced(_)
                     | Answer::Encapsulated(_)
+                    | Answer::Digest(_)
                     | Answer::Prepared(None)
             )
         });
@@ -148,24 +148,25 @@ fn a_disturbed_run_of_sums_in_which_every_site_answers_has_the_bits_of_the_undis
     );
 }
 
-/// What all would hear of a round is known before it is asked.
+/// Of answers that are together more than the job lets every site hear, the sites hear the sum, and ask the same.
 #[test]
-fn more_answers_than_the_job_lets_every_site_hear_end_the_run_before_they_are_asked() {
-    let features: String = (4..200)
-        .map(|feature| format!("[[features]]\nname = \"f{feature}\"\nkind = \"numeric\"\n"))
-        .collect();
-    // Three sites' two triangles of 200 rows, 16 bytes a number: 1.8 MB.
-    let limited = "[aggregation]\nanswers_megabytes_max = 1\n";
-    let text = job(3, 3, limited).replace("[unpsl]", &format!("{features}[unpsl]"));
-    let mut world = World::<Summed>::new(1, CALM, &text);
-    let complaint = world.drive().expect("a failure");
-    let wanted = "the answers of 3 sites to the next question (derivatives) are 2 MB";
-    assert!(complaint.contains("KDR-SETTINGS"), "{complaint}");
-    assert!(complaint.contains(wanted), "{complaint}");
-    let rounds = world.records().iter().flat_map(|record| &record.answers);
-    let kinds = rounds.flatten().map(Answer::kind);
-    assert!(kinds.into_iter().all(|kind| kind != "derivatives"));
-    assert_eq!(metric::<Summed>(1, &job(3, 3, limited)).dim(), (4, 2));
+fn sites_that_hear_sums_alone_have_the_bits_of_sites_that_hear_every_answer() {
+    const NOTHING: &str = "[aggregation]\nanswers_megabytes_max = 0\n";
+    let compared = world::storms_leave_the_bits_of_calms::<Summed>(2000..2024, |random| {
+        let sites = random.random_range(3..6);
+        let text = job(sites, 3, NOTHING).replace("rejoin_seconds = 5", "rejoin_seconds = 600");
+        of_either(random, text)
+    });
+    assert!(
+        compared > 12,
+        "only {compared} of 24 pairs could be compared"
+    );
+    for seed in 0..6 {
+        let patient = |extra| job(4, 4, extra).replace("join_seconds = 30", "join_seconds = 3600");
+        let every = metric::<Summed>(seed, &patient(""));
+        let sums = metric::<Summed>(seed, &patient(NOTHING));
+        assert_eq!(every, sums, "seed {seed}");
+    }
 }
 
 /// Fifty sites under masks, of which each is lost some times and comes back, in the bits of the same run in the clear.

@@ -1,5 +1,6 @@
 //! Streams that two sites share, one of which adds what the other subtracts.
 
+use super::total::{Tag, TagKey, Total};
 use super::words::{WORD_BYTES, Words};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -16,13 +17,24 @@ const BLOCK_WORDS: usize = 1 << 10;
 pub struct Masks {
     own: usize,
     pairs: Vec<Option<[u8; PAIR_BYTES]>>,
+    /// What all of them share.
+    common: Option<[u8; PAIR_BYTES]>,
 }
+
+/// What streams are of: a stream of one kind says nothing of one of the other.
+const MASK: &[u8] = b"kindred: a mask, version 1";
+const TAG: &[u8] = b"kindred: a tag, version 1";
 
 impl Masks {
     /// Of the site at place `own`; `pairs` has a place for each site, none for itself and for whom it shares nothing with.
+    /// `common` is what all of them share, and the coordinator does not know; none where tags are not to be made.
     #[must_use]
-    pub fn new(own: usize, pairs: Vec<Option<[u8; PAIR_BYTES]>>) -> Self {
-        Self { own, pairs }
+    pub fn new(
+        own: usize,
+        pairs: Vec<Option<[u8; PAIR_BYTES]>>,
+        common: Option<[u8; PAIR_BYTES]>,
+    ) -> Self {
+        Self { own, pairs, common }
     }
 
     /// Covers words, so that they can be read in the sum over exactly the sites of `roster`. `label` is said of no two
@@ -31,30 +43,67 @@ impl Masks {
     /// False where the site shares nothing with one of the roster, or is none of it: nothing is covered then.
     #[must_use]
     pub fn cover(&self, roster: &[bool], label: &[u8], words: &mut Words) -> bool {
-        let known = |site: usize| self.pairs.get(site).is_some_and(Option::is_some);
-        let others: Vec<usize> = (0..roster.len())
-            .filter(|site| roster[*site] && *site != self.own)
-            .collect();
-        let takes_part = roster.get(self.own).copied().unwrap_or(false);
-        if !takes_part || others.is_empty() || !others.iter().all(|site| known(*site)) {
+        let Some(others) = self.others(roster) else {
             return false;
-        }
-        for other in others {
-            if let Some(Some(pair)) = self.pairs.get(other) {
-                add_stream(stream(pair, label), words, other > self.own);
-            }
+        };
+        for (other, pair) in others {
+            add_stream(stream(MASK, pair, label), words, other > self.own);
         }
         true
     }
+
+    /// The tag of words that were covered so, by which whoever shares what all share knows their sum again; none where nothing
+    /// is shared by all, or [`Masks::cover`] covers nothing.
+    #[must_use]
+    pub fn tag(&self, roster: &[bool], label: &[u8], covered: &Words) -> Option<Tag> {
+        let own = self.tag_key(label)?.of_words(covered);
+        let add = |sum: Tag, (other, pair): (usize, &[u8; PAIR_BYTES])| {
+            let pad = element(&mut stream(TAG, pair, label));
+            match other > self.own {
+                true => sum.plus(pad),
+                false => sum.minus(pad),
+            }
+        };
+        Some(self.others(roster)?.into_iter().fold(own, add))
+    }
+
+    /// Whether a total is the sum of what the sites of the roster have covered so, each with its tag.
+    #[must_use]
+    pub fn proves(&self, roster: &[bool], label: &[u8], total: &Total) -> bool {
+        let sites = roster.iter().filter(|takes_part| **takes_part).count();
+        let key = self.tag_key(label);
+        key.is_some_and(|key| key.proves(total, sites))
+    }
+
+    fn tag_key(&self, label: &[u8]) -> Option<TagKey> {
+        let mut stream = stream(TAG, self.common.as_ref()?, label);
+        Some(TagKey::new(element(&mut stream), element(&mut stream)))
+    }
+
+    /// The other sites of a roster, with what is shared with each; none where one of them shares nothing, or nobody is there.
+    fn others(&self, roster: &[bool]) -> Option<Vec<(usize, &[u8; PAIR_BYTES])>> {
+        let takes_part = roster.get(self.own).copied().unwrap_or(false);
+        let others = (0..roster.len()).filter(|site| roster[*site] && *site != self.own);
+        let shared = |site: usize| Some((site, self.pairs.get(site)?.as_ref()?));
+        let others: Vec<_> = others.map(shared).collect::<Option<_>>()?;
+        (takes_part && !others.is_empty()).then_some(others)
+    }
 }
 
-/// A keystream of the pair's, for this label alone.
-fn stream(pair: &[u8; PAIR_BYTES], label: &[u8]) -> ChaCha20Rng {
+/// A keystream of what is shared, of one kind and for this label alone.
+fn stream(kind: &[u8], shared: &[u8; PAIR_BYTES], label: &[u8]) -> ChaCha20Rng {
     let mut key = Sha256::new();
-    key.update(b"kindred: a mask, version 1");
-    key.update(pair);
+    key.update(kind);
+    key.update(shared);
     key.update(Sha256::digest(label));
     ChaCha20Rng::from_seed(key.finalize().into())
+}
+
+/// The next number of the field of tags.
+fn element(stream: &mut ChaCha20Rng) -> Tag {
+    let mut bytes = [0; WORD_BYTES];
+    stream.fill_bytes(&mut bytes);
+    Tag::received(u128::from_le_bytes(bytes))
 }
 
 fn add_stream(mut stream: ChaCha20Rng, words: &mut Words, adds: bool) {
@@ -82,13 +131,17 @@ impl fmt::Debug for Masks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::covered::Covered;
 
     fn federation(sites: usize) -> Vec<Masks> {
         let pair = |one: usize, other: usize| {
             let (low, high) = (one.min(other) as u8, one.max(other) as u8);
             (one != other).then_some([low * 16 + high; PAIR_BYTES])
         };
-        let masks = |own| Masks::new(own, (0..sites).map(|other| pair(own, other)).collect());
+        let masks = |own| {
+            let pairs = (0..sites).map(|other| pair(own, other)).collect();
+            Masks::new(own, pairs, Some([255; PAIR_BYTES]))
+        };
         (0..sites).map(masks).collect()
     }
 
@@ -150,6 +203,95 @@ mod tests {
         assert!(found[0].is_none() && found[1].is_some());
         let alone = covered(&masks, &[true, false, false], b"a", &own);
         assert!(alone.iter().all(Option::is_none));
+    }
+
+    fn tagged(masks: &[Masks], roster: &[bool], label: &[u8], own: &[Words]) -> Vec<Covered> {
+        let all = covered(masks, roster, label, own).into_iter().zip(masks);
+        let tagged = |(words, masks): (Option<Words>, &Masks)| {
+            let words = words?;
+            let tag = Some(masks.tag(roster, label, &words)?);
+            let kind = "moments";
+            Some(Covered { kind, words, tag })
+        };
+        all.filter_map(tagged).collect()
+    }
+
+    #[test]
+    fn a_total_is_proved_by_its_tag_and_no_other_is() {
+        let (masks, own) = (federation(4), contributions(4, 300));
+        let (roster, label) = ([true, true, false, true], b"exchange 3");
+        let all = tagged(&masks, &roster, label, &own);
+        assert_eq!(all.len(), 3);
+        let total = Total::of(all.iter()).unwrap().unwrap();
+        let plain: Vec<_> = [0, 1, 3].map(|site| Some(own[site].clone())).to_vec();
+        assert_eq!(total.words(), sum(&plain));
+        for site in [0, 1, 3] {
+            assert!(masks[site].proves(&roster, label, &total));
+            assert!(!masks[site].proves(&[true; 4], label, &total));
+            assert!(!masks[site].proves(&roster, b"exchange 4", &total));
+        }
+        let mut words = total.as_slice().to_vec();
+        for place in [0, 7, 299] {
+            for half in 0..2 {
+                let kept = words[place];
+                words[place].halves[half] ^= 1;
+                let other = Total::received(words.clone(), total.tag());
+                assert!(!masks[0].proves(&roster, label, &other));
+                words[place] = kept;
+                words[place].carries[half] ^= 1;
+                let other = Total::received(words.clone(), total.tag());
+                assert!(!masks[0].proves(&roster, label, &other));
+                words[place] = kept;
+            }
+        }
+        // Whoever knows all that was sent: sums of other sites' words and tags, shifted, or nothing at all.
+        let twice = Total::of(all.iter().chain(&all)).unwrap().unwrap();
+        let fewer = Total::of(all[..2].iter()).unwrap().unwrap();
+        let mut one = all.clone();
+        one[1] = all[0].clone();
+        let one = Total::of(one.iter()).unwrap().unwrap();
+        let moved = Total::received(words[1..].to_vec(), total.tag());
+        let zero = Total::received(vec![Default::default(); 300], Tag::received(0));
+        let tag = Total::received(words, Tag::received(total.tag().number() + 1));
+        for other in [twice, fewer, one, moved, zero, tag] {
+            assert!(!masks[3].proves(&roster, label, &other));
+        }
+    }
+
+    /// What is told of a tag beside the words looks like chance: no two of the same words are alike, in any exchange or at any site.
+    #[test]
+    fn tags_of_the_same_words_are_never_alike() {
+        let (masks, own) = (federation(3), vec![Words::received(vec![7; 5]); 3]);
+        let mut seen = std::collections::BTreeSet::new();
+        for exchange in 0..200_u32 {
+            for one in &masks {
+                let tag = one.tag(&[true; 3], &exchange.to_be_bytes(), &own[0]);
+                assert!(seen.insert(tag.unwrap().number()));
+            }
+        }
+        let alone = Masks::new(0, masks[0].pairs.clone(), None);
+        assert!(alone.tag(&[true; 3], b"a", &own[0]).is_none());
+    }
+
+    /// The sum of 256 answers of the largest words there are: what is carried is known.
+    #[test]
+    fn totals_of_the_largest_words_are_whole_numbers() {
+        let own = Covered {
+            kind: "moments",
+            words: Words::received(vec![u128::MAX, 1 << 64]),
+            tag: Some(Tag::received(0)),
+        };
+        let total = Total::of(std::iter::repeat_n(&own, 256)).unwrap().unwrap();
+        let [first, second] = [total.as_slice()[0], total.as_slice()[1]];
+        assert_eq!(
+            (first.halves, first.carries),
+            ([u64::MAX - 255; 2], [255; 2])
+        );
+        assert_eq!((second.halves, second.carries), ([0, 256], [0; 2]));
+        let sum = u128::MAX.wrapping_mul(256);
+        assert_eq!(total.words(), Words::received(vec![sum, 256 << 64]));
+        let untagged = Covered { tag: None, ..own };
+        assert_eq!(Total::of([&untagged].into_iter()), Ok(None));
     }
 
     /// 2,000 words of zeros at each of three sites: their bytes are as evenly spread as chance has it. 330.5 is exceeded once

@@ -8,7 +8,9 @@
 //! shares of keys: a sum that a site is missing from is asked for anew, under other masks.
 
 mod masks;
+mod total;
 mod words;
 
 pub use masks::{Masks, PAIR_BYTES};
+pub use total::{Tag, Total, TotalWord};
 pub use words::{Number, NumberError, Summand, WORD_BYTES, Words};

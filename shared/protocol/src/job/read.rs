@@ -64,7 +64,7 @@ fn job(text: &str, root: &mut Section<'_, '_>, summed: bool) -> Option<Job> {
             let megabytes = section.count(
                 "answers_megabytes_max",
                 ANSWERS_MEGABYTES,
-                1..=ANSWERS_MEGABYTES_MAX,
+                0..=ANSWERS_MEGABYTES_MAX,
             );
             Some((contributions.unwrap_or_default(), megabytes))
         })

@@ -4,6 +4,7 @@ use super::{Answer, DESCRIPTION, MOMENTS, PREPARED, QUANTILES, neighbours, regre
 use crate::assessment::ASSESSMENT;
 use crate::name::RunId;
 use crate::run::Record;
+use privacy::sums::Total;
 use privacy::{Covered, Notice};
 
 /// The kind of this name, where messages of it add up over the sites.
@@ -25,6 +26,26 @@ pub struct Closed {
     pub run: RunId,
     /// What closed.
     pub record: Record,
+    /// The sum of the answers, where they are too large for all to hear: as it travels, digests stand for them.
+    pub total: Option<Total>,
+}
+
+impl Closed {
+    /// What closed, with the sum of answers that have tags.
+    #[must_use]
+    pub fn new(run: RunId, record: Record) -> Self {
+        let covered = record
+            .answers
+            .iter()
+            .flatten()
+            .filter_map(|answer| match answer {
+                Answer::Covered(covered) => Some(covered),
+                _ => None,
+            });
+        // Of one length, or they were not taken as answers.
+        let total = Total::of(covered).ok().flatten();
+        Self { run, record, total }
+    }
 }
 
 /// The keys of a site for one run, with the word of its certificate for them.
@@ -51,6 +72,8 @@ pub struct Encapsulations {
     /// One a site of the job, ciphertexts of ML-KEM-768: empty for earlier ones, the site itself, and who has not introduced
     /// itself.
     pub ciphertexts: Vec<Vec<u8>>,
+    /// For each of the same sites 32 bytes, covered by what is shared with it: what the first site of the job tells so, all share.
+    pub common: Vec<Vec<u8>>,
 }
 
 impl Encapsulations {

@@ -81,8 +81,6 @@ pub(crate) struct Beginning {
     pub(crate) seed: Seed,
     /// Who the patients are.
     pub(crate) descriptions: Descriptions,
-    /// Bytes of the answers to a question that every site hears, at most; none where the sites hear nothing of each other.
-    pub(crate) heard_max: Option<u64>,
 }
 
 /// A method under way, at the coordinator.

@@ -12,7 +12,7 @@ use crate::progress::Ending;
 use crate::stage::agreeing::Agreeing;
 use crate::sums;
 use crate::time::Timestamp;
-use privacy::sums::{WORD_BYTES, Words};
+use privacy::sums::{Total, WORD_BYTES, Words};
 use privacy::{Contributions, Disclosure};
 use similarity::numeric::seed::Seed;
 use std::sync::Arc;
@@ -165,19 +165,16 @@ impl Run {
         }
         actions.push(Action::Store(record.clone()));
         // One copy for all who hear it. Later it is in the store alone.
-        let told = self.tells_sums().then(|| {
-            Arc::new(message::Closed {
-                run: self.id.clone(),
-                record: record.clone(),
-            })
-        });
+        let told = self
+            .tells_sums()
+            .then(|| Arc::new(message::Closed::new(self.id.clone(), record.clone())));
         for (site, fault) in self.sites.iter().zip(&record.faults) {
             if let Some(fault) = fault {
                 let ending = format!("{}: {}", parted(fault), fault.text);
                 actions.push(self.let_go(site, &ending));
             }
         }
-        let turn = self.close(record);
+        let turn = self.close(record, None);
         match turn {
             Turn::Done(ending) => {
                 if told.is_some() {
@@ -242,8 +239,9 @@ impl Run {
         self.sites.iter().enumerate().map(is_asked).collect()
     }
 
-    /// Applies one record: the only way in which a run moves on, live or replayed.
-    pub(super) fn close(&mut self, record: Record) -> Turn<Ending> {
+    /// Applies one record: the only way in which a run moves on, live or replayed. `total` is the sum of its answers where
+    /// digests stand for them.
+    pub(super) fn close(&mut self, record: Record, total: Option<&Total>) -> Turn<Ending> {
         self.last = record.at;
         let is_void =
             record.exchange > 0 && self.tells_sums() && !self.is_complete(&record.answers);
@@ -293,11 +291,14 @@ impl Run {
                 self.void += 1;
                 Turn::Ask
             }
-            None => self.take_turn(record.exchange, record.answers),
+            None => self.take_turn(record.exchange, record.answers, total),
         };
         let turn = match turn {
             Turn::Done(ending) => Turn::Done(ending),
-            Turn::Ask => self.open_next(record.exchange + 1, record.at),
+            Turn::Ask => {
+                self.open_next(record.exchange + 1, record.at);
+                Turn::Ask
+            }
         };
         if let Turn::Done(ending) = &turn {
             self.step = Step::Ended(ending.clone());
@@ -305,46 +306,34 @@ impl Run {
         turn
     }
 
-    /// Opens an exchange, where all sites can hear what it will close with.
-    fn open_next(&mut self, number: u32, at: Timestamp) -> Turn<Ending> {
+    fn open_next(&mut self, number: u32, at: Timestamp) {
         let deadline = at.after(self.job.deadlines.exchange);
         let mut next = Exchange::open(number, deadline, self.sites.len());
-        next.summed = self.work.asking().blank().map(|mut blank| Summed {
-            kind: blank.kind(),
-            words: Words::wanted(&mut blank),
+        next.summed = self.work.asking().blank().map(|mut blank| {
+            let words = Words::wanted(&mut blank);
+            let kind = blank.kind();
+            let tagged = self.is_too_much_to_hear(words);
+            Summed {
+                kind,
+                words,
+                tagged,
+            }
         });
-        if let Err(failure) = self.can_be_heard(next.summed) {
-            return Turn::Done(Ending::Failed(failure));
-        }
         self.step = Step::Asking(next);
-        Turn::Ask
     }
 
-    /// Where sums are told every site hears every answer: no more of them than the job says.
-    fn can_be_heard(&self, summed: Option<Summed>) -> Result<(), Failure> {
-        const MEGABYTE: u64 = 1 << 20;
-        let Some(summed) = summed.filter(|_| self.tells_sums()) else {
-            return Ok(());
-        };
-        let sites = self.member_indices().len();
-        let (bytes, most) = (
-            (sites * summed.words * WORD_BYTES) as u64,
-            self.job.answers_bytes_max,
-        );
-        if bytes <= most {
-            return Ok(());
-        }
-        let text = format!(
-            "the answers of {sites} sites to the next question ({}) are {} MB, which each of them would hear; wanted at most {} \
-             (answers_megabytes_max of [aggregation]). Ask about fewer features or candidates, or raise it.",
-            summed.kind,
-            bytes.div_ceil(MEGABYTE),
-            most / MEGABYTE,
-        );
-        Err(Failure::new(Code::Settings, text))
+    /// Where sums are told every site hears every answer, but for more bytes of them than the job says.
+    fn is_too_much_to_hear(&self, words: usize) -> bool {
+        let bytes = (self.member_indices().len() * words * WORD_BYTES) as u64;
+        self.tells_sums() && bytes > self.job.answers_bytes_max
     }
 
-    fn take_turn(&mut self, exchange: u32, answers: Answers) -> Turn<Ending> {
+    fn take_turn(
+        &mut self,
+        exchange: u32,
+        answers: Answers,
+        total: Option<&Total>,
+    ) -> Turn<Ending> {
         // The joining is no exchange: nothing was asked.
         if exchange == 0 {
             return Turn::Ask;
@@ -353,7 +342,12 @@ impl Run {
             let asked = (0..self.sites.len()).map(|site| self.work.asking().ask(site));
             self.reminders.push((exchange, asked.collect()));
         }
-        let sum = match self.summed(&answers) {
+        let heard_as_total = answers.iter().flatten().any(|answer| match answer {
+            Answer::Covered(covered) => covered.tag.is_some(),
+            answer => matches!(answer, Answer::Digest(_)),
+        });
+        self.totals += u32::from(heard_as_total);
+        let sum = match self.summed(&answers, total) {
             Ok(sum) => sum,
             Err(failure) => return Turn::Done(Ending::Failed(failure)),
         };
@@ -388,7 +382,6 @@ impl Run {
                         cohort: self.job.cohort.clone(),
                         seed: Seed(self.seed),
                         descriptions,
-                        heard_max: self.tells_sums().then_some(self.job.answers_bytes_max),
                     };
                     self.work = Work::Method(self.job.method.begin(&beginning));
                     Ok(Turn::Ask)
@@ -408,7 +401,11 @@ impl Run {
 
     /// The sum of what the sites told, judged as what one site with all their patients would tell; none where nothing is
     /// summed.
-    fn summed(&self, answers: &[Option<Answer>]) -> Result<Option<Answer>, Failure> {
+    fn summed(
+        &self,
+        answers: &[Option<Answer>],
+        total: Option<&Total>,
+    ) -> Result<Option<Answer>, Failure> {
         let asking = self.work.asking();
         let told = || answers.iter().flatten();
         let Some(blank) = asking.blank().filter(|_| told().next().is_some()) else {
@@ -418,7 +415,10 @@ impl Run {
             let adds_up = told().all(Answer::adds_up);
             return adds_up.then(|| sums::sum(told(), blank)).transpose();
         }
-        let sum = sums::sum(told(), blank)?;
+        let sum = match total {
+            Some(total) => sums::read(&total.words(), blank)?,
+            None => sums::sum(told(), blank)?,
+        };
         let patients = match &sum {
             Answer::Moments(moments) => moments.summary.patients,
             Answer::Prepared(Some(moments)) => moments.patients,
@@ -473,8 +473,10 @@ impl Run {
 
 /// What sites tell in the clear also where sums are told: trees, and that they are ready.
 fn in_the_clear(answers: Answers) -> Answers {
-    use Answer::{Covered, Encapsulated, Introduced};
-    let clear = |answer: &Answer| !matches!(answer, Covered(_) | Introduced(_) | Encapsulated(_));
+    use Answer::{Covered, Digest, Encapsulated, Introduced};
+    let hidden = |answer: &Answer| matches!(answer, Covered(_) | Digest(_));
+    let keys = |answer: &Answer| matches!(answer, Introduced(_) | Encapsulated(_));
+    let clear = |answer: &Answer| !hidden(answer) && !keys(answer);
     answers
         .into_iter()
         .map(|answer| answer.filter(clear))

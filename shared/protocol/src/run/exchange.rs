@@ -21,6 +21,8 @@ pub(super) struct Exchange {
 pub(super) struct Summed {
     pub(super) kind: &'static str,
     pub(super) words: usize,
+    /// Whether all answers are too many for every site to hear: they have tags then, and the sites hear their sum.
+    pub(super) tagged: bool,
 }
 
 impl Exchange {

@@ -4,6 +4,7 @@ use super::{Record, ReplayError, Run, SiteState, Standing, Step, Work};
 use crate::message::{Answer, Encapsulations, Introduction, Request};
 use crate::name::SiteName;
 use privacy::Contributions;
+use privacy::sums::Total;
 
 /// What proves that an answer is a site's own, where the sites check each other.
 #[derive(Debug, Clone)]
@@ -24,16 +25,23 @@ impl Run {
     ///
     /// # Errors
     /// [`ReplayError`] where no run of this job goes on so.
-    pub(crate) fn follow(&mut self, record: Record) -> Result<(), ReplayError> {
-        self.check(&record)?;
-        self.close(record);
+    pub(crate) fn follow(
+        &mut self,
+        record: Record,
+        total: Option<&Total>,
+    ) -> Result<(), ReplayError> {
+        self.check(&record, total)?;
+        self.close(record, total);
         Ok(())
     }
 
-    /// The open exchange, and what it sums; none where no exchange is open.
-    pub(crate) fn open(&self) -> Option<(u32, Option<Answer>)> {
+    /// The open exchange, what it sums, and whether the sites hear that alone; none where no exchange is open.
+    pub(crate) fn open(&self) -> Option<(u32, Option<Answer>, bool)> {
         match &self.step {
-            Step::Asking(exchange) => Some((exchange.number, self.work.asking().blank())),
+            Step::Asking(exchange) => {
+                let tagged = exchange.summed.is_some_and(|summed| summed.tagged);
+                Some((exchange.number, self.work.asking().blank(), tagged))
+            }
             Step::Joining { .. } | Step::Ended(_) => None,
         }
     }

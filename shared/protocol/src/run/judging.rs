@@ -3,12 +3,12 @@
 //! enough are left.
 
 use super::closing::shortened;
-use super::{Record, ReplayError, Run, Step, Work};
+use super::{Exchange, Record, ReplayError, Run, Step, Work};
 use crate::checks::{ensure, length, unexpected};
 use crate::failure::Failure;
 use crate::job::WhenRefused;
 use crate::message::Answer;
-use privacy::sums::Words;
+use privacy::sums::{Total, Words};
 
 impl Run {
     /// Judges the answer of one site to the open exchange.
@@ -47,6 +47,8 @@ impl Run {
             (Some(summed), Answer::Covered(covered)) => {
                 let kind = covered.kind == summed.kind;
                 ensure(kind, "words of another kind", summed.kind)?;
+                let tag = covered.tag.is_some() == summed.tagged;
+                ensure(tag, "words with a tag, or without", "the other")?;
                 length("words", covered.words.as_slice().len(), summed.words)
             }
             (Some(summed), other) => Err(unexpected(other, &format!("{}, covered", summed.kind))),
@@ -55,7 +57,7 @@ impl Run {
     }
 
     /// Checks that a stored record is one that this run closes next.
-    pub(super) fn check(&self, record: &Record) -> Result<(), ReplayError> {
+    pub(super) fn check(&self, record: &Record, total: Option<&Total>) -> Result<(), ReplayError> {
         let misfit = |reason: String| ReplayError {
             exchange: record.exchange,
             reason,
@@ -77,8 +79,19 @@ impl Run {
         if places.iter().any(|places| *places != sites) {
             return Err(misfit(format!("wanted places for {sites} sites")));
         }
+        if let (Some(total), Step::Asking(Exchange { summed, .. })) = (total, &self.step) {
+            let wanted = summed.filter(|summed| summed.tagged);
+            let wanted = wanted.map_or(0, |summed| summed.words);
+            let found = total.as_slice().len();
+            if found != wanted {
+                return Err(misfit(format!("a total of {found} words, wanted {wanted}")));
+            }
+        }
         for (site, answer) in record.answers.iter().enumerate() {
             let Some(answer) = answer else { continue };
+            if total.is_some() && matches!(answer, Answer::Digest(_)) {
+                continue;
+            }
             self.judge(site, answer)
                 .map_err(|fault| misfit(format!("{}: {}", self.sites[site].name, fault.text)))?;
         }

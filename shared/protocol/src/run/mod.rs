@@ -138,6 +138,8 @@ pub struct Run {
     reminders: Vec<(u32, Vec<Option<Request>>)>,
     /// Exchanges that closed with nobody since the last that closed with answers.
     void: u32,
+    /// Exchanges of which the sites heard the sum alone.
+    totals: u32,
     /// The keys of each site that has introduced itself.
     introductions: Vec<Option<Introduction>>,
     /// What each of them has told the later ones alone.
@@ -234,6 +236,7 @@ impl Run {
             work,
             reminders: Vec::new(),
             void: 0,
+            totals: 0,
             introductions,
             encapsulations,
             notes: Vec::new(),
@@ -247,8 +250,8 @@ impl Run {
     /// [`ReplayError`] where the records are not of such a run.
     pub fn resume(mut self, records: Vec<Record>, now: Timestamp) -> Result<Self, ReplayError> {
         for record in records {
-            self.check(&record)?;
-            self.close(record);
+            self.check(&record, None)?;
+            self.close(record, None);
         }
         for site in &mut self.sites {
             site.connection = Connection::DownSince(now);

@@ -57,6 +57,7 @@ fn pooled(run: &Run, stages: Option<&Stages>, assessments: Option<&Assessments>)
         patients: run.patients,
         sites: run.counted,
         heard: String::new(),
+        totals: run.totals,
         missing: stages.map_or(Vec::new(), |stages| stages.pooled_missing().to_vec()),
         assessed: count(told.iter().filter(|told| **told).count()),
         assessment,

@@ -10,6 +10,8 @@ use crate::message::{Answer, Encapsulations, Introduction, Request};
 const KEY_BYTES: usize = 32;
 /// Bytes of a public key of ML-KEM-768.
 const ENCAPSULATION_KEY_BYTES: usize = 1_184;
+/// Bytes of what a site tells each later one, beside.
+const COMMON_BYTES: usize = 32;
 /// Bytes of a ciphertext of ML-KEM-768.
 const CIPHERTEXT_BYTES: usize = 1_088;
 
@@ -96,15 +98,19 @@ fn judge_keys(found: &Introduction) -> Result<(), Failure> {
 }
 
 fn judge_ciphertexts(site: usize, known: &[bool], found: &Encapsulations) -> Result<(), Failure> {
-    let wanted = |(place, known): (usize, &bool)| match place > site && *known {
-        true => CIPHERTEXT_BYTES,
-        false => 0,
+    let later = || {
+        known
+            .iter()
+            .enumerate()
+            .map(|(place, known)| place > site && *known)
     };
-    let wanted = known.iter().enumerate().map(wanted);
-    let fit = wanted.eq(found.ciphertexts.iter().map(Vec::len));
+    let fit = |found: &[Vec<u8>], bytes: usize| {
+        let wanted = later().map(|later| if later { bytes } else { 0 });
+        wanted.eq(found.iter().map(Vec::len))
+    };
     ensure(
-        fit,
-        "other ciphertexts",
-        "one of 1,088 bytes for each later site",
+        fit(&found.ciphertexts, CIPHERTEXT_BYTES) && fit(&found.common, COMMON_BYTES),
+        "other ciphertexts or secrets",
+        "one of 1,088 and one of 32 bytes for each later site",
     )
 }

@@ -29,12 +29,21 @@ pub fn seal(answer: Released<Answer>) -> Sealed {
     encoded(answer.into_value())
 }
 
-/// What [`Sealed::digest`] is of an answer, so that it can be told whether it is one that was sealed before.
+/// What [`Sealed::digest`] is of an answer, so that it can be told whether it is one that was sealed before. A digest that stands for
+/// an answer is that answer's.
 #[must_use]
 pub fn digest_of(answer: &Answer) -> String {
+    digits(&sha256_of(answer))
+}
+
+/// As [`digest_of`], in bytes.
+pub(crate) fn sha256_of(answer: &Answer) -> [u8; 32] {
+    if let Answer::Digest(digest) = answer {
+        return *digest;
+    }
     let (header, parts) = answer.clone().cut();
     let parts = parts.map(|part| Part { part: Some(part) }.encode_to_vec());
-    digest(std::iter::once(header.encode_to_vec()).chain(parts))
+    sha256(std::iter::once(header.encode_to_vec()).chain(parts))
 }
 
 /// What [`Sealed::bytes`] is of an answer that came: as many as the site's journal says.
@@ -74,7 +83,7 @@ impl Sealed {
     /// SHA-256 over them, 64 hexadecimal digits.
     #[must_use]
     pub fn digest(&self) -> String {
-        digest(self.chunks())
+        digits(&sha256(self.chunks()))
     }
 
     pub(crate) fn header(&self) -> &Bytes {
@@ -106,7 +115,7 @@ impl Heard {
     /// 64 hexadecimal digits.
     #[must_use]
     pub fn digest(&self) -> String {
-        self.hash.iter().map(|byte| format!("{byte:02x}")).collect()
+        digits(&self.hash)
     }
 }
 
@@ -123,13 +132,16 @@ fn encoded(answer: Answer) -> Sealed {
     }
 }
 
-fn digest<C: AsRef<[u8]>>(chunks: impl Iterator<Item = C>) -> String {
+fn sha256<C: AsRef<[u8]>>(chunks: impl Iterator<Item = C>) -> [u8; 32] {
     let mut hash = Sha256::new();
     for chunk in chunks {
         hash.update(chunk);
     }
-    let byte = |byte: &u8| format!("{byte:02x}");
-    hash.finalize().iter().map(byte).collect()
+    hash.finalize().into()
+}
+
+fn digits(digest: &[u8; 32]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl fmt::Debug for Sealed {
@@ -214,7 +226,7 @@ mod tests {
             assert_eq!(found, chunks);
             let bytes: usize = found.iter().map(Bytes::len).sum();
             assert_eq!(sealed.bytes(), bytes as u64);
-            assert_eq!(sealed.digest(), digest(found.iter()));
+            assert_eq!(sealed.digest(), digits(&sha256(found.iter())));
             // Nothing is encoded a second time, and nothing is copied.
             assert_eq!(frames(sealed.clone()), frames(sealed.clone()));
             let copy = sealed.clone();
@@ -233,7 +245,7 @@ mod tests {
         }
         assert_ne!(digests[0], digests[1]);
         // The header of an answer that is no more than a kind: field 8, empty.
-        let empty = digest(std::iter::once([0x42, 0x00]));
+        let empty = digits(&sha256(std::iter::once([0x42, 0x00])));
         assert_eq!(digests[0], empty);
         let whole = golden("correlated");
         assert!(whole[0].ends_with(&[0x42, 0x00]));

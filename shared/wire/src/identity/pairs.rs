@@ -1,7 +1,8 @@
 //! What two sites share, by which they cover what they say.
 //!
 //! They agree twice: by X25519, and by a secret that the earlier of the job encapsulates for the later by ML-KEM-768. What they
-//! share follows from both, so that who keeps all that was sent must break both.
+//! share follows from both, so that who keeps all that was sent must break both. Under it each tells every later one a secret;
+//! what the first has told all is what all of them share.
 
 use crate::identity::keys::{KeyError, SiteKeys};
 use aws_lc_rs::agreement::{self, UnparsedPublicKey, X25519};
@@ -19,6 +20,10 @@ use sha2::{Digest, Sha256};
 const PAIR: &[u8] = b"kindred: masks of two sites, version 2";
 /// What is encapsulated for another site follows from the site's own secret with this.
 const ENCAPSULATED: &[u8] = b"kindred: a secret for another site, version 1";
+/// What a site tells all later ones follows from its own secret with this.
+const COMMON: &[u8] = b"kindred: a secret for all later sites, version 1";
+/// What that is covered with for one of them is taken from what is shared with it, with this.
+const COVER: &[u8] = b"kindred: a secret of two sites for one of all, version 1";
 /// Bytes of a secret that is shared by ML-KEM, and of what it follows from.
 pub(super) const SECRET_BYTES: usize = 32;
 
@@ -43,44 +48,83 @@ impl SiteKeys {
     /// # Errors
     /// [`KeyError::Agreement`].
     pub fn encapsulate(&self, others: &Acquaintance<'_>) -> Result<Encapsulations, KeyError> {
-        let mut ciphertexts = vec![Vec::new(); others.sites.len()];
+        let sites = others.sites.len();
+        let mut told = Encapsulations {
+            ciphertexts: vec![Vec::new(); sites],
+            common: vec![Vec::new(); sites],
+        };
+        let common = self.common(others)?;
         for (place, introduction) in others.introduced() {
             if place > others.own {
-                let (ciphertext, _) = self.for_later(others, place, introduction)?;
-                ciphertexts[place] = ciphertext.as_slice().to_vec();
+                let (ciphertext, secret) = self.for_later(others, place, introduction)?;
+                let agreed = self.agreed(others, place, introduction, &ciphertext, &secret)?;
+                told.ciphertexts[place] = ciphertext.as_slice().to_vec();
+                told.common[place] = agreed.covered(&common);
             }
         }
-        Ok(Encapsulations { ciphertexts })
+        Ok(told)
     }
 
-    /// What the site shares with each other that has introduced itself and taken part in what followed.
+    /// What the site shares with each other that has introduced itself and taken part in what followed, and what all of them
+    /// share.
     ///
     /// # Errors
     /// [`KeyError::Agreement`].
     pub fn masks(&self, others: &Acquaintance<'_>) -> Result<Masks, KeyError> {
         let mut pairs = vec![None; others.sites.len()];
+        let mut first = (others.own, self.common(others)?);
         for (place, introduction) in others.introduced() {
-            let (ciphertext, secret) = if place > others.own {
-                self.for_later(others, place, introduction)?
-            } else {
-                let told = others.encapsulations.get(place).and_then(Option::as_ref);
-                let Some(told) = told.and_then(|told| told.ciphertexts.get(others.own)) else {
-                    continue;
-                };
-                let ciphertext = MlKem768Ciphertext::try_from(told.as_slice());
-                let ciphertext = ciphertext.map_err(|_| others.disagreement(place))?;
-                let secret = decapsulate(self.encapsulation.private_key(), &ciphertext);
-                (ciphertext, secret)
+            let later = place > others.own;
+            let told = others.encapsulations.get(place).and_then(Option::as_ref);
+            let (ciphertext, secret) = match told {
+                _ if later => self.for_later(others, place, introduction)?,
+                None => continue,
+                Some(told) => {
+                    let bytes = told.ciphertexts.get(others.own);
+                    let ciphertext =
+                        MlKem768Ciphertext::try_from(bytes.map_or(&[][..], Vec::as_slice));
+                    let ciphertext = ciphertext.map_err(|_| others.disagreement(place))?;
+                    let secret = decapsulate(self.encapsulation.private_key(), &ciphertext);
+                    (ciphertext, secret)
+                }
             };
-            let public = UnparsedPublicKey::new(&X25519, &introduction.agreement);
-            let told = Sha256::digest(ciphertext.as_slice());
-            let info = [others.run.as_bytes(), &others.names(place), &told].concat();
-            let pair = agreement::agree(&self.agreement, public, Unspecified, |shared| {
-                derived(PAIR, &[shared, &secret].concat(), &info)
-            });
-            pairs[place] = Some(pair.map_err(|_| others.disagreement(place))?);
+            let agreed = self.agreed(others, place, introduction, &ciphertext, &secret)?;
+            if let Some(told) = told.filter(|_| place < first.0) {
+                let bytes = told.common.get(others.own);
+                let common = bytes.and_then(|bytes| agreed.uncovered(bytes));
+                first = (place, common.ok_or_else(|| others.disagreement(place))?);
+            }
+            pairs[place] = Some(agreed.pair);
         }
-        Ok(Masks::new(others.own, pairs))
+        Ok(Masks::new(others.own, pairs, Some(first.1)))
+    }
+
+    /// What the site tells all later ones.
+    fn common(&self, others: &Acquaintance<'_>) -> Result<[u8; PAIR_BYTES], KeyError> {
+        let common = derived(COMMON, &self.encapsulated, others.run.as_bytes());
+        common.map_err(|_| others.disagreement(others.own))
+    }
+
+    /// What follows from both agreements with another site.
+    fn agreed(
+        &self,
+        others: &Acquaintance<'_>,
+        place: usize,
+        introduction: &Introduction,
+        ciphertext: &MlKem768Ciphertext,
+        secret: &[u8; SECRET_BYTES],
+    ) -> Result<Agreed, KeyError> {
+        let public = UnparsedPublicKey::new(&X25519, &introduction.agreement);
+        let told = Sha256::digest(ciphertext.as_slice());
+        let info = [others.run.as_bytes(), &others.names(place), &told].concat();
+        let agreed = agreement::agree(&self.agreement, public, Unspecified, |shared| {
+            let both = [shared, &secret[..]].concat();
+            Ok(Agreed {
+                pair: derived(PAIR, &both, &info)?,
+                cover: derived(COVER, &both, &info)?,
+            })
+        });
+        agreed.map_err(|_| others.disagreement(place))
     }
 
     /// What the site encapsulates for a later one, and the ciphertext: the same whenever it is asked.
@@ -100,6 +144,26 @@ impl SiteKeys {
         let info = [others.run.as_bytes(), &others.names(place), &bound].concat();
         let chance = derived(ENCAPSULATED, &self.encapsulated, &info);
         Ok(encapsulate(&key, chance.map_err(|_| disagreement())?))
+    }
+}
+
+/// What two sites share.
+struct Agreed {
+    /// What masks are made of.
+    pair: [u8; PAIR_BYTES],
+    /// What the earlier's secret for all is covered with, once.
+    cover: [u8; PAIR_BYTES],
+}
+
+impl Agreed {
+    fn covered(&self, common: &[u8; PAIR_BYTES]) -> Vec<u8> {
+        let bytes = common.iter().zip(&self.cover);
+        bytes.map(|(byte, cover)| byte ^ cover).collect()
+    }
+
+    fn uncovered(&self, bytes: &[u8]) -> Option<[u8; PAIR_BYTES]> {
+        let bytes: [u8; PAIR_BYTES] = bytes.try_into().ok()?;
+        self.covered(&bytes).try_into().ok()
     }
 }
 

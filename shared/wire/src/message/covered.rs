@@ -2,6 +2,7 @@
 
 use crate::encoding::blocks;
 use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
+use crate::encoding::sealed::sha256_of;
 use crate::encoding::values::{at_most, run_id, sentence};
 use crate::encoding::{decode_answer, encode_answer};
 use crate::error::WireError;
@@ -9,9 +10,9 @@ use crate::generated as pb;
 use crate::message::failure::{failure, failure_to_proto};
 use crate::message::to_site::signed;
 use privacy::Covered;
-use privacy::sums::{WORD_BYTES, Words};
+use privacy::sums::{Tag, Total, TotalWord, WORD_BYTES, Words};
 use protocol::limits::{KEY_BYTES_MAX, SIGNATURE_BYTES_MAX, SITES_MAX, WORDS_MAX};
-use protocol::message::{Closed, Encapsulations, Introduction, summed_kind};
+use protocol::message::{Answer, Closed, Encapsulations, Introduction, summed_kind};
 use protocol::run::Record;
 use protocol::time::Timestamp;
 
@@ -42,12 +43,20 @@ pub(crate) fn introduction(found: pb::Introduction) -> Result<Introduction, Wire
 }
 
 pub(crate) fn encapsulations(found: pb::Encapsulations) -> Result<Encapsulations, WireError> {
-    let pb::Encapsulations { ciphertexts } = found;
-    at_most("ciphertexts", ciphertexts.len(), SITES_MAX)?;
-    for ciphertext in &ciphertexts {
-        at_most("bytes of a ciphertext", ciphertext.len(), KEY_BYTES_MAX)?;
+    let pb::Encapsulations {
+        ciphertexts,
+        common,
+    } = found;
+    for all in [&ciphertexts, &common] {
+        at_most("ciphertexts", all.len(), SITES_MAX)?;
+        for one in all {
+            at_most("bytes of a ciphertext", one.len(), KEY_BYTES_MAX)?;
+        }
     }
-    Ok(Encapsulations { ciphertexts })
+    Ok(Encapsulations {
+        ciphertexts,
+        common,
+    })
 }
 
 impl Travels for Covered {
@@ -61,6 +70,7 @@ impl Travels for Covered {
             kind: self.kind.to_owned(),
             words: words.len() as u64,
             blocks,
+            tag: self.tag.map_or(Vec::new(), tag_to_proto),
         };
         (header, parts)
     }
@@ -81,8 +91,60 @@ impl Travels for Covered {
         Ok(Self {
             kind,
             words: Words::received(words.map(|word| u128::from_le_bytes(*word)).collect()),
+            tag: (!header.tag.is_empty())
+                .then(|| tag(&header.tag))
+                .transpose()?,
         })
     }
+}
+
+fn tag_to_proto(tag: Tag) -> Vec<u8> {
+    tag.number().to_le_bytes().to_vec()
+}
+
+fn tag(found: &[u8]) -> Result<Tag, WireError> {
+    Ok(Tag::received(u128::from_le_bytes(fixed("a tag", found)?)))
+}
+
+/// The answer that a digest stands for, in its place.
+pub(crate) fn digest(found: &pb::Digest) -> Result<[u8; 32], WireError> {
+    fixed("a digest", &found.sha256)
+}
+
+fn fixed<const N: usize>(field: &str, found: &[u8]) -> Result<[u8; N], WireError> {
+    found.try_into().map_err(|_| WireError::Unexpected {
+        found: format!("{} bytes for {field}", found.len()),
+        wanted: format!("{N}"),
+    })
+}
+
+/// Bytes of one word of a total: two halves, and what they carry.
+const TOTAL_BYTES: usize = 18;
+
+fn total_bytes(total: &Total) -> Vec<u8> {
+    let word = |word: &TotalWord| {
+        let halves = word.halves.into_iter().flat_map(u64::to_le_bytes);
+        halves.chain(word.carries).collect::<Vec<u8>>()
+    };
+    total.as_slice().iter().flat_map(word).collect()
+}
+
+fn total(bytes: &[u8], sum_of_tags: &[u8]) -> Result<Option<Total>, WireError> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let word = |word: &[u8; TOTAL_BYTES]| {
+        let half = |at: usize| {
+            let bytes = word[at..at + 8].iter().rev();
+            bytes.fold(0, |number, byte| number << 8 | u64::from(*byte))
+        };
+        TotalWord {
+            halves: [half(0), half(8)],
+            carries: [word[16], word[17]],
+        }
+    };
+    let words = bytes.as_chunks().0.iter().map(word).collect();
+    Ok(Some(Total::received(words, tag(sum_of_tags)?)))
 }
 
 impl Travels for Closed {
@@ -97,10 +159,14 @@ impl Travels for Closed {
             faults,
             members,
         } = self.record;
+        let told = |answer: &Answer| match (answer, &self.total) {
+            (Answer::Covered(_), Some(_)) => encode_answer(&Answer::Digest(sha256_of(answer))),
+            (answer, _) => encode_answer(answer),
+        };
         let mut bytes = Vec::new();
         let mut sites = Vec::with_capacity(answers.len());
         for (place, answer) in answers.iter().enumerate() {
-            let answer = answer.as_ref().map(encode_answer).unwrap_or_default();
+            let answer = answer.as_ref().map(told).unwrap_or_default();
             bytes.extend_from_slice(&answer);
             let fault = faults.get(place).cloned().flatten();
             sites.push(pb::ClosedSite {
@@ -110,6 +176,8 @@ impl Travels for Closed {
                 fault: fault.map(failure_to_proto),
             });
         }
+        let total = self.total.as_ref();
+        bytes.extend(total.map(total_bytes).unwrap_or_default());
         let (blocks, parts) = blocks::cut(&bytes);
         let header = pb::Closed {
             run: self.run.as_str().to_owned(),
@@ -117,18 +185,23 @@ impl Travels for Closed {
             at: at.0,
             sites,
             blocks,
+            total_words: total.map_or(0, |total| total.as_slice().len() as u64),
+            total_tag: total.map_or(Vec::new(), |total| tag_to_proto(total.tag())),
         };
         (header, parts)
     }
 
     fn declared(header: &pb::Closed) -> Result<Declared, WireError> {
         at_most("sites", header.sites.len(), SITES_MAX)?;
+        let words = usize::try_from(header.total_words).unwrap_or(usize::MAX);
+        at_most("words", words, WORDS_MAX)?;
         Ok(blocks::declared(header.blocks))
     }
 
     fn join(header: pb::Closed, parts: &mut IncomingParts) -> Result<Self, WireError> {
         let lengths = header.sites.iter().map(|site| site.answer);
-        let wanted = lengths.fold(0_u64, u64::saturating_add);
+        let of_total = header.total_words.saturating_mul(TOTAL_BYTES as u64);
+        let wanted = lengths.fold(of_total, u64::saturating_add);
         let bytes = blocks::join(parts, wanted)?;
         let mut rest = bytes.as_slice();
         let sites = header.sites.len();
@@ -155,6 +228,7 @@ impl Travels for Closed {
         Ok(Self {
             run: run_id(&header.run)?,
             record,
+            total: total(rest, &header.total_tag)?,
         })
     }
 }

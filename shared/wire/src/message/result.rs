@@ -51,6 +51,7 @@ impl Travels for RunResult {
                 assessment,
                 sites: pooled.sites,
                 heard: pooled.heard,
+                totals: pooled.totals,
                 missing: pooled.missing.into_iter().map(missing_to_proto).collect(),
             }
         });
@@ -180,6 +181,7 @@ fn pooled(found: pb::PooledFigures, parts: &mut IncomingParts) -> Result<PooledF
         assessed: found.assessed,
         sites: found.sites,
         heard: label("a digest", found.heard)?,
+        totals: found.totals,
         missing: each(found.missing, missing)?,
         assessment: assessment
             .map(|found| Assessment::join(found, parts))

@@ -13,16 +13,20 @@ use crate::tests::{
 };
 use bytes::Bytes;
 use ndarray::{Array1, Array2, array};
+use privacy::Covered;
+use privacy::sums::{Tag, Total, TotalWord, Words};
 use proptest::prelude::*;
 use prost::Message;
 use protocol::assessment::{Assessment, EvaluationCounts};
 use protocol::failure::{Code, Failure, Problem, Refusal};
 use protocol::limits::{COUNT_MAX, SITES_MAX};
 use protocol::message::{
-    Answer, Begin, ColumnHistogram, ColumnMoments, Curve, CurveScale, Description, Encapsulations,
-    Introduction, JournalHead, PairCounts, Preparing, Quartiles, Reply, Request, SecondMoments,
-    SiteMoments, Summary, ToCoordinator, ToSite, Totals, Warrant,
+    Answer, Begin, Closed, ColumnHistogram, ColumnMoments, Curve, CurveScale, Description,
+    Encapsulations, Introduction, JournalHead, PairCounts, Preparing, Quartiles, Reply, Request,
+    SecondMoments, SiteMoments, Summary, ToCoordinator, ToSite, Totals, Warrant,
 };
+use protocol::run::Record;
+use protocol::time::Timestamp;
 use std::sync::Arc;
 
 fn second_moments() -> SecondMoments {
@@ -79,8 +83,25 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         run: run(),
         ending: "converged".to_owned(),
     };
+    let word = TotalWord {
+        halves: [5, 6],
+        carries: [1, 2],
+    };
+    let closed = Closed {
+        run: run(),
+        record: Record {
+            at: Timestamp(1_700_000_000_000),
+            exchange: 4,
+            answers: vec![Some(Answer::Digest([6; 32])), None],
+            signatures: vec![vec![8; 64], Vec::new()],
+            faults: vec![None, Some(Failure::new(Code::Sites, "late"))],
+            members: vec![true, false],
+        },
+        total: Some(Total::received(vec![word], Tag::received(9))),
+    };
     requests_are_golden(vec![
         ("begin", ToSite::Begin(begin)),
+        ("closed", ToSite::Closed(Arc::new(closed))),
         ("introduce", ask(Request::Introduce)),
         ("encapsulate", ask(Request::Encapsulate)),
         ("describe", ask(Request::Describe)),
@@ -152,6 +173,15 @@ fn every_answer_is_what_googles_protobuf_writes_and_reads_back_from_it() {
             "encapsulated",
             Answer::Encapsulated(Encapsulations {
                 ciphertexts: vec![Vec::new(), vec![4; 1_088]],
+                common: vec![Vec::new(), vec![5; 32]],
+            }),
+        ),
+        (
+            "covered",
+            Answer::Covered(Covered {
+                kind: "moments",
+                words: Words::received(vec![1 | 0x80 << 120, u128::MAX]),
+                tag: Some(Tag::received(7)),
             }),
         ),
         (

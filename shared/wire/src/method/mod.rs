@@ -117,9 +117,16 @@ impl Travels for Answer {
             Self::Introduced(introduction) => alone(Answered::Introduced(
                 covered::introduction_to_proto(introduction),
             )),
-            Self::Encapsulated(Encapsulations { ciphertexts }) => {
-                alone(Answered::Encapsulated(pb::Encapsulations { ciphertexts }))
-            }
+            Self::Encapsulated(Encapsulations {
+                ciphertexts,
+                common,
+            }) => alone(Answered::Encapsulated(pb::Encapsulations {
+                ciphertexts,
+                common,
+            })),
+            Self::Digest(digest) => alone(Answered::Digest(pb::Digest {
+                sha256: digest.to_vec(),
+            })),
             Self::Covered(covered) => covered.cut_as(Answered::Covered),
             Self::Described(Description {
                 patients,
@@ -164,6 +171,7 @@ impl Travels for Answer {
             Answered::Covered(covered) => Covered::declared(covered),
             Answered::Introduced(_)
             | Answered::Encapsulated(_)
+            | Answered::Digest(_)
             | Answered::Described(_)
             | Answered::Unfit(_)
             | Answered::Refused(_)
@@ -202,6 +210,7 @@ impl Travels for Answer {
             }
             Answered::Introduced(found) => Self::Introduced(covered::introduction(found)?),
             Answered::Encapsulated(found) => Self::Encapsulated(covered::encapsulations(found)?),
+            Answered::Digest(found) => Self::Digest(covered::digest(&found)?),
             Answered::Covered(found) => Self::Covered(Travels::join(found, parts)?),
             Answered::Unfit(unfit) => Self::Unfit(failure::problems(unfit)?),
             Answered::Refused(refusal) => Self::Refused(failure::refusal(refusal)?),

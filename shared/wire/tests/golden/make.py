@@ -17,6 +17,9 @@ m, s, u, t, r, n, f, o = (importlib.import_module(f"federation.v1.{name}_pb2")
                     for name in ("parts", "site", "unpsl", "forest", "regression", "neighbours", "federation", "operations"))
 
 run = "heart-disease-1"
+block = lambda data: f.Part(blocks=m.BlocksChunk(blocks=[m.Block(bytes=data)]))
+digest = f.AnswerFrame(message=f.Answer(digest=f.Digest(sha256=b"\x06" * 32))).SerializeToString()
+digest = bytes([len(digest)]) + digest
 shape = lambda rows, columns: m.MatrixShape(rows=rows, columns=columns)
 chunk = lambda matrix, values: f.Part(matrix=m.MatrixChunk(matrix=matrix, values=values))
 numeric = m.ColumnMoments(numeric=m.NumericMoments(count=303, sum=-1.5, sum_squares=2.25, missing=7))
@@ -135,6 +138,11 @@ groups = [n.AlikeGroup(classes=[0, 12], sums=[250.5]), n.AlikeGroup(classes=[40,
 golden = {
     "begin": site(f.ToSite(begin=f.Begin(run=run, job='name = "heart-disease"\n', seed=2**63, warrant=f.Warrant(
         token="monday", chain=[b"\x30\x00", b"\x30\x01\x02"], scheme=0x0403, signature=b"\x07\x08\x09")))),
+    "closed": site(f.ToSite(closed=f.Closed(
+        run=run, exchange=4, at=1_700_000_000_000, blocks=1, total_words=1, total_tag=b"\x09" + bytes(15), sites=[
+            f.ClosedSite(member=True, answer=len(digest), signature=b"\x08" * 64),
+            f.ClosedSite(fault=f.Failure(code="KDR-SITES", text="late"))])),
+        block(digest + (5).to_bytes(8, "little") + (6).to_bytes(8, "little") + b"\x01\x02")),
     "introduce": ask(introduce=f.Introduce()),
     "encapsulate": ask(encapsulate=f.Encapsulate()),
     "describe": ask(describe=f.Describe()),
@@ -177,7 +185,9 @@ golden = {
     "introduced": reply(introduced=f.Introduction(
         agreement=b"\x01" * 32, signing=b"\x02" * 32, encapsulation=b"\x03" * 1184, chain=[b"\x30\x00"], scheme=0x0403,
         signature=b"\x07\x08\x09")),
-    "encapsulated": reply(encapsulated=f.Encapsulations(ciphertexts=[b"", b"\x04" * 1088])),
+    "encapsulated": reply(encapsulated=f.Encapsulations(ciphertexts=[b"", b"\x04" * 1088], common=[b"", b"\x05" * 32])),
+    "covered": reply([block(b"\x01" + bytes(14) + b"\x80" + b"\xff" * 16)], covered=f.Covered(
+        kind="moments", words=2, blocks=1, tag=b"\x07" + bytes(15))),
     "described": reply(described=f.Description(patients=303, classes=[164, 139], validates=1)),
     "unfit": reply(unfit=f.Unfit(problems=[f.Problem(column="chol", found="mmol/l", wanted="mg/dl")])),
     "refused": reply(refused=f.Refusal(rule="patients_min", text="too few")),

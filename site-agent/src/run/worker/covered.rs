@@ -58,7 +58,8 @@ impl Current {
                 None => admitted.release(answer, ledger, &self.digest, question),
             };
         };
-        let covering = match summing.covering(&next) {
+        let heard = summing.follower().heard();
+        let covering = match summing.covering(&next, &heard) {
             Ok(covering) => covering,
             Err(stop) => return Ok(Err(stop)),
         };

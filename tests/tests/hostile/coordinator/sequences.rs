@@ -100,7 +100,8 @@ impl Account {
             Answer::Unfit(_)
             | Answer::Failed(_)
             | Answer::Introduced(_)
-            | Answer::Encapsulated(_) => return,
+            | Answer::Encapsulated(_)
+            | Answer::Digest(_) => return,
             Answer::Covered(covered) => covered.kind,
             Answer::Refused(_) => {
                 if refused_by(answer) == Some("similarity_max") {

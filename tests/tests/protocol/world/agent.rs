@@ -1,14 +1,15 @@
 //! A site of the world: its state machine, its gate, its stream, and questions that wait for their answers.
 
 use privacy::sums::{Masks, PAIR_BYTES};
-use privacy::{Allowed, CohortFacts, Contributions, Gate, Policy, Released, Rules, SoFar};
+use privacy::{
+    Allowed, CohortFacts, Contributions, Covering, Gate, Policy, Released, Rules, SoFar,
+};
 use protocol::job::Job;
 use protocol::message::unpsl::{self, Centre, Round};
-use protocol::message::{Answer, Ask, Begin, Request, ToCoordinator, ToSite};
+use protocol::message::{Answer, Ask, Begin, Closed, Request, ToCoordinator, ToSite};
 use protocol::method::Method;
 use protocol::name::SiteName;
 use protocol::replica::Replica;
-use protocol::run::Record;
 use protocol::site::{Action, Event, Site};
 use similarity::numeric::admm::SiteDual;
 use std::collections::{BTreeSet, VecDeque};
@@ -27,6 +28,8 @@ pub(super) struct Agent {
     site: usize,
     /// The run as this site follows it, where sums are told.
     pub(super) replica: Option<Replica>,
+    /// Digest of all that closed.
+    pub(super) heard: wire::Heard,
     /// What the site shares with each other.
     pub(super) masks: Masks,
     /// The job, and what the site computes for it.
@@ -60,6 +63,7 @@ impl Agent {
             computing: VecDeque::new(),
             site,
             replica: None,
+            heard: wire::Heard::default(),
             masks: masks(site, sites),
             misled: None,
             to_site: Vec::new(),
@@ -119,7 +123,28 @@ impl Agent {
         answer
     }
 
-    fn follow(&mut self, record: &Record) {
+    fn follow(&mut self, closed: &Closed) {
+        let record = &closed.record;
+        if let Some(total) = &closed.total {
+            let next = self.replica.as_ref().and_then(Replica::next);
+            let proves = next.is_some_and(|next| {
+                let kind = next.blank.as_ref().map_or("", Answer::kind_name);
+                let heard = self.heard.digest();
+                let covering = Covering {
+                    masks: &self.masks,
+                    roster: &next.roster,
+                    run: "run",
+                    heard: &heard,
+                    exchange: next.exchange,
+                    tagged: next.tagged,
+                };
+                // What was heard before is heard again where a site comes back.
+                next.exchange > record.exchange || covering.proves(kind, total)
+            });
+            if !proves {
+                self.misled = Some("a total that nothing proves".to_owned());
+            }
+        }
         // Another process of this site has answered: what it knew by that, this one finds again.
         let asked = self.replica.as_ref().and_then(Replica::asked);
         let told = record.answers.get(self.site).is_some_and(Option::is_some);
@@ -129,10 +154,11 @@ impl Agent {
         {
             self.answer(record.exchange, &asked);
         }
-        if let Some(replica) = &mut self.replica
-            && let Err(error) = replica.follow(record)
-        {
-            self.misled = Some(error.to_string());
+        let followed = self.replica.as_mut().map(|replica| replica.follow(closed));
+        match followed {
+            Some(Ok(true)) => self.heard.add(closed),
+            Some(Err(error)) => self.misled = Some(error.to_string()),
+            Some(Ok(false)) | None => {}
         }
     }
 
@@ -146,8 +172,9 @@ impl Agent {
                 Action::Begin(begin) => {
                     self.computing.clear();
                     self.replica = replica(&begin, self.site);
+                    self.heard = wire::Heard::default();
                 }
-                Action::Follow(closed) => self.follow(&closed.record),
+                Action::Follow(closed) => self.follow(&closed),
                 Action::Send(_) | Action::LetGo { .. } => {}
             }
         }
@@ -176,7 +203,11 @@ fn masks(own: usize, sites: usize) -> Masks {
         pair[..2].copy_from_slice(&[own.min(other) as u8, own.max(other) as u8]);
         (own != other).then_some(pair)
     };
-    Masks::new(own, (0..sites).map(pair).collect())
+    Masks::new(
+        own,
+        (0..sites).map(pair).collect(),
+        Some([u8::MAX; PAIR_BYTES]),
+    )
 }
 
 /// The gate of a site of two classes of equal size, whose policy permits what the job needs.

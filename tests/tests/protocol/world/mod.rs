@@ -361,18 +361,24 @@ impl<P: Played> World<P> {
             (_, Answer::Introduced(introduction)) => return Some(Released::notice(introduction)),
             (_, Answer::Encapsulated(mut told)) => {
                 let known = replica.introductions().iter();
-                let all = told.ciphertexts.iter_mut().zip(known);
+                let all = told.ciphertexts.iter_mut().zip(&mut told.common).zip(known);
                 all.filter(|(_, known)| known.is_none())
-                    .for_each(|(ciphertext, _)| ciphertext.clear());
+                    .for_each(|((ciphertext, common), _)| {
+                        ciphertext.clear();
+                        common.clear();
+                    });
                 return Some(Released::notice(told));
             }
             (None, computed) => agent.gate.release(computed),
             (Some(blank), computed) => {
+                let heard = agent.heard.digest();
                 let covering = Covering {
                     masks: &agent.masks,
                     roster: &next.roster,
                     run: "run",
+                    heard: &heard,
                     exchange: ask.exchange,
+                    tagged: next.tagged,
                 };
                 let shaped = by_cells(computed.in_shape_of(blank, P::patients(site)), blank);
                 agent.gate.release_covered(shaped, &covering)
@@ -443,10 +449,7 @@ impl<P: Played> World<P> {
                     let records = self.account.records.iter();
                     let told = records.take_while(|record| record.exchange <= until);
                     let told = told.map(|record| {
-                        ToSite::Closed(Arc::new(Closed {
-                            run: run_id(),
-                            record: record.clone(),
-                        }))
+                        ToSite::Closed(Arc::new(Closed::new(run_id(), record.clone())))
                     });
                     if self.sites[place].up {
                         self.sites[place].to_site.extend(told);
@@ -473,9 +476,13 @@ fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
             signature: Vec::new(),
         }),
         Request::Encapsulate => {
-            let later = |place: usize| vec![site as u8; if place > site { 1_088 } else { 0 }];
+            let later = |bytes: usize| {
+                let one = move |place| vec![site as u8; if place > site { bytes } else { 0 }];
+                (0..job.sites.len()).map(one).collect()
+            };
             Answer::Encapsulated(Encapsulations {
-                ciphertexts: (0..job.sites.len()).map(later).collect(),
+                ciphertexts: later(1_088),
+                common: later(32),
             })
         }
         Request::Describe => Answer::Described(Description {

@@ -16,7 +16,6 @@ use crate::progress::Ending;
 use crate::stage::assessing::{Assessing, Assessments};
 use crate::stage::preparing::{Preparable, Preparation, Prepared};
 use ndarray::Array2;
-use privacy::sums::WORD_BYTES;
 use similarity::cohort::standardise;
 use similarity::learn::unpsl::{Centring, CorrelationScope, Pairs};
 use similarity::numeric::seed::Seed;
@@ -37,8 +36,6 @@ pub(crate) struct Unpsl {
     chosen_folds: Option<Arc<Vec<Array2<f64>>>>,
     /// Whether every site takes part in a validation that the job does not insist on.
     sites_validate: bool,
-    /// Numbers of a site's answer at most, so that all can hear all; none where nobody hears others.
-    heard_max: Option<usize>,
     state: State,
 }
 
@@ -79,10 +76,6 @@ impl Unpsl {
             selection: Vec::new(),
             chosen_folds: None,
             sites_validate: beginning.descriptions.validate(),
-            heard_max: beginning.heard_max.map(|bytes| {
-                let sites = beginning.descriptions.own.len().max(1);
-                usize::try_from(bytes).unwrap_or(usize::MAX) / (sites * WORD_BYTES)
-            }),
         }
     }
 
@@ -182,7 +175,7 @@ impl Unpsl {
                  With validation = \"none\" nobody is asked.",
             );
         }
-        (!is_within_the_usual(&self.settings, prepared, folds, self.heard_max)).then_some(
+        (!is_within_the_usual(&self.settings, prepared, folds)).then_some(
             "the usual validation would need larger answers, or more pairs, than it may. With validation = 5 the job insists on it.",
         )
     }

@@ -141,13 +141,11 @@ impl Learning {
     }
 }
 
-/// Whether answers and pairs of so many folds are few enough for the usual validation: beside the metric's own question they may
-/// take half of what all sites may hear.
+/// Whether answers and pairs of so many folds are few enough for the usual validation.
 pub(super) fn is_within_the_usual(
     settings: &UnpslSettings,
     prepared: &Prepared,
     folds: u32,
-    heard_max: Option<usize>,
 ) -> bool {
     let features = prepared.standardisation.rows().len();
     let rank = settings.objective.rank;
@@ -161,9 +159,7 @@ pub(super) fn is_within_the_usual(
     } = prepared.totals;
     let looked_at = patients.saturating_mul(patients) / (2 * sites.max(1));
     let pairs = prepared.totals.pairs.total().max(looked_at);
-    of_folds <= VALIDATION_ENTRIES_MAX
-        && heard_max.is_none_or(|most| of_folds <= most / 2)
-        && pairs <= VALIDATION_PAIRS_MAX
+    of_folds <= VALIDATION_ENTRIES_MAX && pairs <= VALIDATION_PAIRS_MAX
 }
 
 impl Asking for Learning {
