@@ -7,12 +7,11 @@
 //! code of the job, and there is no range.
 
 use super::misfit::Structure;
-use super::value::{DAYS_OF_YEAR, Mismatch};
+use super::value::Mismatch;
 use crate::config::{ColumnMapping, DeclaredRange};
-use protocol::cohort::{Feature, FeatureKind, Impute, Transform};
+use protocol::cohort::{Feature, FeatureKind, Impute, Transform, age, is_plausible};
 use protocol::limits::AGE_MAX;
 use std::collections::BTreeSet;
-use time::Date;
 
 /// By whose word values are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,13 +138,4 @@ fn undeclared() -> Mismatch {
         "no range in site.toml",
         "one, because the job counts values on a grid or takes their logarithm",
     )
-}
-
-/// The age in years on the day `at`.
-pub(super) fn age(at: Date, born: Date) -> f64 {
-    f64::from(at.to_julian_day() - born.to_julian_day()) / DAYS_OF_YEAR
-}
-
-pub(super) fn is_plausible(age: f64) -> bool {
-    (0.0..=AGE_MAX).contains(&age)
 }

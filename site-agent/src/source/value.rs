@@ -5,13 +5,10 @@ use super::level::Levels;
 use super::misfit::Structure;
 use super::missing::Missing;
 use super::problem::Fault;
-use super::terms::{Terms, age, is_plausible};
+use super::terms::Terms;
 use crate::config::{ColumnMapping, DateFormat, DecimalMark, DeclaredRange, SourceConfig};
-use protocol::cohort::{Feature, FeatureKind, Transform};
+use protocol::cohort::{Feature, FeatureKind, Transform, age, is_plausible};
 use time::Date;
-
-/// Days of a year on average over a cycle of the Gregorian calendar.
-pub(super) const DAYS_OF_YEAR: f64 = 365.2425;
 
 /// How a field of a column is read.
 pub(super) enum Kind {

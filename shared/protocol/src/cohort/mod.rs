@@ -7,7 +7,7 @@ mod value;
 use crate::message::ColumnMoments;
 pub(crate) use read::{features, lines_alone, outcome};
 pub use treatment::{GriddedColumn, Grids};
-pub use value::Value;
+pub use value::{Value, age, is_plausible};
 
 use std::collections::BTreeMap;
 

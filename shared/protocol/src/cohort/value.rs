@@ -2,6 +2,8 @@
 
 use super::{Feature, FeatureKind, Transform};
 use crate::limits::AGE_MAX;
+use time::Date;
+use time::macros::format_description;
 
 /// Days of a year on average over a cycle of the Gregorian calendar.
 const DAYS_OF_YEAR: f64 = 365.242_5;
@@ -41,7 +43,7 @@ impl Feature {
                 let levels = [negative.clone(), positive.clone()];
                 place(&levels).map(|place| Value::Number(place as f64))
             }
-            FeatureKind::Age { at } => age(at, text).map(Value::Number),
+            FeatureKind::Age { at } => years(at, text).map(Value::Number),
             FeatureKind::Numeric {
                 range, transform, ..
             } => self.number(text, *range, *transform),
@@ -80,47 +82,24 @@ fn number(text: &str) -> Option<f64> {
 }
 
 /// The age on the day `at`.
-fn age(at: &str, born: &str) -> Result<f64, String> {
+fn years(at: &str, born: &str) -> Result<f64, String> {
     let wanted = || format!("a day of birth as YYYY-MM-DD, of an age from 0 to {AGE_MAX} on {at}");
-    let (at, born) = (day(at).ok_or_else(wanted)?, day(born).ok_or_else(wanted)?);
-    let age = f64::from(at - born) / DAYS_OF_YEAR;
-    match (0.0..=AGE_MAX).contains(&age) {
-        true => Ok(age),
-        false => Err(wanted()),
-    }
+    let day = |text: &str| Date::parse(text, format_description!("[year]-[month]-[day]"));
+    let age = day(at).and_then(|at| Ok(age(at, day(born)?)));
+    let age = age.map_err(|_| wanted())?;
+    is_plausible(age).then_some(age).ok_or_else(wanted)
 }
 
-/// Days since the first of March of the year 0, of a day of the Gregorian calendar as `YYYY-MM-DD`.
-fn day(text: &str) -> Option<i32> {
-    let mut parts = text.splitn(3, '-');
-    let mut part = |digits: usize| {
-        let part = parts.next()?;
-        let are_digits = part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit());
-        are_digits.then(|| part.parse::<i32>().ok())?
-    };
-    let (year, month, day) = (part(4)?, part(2)?, part(2)?);
-    let is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    let last = match month {
-        2 => 28 + i32::from(is_leap),
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
-    if !(1..=last).contains(&day) {
-        return None;
-    }
-    // March is the first month, so that the day that comes and goes is the last.
-    let (year, month) = match month > 2 {
-        true => (year, month - 3),
-        false => (year - 1, month + 9),
-    };
-    Some(
-        365 * year + year.div_euclid(4) - year.div_euclid(100)
-            + year.div_euclid(400)
-            + (153 * month + 2) / 5
-            + day
-            - 1,
-    )
+/// The age in years on the day `at`.
+#[must_use]
+pub fn age(at: Date, born: Date) -> f64 {
+    f64::from(at.to_julian_day() - born.to_julian_day()) / DAYS_OF_YEAR
+}
+
+/// Whether somebody can be of this age.
+#[must_use]
+pub fn is_plausible(age: f64) -> bool {
+    (0.0..=AGE_MAX).contains(&age)
 }
 
 #[cfg(test)]
@@ -128,12 +107,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_are_counted_as_the_calendar_does() {
-        let between = |one: &str, other: &str| Some(day(other)? - day(one)?);
-        assert_eq!(between("1999-12-31", "2000-01-01"), Some(1));
-        assert_eq!(between("2000-02-28", "2000-03-01"), Some(2));
-        assert_eq!(between("1900-02-28", "1900-03-01"), Some(1));
-        assert_eq!(between("1970-01-01", "2026-07-29"), Some(20_663));
+    fn ages_are_of_days_that_there_are() {
+        assert_eq!(years("2000-01-01", "1999-12-31"), Ok(1.0 / DAYS_OF_YEAR));
+        assert_eq!(
+            years("2026-07-29", "1970-01-01"),
+            Ok(20_663.0 / DAYS_OF_YEAR)
+        );
         for bad in [
             "2001-02-29",
             "2000-13-01",
@@ -141,8 +120,10 @@ mod tests {
             "01.02.2000",
             "2000-04-31",
             "-200-01-01",
+            "1850-01-01",
+            "2026-07-30",
         ] {
-            assert_eq!(day(bad), None, "{bad}");
+            assert!(years("2026-07-29", bad).is_err(), "{bad}");
         }
     }
 }

@@ -237,8 +237,7 @@ impl Fitting {
         if let Some(criterion) = self.settings.selection {
             let removed = self.search.as_ref().map_or(&[][..], Search::removed);
             let features = &self.cohort.features;
-            let mut selection = Selection::new(criterion, removed, features, self.stopped);
-            selection.fits = self.fits;
+            let selection = Selection::new(criterion, removed, features, self.fits, self.stopped);
             model.selection = Some(selection);
             model.remarks.extend(self.stopped.map(Stopped::remark));
         }

@@ -120,11 +120,12 @@ impl Stopped {
 }
 
 impl Selection {
-    /// Of a search among `features`.
+    /// Of a search among `features` that took so many fits.
     pub(super) fn new(
         criterion: Criterion,
         removed: &[selection::Removed],
         features: &[Feature],
+        fits: u32,
         stopped: Option<Stopped>,
     ) -> Self {
         let named = removed.iter().map(|one| Removed {
@@ -135,7 +136,7 @@ impl Selection {
         Self {
             criterion,
             removed: named.collect(),
-            fits: 0,
+            fits,
             stopped,
         }
     }
