@@ -3,7 +3,8 @@
 //! `cargo bench -p privacy`
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
 
-use privacy::sums::{Masks, Number, PAIR_BYTES, Summand, Words};
+use privacy::Covered;
+use privacy::sums::{Masks, Number, PAIR_BYTES, Summand, Total, Words};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -26,22 +27,29 @@ impl Summand for Numbers {
 
 fn main() {
     println!(
-        "{:>5}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}",
-        "sites", "numbers", "words", "cover", "add all", "read"
+        "{:>5}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}",
+        "sites", "numbers", "words", "cover", "add all", "read", "tag", "prove"
     );
     println!(
-        "milliseconds, one thread; the first two at each site, the others wherever the sum is read"
+        "milliseconds, one thread; words, cover and tag at each site, prove at each that hears the sum alone, the others wherever it is read"
     );
     for (sites, count) in CASES {
         let pair = |other: usize| (other != 0).then_some([other as u8; PAIR_BYTES]);
-        let masks = Masks::new(0, (0..sites).map(pair).collect(), None);
+        let masks = Masks::new(0, (0..sites).map(pair).collect(), Some([255; PAIR_BYTES]));
         let roster = vec![true; sites];
         let mut numbers = Numbers(
             (0..count)
                 .map(|place| place as f64 / 1_024.0 - 300.0)
                 .collect(),
         );
-        let [mut made, mut covered, mut added, mut read] = [f64::INFINITY; 4];
+        let [
+            mut made,
+            mut covered,
+            mut added,
+            mut read,
+            mut tagged,
+            mut proved,
+        ] = [f64::INFINITY; 6];
         for round in 0..5_u8 {
             let began = Instant::now();
             let Ok(mut words) = Words::of(&mut numbers) else {
@@ -51,6 +59,20 @@ fn main() {
             let began = Instant::now();
             assert!(masks.cover(&roster, &[round], &mut words));
             covered = covered.min(began.elapsed().as_secs_f64());
+            let began = Instant::now();
+            let tag = masks.tag(&roster, &[round], &words);
+            tagged = tagged.min(began.elapsed().as_secs_f64());
+            let own = Covered {
+                kind: "numbers",
+                words: words.clone(),
+                tag,
+            };
+            let Ok(Some(total)) = Total::of([&own].into_iter()) else {
+                return println!("no tag");
+            };
+            let began = Instant::now();
+            black_box(masks.proves(&roster, &[round], &total));
+            proved = proved.min(began.elapsed().as_secs_f64());
             let others: Vec<Words> = vec![words.clone(); sites - 1];
             let began = Instant::now();
             for other in &others {
@@ -62,7 +84,8 @@ fn main() {
             read = read.min(began.elapsed().as_secs_f64());
             numbers.0.fill(1.0);
         }
-        let cells = [made, covered, added, read].map(|seconds| format!("{:9.2}", seconds * 1e3));
+        let cells = [made, covered, added, read, tagged, proved]
+            .map(|seconds| format!("{:9.2}", seconds * 1e3));
         println!("{sites:>5}  {count:>9}  {}", cells.join("  "));
     }
 }
