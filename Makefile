@@ -22,7 +22,7 @@ first:
 test:
 	deploy/setup/packages.sh test
 	$(CARGO) build --locked --workspace --all-targets
-	$(CARGO) test --locked --workspace
+	$(CARGO) test --locked --workspace --no-fail-fast
 
 ## make build     both programs, in the profile that the tests use
 build:

@@ -143,7 +143,15 @@ fn gate_of_rounds(
         contributions: Contributions::Own,
         ..Rules::default()
     };
-    let cohort = CohortFacts {
+    Policy::new(rules)
+        .unwrap()
+        .admit(&job(asked, rounds))?
+        .cohort(&cohort(0, 0))
+}
+
+/// A cohort of which nothing has been told, but for so many queries and groupings.
+fn cohort(queries_before: u64, groupings_before: u64) -> CohortFacts {
+    CohortFacts {
         patients: PATIENTS,
         classes: Vec::new(),
         runs_before: 0,
@@ -151,13 +159,9 @@ fn gate_of_rounds(
         so_far: SoFar::default(),
         difference: None,
         border: 4,
-        queries_before: 0,
-        groupings_before: 0,
-    };
-    Policy::new(rules)
-        .unwrap()
-        .admit(&job(asked, rounds))?
-        .cohort(&cohort)
+        queries_before,
+        groupings_before,
+    }
 }
 
 fn all() -> BTreeSet<Permission> {
@@ -370,17 +374,7 @@ fn queries_are_counted_over_all_runs_of_a_cohort_and_one_run_parts_it() {
             queries: asked,
             ..job(&all(), 2)
         };
-        let cohort = CohortFacts {
-            patients: PATIENTS,
-            classes: Vec::new(),
-            runs_before: 0,
-            rounds_before: 0,
-            so_far: SoFar::default(),
-            difference: None,
-            border: 4,
-            queries_before: before,
-            groupings_before: groupings,
-        };
+        let cohort = cohort(before, groupings);
         let admitted = Policy::new(rules.clone()).unwrap().admit(&asked);
         let judged = admitted.and_then(|admission| admission.cohort(&cohort).map(|_| ()));
         judged.err().map(|refusal| refusal.rule).unwrap_or_default()

@@ -13,7 +13,9 @@ use protocol::limits::{COUNT_MAX, SITES_MAX};
 use protocol::message::{
     Answer, Ask, ColumnMoments, PairCounts, Reply, Request, ToCoordinator, ToSite,
 };
+use protocol::method::Model;
 use protocol::name::RunId;
+use protocol::progress::{Ending, Times};
 use protocol::result::RunResult;
 use std::path::Path;
 
@@ -37,6 +39,24 @@ pub(crate) fn reply(answer: Answer) -> ToCoordinator<Answer> {
         journal: None,
         answer,
     })
+}
+
+/// What a run with this model leaves.
+pub(crate) fn left(ending: Ending, model: Model) -> RunResult {
+    RunResult {
+        pooled: None,
+        run: run(),
+        job: "name".to_owned(),
+        seed: 1,
+        version: "0.1.0".to_owned(),
+        operator: None,
+        ending,
+        times: Times::default(),
+        seconds: 1.5,
+        sites: Vec::new(),
+        model: Some(model),
+        notes: Vec::new(),
+    }
 }
 
 /// The frames of a message whose answer no rule has cleared.

@@ -8,6 +8,7 @@
 //! pooled result tells. The sums do not know the sign of a site's rows: whoever looks may choose it.
 
 mod cells;
+mod folds;
 mod patients;
 mod search;
 
@@ -112,8 +113,7 @@ fn truth(court: &Court) -> Vec<Patients> {
 fn guess(like: &[Patients], seed: u64) -> Vec<Patients> {
     let features = like[0].rows.ncols();
     let mut draw = ChaCha8Rng::seed_from_u64(seed);
-    // Twelve draws make a number that is nearly normal.
-    let mut normal = || (0..12).map(|_| draw.random::<f64>()).sum::<f64>() - 6.0;
+    let mut normal = || normal(&mut draw);
     let means = [false, true].map(|class| {
         let mut sum = Array1::<f64>::zeros(features);
         let mut count = 0.0;
@@ -153,6 +153,11 @@ fn guess(like: &[Patients], seed: u64) -> Vec<Patients> {
         }
     };
     like.iter().map(&mut of_site).collect()
+}
+
+/// Twelve draws make a number that is nearly normal.
+fn normal(draw: &mut ChaCha8Rng) -> f64 {
+    (0..12).map(|_| draw.random::<f64>()).sum::<f64>() - 6.0
 }
 
 fn cholesky(matrix: &Array2<f64>) -> Array2<f64> {
@@ -292,27 +297,32 @@ fn the_sums_of_an_undisturbed_run_tell_no_row() {
     nothing_is_found(&heard, &truth, 1);
 }
 
+/// So many patients of each site, standardised anew.
+fn first(truth: &[Patients], patients: usize) -> Vec<Patients> {
+    let of_site = |site: &Patients| {
+        let rows = site.rows.slice(s![..patients, ..]);
+        let means = rows.mean_axis(Axis(0)).unwrap();
+        Patients {
+            rows: &rows - &means,
+            classes: site.classes[..patients].to_vec(),
+        }
+    };
+    let mut few: Vec<Patients> = truth.iter().map(of_site).collect();
+    let squares = few
+        .iter()
+        .map(|site| (&site.rows * &site.rows).sum_axis(Axis(0)));
+    let squares = squares.reduce(|sum, own| sum + own).unwrap();
+    let scale = (squares / (patients * few.len()) as f64).mapv(f64::sqrt);
+    few.iter_mut().for_each(|site| site.rows /= &scale);
+    few
+}
+
 /// The same search at the same metrics, where there are three patients at each site: fewer values than numbers.
 #[test]
 fn the_sums_of_very_few_patients_tell_their_rows() {
     const FEW: usize = 3;
     let (heard, truth) = undisturbed();
-    let features = truth[0].rows.ncols();
-    let first = |site: &Patients| {
-        let rows = site.rows.slice(s![..FEW, ..]);
-        let means = rows.mean_axis(Axis(0)).unwrap();
-        Patients {
-            rows: &rows - &means,
-            classes: site.classes[..FEW].to_vec(),
-        }
-    };
-    let mut few: Vec<Patients> = truth.iter().map(first).collect();
-    let squared = few
-        .iter()
-        .map(|site| (&site.rows * &site.rows).sum_axis(Axis(0)));
-    let squared = squared.fold(Array1::zeros(features), |sum: Array1<f64>, own| sum + own);
-    let scale = (squared / (FEW * few.len()) as f64).mapv(f64::sqrt);
-    few.iter_mut().for_each(|site| site.rows /= &scale);
+    let few = first(&truth, FEW);
     let sums = |told: &Told| sums_at(&few, &told.metric, vec![1.0; few.len()]);
     let heard: Vec<Told> = heard.iter().map(sums).collect();
     let mut best = (f64::INFINITY, Vec::new());

@@ -4,9 +4,12 @@
 use ndarray::Array2;
 use rayon::prelude::*;
 
-use crate::compare::proximity::kernel::{KernelError, OutOfBag, TREES_MAX};
+use crate::compare::proximity::kernel::{Kernel, KernelError, OutOfBag, TREES_MAX, Training};
 use crate::learn::forest::InBag;
 use crate::learn::forest::trees::terminal::{Buckets, SharedCounts, TerminalNodes};
+
+/// Entries of a matrix that are held at once, 64 MB, where neighbours are read off one that need not be whole.
+const STRETCH_ENTRIES: usize = 1 << 23;
 
 /// A near training patient.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,11 +98,36 @@ pub fn nearest_of_new(
 /// above 0 is no neighbour.
 #[must_use]
 pub fn nearest_of_matrix(kernel: &Array2<f64>, k: usize) -> Vec<Nearest> {
+    nearest_of_rows(kernel, 0, k)
+}
+
+/// The k nearest of every training patient by any kernel, as [`nearest_of_matrix`] finds them: by stretches of the matrix,
+/// which is never whole.
+///
+/// # Errors
+/// [`KernelError`] as for [`Kernel::square`], but for its size.
+pub fn nearest_by(
+    kernel: Kernel,
+    training: Training<'_>,
+    k: usize,
+) -> Result<Vec<Nearest>, KernelError> {
+    let patients = training.nodes.patients();
+    let rows = (STRETCH_ENTRIES / patients.max(1)).max(1);
+    let mut nearest = Vec::with_capacity(patients);
+    for first in (0..patients).step_by(rows) {
+        let stretch = kernel.stretch(training, first..patients.min(first + rows))?;
+        nearest.extend(nearest_of_rows(&stretch, first, k));
+    }
+    Ok(nearest)
+}
+
+/// Of patients from `first` on, a row each.
+fn nearest_of_rows(kernel: &Array2<f64>, first: usize, k: usize) -> Vec<Nearest> {
     let rows = kernel.outer_iter().enumerate();
     rows.map(|(row, values)| {
         let found = (0..)
             .zip(values)
-            .filter(|&(patient, &value)| patient as usize != row && value > 0.0)
+            .filter(|&(patient, &value)| patient as usize != first + row && value > 0.0)
             .map(|(patient, &proximity)| Neighbour { patient, proximity });
         best(found.collect(), k)
     })

@@ -9,7 +9,7 @@ use similarity::learn::forest::trees::predict::Prediction;
 use similarity::learn::forest::{InBag, TerminalNodes};
 use similarity::numeric::seed::Seed;
 use similarity::uses::nearest::{
-    nearest, nearest_of_matrix, nearest_of_new, nearest_out_of_bag, proximity_sums,
+    nearest, nearest_by, nearest_of_matrix, nearest_of_new, nearest_out_of_bag, proximity_sums,
 };
 use similarity::uses::outlier::outlier_measure;
 use similarity::uses::scaling::classical_scaling;
@@ -52,6 +52,18 @@ fn nearest_out_of_bag_are_those_of_the_out_of_bag_matrix() {
                 wanted: 50
             })
         ));
+    }
+}
+
+/// 3,000 patients are more than one stretch of rows.
+#[test]
+fn neighbours_by_any_kernel_are_those_of_its_matrix_which_is_never_whole() {
+    let case = case(3_000, 5, 0, 12);
+    let training = case.training();
+    for kernel in ALL {
+        let matrix = kernel.square(training).unwrap();
+        let found = nearest_by(kernel, training, 5).unwrap();
+        assert_eq!(found, nearest_of_matrix(&matrix, 5), "{kernel:?}");
     }
 }
 

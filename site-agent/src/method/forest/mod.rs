@@ -26,11 +26,11 @@ use similarity::learn::forest::trees::table;
 use similarity::learn::forest::tuning::{Tuned, tune};
 use similarity::learn::forest::{ClassWeights, EventTimes, Grown, TerminalNodes, grow, importance};
 use similarity::numeric::seed::Seed;
-use similarity::uses::nearest::{nearest, nearest_of_matrix, nearest_out_of_bag};
+use similarity::uses::nearest::{nearest, nearest_by, nearest_of_matrix, nearest_out_of_bag};
 use similarity::uses::outlier;
 use std::sync::Arc;
 
-/// Patients whose proximities other than the plain one are computed; they need all pairs at once.
+/// Patients whose proximities other than the plain one are held as a matrix; of more only the neighbours are kept.
 const MATRIX_PATIENTS_MAX: usize = 10_000;
 
 /// Forests at one site.
@@ -248,20 +248,19 @@ impl Forests<'_> {
                 matrix: None,
             });
         }
-        if nodes.patients() > MATRIX_PATIENTS_MAX {
-            let text = format!(
-                "the site has more than the {MATRIX_PATIENTS_MAX} patients whose proximity {:?} is \
-                 computed; submit the job with proximity = \"proximity\"",
-                self.settings.proximity.name()
-            );
-            return Err(Stop::failed(Code::Forest, text));
-        }
-        let matrix = self.settings.proximity.kernel().square(Training {
+        let kernel = self.settings.proximity.kernel();
+        let training = Training {
             forest: &grown.forest,
             in_bag: &grown.in_bag,
             nodes,
-        });
-        let matrix = matrix.map_err(fault)?;
+        };
+        if nodes.patients() > MATRIX_PATIENTS_MAX {
+            return Ok(Compared {
+                nearest: nearest_by(kernel, training, neighbours).map_err(fault)?,
+                matrix: None,
+            });
+        }
+        let matrix = kernel.square(training).map_err(fault)?;
         Ok(Compared {
             nearest: nearest_of_matrix(&matrix, neighbours),
             matrix: Some(matrix),

@@ -3,11 +3,12 @@
 //! a job may make tell fewer numbers of them than they have values. Who reads the sums knows how many patients they are, and looks for their rows
 //! by L-BFGS from draws that have the cell's mean, which the sums at b = 0 tell exactly.
 
+use super::normal;
 use super::search::minimised;
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 use protocol::job::Job;
 use protocol::method::Method;
-use rand::{RngExt, SeedableRng};
+use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 const FEATURES: usize = 6;
@@ -51,9 +52,7 @@ fn misfit(rows: &Array2<f64>, heard: &[Told]) -> (f64, Array2<f64>) {
 
 /// Rows with correlated columns, some of them yes or no.
 fn patients(count: usize, draw: &mut ChaCha8Rng) -> Array2<f64> {
-    // Twelve draws make a number that is nearly normal.
-    let mut normal = || (0..12).map(|_| draw.random::<f64>()).sum::<f64>() - 6.0;
-    let mut rows = Array2::from_shape_simple_fn((count, FEATURES), &mut normal);
+    let mut rows = Array2::from_shape_simple_fn((count, FEATURES), || normal(draw));
     for mut row in rows.rows_mut() {
         row[1] = 0.6 * row[0] + 0.8 * row[1];
         row[5] = if row[5] > 0.0 { 1.0 } else { -1.0 };

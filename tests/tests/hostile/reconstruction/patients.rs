@@ -132,8 +132,24 @@ fn add_sums(sites: &[Patients], told: &mut Told) -> Vec<Part> {
 /// How far the sums of these patients are from those that were told, each as a share of its size, with what the moments say:
 /// columns have the mean 0 at each site, and the mean square 1. Gives the derivative by each row, too.
 pub(super) fn misfit(sites: &[Patients], heard: &[Told]) -> (f64, Vec<Array2<f64>>) {
-    let all = pairs(sites);
     let (mut misfit, mut slopes) = of_moments(sites);
+    let (of_sums, own) = misfit_of_sums(sites, heard);
+    misfit += of_sums;
+    slopes
+        .iter_mut()
+        .zip(own)
+        .for_each(|(slope, own)| *slope += &own);
+    (misfit, slopes)
+}
+
+/// [`misfit`], without what the moments say.
+pub(super) fn misfit_of_sums(sites: &[Patients], heard: &[Told]) -> (f64, Vec<Array2<f64>>) {
+    let all = pairs(sites);
+    let mut misfit = 0.0;
+    let mut slopes: Vec<Array2<f64>> = sites
+        .iter()
+        .map(|site| Array2::zeros(site.rows.raw_dim()))
+        .collect();
     for told in heard {
         let mut found = Told {
             metric: told.metric.clone(),
@@ -171,7 +187,8 @@ pub(super) fn misfit(sites: &[Patients], heard: &[Told]) -> (f64, Vec<Array2<f64
     (misfit, slopes)
 }
 
-fn of_moments(sites: &[Patients]) -> (f64, Vec<Array2<f64>>) {
+/// How far columns are from the mean 0 at each site and the mean square 1, with the derivative by each row.
+pub(super) fn of_moments(sites: &[Patients]) -> (f64, Vec<Array2<f64>>) {
     let all: usize = sites.iter().map(|site| site.classes.len()).sum();
     let features = sites[0].rows.ncols() as f64;
     let squared: Array1<f64> = sites

@@ -15,6 +15,7 @@
 
 use ndarray::Array2;
 use rayon::prelude::*;
+use std::ops::Range;
 
 use crate::compare::proximity::ancestors::{mean_over_pairs, path};
 use crate::learn::forest::trees::terminal::{Buckets, TerminalNodes};
@@ -149,10 +150,36 @@ impl Kernel {
     /// [`KernelError`] where forest, counts and terminal nodes do not belong together or n is too large.
     pub fn square(self, training: Training<'_>) -> Result<Array2<f64>, KernelError> {
         check(training, training.nodes)?;
+        self.of_training(training, training.nodes, 0)
+    }
+
+    /// The rows of [`Kernel::square`] of a stretch of the training patients, all within it: what is asked of a row at a time
+    /// needs no n x n matrix.
+    ///
+    /// # Errors
+    /// [`KernelError`] as for [`Kernel::square`].
+    pub(crate) fn stretch(
+        self,
+        training: Training<'_>,
+        rows: Range<usize>,
+    ) -> Result<Array2<f64>, KernelError> {
+        let first = rows.start;
+        let nodes = training.nodes.select(&rows.collect::<Vec<usize>>());
+        check(training, &nodes)?;
+        self.of_training(training, &nodes, first)
+    }
+
+    /// Of training patients from `first` on.
+    fn of_training(
+        self,
+        training: Training<'_>,
+        nodes: &TerminalNodes,
+        first: usize,
+    ) -> Result<Array2<f64>, KernelError> {
         Ok(match self {
-            Self::OutOfBag => out_of_bag(training, training.nodes, Some(training.in_bag)),
-            Self::Gap => gap(training, training.nodes, Some(training.in_bag)),
-            _ => self.over_all_trees(training, training.nodes)?,
+            Self::OutOfBag => out_of_bag(training, nodes, Some(first)),
+            Self::Gap => gap(training, nodes, Some(first)),
+            _ => self.over_all_trees(training, nodes)?,
         })
     }
 
@@ -392,7 +419,8 @@ fn common(one: &[u64], other: &[u64]) -> u32 {
     words.map(|(a, b)| (a & b).count_ones()).sum()
 }
 
-fn out_of_bag(training: Training<'_>, rows: &TerminalNodes, own: Option<&InBag>) -> Array2<f64> {
+/// `first` is the training patient whom the first row is of; none of new patients.
+fn out_of_bag(training: Training<'_>, rows: &TerminalNodes, first: Option<usize>) -> Array2<f64> {
     let buckets = Buckets::new(training.nodes);
     let bits = OutOfBag::new(training.in_bag);
     let everywhere = vec![u64::MAX; bits.words];
@@ -404,19 +432,15 @@ fn out_of_bag(training: Training<'_>, rows: &TerminalNodes, own: Option<&InBag>)
         |counts, row, values| {
             counts.fill(0);
             for tree in 0..rows.trees() {
-                if own.is_some_and(|own| own.of_tree(tree)[row] > 0) {
+                let in_bag = training.in_bag.of_tree(tree);
+                if first.is_some_and(|first| in_bag[first + row] > 0) {
                     continue;
                 }
-                let in_bag = training.in_bag.of_tree(tree);
                 for &patient in buckets.of(tree, rows.of_tree(tree)[row]) {
                     counts[patient as usize] += u32::from(in_bag[patient as usize] == 0);
                 }
             }
-            let here = if own.is_some() {
-                bits.of(row)
-            } else {
-                &everywhere
-            };
+            let here = first.map_or(&everywhere[..], |first| bits.of(first + row));
             for (patient, value) in values.iter_mut().enumerate() {
                 let both = common(here, bits.of(patient));
                 // 0 / 0 is the NaN that says: never both out of bag.
@@ -426,7 +450,8 @@ fn out_of_bag(training: Training<'_>, rows: &TerminalNodes, own: Option<&InBag>)
     )
 }
 
-fn gap(training: Training<'_>, rows: &TerminalNodes, own: Option<&InBag>) -> Array2<f64> {
+/// `first` as in [`out_of_bag`].
+fn gap(training: Training<'_>, rows: &TerminalNodes, first: Option<usize>) -> Array2<f64> {
     let buckets = Buckets::new(training.nodes);
     let columns = training.nodes.patients();
     by_rows(
@@ -436,11 +461,11 @@ fn gap(training: Training<'_>, rows: &TerminalNodes, own: Option<&InBag>) -> Arr
         |(), row, values| {
             let mut trees_used = 0_u32;
             for tree in 0..rows.trees() {
-                if own.is_some_and(|own| own.of_tree(tree)[row] > 0) {
+                let in_bag = training.in_bag.of_tree(tree);
+                if first.is_some_and(|first| in_bag[first + row] > 0) {
                     continue;
                 }
                 trees_used += 1;
-                let in_bag = training.in_bag.of_tree(tree);
                 let bucket = buckets.of(tree, rows.of_tree(tree)[row]);
                 let mass: u32 = bucket
                     .iter()

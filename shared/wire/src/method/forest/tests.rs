@@ -3,7 +3,7 @@
 use crate::encoding::{decode_answer, encode_answer};
 use crate::error::WireError;
 use crate::generated as pb;
-use crate::tests::{answers_are_golden, ask, requests_are_golden, result_is_golden, run};
+use crate::tests::{answers_are_golden, ask, left, requests_are_golden, result_is_golden};
 use bytes::Bytes;
 use prost::Message;
 use protocol::assessment::{ErrorMeasure, ErrorSums, FeatureImportance, RuleErrors};
@@ -13,8 +13,7 @@ use protocol::message::forest::{
 use protocol::message::{Answer, Request, forest};
 use protocol::method::Model;
 use protocol::method::forest::model::{self, CommonForest};
-use protocol::progress::{Ending, Times};
-use protocol::result::RunResult;
+use protocol::progress::Ending;
 use std::sync::Arc;
 
 pub(crate) const IMPORTANCE: FeatureImportance = FeatureImportance {
@@ -119,20 +118,7 @@ fn every_message_is_what_googles_protobuf_writes_and_reads_back_from_it() {
 
 #[test]
 fn what_a_run_leaves_is_what_googles_protobuf_writes_and_reads_back_from_it() {
-    let left = |model| RunResult {
-        pooled: None,
-        run: run(),
-        job: "name".to_owned(),
-        seed: 1,
-        version: "0.1.0".to_owned(),
-        operator: None,
-        ending: Ending::Completed,
-        times: Times::default(),
-        seconds: 1.5,
-        sites: Vec::new(),
-        model: Some(Model::Forest(model)),
-        notes: Vec::new(),
-    };
+    let left = |model| left(Ending::Completed, Model::Forest(model));
     let common = CommonForest {
         trees: Arc::new(trees()),
         event_times: Vec::new(),

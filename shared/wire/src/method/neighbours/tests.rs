@@ -1,11 +1,11 @@
 //! Questions about who is alike on their way: against Google's protobuf (tests/golden), and what must be refused.
 
-use crate::tests::{answers_are_golden, ask, requests_are_golden, result_is_golden, run};
+use crate::tests::{answers_are_golden, ask, left, requests_are_golden, result_is_golden};
 use protocol::message::neighbours::{self, Alike};
 use protocol::message::{Answer, Request};
 use protocol::method::Model;
 use protocol::method::neighbours::model;
-use protocol::progress::{Ending, Times};
+use protocol::progress::Ending;
 use protocol::result::RunResult;
 use std::sync::Arc;
 
@@ -23,25 +23,15 @@ fn alike() -> Vec<Alike> {
 }
 
 fn result(radii: Vec<f64>) -> RunResult {
-    RunResult {
-        pooled: None,
-        run: run(),
-        job: "name".to_owned(),
-        seed: 1,
-        version: "0.1.0".to_owned(),
-        operator: None,
-        ending: Ending::Completed,
-        times: Times::default(),
-        seconds: 1.5,
-        sites: Vec::new(),
-        model: Some(Model::Neighbours(model::Model {
+    left(
+        Ending::Completed,
+        Model::Neighbours(model::Model {
             run: "heart-disease-1".to_owned(),
             patients: 690,
             radii,
             alike: alike(),
-        })),
-        notes: Vec::new(),
-    }
+        }),
+    )
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Regressions on their way: against Google's protobuf (tests/golden), and what must be refused.
 
 use crate::generated as pb;
-use crate::tests::{answers_are_golden, ask, requests_are_golden, result_is_golden, run};
+use crate::tests::{answers_are_golden, ask, left, requests_are_golden, result_is_golden};
 use ndarray::array;
 use prost::Message;
 use protocol::message::regression::{self, RiskSets, Sums, Weights};
@@ -11,7 +11,7 @@ use protocol::method::regression::model::{
     self, BaselineHazard, Coefficient, Criterion, Family, FeatureTest, ProportionalityTest,
     Removed, Selection, Spline, Stopped, Sureness, Ties,
 };
-use protocol::progress::{Ending, Times};
+use protocol::progress::Ending;
 use protocol::result::RunResult;
 use std::sync::Arc;
 
@@ -92,20 +92,7 @@ fn model() -> model::Model {
 }
 
 fn result(model: model::Model) -> RunResult {
-    RunResult {
-        pooled: None,
-        run: run(),
-        job: "name".to_owned(),
-        seed: 1,
-        version: "0.1.0".to_owned(),
-        operator: None,
-        ending: Ending::Completed,
-        times: Times::default(),
-        seconds: 1.5,
-        sites: Vec::new(),
-        model: Some(Model::Regression(Box::new(model))),
-        notes: Vec::new(),
-    }
+    left(Ending::Completed, Model::Regression(Box::new(model)))
 }
 
 #[test]

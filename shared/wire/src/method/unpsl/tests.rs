@@ -5,8 +5,8 @@ use crate::encoding::{decode_to_coordinator, decode_to_site, encode_to_site};
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::tests::{
-    answers_are_golden, ask, coordinator_frames, matrix, number, reply, requests_are_golden,
-    result_is_golden, run,
+    answers_are_golden, ask, coordinator_frames, left, matrix, number, reply, requests_are_golden,
+    result_is_golden,
 };
 use bytes::Bytes;
 use ndarray::{Array2, array};
@@ -20,7 +20,7 @@ use protocol::message::unpsl::{
 use protocol::message::{Answer, Request, ToSite, unpsl};
 use protocol::method::Model;
 use protocol::method::unpsl::model::{self, FeatureResult, RoundRow, SelectionRow};
-use protocol::progress::{Ending, Times};
+use protocol::progress::Ending;
 use protocol::result::RunResult;
 use std::sync::Arc;
 
@@ -206,26 +206,13 @@ fn metric() -> model::Model {
     }
 }
 
-fn left(model: model::Model) -> RunResult {
-    RunResult {
-        pooled: None,
-        run: run(),
-        job: "name".to_owned(),
-        seed: 1,
-        version: "0.1.0".to_owned(),
-        operator: None,
-        ending: Ending::Converged,
-        times: Times::default(),
-        seconds: 1.5,
-        sites: Vec::new(),
-        model: Some(Model::Unpsl(model)),
-        notes: Vec::new(),
-    }
+fn of_model(model: model::Model) -> RunResult {
+    left(Ending::Converged, Model::Unpsl(model))
 }
 
 #[test]
 fn what_a_run_leaves_is_what_googles_protobuf_writes_and_reads_back_from_it() {
-    result_is_golden("metric", &left(metric()));
+    result_is_golden("metric", &of_model(metric()));
 }
 
 #[test]
@@ -233,7 +220,7 @@ fn a_result_that_is_none_is_refused_with_what_was_wrong() {
     let refused = |change: fn(&mut model::Model), wanted: &str| {
         let mut model = metric();
         change(&mut model);
-        let record = crate::encode_result(&left(model));
+        let record = crate::encode_result(&of_model(model));
         let error = crate::decode_result(&record).unwrap_err().to_string();
         assert!(error.contains(wanted), "{error}, wanted {wanted}");
     };
