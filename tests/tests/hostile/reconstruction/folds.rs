@@ -103,7 +103,7 @@ fn the_sums_of_folds_of_few_patients_tell_some_rows_and_those_of_usual_ones_none
     const METRICS: usize = 8;
     let (heard, truth) = undisturbed();
     let like = &heard[heard.len() - 1].metric;
-    for (truth, steps, finds) in [(first(&truth, 10), 3_000, true), (truth, 300, false)] {
+    for (truth, steps, finds) in [(first(&truth, 10), 3_000, true), (truth, 150, false)] {
         let parts = parts(&truth, like, METRICS);
         // The sums are those of the patients.
         let mut own = truth.clone();
