@@ -79,6 +79,9 @@ pub enum Job {
     Watch(RunAndOut),
     /// Ask the sites of a run who of their patients is alike to new ones, and how they fared
     Similar(JobSimilar),
+    /// Look for groups of patients that the sites have in common, by what a run has learned; only sums over groups that the sites
+    /// have made leave them
+    Cluster(JobCluster),
     /// Cancel a run
     Cancel(RunOf),
     /// Fetch the results of a run that has ended
@@ -155,6 +158,35 @@ pub struct JobSimilar {
     /// Write a row for each class of each radius of each new patient
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
+    /// Folder for the results [default: kindred-RUN]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Replace the results of another run in that folder; other files there are never touched
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `job cluster`.
+#[derive(Debug, Args)]
+pub struct JobCluster {
+    /// The run that patients are compared by, one of yours that has learned a metric or a regression
+    #[arg(long, value_name = "RUN")]
+    pub run: String,
+    /// The operator's configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Fewest groups that are tried
+    #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=8))]
+    pub least: u32,
+    /// Most groups that are tried
+    #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = clap::value_parser!(u32).range(2..=8))]
+    pub most: u32,
+    /// Samples that stability is measured by
+    #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(10..=50))]
+    pub samples: u32,
+    /// Seed of the starts [default: that of the run]
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
     /// Folder for the results [default: kindred-RUN]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

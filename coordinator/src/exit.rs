@@ -1,7 +1,7 @@
 //! Exit codes, as deploy/README.md documents them.
 
 use crate::folder;
-use crate::operator::{OperatorError, SimilarError};
+use crate::operator::{ClusterError, OperatorError, SimilarError};
 use crate::serve::ServeError;
 use crate::simulate::{AgentsError, SimulateError};
 use protocol::failure::Code;
@@ -110,6 +110,7 @@ impl Exit {
                 | OperatorError::Config(_),
             ) => return Self::Usage,
             Some(OperatorError::Similar(error)) => return Self::of_question(error),
+            Some(OperatorError::Cluster(ClusterError { .. })) => return Self::Usage,
             Some(OperatorError::Folder(error)) if error.is_usage() => return Self::Usage,
             Some(_) => return Self::Failed,
             None => {}

@@ -133,6 +133,16 @@ async fn run_job(job: Job) -> Result<Exit, Box<dyn Error>> {
             let ended = operator::result(&arguments.config, &run, folder).await?;
             finish(&ended, &run, &arguments.config)
         }
+        Job::Cluster(arguments) => {
+            let operator::Submitted { run, folder } = operator::cluster(&arguments).await?;
+            say(&run)?;
+            let folder = match folder {
+                Some(folder) => folder,
+                None => operator::folder(None, &run, arguments.force)?,
+            };
+            let ended = operator::watch(&arguments.config, &run, folder).await?;
+            finish(&ended, &run, &arguments.config)
+        }
         Job::Similar(arguments) => {
             let asked = operator::similar(&arguments).await?;
             let watched = asked.watched;

@@ -1,8 +1,10 @@
 //! The operator's side: submits, watches and cancels runs, and fetches what they leave.
 
+mod cluster;
 mod patients;
 mod similar;
 
+pub use cluster::{ClusterError, cluster};
 pub use patients::{PatientsProblem, PatientsProblems};
 pub use similar::{Asked, SimilarError, similar};
 
@@ -70,6 +72,9 @@ pub enum OperatorError {
     /// Who is alike cannot be asked so.
     #[error(transparent)]
     Similar(#[from] SimilarError),
+    /// Groups cannot be looked for so.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
     /// The system refused a signal handler.
     #[error("signals cannot be listened to")]
     Signals(#[source] io::Error),

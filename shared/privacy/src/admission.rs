@@ -73,8 +73,7 @@ pub(crate) fn refusals(rules: &Rules, job: &JobFacts) -> Vec<Refusal> {
     if job.queries > 0 {
         refusals.extend(too_many_queries(rules, job.queries, 0));
         if rules.groupings_per_cohort_max == 0 {
-            let text =
-                "the job asks for patients who are alike, the site parts no cohort into groups";
+            let text = "the job asks for patients who are alike, or groups of them, the site parts no cohort into groups";
             refusals.push(Refusal::new("groupings_per_cohort_max", text));
         }
     }
@@ -86,7 +85,7 @@ fn too_many_queries(rules: &Rules, asked: u64, before: u64) -> Option<Refusal> {
     let most = rules.queries_per_cohort_max;
     let text = || {
         format!(
-            "the job asks about {asked} patients, more than are left to this cohort of the {most} that the site allows"
+            "the job asks about {asked} patients or centres, more than are left to this cohort of the {most} that the site allows"
         )
     };
     (before.saturating_add(asked) > most).then(|| Refusal::new("queries_per_cohort_max", text()))

@@ -38,6 +38,8 @@ pub enum Content<'message> {
     /// What is told of groups of patients that the site has made once for all: each count is of a whole number of them, or is what
     /// two such counts differ by. A budget of its own counts the questions.
     Groups(Vec<u64>),
+    /// What is told of clusters of such groups: each count is of a whole number of them.
+    Clusters(Vec<u64>),
     /// So many coefficients of a regression, of which it tells the derivatives.
     Coefficients(u64),
     /// What a gate has covered; it leaves by the gate that covered it, and by no other.
@@ -153,7 +155,9 @@ impl Content<'_> {
     #[must_use]
     pub fn cost(&self) -> Cost {
         match self {
-            Self::Cohort { .. } | Self::Coefficients(_) | Self::Groups(_) => Cost::Nothing,
+            Self::Cohort { .. } | Self::Coefficients(_) | Self::Groups(_) | Self::Clusters(_) => {
+                Cost::Nothing
+            }
             Self::Columns { .. }
             | Self::Histograms(_)
             | Self::SecondMoments
@@ -172,6 +176,7 @@ impl Content<'_> {
             Self::SecondMoments | Self::LocalUpdate => Some(Permission::SecondMoments),
             Self::Nodes(_) => Some(Permission::Forests),
             Self::Groups(_) => Some(Permission::Neighbours),
+            Self::Clusters(_) => Some(Permission::Clusters),
             Self::Cohort { .. }
             | Self::Columns { .. }
             | Self::Histograms(_)

@@ -163,7 +163,9 @@ impl Gate {
             self.permits(&content)?;
             match content {
                 Content::Cohort { patients, classes } => self.same_cohort(patients, classes)?,
-                Content::Groups(counts) => self.whole_groups(&counts)?,
+                Content::Groups(counts) | Content::Clusters(counts) => {
+                    self.whole_groups(&counts)?
+                }
                 _ => {}
             }
         }
@@ -253,7 +255,7 @@ impl Gate {
         match content {
             Content::SecondMoments | Content::LocalUpdate | Content::Covered => Ok(()),
             Content::Coefficients(number) => self.few_enough(number),
-            Content::Groups(counts) => self.whole_groups(&counts),
+            Content::Groups(counts) | Content::Clusters(counts) => self.whole_groups(&counts),
             Content::Cohort { patients, classes } => self.same_cohort(patients, classes),
             Content::Columns { patients, columns } => {
                 self.same_cohort(patients, &[])?;

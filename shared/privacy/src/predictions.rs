@@ -23,6 +23,7 @@ pub fn publish(contents: Vec<Content<'_>>, start: u64) {
             | Content::LocalUpdate
             | Content::Coefficients(_)
             | Content::Groups(_)
+            | Content::Clusters(_)
             | Content::Covered => {}
         }
     }

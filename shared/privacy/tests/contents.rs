@@ -22,6 +22,7 @@ enum Part {
     Nodes,
     LocalUpdate,
     Groups(&'static [u64]),
+    Clusters(&'static [u64]),
 }
 
 /// What a rule of prediction told.
@@ -64,6 +65,7 @@ impl Part {
             Self::Nodes => Content::Nodes(vec![TerminalNode::Mean { patients: PATIENTS }]),
             Self::LocalUpdate => Content::LocalUpdate,
             Self::Groups(counts) => Content::Groups(counts.to_vec()),
+            Self::Clusters(counts) => Content::Clusters(counts.to_vec()),
         }
     }
 }
@@ -85,7 +87,7 @@ impl Disclosure for Message {
 const PATIENTS: u64 = 100;
 
 /// Every kind of part, with what it costs and needs by itself.
-const PARTS: [(Part, Cost, Option<Permission>); 10] = [
+const PARTS: [(Part, Cost, Option<Permission>); 11] = [
     (Part::Cohort, Cost::Nothing, None),
     (Part::Columns, Cost::Message, None),
     (Part::Histograms, Cost::Message, None),
@@ -107,6 +109,11 @@ const PARTS: [(Part, Cost, Option<Permission>); 10] = [
         Part::Groups(&[0, 10, 14]),
         Cost::Nothing,
         Some(Permission::Neighbours),
+    ),
+    (
+        Part::Clusters(&[24, 0]),
+        Cost::Nothing,
+        Some(Permission::Clusters),
     ),
 ];
 
@@ -351,11 +358,13 @@ fn no_count_of_a_part_of_a_group_leaves() {
         (&[10, 9], false),
         (&[1], false),
     ] {
-        let mut gate = gate(&all(), &all()).unwrap();
-        let found = gate.release(Message(vec![Part::Groups(counts)]));
-        let rule = found.err().map(|refusal| refusal.rule);
-        let wanted = (!leaves).then(|| "cell_min".to_owned());
-        assert_eq!(rule, wanted, "{counts:?}");
+        for part in [Part::Groups(counts), Part::Clusters(counts)] {
+            let mut gate = gate(&all(), &all()).unwrap();
+            let found = gate.release(Message(vec![part]));
+            let rule = found.err().map(|refusal| refusal.rule);
+            let wanted = (!leaves).then(|| "cell_min".to_owned());
+            assert_eq!(rule, wanted, "{counts:?}");
+        }
     }
 }
 

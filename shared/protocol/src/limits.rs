@@ -76,6 +76,12 @@ pub const EVALUATIONS_MAX: usize = 16;
 pub const QUERIES_MAX: usize = 200;
 /// Numbers of each of them.
 pub const QUERY_NUMBERS_MAX: usize = REGRESSION_COLUMNS_MAX;
+/// Clusters of patients of all sites that are looked for.
+pub const CLUSTERS_MAX: usize = 8;
+/// Samples that the stability of clusters is measured by.
+pub const CLUSTER_SAMPLES_MAX: usize = 50;
+/// Numbers by which a run may place a patient for clusters to be looked for: their products are told.
+pub const CLUSTER_COORDINATES_MAX: usize = 256;
 /// Bins of a score.
 pub const SCORE_BINS_MAX: usize = 11;
 /// Kinds of message of one site.

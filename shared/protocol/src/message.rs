@@ -7,9 +7,11 @@
 mod begin;
 mod checked;
 mod disclosed;
+mod told;
 
 use crate::assessment::{ASSESSMENT, Assessment};
 use crate::failure::{Code, Failure, Problem, Refusal};
+pub use crate::method::cluster::message as cluster;
 pub use crate::method::forest::message as forest;
 pub use crate::method::neighbours::message as neighbours;
 pub use crate::method::regression::message as regression;
@@ -26,6 +28,7 @@ pub use similarity::cohort::quantile::Quartiles;
 pub use similarity::cohort::spline::{Curve, CurveScale};
 pub use similarity::learn::unpsl::{PairCounts, SecondMoments, Summary, Totals};
 use std::sync::Arc;
+pub use told::{ColumnHistogram, Description, SiteMoments};
 
 /// The kind of message by which a site joins a run of sums.
 const INTRODUCTION: &str = "introduction";
@@ -132,6 +135,8 @@ pub enum Request {
     Regression(regression::Request),
     /// Of questions about who is alike alone.
     Neighbours(neighbours::Request),
+    /// Of groups of patients that the sites have in common alone.
+    Cluster(cluster::Request),
 }
 
 /// What a site standardises with.
@@ -186,39 +191,8 @@ pub enum Answer {
     Regression(regression::Answer),
     /// Of questions about who is alike alone.
     Neighbours(neighbours::Answer),
-}
-
-/// The moments of a site.
-#[derive(Clone, PartialEq)]
-pub struct SiteMoments {
-    /// One per feature, in the job's order.
-    pub columns: Vec<ColumnMoments>,
-    /// Patients and pairs.
-    pub summary: Summary,
-    /// What the site's means add to the variance between the sites, one a feature; it follows from the columns, and does not
-    /// travel beside them.
-    pub between: Vec<BetweenMoments>,
-}
-
-/// Values of one column by groups of neighbouring cells of its grid; without groups where too few
-/// patients have a value.
-#[derive(Clone, Default, PartialEq)]
-pub struct ColumnHistogram {
-    /// The cell after the last of each group, ascending; the first group begins at cell 0.
-    pub ends: Vec<u32>,
-    /// Values in each group.
-    pub counts: Vec<u64>,
-}
-
-/// A cohort that fits the job.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Description {
-    /// Patients.
-    pub patients: u64,
-    /// Patients of each class in the job's order; empty where the outcome has no classes.
-    pub classes: Vec<u64>,
-    /// 1 where the site takes part in a validation that the job does not insist on, else 0; of a sum, so many sites.
-    pub validates: u64,
+    /// Of groups of patients that the sites have in common alone.
+    Cluster(cluster::Answer),
 }
 
 impl Request {
@@ -237,6 +211,7 @@ impl Request {
             Self::Forest(request) => request.answer_kind(),
             Self::Regression(request) => request.answer_kind(),
             Self::Neighbours(request) => request.answer_kind(),
+            Self::Cluster(request) => request.answer_kind(),
         }
     }
 
@@ -251,7 +226,8 @@ impl Request {
             | Self::Quantiles
             | Self::Prepare(_)
             | Self::Correlate(_)
-            | Self::Neighbours(_) => 0,
+            | Self::Neighbours(_)
+            | Self::Cluster(_) => 0,
             Self::Unpsl(request) => request.rounds(),
             Self::Forest(request) => request.rounds(),
             Self::Regression(request) => request.rounds(),
@@ -270,6 +246,7 @@ impl Request {
             | Self::Quantiles
             | Self::Prepare(_)
             | Self::Neighbours(_)
+            | Self::Cluster(_)
             | Self::Forest(_) => false,
         }
     }
@@ -284,7 +261,8 @@ impl Request {
             | Self::Moments
             | Self::Quantiles
             | Self::Regression(_)
-            | Self::Neighbours(_) => false,
+            | Self::Neighbours(_)
+            | Self::Cluster(_) => false,
             Self::Unpsl(request) => request.leaves_state(),
             Self::Forest(request) => request.leaves_state(),
         }
@@ -304,7 +282,8 @@ impl Request {
             | Self::Correlate(_)
             | Self::Forest(_)
             | Self::Regression(_)
-            | Self::Neighbours(_) => Vec::new(),
+            | Self::Neighbours(_)
+            | Self::Cluster(_) => Vec::new(),
         }
     }
 
@@ -318,6 +297,7 @@ impl Request {
             | Self::Correlate(_)
             | Self::Neighbours(_) => false,
             Self::Unpsl(request) => request.repeats(),
+            Self::Cluster(request) => request.repeats(),
             Self::Forest(request) => request.repeats(),
             Self::Regression(request) => request.repeats(),
         }
@@ -351,7 +331,8 @@ impl Answer {
             | Self::Assessed(_)
             | Self::Forest(_)
             | Self::Regression(_)
-            | Self::Neighbours(_) => None,
+            | Self::Neighbours(_)
+            | Self::Cluster(_) => None,
         }
     }
 
@@ -361,6 +342,7 @@ impl Answer {
             Self::Unpsl(answer) => Some(answer),
             Self::Regression(answer) => Some(answer),
             Self::Neighbours(answer) => Some(answer),
+            Self::Cluster(answer) => Some(answer),
             Self::Forest(_) => None,
             Self::Introduced(_)
             | Self::Encapsulated(_)
@@ -401,7 +383,8 @@ impl Answer {
             | Self::Unpsl(_)
             | Self::Forest(_)
             | Self::Regression(_)
-            | Self::Neighbours(_) => Vec::new(),
+            | Self::Neighbours(_)
+            | Self::Cluster(_) => Vec::new(),
         }
     }
 }
@@ -426,6 +409,7 @@ impl Disclosure for Answer {
             Self::Forest(answer) => answer.kind(),
             Self::Regression(answer) => answer.kind(),
             Self::Neighbours(answer) => answer.kind(),
+            Self::Cluster(answer) => answer.kind(),
         }
     }
 
@@ -454,6 +438,7 @@ impl Disclosure for Answer {
             Self::Forest(answer) => answer.shape(),
             Self::Regression(answer) => answer.shape(),
             Self::Neighbours(answer) => answer.shape(),
+            Self::Cluster(answer) => answer.shape(),
         }
     }
 
@@ -489,6 +474,7 @@ impl Disclosure for Answer {
             Self::Forest(answer) => answer.content(),
             Self::Regression(answer) => answer.content(),
             Self::Neighbours(answer) => answer.content(),
+            Self::Cluster(answer) => answer.content(),
         }
     }
 }

@@ -3,9 +3,10 @@
 //!
 //! # To add a method
 //!
-//! A folder beside `unpsl`, `forest`, `regression` and `neighbours` answers the method's requests, explains its messages and writes what stays at the
+//! A folder beside `unpsl`, `forest`, `regression`, `neighbours` and `cluster` answers the method's requests, explains its messages and writes what stays at the
 //! site. Each `match` below then lacks an arm; nothing else in this crate names a method.
 
+mod cluster;
 mod figures;
 pub mod forest;
 mod neighbours;
@@ -67,6 +68,7 @@ enum Own {
     Forest(Box<forest::Grower>),
     Regression(Box<regression::Regressor>),
     Neighbours(Box<neighbours::Counter>),
+    Cluster(Box<cluster::Divider>),
 }
 
 impl Computation {
@@ -103,6 +105,12 @@ impl Computation {
                 let counter = neighbours::Counter::new(settings, &job, &cohort, runs, rules)?;
                 Own::Neighbours(Box::new(counter))
             }
+            Method::Cluster(settings) => {
+                let runs = folder.parent().unwrap_or(&folder);
+                let own = (rules, &secret);
+                let divider = cluster::Divider::new(settings, &job, &cohort, runs, own)?;
+                Own::Cluster(Box::new(divider))
+            }
         };
         Ok(Self {
             site: SiteRun {
@@ -133,14 +141,7 @@ impl Computation {
                 // Nobody's rules stand in the way; by those of a site its worker says.
                 validates: u64::from(self.own.can_validate(site)),
             })),
-            Request::Moments => {
-                let columns = ColumnMoments::of_cohort(&site.cohort.cohort);
-                Ok(Answer::Moments(SiteMoments {
-                    columns: columns.map_err(|error| Stop::numeric(Code::Numbers, error))?,
-                    summary: self.own.summary(site)?,
-                    between: Vec::new(),
-                }))
-            }
+            Request::Moments => self.moments(),
             Request::Quantiles => site.quantiles(),
             Request::Prepare(preparing) => {
                 let multiplies = self.own.multiplies()?;
@@ -162,13 +163,13 @@ impl Computation {
                     let prepared = self.prepared.as_ref().ok_or_else(Stop::early)?;
                     learner.answer(site, prepared, request)
                 }
-                Own::Forest(_) | Own::Regression(_) | Own::Neighbours(_) => {
+                Own::Forest(_) | Own::Regression(_) | Own::Neighbours(_) | Own::Cluster(_) => {
                     Err(Stop::other_method())
                 }
             },
             Request::Forest(request) => match &mut self.own {
                 Own::Forest(grower) => grower.answer(site, request),
-                Own::Unpsl(_) | Own::Regression(_) | Own::Neighbours(_) => {
+                Own::Unpsl(_) | Own::Regression(_) | Own::Neighbours(_) | Own::Cluster(_) => {
                     Err(Stop::other_method())
                 }
             },
@@ -177,13 +178,32 @@ impl Computation {
                     let prepared = self.prepared.as_ref().ok_or_else(Stop::early)?;
                     regressor.answer(site, prepared, request)
                 }
-                Own::Unpsl(_) | Own::Forest(_) | Own::Neighbours(_) => Err(Stop::other_method()),
+                Own::Unpsl(_) | Own::Forest(_) | Own::Neighbours(_) | Own::Cluster(_) => {
+                    Err(Stop::other_method())
+                }
             },
             Request::Neighbours(request) => match &self.own {
                 Own::Neighbours(counter) => Ok(counter.answer(request)),
-                Own::Unpsl(_) | Own::Forest(_) | Own::Regression(_) => Err(Stop::other_method()),
+                Own::Unpsl(_) | Own::Forest(_) | Own::Regression(_) | Own::Cluster(_) => {
+                    Err(Stop::other_method())
+                }
+            },
+            Request::Cluster(request) => match &self.own {
+                Own::Cluster(divider) => divider.answer(site, request),
+                Own::Unpsl(_) | Own::Forest(_) | Own::Regression(_) | Own::Neighbours(_) => {
+                    Err(Stop::other_method())
+                }
             },
         }
+    }
+
+    fn moments(&self) -> Result<Answer, Stop> {
+        let columns = ColumnMoments::of_cohort(&self.site.cohort.cohort);
+        Ok(Answer::Moments(SiteMoments {
+            columns: columns.map_err(|error| Stop::numeric(Code::Numbers, error))?,
+            summary: self.own.summary(&self.site)?,
+            between: Vec::new(),
+        }))
     }
 
     /// Where what stays at the site is written.
@@ -267,7 +287,7 @@ impl Own {
         match self {
             Self::Unpsl(learner) => learner.summary(site),
             Self::Regression(_) => Ok(regression::summary(site)),
-            Self::Forest(_) | Self::Neighbours(_) => Err(Stop::other_method()),
+            Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => Err(Stop::other_method()),
         }
     }
 
@@ -275,7 +295,7 @@ impl Own {
     fn can_validate(&self, site: &SiteRun) -> bool {
         match self {
             Self::Unpsl(learner) => learner.folds(site).is_ok(),
-            Self::Regression(_) | Self::Forest(_) | Self::Neighbours(_) => false,
+            Self::Regression(_) | Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => false,
         }
     }
 
@@ -284,7 +304,7 @@ impl Own {
         match self {
             Self::Unpsl(learner) => Ok(learner.correlates()),
             Self::Regression(_) => Ok(true),
-            Self::Forest(_) | Self::Neighbours(_) => Err(Stop::other_method()),
+            Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => Err(Stop::other_method()),
         }
     }
 
@@ -293,7 +313,7 @@ impl Own {
         match self {
             Self::Unpsl(learner) => learner.forget(),
             Self::Regression(regressor) => regressor.forget(),
-            Self::Forest(_) | Self::Neighbours(_) => {}
+            Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => {}
         }
     }
 }
@@ -305,6 +325,7 @@ pub(crate) fn explained(rules: &Rules, job: &Job) -> Told {
         Method::Forest(settings) => forest::explain::told(rules, job, settings),
         Method::Regression(settings) => regression::explain::told(rules, job, settings),
         Method::Neighbours(settings) => neighbours::explain::told(rules, job, settings),
+        Method::Cluster(settings) => cluster::explain::told(rules, job, settings),
     }
 }
 
@@ -315,6 +336,7 @@ pub(crate) fn explained(rules: &Rules, job: &Job) -> Told {
 pub(crate) fn asks(job: &Job, runs: &Path) -> Result<Option<Asks>, Stop> {
     match &job.method {
         Method::Neighbours(settings) => neighbours::asks(settings, job, runs).map(Some),
+        Method::Cluster(settings) => cluster::asks(settings, job, runs).map(Some),
         Method::Unpsl(_) | Method::Forest(_) | Method::Regression(_) => Ok(None),
     }
 }

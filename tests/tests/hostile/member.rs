@@ -129,7 +129,10 @@ fn truth(number: usize, job: &Job, request: &Request) -> Answer {
         Request::Introduce | Request::Encapsulate => {
             panic!("the jobs of this file tell the sites' own numbers")
         }
-        Request::Forest(_) | Request::Regression(_) | Request::Neighbours(_) => {
+        Request::Forest(_)
+        | Request::Regression(_)
+        | Request::Neighbours(_)
+        | Request::Cluster(_) => {
             panic!("the jobs of this file learn a metric")
         }
     }

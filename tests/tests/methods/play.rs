@@ -149,7 +149,10 @@ pub(crate) fn play(sample: &Sample, patients: usize, weather: Weather) -> Played
         // The same key in every run: a site's trees follow from it.
         home.write(&format!("sites/{site}/{KEY_NAME}"), &"k".repeat(32));
     }
-    if matches!(sample.job.method, Method::Neighbours(_)) {
+    if matches!(
+        sample.job.method,
+        Method::Neighbours(_) | Method::Cluster(_)
+    ) {
         let learned = play(&samples()[0], patients, Weather::Calm);
         for site in SITES {
             let record = learned.folder(site).join("runs").join(RUN).join(RECORD);

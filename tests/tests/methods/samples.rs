@@ -84,6 +84,15 @@ pub(crate) fn samples() -> Vec<Sample> {
             "",
             &format!("[neighbours]\nrun = '{LEARNED}'\nqueries = [[0.5, -0.25], [4, 3], [0, 0]]"),
         ),
+        sample(
+            "by the metric of a run",
+            "cluster",
+            classes,
+            "",
+            &format!(
+                "[cluster]\nrun = '{LEARNED}'\ncoordinates = 2\nclusters_max = 2\nsamples = 10\nstability_min = 0.01"
+            ),
+        ),
     ]
 }
 

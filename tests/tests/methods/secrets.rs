@@ -4,7 +4,7 @@ use crate::play::Played;
 use crate::samples::{NUMBERS, SITES, Sample, WORDS};
 use kindred_tests::federation::RUN;
 use kindred_tests::results::npy;
-use protocol::message::{Answer, forest, neighbours, regression, unpsl};
+use protocol::message::{Answer, cluster, forest, neighbours, regression, unpsl};
 use protocol::method::Method;
 use std::collections::HashMap;
 
@@ -48,6 +48,14 @@ pub(crate) fn numbers(answer: &Answer) -> usize {
         Answer::Neighbours(neighbours::Answer::Distances(_)) => 0,
         Answer::Neighbours(neighbours::Answer::Alike(own)) => {
             own.iter().map(|one| one.sums.len()).sum()
+        }
+        Answer::Cluster(cluster::Answer::Spread(own)) => own.sums.len() + own.products.len(),
+        Answer::Cluster(cluster::Answer::Sums(own)) => own.sums.len(),
+        Answer::Cluster(cluster::Answer::Agreement(own)) => {
+            own.fared.iter().map(|one| one.sums.len()).sum()
+        }
+        Answer::Cluster(cluster::Answer::Marks(own)) => {
+            own.iter().map(|one| 2 * one.features.len()).sum()
         }
         Answer::Assessed(own) => {
             usize::from(own.objective.is_some()) + own.errors.len() + 2 * own.importance.len()

@@ -17,9 +17,9 @@ const LEAST: usize = 10;
 const SHARES: [u64; 3] = [5, 10, 20];
 
 /// A hospital's patients as the run places them there, and their classes.
-struct Hospital {
-    vectors: Array2<f64>,
-    classes: Vec<u32>,
+pub(crate) struct Hospital {
+    pub(crate) vectors: Array2<f64>,
+    pub(crate) classes: Vec<u32>,
 }
 
 /// What is known of a run at a site: the rows of the metric.
@@ -56,7 +56,7 @@ fn taken(cell: &str, level: Option<&str>) -> Option<f64> {
     }
 }
 
-fn number_of(value: &Value) -> f64 {
+pub(crate) fn number_of(value: &Value) -> f64 {
     value.as_f64().unwrap()
 }
 
@@ -103,14 +103,14 @@ impl Record {
     }
 }
 
-fn table(deployment: &Deployment, site: &str) -> (Vec<String>, Vec<csv::StringRecord>) {
+pub(crate) fn table(deployment: &Deployment, site: &str) -> (Vec<String>, Vec<csv::StringRecord>) {
     let path = deployment.home.join(&format!("data/{site}.csv"));
     let mut table = csv::Reader::from_path(path).unwrap();
     let names = table.headers().unwrap().iter().map(str::to_owned).collect();
     (names, table.records().map(Result::unwrap).collect())
 }
 
-fn hospital(deployment: &Deployment, site: &str, run: &str) -> Hospital {
+pub(crate) fn hospital(deployment: &Deployment, site: &str, run: &str) -> Hospital {
     let mut record = Record::read(deployment, site, run);
     let (names, rows) = table(deployment, site);
     let class = names.iter().position(|one| one == "class").unwrap();

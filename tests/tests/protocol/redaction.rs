@@ -10,6 +10,7 @@ use protocol::assessment::{
 };
 use protocol::failure::{Code, Failure, Problem, Refusal};
 use protocol::job::Job;
+use protocol::message::cluster::{self, Agreement, Mark, Marks, NearestSums, Spread};
 use protocol::message::forest::{self, NodeKind, NodeTable, TerminalTable, TreeTable, Trees};
 use protocol::message::neighbours::{self, Alike};
 use protocol::message::regression::{self, RiskSets, Sums};
@@ -161,7 +162,39 @@ fn after(answer: Option<&Answer>) -> Option<Answer> {
                 sums: vec![NUMBER],
             }]))
         }
-        Answer::Neighbours(neighbours::Answer::Alike(_)) => Answer::Assessed(assessment()),
+        Answer::Neighbours(neighbours::Answer::Alike(_)) => {
+            Answer::Cluster(cluster::Answer::Spread(Spread {
+                patients: COUNT,
+                sums: vec![NUMBER],
+                products: array![[NUMBER]],
+            }))
+        }
+        Answer::Cluster(cluster::Answer::Spread(_)) => {
+            Answer::Cluster(cluster::Answer::Sums(NearestSums {
+                patients: vec![COUNT],
+                sums: array![[NUMBER]],
+            }))
+        }
+        Answer::Cluster(cluster::Answer::Sums(_)) => {
+            Answer::Cluster(cluster::Answer::Agreement(Agreement {
+                fared: vec![Alike {
+                    classes: vec![COUNT],
+                    sums: vec![NUMBER],
+                }],
+                tables: vec![COUNT],
+            }))
+        }
+        Answer::Cluster(cluster::Answer::Agreement(_)) => {
+            Answer::Cluster(cluster::Answer::Marks(vec![Marks {
+                sites: COUNT,
+                features: vec![Mark {
+                    patients: COUNT,
+                    sum: NUMBER,
+                    squares: NUMBER,
+                }],
+            }]))
+        }
+        Answer::Cluster(cluster::Answer::Marks(_)) => Answer::Assessed(assessment()),
         Answer::Assessed(_) => Answer::Covered(Covered {
             kind: "covered",
             words: Words::received(vec![u128::from(COUNT)]),
@@ -312,6 +345,10 @@ fn an_answer_shows_its_kind_alone_in_every_wrapping() {
         "products",
         "distances",
         "alike",
+        "spread",
+        "nearest_sums",
+        "agreement",
+        "marks",
         "assessment",
         "covered",
         "introduction",

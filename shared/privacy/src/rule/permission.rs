@@ -12,11 +12,18 @@ pub enum Permission {
     Forests,
     /// That others are told how many of the patients are alike to a patient of theirs, and how these fared.
     Neighbours,
+    /// That sums over groups of the patients are told, from which groups of alike patients follow that the sites have in common.
+    Clusters,
 }
 
 impl Permission {
     /// Every permission, in the order in which they are named. What is missing here, no site can grant.
-    pub const ALL: [Self; 3] = [Self::SecondMoments, Self::Forests, Self::Neighbours];
+    pub const ALL: [Self; 4] = [
+        Self::SecondMoments,
+        Self::Forests,
+        Self::Neighbours,
+        Self::Clusters,
+    ];
 
     /// The key in site.toml that grants it, and the rule that refuses without.
     #[must_use]
@@ -25,6 +32,7 @@ impl Permission {
             Self::SecondMoments => "second_moments",
             Self::Forests => "forests",
             Self::Neighbours => "neighbours",
+            Self::Clusters => "clusters",
         }
     }
 
@@ -40,6 +48,9 @@ impl Permission {
             Self::Neighbours => {
                 "the job asks how many of the patients are alike to patients of others, and how these fared"
             }
+            Self::Clusters => {
+                "the job asks for sums over groups of the patients, by which it looks for groups of alike patients"
+            }
         };
         let text = format!("{asked}, which the site does not allow");
         Refusal::new(self.name(), text)
@@ -51,6 +62,7 @@ impl Permission {
             Self::SecondMoments => "second moments",
             Self::Forests => "trees",
             Self::Neighbours => "counts of patients who are alike",
+            Self::Clusters => "sums over groups of patients",
         };
         let text = format!("{what} were not asked for when the job was admitted");
         Refusal::new(self.name(), text)

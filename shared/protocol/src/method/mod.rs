@@ -2,10 +2,11 @@
 //!
 //! # To add a method
 //!
-//! A folder beside `unpsl`, `forest`, `regression` and `neighbours` holds its `settings` (a table of the job), its `message`s, the `question`s that its
+//! A folder beside `unpsl`, `forest`, `regression`, `neighbours` and `cluster` holds its `settings` (a table of the job), its `message`s, the `question`s that its
 //! job allows, the `coordinator`'s stages, and the `model` that it leaves. Each `match` below then lacks an arm, and so do
 //! those of [`Request`] and [`Answer`](crate::message::Answer); nothing else in this crate names a method.
 
+pub mod cluster;
 pub mod forest;
 pub mod neighbours;
 pub mod regression;
@@ -23,6 +24,7 @@ pub use crate::question::Known;
 use crate::question::once;
 use crate::stage::agreeing::Descriptions;
 use crate::stage::assessing::Assessments;
+use cluster::settings::ClusterSettings;
 use forest::settings::{ForestScope, ForestSettings};
 use neighbours::settings::NeighboursSettings;
 use privacy::{Permission, ValidationFacts};
@@ -44,6 +46,8 @@ pub enum Method {
     Regression(RegressionSettings),
     /// Who is alike at the sites, by what an earlier run has learned.
     Neighbours(NeighboursSettings),
+    /// Groups of patients that the sites have in common, by what an earlier run has learned.
+    Cluster(ClusterSettings),
 }
 
 /// What a run has learnt.
@@ -57,6 +61,8 @@ pub enum Model {
     Regression(Box<regression::model::Model>),
     /// Who is alike, and how they fared.
     Neighbours(neighbours::model::Model),
+    /// Groups of patients.
+    Cluster(cluster::model::Model),
 }
 
 /// What a run asks of a site's policy.
@@ -70,7 +76,7 @@ pub struct Needs {
     pub folds: u64,
     /// A validation without which the run goes on where a site's rules do not let it be.
     pub validation: Option<ValidationFacts>,
-    /// Patients of others about whom it asks who is alike.
+    /// Patients of others, and centres of clusters, about which it asks who is alike.
     pub queries: u64,
 }
 
@@ -90,11 +96,12 @@ pub(crate) enum Stages {
     Forest(Box<forest::coordinator::Forest>),
     Regression(Box<regression::coordinator::Regression>),
     Neighbours(Box<neighbours::coordinator::Neighbours>),
+    Cluster(Box<cluster::coordinator::Cluster>),
 }
 
 impl Method {
     /// The names of all methods, as job files and policies spell them.
-    pub const NAMES: [&'static str; 4] = ["unpsl", "forest", "regression", "neighbours"];
+    pub const NAMES: [&'static str; 5] = ["unpsl", "forest", "regression", "neighbours", "cluster"];
 
     /// The method's name.
     #[must_use]
@@ -104,6 +111,7 @@ impl Method {
             Self::Forest(_) => Self::NAMES[1],
             Self::Regression(_) => Self::NAMES[2],
             Self::Neighbours(_) => Self::NAMES[3],
+            Self::Cluster(_) => Self::NAMES[4],
         }
     }
 
@@ -130,6 +138,9 @@ impl Method {
         } else if name == Self::NAMES[3] {
             root.required_table(name, NeighboursSettings::read)
                 .map(Self::Neighbours)
+        } else if name == Self::NAMES[4] {
+            root.required_table(name, ClusterSettings::read)
+                .map(Self::Cluster)
         } else {
             let count = features.len();
             root.required_table(name, |section| {
@@ -149,7 +160,7 @@ impl Method {
             (Some(Self::Regression(settings)), Some(outcome)) => {
                 regression::settings::check(root, settings, outcome);
             }
-            (Some(Self::Neighbours(_)) | None, _) | (_, None) => {}
+            (Some(Self::Neighbours(_) | Self::Cluster(_)) | None, _) | (_, None) => {}
         }
         method
     }
@@ -157,7 +168,7 @@ impl Method {
     /// Why a job of such an outcome tells sums alone; none where each site's own numbers may be told as well.
     pub(crate) fn needs_sums(&self, outcome: &OutcomeSpecification) -> Option<&'static str> {
         match self {
-            Self::Unpsl(_) | Self::Forest(_) | Self::Neighbours(_) => None,
+            Self::Unpsl(_) | Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => None,
             Self::Regression(settings) => regression::settings::needs_sums(settings, outcome),
         }
     }
@@ -173,6 +184,7 @@ impl Method {
             }),
             Self::Regression(settings) => Self::Regression(settings.alone()),
             Self::Neighbours(settings) => Self::Neighbours(settings),
+            Self::Cluster(settings) => Self::Cluster(settings),
         }
     }
 
@@ -185,7 +197,7 @@ impl Method {
             },
             Self::Forest(settings) => settings.grids(cohort),
             Self::Regression(settings) => settings.grids(cohort),
-            Self::Neighbours(_) => Grids::default(),
+            Self::Neighbours(_) | Self::Cluster(_) => Grids::default(),
         }
     }
 
@@ -232,6 +244,12 @@ impl Method {
                 queries: settings.queries.len() as u64,
                 ..nothing
             },
+            // Every centre is a place of which it is asked who is near.
+            Self::Cluster(settings) => Needs {
+                permissions: BTreeSet::from([Permission::Clusters]),
+                queries: settings.clusters() as u64,
+                ..nothing
+            },
         }
     }
 
@@ -253,6 +271,7 @@ impl Method {
                 regression::question::judge(settings, cohort, request, known)
             }
             Self::Neighbours(_) => neighbours::question::judge(request, known),
+            Self::Cluster(settings) => cluster::question::judge(settings, request, known),
         }
     }
 
@@ -275,6 +294,10 @@ impl Method {
                 let method = neighbours::coordinator::Neighbours::new(settings, beginning);
                 Stages::Neighbours(Box::new(method))
             }
+            Self::Cluster(settings) => {
+                let method = cluster::coordinator::Cluster::new(settings, beginning);
+                Stages::Cluster(Box::new(method))
+            }
         }
     }
 }
@@ -288,6 +311,7 @@ impl Model {
             Self::Forest(_) => Course::default(),
             Self::Regression(model) => model.course(),
             Self::Neighbours(model) => model.course(),
+            Self::Cluster(model) => model.course(),
         }
     }
 
@@ -298,6 +322,7 @@ impl Model {
             Self::Forest(model) => model.forest.is_some() || assessed,
             Self::Regression(model) => !model.coefficients.is_empty(),
             Self::Neighbours(model) => !model.alike.is_empty(),
+            Self::Cluster(model) => !model.tried.is_empty(),
         }
     }
 }
@@ -318,6 +343,23 @@ pub enum Unplaced {
 }
 
 impl Model {
+    /// By how many numbers it places a patient of `cohort`.
+    ///
+    /// # Errors
+    /// [`Unplaced::Nothing`].
+    pub fn coordinates(&self, cohort: &CohortSpecification) -> Result<usize, Unplaced> {
+        let coordinates = match self {
+            Self::Unpsl(model) => model.metric.as_ref().map_or(0, |metric| metric.ncols()),
+            // One a feature, straight or curved.
+            Self::Regression(model) if !model.coefficients.is_empty() => cohort.features.len(),
+            Self::Regression(_) | Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => 0,
+        };
+        match coordinates {
+            0 => Err(Unplaced::Nothing),
+            coordinates => Ok(coordinates),
+        }
+    }
+
     /// Where it places patients of elsewhere, who have these values in the features of `cohort`.
     ///
     /// # Errors
@@ -336,7 +378,7 @@ impl Model {
             Self::Regression(model) if model.splines.is_empty() => {
                 Some(regression::placing::place(model, cohort, patient))
             }
-            Self::Regression(_) | Self::Forest(_) | Self::Neighbours(_) => None,
+            Self::Regression(_) | Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => None,
         };
         let (mut placed, mut missing) = (Vec::new(), Vec::new());
         for (row, patient) in patients.iter().enumerate() {
@@ -362,6 +404,7 @@ impl Stages {
             Self::Forest(method) => method.asking(),
             Self::Regression(method) => method.asking(),
             Self::Neighbours(method) => method.as_ref(),
+            Self::Cluster(method) => method.as_ref(),
         }
     }
 
@@ -372,6 +415,7 @@ impl Stages {
             Self::Forest(method) => method.close(closed),
             Self::Regression(method) => method.close(closed),
             Self::Neighbours(method) => method.close(closed),
+            Self::Cluster(method) => method.close(closed),
         }
     }
 
@@ -382,6 +426,7 @@ impl Stages {
             Self::Forest(method) => Method::Forest(method.settings().clone()),
             Self::Regression(method) => Method::Regression(method.settings().clone()),
             Self::Neighbours(method) => Method::Neighbours(method.settings().clone()),
+            Self::Cluster(method) => Method::Cluster(method.settings().clone()),
         }
     }
 
@@ -392,6 +437,7 @@ impl Stages {
             Self::Forest(method) => Model::Forest(method.model()),
             Self::Regression(method) => Model::Regression(Box::new(method.model())),
             Self::Neighbours(method) => Model::Neighbours(method.model()),
+            Self::Cluster(method) => Model::Cluster(method.model()),
         }
     }
 
@@ -399,7 +445,7 @@ impl Stages {
     pub(crate) fn missing(&self) -> &[Vec<MissingShare>] {
         match self {
             Self::Unpsl(method) => method.missing(),
-            Self::Forest(_) | Self::Neighbours(_) => &[],
+            Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => &[],
             Self::Regression(method) => method.missing(),
         }
     }
@@ -408,7 +454,7 @@ impl Stages {
     pub(crate) fn pooled_missing(&self) -> &[MissingShare] {
         match self {
             Self::Unpsl(method) => method.pooled_missing(),
-            Self::Forest(_) | Self::Neighbours(_) => &[],
+            Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => &[],
             Self::Regression(method) => method.pooled_missing(),
         }
     }
@@ -419,7 +465,7 @@ impl Stages {
             Self::Unpsl(method) => method.assessments(),
             Self::Forest(method) => method.assessments(),
             Self::Regression(method) => method.assessments(),
-            Self::Neighbours(_) => None,
+            Self::Neighbours(_) | Self::Cluster(_) => None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a run of each method leaves: its own files, and its chapters of the page. The one place of this crate that
 //! names all methods.
 
+mod cluster;
 mod forest;
 mod neighbours;
 mod regression;
@@ -49,7 +50,12 @@ pub(crate) fn chapters(result: &RunResult, job: &Job) -> Result<Chapters, Figure
             regression::chapters(result, job, settings, model)
         }
         (Some(Model::Neighbours(model)), _) => Ok(neighbours::chapters(result, job, model)),
-        (Some(Model::Forest(_) | Model::Regression(_)), _) | (None, _) => Ok(nothing(result)),
+        (Some(Model::Cluster(model)), Method::Cluster(settings)) => {
+            cluster::chapters(result, job, settings, model)
+        }
+        (Some(Model::Forest(_) | Model::Regression(_) | Model::Cluster(_)), _) | (None, _) => {
+            Ok(nothing(result))
+        }
     }
 }
 
@@ -60,6 +66,7 @@ pub(crate) fn files(result: &RunResult, job: &Job) -> Vec<File> {
         Some(Model::Forest(model)) => forest::files(result, job, model),
         Some(Model::Regression(model)) => regression::files(model),
         Some(Model::Neighbours(model)) => neighbours::files(result, job, model),
+        Some(Model::Cluster(model)) => cluster::files(result, job, model),
         None => Vec::new(),
     }
 }
@@ -70,7 +77,7 @@ pub(crate) fn learnt(result: &RunResult) -> Learnt<'_> {
         Some(Model::Unpsl(model)) => unpsl::learnt(model),
         Some(Model::Forest(model)) => forest::learnt(model),
         Some(Model::Regression(model)) => regression::learnt(model),
-        Some(Model::Neighbours(_)) | None => Learnt::default(),
+        Some(Model::Neighbours(_) | Model::Cluster(_)) | None => Learnt::default(),
     }
 }
 
@@ -78,7 +85,10 @@ pub(crate) fn learnt(result: &RunResult) -> Learnt<'_> {
 pub(crate) fn truth(result: &RunResult) -> Option<String> {
     match &result.model {
         Some(Model::Unpsl(model)) => unpsl::truth(model),
-        Some(Model::Forest(_) | Model::Regression(_) | Model::Neighbours(_)) | None => None,
+        Some(
+            Model::Forest(_) | Model::Regression(_) | Model::Neighbours(_) | Model::Cluster(_),
+        )
+        | None => None,
     }
 }
 
@@ -86,7 +96,8 @@ pub(crate) fn truth(result: &RunResult) -> Option<String> {
 pub(crate) fn alike(result: &RunResult, job: &Job, names: &[String]) -> Option<AlikeElsewhere> {
     match &result.model {
         Some(Model::Neighbours(model)) => Some(neighbours::answer(result, job, model, names)),
-        Some(Model::Unpsl(_) | Model::Forest(_) | Model::Regression(_)) | None => None,
+        Some(Model::Unpsl(_) | Model::Forest(_) | Model::Regression(_) | Model::Cluster(_))
+        | None => None,
     }
 }
 

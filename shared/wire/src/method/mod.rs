@@ -2,10 +2,11 @@
 //!
 //! # To add a method
 //!
-//! A file of `proto/` holds its requests, its answers and what a run of it leaves; a file beside `unpsl`, `forest`, `regression` and `neighbours` says
+//! A file of `proto/` holds its requests, its answers and what a run of it leaves; a file beside `unpsl`, `forest`, `regression`, `neighbours` and `cluster` says
 //! how each travels ([`Travels`]). Each `match` over requests, answers and models below then lacks an arm; nothing else in
 //! this crate names a method. A list of a kind of its own is one line of `encoding::parts`.
 
+pub(crate) mod cluster;
 pub(crate) mod forest;
 pub(crate) mod neighbours;
 pub(crate) mod regression;
@@ -25,8 +26,8 @@ use protocol::assessment::Assessment;
 use protocol::limits::{CLASSES_MAX, MATRIX_ENTRIES_MAX};
 use protocol::message::{
     Answer, ColumnMoments, Description, Encapsulations, Preparing, Request, SecondMoments,
-    SiteMoments, forest as forests, neighbours as alike, regression as regressions,
-    unpsl as metrics,
+    SiteMoments, cluster as clusters, forest as forests, neighbours as alike,
+    regression as regressions, unpsl as metrics,
 };
 use protocol::method::{self, Model};
 use std::sync::Arc;
@@ -65,6 +66,7 @@ impl Travels for Request {
             Self::Forest(request) => request.cut_as(Asked::Forest),
             Self::Regression(request) => request.cut_as(Asked::Regression),
             Self::Neighbours(request) => request.cut_as(Asked::Neighbours),
+            Self::Cluster(request) => request.cut_as(Asked::Cluster),
         }
     }
 
@@ -84,6 +86,7 @@ impl Travels for Request {
             Asked::Forest(request) => forests::Request::declared(request),
             Asked::Regression(request) => regressions::Request::declared(request),
             Asked::Neighbours(request) => alike::Request::declared(request),
+            Asked::Cluster(request) => clusters::Request::declared(request),
         }
     }
 
@@ -104,6 +107,7 @@ impl Travels for Request {
             Asked::Forest(request) => Self::Forest(Travels::join(request, parts)?),
             Asked::Regression(request) => Self::Regression(Travels::join(request, parts)?),
             Asked::Neighbours(request) => Self::Neighbours(Travels::join(request, parts)?),
+            Asked::Cluster(request) => Self::Cluster(Travels::join(request, parts)?),
         })
     }
 }
@@ -161,6 +165,7 @@ impl Travels for Answer {
             Self::Forest(answer) => answer.cut_as(Answered::Forest),
             Self::Regression(answer) => answer.cut_as(Answered::Regression),
             Self::Neighbours(answer) => answer.cut_as(Answered::Neighbours),
+            Self::Cluster(answer) => answer.cut_as(Answered::Cluster),
         };
         let answer = Some(answer);
         (pb::Answer { answer }, parts)
@@ -191,6 +196,7 @@ impl Travels for Answer {
             Answered::Forest(answer) => forests::Answer::declared(answer),
             Answered::Regression(answer) => regressions::Answer::declared(answer),
             Answered::Neighbours(answer) => alike::Answer::declared(answer),
+            Answered::Cluster(answer) => clusters::Answer::declared(answer),
         }
     }
 
@@ -227,6 +233,7 @@ impl Travels for Answer {
             Answered::Forest(answer) => Self::Forest(Travels::join(answer, parts)?),
             Answered::Regression(answer) => Self::Regression(Travels::join(answer, parts)?),
             Answered::Neighbours(answer) => Self::Neighbours(Travels::join(answer, parts)?),
+            Answered::Cluster(answer) => Self::Cluster(Travels::join(answer, parts)?),
         })
     }
 }
@@ -244,6 +251,7 @@ impl Travels for Model {
             Self::Forest(model) => model.cut_as(Left::Forest),
             Self::Regression(model) => model.cut_as(Left::Regression),
             Self::Neighbours(model) => model.cut_as(Left::Neighbours),
+            Self::Cluster(model) => model.cut_as(Left::Cluster),
         }
     }
 
@@ -253,6 +261,7 @@ impl Travels for Model {
             Left::Forest(model) => method::forest::model::Model::declared(model),
             Left::Regression(model) => Box::<method::regression::model::Model>::declared(model),
             Left::Neighbours(model) => method::neighbours::model::Model::declared(model),
+            Left::Cluster(model) => method::cluster::model::Model::declared(model),
         }
     }
 
@@ -262,6 +271,7 @@ impl Travels for Model {
             Left::Forest(model) => Self::Forest(Travels::join(model, parts)?),
             Left::Regression(model) => Self::Regression(Travels::join(model, parts)?),
             Left::Neighbours(model) => Self::Neighbours(Travels::join(model, parts)?),
+            Left::Cluster(model) => Self::Cluster(Travels::join(model, parts)?),
         })
     }
 }
@@ -279,6 +289,7 @@ pub(crate) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
         Request::Forest(request) => forest::answer_bytes_max(request, job_bytes),
         Request::Regression(request) => regression::answer_bytes_max(request),
         Request::Neighbours(request) => Some(neighbours::answer_bytes_max(request)),
+        Request::Cluster(request) => Some(cluster::answer_bytes_max(request, job_bytes)),
     };
     // Covered, a number takes twice the bytes, and four numbers of a moment eleven words.
     let covered = |bytes: u64| bytes.saturating_mul(COVERED_FACTOR);

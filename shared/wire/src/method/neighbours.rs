@@ -104,7 +104,7 @@ fn radii(found: Vec<f64>) -> Result<Vec<f64>, WireError> {
     each(found, |radius| finite("a radius", radius))
 }
 
-fn group_to_proto(group: Alike) -> pb::AlikeGroup {
+pub(super) fn group_to_proto(group: Alike) -> pb::AlikeGroup {
     pb::AlikeGroup {
         classes: group.classes,
         sums: group.sums,
@@ -113,13 +113,16 @@ fn group_to_proto(group: Alike) -> pb::AlikeGroup {
 
 fn groups(found: Vec<pb::AlikeGroup>) -> Result<Vec<Alike>, WireError> {
     at_most("groups", found.len(), GROUPS_MAX)?;
-    each(found, |group| {
-        at_most("classes", group.classes.len(), CLASSES_MAX)?;
-        at_most("sums", group.sums.len(), SUMS_MAX)?;
-        Ok(Alike {
-            classes: each(group.classes, |count| summed("patients", count))?,
-            sums: each(group.sums, |sum| finite("a sum of outcomes", sum))?,
-        })
+    each(found, |group| outcome_sums(group, SUMS_MAX))
+}
+
+/// How patients fared, with so many sums at most.
+pub(super) fn outcome_sums(group: pb::AlikeGroup, sums_max: usize) -> Result<Alike, WireError> {
+    at_most("classes", group.classes.len(), CLASSES_MAX)?;
+    at_most("sums", group.sums.len(), sums_max)?;
+    Ok(Alike {
+        classes: each(group.classes, |count| summed("patients", count))?,
+        sums: each(group.sums, |sum| finite("a sum of outcomes", sum))?,
     })
 }
 

@@ -13,8 +13,8 @@ out = tempfile.mkdtemp()
 subprocess.check_call([sys.executable, "-m", "grpc_tools.protoc", f"-I{ROOT}", f"--python_out={out}",
                        *map(str, sorted(ROOT.glob("federation/v1/*.proto")))])
 sys.path.insert(0, out)
-m, s, u, t, r, n, f, o = (importlib.import_module(f"federation.v1.{name}_pb2")
-                    for name in ("parts", "site", "unpsl", "forest", "regression", "neighbours", "federation", "operations"))
+m, s, u, t, r, n, c, f, o = (importlib.import_module(f"federation.v1.{name}_pb2")
+                    for name in ("parts", "site", "unpsl", "forest", "regression", "neighbours", "cluster", "federation", "operations"))
 
 run = "heart-disease-1"
 block = lambda data: f.Part(blocks=m.BlocksChunk(blocks=[m.Block(bytes=data)]))
@@ -92,6 +92,14 @@ def reply_regression(parts=(), **answer):
     return reply(parts, regression=r.RegressionAnswer(**answer))
 
 
+def ask_cluster(parts=(), **request):
+    return ask(parts, cluster=c.ClusterRequest(**request))
+
+
+def reply_cluster(parts=(), **answer):
+    return reply(parts, cluster=c.ClusterAnswer(**answer))
+
+
 def reply_neighbours(**answer):
     return reply(neighbours=n.NeighboursAnswer(**answer))
 
@@ -135,6 +143,10 @@ regression = r.RegressionModel(
     splines=[r.RegressionSpline(feature="age", knots=[40, 55, 70.5])], selection=r.RegressionSelection(
         wald_p=0.0625, removed=[r.RemovedFeature(feature="cp", degrees=3, value=0.75)], fits=2, stopped=1))
 groups = [n.AlikeGroup(classes=[0, 12], sums=[250.5]), n.AlikeGroup(classes=[40, 300], sums=[-0.5])]
+fared = [n.AlikeGroup(classes=[40, 300], sums=[-0.5]), n.AlikeGroup(classes=[0, 12], sums=[250.5])]
+dividing = c.Dividing(samples=[0, 3], clusters=[2, 2], centres=shape(4, 1))
+marks = [c.ClusterMark(sites=4, patients=[340, 0], sums=[54.5, 0], squares=[100, 0]),
+         c.ClusterMark(sites=1, patients=[0, 340], sums=[0, 54.5], squares=[0, 100])]
 golden = {
     "begin": site(f.ToSite(begin=f.Begin(run=run, job='name = "heart-disease"\n', seed=2**63, warrant=f.Warrant(
         token="monday", chain=[b"\x30\x00", b"\x30\x01\x02"], scheme=0x0403, signature=b"\x07\x08\x09")))),
@@ -181,6 +193,10 @@ golden = {
     "finish_regression": ask_regression(finish=point),
     "measure": ask_neighbours(measure=n.MeasureDistances()),
     "count_alike": ask_neighbours(count=n.CountAlike(radii=[0.5, 1.25])),
+    "measure_spread": ask_cluster(measure=c.MeasureSpread()),
+    "step": ask_cluster([chunk(0, [0.5, 1.5, 0.25, -1])], step=dividing),
+    "compare": ask_cluster([chunk(0, [0.5, 1.5, 0.25, -1])], compare=dividing),
+    "mark": ask_cluster([chunk(0, [0.5, 1.5])], mark=c.Marking(centres=shape(2, 1), fared=fared)),
     "hello": [f.ToCoordinatorFrame(message=f.ToCoordinator(hello=f.Hello(version="0.1.0")))],
     "introduced": reply(introduced=f.Introduction(
         agreement=b"\x01" * 32, signing=b"\x02" * 32, encapsulation=b"\x03" * 1184, chain=[b"\x30\x00"], scheme=0x0403,
@@ -218,6 +234,11 @@ golden = {
     "products": reply_regression([chunk(0, [1, 0.25, 0.25, 2])], products=r.Products(products=[shape(2, 2)])),
     "distances": reply_neighbours(distances=n.Distances(counts=[0, 300, 7])),
     "alike": reply_neighbours(alike=n.Alike(groups=groups)),
+    "spread": reply_cluster([chunk(0, [1, 2, 2, 4])], spread=c.Spread(
+        patients=300, sums=[0.5, -0.5], products=shape(2, 2))),
+    "nearest_sums": reply_cluster([chunk(0, [54.5, 0])], sums=c.NearestSums(patients=[300, 0], sums=shape(2, 1))),
+    "agreement": reply_cluster(agreement=c.Agreement(fared=fared, tables=[300, 0, 7, 40])),
+    "marks": reply_cluster(marks=c.ClusterMarks(clusters=marks)),
     "progress": [o.Progress(run=run, job="heart-disease", method="unpsl", phase="rounds", sites_connected=2, sites=3,
                             waiting_for=["west"], deadline_seconds=30, ending=failed, ahead=2,
                             times=o.Times(submitted=1_700_000_000_000, began=1_700_000_000_250), course=o.Course(
@@ -234,6 +255,10 @@ golden = {
     "regression": result(o.Ending(completed=o.Completed()), regression=regression),
     "neighbours": result(o.Ending(completed=o.Completed()), neighbours=n.NeighboursModel(
         run=run, patients=690, radii=[0.5, 1.25], groups=groups)),
+    "cluster": result(o.Ending(completed=o.Completed()), [chunk(0, [0.5, 1.5])], cluster=c.ClusterModel(
+        run=run, patients=690, grouped=682, steps=9, unsettled=1, tried=[
+            c.TriedClusters(bias=0.75, stability=[0.875, 0.625], fared=fared, stable=True),
+            c.TriedClusters(stability=[0.5, 0.25], fared=fared)], shown=0, centres=shape(2, 1), marks=marks)),
     "forest_without": result(o.Ending(completed=o.Completed()), forest=t.ForestModel()),
 }
 for name, frames in golden.items():

@@ -6,6 +6,7 @@ use crate::books::ledger::Asks;
 use crate::cases::elsewhere::{self, Kept};
 use crate::run::stop::Stop;
 use crate::source::SiteCohort;
+use ndarray::Array2;
 use privacy::Rules;
 use protocol::cohort::OutcomeKind;
 use protocol::failure::{Code, Refusal};
@@ -15,6 +16,7 @@ use protocol::message::neighbours::{
     self as message, Alike, Closeness, OctaveGrid, Request, parted,
 };
 use protocol::method::neighbours::settings::{NeighboursSettings, counted};
+use protocol::name::RunId;
 use similarity::cohort::Outcome;
 use similarity::uses::microaggregation::Group;
 use std::path::Path;
@@ -44,7 +46,7 @@ pub(super) fn asks(settings: &NeighboursSettings, job: &Job, runs: &Path) -> Res
     })
 }
 
-fn refused(why: String) -> Stop {
+pub(super) fn refused(why: String) -> Stop {
     Stop::Refused(Refusal {
         rule: "run".to_owned(),
         text: why,
@@ -60,42 +62,17 @@ impl Counter {
         runs: &Path,
         rules: &Rules,
     ) -> Result<Self, Stop> {
-        let Kept { comparison, .. } =
-            elsewhere::kept(runs, settings.run.as_str(), job).map_err(refused)?;
-        let cohort = &cohort.cohort;
-        let placed = comparison.place(cohort.columns());
-        let placed = placed.map_err(|error| Stop::numeric(Code::Numbers, error))?;
-        let Some((vectors, closeness)) = comparison.coordinates(&placed) else {
-            let run = &settings.run;
-            return Err(refused(format!(
-                "run {run} compares patients by no vectors, and groups are made of vectors"
-            )));
-        };
-        let (found, wanted) = (
-            settings.queries.first().map_or(0, Vec::len),
-            vectors.ncols(),
-        );
-        if found != wanted {
-            return Err(refused(format!(
-                "the job places patients by {found} numbers, run {} by {wanted}",
-                settings.run
-            )));
-        }
-        if vectors.iter().any(|number| !number.is_finite()) {
-            let run = &settings.run;
-            return Err(refused(format!(
-                "run {run} places not every patient of this site: some have no value where it takes none in its stead"
-            )));
-        }
-        let outlook = Outlook::of(cohort.outcome(), &job.cohort.outcome.kind);
-        let least = rules.cell_min.max(rules.patients_min);
-        let least = usize::try_from(least).unwrap_or(usize::MAX);
-        let groups = parted(vectors, &outlook.classes, least);
+        let placed_by = settings.queries.first().map_or(0, Vec::len);
+        let by = (&settings.run, placed_by);
+        let Parting {
+            vectors,
+            closeness,
+            groups,
+            outlook,
+        } = Parting::new(by, job, cohort, runs, rules)?;
         let told = |members: Vec<usize>| Told {
-            group: Group::of(vectors, &members),
-            class: members
-                .first()
-                .map_or(0, |row| outlook.classes[*row] as usize),
+            group: Group::of(vectors.view(), &members),
+            class: outlook.class(&members),
             sums: outlook.sums(&members),
         };
         Ok(Self {
@@ -149,8 +126,63 @@ impl Counter {
     }
 }
 
+/// A cohort that was parted once for all.
+pub(super) struct Parting {
+    /// Where a run places the patients, one row each.
+    pub(super) vectors: Array2<f64>,
+    pub(super) closeness: Closeness,
+    /// The rows of the patients of each group, who are of one class.
+    pub(super) groups: Vec<Vec<usize>>,
+    pub(super) outlook: Outlook,
+}
+
+impl Parting {
+    /// By a run that places patients by so many numbers, into groups of as many as the rules want behind a count and a sum.
+    pub(super) fn new(
+        (run, wanted): (&RunId, usize),
+        job: &Job,
+        cohort: &SiteCohort,
+        runs: &Path,
+        rules: &Rules,
+    ) -> Result<Self, Stop> {
+        let Kept { comparison, .. } = elsewhere::kept(runs, run.as_str(), job).map_err(refused)?;
+        let cohort = &cohort.cohort;
+        let placed = comparison.place(cohort.columns());
+        let placed = placed.map_err(|error| Stop::numeric(Code::Numbers, error))?;
+        let Some((vectors, closeness)) = comparison.coordinates(&placed) else {
+            return Err(refused(format!(
+                "run {run} compares patients by no vectors, and groups are made of vectors"
+            )));
+        };
+        let found = vectors.ncols();
+        if found != wanted {
+            return Err(refused(format!(
+                "the job places patients by {wanted} numbers, run {run} by {found}"
+            )));
+        }
+        if vectors.iter().any(|number| !number.is_finite()) {
+            return Err(refused(format!(
+                "run {run} places not every patient of this site: some have no value where it takes none in its stead"
+            )));
+        }
+        let outlook = Outlook::of(cohort.outcome(), &job.cohort.outcome.kind);
+        let least = usize::try_from(least(rules)).unwrap_or(usize::MAX);
+        Ok(Self {
+            groups: parted(vectors, &outlook.classes, least),
+            vectors: vectors.to_owned(),
+            closeness,
+            outlook,
+        })
+    }
+}
+
+/// Patients of a group at least: as many as the rules want behind a count and a sum.
+pub(super) fn least(rules: &Rules) -> u64 {
+    rules.cell_min.max(rules.patients_min)
+}
+
 /// What is summed of each patient.
-struct Outlook {
+pub(super) struct Outlook {
     classes: Vec<u32>,
     /// One list a patient.
     sums: Vec<Vec<f64>>,
@@ -183,7 +215,14 @@ impl Outlook {
         }
     }
 
-    fn sums(&self, members: &[usize]) -> Vec<f64> {
+    /// The class of a group.
+    pub(super) fn class(&self, members: &[usize]) -> usize {
+        let first = members.first();
+        first.map_or(0, |row| self.classes[*row] as usize)
+    }
+
+    /// The sums over a group.
+    pub(super) fn sums(&self, members: &[usize]) -> Vec<f64> {
         let count = members.first().map_or(0, |row| self.sums[*row].len());
         let over = |place: usize| members.iter().map(|row| self.sums[*row][place]).sum();
         (0..count).map(over).collect()

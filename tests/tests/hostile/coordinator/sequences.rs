@@ -125,6 +125,7 @@ impl Account {
             Answer::Forest(forest::Answer::Grown(_)) => "trees",
             Answer::Regression(_) => "likelihood",
             Answer::Neighbours(_) => "alike",
+            Answer::Cluster(_) => "clusters",
             Answer::Moments(_) => "moments",
             Answer::Quantiles(_) => "quantiles",
             Answer::Prepared(_) => "prepared",

@@ -517,7 +517,8 @@ fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
         Request::Unpsl(_)
         | Request::Forest(_)
         | Request::Regression(_)
-        | Request::Neighbours(_) => P::pretend(site, request),
+        | Request::Neighbours(_)
+        | Request::Cluster(_) => P::pretend(site, request),
     }
 }
 

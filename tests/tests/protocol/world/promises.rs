@@ -169,7 +169,10 @@ fn timeless(mut result: RunResult) -> RunResult {
                 row.seconds = 0.0;
             }
         }
-        Some(Model::Forest(_) | Model::Regression(_) | Model::Neighbours(_)) | None => {}
+        Some(
+            Model::Forest(_) | Model::Regression(_) | Model::Neighbours(_) | Model::Cluster(_),
+        )
+        | None => {}
     }
     result
 }

@@ -1,4 +1,4 @@
-//! The job that asks who is alike, written from that of the run that patients are compared by.
+//! The job that asks who is alike, and any other that asks by what a run has learned, written from the job of that run.
 
 use super::settings::NeighboursSettings;
 use crate::document::DocumentErrors;
@@ -9,11 +9,11 @@ use crate::method::Method;
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// What came out is no job.
-    #[error("the run's job leads to no job that asks who is alike:\n{0}")]
+    #[error("the run's job leads to no job that asks by what it has learned:\n{0}")]
     Job(#[from] DocumentErrors),
     /// What came out is about other patients.
     #[error(
-        "the run's job is written in a way from which no job that asks who is alike can be made; wanted a line \
+        "the run's job is written in a way from which no job that asks by its result can be made; wanted a line \
          `method = ..` and the method's settings below a heading of their own"
     )]
     Form,
@@ -24,6 +24,22 @@ pub enum AskError {
 /// # Errors
 /// [`AskError`].
 pub fn text(learned: &Job, asked: &NeighboursSettings) -> Result<String, AskError> {
+    let queries: Vec<String> = asked.queries.iter().map(|one| list(one)).collect();
+    let table = format!(
+        "run = \"{}\"\nqueries = [\n    {},\n]\n",
+        asked.run,
+        queries.join(",\n    ")
+    );
+    derived(learned, &Method::Neighbours(asked.clone()), &table)
+}
+
+/// The text of a job of another method, with these settings of it, about the patients of the job `learned`.
+///
+/// # Errors
+/// [`AskError`].
+pub(crate) fn derived(learned: &Job, method: &Method, table: &str) -> Result<String, AskError> {
+    let name = method.name();
+    let named = format!("method = \"{name}\"");
     let mut lines: Vec<&str> = Vec::new();
     let (mut is_root, mut is_left_out) = (true, false);
     for line in learned.text.lines() {
@@ -35,24 +51,19 @@ pub fn text(learned: &Job, asked: &NeighboursSettings) -> Result<String, AskErro
         }
         let key = trimmed.split('=').next().unwrap_or_default().trim();
         if is_root && key == "method" {
-            lines.push("method = \"neighbours\"");
+            lines.push(&named);
         } else if !is_left_out {
             lines.push(line);
         }
     }
-    let queries: Vec<String> = asked.queries.iter().map(|one| list(one)).collect();
-    let text = format!(
-        "{}\n\n[neighbours]\nrun = \"{}\"\nqueries = [\n    {},\n]\n",
-        lines.join("\n").trim_end(),
-        asked.run,
-        queries.join(",\n    ")
-    );
+    let lines = lines.join("\n");
+    let text = format!("{}\n\n[{name}]\n{table}", lines.trim_end());
     let job = Job::parse(&text)?;
     let same = job.cohort == learned.cohort
         && job.sites == learned.sites
         && job.sites_min == learned.sites_min
         && job.contributions == learned.contributions
-        && job.method == Method::Neighbours(asked.clone());
+        && job.method == *method;
     match same {
         true => Ok(text),
         false => Err(AskError::Form),

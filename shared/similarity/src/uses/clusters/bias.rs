@@ -80,14 +80,7 @@ impl<'o> Judged<'o> {
                 for (cluster, code) in assigned.iter().zip(*codes) {
                     shares[*cluster as usize][*code as usize] += 1.0 / sizes[*code as usize];
                 }
-                let impurity = |shares: &Vec<f64>| {
-                    let whole: f64 = shares.iter().sum();
-                    1.0 - shares
-                        .iter()
-                        .map(|share| (share / whole).powi(2))
-                        .sum::<f64>()
-                };
-                let sum: f64 = shares.iter().map(impurity).sum();
+                let sum: f64 = shares.iter().map(|shares| of_shares(shares)).sum();
                 let value = match rule {
                     ClassBias::Sum => sum,
                     ClassBias::Mean => sum / clusters as f64,
@@ -103,6 +96,55 @@ impl<'o> Judged<'o> {
             }
         }
     }
+}
+
+/// Gini's impurity of a cluster's shares of the classes.
+fn of_shares(shares: &[f64]) -> f64 {
+    let whole: f64 = shares.iter().sum();
+    let square = |share: &f64| (share / whole) * (share / whole);
+    1.0 - shares.iter().map(square).sum::<f64>()
+}
+
+/// The sum over clusters of Gini's impurity, each class weighed by the inverse of its size, of tables of patients: one row a cluster, one
+/// count a class. None where a cluster is empty, or all patients are of one class.
+#[must_use]
+pub fn impurity(table: &[Vec<u64>]) -> Option<f64> {
+    let classes = table.first().map_or(0, Vec::len);
+    let size = |class: usize| table.iter().map(|row| row[class]).sum::<u64>();
+    let sizes: Vec<u64> = (0..classes).map(size).collect();
+    let several = sizes.iter().filter(|size| **size > 0).count() > 1;
+    if !several || table.iter().any(|row| row.iter().all(|count| *count == 0)) {
+        return None;
+    }
+    let share = |(count, size): (&u64, &u64)| match size {
+        0 => 0.0,
+        size => *count as f64 / *size as f64,
+    };
+    let of_row = |row: &Vec<u64>| {
+        let shares: Vec<f64> = row.iter().zip(&sizes).map(share).collect();
+        of_shares(&shares)
+    };
+    Some(table.iter().map(of_row).sum())
+}
+
+/// The sum of squared differences from the mean of the own cluster, and its share of that of all patients as one, of clusters with so
+/// many patients, the sum of a number over them, and that of its square. None where a cluster is empty, or all have the same number.
+#[must_use]
+pub fn squares_left(clusters: &[(u64, f64, f64)]) -> Option<Bias> {
+    let left = |(patients, sum, squares): &(u64, f64, f64)| {
+        (*patients > 0).then(|| squares - sum / *patients as f64 * sum)
+    };
+    let value: f64 = clusters.iter().map(left).sum::<Option<f64>>()?;
+    let together = |whole: (u64, f64, f64), one: &(u64, f64, f64)| {
+        (whole.0 + one.0, whole.1 + one.1, whole.2 + one.2)
+    };
+    let whole = left(&clusters.iter().fold((0, 0.0, 0.0), together))?;
+    // Below 0 by rounding alone.
+    let value = if value > 0.0 { value } else { 0.0 };
+    (whole > 0.0).then(|| Bias {
+        value,
+        share: Some(value / whole),
+    })
 }
 
 /// The sum of squared differences from the mean of the own cluster.
@@ -136,6 +178,38 @@ mod tests {
         let bias = |rule| Judged::new(&outcome, rule).unwrap().bias(&assigned, 2);
         assert!((bias(ClassBias::Sum).value - wanted).abs() < 1e-15);
         assert!((bias(ClassBias::Mean).value - wanted / 2.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn sums_give_the_bias_that_rows_give() {
+        let codes = array![0, 2, 0, 1, 1, 2, 0, 0, 2, 1];
+        let assigned = [0, 0, 1, 1, 2, 2, 2, 0, 1, 1];
+        let levels = ["a", "b", "c"].map(str::to_owned).to_vec();
+        let mut table = vec![vec![0; 3]; 3];
+        for (cluster, code) in assigned.iter().zip(&codes) {
+            table[*cluster as usize][*code as usize] += 1;
+        }
+        let outcome = Outcome::Classes { codes, levels };
+        let wanted = Judged::new(&outcome, ClassBias::Sum).unwrap();
+        let wanted = wanted.bias(&assigned, 3).value;
+        assert!((impurity(&table).unwrap() - wanted).abs() < 1e-12);
+        assert_eq!(impurity(&[vec![3, 0], vec![1, 0]]), None);
+        assert_eq!(impurity(&[vec![3, 1], vec![0, 0]]), None);
+
+        let values = array![1.0, 4.0, -2.0, 0.5, 7.0, 3.0, 3.0, 8.0, 1.5, 0.0];
+        let mut sums = vec![(0, 0.0, 0.0); 3];
+        for (cluster, value) in assigned.iter().zip(&values) {
+            let sum = &mut sums[*cluster as usize];
+            *sum = (sum.0 + 1, sum.1 + value, sum.2 + value * value);
+        }
+        let outcome = Outcome::Numeric(values);
+        let wanted = Judged::new(&outcome, ClassBias::Sum)
+            .unwrap()
+            .bias(&assigned, 3);
+        let found = squares_left(&sums).unwrap();
+        assert!((found.value - wanted.value).abs() < 1e-12);
+        assert!((found.share.unwrap() - wanted.share.unwrap()).abs() < 1e-12);
+        assert_eq!(squares_left(&[(2, 4.0, 8.0), (1, 2.0, 4.0)]), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod agreement;
 mod bias;
+pub mod common;
 mod dissimilarity;
 mod importance;
 mod large;
@@ -13,7 +14,7 @@ pub mod medoids;
 mod stability;
 
 pub use agreement::adjusted_rand;
-pub use bias::{Bias, ClassBias};
+pub use bias::{Bias, ClassBias, impurity, squares_left};
 pub use dissimilarity::{Dissimilarity, MATRIX_PATIENTS_MAX};
 pub use importance::{Contrast, Importance, Mark, Spread, importance, jensen_shannon, wasserstein};
 pub use stability::StabilityRule;

@@ -55,12 +55,22 @@ impl StabilityRule {
         let mut table = counts(own, other);
         let width = table.first().map_or(0, Vec::len);
         table.resize(clusters, vec![0.0; width]);
+        self.found_again(&table)
+    }
+
+    /// How well each cluster, a row of a table of patients, is found again among the columns; none of one without patients.
+    #[must_use]
+    pub fn found_again(self, table: &[Vec<f64>]) -> Vec<Option<f64>> {
+        let (clusters, width) = (table.len(), table.first().map_or(0, Vec::len));
         let rows: Vec<f64> = table.iter().map(|row| row.iter().sum()).collect();
         let column = |place: usize| table.iter().map(|row| row[place]).sum::<f64>();
         let columns: Vec<f64> = (0..width).map(column).collect();
         let jaccard = |row: usize, column: usize| {
             let both = table[row][column];
-            both / (rows[row] + columns[column] - both)
+            match rows[row] + columns[column] - both {
+                0.0 => 0.0,
+                either => both / either,
+            }
         };
         // Of a cluster with nobody in the sample nothing is known.
         let mut found: Vec<Option<f64>> = rows

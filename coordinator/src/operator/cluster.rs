@@ -1,0 +1,81 @@
+//! `job cluster`: groups of patients that the sites have in common, by what a run has learned.
+
+use super::{OperatorError, Submitted, calling, dial, folder, fresh_token};
+use crate::cli;
+use protocol::job::Job;
+use protocol::limits::CLUSTER_COORDINATES_MAX;
+use protocol::method::Unplaced;
+use protocol::method::cluster::asking;
+use protocol::method::cluster::settings::ClusterSettings;
+use protocol::name::RunId;
+use protocol::result::RunResult;
+
+/// Groups cannot be looked for by a run.
+#[derive(Debug, thiserror::Error)]
+#[error("groups of patients cannot be looked for by run {run}: {why}")]
+pub struct ClusterError {
+    /// The run.
+    run: RunId,
+    /// Why.
+    why: String,
+}
+
+/// Asks the sites of a run to look for groups.
+///
+/// # Errors
+/// [`OperatorError`].
+pub async fn cluster(arguments: &cli::JobCluster) -> Result<Submitted, OperatorError> {
+    let learned = RunId::new(&arguments.run)?;
+    let dial = dial(&arguments.config)?;
+    let result = calling(&dial, async |client| client.result(&learned).await).await?;
+    let (text, seed) = question(&learned, &result, arguments).map_err(|why| ClusterError {
+        run: learned.clone(),
+        why,
+    })?;
+    let token = fresh_token(&text);
+    let submit = calling(&dial, async |client| {
+        client.submit(&text, seed, &token).await
+    });
+    let run = submit.await?;
+    let pending = folder(arguments.out.as_deref(), &run, arguments.force)?;
+    Ok(Submitted {
+        run,
+        folder: Some(pending),
+    })
+}
+
+/// The text of a job of the run's sites, and its seed; else why there is none.
+fn question(
+    run: &RunId,
+    learned: &RunResult,
+    arguments: &cli::JobCluster,
+) -> Result<(String, u64), String> {
+    if arguments.least > arguments.most {
+        let (least, most) = (arguments.least, arguments.most);
+        return Err(format!(
+            "found {least} to {most} groups, wanted --least no more than --most"
+        ));
+    }
+    let job = Job::parse(&learned.job).map_err(|problems| problems.to_string())?;
+    let model = learned.model.as_ref();
+    let coordinates = match model {
+        Some(model) => model.coordinates(&job.cohort),
+        None => Err(Unplaced::Nothing),
+    };
+    let coordinates = coordinates.map_err(|error| error.to_string())?;
+    let wanted = format!(
+        "it places patients by {coordinates} numbers, wanted at most {CLUSTER_COORDINATES_MAX}"
+    );
+    let coordinates = match u32::try_from(coordinates) {
+        Ok(fit) if coordinates <= CLUSTER_COORDINATES_MAX => fit,
+        _ => return Err(wanted),
+    };
+    let settings = ClusterSettings {
+        clusters_min: arguments.least,
+        clusters_max: arguments.most,
+        samples: arguments.samples,
+        ..ClusterSettings::by(run.clone(), coordinates)
+    };
+    let text = asking::text(&job, &settings).map_err(|error| error.to_string())?;
+    Ok((text, arguments.seed.unwrap_or(job.seed)))
+}

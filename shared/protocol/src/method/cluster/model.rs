@@ -1,0 +1,80 @@
+//! What a run that looks for groups of patients leaves to its operator.
+
+pub use super::message::{Mark, Marks};
+use crate::cohort::OutcomeKind;
+use crate::exchange::Course;
+pub use crate::message::neighbours::Alike;
+pub use crate::method::neighbours::model::{Interval, Outlook};
+use crate::method::neighbours::settings;
+use ndarray::Array2;
+pub use similarity::uses::clusters::Bias;
+
+/// Groups of patients that the sites have in common.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// The run that patients were compared by.
+    pub run: String,
+    /// Patients of all sites.
+    pub patients: u64,
+    /// Of them those who are in a group of their site, and so in a cluster.
+    pub grouped: u64,
+    /// Questions that moved the centres.
+    pub steps: u32,
+    /// Searches, of all groups, that were not over when no more was asked.
+    pub unsettled: u32,
+    /// By rising number of clusters; none before they are compared.
+    pub tried: Vec<Tried>,
+    /// The place in `tried` of what is shown; none where no division is stable and several were tried.
+    pub shown: Option<u32>,
+    /// The centres of what is shown, one row a cluster.
+    pub centres: Array2<f64>,
+    /// What the patients of each are like; none before that is known.
+    pub marks: Vec<Marks>,
+}
+
+/// A number of clusters that was tried.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tried {
+    /// How much of the outcome the clusters leave open; none where that cannot be said.
+    pub bias: Option<Bias>,
+    /// Of every cluster how well it is found again in samples, the largest cluster first.
+    pub stability: Vec<f64>,
+    /// How the patients of each fared.
+    pub fared: Vec<Alike>,
+    /// Whether every cluster is stable.
+    pub is_stable: bool,
+}
+
+impl Tried {
+    /// How the patients of a cluster fared, of an outcome of this kind; none of nobody.
+    #[must_use]
+    pub fn outlook(&self, cluster: usize, kind: &OutcomeKind) -> Option<Outlook> {
+        let (_, sums) = settings::counted(kind);
+        let fared = self.fared.get(cluster)?;
+        let told = Alike {
+            classes: fared.classes.clone(),
+            sums: fared.sums.iter().copied().take(sums).collect(),
+        };
+        told.outlook(kind)
+    }
+
+    /// Clusters.
+    #[must_use]
+    pub fn clusters(&self) -> usize {
+        self.stability.len()
+    }
+}
+
+impl Model {
+    /// What is shown.
+    #[must_use]
+    pub fn shown(&self) -> Option<&Tried> {
+        self.tried.get(self.shown? as usize)
+    }
+
+    /// Its steps are no rounds.
+    #[must_use]
+    pub fn course(&self) -> Course {
+        Course::default()
+    }
+}

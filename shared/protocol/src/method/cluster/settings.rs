@@ -1,0 +1,129 @@
+//! `[cluster]`: by which run patients are compared, and how groups of them are looked for.
+
+use crate::cohort::{CohortSpecification, FeatureKind, OutcomeKind};
+use crate::document::{Section, narrow};
+use crate::limits::{CLUSTER_COORDINATES_MAX, CLUSTER_SAMPLES_MAX, CLUSTERS_MAX};
+use crate::method::neighbours::settings;
+use crate::name::RunId;
+use std::ops::RangeInclusive;
+
+/// Starts of the search for each number of clusters; the best counts.
+pub const STARTS: usize = 8;
+/// Starts in each sample that stability is measured by.
+pub const SAMPLE_STARTS: usize = 4;
+/// Steps at most; a search that is not over then is taken as it stands.
+pub const STEPS_MAX: u32 = 40;
+
+/// How clusters are looked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClusterSettings {
+    /// The run that the sites compare by, each by what it has kept of it.
+    pub run: RunId,
+    /// Numbers by which that run places a patient.
+    pub coordinates: u32,
+    /// Fewest clusters that are tried.
+    pub clusters_min: u32,
+    /// Most clusters that are tried.
+    pub clusters_max: u32,
+    /// Samples that stability is measured by.
+    pub samples: u32,
+    /// What a stable cluster has.
+    pub stability_min: f64,
+}
+
+impl ClusterSettings {
+    /// By a run that places patients by so many numbers; the rest as usual.
+    #[must_use]
+    pub fn by(run: RunId, coordinates: u32) -> Self {
+        Self {
+            run,
+            coordinates,
+            clusters_min: 2,
+            clusters_max: CLUSTERS_MAX as u32,
+            samples: 20,
+            stability_min: 0.6,
+        }
+    }
+
+    /// Reads the table `cluster`.
+    pub(crate) fn read(section: &mut Section<'_, '_>) -> Option<Self> {
+        let run = section.required::<String>("run");
+        let run = run.and_then(|run| match RunId::new(&run) {
+            Ok(run) => Some(run),
+            Err(error) => {
+                section.problem("run", &format!("{run:?}"), &error.to_string());
+                None
+            }
+        });
+        if !section.has("coordinates") {
+            section.required::<u64>("coordinates");
+        }
+        let coordinates = section.count("coordinates", 1, 1..=CLUSTER_COORDINATES_MAX as u64);
+        let usual = Self::by(run?, narrow(coordinates));
+        let clusters = 2..=CLUSTERS_MAX as u64;
+        let clusters_max = section.count("clusters_max", *clusters.end(), clusters);
+        let clusters_min = section.count("clusters_min", 2, 2..=clusters_max);
+        let samples = 10..=CLUSTER_SAMPLES_MAX as u64;
+        Some(Self {
+            clusters_min: narrow(clusters_min),
+            clusters_max: narrow(clusters_max),
+            samples: narrow(section.count("samples", u64::from(usual.samples), samples)),
+            stability_min: section.number(
+                "stability_min",
+                usual.stability_min,
+                "a number above 0, at most 1",
+                |one| one > 0.0 && one <= 1.0,
+            ),
+            ..usual
+        })
+    }
+
+    /// Numbers of clusters that are tried.
+    #[must_use]
+    pub fn tried(&self) -> RangeInclusive<usize> {
+        self.clusters_min as usize..=self.clusters_max as usize
+    }
+
+    /// Clusters of one division for each number that is tried.
+    #[must_use]
+    pub fn clusters(&self) -> usize {
+        self.tried().sum()
+    }
+
+    /// Clusters of all divisions that one question is about, at most.
+    #[must_use]
+    pub fn rows_max(&self) -> usize {
+        self.clusters() * (STARTS + SAMPLE_STARTS * self.samples as usize)
+    }
+}
+
+/// What is counted of the patients of a cluster: in how many classes, and how many sums beside.
+///
+/// As of patients who are alike: of a number all are one class, with its sum and that of its square. Of a survival time those without an
+/// event and those with one; the time that they were followed, that of those with an event, and the square of it.
+#[must_use]
+pub fn counted(kind: &OutcomeKind) -> (usize, usize) {
+    match kind {
+        OutcomeKind::Survival { .. } => (2, 3),
+        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } | OutcomeKind::Numeric => {
+            settings::counted(kind)
+        }
+    }
+}
+
+/// What is told of the features of a cluster: one of each number, one of each level of a category.
+#[must_use]
+pub fn measured(cohort: &CohortSpecification) -> usize {
+    let of_feature = |kind: &FeatureKind| match kind {
+        FeatureKind::Categorical { levels } => levels.len(),
+        FeatureKind::Numeric { .. }
+        | FeatureKind::Ordinal { .. }
+        | FeatureKind::Binary { .. }
+        | FeatureKind::Age { .. } => 1,
+    };
+    cohort
+        .features
+        .iter()
+        .map(|one| of_feature(&one.kind))
+        .sum()
+}

@@ -1,0 +1,230 @@
+//! What a run that looks for groups of patients leaves: how many there are, what marks each, and how it fared.
+
+mod answer;
+
+use super::{Chapters, File};
+use crate::figures::FigureError;
+use crate::groups::{GroupScore, group_scores};
+use crate::tables;
+use crate::words::{figure, sites_in_words};
+use answer::{Answer, Group, OneMark, OneTried};
+use maud::{Markup, html};
+use protocol::job::Job;
+use protocol::method::cluster::model::Model;
+use protocol::method::cluster::settings::ClusterSettings;
+use protocol::result::RunResult;
+use std::io;
+
+/// Marks of a group that its table shows.
+const MARKS: usize = 8;
+/// How the groups come about.
+const HOW: &str = "Each site has parted its patients into small groups of one outcome, and moves a small group whole or not at all. From \
+    the same centres every site adds up its small groups by the nearest one; the sums over the sites give the next centres (Lloyd's \
+    steps of k-means, on squared Euclidean distances; no patient is a centre). So these groups are the same at all sites.";
+
+/// `clusters.csv` and `clusters.json`.
+pub(super) fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
+    let answer = Answer::new(result, job, model);
+    vec![
+        ("clusters.csv", answer.csv()),
+        ("clusters.json", answer.json()),
+    ]
+}
+
+pub(super) fn chapters(
+    result: &RunResult,
+    job: &Job,
+    settings: &ClusterSettings,
+    model: &Model,
+) -> Result<Chapters, FigureError> {
+    let answer = Answer::new(result, job, model);
+    Ok(Chapters {
+        answer: sentences(&answer, settings),
+        glance: groups(&answer),
+        features: marks(&answer),
+        sites: tables::sites(result, &[], &[]),
+        quality: tried(&answer, settings)?,
+        course: html! {
+            h2 { "How it went" }
+            p {
+                "Patients were compared by run " (model.run) ". " (model.steps) " questions moved the centres of all divisions side by side; "
+                (format!("{:.1}", result.seconds)) " seconds."
+                @if model.unsettled > 0 { " " (model.unsettled) " of the divisions still moved when no more was asked." }
+            }
+            p.note { (HOW) }
+        },
+    })
+}
+
+fn sentences(answer: &Answer, settings: &ClusterSettings) -> Markup {
+    let sites = sites_in_words(answer.sites);
+    let shown = answer.tried.iter().find(|one| one.shown);
+    html! {
+        @match shown {
+            None if answer.tried.is_empty() => {
+                p.lead { "No groups were looked for: the run ended before." }
+            }
+            None => {
+                p.lead {
+                    "The patients of " (sites) " fall into no groups that are found again in samples of them: of "
+                    (settings.clusters_min) " to " (settings.clusters_max) " groups none is stable, or none tells two outcomes apart."
+                }
+            }
+            Some(shown) => {
+                p.lead {
+                    "The " (answer.patients) " patients of " (sites) " fall into " b { (shown.groups) " groups" }
+                    @if shown.stable { " that are found again in samples of them (Jaccard at least " (format!("{:.2}", shown.least)) ")." }
+                    @else { ", which are " b { "not stable" } ": the least is found again by " (format!("{:.2}", shown.least)) ", wanted " (settings.stability_min) "." }
+                }
+                @for group in &answer.groups { p { (group.sentence(answer.sites)) } }
+            }
+        }
+        @if answer.grouped < answer.patients {
+            p.note {
+                (answer.patients - answer.grouped) " patients are of an outcome that their site has too few of, and are in no group."
+            }
+        }
+    }
+}
+
+fn groups(answer: &Answer) -> Markup {
+    let head = ["group", "patients", "of 100", "sites", "how they fared"];
+    let row = |group: &Group| {
+        [
+            group.group.to_string(),
+            group.patients.to_string(),
+            format!("{:.0}", 100.0 * group.share),
+            format!("{} of {}", group.sites, answer.sites),
+            group.fared_text(),
+        ]
+    };
+    html! {
+        @if !answer.groups.is_empty() {
+            h2 { "The groups" }
+            p.note { "Patients of all sites together. A site has a group where it has a small group of at least as many patients as its rules ask for. Shares and means with their intervals of 95 %." }
+            table.wide {
+                thead { tr { @for name in head { th scope="col" { (name) } } } }
+                tbody {
+                    @for group in &answer.groups {
+                        tr { @for (name, cell) in head.iter().zip(row(group)) { td data-label=(name) { (cell) } } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn marks(answer: &Answer) -> Markup {
+    let head = ["feature", "inside", "outside", "apart"];
+    let row = |mark: &OneMark| {
+        [
+            mark.name.clone(),
+            mark.told(mark.inside),
+            mark.told(mark.outside),
+            format!("{:+.2}", mark.difference),
+        ]
+    };
+    // Of two groups each is all others of the other one.
+    let described = match answer.groups.len() {
+        2 => 1,
+        several => several,
+    };
+    html! {
+        @for group in answer.groups.iter().take(described) {
+            @let marks = group.largest(MARKS);
+            h2 { "What marks group " (group.group) @if described == 1 { ", and not the other" } }
+            @if marks.is_empty() {
+                p { "No feature differs from all others by a fifth of a standard deviation." }
+            } @else {
+                table {
+                    caption { "Means, or shares of patients, of the group and of all others; how far these are apart, in standard deviations, the farthest first, from 0.2 on." }
+                    thead { tr { @for name in head { th scope="col" { (name) } } } }
+                    tbody {
+                        @for mark in marks {
+                            tr { @for (name, cell) in head.iter().zip(row(mark)) { td data-label=(name) { (cell) } } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn tried(answer: &Answer, settings: &ClusterSettings) -> Result<Markup, FigureError> {
+    let score = |one: &OneTried| {
+        Some(GroupScore {
+            groups: one.groups,
+            bias: one.bias?,
+            stability: one.stability.clone(),
+            by_chance: None,
+        })
+    };
+    let scores: Vec<GroupScore> = answer.tried.iter().filter_map(score).collect();
+    let svg = group_scores(&scores, settings.stability_min)?;
+    let head = ["groups", "bias", "least stable", "stable"];
+    let row = |one: &OneTried| {
+        [
+            one.groups.to_string(),
+            one.bias.map_or("-".to_owned(), figure),
+            format!("{:.2}", one.least),
+            if one.stable { "yes" } else { "no" }.to_owned(),
+        ]
+    };
+    let caption = "Above, how much of the outcome the groups leave open; below, how well each is found again in samples of the small groups.";
+    Ok(html! {
+        (tables::figure("How many groups", &svg, caption))
+        @if !answer.tried.is_empty() {
+            table {
+                caption { "Of the stable ones that of the smallest bias is shown." }
+                thead { tr { @for name in head { th scope="col" { (name) } } } }
+                tbody {
+                    @for one in &answer.tried {
+                        tr { @for (name, cell) in head.iter().zip(row(one)) { td data-label=(name) { (cell) } } }
+                    }
+                }
+            }
+        }
+    })
+}
+
+impl Answer {
+    /// A row for each feature of each group.
+    fn csv(&self) -> io::Result<Vec<u8>> {
+        let mut table = csv::Writer::from_writer(Vec::new());
+        table.write_record([
+            "group",
+            "group_patients",
+            "group_sites",
+            "feature",
+            "level",
+            "patients",
+            "mean",
+            "deviation",
+            "mean_of_others",
+            "difference",
+        ])?;
+        for group in &self.groups {
+            for mark in &group.marks {
+                table.write_record([
+                    group.group.to_string(),
+                    group.patients.to_string(),
+                    group.sites.to_string(),
+                    mark.feature.clone(),
+                    mark.level.clone().unwrap_or_default(),
+                    mark.patients.to_string(),
+                    mark.inside.to_string(),
+                    mark.deviation.to_string(),
+                    mark.outside.to_string(),
+                    mark.difference.to_string(),
+                ])?;
+            }
+        }
+        table.into_inner().map_err(io::Error::other)
+    }
+
+    fn json(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = serde_json::to_vec_pretty(self)?;
+        bytes.push(b'\n');
+        Ok(bytes)
+    }
+}

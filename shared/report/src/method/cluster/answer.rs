@@ -1,0 +1,326 @@
+//! The groups in numbers, as pages and files tell them.
+
+use crate::words::figure;
+use protocol::cohort::{Feature, FeatureKind};
+use protocol::job::Job;
+use protocol::method::cluster::model::{Interval, Mark, Model, Outlook, Tried};
+use protocol::result::RunResult;
+use serde::Serialize;
+
+/// A difference of so many standard deviations is one (Cohen's small effect).
+const DIFFERENCE_MIN: f64 = 0.2;
+/// Marks that a sentence tells.
+const TOLD: usize = 3;
+
+/// What a run found.
+#[derive(Debug, Serialize)]
+pub(super) struct Answer {
+    run: String,
+    compared_by: String,
+    pub(super) sites: usize,
+    /// Of all sites.
+    pub(super) patients: u64,
+    /// Of them those in a group of their site.
+    pub(super) grouped: u64,
+    outcome: String,
+    pub(super) tried: Vec<OneTried>,
+    /// None where nothing is shown.
+    pub(super) groups: Vec<Group>,
+    /// One row a group, as the run places patients.
+    centres: Vec<Vec<f64>>,
+}
+
+/// A number of groups.
+#[derive(Debug, Serialize)]
+pub(super) struct OneTried {
+    pub(super) groups: usize,
+    /// None where a group is empty, or all patients fared alike.
+    pub(super) bias: Option<f64>,
+    bias_share: Option<f64>,
+    pub(super) stability: Vec<f64>,
+    /// Of the least stable.
+    pub(super) least: f64,
+    pub(super) stable: bool,
+    pub(super) shown: bool,
+}
+
+/// A group.
+#[derive(Debug, Serialize)]
+pub(super) struct Group {
+    pub(super) group: usize,
+    pub(super) patients: u64,
+    pub(super) share: f64,
+    /// Sites that have it.
+    pub(super) sites: u64,
+    stability: f64,
+    fared: Vec<Fared>,
+    pub(super) marks: Vec<OneMark>,
+}
+
+/// How the patients of a group fared, with an interval of 95 %.
+#[derive(Debug, Serialize)]
+struct Fared {
+    what: String,
+    value: f64,
+    /// None where it has no end.
+    low: Option<f64>,
+    high: Option<f64>,
+    #[serde(skip)]
+    is_share: bool,
+}
+
+/// What patients have of a feature.
+#[derive(Debug, Serialize)]
+pub(super) struct OneMark {
+    pub(super) feature: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) level: Option<String>,
+    unit: String,
+    /// Patients of the group that it is of.
+    pub(super) patients: u64,
+    /// The mean; of a logarithm the geometric one.
+    pub(super) inside: f64,
+    /// The standard deviation, of a logarithm as it is.
+    pub(super) deviation: f64,
+    /// The mean of all others.
+    pub(super) outside: f64,
+    /// Of the means, in standard deviations.
+    pub(super) difference: f64,
+    #[serde(skip)]
+    pub(super) name: String,
+    #[serde(skip)]
+    is_share: bool,
+}
+
+impl Answer {
+    pub(super) fn new(result: &RunResult, job: &Job, model: &Model) -> Self {
+        let tried = |(place, one): (usize, &Tried)| OneTried {
+            groups: one.clusters(),
+            bias: one.bias.map(|bias| bias.value),
+            bias_share: one.bias.and_then(|bias| bias.share),
+            least: one.stability.iter().copied().fold(1.0, f64::min),
+            stability: one.stability.clone(),
+            stable: one.is_stable,
+            shown: model.shown.is_some_and(|shown| shown as usize == place),
+        };
+        Self {
+            run: result.run.to_string(),
+            compared_by: model.run.clone(),
+            sites: result.sites_that_took_part(),
+            patients: model.patients,
+            grouped: model.grouped,
+            outcome: job.cohort.outcome.column.clone(),
+            tried: model.tried.iter().enumerate().map(tried).collect(),
+            groups: model
+                .shown()
+                .map(|shown| groups(job, model, shown))
+                .unwrap_or_default(),
+            centres: model.centres.outer_iter().map(|row| row.to_vec()).collect(),
+        }
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // patients are far below 2^52
+fn groups(job: &Job, model: &Model, shown: &Tried) -> Vec<Group> {
+    let kind = &job.cohort.outcome.kind;
+    let all: u64 = shown.fared.iter().map(|one| one.patients()).sum();
+    let one = |place: usize| {
+        let patients = shown.fared[place].patients();
+        Group {
+            group: place + 1,
+            patients,
+            share: patients as f64 / all.max(1) as f64,
+            sites: model.marks.get(place).map_or(0, |one| one.sites),
+            stability: shown.stability[place],
+            fared: shown
+                .outlook(place, kind)
+                .map(|outlook| fared(&outlook, &kind.classes()))
+                .unwrap_or_default(),
+            marks: marks(job, model, place),
+        }
+    };
+    (0..shown.clusters()).map(one).collect()
+}
+
+fn fared(outlook: &Outlook, classes: &[String]) -> Vec<Fared> {
+    let end = |end: f64| end.is_finite().then_some(end);
+    let one = |what: &str, found: &Interval, is_share| Fared {
+        what: what.to_owned(),
+        value: found.value,
+        low: end(found.low),
+        high: end(found.high),
+        is_share,
+    };
+    match outlook {
+        Outlook::Classes(shares) => {
+            let both = classes.iter().zip(shares);
+            both.map(|(class, share)| one(class, share, true)).collect()
+        }
+        Outlook::Mean(mean) => vec![one("mean", mean, false)],
+        Outlook::Rate(rate) => vec![one("events a unit of time", rate, false)],
+    }
+}
+
+/// Of a feature: its level, what people read, and whether numbers are shares.
+struct Row<'f> {
+    feature: &'f Feature,
+    level: Option<&'f str>,
+    is_share: bool,
+    is_log: bool,
+}
+
+fn rows(job: &Job) -> Vec<Row<'_>> {
+    let features = job.cohort.features.iter().zip(job.cohort.logarithms());
+    features
+        .flat_map(|(feature, is_log)| rows_of(feature, is_log))
+        .collect()
+}
+
+fn rows_of(feature: &Feature, is_log: bool) -> Vec<Row<'_>> {
+    let row = |level, is_share| Row {
+        feature,
+        level,
+        is_share,
+        is_log,
+    };
+    match &feature.kind {
+        FeatureKind::Categorical { levels } => levels
+            .iter()
+            .map(|level| row(Some(level.as_str()), true))
+            .collect(),
+        FeatureKind::Binary { .. } => vec![row(None, true)],
+        FeatureKind::Numeric { .. } | FeatureKind::Ordinal { .. } | FeatureKind::Age { .. } => {
+            vec![row(None, false)]
+        }
+    }
+}
+
+fn marks(job: &Job, model: &Model, place: usize) -> Vec<OneMark> {
+    let Some(own) = model.marks.get(place) else {
+        return Vec::new();
+    };
+    let others = |row: usize| {
+        let others = model
+            .marks
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| *at != place);
+        let marks = others.filter_map(|(_, one)| one.features.get(row));
+        marks.fold(Mark::default(), |sum, one| Mark {
+            patients: sum.patients + one.patients,
+            sum: sum.sum + one.sum,
+            squares: sum.squares + one.squares,
+        })
+    };
+    let one = |(place, row): (usize, Row<'_>)| {
+        let inside = moments(own.features.get(place)?)?;
+        let outside = moments(&others(place))?;
+        let spread = f64::midpoint(inside.1, outside.1).sqrt();
+        let told = |mean: f64| if row.is_log { mean.exp() } else { mean };
+        let feature = row.feature;
+        let label = match (row.level, feature.unit()) {
+            (Some(level), _) => {
+                let known = feature.level_labels.get(level);
+                format!("{}: {}", feature.label, known.map_or(level, String::as_str))
+            }
+            (None, "") => feature.label.clone(),
+            (None, unit) => format!("{} ({unit})", feature.label),
+        };
+        Some(OneMark {
+            feature: feature.name.clone(),
+            level: row.level.map(str::to_owned),
+            unit: feature.unit().to_owned(),
+            patients: own.features[place].patients,
+            inside: told(inside.0),
+            deviation: inside.1.sqrt(),
+            outside: told(outside.0),
+            difference: match spread > 0.0 {
+                true => (inside.0 - outside.0) / spread,
+                false => 0.0,
+            },
+            name: label,
+            is_share: row.is_share,
+        })
+    };
+    rows(job).into_iter().enumerate().filter_map(one).collect()
+}
+
+/// The mean and the variance; none of nobody.
+#[allow(clippy::cast_precision_loss)] // patients are far below 2^52
+fn moments(mark: &Mark) -> Option<(f64, f64)> {
+    let patients = mark.patients as f64;
+    (mark.patients > 0).then(|| {
+        let mean = mark.sum / patients;
+        (mean, (mark.squares / patients - mean * mean).max(0.0))
+    })
+}
+
+impl OneMark {
+    /// A mean of it, or a share of patients.
+    pub(super) fn told(&self, mean: f64) -> String {
+        match self.is_share {
+            true => format!("{:.0} %", 100.0 * mean),
+            false => figure(mean),
+        }
+    }
+}
+
+impl Group {
+    /// What differs most, the largest difference first.
+    pub(super) fn largest(&self, most: usize) -> Vec<&OneMark> {
+        let mut marks: Vec<&OneMark> = self
+            .marks
+            .iter()
+            .filter(|one| one.difference.abs() >= DIFFERENCE_MIN)
+            .collect();
+        marks.sort_by(|one, other| other.difference.abs().total_cmp(&one.difference.abs()));
+        marks.truncate(most);
+        marks
+    }
+
+    /// How its patients fared, of two classes the second.
+    pub(super) fn fared_text(&self) -> String {
+        let first = usize::from(self.fared.len() == 2);
+        let told = |one: &Fared, value: f64| match one.is_share {
+            true => format!("{:.0}", 100.0 * value),
+            false => figure(value),
+        };
+        let text = |one: &Fared| {
+            let value = told(one, one.value);
+            let ends = match (one.low, one.high) {
+                (Some(low), Some(high)) => format!(" ({} to {})", told(one, low), told(one, high)),
+                _ => String::new(),
+            };
+            match one.is_share {
+                true => format!("{value} % {}{ends}", one.what),
+                false => format!("{} {value}{ends}", one.what),
+            }
+        };
+        let all: Vec<String> = self.fared.iter().skip(first).map(text).collect();
+        all.join(", ")
+    }
+
+    /// The group in a sentence.
+    pub(super) fn sentence(&self, sites: usize) -> String {
+        let mark = |one: &OneMark| {
+            format!(
+                "{} {} against {}",
+                one.name,
+                one.told(one.inside),
+                one.told(one.outside)
+            )
+        };
+        let marks: Vec<String> = self.largest(TOLD).into_iter().map(mark).collect();
+        let marks = match marks.is_empty() {
+            true => String::new(),
+            false => format!("; {}", marks.join(", ")),
+        };
+        format!(
+            "Group {}, {} patients, found at {} of {sites} sites: {}{marks}.",
+            self.group,
+            self.patients,
+            self.sites,
+            self.fared_text()
+        )
+    }
+}

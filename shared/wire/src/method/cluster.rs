@@ -1,0 +1,334 @@
+//! Groups of patients that the sites have in common on their way: what is asked, what is answered, and what a run leaves.
+
+use super::neighbours::{group_to_proto, outcome_sums};
+use crate::encoding::matrix::{OutgoingMatrices, shape};
+use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
+use crate::encoding::values::{at_most, each, finite, finite_if_any, present, run_id, summed};
+use crate::error::WireError;
+use crate::generated as pb;
+use crate::generated::cluster_answer::Answer as Answered;
+use crate::generated::cluster_request::Request as Asked;
+use crate::method::NUMBER_BYTES;
+use ndarray::Array2;
+use protocol::limits::{
+    CLASSES_MAX, CLUSTER_COORDINATES_MAX, CLUSTER_SAMPLES_MAX, CLUSTERS_MAX, LEVELS_MAX, SITES_MAX,
+};
+use protocol::message::cluster::{
+    Agreement, Answer, Divided, Dividing, Mark, Marking, Marks, NearestSums, Request, Spread,
+};
+use protocol::method::cluster::model::{Alike, Bias, Model, Tried};
+use protocol::method::cluster::settings::{SAMPLE_STARTS, STARTS};
+use std::sync::Arc;
+
+/// Divisions of one question at most.
+const DIVISIONS_MAX: usize = (CLUSTERS_MAX - 1) * (STARTS + SAMPLE_STARTS * CLUSTER_SAMPLES_MAX);
+/// Clusters of all numbers that are tried, at most.
+const CLUSTERS_IN_ALL_MAX: usize = CLUSTERS_MAX * (CLUSTERS_MAX + 1) / 2 - 1;
+/// Cells of all tables at most.
+const CELLS_MAX: usize = CLUSTER_SAMPLES_MAX * CLUSTERS_MAX * CLUSTERS_MAX * CLUSTERS_MAX;
+/// Sums of the outcome of one cluster at most.
+const SUMS_MAX: usize = 3;
+/// Numbers of a feature in what marks a cluster.
+const MARK_NUMBERS: usize = 3;
+
+impl Travels for Request {
+    type Header = pb::ClusterRequest;
+
+    fn cut(self) -> (pb::ClusterRequest, OutgoingParts) {
+        let mut matrices = OutgoingMatrices::default();
+        let mut dividing = |asked: Arc<Dividing>| {
+            let header = pb::Dividing {
+                samples: asked.divisions.iter().map(|one| one.sample).collect(),
+                clusters: asked.divisions.iter().map(|one| one.clusters).collect(),
+                centres: Some(shape(&asked.centres)),
+            };
+            let own = std::mem::take(&mut matrices);
+            matrices = own.and_within(asked, |asked| &asked.centres);
+            header
+        };
+        let request = Some(match self {
+            Self::Measure => Asked::Measure(pb::MeasureSpread {}),
+            Self::Step(asked) => Asked::Step(dividing(asked)),
+            Self::Compare(asked) => Asked::Compare(dividing(asked)),
+            Self::Mark(asked) => {
+                let header = pb::Marking {
+                    centres: Some(shape(&asked.centres)),
+                    fared: asked.fared.iter().cloned().map(group_to_proto).collect(),
+                };
+                matrices = matrices.and_within(asked, |asked| &asked.centres);
+                Asked::Mark(header)
+            }
+        });
+        (
+            pb::ClusterRequest { request },
+            OutgoingParts::matrices(matrices),
+        )
+    }
+
+    fn declared(header: &pb::ClusterRequest) -> Result<Declared, WireError> {
+        Ok(match present("request", header.request.as_ref())? {
+            Asked::Measure(_) => Declared::default(),
+            Asked::Step(asked) | Asked::Compare(asked) => {
+                Declared::matrices([present("centres", asked.centres)?])
+            }
+            Asked::Mark(asked) => Declared::matrices([present("centres", asked.centres)?]),
+        })
+    }
+
+    fn join(header: pb::ClusterRequest, parts: &mut IncomingParts) -> Result<Self, WireError> {
+        Ok(match present("request", header.request)? {
+            Asked::Measure(_) => Self::Measure,
+            Asked::Step(asked) => Self::Step(Arc::new(dividing(&asked, parts)?)),
+            Asked::Compare(asked) => Self::Compare(Arc::new(dividing(&asked, parts)?)),
+            Asked::Mark(asked) => {
+                let marking = Marking {
+                    fared: fared(asked.fared)?,
+                    centres: parts.matrices.take()?,
+                };
+                same("outcomes", marking.fared.len(), marking.centres.nrows())?;
+                Self::Mark(Arc::new(marking))
+            }
+        })
+    }
+}
+
+fn dividing(asked: &pb::Dividing, parts: &mut IncomingParts) -> Result<Dividing, WireError> {
+    at_most("divisions", asked.clusters.len(), DIVISIONS_MAX)?;
+    same(
+        "samples of divisions",
+        asked.samples.len(),
+        asked.clusters.len(),
+    )?;
+    let both = asked.samples.iter().zip(&asked.clusters);
+    let divided = |(sample, clusters): (&u32, &u32)| {
+        at_most("a sample", *sample as usize, CLUSTER_SAMPLES_MAX)?;
+        at_most("clusters", *clusters as usize, CLUSTERS_MAX)?;
+        Ok(Divided {
+            sample: *sample,
+            clusters: *clusters,
+        })
+    };
+    let dividing = Dividing {
+        divisions: both.map(divided).collect::<Result<_, WireError>>()?,
+        centres: parts.matrices.take()?,
+    };
+    let clusters = dividing.divisions.iter().map(|one| one.clusters as usize);
+    same("centres", dividing.centres.nrows(), clusters.sum())?;
+    Ok(dividing)
+}
+
+fn same(what: &str, found: usize, wanted: usize) -> Result<(), WireError> {
+    match found == wanted {
+        true => Ok(()),
+        false => Err(WireError::Unexpected {
+            found: format!("{found} {what}"),
+            wanted: wanted.to_string(),
+        }),
+    }
+}
+
+impl Travels for Answer {
+    type Header = pb::ClusterAnswer;
+
+    fn cut(self) -> (pb::ClusterAnswer, OutgoingParts) {
+        let mut matrices = OutgoingMatrices::default();
+        let answer = Some(match self {
+            Self::Spread(told) => {
+                let header = pb::Spread {
+                    patients: told.patients,
+                    sums: told.sums,
+                    products: Some(shape(&told.products)),
+                };
+                matrices = matrices.and(told.products);
+                Answered::Spread(header)
+            }
+            Self::Sums(told) => {
+                let header = pb::NearestSums {
+                    patients: told.patients,
+                    sums: Some(shape(&told.sums)),
+                };
+                matrices = matrices.and(told.sums);
+                Answered::Sums(header)
+            }
+            Self::Agreement(told) => Answered::Agreement(pb::Agreement {
+                fared: told.fared.into_iter().map(group_to_proto).collect(),
+                tables: told.tables,
+            }),
+            Self::Marks(told) => Answered::Marks(pb::ClusterMarks {
+                clusters: told.into_iter().map(marks_to_proto).collect(),
+            }),
+        });
+        (
+            pb::ClusterAnswer { answer },
+            OutgoingParts::matrices(matrices),
+        )
+    }
+
+    fn declared(header: &pb::ClusterAnswer) -> Result<Declared, WireError> {
+        Ok(match present("answer", header.answer.as_ref())? {
+            Answered::Spread(told) => Declared::matrices([present("products", told.products)?]),
+            Answered::Sums(told) => Declared::matrices([present("sums", told.sums)?]),
+            Answered::Agreement(_) | Answered::Marks(_) => Declared::default(),
+        })
+    }
+
+    fn join(header: pb::ClusterAnswer, parts: &mut IncomingParts) -> Result<Self, WireError> {
+        Ok(match present("answer", header.answer)? {
+            Answered::Spread(told) => {
+                at_most("sums", told.sums.len(), CLUSTER_COORDINATES_MAX)?;
+                Self::Spread(Spread {
+                    patients: summed("patients", told.patients)?,
+                    sums: each(told.sums, |sum| finite("a sum", sum))?,
+                    products: parts.matrices.take()?,
+                })
+            }
+            Answered::Sums(told) => {
+                let most = CLUSTERS_MAX * DIVISIONS_MAX;
+                at_most("counts", told.patients.len(), most)?;
+                Self::Sums(NearestSums {
+                    patients: each(told.patients, |count| summed("patients", count))?,
+                    sums: parts.matrices.take()?,
+                })
+            }
+            Answered::Agreement(told) => {
+                at_most("cells", told.tables.len(), CELLS_MAX)?;
+                Self::Agreement(Agreement {
+                    fared: fared(told.fared)?,
+                    tables: each(told.tables, |count| summed("patients", count))?,
+                })
+            }
+            Answered::Marks(told) => Self::Marks(marks(told.clusters)?),
+        })
+    }
+}
+
+fn fared(found: Vec<pb::AlikeGroup>) -> Result<Vec<Alike>, WireError> {
+    at_most("clusters", found.len(), CLUSTERS_IN_ALL_MAX)?;
+    each(found, |one| outcome_sums(one, SUMS_MAX))
+}
+
+fn marks_to_proto(found: Marks) -> pb::ClusterMark {
+    let features = &found.features;
+    pb::ClusterMark {
+        sites: found.sites,
+        patients: features.iter().map(|one| one.patients).collect(),
+        sums: features.iter().map(|one| one.sum).collect(),
+        squares: features.iter().map(|one| one.squares).collect(),
+    }
+}
+
+fn marks(found: Vec<pb::ClusterMark>) -> Result<Vec<Marks>, WireError> {
+    at_most("clusters", found.len(), CLUSTERS_MAX)?;
+    each(found, |one| {
+        at_most(
+            "sites",
+            usize::try_from(one.sites).unwrap_or(usize::MAX),
+            SITES_MAX,
+        )?;
+        at_most("features", one.patients.len(), LEVELS_MAX)?;
+        same("sums", one.sums.len(), one.patients.len())?;
+        same("squares", one.squares.len(), one.patients.len())?;
+        let numbers = one.sums.into_iter().zip(one.squares);
+        let mark = |(patients, (sum, squares))| {
+            Ok(Mark {
+                patients: summed("patients", patients)?,
+                sum: finite("a sum of a feature", sum)?,
+                squares: finite("a sum of squares of a feature", squares)?,
+            })
+        };
+        let features = one.patients.into_iter().zip(numbers).map(mark);
+        Ok(Marks {
+            sites: one.sites,
+            features: features.collect::<Result<_, WireError>>()?,
+        })
+    })
+}
+
+impl Travels for Model {
+    type Header = pb::ClusterModel;
+
+    fn cut(self) -> (pb::ClusterModel, OutgoingParts) {
+        let has_centres = !self.centres.is_empty();
+        let header = pb::ClusterModel {
+            run: self.run,
+            patients: self.patients,
+            grouped: self.grouped,
+            steps: self.steps,
+            unsettled: self.unsettled,
+            tried: self.tried.into_iter().map(tried_to_proto).collect(),
+            shown: self.shown,
+            centres: has_centres.then(|| shape(&self.centres)),
+            marks: self.marks.into_iter().map(marks_to_proto).collect(),
+        };
+        let centres = has_centres.then_some(self.centres);
+        let matrices = OutgoingMatrices::default().and_any(centres);
+        (header, OutgoingParts::matrices(matrices))
+    }
+
+    fn declared(header: &pb::ClusterModel) -> Result<Declared, WireError> {
+        Ok(Declared::matrices(header.centres))
+    }
+
+    fn join(header: pb::ClusterModel, parts: &mut IncomingParts) -> Result<Self, WireError> {
+        at_most("numbers of clusters", header.tried.len(), CLUSTERS_MAX)?;
+        Ok(Self {
+            run: run_id(&header.run)?.to_string(),
+            patients: summed("patients", header.patients)?,
+            grouped: summed("patients", header.grouped)?,
+            steps: header.steps,
+            unsettled: header.unsettled,
+            tried: each(header.tried, tried)?,
+            shown: header.shown,
+            centres: match header.centres {
+                Some(_) => parts.matrices.take()?,
+                None => Array2::zeros((0, 0)),
+            },
+            marks: marks(header.marks)?,
+        })
+    }
+}
+
+fn tried_to_proto(found: Tried) -> pb::TriedClusters {
+    pb::TriedClusters {
+        bias: found.bias.map(|bias| bias.value),
+        bias_share: found.bias.and_then(|bias| bias.share),
+        stability: found.stability,
+        fared: found.fared.into_iter().map(group_to_proto).collect(),
+        stable: found.is_stable,
+    }
+}
+
+fn tried(found: pb::TriedClusters) -> Result<Tried, WireError> {
+    at_most("clusters", found.stability.len(), CLUSTERS_MAX)?;
+    same("outcomes", found.fared.len(), found.stability.len())?;
+    let share = finite_if_any("a share of the bias", found.bias_share)?;
+    let value = finite_if_any("a bias", found.bias)?;
+    Ok(Tried {
+        bias: value.map(|value| Bias { value, share }),
+        stability: each(found.stability, |one| finite("a stability", one))?,
+        fared: fared(found.fared)?,
+        is_stable: found.stable,
+    })
+}
+
+/// Bytes of an answer at most, of a job of so many bytes: a feature takes at least 26 there, a level 4.
+pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
+    let numbers = match request {
+        Request::Measure => CLUSTER_COORDINATES_MAX * (CLUSTER_COORDINATES_MAX + 1) + 1,
+        Request::Step(asked) => asked.centres.nrows() * (asked.centres.ncols() + 1),
+        Request::Compare(asked) => {
+            CLUSTERS_IN_ALL_MAX * (CLASSES_MAX + SUMS_MAX) + Agreement::cells(&asked.divisions)
+        }
+        Request::Mark(asked) => {
+            let features = usize::try_from(job_bytes / 4).unwrap_or(usize::MAX);
+            asked
+                .centres
+                .nrows()
+                .saturating_mul(1 + MARK_NUMBERS * features)
+        }
+    };
+    NUMBER_BYTES * numbers as u64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! What a job that looks for groups of patients would make this site send.
+
+use crate::explain::kinds::{MessageKind, NUMBER_BYTES, Sizes, Told, description, refusal};
+use crate::method::neighbours::least;
+use privacy::Rules;
+use protocol::job::Job;
+use protocol::method::cluster::settings::{ClusterSettings, STEPS_MAX, counted, measured};
+
+const RULE: &str =
+    "clusters, cell_min, patients_min, queries_per_cohort_max, groupings_per_cohort_max";
+
+pub(crate) fn told(rules: &Rules, job: &Job, settings: &ClusterSettings) -> Told {
+    let least = least(rules);
+    Told {
+        messages: vec![
+            description(&Sizes::of_outcome(job)),
+            spread(settings, least),
+            steps(settings, least),
+            agreement(job, settings, least),
+            marks(job, settings, least),
+            refusal(),
+        ],
+        brake: format!(
+            "How much is asked: each centre counts as a patient who is asked about, of {} over all jobs on one cohort. Nothing below \
+             rests on it.",
+            rules.queries_per_cohort_max
+        ),
+        open: format!(
+            "By enough divisions, an asker finds out where the small groups are, how each fared, and the mean of every feature of \
+             each: sums over {least} patients or more of one outcome class. Who knows all patients of a small group but one can work \
+             out that one. Where a cluster is at one site alone, its sums are that site's; which site it is, nobody is told. To how \
+             many sites a cluster belongs, and what marks it, is what is asked for."
+        ),
+    }
+}
+
+fn spread(settings: &ClusterSettings, least: u64) -> MessageKind {
+    let coordinates = u64::from(settings.coordinates);
+    let numbers = 1 + coordinates + coordinates * coordinates;
+    MessageKind {
+        kind: "spread",
+        purpose: "where the small groups of the site's patients are in all, from which the first centres are drawn",
+        shape: format!("1 count, {coordinates} and {coordinates} x {coordinates} numbers"),
+        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
+        bytes: NUMBER_BYTES * numbers,
+        times: 1,
+        rule: RULE,
+        withheld: withheld(least),
+        worst: "The mean of the small groups' means, and how these vary together: numbers as the run places patients.".to_owned(),
+    }
+}
+
+fn steps(settings: &ClusterSettings, least: u64) -> MessageKind {
+    let rows = settings.rows_max() as u64;
+    let each = 1 + u64::from(settings.coordinates);
+    MessageKind {
+        kind: "nearest_sums",
+        purpose: "the small groups by the nearest centre, added up: the sums over the sites give the next centres",
+        shape: format!("up to {rows} x {each}"),
+        bytes_formula: format!("up to {NUMBER_BYTES} x {rows} x {each}"),
+        bytes: NUMBER_BYTES * rows * each,
+        times: u64::from(STEPS_MAX),
+        rule: RULE,
+        withheld: withheld(least),
+        worst: format!(
+            "Two steps differ by whole small groups, or not at all: of one that changes its centre its size and its mean, over {least} \
+             patients or more."
+        ),
+    }
+}
+
+fn agreement(job: &Job, settings: &ClusterSettings, least: u64) -> MessageKind {
+    let (classes, sums) = counted(&job.cohort.outcome.kind);
+    let clusters = settings.clusters() as u64;
+    let each = (classes + sums) as u64;
+    let squares: u64 = settings.tried().map(|one| (one * one) as u64).sum();
+    let cells = u64::from(settings.samples) * squares;
+    MessageKind {
+        kind: "agreement",
+        purpose: "how the patients of each cluster fared, and whether the same clusters are found again in samples of the small groups",
+        shape: format!("{clusters} x {each} and {cells} counts"),
+        bytes_formula: format!("{NUMBER_BYTES} x ({clusters} x {each} + {cells})"),
+        bytes: NUMBER_BYTES * (clusters * each + cells),
+        times: 1,
+        rule: RULE,
+        withheld: withheld(least),
+        worst: format!(
+            "Outcomes of whole small groups, of {least} patients or more of one outcome class. The samples are drawn by the site's own \
+             number, which nobody else can tell."
+        ),
+    }
+}
+
+fn marks(job: &Job, settings: &ClusterSettings, least: u64) -> MessageKind {
+    let clusters = u64::from(settings.clusters_max);
+    let each = 1 + 3 * measured(&job.cohort) as u64;
+    MessageKind {
+        kind: "marks",
+        purpose: "what the patients of each cluster are like: of every number the mean and its spread, of every level the share; and \
+                  whether the site has the cluster",
+        shape: format!("up to {clusters} x {each}"),
+        bytes_formula: format!("up to {NUMBER_BYTES} x {clusters} x {each}"),
+        bytes: NUMBER_BYTES * clusters * each,
+        times: 1,
+        rule: RULE,
+        withheld: format!(
+            "{}; a feature of which fewer than {least} of a small group have a value is left out of it, and otherwise who has none counts \
+             as the mean of the others",
+            withheld(least)
+        ),
+        worst: format!(
+            "Means over whole small groups of {least} patients or more: a level that all of one have is told of each of them."
+        ),
+    }
+}
+
+fn withheld(least: u64) -> String {
+    format!(
+        "nothing is small: patients are told of by small groups of {least} or more, those of a class of fewer not at all"
+    )
+}
