@@ -139,11 +139,12 @@ impl Total {
             for (sum, word) in total.words.iter_mut().zip(words) {
                 #[allow(clippy::cast_possible_truncation)] // two halves
                 let halves = [*word as u64, (*word >> 64) as u64];
-                for place in 0..2 {
-                    let (half, overflows) = sum.halves[place].overflowing_add(halves[place]);
-                    sum.halves[place] = half;
+                let sums = sum.halves.iter_mut().zip(&mut sum.carries);
+                for ((sum, carry), half) in sums.zip(halves) {
+                    let (added, overflows) = sum.overflowing_add(half);
+                    *sum = added;
                     // Of 256 sites at most.
-                    sum.carries[place] = sum.carries[place].wrapping_add(u8::from(overflows));
+                    *carry = carry.wrapping_add(u8::from(overflows));
                 }
             }
         }

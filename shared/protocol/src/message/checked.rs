@@ -51,6 +51,16 @@ impl Closed {
     }
 }
 
+impl Answer {
+    /// Whether the sites hear the sum alone that it is a term of.
+    pub(crate) fn is_of_a_total(&self) -> bool {
+        match self {
+            Self::Covered(covered) => covered.tag.is_some(),
+            answer => matches!(answer, Self::Digest(_)),
+        }
+    }
+}
+
 /// The keys of a site for one run, with the word of its certificate for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Introduction {

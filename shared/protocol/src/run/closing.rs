@@ -342,10 +342,7 @@ impl Run {
             let asked = (0..self.sites.len()).map(|site| self.work.asking().ask(site));
             self.reminders.push((exchange, asked.collect()));
         }
-        let heard_as_total = answers.iter().flatten().any(|answer| match answer {
-            Answer::Covered(covered) => covered.tag.is_some(),
-            answer => matches!(answer, Answer::Digest(_)),
-        });
+        let heard_as_total = answers.iter().flatten().any(Answer::is_of_a_total);
         self.totals += u32::from(heard_as_total);
         let sum = match self.summed(&answers, total) {
             Ok(sum) => sum,
