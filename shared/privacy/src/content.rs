@@ -31,6 +31,8 @@ pub enum Content<'message> {
     HeldOut(Vec<&'message mut Option<RightCounts>>),
     /// How far predictions of the whole cohort are off.
     Errors(Vec<Errors<'message>>),
+    /// Two rules of prediction beside each other.
+    Paired(Paired<'message>),
     /// The trees of a forest, by their terminal nodes.
     Nodes(Vec<TerminalNode<'message>>),
     /// One round's local update of a model, fitted to the whole cohort.
@@ -44,6 +46,16 @@ pub enum Content<'message> {
     Coefficients(u64),
     /// What a gate has covered; it leaves by the gate that covered it, and by no other.
     Covered,
+}
+
+/// What of two rules' predictions of the same patients differs; a rule sets to none what it withholds.
+pub struct Paired<'message> {
+    /// Patients who are judged, or pairs of them.
+    pub judged: u64,
+    /// Patients whom the first alone classes rightly, those whom the second alone does, and all.
+    pub counts: &'message mut Option<[u64; 3]>,
+    /// Sums of what numbers or risks differ by.
+    pub sums: &'message mut Option<[f64; 5]>,
 }
 
 /// What a message costs of the budgets of its run, the least first.
@@ -163,6 +175,7 @@ impl Content<'_> {
             | Self::SecondMoments
             | Self::Tables(_)
             | Self::Errors(_)
+            | Self::Paired(_)
             | Self::Covered => Cost::Message,
             Self::HeldOut(_) | Self::Nodes(_) | Self::LocalUpdate => Cost::Rounds(1),
         }
@@ -183,6 +196,7 @@ impl Content<'_> {
             | Self::Tables(_)
             | Self::HeldOut(_)
             | Self::Errors(_)
+            | Self::Paired(_)
             | Self::Coefficients(_)
             | Self::Covered => None,
         }

@@ -67,6 +67,7 @@ impl Gate {
     /// cohort; sums over fewer than `patients_min` values are left out, as if all were missing.
     /// Wrong predictions are told in multiples of `cell_min`, on a grid whose start only the site knows; tables and sums of
     /// errors over fewer than `patients_min` patients or pairs are left out.
+    /// How many patients one of two rules alone classes rightly is told of a sum over sites alone, unless `cell_min` is 1.
     /// Withheld in a terminal node of a tree means rounded, as in moments; hazards go by groups of at least
     /// `cell_min` events.
     /// Withheld in a histogram means that a group of fewer is joined with the next; its total follows
@@ -271,6 +272,10 @@ impl Gate {
                 .try_for_each(|node| nodes::withhold_node(rules, node)),
             Content::Tables(tables) => {
                 predictions::withhold_tables(rules, self.border(), tables);
+                Ok(())
+            }
+            Content::Paired(paired) => {
+                predictions::withhold_paired(rules, paired);
                 Ok(())
             }
             Content::HeldOut(counts) => {

@@ -25,7 +25,7 @@ pub mod sums;
 
 pub use admission::Admission;
 pub use content::{
-    Column, Content, Cost, ErrorSums, Errors, Histogram, RightCounts, Table, TerminalNode,
+    Column, Content, Cost, ErrorSums, Errors, Histogram, Paired, RightCounts, Table, TerminalNode,
 };
 pub use covered::{Covered, Covering, roster_text};
 pub use facts::{CohortFacts, JobFacts, SoFar, ValidationFacts};

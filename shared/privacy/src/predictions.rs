@@ -2,7 +2,8 @@
 //! how many are judged wrong: else the better a model is, the less would be heard of it.
 
 use crate::border::Border;
-use crate::content::{Content, ErrorSums, Errors, RightCounts, Table};
+use crate::cells::is_small;
+use crate::content::{Content, ErrorSums, Errors, Paired, RightCounts, Table};
 use crate::rule::Rules;
 
 /// Withholds of what is known of all sites together what the default rules demand of one. `start` says where the grid of wrong
@@ -14,6 +15,7 @@ pub fn publish(contents: Vec<Content<'_>>, start: u64) {
         match content {
             Content::Tables(tables) => withhold_tables(&rules, border, tables),
             Content::Errors(errors) => withhold_errors(&rules, border, errors),
+            Content::Paired(paired) => publish_paired(&rules, paired),
             Content::HeldOut(counts) => withhold_held_out(&rules, border, counts),
             Content::Cohort { .. }
             | Content::Columns { .. }
@@ -68,6 +70,37 @@ pub(crate) fn withhold_held_out(
                 wrong,
             })
         });
+    }
+}
+
+/// Leaves out what is of too few patients, and counts of who is right alone, of one site: of a metric that somebody chose they would
+/// tell of single patients.
+pub(crate) fn withhold_paired(rules: &Rules, paired: Paired<'_>) {
+    if rules.cell_min > 1 {
+        *paired.counts = None;
+    }
+    if paired.judged < rules.patients_min.max(rules.cell_min) {
+        (*paired.counts, *paired.sums) = (None, None);
+    }
+}
+
+/// Of a sum over sites the same, but for the counts: a small one is told as the largest that is small, so that a test of the two is never
+/// surer than the truth; where neither is large, nothing is told.
+fn publish_paired(rules: &Rules, paired: Paired<'_>) {
+    let minimum = rules.cell_min;
+    let told = *paired.counts;
+    let told = told.filter(|[first, second, _]| (*first).max(*second) >= minimum);
+    let told = told.map(|[first, second, all]| {
+        let [first, second] = [first, second].map(|count| match is_small(count, minimum) {
+            true => minimum - 1,
+            false => count,
+        });
+        [first, second, all]
+    });
+    let counts = paired.counts;
+    *counts = told;
+    if paired.judged < rules.patients_min.max(minimum) {
+        (*counts, *paired.sums) = (None, None);
     }
 }
 

@@ -5,7 +5,8 @@
 
 use privacy::{
     Allowed, CohortFacts, Content, Contributions, Cost, Disclosure, ErrorSums, Errors, Gate,
-    JobFacts, Permission, Policy, Refusal, RightCounts, Rules, SoFar, Table, TerminalNode,
+    JobFacts, Paired, Permission, Policy, Refusal, RightCounts, Rules, SoFar, Table, TerminalNode,
+    publish,
 };
 use std::collections::BTreeSet;
 
@@ -23,6 +24,8 @@ enum Part {
     LocalUpdate,
     Groups(&'static [u64]),
     Clusters(&'static [u64]),
+    /// Patients who are judged, who alone is right, and sums.
+    Paired(u64, Option<[u64; 3]>, Option<[f64; 5]>),
 }
 
 /// What a rule of prediction told.
@@ -66,6 +69,11 @@ impl Part {
             Self::LocalUpdate => Content::LocalUpdate,
             Self::Groups(counts) => Content::Groups(counts.to_vec()),
             Self::Clusters(counts) => Content::Clusters(counts.to_vec()),
+            Self::Paired(judged, counts, sums) => Content::Paired(Paired {
+                judged: *judged,
+                counts,
+                sums,
+            }),
         }
     }
 }
@@ -87,7 +95,7 @@ impl Disclosure for Message {
 const PATIENTS: u64 = 100;
 
 /// Every kind of part, with what it costs and needs by itself.
-const PARTS: [(Part, Cost, Option<Permission>); 11] = [
+const PARTS: [(Part, Cost, Option<Permission>); 12] = [
     (Part::Cohort, Cost::Nothing, None),
     (Part::Columns, Cost::Message, None),
     (Part::Histograms, Cost::Message, None),
@@ -98,6 +106,7 @@ const PARTS: [(Part, Cost, Option<Permission>); 11] = [
     ),
     (Part::Tables(NOTHING), Cost::Message, None),
     (Part::Errors(None), Cost::Message, None),
+    (Part::Paired(PATIENTS, None, None), Cost::Message, None),
     (Part::HeldOut(None), Cost::Rounds(1), None),
     (Part::Nodes, Cost::Rounds(1), Some(Permission::Forests)),
     (
@@ -348,6 +357,34 @@ fn every_part_of_a_message_is_withheld_by_its_own_rule() {
         errors(0.0),
     ];
     assert_eq!(released.0, wanted);
+}
+
+#[test]
+fn of_two_rules_a_site_tells_no_count_and_a_sum_none_that_is_small() {
+    let sums = Some([1.0; 5]);
+    let cases = [
+        ([12, 30, 100], Some([12, 30, 100])),
+        ([2, 30, 100], Some([9, 30, 100])),
+        ([40, 1, 100], Some([40, 9, 100])),
+        // None at all tells of nobody.
+        ([40, 0, 100], Some([40, 0, 100])),
+        ([9, 8, 100], None),
+        ([0, 0, 100], None),
+    ];
+    for (counts, wanted) in cases {
+        let mut part = Part::Paired(PATIENTS, Some(counts), sums);
+        let mut gate = gate_of_rounds(&all(), &all(), 5).unwrap();
+        let released = gate
+            .release(Message(vec![part.clone()]))
+            .unwrap()
+            .into_value();
+        assert_eq!(released.0, [Part::Paired(PATIENTS, None, sums)]);
+        publish(vec![part.content()], 4);
+        assert_eq!(part, Part::Paired(PATIENTS, wanted, sums));
+    }
+    let mut few = Part::Paired(9, Some([9, 0, 9]), sums);
+    publish(vec![few.content()], 4);
+    assert_eq!(few, Part::Paired(9, None, None));
 }
 
 #[test]

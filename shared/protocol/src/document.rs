@@ -201,6 +201,21 @@ impl<'document, 'reading> Section<'document, 'reading> {
         self.table(key, parse)
     }
 
+    /// As [`Section::table`]; an empty one where it is absent.
+    pub fn table_or_nothing<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl FnOnce(&mut Section<'document, '_>) -> T,
+    ) -> Option<T> {
+        if self.has(key) {
+            return self.table(key, |section| Some(parse(section)));
+        }
+        self.known.push(key);
+        let offset = self.offset;
+        let mut section = Section::new(self.inner(key), Table::new(), offset, self.problems);
+        Some(parse(&mut section))
+    }
+
     /// Reads every table of the array `key` by `parse`; those that fail are left out and reported.
     pub fn tables<T>(
         &mut self,

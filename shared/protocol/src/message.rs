@@ -7,11 +7,13 @@
 mod begin;
 mod checked;
 mod disclosed;
+mod preparing;
 mod told;
 
 use crate::assessment::{ASSESSMENT, Assessment};
 use crate::failure::{Code, Failure, Problem, Refusal};
 pub use crate::method::cluster::message as cluster;
+pub use crate::method::compare::message as compare;
 pub use crate::method::forest::message as forest;
 pub use crate::method::neighbours::message as neighbours;
 pub use crate::method::regression::message as regression;
@@ -21,6 +23,7 @@ pub use begin::{Begin, Warrant};
 pub use checked::{Closed, Encapsulations, Introduction, summed_kind};
 use disclosed::{column, histogram};
 use ndarray::Array2;
+pub use preparing::Preparing;
 use privacy::sums::{Summand, WORD_BYTES};
 use privacy::{Content, Covered, Disclosure};
 pub use similarity::cohort::moments::{BetweenMoments, ColumnMoments};
@@ -137,21 +140,8 @@ pub enum Request {
     Neighbours(neighbours::Request),
     /// Of groups of patients that the sites have in common alone.
     Cluster(cluster::Request),
-}
-
-/// What a site standardises with.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Preparing {
-    /// Pooled moments of every feature, in the job's order.
-    pub moments: Vec<ColumnMoments>,
-    /// Pooled quartiles of every column that needs them, in the job's order.
-    pub quartiles: Vec<Quartiles>,
-    /// The splines of every column that has one, in the job's order.
-    pub curves: Vec<Curve>,
-    /// Of each row that varies the share of its variance within the sites, where sites are centred by themselves.
-    pub within: Option<Vec<f64>>,
-    /// Sums over all sites, that weights are taken from.
-    pub totals: Totals,
+    /// Of comparisons of similarities alone.
+    Compare(compare::Request),
 }
 
 /// What a site answers.
@@ -193,6 +183,8 @@ pub enum Answer {
     Neighbours(neighbours::Answer),
     /// Of groups of patients that the sites have in common alone.
     Cluster(cluster::Answer),
+    /// Of comparisons of similarities alone.
+    Compare(compare::Answer),
 }
 
 impl Request {
@@ -212,6 +204,7 @@ impl Request {
             Self::Regression(request) => request.answer_kind(),
             Self::Neighbours(request) => request.answer_kind(),
             Self::Cluster(request) => request.answer_kind(),
+            Self::Compare(request) => request.answer_kind(),
         }
     }
 
@@ -227,7 +220,8 @@ impl Request {
             | Self::Prepare(_)
             | Self::Correlate(_)
             | Self::Neighbours(_)
-            | Self::Cluster(_) => 0,
+            | Self::Cluster(_)
+            | Self::Compare(_) => 0,
             Self::Unpsl(request) => request.rounds(),
             Self::Forest(request) => request.rounds(),
             Self::Regression(request) => request.rounds(),
@@ -238,7 +232,7 @@ impl Request {
     #[must_use]
     pub fn builds_on_preparation(&self) -> bool {
         match self {
-            Self::Correlate(_) | Self::Unpsl(_) | Self::Regression(_) => true,
+            Self::Correlate(_) | Self::Unpsl(_) | Self::Regression(_) | Self::Compare(_) => true,
             Self::Introduce
             | Self::Encapsulate
             | Self::Describe
@@ -262,7 +256,8 @@ impl Request {
             | Self::Quantiles
             | Self::Regression(_)
             | Self::Neighbours(_)
-            | Self::Cluster(_) => false,
+            | Self::Cluster(_)
+            | Self::Compare(_) => false,
             Self::Unpsl(request) => request.leaves_state(),
             Self::Forest(request) => request.leaves_state(),
         }
@@ -273,6 +268,7 @@ impl Request {
     pub fn metrics(&self) -> Vec<&Array2<f64>> {
         match self {
             Self::Unpsl(request) => request.metrics(),
+            Self::Compare(request) => request.metrics(),
             Self::Introduce
             | Self::Encapsulate
             | Self::Describe
@@ -295,7 +291,8 @@ impl Request {
             | Self::Quantiles
             | Self::Prepare(_)
             | Self::Correlate(_)
-            | Self::Neighbours(_) => false,
+            | Self::Neighbours(_)
+            | Self::Compare(_) => false,
             Self::Unpsl(request) => request.repeats(),
             Self::Cluster(request) => request.repeats(),
             Self::Forest(request) => request.repeats(),
@@ -332,7 +329,8 @@ impl Answer {
             | Self::Forest(_)
             | Self::Regression(_)
             | Self::Neighbours(_)
-            | Self::Cluster(_) => None,
+            | Self::Cluster(_)
+            | Self::Compare(_) => None,
         }
     }
 
@@ -343,6 +341,7 @@ impl Answer {
             Self::Regression(answer) => Some(answer),
             Self::Neighbours(answer) => Some(answer),
             Self::Cluster(answer) => Some(answer),
+            Self::Compare(answer) => Some(answer),
             Self::Forest(_) => None,
             Self::Introduced(_)
             | Self::Encapsulated(_)
@@ -384,7 +383,8 @@ impl Answer {
             | Self::Forest(_)
             | Self::Regression(_)
             | Self::Neighbours(_)
-            | Self::Cluster(_) => Vec::new(),
+            | Self::Cluster(_)
+            | Self::Compare(_) => Vec::new(),
         }
     }
 }
@@ -410,6 +410,7 @@ impl Disclosure for Answer {
             Self::Regression(answer) => answer.kind(),
             Self::Neighbours(answer) => answer.kind(),
             Self::Cluster(answer) => answer.kind(),
+            Self::Compare(answer) => answer.kind(),
         }
     }
 
@@ -439,6 +440,7 @@ impl Disclosure for Answer {
             Self::Regression(answer) => answer.shape(),
             Self::Neighbours(answer) => answer.shape(),
             Self::Cluster(answer) => answer.shape(),
+            Self::Compare(answer) => answer.shape(),
         }
     }
 
@@ -475,6 +477,7 @@ impl Disclosure for Answer {
             Self::Regression(answer) => answer.content(),
             Self::Neighbours(answer) => answer.content(),
             Self::Cluster(answer) => answer.content(),
+            Self::Compare(answer) => answer.content(),
         }
     }
 }

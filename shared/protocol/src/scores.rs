@@ -69,7 +69,7 @@ impl PooledTable {
         })
     }
 
-    fn add(&mut self, own: &Self) {
+    pub(crate) fn add(&mut self, own: &Self) {
         let add =
             |sum: &mut Option<Vec<Vec<u64>>>, own: &Option<Vec<Vec<u64>>>| match (&mut *sum, own) {
                 (Some(sum), Some(own)) if same_shape(sum, own) => add(sum, own),

@@ -200,3 +200,67 @@ fn a_site_that_refuses_is_left_out_unless_the_job_says_otherwise() {
         "{text}"
     );
 }
+
+const COMPARE: &str = "name = \"a\"\nmethod = \"compare\"\nsites = [\"north\", \"south\", \"east\"]\n\
+    [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
+    [[features]]\nname = \"x\"\nkind = \"numeric\"\n[compare]\n";
+
+#[test]
+fn a_comparison_names_families_that_can_be_had_and_no_key_that_means_nothing_there() {
+    assert_eq!(problems(COMPARE), "");
+    let number = COMPARE.replace(
+        "kind = \"binary\"\npositive = [\"1\"]",
+        "kind = \"numeric\"",
+    );
+    assert_eq!(problems(&number), "");
+    let classes = COMPARE.replace(
+        "kind = \"binary\"\npositive = [\"1\"]",
+        "kind = \"categorical\"\nlevels = [\"a\", \"b\", \"c\"]",
+    );
+    assert_eq!(problems(&classes), "");
+    for (job, wanted) in [
+        (
+            format!("{COMPARE}families = [\"forest\", \"nearest\"]\n"),
+            "found \"nearest\", wanted some of euclidean, cosine",
+        ),
+        (
+            format!("{COMPARE}families = [\"euclidean\"]\n"),
+            "another family to compare with",
+        ),
+        (
+            format!("{number}families = [\"unpsl\"]\n"),
+            "an outcome with classes for \"unpsl\"",
+        ),
+        (
+            format!("{classes}families = [\"regression_model\"]\n"),
+            "an outcome of two classes",
+        ),
+        (
+            format!("{COMPARE}[unpsl]\nlambda_sparsity = [0.1, 0.2]\n"),
+            "nothing is chosen in the folds",
+        ),
+        (
+            format!("{COMPARE}[unpsl]\nneighbours = 7\n"),
+            "wanted neighbours in [compare]",
+        ),
+        (
+            format!("{COMPARE}[regression]\nselection = \"aic\"\n"),
+            "all features stay",
+        ),
+        (
+            format!("{COMPARE}[forest]\nscope = \"local\"\n"),
+            "a forest of its own",
+        ),
+        (format!("{COMPARE}folds = 1\n"), "a whole number from 2"),
+        (
+            COMPARE.replace(
+                "[outcome]",
+                "[aggregation]\ncontributions = \"own\"\n[outcome]",
+            ),
+            "two folds' regressions differ by few",
+        ),
+    ] {
+        let found = problems(&job);
+        assert!(found.contains(wanted), "{found}\n{wanted}");
+    }
+}

@@ -3,10 +3,11 @@
 //!
 //! # To add a method
 //!
-//! A folder beside `unpsl`, `forest`, `regression`, `neighbours` and `cluster` answers the method's requests, explains its messages and writes what stays at the
+//! A folder beside `unpsl`, `forest`, `regression`, `neighbours`, `cluster` and `compare` answers the method's requests, explains its messages and writes what stays at the
 //! site. Each `match` below then lacks an arm; nothing else in this crate names a method.
 
 mod cluster;
+mod compare;
 mod figures;
 pub mod forest;
 mod neighbours;
@@ -32,6 +33,7 @@ use protocol::message::{
 use protocol::method::Method;
 use similarity::cohort::quantile::{Grid, Histogram, QuantileError, counts};
 use similarity::cohort::{Outcome, Values};
+use similarity::learn::unpsl::selection::Folds;
 use similarity::numeric::seed::Seed;
 use std::path::{Path, PathBuf};
 
@@ -69,6 +71,7 @@ enum Own {
     Regression(Box<regression::Regressor>),
     Neighbours(Box<neighbours::Counter>),
     Cluster(Box<cluster::Divider>),
+    Compare(Box<compare::Comparer>),
 }
 
 impl Computation {
@@ -110,6 +113,9 @@ impl Computation {
                 let own = (rules, &secret);
                 let divider = cluster::Divider::new(settings, &job, &cohort, runs, own)?;
                 Own::Cluster(Box::new(divider))
+            }
+            Method::Compare(settings) => {
+                Own::Compare(Box::new(compare::Comparer::new(settings.as_ref().clone())))
             }
         };
         Ok(Self {
@@ -158,42 +164,38 @@ impl Computation {
                 self.own.forget();
                 Ok(Answer::Correlated)
             }
-            Request::Unpsl(request) => match &mut self.own {
-                Own::Unpsl(learner) => {
-                    let prepared = self.prepared.as_ref().ok_or_else(Stop::early)?;
-                    learner.answer(site, prepared, request)
-                }
-                Own::Forest(_) | Own::Regression(_) | Own::Neighbours(_) | Own::Cluster(_) => {
-                    Err(Stop::other_method())
-                }
-            },
-            Request::Forest(request) => match &mut self.own {
-                Own::Forest(grower) => grower.answer(site, request),
-                Own::Unpsl(_) | Own::Regression(_) | Own::Neighbours(_) | Own::Cluster(_) => {
-                    Err(Stop::other_method())
-                }
-            },
-            Request::Regression(request) => match &mut self.own {
-                Own::Regression(regressor) => {
-                    let prepared = self.prepared.as_ref().ok_or_else(Stop::early)?;
-                    regressor.answer(site, prepared, request)
-                }
-                Own::Unpsl(_) | Own::Forest(_) | Own::Neighbours(_) | Own::Cluster(_) => {
-                    Err(Stop::other_method())
-                }
-            },
-            Request::Neighbours(request) => match &self.own {
-                Own::Neighbours(counter) => Ok(counter.answer(request)),
-                Own::Unpsl(_) | Own::Forest(_) | Own::Regression(_) | Own::Cluster(_) => {
-                    Err(Stop::other_method())
-                }
-            },
-            Request::Cluster(request) => match &self.own {
-                Own::Cluster(divider) => divider.answer(site, request),
-                Own::Unpsl(_) | Own::Forest(_) | Own::Regression(_) | Own::Neighbours(_) => {
-                    Err(Stop::other_method())
-                }
-            },
+            Request::Unpsl(_)
+            | Request::Forest(_)
+            | Request::Regression(_)
+            | Request::Neighbours(_)
+            | Request::Cluster(_)
+            | Request::Compare(_) => self.of_method(request),
+        }
+    }
+
+    /// Answers what one method asks, or another that is made of it.
+    fn of_method(&mut self, request: &Request) -> Result<Answer, Stop> {
+        let (site, prepared) = (&self.site, self.prepared.as_ref().ok_or_else(Stop::early));
+        match (request, &mut self.own) {
+            (Request::Unpsl(request), Own::Unpsl(learner)) => {
+                learner.answer(site, prepared?, request)
+            }
+            (Request::Unpsl(request), Own::Compare(comparer)) => {
+                comparer.metrics.answer(site, prepared?, request)
+            }
+            (Request::Forest(request), Own::Forest(grower)) => grower.answer(site, request),
+            (Request::Regression(request), Own::Regression(regressor)) => {
+                regressor.answer(site, prepared?, request)
+            }
+            (Request::Regression(request), Own::Compare(comparer)) => {
+                comparer.regressions.answer(site, prepared?, request)
+            }
+            (Request::Neighbours(request), Own::Neighbours(counter)) => Ok(counter.answer(request)),
+            (Request::Cluster(request), Own::Cluster(divider)) => divider.answer(site, request),
+            (Request::Compare(request), Own::Compare(comparer)) => {
+                comparer.answer(site, prepared?, request)
+            }
+            _ => Err(Stop::other_method()),
         }
     }
 
@@ -286,6 +288,7 @@ impl Own {
     fn summary(&self, site: &SiteRun) -> Result<Summary, Stop> {
         match self {
             Self::Unpsl(learner) => learner.summary(site),
+            Self::Compare(comparer) => comparer.summary(site),
             Self::Regression(_) => Ok(regression::summary(site)),
             Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => Err(Stop::other_method()),
         }
@@ -295,7 +298,11 @@ impl Own {
     fn can_validate(&self, site: &SiteRun) -> bool {
         match self {
             Self::Unpsl(learner) => learner.folds(site).is_ok(),
-            Self::Regression(_) | Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => false,
+            Self::Regression(_)
+            | Self::Forest(_)
+            | Self::Neighbours(_)
+            | Self::Cluster(_)
+            | Self::Compare(_) => false,
         }
     }
 
@@ -304,6 +311,7 @@ impl Own {
         match self {
             Self::Unpsl(learner) => Ok(learner.correlates()),
             Self::Regression(_) => Ok(true),
+            Self::Compare(comparer) => Ok(comparer.multiplies()),
             Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => Err(Stop::other_method()),
         }
     }
@@ -313,6 +321,7 @@ impl Own {
         match self {
             Self::Unpsl(learner) => learner.forget(),
             Self::Regression(regressor) => regressor.forget(),
+            Self::Compare(comparer) => comparer.forget(),
             Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => {}
         }
     }
@@ -326,6 +335,7 @@ pub(crate) fn explained(rules: &Rules, job: &Job) -> Told {
         Method::Regression(settings) => regression::explain::told(rules, job, settings),
         Method::Neighbours(settings) => neighbours::explain::told(rules, job, settings),
         Method::Cluster(settings) => cluster::explain::told(rules, job, settings),
+        Method::Compare(settings) => compare::explain::told(rules, job, settings),
     }
 }
 
@@ -337,7 +347,9 @@ pub(crate) fn asks(job: &Job, runs: &Path) -> Result<Option<Asks>, Stop> {
     match &job.method {
         Method::Neighbours(settings) => neighbours::asks(settings, job, runs).map(Some),
         Method::Cluster(settings) => cluster::asks(settings, job, runs).map(Some),
-        Method::Unpsl(_) | Method::Forest(_) | Method::Regression(_) => Ok(None),
+        Method::Unpsl(_) | Method::Forest(_) | Method::Regression(_) | Method::Compare(_) => {
+            Ok(None)
+        }
     }
 }
 
@@ -377,6 +389,24 @@ impl SiteRun {
             histograms.push(counted(times.view(), grid)?);
         }
         Ok(Answer::Quantiles(histograms))
+    }
+
+    /// The patients in so many folds, classes, or events and censored, spread evenly.
+    pub(crate) fn parted(&self, folds: u32) -> Result<Folds, Stop> {
+        let zeros;
+        let classes = match self.cohort.cohort.outcome() {
+            Outcome::Classes { codes, .. } => codes,
+            Outcome::Numeric(values) => {
+                zeros = Array1::zeros(values.len());
+                &zeros
+            }
+            Outcome::Survival { event, .. } => {
+                zeros = event.mapv(u32::from);
+                &zeros
+            }
+        };
+        Folds::stratified(classes, folds as usize, self.folds)
+            .map_err(|error| Stop::failed(Code::Folds, error.to_string()))
     }
 
     /// The class of each patient.

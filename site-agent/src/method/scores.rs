@@ -75,7 +75,11 @@ pub(crate) fn by_share(codes: &Array1<u32>, scores: impl Iterator<Item = Score>)
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a few bins
-fn binned(codes: &Array1<u32>, bins: usize, scores: impl Iterator<Item = Score>) -> Vec<Vec<u64>> {
+pub(crate) fn binned(
+    codes: &Array1<u32>,
+    bins: usize,
+    scores: impl Iterator<Item = Score>,
+) -> Vec<Vec<u64>> {
     let mut table = vec![vec![0; bins]; 2];
     for (code, score) in codes.iter().zip(scores) {
         let bin = match score {

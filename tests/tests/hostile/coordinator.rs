@@ -1,6 +1,7 @@
 //! A coordinator that lies: it speaks the protocol to a real site, and asks what it should not.
 
 mod books;
+mod comparisons;
 mod folds;
 mod honest;
 mod rows;

@@ -132,7 +132,8 @@ fn truth(number: usize, job: &Job, request: &Request) -> Answer {
         Request::Forest(_)
         | Request::Regression(_)
         | Request::Neighbours(_)
-        | Request::Cluster(_) => {
+        | Request::Cluster(_)
+        | Request::Compare(_) => {
             panic!("the jobs of this file learn a metric")
         }
     }

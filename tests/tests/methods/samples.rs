@@ -47,6 +47,10 @@ pub(crate) fn samples() -> Vec<Sample> {
         let method = format!("[regression]\n{keys}");
         sample(name, "regression", outcome, "", &method)
     };
+    let compare = |name, outcome, keys: &str| {
+        let method = format!("[forest]\ntrees = 12\n[compare]\n{keys}");
+        sample(name, "compare", outcome, "", &method)
+    };
     let federated = "scope = 'federated'\nimportance = true";
     vec![
         unpsl("by derivatives", "", "rank = 2\nround_limit = 40"),
@@ -76,6 +80,16 @@ pub(crate) fn samples() -> Vec<Sample> {
             classes,
             "range = [-8, 8]\nspline = 3\nimpute = 'leave out'",
             "[regression]\nridge = 1",
+        ),
+        compare(
+            "of classes",
+            classes,
+            "families = ['cosine', 'gower', 'mahalanobis', 'unpsl', 'forest', 'forest_model']\nfolds = 3\n[unpsl]\nrank = 2",
+        ),
+        compare(
+            "of a number",
+            number,
+            "families = ['gower', 'forest']\nfolds = 3",
         ),
         sample(
             "by the metric of a run",

@@ -4,7 +4,7 @@ use crate::play::Played;
 use crate::samples::{NUMBERS, SITES, Sample, WORDS};
 use kindred_tests::federation::RUN;
 use kindred_tests::results::npy;
-use protocol::message::{Answer, cluster, forest, neighbours, regression, unpsl};
+use protocol::message::{Answer, cluster, compare, forest, neighbours, regression, unpsl};
 use protocol::method::Method;
 use std::collections::HashMap;
 
@@ -56,6 +56,11 @@ pub(crate) fn numbers(answer: &Answer) -> usize {
         }
         Answer::Cluster(cluster::Answer::Marks(own)) => {
             own.iter().map(|one| 2 * one.features.len()).sum()
+        }
+        Answer::Compare(compare::Answer::Judged(own)) => {
+            let differences =
+                |one: &compare::FamilyCounts| one.differences.map_or(0, |all| all.len());
+            own.iter().map(|one| 1 + differences(one)).sum()
         }
         Answer::Assessed(own) => {
             usize::from(own.objective.is_some()) + own.errors.len() + 2 * own.importance.len()

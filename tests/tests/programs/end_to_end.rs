@@ -200,7 +200,11 @@ fn norm(matrix: &Array2<f64>) -> f64 {
 fn settings(job: &Job) -> Settings {
     match &job.method {
         Method::Unpsl(settings) => settings.objective,
-        Method::Forest(_) | Method::Regression(_) | Method::Neighbours(_) | Method::Cluster(_) => {
+        Method::Forest(_)
+        | Method::Regression(_)
+        | Method::Neighbours(_)
+        | Method::Cluster(_)
+        | Method::Compare(_) => {
             panic!("a job of UnPSL")
         }
     }

@@ -5,6 +5,7 @@
 mod alike_elsewhere;
 mod clusters_elsewhere;
 mod command_line;
+mod compare;
 mod curves;
 mod end_to_end;
 mod forest_end_to_end;

@@ -11,6 +11,7 @@ use protocol::assessment::{
 use protocol::failure::{Code, Failure, Problem, Refusal};
 use protocol::job::Job;
 use protocol::message::cluster::{self, Agreement, Mark, Marks, NearestSums, Spread};
+use protocol::message::compare;
 use protocol::message::forest::{self, NodeKind, NodeTable, TerminalTable, TreeTable, Trees};
 use protocol::message::neighbours::{self, Alike};
 use protocol::message::regression::{self, RiskSets, Sums};
@@ -19,6 +20,7 @@ use protocol::message::{
     Answer, ColumnHistogram, ColumnMoments, Description, Encapsulations, Introduction, PairCounts,
     Reply, SecondMoments, SiteMoments, Summary, ToCoordinator,
 };
+use protocol::method::compare::settings::Family;
 use protocol::name::RunId;
 use similarity::cohort::{Cohort, Column, Outcome, Values};
 use similarity::learn::unpsl::{Correlation, Labels};
@@ -194,7 +196,20 @@ fn after(answer: Option<&Answer>) -> Option<Answer> {
                 }],
             }]))
         }
-        Answer::Cluster(cluster::Answer::Marks(_)) => Answer::Assessed(assessment()),
+        Answer::Cluster(cluster::Answer::Marks(_)) => {
+            Answer::Compare(compare::Answer::Judged(vec![compare::FamilyCounts {
+                family: Family::Cosine,
+                measure: ErrorMeasure::Misclassified,
+                counts: assessment().evaluation.remove(0),
+                errors: Some(ErrorSums {
+                    total: COUNT,
+                    error: NUMBER,
+                }),
+                discordant: Some([COUNT; 3]),
+                differences: Some([NUMBER; 5]),
+            }]))
+        }
+        Answer::Compare(_) => Answer::Assessed(assessment()),
         Answer::Assessed(_) => Answer::Covered(Covered {
             kind: "covered",
             words: Words::received(vec![u128::from(COUNT)]),
@@ -349,6 +364,7 @@ fn an_answer_shows_its_kind_alone_in_every_wrapping() {
         "nearest_sums",
         "agreement",
         "marks",
+        "comparison",
         "assessment",
         "covered",
         "introduction",

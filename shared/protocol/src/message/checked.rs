@@ -1,7 +1,8 @@
 //! What sites hear and tell of each other where sums are told and each checks what it is asked.
 
 use super::{
-    Answer, DESCRIPTION, MOMENTS, PREPARED, QUANTILES, cluster, neighbours, regression, unpsl,
+    Answer, DESCRIPTION, MOMENTS, PREPARED, QUANTILES, cluster, compare, neighbours, regression,
+    unpsl,
 };
 use crate::assessment::ASSESSMENT;
 use crate::name::RunId;
@@ -17,7 +18,8 @@ pub fn summed_kind(name: &str) -> Option<&'static str> {
         .into_iter()
         .chain(regression::SUMMED_KINDS)
         .chain(neighbours::SUMMED_KINDS)
-        .chain(cluster::SUMMED_KINDS);
+        .chain(cluster::SUMMED_KINDS)
+        .chain(compare::SUMMED_KINDS);
     let mut all = common.into_iter().chain(of_methods);
     all.find(|kind| *kind == name)
 }

@@ -7,9 +7,11 @@
 //! those of [`Request`] and [`Answer`](crate::message::Answer); nothing else in this crate names a method.
 
 pub mod cluster;
+pub mod compare;
 pub mod forest;
 pub mod neighbours;
 pub mod regression;
+mod terms;
 pub mod unpsl;
 
 use crate::cohort::{
@@ -22,16 +24,16 @@ use crate::message::Request;
 use crate::progress::Ending;
 pub use crate::question::Known;
 use crate::question::once;
-use crate::stage::agreeing::Descriptions;
 use crate::stage::assessing::Assessments;
 use cluster::settings::ClusterSettings;
+use compare::settings::CompareSettings;
 use forest::settings::{ForestScope, ForestSettings};
 use neighbours::settings::NeighboursSettings;
-use privacy::{Permission, ValidationFacts};
+use privacy::Permission;
 use regression::settings::RegressionSettings;
-use similarity::numeric::seed::Seed;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+pub(crate) use terms::Beginning;
+pub use terms::{Needs, Unplaced};
 use unpsl::settings::UnpslSettings;
 
 /// How patients are compared, with the settings of the job.
@@ -48,6 +50,8 @@ pub enum Method {
     Neighbours(NeighboursSettings),
     /// Groups of patients that the sites have in common, by what an earlier run has learned.
     Cluster(ClusterSettings),
+    /// Which similarity suits the patients.
+    Compare(Box<CompareSettings>),
 }
 
 /// What a run has learnt.
@@ -63,30 +67,8 @@ pub enum Model {
     Neighbours(neighbours::model::Model),
     /// Groups of patients.
     Cluster(cluster::model::Model),
-}
-
-/// What a run asks of a site's policy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Needs {
-    /// Beside what every run may tell.
-    pub permissions: BTreeSet<Permission>,
-    /// Rounds at most.
-    pub rounds: u64,
-    /// Folds of a cross-validation, whose rounds each leave one out; 1 where there is none.
-    pub folds: u64,
-    /// A validation without which the run goes on where a site's rules do not let it be.
-    pub validation: Option<ValidationFacts>,
-    /// Patients of others, and centres of clusters, about which it asks who is alike.
-    pub queries: u64,
-}
-
-/// What a method begins with, once all sites have described their cohorts.
-#[derive(Debug, Clone)]
-pub(crate) struct Beginning {
-    pub(crate) cohort: Arc<CohortSpecification>,
-    pub(crate) seed: Seed,
-    /// Who the patients are.
-    pub(crate) descriptions: Descriptions,
+    /// How well each similarity predicts.
+    Compare(compare::model::Model),
 }
 
 /// A method under way, at the coordinator.
@@ -97,11 +79,19 @@ pub(crate) enum Stages {
     Regression(Box<regression::coordinator::Regression>),
     Neighbours(Box<neighbours::coordinator::Neighbours>),
     Cluster(Box<cluster::coordinator::Cluster>),
+    Compare(Box<compare::coordinator::Compare>),
 }
 
 impl Method {
     /// The names of all methods, as job files and policies spell them.
-    pub const NAMES: [&'static str; 5] = ["unpsl", "forest", "regression", "neighbours", "cluster"];
+    pub const NAMES: [&'static str; 6] = [
+        "unpsl",
+        "forest",
+        "regression",
+        "neighbours",
+        "cluster",
+        "compare",
+    ];
 
     /// The method's name.
     #[must_use]
@@ -112,6 +102,7 @@ impl Method {
             Self::Regression(_) => Self::NAMES[2],
             Self::Neighbours(_) => Self::NAMES[3],
             Self::Cluster(_) => Self::NAMES[4],
+            Self::Compare(_) => Self::NAMES[5],
         }
     }
 
@@ -141,6 +132,9 @@ impl Method {
         } else if name == Self::NAMES[4] {
             root.required_table(name, ClusterSettings::read)
                 .map(Self::Cluster)
+        } else if name == Self::NAMES[5] {
+            CompareSettings::read(root, outcome, features.len(), sites)
+                .map(|settings| Self::Compare(Box::new(settings)))
         } else {
             let count = features.len();
             root.required_table(name, |section| {
@@ -160,6 +154,10 @@ impl Method {
             (Some(Self::Regression(settings)), Some(outcome)) => {
                 regression::settings::check(root, settings, outcome);
             }
+            (Some(Self::Compare(settings)), Some(outcome)) => {
+                cohort::lines_alone(root, features);
+                compare::settings::check(root, settings, outcome);
+            }
             (Some(Self::Neighbours(_) | Self::Cluster(_)) | None, _) | (_, None) => {}
         }
         method
@@ -170,6 +168,7 @@ impl Method {
         match self {
             Self::Unpsl(_) | Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => None,
             Self::Regression(settings) => regression::settings::needs_sums(settings, outcome),
+            Self::Compare(settings) => compare::settings::needs_sums(settings),
         }
     }
 
@@ -185,6 +184,7 @@ impl Method {
             Self::Regression(settings) => Self::Regression(settings.alone()),
             Self::Neighbours(settings) => Self::Neighbours(settings),
             Self::Cluster(settings) => Self::Cluster(settings),
+            Self::Compare(settings) => Self::Compare(Box::new(settings.alone())),
         }
     }
 
@@ -198,6 +198,7 @@ impl Method {
             Self::Forest(settings) => settings.grids(cohort),
             Self::Regression(settings) => settings.grids(cohort),
             Self::Neighbours(_) | Self::Cluster(_) => Grids::default(),
+            Self::Compare(settings) => settings.grids(cohort),
         }
     }
 
@@ -250,6 +251,13 @@ impl Method {
                 queries: settings.clusters() as u64,
                 ..nothing
             },
+            // What is learnt without each fold needs what it needs by itself.
+            Self::Compare(settings) => Needs {
+                permissions: BTreeSet::from_iter(settings.permission()),
+                rounds: settings.rounds(),
+                folds: settings.parts(),
+                ..nothing
+            },
         }
     }
 
@@ -272,6 +280,7 @@ impl Method {
             }
             Self::Neighbours(_) => neighbours::question::judge(request, known),
             Self::Cluster(settings) => cluster::question::judge(settings, request, known),
+            Self::Compare(settings) => compare::question::judge(settings, cohort, request, known),
         }
     }
 
@@ -298,6 +307,10 @@ impl Method {
                 let method = cluster::coordinator::Cluster::new(settings, beginning);
                 Stages::Cluster(Box::new(method))
             }
+            Self::Compare(settings) => {
+                let method = compare::coordinator::Compare::new(settings, beginning);
+                Stages::Compare(Box::new(method))
+            }
         }
     }
 }
@@ -312,6 +325,7 @@ impl Model {
             Self::Regression(model) => model.course(),
             Self::Neighbours(model) => model.course(),
             Self::Cluster(model) => model.course(),
+            Self::Compare(model) => model.course(),
         }
     }
 
@@ -323,23 +337,21 @@ impl Model {
             Self::Regression(model) => !model.coefficients.is_empty(),
             Self::Neighbours(model) => !model.alike.is_empty(),
             Self::Cluster(model) => !model.tried.is_empty(),
+            Self::Compare(model) => !model.families.is_empty(),
         }
     }
-}
 
-/// Patients of elsewhere who have no place.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unplaced {
-    /// The run has learned nothing by whose vectors patients are compared.
-    #[error(
-        "the run has no metric and no weights to compare patients of elsewhere by; wanted a run of {:?} or {:?} that has learned one",
-        Method::NAMES[0],
-        Method::NAMES[2]
-    )]
-    Nothing,
-    /// A value is wanted, by the number of the patient from 0 and the feature.
-    #[error("values are missing that nothing stands in for")]
-    Missing(Vec<(usize, String)>),
+    /// Withholds of what is the sum over the sites what the default rules demand of one.
+    pub(crate) fn publish(&mut self, start: u64) {
+        match self {
+            Self::Compare(model) => model.publish(start),
+            Self::Unpsl(_)
+            | Self::Forest(_)
+            | Self::Regression(_)
+            | Self::Neighbours(_)
+            | Self::Cluster(_) => {}
+        }
+    }
 }
 
 impl Model {
@@ -352,7 +364,11 @@ impl Model {
             Self::Unpsl(model) => model.metric.as_ref().map_or(0, |metric| metric.ncols()),
             // One a feature, straight or curved.
             Self::Regression(model) if !model.coefficients.is_empty() => cohort.features.len(),
-            Self::Regression(_) | Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => 0,
+            Self::Regression(_)
+            | Self::Forest(_)
+            | Self::Neighbours(_)
+            | Self::Cluster(_)
+            | Self::Compare(_) => 0,
         };
         match coordinates {
             0 => Err(Unplaced::Nothing),
@@ -378,7 +394,11 @@ impl Model {
             Self::Regression(model) if model.splines.is_empty() => {
                 Some(regression::placing::place(model, cohort, patient))
             }
-            Self::Regression(_) | Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => None,
+            Self::Regression(_)
+            | Self::Forest(_)
+            | Self::Neighbours(_)
+            | Self::Cluster(_)
+            | Self::Compare(_) => None,
         };
         let (mut placed, mut missing) = (Vec::new(), Vec::new());
         for (row, patient) in patients.iter().enumerate() {
@@ -405,6 +425,7 @@ impl Stages {
             Self::Regression(method) => method.asking(),
             Self::Neighbours(method) => method.as_ref(),
             Self::Cluster(method) => method.as_ref(),
+            Self::Compare(method) => method.asking(),
         }
     }
 
@@ -416,6 +437,7 @@ impl Stages {
             Self::Regression(method) => method.close(closed),
             Self::Neighbours(method) => method.close(closed),
             Self::Cluster(method) => method.close(closed),
+            Self::Compare(method) => method.close(closed),
         }
     }
 
@@ -427,6 +449,7 @@ impl Stages {
             Self::Regression(method) => Method::Regression(method.settings().clone()),
             Self::Neighbours(method) => Method::Neighbours(method.settings().clone()),
             Self::Cluster(method) => Method::Cluster(method.settings().clone()),
+            Self::Compare(method) => Method::Compare(Box::new(method.settings().clone())),
         }
     }
 
@@ -438,6 +461,7 @@ impl Stages {
             Self::Regression(method) => Model::Regression(Box::new(method.model())),
             Self::Neighbours(method) => Model::Neighbours(method.model()),
             Self::Cluster(method) => Model::Cluster(method.model()),
+            Self::Compare(method) => Model::Compare(method.model()),
         }
     }
 
@@ -447,6 +471,7 @@ impl Stages {
             Self::Unpsl(method) => method.missing(),
             Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => &[],
             Self::Regression(method) => method.missing(),
+            Self::Compare(method) => method.missing(),
         }
     }
 
@@ -456,6 +481,7 @@ impl Stages {
             Self::Unpsl(method) => method.pooled_missing(),
             Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => &[],
             Self::Regression(method) => method.pooled_missing(),
+            Self::Compare(method) => method.pooled_missing(),
         }
     }
 
@@ -465,7 +491,7 @@ impl Stages {
             Self::Unpsl(method) => method.assessments(),
             Self::Forest(method) => method.assessments(),
             Self::Regression(method) => method.assessments(),
-            Self::Neighbours(_) | Self::Cluster(_) => None,
+            Self::Neighbours(_) | Self::Cluster(_) | Self::Compare(_) => None,
         }
     }
 }

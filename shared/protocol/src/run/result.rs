@@ -3,7 +3,7 @@
 use super::closing::parted;
 use super::{Run, SiteState, Standing, Work};
 use crate::exchange::count;
-use crate::method::Stages;
+use crate::method::{Model, Stages};
 use crate::progress::Ending;
 use crate::result::{PooledFigures, RunResult, SiteResult};
 use crate::stage::assessing::Assessments;
@@ -39,9 +39,17 @@ pub(super) fn of(run: &Run, version: &str) -> RunResult {
         seconds: run.last.since(run.began).as_secs_f64(),
         sites: run.sites.iter().enumerate().map(site).collect(),
         pooled: run.tells_sums().then(|| pooled(run, stages, assessments)),
-        model: stages.map(|stages| stages.model()),
+        model: stages.map(|stages| model(run, stages)),
         notes: notes(run),
     }
+}
+
+fn model(run: &Run, stages: &Stages) -> Model {
+    let mut model = stages.model();
+    if run.tells_sums() {
+        model.publish(run.seed);
+    }
+    model
 }
 
 /// Of a sum nobody can tell whose patients it counts; what is published of it keeps the rule for small counts all the same.

@@ -2,6 +2,7 @@
 //! names all methods.
 
 mod cluster;
+mod compare;
 mod forest;
 mod neighbours;
 mod regression;
@@ -53,6 +54,7 @@ pub(crate) fn chapters(result: &RunResult, job: &Job) -> Result<Chapters, Figure
         (Some(Model::Cluster(model)), Method::Cluster(settings)) => {
             cluster::chapters(result, job, settings, model)
         }
+        (Some(Model::Compare(model)), _) => compare::chapters(result, job, model),
         (Some(Model::Forest(_) | Model::Regression(_) | Model::Cluster(_)), _) | (None, _) => {
             Ok(nothing(result))
         }
@@ -67,6 +69,7 @@ pub(crate) fn files(result: &RunResult, job: &Job) -> Vec<File> {
         Some(Model::Regression(model)) => regression::files(model),
         Some(Model::Neighbours(model)) => neighbours::files(result, job, model),
         Some(Model::Cluster(model)) => cluster::files(result, job, model),
+        Some(Model::Compare(model)) => compare::files(job, model),
         None => Vec::new(),
     }
 }
@@ -77,7 +80,9 @@ pub(crate) fn learnt(result: &RunResult) -> Learnt<'_> {
         Some(Model::Unpsl(model)) => unpsl::learnt(model),
         Some(Model::Forest(model)) => forest::learnt(model),
         Some(Model::Regression(model)) => regression::learnt(model),
-        Some(Model::Neighbours(_) | Model::Cluster(_)) | None => Learnt::default(),
+        Some(Model::Neighbours(_) | Model::Cluster(_) | Model::Compare(_)) | None => {
+            Learnt::default()
+        }
     }
 }
 
@@ -86,7 +91,11 @@ pub(crate) fn truth(result: &RunResult) -> Option<String> {
     match &result.model {
         Some(Model::Unpsl(model)) => unpsl::truth(model),
         Some(
-            Model::Forest(_) | Model::Regression(_) | Model::Neighbours(_) | Model::Cluster(_),
+            Model::Forest(_)
+            | Model::Regression(_)
+            | Model::Neighbours(_)
+            | Model::Cluster(_)
+            | Model::Compare(_),
         )
         | None => None,
     }
@@ -96,7 +105,13 @@ pub(crate) fn truth(result: &RunResult) -> Option<String> {
 pub(crate) fn alike(result: &RunResult, job: &Job, names: &[String]) -> Option<AlikeElsewhere> {
     match &result.model {
         Some(Model::Neighbours(model)) => Some(neighbours::answer(result, job, model, names)),
-        Some(Model::Unpsl(_) | Model::Forest(_) | Model::Regression(_) | Model::Cluster(_))
+        Some(
+            Model::Unpsl(_)
+            | Model::Forest(_)
+            | Model::Regression(_)
+            | Model::Cluster(_)
+            | Model::Compare(_),
+        )
         | None => None,
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod error;
 pub mod log_rank;
+pub mod paired;
 pub mod predicted;
 pub mod survival;
 pub mod votes;

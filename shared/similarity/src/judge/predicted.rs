@@ -81,6 +81,12 @@ impl Predicted {
         Self(nearest.iter().map(of_one).collect())
     }
 
+    /// What each patient is predicted, known by now.
+    #[must_use]
+    pub fn of_values(values: Vec<f64>) -> Self {
+        Self(values)
+    }
+
     /// One number per patient.
     #[must_use]
     pub fn values(&self) -> &[f64] {

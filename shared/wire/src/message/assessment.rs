@@ -75,7 +75,9 @@ fn importance(matrix: &Array2<f64>) -> Vec<FeatureImportance> {
     matrix.rows().into_iter().map(one).collect()
 }
 
-fn evaluations_to_proto(evaluations: Vec<EvaluationCounts>) -> Vec<pb::EvaluationCounts> {
+pub(crate) fn evaluations_to_proto(
+    evaluations: Vec<EvaluationCounts>,
+) -> Vec<pb::EvaluationCounts> {
     let row = |counts| pb::ConfusionRow { counts };
     let one = |evaluation: EvaluationCounts| pb::EvaluationCounts {
         rule: evaluation.rule,
@@ -91,7 +93,9 @@ fn evaluations_to_proto(evaluations: Vec<EvaluationCounts>) -> Vec<pb::Evaluatio
     evaluations.into_iter().map(one).collect()
 }
 
-fn evaluations(evaluations: Vec<pb::EvaluationCounts>) -> Result<Vec<EvaluationCounts>, WireError> {
+pub(crate) fn evaluations(
+    evaluations: Vec<pb::EvaluationCounts>,
+) -> Result<Vec<EvaluationCounts>, WireError> {
     at_most("evaluations", evaluations.len(), EVALUATIONS_MAX)?;
     each(evaluations, evaluation)
 }
@@ -129,7 +133,7 @@ fn confusion(table: pb::Confusion) -> Result<Vec<Vec<u64>>, WireError> {
     Ok(table.rows.into_iter().map(|row| row.counts).collect())
 }
 
-fn errors_to_proto(errors: Vec<RuleErrors>) -> Vec<pb::RuleErrors> {
+pub(crate) fn errors_to_proto(errors: Vec<RuleErrors>) -> Vec<pb::RuleErrors> {
     let one = |errors: RuleErrors| pb::RuleErrors {
         rule: errors.rule,
         neighbours: errors.neighbours,
@@ -147,7 +151,7 @@ fn errors_to_proto(errors: Vec<RuleErrors>) -> Vec<pb::RuleErrors> {
     errors.into_iter().map(one).collect()
 }
 
-fn errors(errors: Vec<pb::RuleErrors>) -> Result<Vec<RuleErrors>, WireError> {
+pub(crate) fn errors(errors: Vec<pb::RuleErrors>) -> Result<Vec<RuleErrors>, WireError> {
     at_most("errors", errors.len(), EVALUATIONS_MAX)?;
     let one = |errors: pb::RuleErrors| {
         let measure = match pb::ErrorMeasure::try_from(errors.measure) {

@@ -2,11 +2,12 @@
 //!
 //! # To add a method
 //!
-//! A file of `proto/` holds its requests, its answers and what a run of it leaves; a file beside `unpsl`, `forest`, `regression`, `neighbours` and `cluster` says
-//! how each travels ([`Travels`]). Each `match` over requests, answers and models below then lacks an arm; nothing else in
+//! A file of `proto/` holds its requests, its answers and what a run of it leaves; a file beside `unpsl`, `forest`, `regression`, `neighbours`, `cluster` and
+//! `compare` says how each travels ([`Travels`]). Each `match` over requests, answers and models below then lacks an arm; nothing else in
 //! this crate names a method. A list of a kind of its own is one line of `encoding::parts`.
 
 pub(crate) mod cluster;
+pub(crate) mod compare;
 pub(crate) mod forest;
 pub(crate) mod neighbours;
 pub(crate) mod regression;
@@ -26,8 +27,8 @@ use protocol::assessment::Assessment;
 use protocol::limits::{CLASSES_MAX, MATRIX_ENTRIES_MAX};
 use protocol::message::{
     Answer, ColumnMoments, Description, Encapsulations, Preparing, Request, SecondMoments,
-    SiteMoments, cluster as clusters, forest as forests, neighbours as alike,
-    regression as regressions, unpsl as metrics,
+    SiteMoments, cluster as clusters, compare as comparisons, forest as forests,
+    neighbours as alike, regression as regressions, unpsl as metrics,
 };
 use protocol::method::{self, Model};
 use std::sync::Arc;
@@ -67,6 +68,7 @@ impl Travels for Request {
             Self::Regression(request) => request.cut_as(Asked::Regression),
             Self::Neighbours(request) => request.cut_as(Asked::Neighbours),
             Self::Cluster(request) => request.cut_as(Asked::Cluster),
+            Self::Compare(request) => request.cut_as(Asked::Compare),
         }
     }
 
@@ -87,6 +89,7 @@ impl Travels for Request {
             Asked::Regression(request) => regressions::Request::declared(request),
             Asked::Neighbours(request) => alike::Request::declared(request),
             Asked::Cluster(request) => clusters::Request::declared(request),
+            Asked::Compare(request) => comparisons::Request::declared(request),
         }
     }
 
@@ -108,6 +111,7 @@ impl Travels for Request {
             Asked::Regression(request) => Self::Regression(Travels::join(request, parts)?),
             Asked::Neighbours(request) => Self::Neighbours(Travels::join(request, parts)?),
             Asked::Cluster(request) => Self::Cluster(Travels::join(request, parts)?),
+            Asked::Compare(request) => Self::Compare(Travels::join(request, parts)?),
         })
     }
 }
@@ -166,6 +170,7 @@ impl Travels for Answer {
             Self::Regression(answer) => answer.cut_as(Answered::Regression),
             Self::Neighbours(answer) => answer.cut_as(Answered::Neighbours),
             Self::Cluster(answer) => answer.cut_as(Answered::Cluster),
+            Self::Compare(answer) => answer.cut_as(Answered::Compare),
         };
         let answer = Some(answer);
         (pb::Answer { answer }, parts)
@@ -197,6 +202,7 @@ impl Travels for Answer {
             Answered::Regression(answer) => regressions::Answer::declared(answer),
             Answered::Neighbours(answer) => alike::Answer::declared(answer),
             Answered::Cluster(answer) => clusters::Answer::declared(answer),
+            Answered::Compare(answer) => comparisons::Answer::declared(answer),
         }
     }
 
@@ -234,6 +240,7 @@ impl Travels for Answer {
             Answered::Regression(answer) => Self::Regression(Travels::join(answer, parts)?),
             Answered::Neighbours(answer) => Self::Neighbours(Travels::join(answer, parts)?),
             Answered::Cluster(answer) => Self::Cluster(Travels::join(answer, parts)?),
+            Answered::Compare(answer) => Self::Compare(Travels::join(answer, parts)?),
         })
     }
 }
@@ -252,6 +259,7 @@ impl Travels for Model {
             Self::Regression(model) => model.cut_as(Left::Regression),
             Self::Neighbours(model) => model.cut_as(Left::Neighbours),
             Self::Cluster(model) => model.cut_as(Left::Cluster),
+            Self::Compare(model) => model.cut_as(Left::Compare),
         }
     }
 
@@ -262,6 +270,7 @@ impl Travels for Model {
             Left::Regression(model) => Box::<method::regression::model::Model>::declared(model),
             Left::Neighbours(model) => method::neighbours::model::Model::declared(model),
             Left::Cluster(model) => method::cluster::model::Model::declared(model),
+            Left::Compare(model) => method::compare::model::Model::declared(model),
         }
     }
 
@@ -272,6 +281,7 @@ impl Travels for Model {
             Left::Regression(model) => Self::Regression(Travels::join(model, parts)?),
             Left::Neighbours(model) => Self::Neighbours(Travels::join(model, parts)?),
             Left::Cluster(model) => Self::Cluster(Travels::join(model, parts)?),
+            Left::Compare(model) => Self::Compare(Travels::join(model, parts)?),
         })
     }
 }
@@ -290,6 +300,7 @@ pub(crate) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
         Request::Regression(request) => regression::answer_bytes_max(request),
         Request::Neighbours(request) => Some(neighbours::answer_bytes_max(request)),
         Request::Cluster(request) => Some(cluster::answer_bytes_max(request, job_bytes)),
+        Request::Compare(_) => Some(compare::ANSWER_BYTES_MAX),
     };
     // Covered, a number takes twice the bytes, and four numbers of a moment eleven words.
     let covered = |bytes: u64| bytes.saturating_mul(COVERED_FACTOR);

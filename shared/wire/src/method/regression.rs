@@ -59,20 +59,26 @@ impl Travels for Request {
     }
 }
 
-fn point_to_proto(point: &Evaluating) -> pb::RegressionPoint {
+pub(super) fn point_to_proto(point: &Evaluating) -> pb::RegressionPoint {
     pb::RegressionPoint {
         rows: point.design.rows.clone(),
         ends: point.design.ends.clone(),
         at: point.at.to_vec(),
+        fold: point.design.fold,
     }
 }
 
-fn point(found: pb::RegressionPoint) -> Result<Evaluating, WireError> {
-    let pb::RegressionPoint { rows, ends, at } = found;
+pub(super) fn point(found: pb::RegressionPoint) -> Result<Evaluating, WireError> {
+    let pb::RegressionPoint {
+        rows,
+        ends,
+        at,
+        fold,
+    } = found;
     at_most("rows", rows.len(), REGRESSION_COLUMNS_MAX)?;
     at_most("cells", ends.len(), TIME_CELLS_MAX)?;
     Ok(Evaluating {
-        design: Arc::new(Design { rows, ends }),
+        design: Arc::new(Design { rows, ends, fold }),
         at: Arc::new(numbers("coefficients", at, 1 + REGRESSION_COLUMNS_MAX)?),
     })
 }

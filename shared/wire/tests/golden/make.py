@@ -13,8 +13,8 @@ out = tempfile.mkdtemp()
 subprocess.check_call([sys.executable, "-m", "grpc_tools.protoc", f"-I{ROOT}", f"--python_out={out}",
                        *map(str, sorted(ROOT.glob("federation/v1/*.proto")))])
 sys.path.insert(0, out)
-m, s, u, t, r, n, c, f, o = (importlib.import_module(f"federation.v1.{name}_pb2")
-                    for name in ("parts", "site", "unpsl", "forest", "regression", "neighbours", "cluster", "federation", "operations"))
+m, s, u, t, r, n, c, v, f, o = (importlib.import_module(f"federation.v1.{name}_pb2")
+                    for name in ("parts", "site", "unpsl", "forest", "regression", "neighbours", "cluster", "compare", "federation", "operations"))
 
 run = "heart-disease-1"
 block = lambda data: f.Part(blocks=m.BlocksChunk(blocks=[m.Block(bytes=data)]))
@@ -47,6 +47,18 @@ trees, nodes = t.Trees(features=3, nodes=[5, 3]), f.Part(nodes=t.NodesChunk(
 edges = f.Part(edges=t.EdgesChunk(edges=[t.Edges(values=[54.5, 60]), t.Edges()]))
 errors = [s.RuleErrors(rule="forest", measure=1, sums=s.ErrorSums(total=300, error=60)),
           s.RuleErrors(rule="gap", neighbours=5, measure=3)]
+judged_families = [
+    v.JudgedFamily(
+        counts=s.EvaluationCounts(rule="euclidean", neighbours=5, rounded_to=10, confusion=s.Confusion(
+            rows=[s.ConfusionRow(counts=[40, 10]), s.ConfusionRow(counts=[20, 30])])),
+        errors=s.RuleErrors(rule="euclidean", neighbours=5, measure=1, sums=s.ErrorSums(total=100, error=20))),
+    v.JudgedFamily(
+        counts=s.EvaluationCounts(rule="cosine", neighbours=5, rounded_to=10),
+        errors=s.RuleErrors(rule="cosine", neighbours=5, measure=1), discordant=[9, 14, 100]),
+    v.JudgedFamily(
+        counts=s.EvaluationCounts(rule="gower", neighbours=5, rounded_to=10),
+        errors=s.RuleErrors(rule="gower", neighbours=5, measure=2, sums=s.ErrorSums(total=90, error=12.5)),
+        differences=[90, -1.5, 4, -1.5, 90])]
 failed = o.Ending(failed=f.Failure(code="KDR-SITES", text="too few sites: wanted 3"))
 
 
@@ -191,6 +203,9 @@ golden = {
     "weigh": ask_regression(weigh=r.WeighProducts(
         point=point, weights=[r.CellWeights(at_risk=[0.5, 0.25], with_event=[0.125, 0])])),
     "finish_regression": ask_regression(finish=point),
+    "judge_folds": ask([chunk(0, [0.5, 1]), chunk(1, [0.25, 0])], compare=v.CompareRequest(judge=v.JudgeFolds(
+        metrics=[shape(2, 1), shape(2, 1)],
+        regressions=[r.RegressionPoint(rows=[0, 2], at=[0.5, -0.25, 1], fold=1)]))),
     "measure": ask_neighbours(measure=n.MeasureDistances()),
     "count_alike": ask_neighbours(count=n.CountAlike(radii=[0.5, 1.25])),
     "measure_spread": ask_cluster(measure=c.MeasureSpread()),
@@ -232,6 +247,7 @@ golden = {
         [chunk(0, [300, 1, 2, 200, 3, 4]), chunk(1, [40, 5, 6, 30, 7, 8])],
         risk_sets=r.RiskSets(patients=300, at_risk=shape(2, 3), with_event=shape(2, 3))),
     "products": reply_regression([chunk(0, [1, 0.25, 0.25, 2])], products=r.Products(products=[shape(2, 2)])),
+    "comparison": reply(compare=v.CompareAnswer(judged=v.JudgedFamilies(families=judged_families))),
     "distances": reply_neighbours(distances=n.Distances(counts=[0, 300, 7])),
     "alike": reply_neighbours(alike=n.Alike(groups=groups)),
     "spread": reply_cluster([chunk(0, [1, 2, 2, 4])], spread=c.Spread(
@@ -259,6 +275,10 @@ golden = {
         run=run, patients=690, grouped=682, steps=9, unsettled=1, tried=[
             c.TriedClusters(bias=0.75, stability=[0.875, 0.625], fared=fared, stable=True),
             c.TriedClusters(stability=[0.5, 0.25], fared=fared)], shown=0, centres=shape(2, 1), marks=marks)),
+    "compared": result(o.Ending(completed=o.Completed()), compare=v.CompareModel(
+        patients=690, neighbours=5, folds=4,
+        families=[v.ComparedFamily(counts=one, sites=3, off_by=9) for one in judged_families],
+        left_out=[v.LeftOutFamily(family="unpsl", reason="the metric of a fold is empty")])),
     "forest_without": result(o.Ending(completed=o.Completed()), forest=t.ForestModel()),
 }
 for name, frames in golden.items():

@@ -49,6 +49,21 @@ fn messages(rules: &Rules, job: &Job, settings: &RegressionSettings) -> Vec<Mess
     messages
 }
 
+/// What the regressions of folds make it send.
+pub(crate) fn of_folds(job: &Job, settings: &RegressionSettings) -> Vec<MessageKind> {
+    let sizes = Sizes::of_features(job);
+    let is_cox = matches!(job.cohort.outcome.kind, OutcomeKind::Survival { .. });
+    let all = match is_cox {
+        true => vec![risk_sets(settings, &sizes), products(settings, &sizes)],
+        false => vec![likelihood(settings, &sizes)],
+    };
+    let of_each = |one: MessageKind| MessageKind {
+        times: u64::from(settings.parts) * u64::from(settings.round_limit),
+        ..one
+    };
+    all.into_iter().map(of_each).collect()
+}
+
 fn likelihood(settings: &RegressionSettings, sizes: &Sizes) -> MessageKind {
     let columns = sizes.rows + 1;
     let numbers = columns * (columns + 1) + 2;

@@ -32,6 +32,8 @@ const PAIRS_MAX: usize = 100_000_000;
 /// A regression at one site.
 pub(super) struct Regressor {
     settings: RegressionSettings,
+    /// Into how many folds the patients are parted, where some are left out.
+    folds: u32,
     /// Made once a preparation and again for another design.
     made: Option<(Arc<Design>, Made)>,
 }
@@ -63,6 +65,7 @@ pub(super) fn summary(site: &SiteRun) -> Summary {
 impl Regressor {
     pub(super) fn new(settings: RegressionSettings) -> Self {
         Self {
+            folds: settings.parts,
             settings,
             made: None,
         }
@@ -157,7 +160,10 @@ impl Regressor {
         let is_known = self.made.as_ref().is_some_and(|(known, _)| known == design);
         if !is_known {
             self.made = None;
-            self.made = Some((Arc::clone(design), Made::new(site, prepared, design)?));
+            self.made = Some((
+                Arc::clone(design),
+                Made::new(site, prepared, design, self.folds)?,
+            ));
         }
         let made = self.made.as_ref().map(|(_, made)| made);
         let made = made.ok_or_else(Stop::early)?;
@@ -181,16 +187,7 @@ impl Regressor {
         let predictors = made.matrix.dot(&at);
         let predicted = Predicted::of_linear(&predictors, outcome);
         let scores = share_of_second(&predictors, outcome);
-        let ones = usize::from(made.has_constant());
-        let fitted: Vec<usize> = point.design.rows.iter().map(|row| *row as usize).collect();
-        let features = site.job.cohort.standardised_columns();
-        let terms = rows::terms(&features, &prepared.standardisation);
-        let own = rows::own_units(
-            &terms,
-            &prepared.standardisation,
-            &fitted,
-            &point.at[ones.min(point.at.len())..],
-        );
+        let (terms, own) = terms_and_own(site, prepared, point, made.has_constant());
         let record = Record::new(
             site,
             Learned::Regression(LearnedRegression::new(&terms, own.clone())),
@@ -217,28 +214,48 @@ impl Regressor {
 }
 
 impl Made {
-    fn new(site: &SiteRun, prepared: &Prepared, design: &Design) -> Result<Self, Stop> {
-        let target = Target::of(site, design)?;
-        let rows: Vec<usize> = design.rows.iter().map(|row| *row as usize).collect();
-        if rows.iter().any(|row| *row >= prepared.matrix.ncols()) {
-            let text = "the coordinator asked for rows that the prepared patients do not have";
-            return Err(Stop::failed(Code::Protocol, text));
-        }
-        let chosen = prepared.matrix.select(Axis(1), &rows);
-        let ones = usize::from(matches!(target, Target::Glm(..)));
-        let mut matrix = Array2::ones((chosen.nrows(), chosen.ncols() + ones));
-        matrix.slice_mut(s![.., ones..]).assign(&chosen);
-        Ok(Self { matrix, target })
+    fn new(site: &SiteRun, prepared: &Prepared, design: &Design, folds: u32) -> Result<Self, Stop> {
+        let whole = site.cohort.cohort.outcome();
+        let Some(fold) = design.fold else {
+            let target = Target::of(site, whole, design)?;
+            let matrix = columns(prepared, design, target.has_constant())?;
+            return Ok(Self { matrix, target });
+        };
+        let training = site.parted(folds)?.split(fold as usize).training;
+        let target = Target::of(site, &whole.select(&training), design)?;
+        let matrix = columns(prepared, design, target.has_constant())?;
+        Ok(Self {
+            matrix: matrix.select(Axis(0), &training),
+            target,
+        })
     }
 
     fn has_constant(&self) -> bool {
-        matches!(self.target, Target::Glm(..))
+        self.target.has_constant()
     }
 }
 
+/// The patients by the rows of a design, with ones first where there is a constant.
+pub(super) fn columns(
+    prepared: &Prepared,
+    design: &Design,
+    has_constant: bool,
+) -> Result<Array2<f64>, Stop> {
+    let rows: Vec<usize> = design.rows.iter().map(|row| *row as usize).collect();
+    if rows.iter().any(|row| *row >= prepared.matrix.ncols()) {
+        let text = "the coordinator asked for rows that the prepared patients do not have";
+        return Err(Stop::failed(Code::Protocol, text));
+    }
+    let chosen = prepared.matrix.select(Axis(1), &rows);
+    let ones = usize::from(has_constant);
+    let mut matrix = Array2::ones((chosen.nrows(), chosen.ncols() + ones));
+    matrix.slice_mut(s![.., ones..]).assign(&chosen);
+    Ok(matrix)
+}
+
 impl Target {
-    fn of(site: &SiteRun, design: &Design) -> Result<Self, Stop> {
-        match site.cohort.cohort.outcome() {
+    fn of(site: &SiteRun, outcome: &Outcome, design: &Design) -> Result<Self, Stop> {
+        match outcome {
             Outcome::Numeric(values) => Ok(Self::Glm(Family::Linear, values.clone())),
             Outcome::Classes { codes, .. } => {
                 Ok(Self::Glm(Family::Logistic, codes.mapv(f64::from)))
@@ -252,6 +269,57 @@ impl Target {
             }
         }
     }
+
+    fn has_constant(&self) -> bool {
+        matches!(self, Self::Glm(..))
+    }
+}
+
+/// The regression of a point as a comparison, and what it predicts of every patient before any link.
+pub(super) struct Pointed {
+    /// None where every coefficient is 0.
+    pub(super) weighted: Option<Weighted>,
+    pub(super) predictors: Array1<f64>,
+}
+
+/// What a point says of the site's patients, held out or not.
+pub(super) fn pointed(
+    site: &SiteRun,
+    prepared: &Prepared,
+    point: &Evaluating,
+) -> Result<Pointed, Stop> {
+    let has_constant = !matches!(site.cohort.cohort.outcome(), Outcome::Survival { .. });
+    let matrix = columns(prepared, &point.design, has_constant)?;
+    if matrix.ncols() != point.at.len() {
+        let (found, wanted) = (point.at.len(), matrix.ncols());
+        let text = format!("found {found} coefficients, wanted {wanted}");
+        return Err(Stop::failed(Code::Protocol, text));
+    }
+    let (terms, own) = terms_and_own(site, prepared, point, has_constant);
+    Ok(Pointed {
+        weighted: Weighted::of(terms, own).ok(),
+        predictors: matrix.dot(&Array1::from(point.at.to_vec())),
+    })
+}
+
+/// The terms, and the coefficients of their columns in their own units.
+fn terms_and_own(
+    site: &SiteRun,
+    prepared: &Prepared,
+    point: &Evaluating,
+    has_constant: bool,
+) -> (Terms, Vec<f64>) {
+    let ones = usize::from(has_constant);
+    let fitted: Vec<usize> = point.design.rows.iter().map(|row| *row as usize).collect();
+    let features = site.job.cohort.standardised_columns();
+    let terms = rows::terms(&features, &prepared.standardisation);
+    let own = rows::own_units(
+        &terms,
+        &prepared.standardisation,
+        &fitted,
+        &point.at[ones.min(point.at.len())..],
+    );
+    (terms, own)
 }
 
 /// Of two classes the chance of the second, in bins.

@@ -61,6 +61,12 @@ fn messages(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKi
     messages
 }
 
+/// What the metrics of folds, learnt by themselves, make it send.
+pub(crate) fn of_folds(job: &Job, settings: &UnpslSettings) -> MessageKind {
+    let sizes = sizes(job, settings);
+    derivatives(settings, &sizes, settings.validation_rounds())
+}
+
 fn derivatives(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageKind {
     let (rows, rank) = (sizes.rows, sizes.rank);
     let is_wide = UnpslSettings::is_wide(usize::try_from(rows).unwrap_or(usize::MAX));

@@ -281,7 +281,7 @@ impl Learner {
     pub(super) fn folds(&self, site: &SiteRun) -> Result<Folds, Stop> {
         self.settings
             .folds()
-            .map_or_else(|| Err(no_folds()), |folds| parted(site, folds as usize))
+            .map_or_else(|| Err(no_folds()), |folds| site.parted(folds))
     }
 
     /// The same, where they are so many.
@@ -292,11 +292,6 @@ impl Learner {
             false => Err(no_folds()),
         }
     }
-}
-
-fn parted(site: &SiteRun, folds: usize) -> Result<Folds, Stop> {
-    Folds::stratified(site.classes_of()?, folds, site.folds)
-        .map_err(|error| Stop::failed(Code::Folds, error.to_string()))
 }
 
 fn no_folds() -> Stop {
@@ -348,7 +343,7 @@ pub(super) fn learn(
         None => objective(prepared, &labels(site)?, &settings_of_part, site.seed)?,
         Some(fold) => {
             let folds = settings.folds().ok_or_else(no_folds)?;
-            let folds = parted(site, folds as usize)?;
+            let folds = site.parted(folds)?;
             without(site, prepared, &settings_of_part, &folds, fold)?
         }
     };

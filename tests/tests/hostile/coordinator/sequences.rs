@@ -126,6 +126,7 @@ impl Account {
             Answer::Regression(_) => "likelihood",
             Answer::Neighbours(_) => "alike",
             Answer::Cluster(_) => "clusters",
+            Answer::Compare(_) => "comparison",
             Answer::Moments(_) => "moments",
             Answer::Quantiles(_) => "quantiles",
             Answer::Prepared(_) => "prepared",

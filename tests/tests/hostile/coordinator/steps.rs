@@ -31,6 +31,7 @@ fn look(steep: f64, border: f64) -> Request {
         design: Arc::new(Design {
             rows: (0..FEATURES as u32).collect(),
             ends: Vec::new(),
+            fold: None,
         }),
         at: Arc::new(at),
     }))

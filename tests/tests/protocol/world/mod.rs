@@ -518,7 +518,8 @@ fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
         | Request::Forest(_)
         | Request::Regression(_)
         | Request::Neighbours(_)
-        | Request::Cluster(_) => P::pretend(site, request),
+        | Request::Cluster(_)
+        | Request::Compare(_) => P::pretend(site, request),
     }
 }
 

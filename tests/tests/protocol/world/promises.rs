@@ -170,7 +170,11 @@ fn timeless(mut result: RunResult) -> RunResult {
             }
         }
         Some(
-            Model::Forest(_) | Model::Regression(_) | Model::Neighbours(_) | Model::Cluster(_),
+            Model::Forest(_)
+            | Model::Regression(_)
+            | Model::Neighbours(_)
+            | Model::Cluster(_)
+            | Model::Compare(_),
         )
         | None => {}
     }

@@ -36,12 +36,13 @@ struct First {
 }
 
 impl Attempt {
-    /// From coefficients of 0. `ends` are the cells of follow-up, none but of a Cox regression.
+    /// From coefficients of 0. `ends` are the cells of follow-up, none but of a Cox regression; `fold` is left out, where one is.
     pub(super) fn new(
         settings: &RegressionSettings,
         family: Family,
         rows: Rows,
         ends: Vec<u32>,
+        fold: Option<u32>,
     ) -> Self {
         let penalty = rows.scaling.penalty(settings.ridge, family);
         Self {
@@ -50,6 +51,7 @@ impl Attempt {
             design: Arc::new(Design {
                 rows: rows.fitted.iter().map(|row| count(*row)).collect(),
                 ends,
+                fold,
             }),
             newton: Newton::new(penalty),
             rows,
@@ -62,7 +64,7 @@ impl Attempt {
     /// a quadratic, it is fitted at once. Where a column takes the place of one that said the same, it begins at 0.
     pub(super) fn reduced(&self, settings: &RegressionSettings, rows: Rows) -> Self {
         let ends = self.design.ends.clone();
-        let mut reduced = Self::new(settings, self.family, rows, ends);
+        let mut reduced = Self::new(settings, self.family, rows, ends, self.design.fold);
         let ones = usize::from(self.family.has_intercept());
         let fitted = &self.rows.fitted;
         let place = |row: &usize| fitted.iter().position(|one| one == row);

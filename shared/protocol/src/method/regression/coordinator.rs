@@ -82,7 +82,7 @@ impl Regression {
             State::Preparing(preparation) => {
                 if let Turn::Done(prepared) = preparation.close(closed)? {
                     let cohort = Arc::clone(&self.cohort);
-                    let fitting = Fitting::start(&self.settings, cohort, &prepared)?;
+                    let fitting = Fitting::start(&self.settings, cohort, &prepared, None)?;
                     self.state = State::Fitting(Box::new(fitting));
                     self.missing = prepared.missing;
                     self.pooled_missing = prepared.pooled_missing;

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 /// Fits under way.
 #[derive(Debug, Clone)]
-pub(super) struct Fitting {
+pub(crate) struct Fitting {
     settings: RegressionSettings,
     cohort: Arc<CohortSpecification>,
     sources: Sources,
@@ -63,10 +63,10 @@ enum State {
 
 /// What was fitted.
 #[derive(Debug, Clone)]
-pub(super) struct Fitted {
-    pub(super) model: Model,
+pub(crate) struct Fitted {
+    pub(crate) model: Model,
     /// Where.
-    pub(super) point: Evaluating,
+    pub(crate) point: Evaluating,
 }
 
 impl Sources {
@@ -76,11 +76,12 @@ impl Sources {
 }
 
 impl Fitting {
-    /// Of prepared sites.
-    pub(super) fn start(
+    /// Of prepared sites, all patients or all but a fold.
+    pub(crate) fn start(
         settings: &RegressionSettings,
         cohort: Arc<CohortSpecification>,
         prepared: &Prepared,
+        fold: Option<u32>,
     ) -> Result<Self, Failure> {
         let outcome = |text: &str| Failure::new(Code::Outcome, text);
         let family = settings.model(&cohort.outcome.kind).ok_or_else(|| {
@@ -104,9 +105,10 @@ impl Fitting {
         }
         let parameters = rows.fitted.len() + usize::from(family.has_intercept());
         let patients = sources.moments.patients;
-        if rows.fitted.is_empty() || !settings.allows(parameters as u64, patients) {
+        let all_parts = parameters as u64 * u64::from(settings.parts);
+        if rows.fitted.is_empty() || !settings.allows(all_parts, patients) {
             let text = format!(
-                "found {parameters} coefficients and {patients} patients over all sites, wanted at least one column that varies, \
+                "found {all_parts} coefficients and {patients} patients over all sites, wanted at least one column that varies, \
                  and three patients for each coefficient"
             );
             return Err(Failure::new(Code::Settings, text));
@@ -118,7 +120,7 @@ impl Fitting {
             rows.fitted.len(),
             &prepared.events,
         )?;
-        let whole = Attempt::new(settings, family, rows, ends);
+        let whole = Attempt::new(settings, family, rows, ends, fold);
         Ok(Self {
             settings: settings.clone(),
             cohort,
@@ -391,7 +393,9 @@ impl Stage for Fitting {
         }
         let fit = self.attempt.fit();
         let converged = fit.ending == regression::Ending::Converged;
-        if converged && self.attempt.is_cox() && self.attempt.terms().is_some() {
+        // Of a fold nobody asks whether hazards are proportional.
+        let is_whole = self.whole.point().design.fold.is_none();
+        if converged && is_whole && self.attempt.is_cox() && self.attempt.terms().is_some() {
             self.state = State::Testing(Box::new(fit));
             return Ok(Turn::Ask);
         }

@@ -38,6 +38,8 @@ pub struct Design {
     /// Cells of follow-up, by the steps of the grid of events that they end before, rising; none unless the outcome is a survival
     /// time.
     pub ends: Vec<u32>,
+    /// The fold of a cross-validation that is left out, from 0; none where all patients take part.
+    pub fold: Option<u32>,
 }
 
 /// Coefficients at which something is wanted.

@@ -2,7 +2,7 @@
 
 mod attempt;
 pub(crate) mod coordinator;
-mod fitting;
+pub(crate) mod fitting;
 mod judging;
 pub mod message;
 pub mod model;

@@ -34,12 +34,12 @@ pub(crate) fn judge(
         message::Request::Regression(request) => {
             after(PREPARED, known)?;
             match request {
-                Request::Evaluate(point) => at_a_point(settings, cohort, point, known),
+                Request::Evaluate(point) => at_a_point(settings, cohort, point, known, None),
                 Request::Weigh(weighing) => {
                     after(RISK_SETS, known)?;
-                    weighs(settings, cohort, weighing, known)
+                    weighs(settings, cohort, weighing, known, None)
                 }
-                Request::Finish(point) => at_a_point(settings, cohort, point, known),
+                Request::Finish(point) => at_a_point(settings, cohort, point, known, None),
             }
         }
         // Closed by default: whatever else is asked, this job does not ask it.
@@ -47,14 +47,41 @@ pub(crate) fn judge(
     }
 }
 
-fn at_a_point(
+/// The folds of a cross-validation: of one of so many a question is.
+pub(crate) fn of_folds(
+    settings: &RegressionSettings,
+    cohort: &CohortSpecification,
+    request: &Request,
+    known: Known<'_>,
+    folds: u32,
+) -> Result<(), Refusal> {
+    after(PREPARED, known)?;
+    match request {
+        Request::Evaluate(point) => at_a_point(settings, cohort, point, known, Some(folds)),
+        Request::Weigh(weighing) => {
+            after(RISK_SETS, known)?;
+            weighs(settings, cohort, weighing, known, Some(folds))
+        }
+        Request::Finish(_) => unasked("a job of one regression"),
+    }
+}
+
+/// Of all patients, or of all but one of so many folds.
+pub(crate) fn at_a_point(
     settings: &RegressionSettings,
     cohort: &CohortSpecification,
     point: &Evaluating,
     known: Known<'_>,
+    folds: Option<u32>,
 ) -> Result<(), Refusal> {
     let Evaluating { design, at } = point;
-    let Design { rows, ends } = design.as_ref();
+    let Design { rows, ends, fold } = design.as_ref();
+    let is_part = match (fold, folds) {
+        (None, None) => true,
+        (Some(fold), Some(folds)) => *fold < folds,
+        (None, Some(_)) | (Some(_), None) => false,
+    };
+    wanted(is_part, "the patients whom the job fits")?;
     let of = known.rows.unwrap_or(0);
     let are_rows = rows.is_sorted_by(|one, next| one < next)
         && rows.last().is_some_and(|last| (*last as usize) < of);
@@ -81,8 +108,9 @@ fn weighs(
     cohort: &CohortSpecification,
     weighing: &Weighing,
     known: Known<'_>,
+    folds: Option<u32>,
 ) -> Result<(), Refusal> {
-    at_a_point(settings, cohort, &weighing.point, known)?;
+    at_a_point(settings, cohort, &weighing.point, known, folds)?;
     let cells = weighing.point.design.ends.len();
     let numbers = |numbers: &[f64]| numbers.len() == cells && numbers.iter().all(|n| n.is_finite());
     let all = weighing.weights.as_slice();

@@ -49,6 +49,8 @@ pub struct RegressionSettings {
     pub selection: Option<Criterion>,
     /// On one cohort alone, where nothing is told to anybody.
     pub is_alone: bool,
+    /// Parts of the same patients that are each fitted: folds of a cross-validation, or 1.
+    pub parts: u32,
 }
 
 impl RegressionSettings {
@@ -94,6 +96,7 @@ impl RegressionSettings {
             round_limit: narrow(section.count("round_limit", evaluations, 4..=EVALUATIONS_MAX)),
             selection,
             is_alone: false,
+            parts: 1,
         }
     }
 
@@ -147,8 +150,13 @@ impl RegressionSettings {
         if self.is_alone {
             return 1;
         }
-        let (columns, evaluations) = (columns.max(1) as u64, u64::from(self.round_limit));
+        let (columns, evaluations) = (columns.max(1) as u64, self.evaluations());
         EVENTS_MIN.max((evaluations * (1 + columns)).div_ceil(columns))
+    }
+
+    /// Evaluations of all parts at most.
+    fn evaluations(&self) -> u64 {
+        u64::from(self.parts) * u64::from(self.round_limit)
     }
 
     /// Whether so many coefficients, of all fits together, may be told of so many patients.

@@ -24,7 +24,7 @@ pub(super) fn of_fold(lambda: f64, loss: Loss, folds: u32) -> f64 {
 
 /// The searches under way, or over.
 #[derive(Debug, Clone)]
-pub(super) struct FoldSearches {
+pub(crate) struct FoldSearches {
     several: Several,
     /// Which objective each problem is.
     parts: Vec<Part>,
@@ -61,7 +61,7 @@ impl FoldSearches {
     }
 
     /// The search of one metric, with the settings of the whole, in every fold.
-    pub(super) fn of_validation(
+    pub(crate) fn of_validation(
         settings: &UnpslSettings,
         folds: u32,
         start: Array2<f64>,
@@ -89,21 +89,21 @@ impl FoldSearches {
         &self.asked
     }
 
-    pub(super) fn ask(&self) -> message::Request {
+    pub(crate) fn ask(&self) -> message::Request {
         message::Request::Unpsl(Request::Differentiate(self.asked.clone()))
     }
 
-    pub(super) fn blank(&self) -> message::Answer {
+    pub(crate) fn blank(&self) -> message::Answer {
         let blanks = Derivatives::blanks(&self.asked, self.features);
         message::Answer::Unpsl(Answer::Derivatives(blanks))
     }
 
-    pub(super) fn judge(&self, answer: &message::Answer) -> Result<(), Failure> {
+    pub(crate) fn judge(&self, answer: &message::Answer) -> Result<(), Failure> {
         derivatives(answer, &self.asked, self.features)
     }
 
     /// Searches that are over, and all.
-    pub(super) fn done(&self) -> (usize, usize) {
+    pub(crate) fn done(&self) -> (usize, usize) {
         self.several.done()
     }
 
@@ -114,7 +114,7 @@ impl FoldSearches {
     }
 
     /// Takes the answers of a closed exchange; true once all searches are over.
-    pub(super) fn close(&mut self, closed: &mut Closed<'_>) -> Result<bool, Failure> {
+    pub(crate) fn close(&mut self, closed: &mut Closed<'_>) -> Result<bool, Failure> {
         let told = closed.told.to_vec();
         if self.told.as_ref().is_some_and(|before| *before != told) {
             self.several.forget();
@@ -147,7 +147,7 @@ impl FoldSearches {
     }
 
     /// The best metrics of search number `cell` of so many `problems`; none where one of them is W = 0.
-    pub(super) fn metrics(
+    pub(crate) fn metrics(
         &self,
         problems: std::ops::Range<usize>,
         cell: usize,

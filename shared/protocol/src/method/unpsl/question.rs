@@ -82,6 +82,30 @@ fn own(
     }
 }
 
+/// Derivatives at metrics that are each learnt without one of the job's folds, of so many rows.
+pub(crate) fn of_folds(
+    settings: &UnpslSettings,
+    asked: &Differentiating,
+    rows: usize,
+) -> Result<(), Refusal> {
+    let are_folds = asked.parts.iter().all(|part| part.fold.is_some());
+    wanted(are_folds, "metrics of folds")?;
+    judge_differentiation(settings, asked, rows, settings.folds())
+}
+
+/// A metric of each of the job's folds, or none, of so many rows.
+pub(crate) fn are_of_folds(
+    settings: &UnpslSettings,
+    metrics: &[Array2<f64>],
+    rows: usize,
+) -> Result<(), Refusal> {
+    let folds = settings.folds().map(|folds| folds as usize);
+    let fit = metrics.is_empty() || folds == Some(metrics.len());
+    wanted(fit, "a metric of each of the job's folds")?;
+    let mut metrics = metrics.iter();
+    metrics.try_for_each(|metric| fits(settings, metric, rows, false))
+}
+
 fn prepares(
     settings: &UnpslSettings,
     preparing: &Preparing,

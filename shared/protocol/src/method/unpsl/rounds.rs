@@ -133,7 +133,7 @@ impl Fit {
 }
 
 /// W of start number `start`, from which all sites start.
-pub(super) fn common_start(
+pub(crate) fn common_start(
     settings: &UnpslSettings,
     prepared: &Prepared,
     seed: Seed,

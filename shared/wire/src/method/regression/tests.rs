@@ -20,6 +20,7 @@ fn point() -> regression::Evaluating {
         design: Arc::new(regression::Design {
             rows: vec![0, 2],
             ends: vec![700, 4096],
+            fold: None,
         }),
         at: Arc::new(vec![0.5, -0.25]),
     }
@@ -147,6 +148,7 @@ fn what_no_regression_says_is_refused_with_what_was_wrong() {
             rows: vec![0, 2],
             ends: vec![700, 4096],
             at: vec![0.5, -0.25],
+            fold: None,
         };
         change(&mut asked);
         let request = pb::RegressionRequest {

@@ -1,0 +1,317 @@
+//! What a comparison asks, stage by stage: it prepares, learns what is learnt across sites without each fold, and has all families
+//! judged by the patients of the folds.
+
+use super::learning::FoldMetrics;
+use super::message::{Answer, FamilyCounts, Judging, Request};
+use super::model::Model;
+use super::settings::{CompareSettings, Family};
+use super::{judging, pooling};
+use crate::cohort::{CohortSpecification, Grids, MissingShare};
+use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn};
+use crate::failure::Failure;
+use crate::message::{self, Totals};
+use crate::method::Beginning;
+use crate::method::regression::fitting::Fitting;
+use crate::method::regression::message::Evaluating;
+use crate::progress::Ending;
+use crate::stage::preparing::{Preparable, Preparation, Prepared};
+use ndarray::Array2;
+use similarity::numeric::seed::Seed;
+use std::sync::Arc;
+
+/// A comparison under way.
+#[derive(Debug, Clone)]
+pub(crate) struct Compare {
+    settings: CompareSettings,
+    cohort: Arc<CohortSpecification>,
+    seed: Seed,
+    /// What was learnt so far.
+    metrics: Vec<Array2<f64>>,
+    regressions: Vec<Evaluating>,
+    model: Model,
+    missing: Vec<Vec<MissingShare>>,
+    pooled_missing: Vec<MissingShare>,
+    state: State,
+}
+
+#[derive(Debug, Clone)]
+enum State {
+    Preparing(Box<Preparation<CompareSettings>>),
+    Learning {
+        prepared: Arc<Prepared>,
+        metrics: Box<FoldMetrics>,
+    },
+    Fitting {
+        prepared: Arc<Prepared>,
+        fold: u32,
+        fitting: Box<Fitting>,
+    },
+    Judging(Box<Judge>),
+}
+
+/// The last exchange.
+#[derive(Debug, Clone)]
+struct Judge {
+    settings: CompareSettings,
+    cohort: Arc<CohortSpecification>,
+    asked: Judging,
+}
+
+impl Compare {
+    /// A run that begins.
+    pub(crate) fn new(settings: &CompareSettings, beginning: &Beginning) -> Self {
+        let descriptions = &beginning.descriptions;
+        let own = descriptions.own.iter().flatten();
+        let cohort = Arc::clone(&beginning.cohort);
+        let sites = descriptions.own.len();
+        let preparation = Preparation::new(settings.clone(), Arc::clone(&cohort), sites);
+        Self {
+            settings: settings.clone(),
+            cohort,
+            seed: beginning.seed,
+            metrics: Vec::new(),
+            regressions: Vec::new(),
+            model: Model {
+                patients: own
+                    .chain(&descriptions.pooled)
+                    .map(|one| one.patients)
+                    .sum(),
+                neighbours: settings.neighbours,
+                folds: settings.folds,
+                families: Vec::new(),
+                left_out: Vec::new(),
+            },
+            missing: vec![Vec::new(); sites],
+            pooled_missing: Vec::new(),
+            state: State::Preparing(Box::new(preparation)),
+        }
+    }
+
+    /// The settings.
+    pub(crate) fn settings(&self) -> &CompareSettings {
+        &self.settings
+    }
+
+    /// What is asked at present.
+    pub(crate) fn asking(&self) -> &dyn Asking {
+        match &self.state {
+            State::Preparing(preparation) => preparation.as_ref(),
+            State::Learning { metrics, .. } => metrics.as_ref(),
+            State::Fitting { fitting, .. } => fitting.as_ref(),
+            State::Judging(judge) => judge.as_ref(),
+        }
+    }
+
+    /// Takes the answers of a closed exchange.
+    pub(crate) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
+        match &mut self.state {
+            State::Preparing(preparation) => {
+                if let Turn::Done(prepared) = preparation.close(closed)? {
+                    self.missing.clone_from(&prepared.missing);
+                    self.pooled_missing.clone_from(&prepared.pooled_missing);
+                    self.learn(Arc::new(prepared));
+                }
+            }
+            State::Learning { prepared, metrics } => {
+                if let Turn::Done(learned) = metrics.close(closed)? {
+                    let prepared = Arc::clone(prepared);
+                    match learned {
+                        Some(metrics) => self.metrics = metrics,
+                        None => self.leave_out(
+                            &[Family::Unpsl],
+                            "the metric of a fold is empty: a smaller lambda_sparsity in [unpsl] leaves more of it",
+                        ),
+                    }
+                    self.fit(prepared, 0);
+                }
+            }
+            State::Fitting {
+                prepared,
+                fold,
+                fitting,
+            } => {
+                if let Turn::Done(fitted) = fitting.close(closed)? {
+                    let (prepared, fold) = (Arc::clone(prepared), *fold);
+                    if fitted.model.converged {
+                        self.regressions.push(fitted.point);
+                        self.fit(prepared, fold + 1);
+                    } else {
+                        self.without_regressions(
+                            "the regression of a fold has no maximum, or was not fitted in time: a ridge in [regression] gives it one",
+                        );
+                    }
+                }
+            }
+            State::Judging(judge) => {
+                self.model.families = pooling::pooled(&judge.nobody(), closed)?;
+                return Ok(Turn::Done(Ending::Completed));
+            }
+        }
+        Ok(Turn::Ask)
+    }
+
+    fn learn(&mut self, prepared: Arc<Prepared>) {
+        let rows = prepared.standardisation.rows().len();
+        self.settings.unpsl = self.settings.unpsl.clone().of_rows(rows);
+        if !self.settings.learns_metrics() {
+            self.fit(prepared, 0);
+            return;
+        }
+        let metrics = FoldMetrics::begin(&self.settings, &prepared, self.seed);
+        let metrics = Box::new(metrics);
+        self.state = State::Learning { prepared, metrics };
+    }
+
+    /// The regression without this fold; after the last, or where there can be none, all are judged.
+    fn fit(&mut self, prepared: Arc<Prepared>, fold: u32) {
+        if !self.settings.fits_regressions() || fold == self.settings.folds {
+            self.judge();
+            return;
+        }
+        let (settings, cohort) = (&self.settings.regression, Arc::clone(&self.cohort));
+        match Fitting::start(settings, cohort, &prepared, Some(fold)) {
+            Ok(fitting) => {
+                self.state = State::Fitting {
+                    prepared,
+                    fold,
+                    fitting: Box::new(fitting),
+                };
+            }
+            Err(failure) => {
+                self.without_regressions(&failure.text);
+            }
+        }
+    }
+
+    /// No fold's regression is judged.
+    fn without_regressions(&mut self, why: &str) {
+        self.regressions.clear();
+        self.leave_out(&[Family::Regression, Family::RegressionModel], why);
+        self.judge();
+    }
+
+    fn judge(&mut self) {
+        let left_out = &self.model.left_out;
+        let is_there = |family: &Family| left_out.iter().all(|(out, _)| out != family);
+        let mut settings = self.settings.clone();
+        settings.families.retain(is_there);
+        self.state = State::Judging(Box::new(Judge {
+            settings,
+            cohort: Arc::clone(&self.cohort),
+            asked: Judging {
+                metrics: Arc::new(std::mem::take(&mut self.metrics)),
+                regressions: Arc::new(std::mem::take(&mut self.regressions)),
+            },
+        }));
+    }
+
+    /// Of the families that the job compares these are not judged.
+    fn leave_out(&mut self, families: &[Family], why: &str) {
+        let named = families.iter().filter(|family| self.settings.has(**family));
+        let told = named.map(|family| (*family, why.to_owned()));
+        self.model.left_out.extend(told);
+    }
+
+    /// What the run leaves, as it stands.
+    pub(crate) fn model(&self) -> Model {
+        self.model.clone()
+    }
+
+    /// What each site misses of the features.
+    pub(crate) fn missing(&self) -> &[Vec<MissingShare>] {
+        match &self.state {
+            State::Preparing(preparation) => preparation.missing(),
+            State::Learning { .. } | State::Fitting { .. } | State::Judging(_) => &self.missing,
+        }
+    }
+
+    /// What all patients together miss of the features.
+    pub(crate) fn pooled_missing(&self) -> &[MissingShare] {
+        &self.pooled_missing
+    }
+}
+
+impl Judge {
+    fn nobody(&self) -> Vec<FamilyCounts> {
+        judging::nobody(&self.settings, &self.cohort.outcome.kind)
+    }
+}
+
+impl Asking for Judge {
+    fn phase(&self) -> &'static str {
+        "judging held-out patients"
+    }
+
+    fn silence(&self) -> Silence {
+        Silence::Out
+    }
+
+    fn reminds(&self) -> bool {
+        false
+    }
+
+    fn ask(&self, _: usize) -> Option<message::Request> {
+        Some(message::Request::Compare(Request::Judge(
+            self.asked.clone(),
+        )))
+    }
+
+    fn judge(&self, _: usize, patients: u64, answer: &message::Answer) -> Result<(), Failure> {
+        let kind = &self.cohort.outcome.kind;
+        judging::answer(&self.settings, kind, answer, patients)
+    }
+
+    fn blank(&self) -> Option<message::Answer> {
+        Some(message::Answer::Compare(Answer::Judged(self.nobody())))
+    }
+
+    fn course(&self) -> Course {
+        Course::default()
+    }
+}
+
+impl Preparable for CompareSettings {
+    fn grids(&self, cohort: &CohortSpecification) -> Grids {
+        Self::grids(self, cohort)
+    }
+
+    fn multiplies(&self) -> bool {
+        self.fits_regressions()
+    }
+
+    fn correlates(&self) -> bool {
+        false
+    }
+
+    fn centres_sites(&self) -> bool {
+        false
+    }
+
+    fn pairs_max(&self, patients: u64) -> u64 {
+        match self.learns_metrics() {
+            true => self.unpsl.pairs_max(patients),
+            false => 0,
+        }
+    }
+
+    fn accepts_totals(&self, totals: &Totals) -> Result<(), Failure> {
+        if self.learns_metrics() {
+            self.unpsl.accepts_totals(totals)?;
+        }
+        match self.fits_regressions() {
+            true => self.regression.accepts_totals(totals),
+            false => Ok(()),
+        }
+    }
+
+    fn accepts_rows(&self, rows: usize) -> Result<(), Failure> {
+        match self.learns_metrics() {
+            true => self.unpsl.accepts_rows(rows),
+            false => Ok(()),
+        }
+    }
+
+    fn round_limit(&self) -> u32 {
+        0
+    }
+}

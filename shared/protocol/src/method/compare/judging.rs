@@ -1,0 +1,106 @@
+//! What a site, or all together, may say of held-out patients.
+
+use super::message::{Answer, FamilyCounts};
+use super::settings::{CompareSettings, Family};
+use crate::assessment::{ErrorMeasure, EvaluationCounts, RuleErrors, SHARE_BINS, score_bins};
+use crate::checks::{ensure, errors, evaluation, length, numbers, unexpected, within};
+use crate::cohort::OutcomeKind;
+use crate::failure::Failure;
+use crate::message;
+use privacy::ErrorSums;
+
+/// Nobody, of the shape of an answer.
+pub(super) fn nobody(settings: &CompareSettings, kind: &OutcomeKind) -> Vec<FamilyCounts> {
+    let classes = kind.classes().len();
+    let one = |family: &Family| {
+        let neighbours = match family.is_model() {
+            true => 0,
+            false => settings.neighbours,
+        };
+        let bins = match family.is_model() {
+            true => SHARE_BINS,
+            false => score_bins(neighbours),
+        };
+        let is_beside = *family != Family::Euclidean;
+        FamilyCounts {
+            family: *family,
+            measure: ErrorMeasure::of(kind),
+            counts: EvaluationCounts {
+                rule: family.name().to_owned(),
+                neighbours,
+                confusion: (classes > 0).then(|| vec![vec![0; classes]; classes]),
+                scores: (classes == 2).then(|| vec![vec![0; bins]; classes]),
+                rounded_to: 1,
+            },
+            errors: Some(ErrorSums {
+                total: 0,
+                error: 0.0,
+            }),
+            discordant: (is_beside && classes > 0).then_some([0; 3]),
+            differences: (is_beside && classes == 0).then_some([0.0; 5]),
+        }
+    };
+    settings.families.iter().map(one).collect()
+}
+
+/// Judges an answer.
+pub(super) fn answer(
+    settings: &CompareSettings,
+    kind: &OutcomeKind,
+    found: &message::Answer,
+    patients: u64,
+) -> Result<(), Failure> {
+    let message::Answer::Compare(Answer::Judged(families)) = found else {
+        return Err(unexpected(
+            found,
+            "how well held-out patients are predicted",
+        ));
+    };
+    let wanted = nobody(settings, kind);
+    length("families", families.len(), wanted.len())?;
+    let mut both = families.iter().zip(&wanted);
+    both.try_for_each(|(found, wanted)| family(found, wanted, kind, patients))
+}
+
+fn family(
+    found: &FamilyCounts,
+    wanted: &FamilyCounts,
+    kind: &OutcomeKind,
+    patients: u64,
+) -> Result<(), Failure> {
+    let same = found.family == wanted.family && found.counts.rule == wanted.counts.rule;
+    ensure(same, "another family", "the families in the job's order")?;
+    let classes = kind.classes().len();
+    ensure(
+        classes > 0 || (found.counts.confusion.is_none() && found.counts.scores.is_none()),
+        "a table",
+        "none without classes",
+    )?;
+    evaluation(&found.counts, classes, patients)?;
+    let own = RuleErrors {
+        rule: String::new(),
+        neighbours: 0,
+        measure: found.measure,
+        sums: found.errors,
+    };
+    errors(&own, wanted.measure, patients)?;
+    ensure(
+        found.discordant.is_none() || wanted.discordant.is_some(),
+        "a count of patients who are classed otherwise",
+        "none of this family",
+    )?;
+    if let Some([first, second, all]) = &found.discordant {
+        within([first, second], *all)?;
+        within([all], patients)?;
+    }
+    match (&found.differences, &wanted.differences) {
+        (None, _) => Ok(()),
+        (Some(_), None) => ensure(false, "differences", "none of this family"),
+        (Some(sums), Some(_)) => {
+            numbers(sums)?;
+            let [total, _, squares, _, parts] = sums;
+            let are_squares = [total, squares, parts].iter().all(|sum| **sum >= 0.0);
+            ensure(are_squares, "squares below 0", "sums of squares")
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What coordinator and site say to each other when similarities are compared. Metrics and regressions of folds are learnt by the
+//! messages of their methods.
+
+use super::settings::Family;
+use crate::assessment::{ErrorMeasure, EvaluationCounts};
+use crate::message::regression::Evaluating;
+use ndarray::Array2;
+use privacy::sums::{Number, Summand};
+use privacy::{Content, ErrorSums, Errors, Paired, Table};
+pub use similarity::judge::paired::PairedSums;
+use std::sync::Arc;
+
+/// The kind of message that tells how well held-out patients are predicted.
+const COMPARISON: &str = "comparison";
+
+/// Kinds of message that add up over the sites. Where each site tells its own, small counts are withheld, and nothing is read as a sum.
+pub(crate) const SUMMED_KINDS: [&str; 1] = [COMPARISON];
+
+/// What the coordinator asks of a site.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    /// Predict the patients of each fold by those of the others.
+    Judge(Judging),
+}
+
+/// What was learnt without each fold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judging {
+    /// W, d x m, one a fold; empty where no metric is compared.
+    pub metrics: Arc<Vec<Array2<f64>>>,
+    /// One a fold; empty where no regression is compared.
+    pub regressions: Arc<Vec<Evaluating>>,
+}
+
+/// What a site answers.
+#[derive(Clone, PartialEq)]
+pub enum Answer {
+    /// One a family, in the job's order.
+    Judged(Vec<FamilyCounts>),
+}
+
+/// How well one family predicts held-out patients.
+#[derive(Clone, PartialEq)]
+pub struct FamilyCounts {
+    /// Which.
+    pub family: Family,
+    /// By which rule `errors` are judged and told: as counts but for numbers.
+    pub measure: ErrorMeasure,
+    /// Of classes patients by class and prediction, and of two classes by score.
+    pub counts: EvaluationCounts,
+    /// Of classes half the squared distance between the shares that are predicted and the class, over patients (Brier's score, at
+    /// most 1 each); else the errors. None where withheld.
+    pub errors: Option<ErrorSums>,
+    /// Of classes the patients classed rightly by the Euclidean distance alone, those by this alone, and all whom both class; none
+    /// where withheld, of another outcome, or of the Euclidean distance itself.
+    pub discordant: Option<[u64; 3]>,
+    /// Of another outcome by how much it is better than the Euclidean distance, as [`PairedSums`] has it; likewise none.
+    pub differences: Option<[f64; 5]>,
+}
+
+impl FamilyCounts {
+    /// Patients who are judged, or pairs of them.
+    #[must_use]
+    pub fn judged(&self) -> u64 {
+        match &self.counts.confusion {
+            Some(table) => table.iter().flatten().sum(),
+            None => self.errors.map_or(0, |errors| errors.total),
+        }
+    }
+
+    pub(super) fn content(&mut self) -> [Content<'_>; 3] {
+        let judged = self.judged();
+        let errors = match self.measure {
+            ErrorMeasure::Squared => Errors::Summed(&mut self.errors),
+            ErrorMeasure::Misclassified | ErrorMeasure::Discordant => {
+                Errors::Counted(&mut self.errors)
+            }
+        };
+        [
+            Content::Paired(Paired {
+                judged,
+                counts: &mut self.discordant,
+                sums: &mut self.differences,
+            }),
+            Content::Tables(vec![Table {
+                confusion: &mut self.counts.confusion,
+                scores: &mut self.counts.scores,
+                rounded_to: &mut self.counts.rounded_to,
+            }]),
+            Content::Errors(vec![errors]),
+        ]
+    }
+}
+
+impl Request {
+    /// The kind of message that answers it.
+    pub(crate) fn answer_kind(&self) -> &'static str {
+        match self {
+            Self::Judge(_) => COMPARISON,
+        }
+    }
+
+    /// The metrics under which it has patients compared.
+    #[must_use]
+    pub fn metrics(&self) -> Vec<&Array2<f64>> {
+        match self {
+            Self::Judge(judging) => judging.metrics.iter().collect(),
+        }
+    }
+}
+
+impl Answer {
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Judged(_) => COMPARISON,
+        }
+    }
+
+    pub(crate) fn shape(&self) -> String {
+        match self {
+            Self::Judged(families) => format!("tables and errors of {} families", families.len()),
+        }
+    }
+
+    pub(crate) fn content(&mut self) -> Vec<Content<'_>> {
+        match self {
+            Self::Judged(families) => {
+                let content = families.iter_mut().flat_map(FamilyCounts::content);
+                content.collect()
+            }
+        }
+    }
+}
+
+impl Summand for Answer {
+    fn numbers(&mut self, visit: &mut dyn FnMut(Number<'_>)) {
+        let Self::Judged(families) = self;
+        for family in families {
+            let FamilyCounts {
+                counts,
+                errors,
+                discordant,
+                differences,
+                ..
+            } = family;
+            let tables = [&mut counts.confusion, &mut counts.scores];
+            let cells = tables.into_iter().flatten().flatten().flatten();
+            cells.for_each(|cell| visit(Number::Count(cell)));
+            if let Some(errors) = errors {
+                visit(Number::Count(&mut errors.total));
+                visit(Number::Measure(&mut errors.error));
+            }
+            for count in discordant.iter_mut().flatten() {
+                visit(Number::Count(count));
+            }
+            for sum in differences.iter_mut().flatten() {
+                visit(Number::Measure(sum));
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for FamilyCounts {
+    /// Its name only: numbers of a site do not belong in a log.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("FamilyCounts")
+            .field("family", &self.family)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,11 @@
+//! Which similarity suits a cohort: all of them judged by the same held-out patients, and whether learning one was worth it.
+
+pub(crate) mod coordinator;
+mod judging;
+mod learning;
+pub mod message;
+pub mod model;
+mod pooling;
+pub(crate) mod question;
+pub mod settings;
+pub mod verdict;

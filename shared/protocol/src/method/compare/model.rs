@@ -1,0 +1,47 @@
+//! What a comparison leaves to its operator.
+
+use super::message::FamilyCounts;
+use super::settings::Family;
+use crate::exchange::Course;
+
+/// How well each family predicts held-out patients.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// Patients of all sites.
+    pub patients: u64,
+    /// Neighbours by whom a patient was predicted.
+    pub neighbours: u32,
+    /// Folds of each site's patients.
+    pub folds: u32,
+    /// In the job's order; none before the sites have told.
+    pub families: Vec<Compared>,
+    /// Families that the job names and that were not learnt, each with the reason.
+    pub left_out: Vec<(Family, String)>,
+}
+
+/// One family, over all sites that told of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compared {
+    /// What they told.
+    pub counts: FamilyCounts,
+    /// Sites that told.
+    pub sites: u32,
+    /// The wrong ones of its table are told with an error of at most this many.
+    pub off_by: u64,
+}
+
+impl Model {
+    /// It has no rounds of its own.
+    #[must_use]
+    pub fn course(&self) -> Course {
+        Course::default()
+    }
+
+    /// Withholds of the sum over the sites what the default rules demand of one.
+    pub(crate) fn publish(&mut self, start: u64) {
+        for compared in &mut self.families {
+            privacy::publish(compared.counts.content().into(), start);
+            compared.off_by = compared.counts.counts.rounded_to.max(1) - 1;
+        }
+    }
+}

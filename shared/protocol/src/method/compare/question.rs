@@ -1,0 +1,84 @@
+//! What a job that compares similarities asks of a site.
+
+use super::message::{Judging, Request};
+use super::settings::CompareSettings;
+use crate::cohort::CohortSpecification;
+use crate::failure::Refusal;
+use crate::message::{self, PREPARED};
+use crate::method::{regression, unpsl};
+use crate::question::{Known, after, unasked, wanted};
+
+/// Judges a question in a run of so many sites.
+pub(crate) fn judge(
+    settings: &CompareSettings,
+    cohort: &CohortSpecification,
+    request: &message::Request,
+    known: Known<'_>,
+) -> Result<(), Refusal> {
+    match request {
+        message::Request::Introduce | message::Request::Describe | message::Request::Moments => {
+            Ok(())
+        }
+        message::Request::Quantiles => wanted(
+            !settings.grids(cohort).is_empty(),
+            "a job that counts on grids",
+        ),
+        message::Request::Prepare(preparing) => {
+            after(message::MOMENTS, known)?;
+            let features = preparing.moments.len() == cohort.features.len();
+            let quartiles = preparing.quartiles.len() == cohort.grids_of_quartiles().len();
+            let fit =
+                features && quartiles && preparing.curves.is_empty() && preparing.within.is_none();
+            wanted(fit, "moments of the job's features")
+        }
+        message::Request::Unpsl(unpsl::message::Request::Differentiate(asked)) => {
+            wanted(settings.learns_metrics(), "a job that learns metrics")?;
+            unpsl::question::of_folds(&settings.unpsl, asked, ready(known)?)
+        }
+        message::Request::Regression(asked) => {
+            wanted(settings.fits_regressions(), "a job that fits regressions")?;
+            let (regression, folds) = (&settings.regression, settings.folds);
+            regression::question::of_folds(regression, cohort, asked, known, folds)
+        }
+        message::Request::Compare(Request::Judge(judging)) => {
+            judges(settings, cohort, judging, known)
+        }
+        // Closed by default: whatever else is asked, this job does not ask it.
+        _ => unasked("what the job's method does"),
+    }
+}
+
+/// Rows of the prepared matrix.
+fn ready(known: Known<'_>) -> Result<usize, Refusal> {
+    after(PREPARED, known)?;
+    known
+        .rows
+        .map_or_else(|| unasked("the preparation first"), Ok)
+}
+
+fn judges(
+    settings: &CompareSettings,
+    cohort: &CohortSpecification,
+    judging: &Judging,
+    known: Known<'_>,
+) -> Result<(), Refusal> {
+    let Judging {
+        metrics,
+        regressions,
+    } = judging;
+    let rows = ready(known)?;
+    let fit = settings.learns_metrics() || metrics.is_empty();
+    wanted(fit, "metrics of a job that learns some")?;
+    unpsl::question::are_of_folds(&settings.unpsl, metrics, rows)?;
+    let fit = match regressions.len() {
+        0 => true,
+        found => settings.fits_regressions() && found == settings.folds as usize,
+    };
+    wanted(fit, "a regression of each of the job's folds")?;
+    for (fold, point) in (0..).zip(regressions.iter()) {
+        let (folds, of) = (Some(settings.folds), &settings.regression);
+        regression::question::at_a_point(of, cohort, point, known, folds)?;
+        wanted(point.design.fold == Some(fold), "the folds in their order")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,379 @@
+//! `[compare]`: which similarities are compared, and how those that are learnt are learnt.
+
+use crate::cohort::{CohortSpecification, Grids, OutcomeKind, OutcomeSpecification};
+use crate::document::{Section, narrow};
+use crate::limits::{FOLDS_MAX, VALIDATION_FOLDS};
+use crate::method::forest::settings::{self as forests, ForestScope, ForestSettings};
+use crate::method::regression::settings::{self as regressions, RegressionSettings};
+use crate::method::unpsl::settings::{UnpslSettings, Validation};
+use privacy::Permission;
+use similarity::learn::unpsl::{Centring, CorrelationScope};
+
+/// Neighbours of a patient, where the job does not say.
+const NEIGHBOURS: u64 = 5;
+/// Evaluations of the regression of one fold at most, where the job does not say.
+const EVALUATIONS: u32 = 15;
+/// Keys of `[unpsl]` that mean nothing here, and what says it instead.
+const NOT_OF_UNPSL: [(&str, &str); 9] = [
+    ("neighbours", "neighbours in [compare]"),
+    ("folds", "folds in [compare]"),
+    ("validation", "folds in [compare]"),
+    (
+        "neighbour_rule",
+        "no such key: patients are compared by the learned distance",
+    ),
+    (
+        "centring",
+        "no such key: all comparisons see the same patients, centred by the pooled means",
+    ),
+    (
+        "correlation",
+        "no such key: each site takes its own correlation",
+    ),
+    (
+        "consensus",
+        "no such key: folds are learnt by the accelerated consensus",
+    ),
+    ("starts", "no such key: every fold has one start"),
+    (
+        "round_limit",
+        "no such key: every fold has a limit of its own",
+    ),
+];
+/// The same of `[regression]`.
+const NOT_OF_REGRESSION: [(&str, &str); 4] = [
+    ("neighbours", "neighbours in [compare]"),
+    ("confidence", "no such key: nobody is told of coefficients"),
+    ("selection", "no such key: all features stay"),
+    ("selection_p", "no such key: all features stay"),
+];
+/// The same of `[forest]`.
+const NOT_OF_FOREST: [(&str, &str); 4] = [
+    ("neighbours", "neighbours in [compare]"),
+    (
+        "scope",
+        "no such key: every site compares by a forest of its own",
+    ),
+    (
+        "proximity",
+        "no such key: patients are compared by the share of common terminal nodes",
+    ),
+    ("importance", "no such key: nobody is told of features"),
+];
+
+/// By what patients are compared, or predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// The plain distance of the standardised patients, beside which all others are judged.
+    Euclidean,
+    /// The angle between them.
+    Cosine,
+    /// Gower's distance.
+    Gower,
+    /// Mahalanobis' distance.
+    Mahalanobis,
+    /// The distance that a regression weighs.
+    Regression,
+    /// The distance that UnPSL learns.
+    Unpsl,
+    /// The proximity of a forest of the site.
+    Forest,
+    /// No similarity: what the regression itself predicts.
+    RegressionModel,
+    /// No similarity: what the forest itself predicts.
+    ForestModel,
+}
+
+impl Family {
+    /// All, with the names that jobs and results have for them, in the order in which they are told.
+    pub const ALL: [(&'static str, Self); 9] = [
+        ("euclidean", Self::Euclidean),
+        ("cosine", Self::Cosine),
+        ("gower", Self::Gower),
+        ("mahalanobis", Self::Mahalanobis),
+        ("regression", Self::Regression),
+        ("unpsl", Self::Unpsl),
+        ("forest", Self::Forest),
+        ("regression_model", Self::RegressionModel),
+        ("forest_model", Self::ForestModel),
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let named = Self::ALL.iter().find(|(_, one)| *one == self);
+        named.map_or("", |(name, _)| name)
+    }
+
+    /// The family of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let found = Self::ALL.iter().find(|(known, _)| *known == name);
+        found.map(|(_, family)| *family)
+    }
+
+    /// What it is called in a sentence.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Euclidean => "Euclidean distance",
+            Self::Cosine => "cosine distance",
+            Self::Gower => "Gower distance",
+            Self::Mahalanobis => "Mahalanobis distance",
+            Self::Regression => "regression-weighted distance",
+            Self::Unpsl => "UnPSL metric",
+            Self::Forest => "forest proximity",
+            Self::RegressionModel => "regression itself",
+            Self::ForestModel => "forest itself",
+        }
+    }
+
+    /// Whether it is the prediction of a model, not that of neighbours.
+    #[must_use]
+    pub fn is_model(self) -> bool {
+        matches!(self, Self::RegressionModel | Self::ForestModel)
+    }
+
+    /// Whether the outcome of the patients goes into it.
+    #[must_use]
+    pub fn is_learned(self) -> bool {
+        match self {
+            Self::Euclidean | Self::Cosine | Self::Gower | Self::Mahalanobis => false,
+            Self::Regression
+            | Self::Unpsl
+            | Self::Forest
+            | Self::RegressionModel
+            | Self::ForestModel => true,
+        }
+    }
+
+    fn is_of_regression(self) -> bool {
+        matches!(self, Self::Regression | Self::RegressionModel)
+    }
+
+    /// Why it cannot be had of an outcome; none where it can.
+    fn refused(self, kind: &OutcomeKind) -> Option<&'static str> {
+        let classes = kind.classes().len();
+        match self {
+            Self::Unpsl if classes == 0 => Some("an outcome with classes for \"unpsl\""),
+            _ if self.is_of_regression() && classes > 2 => {
+                Some("an outcome of two classes, a number or a survival time for a regression")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What is compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompareSettings {
+    /// In the order of [`Family::ALL`], the Euclidean distance first.
+    pub families: Vec<Family>,
+    /// Neighbours by whom a patient is predicted.
+    pub neighbours: u32,
+    /// Folds of each site's patients.
+    pub folds: u32,
+    /// How the metric of a fold is learnt.
+    pub unpsl: UnpslSettings,
+    /// How the regression of a fold is fitted.
+    pub regression: RegressionSettings,
+    /// How the forest of a fold is grown.
+    pub forest: ForestSettings,
+    /// Whether the outcome is a survival time: a step of its regression asks twice.
+    pub is_survival: bool,
+}
+
+impl CompareSettings {
+    /// Reads the tables `compare`, `unpsl`, `regression` and `forest`; the last three say how what is learnt is learnt, and every key
+    /// has a default.
+    pub(crate) fn read(
+        root: &mut Section<'_, '_>,
+        outcome: Option<&OutcomeSpecification>,
+        features: usize,
+        sites: usize,
+    ) -> Option<Self> {
+        let (families, neighbours, folds) = root.required_table("compare", |section| {
+            Some((
+                families(section, outcome),
+                narrow(section.count("neighbours", NEIGHBOURS, 1..=1_000)),
+                narrow(section.count("folds", u64::from(VALIDATION_FOLDS), 2..=FOLDS_MAX as u64)),
+            ))
+        })?;
+        let mut unpsl = root.table_or_nothing("unpsl", |section| {
+            foreign(section, &NOT_OF_UNPSL);
+            UnpslSettings::read(section)
+        })?;
+        if unpsl.selection.is_some() {
+            let wanted = "one value of each key: nothing is chosen in the folds of a comparison";
+            root.problem("unpsl", "values to choose from", wanted);
+            unpsl.selection = None;
+        }
+        unpsl.validation = Validation::Folds(folds);
+        unpsl.objective.centring = Centring::Pooled;
+        unpsl.objective.correlation = CorrelationScope::Site;
+        let mut limited = false;
+        let mut regression = root.table_or_nothing("regression", |section| {
+            foreign(section, &NOT_OF_REGRESSION);
+            limited = section.has("round_limit");
+            RegressionSettings::read(section, outcome)
+        })?;
+        regression.parts = folds;
+        if !limited {
+            regression.round_limit = EVALUATIONS.min(regression.round_limit);
+        }
+        let forest = root.table_or_nothing("forest", |section| {
+            foreign(section, &NOT_OF_FOREST);
+            let forest = forests::read(section, features, sites);
+            ForestSettings {
+                scope: ForestScope::Local,
+                ..forest
+            }
+        })?;
+        Some(Self {
+            families,
+            neighbours,
+            folds,
+            unpsl,
+            regression,
+            forest,
+            is_survival: outcome
+                .is_some_and(|outcome| matches!(outcome.kind, OutcomeKind::Survival { .. })),
+        })
+    }
+
+    /// On one cohort alone.
+    pub(crate) fn alone(self) -> Self {
+        Self {
+            regression: self.regression.alone(),
+            ..self
+        }
+    }
+
+    /// Whether it is among those that are compared.
+    #[must_use]
+    pub fn has(&self, family: Family) -> bool {
+        self.families.contains(&family)
+    }
+
+    /// Whether metrics are learnt.
+    #[must_use]
+    pub fn learns_metrics(&self) -> bool {
+        self.has(Family::Unpsl)
+    }
+
+    /// Whether regressions are fitted.
+    #[must_use]
+    pub fn fits_regressions(&self) -> bool {
+        let mut families = self.families.iter();
+        families.any(|family| family.is_of_regression())
+    }
+
+    /// Whether forests are grown.
+    #[must_use]
+    pub fn grows_forests(&self) -> bool {
+        self.has(Family::Forest) || self.has(Family::ForestModel)
+    }
+
+    /// Rounds at most: those of the metrics of all folds, and of their regressions every evaluation, of a survival time with what
+    /// each step asks beside it.
+    #[must_use]
+    pub fn rounds(&self) -> u64 {
+        let metrics = match self.learns_metrics() {
+            true => self.unpsl.validation_rounds(),
+            false => 0,
+        };
+        let regressions = match (self.fits_regressions(), self.is_survival) {
+            (false, _) => 0,
+            (true, false) => 1,
+            (true, true) => 2,
+        };
+        let evaluations = u64::from(self.folds) * u64::from(self.regression.round_limit);
+        metrics + regressions * evaluations
+    }
+
+    /// What it asks for beyond the usual messages.
+    #[must_use]
+    pub fn permission(&self) -> Option<Permission> {
+        (self.rounds() > 0).then_some(Permission::SecondMoments)
+    }
+
+    /// The folds without each of which sums are told; 1 where none are.
+    #[must_use]
+    pub fn parts(&self) -> u64 {
+        match self.rounds() {
+            0 => 1,
+            _ => u64::from(self.folds),
+        }
+    }
+
+    /// What the sites count.
+    #[must_use]
+    pub fn grids(&self, cohort: &CohortSpecification) -> Grids {
+        match self.fits_regressions() {
+            true => self.regression.grids(cohort),
+            false => Grids {
+                columns: cohort.grids_of_quartiles(),
+                events: None,
+            },
+        }
+    }
+}
+
+/// Names of families, or where the job has none, all that can be had of such an outcome.
+fn families(section: &mut Section<'_, '_>, outcome: Option<&OutcomeSpecification>) -> Vec<Family> {
+    let refused = |family: Family| outcome.and_then(|outcome| family.refused(&outcome.kind));
+    let all = Family::ALL.map(|(_, family)| family);
+    let Some(names) = section.optional::<Vec<String>>("families") else {
+        return all
+            .into_iter()
+            .filter(|family| refused(*family).is_none())
+            .collect();
+    };
+    let mut families = vec![Family::Euclidean];
+    for name in &names {
+        match Family::named(name) {
+            None => {
+                let known = Family::ALL.map(|(known, _)| known).join(", ");
+                let wanted = format!("some of {known}");
+                section.problem("families", &format!("{name:?}"), &wanted);
+            }
+            Some(family) => match refused(family) {
+                Some(wanted) => section.problem("families", &format!("{name:?}"), wanted),
+                None => families.push(family),
+            },
+        }
+    }
+    families.sort_unstable();
+    families.dedup();
+    let wanted = "another family to compare with the Euclidean distance";
+    if families.len() < 2 {
+        section.problem("families", &format!("{} names", names.len()), wanted);
+    }
+    families
+}
+
+/// Reports keys that mean something elsewhere only.
+fn foreign(section: &Section<'_, '_>, keys: &[(&str, &str)]) {
+    for (key, wanted) in keys.iter().filter(|(key, _)| section.has(key)) {
+        section.problem(key, "a key that means nothing in a comparison", wanted);
+    }
+}
+
+/// Reports what a comparison needs that the outcome does not declare.
+pub(crate) fn check(
+    root: &mut Section<'_, '_>,
+    settings: &CompareSettings,
+    outcome: &OutcomeSpecification,
+) {
+    if settings.fits_regressions() {
+        regressions::check(root, &settings.regression, outcome);
+    }
+}
+
+/// Why each site's own numbers are never told; none where they may be.
+pub(crate) fn needs_sums(settings: &CompareSettings) -> Option<&'static str> {
+    settings.fits_regressions().then_some(
+        "contributions = \"sums\", because two folds' regressions differ by few patients of one site alone; or families without \
+         \"regression\" and \"regression_model\"",
+    )
+}

@@ -1,0 +1,48 @@
+//! On what terms every method begins, and what it may say instead of a place.
+
+use super::Method;
+use crate::cohort::CohortSpecification;
+use crate::stage::agreeing::Descriptions;
+use privacy::{Permission, ValidationFacts};
+use similarity::numeric::seed::Seed;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What a run asks of a site's policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Needs {
+    /// Beside what every run may tell.
+    pub permissions: BTreeSet<Permission>,
+    /// Rounds at most.
+    pub rounds: u64,
+    /// Folds of a cross-validation, whose rounds each leave one out; 1 where there is none.
+    pub folds: u64,
+    /// A validation without which the run goes on where a site's rules do not let it be.
+    pub validation: Option<ValidationFacts>,
+    /// Patients of others, and centres of clusters, about which it asks who is alike.
+    pub queries: u64,
+}
+
+/// What a method begins with, once all sites have described their cohorts.
+#[derive(Debug, Clone)]
+pub(crate) struct Beginning {
+    pub(crate) cohort: Arc<CohortSpecification>,
+    pub(crate) seed: Seed,
+    /// Who the patients are.
+    pub(crate) descriptions: Descriptions,
+}
+
+/// Patients of elsewhere who have no place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unplaced {
+    /// The run has learned nothing by whose vectors patients are compared.
+    #[error(
+        "the run has no metric and no weights to compare patients of elsewhere by; wanted a run of {:?} or {:?} that has learned one",
+        Method::NAMES[0],
+        Method::NAMES[2]
+    )]
+    Nothing,
+    /// A value is wanted, by the number of the patient from 0 and the feature.
+    #[error("values are missing that nothing stands in for")]
+    Missing(Vec<(usize, String)>),
+}

@@ -1,0 +1,283 @@
+//! What a comparison leaves: each similarity beside the Euclidean distance, as a table, a figure and a sentence.
+
+use super::{Chapters, File};
+use crate::estimates::{Drawn, estimates};
+use crate::figures::FigureError;
+use crate::tables;
+use crate::words::{error, percent};
+use maud::{Markup, html};
+use protocol::cohort::OutcomeKind;
+use protocol::job::Job;
+use protocol::method::compare::model::Model;
+use protocol::method::compare::verdict::{Difference, Row, chance};
+use protocol::result::RunResult;
+use protocol::scores;
+use serde::Serialize;
+use std::io;
+
+#[derive(Serialize)]
+struct ComparisonFile {
+    /// Which similarity suits the cohort, and whether learning one was worth it.
+    sentences: Vec<String>,
+    neighbours: u32,
+    folds: u32,
+    /// The share of the most frequent class; absent without classes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    majority: Option<f64>,
+    families: Vec<FamilyEntry>,
+}
+
+#[derive(Serialize)]
+struct FamilyEntry {
+    family: &'static str,
+    /// Whether the outcome of the patients goes into it.
+    learned: bool,
+    judged: u64,
+    accuracy: Option<f64>,
+    /// The accuracy is off by at most this.
+    within: Option<f64>,
+    balanced_accuracy: Option<f64>,
+    auc: Option<f64>,
+    brier: Option<f64>,
+    mean_squared_error: Option<f64>,
+    concordance: Option<f64>,
+    /// Patients classed rightly by the Euclidean distance alone; where few, told as the most that are few.
+    only_euclidean: Option<u64>,
+    /// Those by this one alone, likewise.
+    only_this: Option<u64>,
+    /// By how much it is better than the Euclidean distance, with its interval of 95 %.
+    better_by: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    p: Option<f64>,
+    /// Among all families (Holm).
+    p_of_all: Option<f64>,
+}
+
+/// What is summed of such an outcome.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Classes,
+    Number,
+    Survival,
+}
+
+impl Kind {
+    fn of(job: &Job) -> Self {
+        match job.cohort.outcome.kind {
+            OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => Self::Classes,
+            OutcomeKind::Numeric => Self::Number,
+            OutcomeKind::Survival { .. } => Self::Survival,
+        }
+    }
+
+    /// What a difference is, on its axis.
+    fn axis(self) -> &'static str {
+        match self {
+            Self::Classes => "of 100 patients more classed rightly than by the Euclidean distance",
+            Self::Number => "mean squared error less than that of the Euclidean distance",
+            Self::Survival => "concordance higher than that of the Euclidean distance",
+        }
+    }
+
+    fn scaled(self, value: f64) -> f64 {
+        match self {
+            Self::Classes => 100.0 * value,
+            Self::Number | Self::Survival => value,
+        }
+    }
+}
+
+/// `comparison.csv` and `comparison.json`.
+pub(super) fn files(job: &Job, model: &Model) -> Vec<File> {
+    let rows = model.rows(&job.cohort.outcome.kind);
+    let kind = Kind::of(job);
+    let file = || ComparisonFile {
+        sentences: model.sentences(&job.cohort.outcome.kind),
+        neighbours: model.neighbours,
+        folds: model.folds,
+        majority: majority(model),
+        families: rows.iter().map(|row| entry(row, kind)).collect(),
+    };
+    let json = || -> io::Result<Vec<u8>> {
+        let text = serde_json::to_string_pretty(&file()).map_err(io::Error::other)?;
+        Ok((text + "\n").into_bytes())
+    };
+    vec![
+        ("comparison.csv", csv(&file().families)),
+        ("comparison.json", json()),
+    ]
+}
+
+fn entry(row: &Row, kind: Kind) -> FamilyEntry {
+    let scores = row.scores.as_ref();
+    let figure = |of: Kind| row.figure.filter(|_| kind == of);
+    let difference = |of: fn(&Difference) -> f64| row.difference.map(|one| of(&one.difference));
+    FamilyEntry {
+        family: row.family.name(),
+        learned: row.family.is_learned(),
+        judged: row.judged,
+        accuracy: scores.and_then(|one| one.accuracy),
+        within: scores.map(|one| one.within),
+        balanced_accuracy: scores.and_then(|one| one.balanced_accuracy),
+        auc: scores.and_then(|one| one.auc),
+        brier: figure(Kind::Classes),
+        mean_squared_error: figure(Kind::Number),
+        concordance: figure(Kind::Survival),
+        only_euclidean: row.discordant.map(|counts| counts[0]),
+        only_this: row.discordant.map(|counts| counts[1]),
+        better_by: difference(|one| one.value),
+        low: difference(|one| one.low),
+        high: difference(|one| one.high),
+        p: difference(|one| one.p),
+        p_of_all: row.difference.map(|one| one.p_of_all),
+    }
+}
+
+fn csv(families: &[FamilyEntry]) -> io::Result<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for family in families {
+        writer.serialize(family)?;
+    }
+    writer.into_inner().map_err(io::Error::other)
+}
+
+/// The share of the most frequent class.
+fn majority(model: &Model) -> Option<f64> {
+    let tables = model.families.iter();
+    let mut tables = tables.filter_map(|one| one.counts.counts.confusion.as_ref());
+    scores::majority(tables.next()?)
+}
+
+pub(super) fn chapters(
+    result: &RunResult,
+    job: &Job,
+    model: &Model,
+) -> Result<Chapters, FigureError> {
+    let sentences = model.sentences(&job.cohort.outcome.kind);
+    let rows = model.rows(&job.cohort.outcome.kind);
+    let kind = Kind::of(job);
+    Ok(Chapters {
+        answer: html! {
+            @if sentences.is_empty() { p.lead { "Nothing was compared: the run ended before." } }
+            @for (place, sentence) in sentences.iter().enumerate() {
+                p class=[(place == 0).then_some("lead")] { (sentence) }
+            }
+        },
+        glance: html! {
+            (table(model, &rows, kind))
+            (figure(&rows, kind)?)
+        },
+        features: Markup::default(),
+        sites: tables::sites(result, &[], &[]),
+        quality: Markup::default(),
+        course: html! {
+            h2 { "How it went" }
+            p {
+                "Each site parted its patients into " (model.folds) " folds by a key of its own, the same in every run. Metrics and regressions \
+                 were learnt by all sites together without each fold; forests, Mahalanobis' covariance and Gower's ranges by each site \
+                 alone. Standardisation is of all patients: no outcome goes into it. "
+                (format!("{:.1}", result.seconds)) " seconds."
+            }
+        },
+    })
+}
+
+fn caption(model: &Model, kind: Kind) -> String {
+    let how = format!(
+        "Every patient was held out once of {} folds and predicted by the {} nearest of its own site's others, learnt without its fold. ",
+        model.folds, model.neighbours
+    );
+    let what = match kind {
+        Kind::Classes => {
+            "Differences, with intervals of 95 %, are of patients whom one of the two alone classes rightly (McNemar's exact test); the \
+             smaller of the two counts is told as the largest that is small where it is below the minimum, which makes the test no \
+             surer than it is. Brier's score: 0 is best, always one half 0.25."
+        }
+        Kind::Number => {
+            "Differences are of squared errors of the same patients, with intervals of 95 %."
+        }
+        Kind::Survival => {
+            "Neighbours predict by their events over their time at risk. Differences are of the concordance of pairs of patients of one site, \
+             with intervals of 95 % by the infinitesimal jackknife."
+        }
+    };
+    how + what
+}
+
+fn table(model: &Model, rows: &[Row], kind: Kind) -> Markup {
+    let columns: &[&str] = match kind {
+        Kind::Classes => &["right", "balanced", "AUC", "Brier"],
+        Kind::Number => &["mean squared error"],
+        Kind::Survival => &["concordance"],
+    };
+    let figures = |row: &Row| -> Vec<String> {
+        let scores = row.scores.as_ref();
+        match kind {
+            Kind::Classes => vec![
+                percent(scores.and_then(|one| one.accuracy).as_ref()),
+                percent(scores.and_then(|one| one.balanced_accuracy).as_ref()),
+                error(scores.and_then(|one| one.auc)),
+                error(row.figure),
+            ],
+            Kind::Number | Kind::Survival => vec![error(row.figure)],
+        }
+    };
+    let within = rows.iter().find_map(|row| row.scores.as_ref());
+    html! {
+        h2 { "Side by side" }
+        table.wide {
+            caption {
+                (caption(model, kind))
+                @if let Some(scores) = within { @if scores.within > 0.0 {
+                    " Wrong predictions are told on a grid: shares are off by at most "
+                    (format!("{:.1}", 100.0 * scores.within)) " of 100."
+                } }
+                @if let Some(share) = majority(model) {
+                    " Always the most frequent class: " (percent(Some(&share))) "."
+                }
+            }
+            thead { tr {
+                th scope="col" { "by" }
+                @for column in columns { th scope="col" { (column) } }
+                th scope="col" { "better than Euclid by" } th scope="col" { "95 %" } th scope="col" { "p" } th scope="col" { "p among all" }
+            } }
+            tbody {
+                @for row in rows {
+                    @let told = row.difference;
+                    @let number = |value: f64| format!("{:+.3}", kind.scaled(value));
+                    tr {
+                        th scope="row" { (row.family.title()) }
+                        @for (column, cell) in columns.iter().zip(figures(row)) { td data-label=(column) { (cell) } }
+                        td data-label="better than Euclid by" { @if let Some(one) = told { (number(one.difference.value)) } }
+                        td data-label="95 %" {
+                            @if let Some(one) = told { (number(one.difference.low)) " to " (number(one.difference.high)) }
+                        }
+                        td data-label="p" { @if let Some(one) = told { (chance(one.difference.p)) } }
+                        td data-label="p among all" { @if let Some(one) = told { (chance(one.p_of_all)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn figure(rows: &[Row], kind: Kind) -> Result<Markup, FigureError> {
+    let drawn = |row: &Row| {
+        let difference = row.difference?.difference;
+        Some(Drawn {
+            name: row.family.title().to_owned(),
+            value: kind.scaled(difference.value),
+            low: kind.scaled(difference.low),
+            high: kind.scaled(difference.high),
+        })
+    };
+    let drawn: Vec<Drawn> = rows.iter().filter_map(drawn).collect();
+    let svg = estimates(&drawn, kind.axis(), 0.0, false)?;
+    let caption = "Right of the line is better than the Euclidean distance. An interval that reaches over the line may be chance.";
+    Ok(tables::figure(
+        "Beside the Euclidean distance",
+        &svg,
+        caption,
+    ))
+}

@@ -1,0 +1,186 @@
+//! Comparisons of similarities on their way: what is asked, what is answered, and what a run leaves.
+
+use super::regression::{point, point_to_proto};
+use crate::encoding::matrix::{OutgoingMatrices, shape};
+use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
+use crate::encoding::values::{at_most, each, finite, present, sentence, summed};
+use crate::error::WireError;
+use crate::generated as pb;
+use crate::generated::compare_answer::Answer as Answered;
+use crate::generated::compare_request::Request as Asked;
+use crate::message::assessment;
+use crate::method::NUMBER_BYTES;
+use protocol::limits::{CLASSES_MAX, FOLDS_MAX, SCORE_BINS_MAX};
+use protocol::message::compare::{Answer, FamilyCounts, Judging, Request};
+use protocol::method::compare::model::{Compared, Model};
+use protocol::method::compare::settings::Family;
+use std::sync::Arc;
+
+/// Families of one message at most.
+const FAMILIES_MAX: usize = Family::ALL.len();
+/// Numbers of one family at most: its tables, and what else is counted or summed.
+const NUMBERS_MAX: usize = CLASSES_MAX * CLASSES_MAX + 2 * SCORE_BINS_MAX + 10;
+/// Bytes of an answer at most.
+pub(super) const ANSWER_BYTES_MAX: u64 = NUMBER_BYTES * (FAMILIES_MAX * NUMBERS_MAX) as u64;
+
+impl Travels for Request {
+    type Header = pb::CompareRequest;
+
+    fn cut(self) -> (pb::CompareRequest, OutgoingParts) {
+        let Self::Judge(judging) = self;
+        let header = pb::JudgeFolds {
+            metrics: judging.metrics.iter().map(shape).collect(),
+            regressions: judging.regressions.iter().map(point_to_proto).collect(),
+        };
+        let matrices = OutgoingMatrices::default().and_list(&judging.metrics);
+        let request = Some(Asked::Judge(header));
+        (
+            pb::CompareRequest { request },
+            OutgoingParts::matrices(matrices),
+        )
+    }
+
+    fn declared(header: &pb::CompareRequest) -> Result<Declared, WireError> {
+        let Asked::Judge(asked) = present("request", header.request.as_ref())?;
+        at_most("folds", asked.metrics.len(), FOLDS_MAX)?;
+        Ok(Declared::matrices(asked.metrics.iter().copied()))
+    }
+
+    fn join(header: pb::CompareRequest, parts: &mut IncomingParts) -> Result<Self, WireError> {
+        let Asked::Judge(asked) = present("request", header.request)?;
+        at_most("folds", asked.regressions.len(), FOLDS_MAX)?;
+        let metrics = asked.metrics.iter().map(|_| parts.matrices.take());
+        Ok(Self::Judge(Judging {
+            metrics: Arc::new(metrics.collect::<Result<_, _>>()?),
+            regressions: Arc::new(each(asked.regressions, point)?),
+        }))
+    }
+}
+
+impl Travels for Answer {
+    type Header = pb::CompareAnswer;
+
+    fn cut(self) -> (pb::CompareAnswer, OutgoingParts) {
+        let Self::Judged(families) = self;
+        let families = families.into_iter().map(family_to_proto).collect();
+        let answer = Some(Answered::Judged(pb::JudgedFamilies { families }));
+        (pb::CompareAnswer { answer }, OutgoingParts::none())
+    }
+
+    fn declared(_: &pb::CompareAnswer) -> Result<Declared, WireError> {
+        Ok(Declared::default())
+    }
+
+    fn join(header: pb::CompareAnswer, _: &mut IncomingParts) -> Result<Self, WireError> {
+        let Answered::Judged(told) = present("answer", header.answer)?;
+        at_most("families", told.families.len(), FAMILIES_MAX)?;
+        Ok(Self::Judged(each(told.families, family)?))
+    }
+}
+
+impl Travels for Model {
+    type Header = pb::CompareModel;
+
+    fn cut(self) -> (pb::CompareModel, OutgoingParts) {
+        let compared = |one: Compared| pb::ComparedFamily {
+            counts: Some(family_to_proto(one.counts)),
+            sites: one.sites,
+            off_by: one.off_by,
+        };
+        let left_out = |(family, reason): (Family, String)| pb::LeftOutFamily {
+            family: family.name().to_owned(),
+            reason,
+        };
+        let header = pb::CompareModel {
+            patients: self.patients,
+            neighbours: self.neighbours,
+            folds: self.folds,
+            families: self.families.into_iter().map(compared).collect(),
+            left_out: self.left_out.into_iter().map(left_out).collect(),
+        };
+        (header, OutgoingParts::none())
+    }
+
+    fn declared(_: &pb::CompareModel) -> Result<Declared, WireError> {
+        Ok(Declared::default())
+    }
+
+    fn join(header: pb::CompareModel, _: &mut IncomingParts) -> Result<Self, WireError> {
+        at_most("families", header.families.len(), FAMILIES_MAX)?;
+        at_most("families", header.left_out.len(), FAMILIES_MAX)?;
+        let compared = |one: pb::ComparedFamily| {
+            Ok(Compared {
+                counts: family(present("counts of a family", one.counts)?)?,
+                sites: one.sites,
+                off_by: summed("a step of counts", one.off_by)?,
+            })
+        };
+        let left_out =
+            |one: pb::LeftOutFamily| Ok((named(&one.family)?, sentence("a reason", one.reason)?));
+        Ok(Self {
+            patients: summed("patients", header.patients)?,
+            neighbours: header.neighbours,
+            folds: header.folds,
+            families: each(header.families, compared)?,
+            left_out: each(header.left_out, left_out)?,
+        })
+    }
+}
+
+fn family_to_proto(family: FamilyCounts) -> pb::JudgedFamily {
+    let errors = protocol::assessment::RuleErrors {
+        rule: family.counts.rule.clone(),
+        neighbours: family.counts.neighbours,
+        measure: family.measure,
+        sums: family.errors,
+    };
+    pb::JudgedFamily {
+        errors: assessment::errors_to_proto(vec![errors]).pop(),
+        counts: assessment::evaluations_to_proto(vec![family.counts]).pop(),
+        discordant: family.discordant.map_or(Vec::new(), Vec::from),
+        differences: family.differences.map_or(Vec::new(), Vec::from),
+    }
+}
+
+fn family(found: pb::JudgedFamily) -> Result<FamilyCounts, WireError> {
+    let counts = present("counts of a family", found.counts)?;
+    let errors = present("errors of a family", found.errors)?;
+    let counts = present("counts", assessment::evaluations(vec![counts])?.pop())?;
+    let errors = present("errors", assessment::errors(vec![errors])?.pop())?;
+    let discordant = each(found.discordant, |count| summed("patients", count))?;
+    let differences = each(found.differences, |sum| finite("a sum of differences", sum))?;
+    Ok(FamilyCounts {
+        family: named(&counts.rule)?,
+        measure: errors.measure,
+        errors: errors.sums,
+        counts,
+        discordant: array("counts of two rules", discordant)?,
+        differences: array("sums of differences", differences)?,
+    })
+}
+
+fn named(found: &str) -> Result<Family, WireError> {
+    Family::named(found).ok_or_else(|| WireError::Unexpected {
+        found: "an unknown family".to_owned(),
+        wanted: "one of those that are compared".to_owned(),
+    })
+}
+
+/// None where there are no numbers.
+fn array<T, const N: usize>(
+    what: &'static str,
+    found: Vec<T>,
+) -> Result<Option<[T; N]>, WireError> {
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let length = found.len();
+    let array = <[T; N]>::try_from(found).map_err(|_| WireError::Unexpected {
+        found: format!("{length} {what}"),
+        wanted: format!("{N}, or none"),
+    })?;
+    Ok(Some(array))
+}
+
+#[cfg(test)]
+mod tests;

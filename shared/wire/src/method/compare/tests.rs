@@ -1,0 +1,130 @@
+//! Comparisons of similarities on their way: against Google's protobuf (tests/golden), and what must be refused.
+
+use crate::tests::{answers_are_golden, ask, requests_are_golden, result_is_golden, run};
+use ndarray::array;
+use privacy::ErrorSums;
+use protocol::assessment::{ErrorMeasure, EvaluationCounts};
+use protocol::message::compare::{self, FamilyCounts, Judging};
+use protocol::message::regression::{Design, Evaluating};
+use protocol::message::{Answer, Request};
+use protocol::method::Model;
+use protocol::method::compare::model::{self, Compared};
+use protocol::method::compare::settings::Family;
+use protocol::progress::{Ending, Times};
+use protocol::result::RunResult;
+use std::sync::Arc;
+
+fn families() -> Vec<FamilyCounts> {
+    let counts = |family: Family, confusion| EvaluationCounts {
+        rule: family.name().to_owned(),
+        neighbours: 5,
+        confusion,
+        scores: None,
+        rounded_to: 10,
+    };
+    vec![
+        FamilyCounts {
+            family: Family::Euclidean,
+            measure: ErrorMeasure::Misclassified,
+            counts: counts(Family::Euclidean, Some(vec![vec![40, 10], vec![20, 30]])),
+            errors: Some(ErrorSums {
+                total: 100,
+                error: 20.0,
+            }),
+            discordant: None,
+            differences: None,
+        },
+        FamilyCounts {
+            family: Family::Cosine,
+            measure: ErrorMeasure::Misclassified,
+            counts: counts(Family::Cosine, None),
+            errors: None,
+            discordant: Some([9, 14, 100]),
+            differences: None,
+        },
+        FamilyCounts {
+            family: Family::Gower,
+            measure: ErrorMeasure::Squared,
+            counts: counts(Family::Gower, None),
+            errors: Some(ErrorSums {
+                total: 90,
+                error: 12.5,
+            }),
+            discordant: None,
+            differences: Some([90.0, -1.5, 4.0, -1.5, 90.0]),
+        },
+    ]
+}
+
+fn result(families: Vec<FamilyCounts>) -> RunResult {
+    let compared = |counts| Compared {
+        counts,
+        sites: 3,
+        off_by: 9,
+    };
+    let why = "the metric of a fold is empty".to_owned();
+    RunResult {
+        pooled: None,
+        run: run(),
+        job: "name".to_owned(),
+        seed: 1,
+        version: "0.1.0".to_owned(),
+        operator: None,
+        ending: Ending::Completed,
+        times: Times::default(),
+        seconds: 1.5,
+        sites: Vec::new(),
+        model: Some(Model::Compare(model::Model {
+            patients: 690,
+            neighbours: 5,
+            folds: 4,
+            families: families.into_iter().map(compared).collect(),
+            left_out: vec![(Family::Unpsl, why)],
+        })),
+        notes: Vec::new(),
+    }
+}
+
+#[test]
+fn every_message_is_what_googles_protobuf_writes_and_reads_back_from_it() {
+    let point = Evaluating {
+        design: Arc::new(Design {
+            rows: vec![0, 2],
+            ends: Vec::new(),
+            fold: Some(1),
+        }),
+        at: Arc::new(vec![0.5, -0.25, 1.0]),
+    };
+    let judge = compare::Request::Judge(Judging {
+        metrics: Arc::new(vec![array![[0.5], [1.0]], array![[0.25], [0.0]]]),
+        regressions: Arc::new(vec![point]),
+    });
+    requests_are_golden(vec![("judge_folds", ask(Request::Compare(judge)))]);
+    let judged = compare::Answer::Judged(families());
+    answers_are_golden(vec![("comparison", Answer::Compare(judged))]);
+}
+
+#[test]
+fn what_a_run_leaves_is_what_googles_protobuf_writes_and_reads_back_from_it() {
+    result_is_golden("compared", &result(families()));
+}
+
+#[test]
+fn what_nobody_can_have_left_is_refused_with_what_was_wrong() {
+    let refused = |change: fn(&mut FamilyCounts)| {
+        let mut all = families();
+        change(&mut all[2]);
+        let left = crate::decode_result(&crate::encode_result(&result(all)));
+        left.err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
+    };
+    assert_eq!(refused(|_| {}), "");
+    let unknown = refused(|family| family.counts.rule = "nearest".to_owned());
+    assert!(unknown.contains("unknown family"), "{unknown}");
+    let unbounded = refused(|family| family.differences = Some([f64::NAN; 5]));
+    assert!(unbounded.contains("NaN"), "{unbounded}");
+    let many: Vec<FamilyCounts> = (0..4).flat_map(|_| families()).collect();
+    let many = crate::decode_result(&crate::encode_result(&result(many)));
+    assert!(many.is_err());
+}

@@ -1,0 +1,97 @@
+//! What a job that compares similarities would make this site send.
+
+use crate::explain::kinds::{
+    MessageKind, NUMBER_BYTES, Sizes, TOGETHER, Told, description, moments, on_the_grid, prepared,
+    quantiles, refusal,
+};
+use crate::method::{regression, unpsl};
+use privacy::Rules;
+use protocol::assessment::{SHARE_BINS, score_bins};
+use protocol::job::Job;
+use protocol::method::compare::settings::CompareSettings;
+
+pub(crate) fn told(rules: &Rules, job: &Job, settings: &CompareSettings) -> Told {
+    let is_learnt = settings.rounds() > 0;
+    Told {
+        messages: messages(rules, job, settings),
+        brake: match is_learnt {
+            true => format!(
+                "Records read from jumps of the gradient: a metric under which a patient's similarity with itself is \
+                 more than {} in the mean (or 4 per column) shuts the run. It blurs them and proves nothing.",
+                rules.similarity_max
+            ),
+            false => "Nothing: no metric or coefficients of others are asked about.".to_owned(),
+        },
+        open: match is_learnt {
+            true => format!(
+                "The second moments: {TOGETHER}; of all patients, and of all but each fold, so that the differences are those of one \
+                 fold. Folds are as large as cohort_difference_min asks, and which patients are in one follows from the site's own key. No \
+                 noise is added to any number: who knows all patients but one, or all other sites, can work out the rest."
+            ),
+            false => "How well each of a fixed list of rules predicts: the more is known of all patients but one, the more is told of that \
+                      one."
+                .to_owned(),
+        },
+    }
+}
+
+fn messages(rules: &Rules, job: &Job, settings: &CompareSettings) -> Vec<MessageKind> {
+    let sizes = Sizes::of_features(job);
+    let mut messages = vec![description(&sizes), moments(rules, job, &sizes)];
+    let purpose = "histograms, from which all sites take pooled medians and interquartile ranges, and of a survival time the cells of \
+                   follow-up";
+    messages.extend(quantiles(rules, job, purpose));
+    messages.push(prepared(settings.fits_regressions(), &sizes));
+    if settings.learns_metrics() {
+        messages.push(unpsl::explain::of_folds(job, &settings.unpsl));
+    }
+    if settings.fits_regressions() {
+        let own = regression::explain::of_folds(job, &settings.regression);
+        messages.extend(own);
+    }
+    messages.push(comparison(rules, settings, &sizes));
+    messages.push(refusal());
+    messages
+}
+
+fn comparison(rules: &Rules, settings: &CompareSettings, sizes: &Sizes) -> MessageKind {
+    let families = settings.families.len() as u64;
+    let bins = match sizes.classes {
+        2 => score_bins(settings.neighbours).max(SHARE_BINS) as u64,
+        _ => 0,
+    };
+    let (each, shape) = match sizes.classes {
+        0 => (
+            7,
+            "1 sum of errors over a count, and 5 sums of differences".to_owned(),
+        ),
+        classes => (
+            classes * classes + 2 * bins + 5,
+            format!(
+                "1 table of {classes} x {classes}, 1 of 2 x {bins} where there are two classes, 1 sum over a count, and 3 counts beside the \
+                 Euclidean distance"
+            ),
+        ),
+    };
+    MessageKind {
+        kind: "comparison",
+        purpose: "how well each similarity predicts the site's held-out patients, and beside the Euclidean distance how many it alone, or \
+                  that alone, classes rightly",
+        shape: format!("{families} families, of each {shape}"),
+        bytes_formula: format!("{NUMBER_BYTES} x {families} x {each}"),
+        bytes: NUMBER_BYTES * families * each,
+        times: 1,
+        rule: "patients_min, cell_min",
+        withheld: match sizes.classes {
+            0 => format!(
+                "sums over fewer than {} patients are left out",
+                rules.patients_min.max(rules.cell_min)
+            ),
+            _ => on_the_grid(rules)
+                + "; how many one rule alone classes rightly leaves masked alone, unless cell_min is 1",
+        },
+        worst: "How many patients of each class a fixed list of rules takes for which: rules that all sites' folds fix, and no question \
+                chooses. In a run of sums, over all sites alone."
+            .to_owned(),
+    }
+}

@@ -1,0 +1,172 @@
+//! What a site does in a run that compares similarities: it learns without each fold what is learnt by all sites, and predicts the fold's
+//! patients by every family.
+
+pub(crate) mod explain;
+mod folds;
+
+use super::SiteRun;
+use super::preparation::Prepared;
+use super::regression::{self, Regressor};
+use super::scores::{Score, binned};
+use super::unpsl::Learner;
+use crate::run::stop::Stop;
+use folds::{Folded, Held};
+use protocol::assessment::{ErrorMeasure, ErrorSums, EvaluationCounts, SHARE_BINS, score_bins};
+use protocol::message::compare::{self as message, FamilyCounts, Judging, Request};
+use protocol::message::{Answer, Summary};
+use protocol::method::compare::settings::{CompareSettings, Family};
+use similarity::cohort::Outcome;
+use similarity::judge::paired::{PairedSums, discordant};
+use similarity::judge::predicted::Predicted;
+
+/// Similarities at one site.
+pub(super) struct Comparer {
+    settings: CompareSettings,
+    pub(super) metrics: Learner,
+    pub(super) regressions: Regressor,
+}
+
+impl Comparer {
+    pub(super) fn new(settings: CompareSettings) -> Self {
+        Self {
+            metrics: Learner::new(settings.unpsl.clone()),
+            regressions: Regressor::new(settings.regression.clone()),
+            settings,
+        }
+    }
+
+    /// Patients, and pairs where a metric is learnt from them.
+    pub(super) fn summary(&self, site: &SiteRun) -> Result<Summary, Stop> {
+        match self.settings.learns_metrics() {
+            true => self.metrics.summary(site),
+            false => Ok(regression::summary(site)),
+        }
+    }
+
+    /// Whether the site tells its second moments when it is prepared.
+    pub(super) fn multiplies(&self) -> bool {
+        self.settings.fits_regressions()
+    }
+
+    /// The site was prepared anew.
+    pub(super) fn forget(&mut self) {
+        self.metrics.forget();
+        self.regressions.forget();
+    }
+
+    pub(super) fn answer(
+        &self,
+        site: &SiteRun,
+        prepared: &Prepared,
+        request: &Request,
+    ) -> Result<Answer, Stop> {
+        let Request::Judge(judging) = request;
+        let folded = Folded::new(site, prepared, &self.settings, judging)?;
+        let outcome = site.cohort.cohort.outcome();
+        let mut told: Vec<FamilyCounts> = Vec::new();
+        let mut beside: Option<Predicted> = None;
+        for family in self.families(judging) {
+            let held = folded.held_out(family)?;
+            told.push(self.counts(family, &held, beside.as_ref(), outcome));
+            if family == Family::Euclidean {
+                beside = Some(held.predicted);
+            }
+        }
+        Ok(Answer::Compare(message::Answer::Judged(told)))
+    }
+
+    /// Those of the job that were learnt.
+    fn families(&self, judging: &Judging) -> impl Iterator<Item = Family> {
+        let is_there = |family: &Family| match family {
+            Family::Unpsl => !judging.metrics.is_empty(),
+            Family::Regression | Family::RegressionModel => !judging.regressions.is_empty(),
+            Family::Euclidean
+            | Family::Cosine
+            | Family::Gower
+            | Family::Mahalanobis
+            | Family::Forest
+            | Family::ForestModel => true,
+        };
+        self.settings.families.iter().copied().filter(is_there)
+    }
+
+    fn counts(
+        &self,
+        family: Family,
+        held: &Held,
+        beside: Option<&Predicted>,
+        outcome: &Outcome,
+    ) -> FamilyCounts {
+        let neighbours = match family.is_model() {
+            true => 0,
+            false => self.settings.neighbours,
+        };
+        FamilyCounts {
+            family,
+            measure: match outcome {
+                Outcome::Classes { .. } => ErrorMeasure::Misclassified,
+                Outcome::Numeric(_) => ErrorMeasure::Squared,
+                Outcome::Survival { .. } => ErrorMeasure::Discordant,
+            },
+            counts: EvaluationCounts {
+                rule: family.name().to_owned(),
+                neighbours,
+                confusion: held.predicted.confusion(outcome),
+                scores: scores(held, outcome, neighbours),
+                rounded_to: 1,
+            },
+            errors: Some(errors(held, outcome)),
+            discordant: beside.and_then(|beside| discordant(beside, &held.predicted, outcome)),
+            differences: beside
+                .and_then(|beside| PairedSums::of(beside, &held.predicted, outcome))
+                .map(Into::into),
+        }
+    }
+}
+
+/// Brier's score of classes, halved so that each patient adds at most 1; else the errors.
+fn errors(held: &Held, outcome: &Outcome) -> ErrorSums {
+    let Outcome::Classes { codes, .. } = outcome else {
+        let similarity::judge::predicted::ErrorSums { total, error } =
+            held.predicted.errors(outcome);
+        return ErrorSums { total, error };
+    };
+    let mut sums = ErrorSums {
+        total: 0,
+        error: 0.0,
+    };
+    for (code, shares) in codes.iter().zip(&held.shares) {
+        if shares.is_empty() {
+            continue;
+        }
+        let off = shares.iter().enumerate().map(|(class, share)| {
+            let is_own = class == *code as usize;
+            (share - f64::from(u8::from(is_own))).powi(2)
+        });
+        sums.total += 1;
+        sums.error += off.sum::<f64>() / 2.0;
+    }
+    sums
+}
+
+/// Of two classes the patients by the votes or the share of the second.
+fn scores(held: &Held, outcome: &Outcome, neighbours: u32) -> Option<Vec<Vec<u64>>> {
+    let Outcome::Classes { codes, levels } = outcome else {
+        return None;
+    };
+    if levels.len() != 2 {
+        return None;
+    }
+    let bins = match neighbours {
+        0 => SHARE_BINS,
+        votes => score_bins(votes),
+    };
+    let by_votes = bins == neighbours as usize + 1;
+    let score = |shares: &Vec<f64>| match shares.get(1) {
+        None => Score::Unknown,
+        Some(share) if !by_votes => Score::Share(*share),
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a few votes
+        Some(share) => Score::Votes((share * f64::from(neighbours)).round() as usize),
+    };
+    Some(binned(codes, bins, held.shares.iter().map(score)))
+}

@@ -1,0 +1,214 @@
+//! Promise: similarities are judged by the same held-out patients, by whom other programs judge them alike, and a sentence says which
+//! suits the cohort.
+//!
+//! The expected counts are scikit-learn's and SciPy's, on the patients and folds of tests/reference/validation
+//! (tests/reference/compare).
+
+use kindred_tests::programs::{Home, coordinator, site_agent};
+use kindred_tests::samples::in_the_clear;
+use serde_json::Value;
+use std::fs;
+
+const JOB: &str = include_str!("../../reference/validation/job.toml");
+const EXPECTED: &str = include_str!("../../reference/compare/expected.json");
+const SITES: [(&str, &str); 3] = [
+    (
+        "north",
+        include_str!("../../reference/validation/north.csv"),
+    ),
+    (
+        "south",
+        include_str!("../../reference/validation/south.csv"),
+    ),
+    ("east", include_str!("../../reference/validation/east.csv")),
+];
+/// Everything is told as it is.
+const OPEN: &str = "operators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\nsecond_moments = true\n\
+    contributions = 'own'\ncell_min = 1\n";
+
+fn home() -> Home {
+    let home = Home::new();
+    fs::create_dir(home.join("data")).unwrap();
+    for (site, patients) in SITES {
+        home.write(&format!("data/{site}.csv"), patients);
+    }
+    home.write("open.toml", OPEN);
+    home
+}
+
+/// The job of the reference, as a comparison of these families.
+fn job(families: &str) -> String {
+    let (head, _) = JOB.split_once("[unpsl]").unwrap();
+    let head = head.replace("method = \"unpsl\"", "method = \"compare\"");
+    format!(
+        "{head}[compare]\n{families}\n[unpsl]\nrank = 3\nlambda_sparsity = 0.01\n[forest]\ntrees = 60\n"
+    )
+}
+
+fn comparison(home: &Home, out: &str) -> Value {
+    let text = fs::read_to_string(home.join(out).join("comparison.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+fn simulated(home: &Home, job: &str, out: &str, more: &[&str]) -> Value {
+    home.write("job.toml", job);
+    let arguments = ["simulate", "job.toml", "--data", "data", "--out", out];
+    let arguments = [&arguments[..], more].concat();
+    home.run(&coordinator(), &arguments).must_succeed();
+    comparison(home, out)
+}
+
+fn of_family<'v>(found: &'v Value, family: &str) -> &'v Value {
+    let mut families = found["families"].as_array().unwrap().iter();
+    families.find(|one| one["family"] == family).unwrap()
+}
+
+fn number(of: &Value, name: &str) -> f64 {
+    of[name]
+        .as_f64()
+        .unwrap_or_else(|| panic!("{name} of {of}"))
+}
+
+#[test]
+fn counts_of_every_distance_and_their_test_are_those_of_other_programs_on_the_same_folds() {
+    let home = home();
+    let families = "families = [\"cosine\", \"mahalanobis\", \"gower\", \"unpsl\", \"forest\"]";
+    let found = simulated(
+        &home,
+        &in_the_clear(&job(families)),
+        "out",
+        &["--policy", "open.toml"],
+    );
+    let expected: Value = serde_json::from_str(EXPECTED).unwrap();
+    for family in ["euclidean", "cosine", "mahalanobis"] {
+        let (told, known) = (of_family(&found, family), &expected["families"][family]);
+        assert_eq!(told["judged"], expected["patients"]);
+        assert_eq!(told["within"], 0.0);
+        for measure in ["accuracy", "balanced_accuracy", "auc", "brier"] {
+            let apart = number(told, measure) - number(known, measure);
+            // Each site tells sums of errors in whole numbers, also on the finest grid.
+            let within = if measure == "brier" {
+                3.0 / 223.0
+            } else {
+                1e-9
+            };
+            assert!(apart.abs() < within, "{family}, {measure}: {told}");
+        }
+        if family != "euclidean" {
+            assert_eq!(told["only_euclidean"], known["only"][0], "{family}");
+            assert_eq!(told["only_this"], known["only"][1], "{family}");
+            assert!((number(told, "p") / number(known, "p") - 1.0).abs() < 1e-8);
+        }
+    }
+    assert_eq!(found["families"].as_array().unwrap().len(), 6);
+}
+
+#[test]
+fn of_sums_the_regression_of_each_fold_is_that_of_all_sites_and_small_counts_are_withheld() {
+    let home = home();
+    let found = simulated(&home, &job(""), "out", &[]);
+    let expected: Value = serde_json::from_str(EXPECTED).unwrap();
+    assert_eq!(found["families"].as_array().unwrap().len(), 9);
+    for family in ["cosine", "mahalanobis", "regression", "regression_model"] {
+        let (told, known) = (of_family(&found, family), &expected["families"][family]);
+        for (place, alone) in ["only_euclidean", "only_this"].into_iter().enumerate() {
+            let known = known["only"][place].as_u64().unwrap();
+            // One patient on the border of a vote may fall either way: two programs stop a little before the same maximum.
+            let off = told[alone].as_u64().unwrap().abs_diff(known);
+            assert!(off <= 1, "{family}, {alone}: {told}, {known}");
+        }
+        let off = (number(told, "accuracy") - number(known, "accuracy")).abs();
+        assert!(off <= number(told, "within") + 0.005, "{family}: {told}");
+        assert!((number(told, "auc") - number(known, "auc")).abs() < 0.06);
+    }
+    for entry in found["families"].as_array().unwrap() {
+        for alone in ["only_euclidean", "only_this"] {
+            let count = entry[alone].as_u64().unwrap_or(9);
+            assert!(count == 0 || count >= 9, "{entry}");
+        }
+        let judged = number(entry, "judged");
+        let wrong = judged * (1.0 - number(entry, "accuracy"));
+        assert!(
+            (wrong / 10.0 - (wrong / 10.0).round()).abs() < 1e-6,
+            "{entry}"
+        );
+    }
+    let first = found["sentences"][0].as_str().unwrap();
+    assert!(first.contains("suits this cohort"), "{first}");
+    let page = fs::read_to_string(home.join("out/report.html")).unwrap();
+    assert!(page.contains(first) && page.contains("Beside the Euclidean distance"));
+    let table = fs::read_to_string(home.join("out/comparison.csv")).unwrap();
+    assert_eq!(table.lines().count(), 10);
+}
+
+#[test]
+fn one_cohort_alone_is_compared_without_a_coordinator() {
+    let home = home();
+    home.write("job.toml", &job(""));
+    let arguments = [
+        "local",
+        "job.toml",
+        "--data",
+        "data/north.csv",
+        "--patient",
+        "patient",
+        "--out",
+        "alone",
+    ];
+    home.run(&site_agent(), &arguments).must_succeed();
+    let found = comparison(&home, "alone");
+    assert_eq!(found["families"].as_array().unwrap().len(), 9);
+    for entry in found["families"].as_array().unwrap() {
+        assert_eq!(entry["judged"], 90, "{entry}");
+        assert_eq!(entry["within"], 0.0);
+    }
+}
+
+#[test]
+fn numbers_and_survival_times_are_compared_by_their_own_measures() {
+    for (outcome, measure, keys) in [
+        (
+            "number",
+            "mean_squared_error",
+            "column = \"score\"\nkind = \"numeric\"",
+        ),
+        (
+            "survival",
+            "concordance",
+            "column = \"days\"\nkind = \"survival\"\nevent = \"event\"\nevent_values = [\"1\"]\nhorizon = 2000",
+        ),
+    ] {
+        let home = Home::new();
+        let sites = "north=200,south=150,east=120";
+        let made = [
+            "synthesise",
+            "--sites",
+            sites,
+            "--outcome",
+            outcome,
+            "--out",
+            "data",
+        ];
+        home.run(&site_agent(), &made).must_succeed();
+        let features: String = ["first_1", "first_2", "second_1", "irrelevant_1"]
+            .map(|name| format!("[[features]]\nname = \"{name}\"\nkind = \"numeric\"\n"))
+            .concat();
+        let text = format!(
+            "name = \"compared\"\nmethod = \"compare\"\nsites = [\"north\", \"south\", \"east\"]\n[outcome]\n{keys}\n{features}\
+             [compare]\n[forest]\ntrees = 60\n"
+        );
+        home.write("policy.toml", "operators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\nsecond_moments = true\n");
+        let found = simulated(&home, &text, "out", &["--policy", "policy.toml"]);
+        let families = found["families"].as_array().unwrap();
+        assert_eq!(families.len(), 8, "{found}");
+        for entry in families {
+            let value = number(entry, measure);
+            assert!(value.is_finite() && value > 0.0, "{entry}");
+            if entry["family"] != "euclidean" {
+                let [low, value, high] = ["low", "better_by", "high"].map(|one| number(entry, one));
+                assert!(low <= value && value <= high, "{entry}");
+            }
+        }
+        println!("{outcome}: {}", found["sentences"]);
+    }
+}

@@ -1,0 +1,173 @@
+//! Promise: a run that compares similarities holds under loss, delay, repetition, reordering and restart.
+//!
+//! The oracle judges the last exchange from the stored records alone: metrics of all folds or of none are asked about, the same of
+//! every site, and what the run leaves is the sum of what the sites told.
+
+use crate::world::{self, Played};
+use ndarray::Array2;
+use privacy::ErrorSums;
+use protocol::assessment::{ErrorMeasure, EvaluationCounts};
+use protocol::job::Job;
+use protocol::message::compare::{self, FamilyCounts, Judging};
+use protocol::message::{Answer, Request, unpsl};
+use protocol::method::compare::settings::Family;
+use protocol::progress::Ending;
+use protocol::run::Record;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+const FEATURES: usize = 2;
+const FOLDS: usize = 3;
+const FAMILIES: [Family; 3] = [Family::Euclidean, Family::Cosine, Family::Unpsl];
+
+/// Sites whose metrics are fitted at once: each one's objective is a paraboloid.
+struct Comparisons {
+    judged: Option<Judging>,
+}
+
+#[test]
+fn a_comparison_survives_loss_delay_repetition_and_restart() {
+    let endings = world::survives::<Comparisons>(0..80, |random| {
+        let sites = random.random_range(1..=4);
+        let seconds = [20, 60, 600][random.random_range(0..3)];
+        job(sites, random.random_range(1..=sites), seconds)
+    });
+    let completed = endings.iter().filter(|one| **one == Ending::Completed);
+    let completed = completed.count();
+    assert!(completed > 30, "only {completed} of 80 runs completed");
+}
+
+#[test]
+fn a_disturbed_comparison_in_which_every_site_answers_leaves_the_bits_of_the_undisturbed_one() {
+    let compared =
+        world::storms_leave_the_bits_of_calms::<Comparisons>(1000..1030, |_| job(3, 1, 600));
+    assert!(
+        compared > 15,
+        "only {compared} of 30 pairs could be compared"
+    );
+}
+
+#[test]
+fn the_oracle_catches_every_planted_fault() {
+    world::every_planted_fault_is_caught::<Comparisons>(&job(3, 2, 600));
+}
+
+#[test]
+fn a_site_that_refuses_is_left_out_or_ends_the_run_as_the_job_says() {
+    world::a_refusal_is_left_out_or_ends_the_run_as_the_job_says::<Comparisons>(&job(3, 2, 600));
+}
+
+impl Played for Comparisons {
+    fn new(_: &Job) -> Self {
+        Self { judged: None }
+    }
+
+    fn patients(site: usize) -> u64 {
+        60 + 20 * site as u64
+    }
+
+    fn pretend(site: usize, request: &Request) -> Answer {
+        match request {
+            Request::Unpsl(unpsl::Request::Differentiate(asked)) => {
+                let told = asked.metrics.iter().map(|metric| derivatives(site, metric));
+                Answer::Unpsl(unpsl::Answer::Derivatives(told.collect()))
+            }
+            Request::Compare(compare::Request::Judge(judging)) => {
+                let families = FAMILIES.iter().copied();
+                let families =
+                    families.filter(|one| *one != Family::Unpsl || !judging.metrics.is_empty());
+                let judged = families.map(|family| judged(site, family));
+                Answer::Compare(compare::Answer::Judged(judged.collect()))
+            }
+            other => panic!("a comparison asks {other:?}"),
+        }
+    }
+
+    fn is_contribution(answer: &Answer) -> bool {
+        matches!(answer, Answer::Compare(_) | Answer::Unpsl(_))
+    }
+
+    fn recomputed(answer: &mut Answer, draw: &mut ChaCha8Rng) {
+        match answer {
+            Answer::Compare(compare::Answer::Judged(families)) => {
+                if let Some(table) = &mut families[0].counts.confusion {
+                    table[0][0] += 1;
+                }
+            }
+            Answer::Unpsl(unpsl::Answer::Derivatives(told)) => {
+                told[0].objective += draw.random::<f64>();
+            }
+            _ => {}
+        }
+    }
+
+    fn sent(&mut self, site: usize, _: u32, request: &Request) -> Option<String> {
+        let Request::Compare(compare::Request::Judge(judging)) = request else {
+            return None;
+        };
+        if ![0, FOLDS].contains(&judging.metrics.len()) || !judging.regressions.is_empty() {
+            return Some(format!("{} metrics of folds", judging.metrics.len()));
+        }
+        let known = self.judged.get_or_insert_with(|| judging.clone());
+        (known != judging).then(|| format!("site {site} is asked about other folds"))
+    }
+
+    fn stored(&mut self, _: &Record) -> Option<String> {
+        None
+    }
+}
+
+/// f(M) = ||M||^2 / 2 - trace(M C): its gradient in M is M - C.
+fn derivatives(site: usize, metric: &Array2<f64>) -> unpsl::Derivatives {
+    let m = metric.dot(&metric.t());
+    let target = Array2::from_diag(&ndarray::array![1.0 + site as f64, 0.5]);
+    let gradient = &m - &target;
+    let objective = 0.5 * m.mapv(|x| x * x).sum() - (&m * &target).sum() + 10.0;
+    let own = similarity::learn::unpsl::SiteDerivatives {
+        objective,
+        gradient,
+        curvature: Array2::eye(m.nrows()),
+        slope: None,
+        threshold: similarity::learn::unpsl::ThresholdDerivatives {
+            first: 0.0,
+            second: 0.0,
+        },
+    };
+    unpsl::Derivatives::fold(&own)
+}
+
+fn judged(site: usize, family: Family) -> FamilyCounts {
+    let more = 5 * site as u64 + u64::from(family == Family::Cosine);
+    FamilyCounts {
+        family,
+        measure: ErrorMeasure::Misclassified,
+        counts: EvaluationCounts {
+            rule: family.name().to_owned(),
+            neighbours: 5,
+            confusion: Some(vec![vec![10 + more, 10], vec![10, 20]]),
+            scores: Some(vec![vec![5; 6]; 2]),
+            rounded_to: 1,
+        },
+        errors: Some(ErrorSums {
+            total: 60,
+            error: 11.25,
+        }),
+        discordant: (family != Family::Euclidean).then_some([12, 14 + more, 60]),
+        differences: None,
+    }
+}
+
+fn job(sites: usize, sites_min: usize, exchange_seconds: u32) -> String {
+    let names: Vec<String> = (0..sites).map(|site| format!("\"site-{site}\"")).collect();
+    let features: String = (0..FEATURES)
+        .map(|feature| format!("[[features]]\nname = \"f{feature}\"\nkind = \"numeric\"\n"))
+        .collect();
+    format!(
+        "name = \"comparison\"\nmethod = \"compare\"\nsites = [{}]\nsites_min = {sites_min}\n\
+         [aggregation]\ncontributions = \"own\"\n\
+         [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
+         [compare]\nfamilies = [\"cosine\", \"unpsl\"]\nfolds = {FOLDS}\n[unpsl]\nrank = 1\n\
+         [deadlines]\njoin_seconds = 30\nexchange_seconds = {exchange_seconds}\nrejoin_seconds = 5\n",
+        names.join(", "),
+    )
+}
