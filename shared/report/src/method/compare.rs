@@ -74,9 +74,9 @@ impl Kind {
     /// What a difference is, on its axis.
     fn axis(self) -> &'static str {
         match self {
-            Self::Classes => "of 100 patients more classed rightly than by the Euclidean distance",
-            Self::Number => "mean squared error less than that of the Euclidean distance",
-            Self::Survival => "concordance higher than that of the Euclidean distance",
+            Self::Classes => "of 100 patients more classed rightly",
+            Self::Number => "mean squared error less",
+            Self::Survival => "concordance higher",
         }
     }
 
@@ -226,7 +226,7 @@ fn table(model: &Model, rows: &[Row], kind: Kind) -> Markup {
     let within = rows.iter().find_map(|row| row.scores.as_ref());
     html! {
         h2 { "Side by side" }
-        table.wide {
+        table.wide.scores {
             caption {
                 (caption(model, kind))
                 @if let Some(scores) = within { @if scores.within > 0.0 {
@@ -245,7 +245,11 @@ fn table(model: &Model, rows: &[Row], kind: Kind) -> Markup {
             tbody {
                 @for row in rows {
                     @let told = row.difference;
-                    @let number = |value: f64| format!("{:+.3}", kind.scaled(value));
+                    @let number = |value: f64| match kind {
+                        Kind::Classes => format!("{:+.1}", kind.scaled(value)),
+                        Kind::Number | Kind::Survival => format!("{value:+.3}"),
+                    };
+                    @let chance = |p: f64| chance(p).trim_start_matches("p ").to_owned();
                     tr {
                         th scope="row" { (row.family.title()) }
                         @for (column, cell) in columns.iter().zip(figures(row)) { td data-label=(column) { (cell) } }

@@ -223,16 +223,15 @@ fn models(rows: &[Row], kind: &OutcomeKind) -> Option<String> {
 fn tested_in_words(tested: &Tested, kind: &OutcomeKind) -> String {
     let Difference { low, high, .. } = tested.difference;
     let (by, p) = (told(&tested.difference, kind), chance(tested.p_of_all));
-    let [low, high] = [low, high].map(|end| number(scaled(end, kind)));
+    let [low, high] = [low, high].map(|end| number(end, kind));
     format!("{by} (95 % {low} to {high}; {p}, corrected for the number of families)")
 }
 
 /// By how much it is better, or worse.
 fn told(difference: &Difference, kind: &OutcomeKind) -> String {
-    let value = scaled(difference.value, kind);
-    let by = number(value.abs());
+    let by = number(difference.value.abs(), kind);
     let by = by.trim_start_matches('+');
-    match (kind, value < 0.0) {
+    match (kind, difference.value < 0.0) {
         (OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. }, is_worse) => {
             let more = if is_worse { "fewer" } else { "more" };
             format!("{by} of 100 patients {more} classed rightly")
@@ -244,15 +243,11 @@ fn told(difference: &Difference, kind: &OutcomeKind) -> String {
     }
 }
 
-fn scaled(value: f64, kind: &OutcomeKind) -> f64 {
-    match kind {
-        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => 100.0 * value,
-        OutcomeKind::Numeric | OutcomeKind::Survival { .. } => value,
+/// With its sign: of 100 patients to a tenth, else three digits.
+fn number(value: f64, kind: &OutcomeKind) -> String {
+    if let OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } = kind {
+        return format!("{:+.1}", 100.0 * value);
     }
-}
-
-/// Three digits, with its sign.
-fn number(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }

@@ -55,9 +55,9 @@ fn within_chance_the_plain_distance_suits_and_learning_was_not_worth_it() {
     ]);
     assert!(told[0].starts_with("No similarity predicts these patients better"));
     assert!(told[0].contains("learning one was not worth it"));
-    assert!(told[0].contains("best is the UnPSL metric, 1.20 of 100 patients more"));
+    assert!(told[0].contains("best is the UnPSL metric, 1.2 of 100 patients more"));
     assert!(told[1].starts_with("Not tested") && told[1].contains("the cosine distance"));
-    assert!(told[2].contains("the forest itself, 0.100 of 100 patients more"));
+    assert!(told[2].contains("the forest itself, 0.1 of 100 patients more"));
     assert!(told[3].contains("Not compared: the regression-weighted distance, for the regression"));
 }
 
@@ -98,7 +98,7 @@ fn a_learned_metric_that_is_worse_beyond_chance_is_called_so() {
     assert!(told[0].starts_with("No similarity"));
     assert_eq!(
         told[1],
-        "Worse than the Euclidean distance beyond chance: the UnPSL metric (7.00 of 100 patients fewer classed rightly)."
+        "Worse than the Euclidean distance beyond chance: the UnPSL metric (7.0 of 100 patients fewer classed rightly)."
     );
 }
 
