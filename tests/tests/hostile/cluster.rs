@@ -1,7 +1,8 @@
 //! Whoever hears the sums of all steps of a search for groups, and takes two steps after each other apart. Of sites that move their
 //! patients one by one the difference is a patient; of those that we have it is a small group, of ten patients or more.
 
-use kindred_tests::federation::{NOW, RUN, ask, begin, worker};
+use crate::neighbours::{refused, site};
+use kindred_tests::federation::{NOW, RUN, ask};
 use kindred_tests::programs::Home;
 use ndarray::{Array1, Array2, ArrayView1, array, s};
 use privacy::Rules;
@@ -17,7 +18,6 @@ use similarity::numeric::seed::Seed;
 use similarity::uses::clusters::common::Division;
 use site_agent::config::SourceConfig;
 use site_agent::method::Computation;
-use site_agent::run::worker::Worker;
 use site_agent::source::read_cohort;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -347,30 +347,10 @@ fn whatever_is_asked_no_count_is_below_the_rule() {
     assert!(counts > 10_000);
 }
 
-/// A site with its own books, which it counts by.
-fn site(hospitals: &Hospitals) -> Worker {
-    let config = "site = 'north'\ncoordinator = 'localhost:7443'\nfolder = 'sites/north'\n\
-         [tls]\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'k.pem'\n\
-         [source]\nkind = 'csv'\npath = 'data/north.csv'\npatient = 'patient'\n\
-         [policy]\ncontributions = 'own'\nclusters = true\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\n\
-         features = ['*']\n";
-    worker(config, &hospitals.home, NOW)
-}
-
-/// The rule by which a job is refused; none where it is answered.
-fn refused(worker: &mut Worker, run: &str, job: &str, seed: u64) -> Option<String> {
-    begin(worker, run, job, seed);
-    match ask(worker, run, 1, Request::Describe, NOW) {
-        Answer::Refused(refusal) => Some(refusal.rule),
-        Answer::Described(_) => None,
-        other => panic!("{other:?}"),
-    }
-}
-
 #[test]
 fn the_site_counts_the_centres_by_itself_and_answers_no_question_that_the_job_does_not_ask() {
     let hospitals = hospitals();
-    let mut site = site(&hospitals);
+    let mut site = site(&hospitals.home, "clusters");
     let text = job("learned", 2);
     // 2 + 3 + .. + 8 centres, of a thousand.
     for seed in 0..28 {
@@ -406,7 +386,7 @@ fn the_site_counts_the_centres_by_itself_and_answers_no_question_that_the_job_do
     assert!(other.is_some_and(|rule| rule.contains("groupings_per_cohort_max")));
     drop(site);
     let hospitals = self::hospitals();
-    let mut fresh = self::site(&hospitals);
+    let mut fresh = crate::neighbours::site(&hospitals.home, "clusters");
     assert_eq!(
         refused(&mut fresh, RUN, &job("learned", 3), 1).as_deref(),
         Some("run")

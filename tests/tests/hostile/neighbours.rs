@@ -412,18 +412,18 @@ fn two_questions_a_hair_apart_tell_the_outcome_of_a_known_patient_who_is_counted
     );
 }
 
-/// A site with its own books, which it counts by.
-fn site(hospitals: &Hospitals) -> Worker {
+/// A site with its own books, which it counts by, that permits such questions.
+pub(crate) fn site(home: &Home, permission: &str) -> Worker {
     let config = "site = 'north'\ncoordinator = 'localhost:7443'\nfolder = 'sites/north'\n\
          [tls]\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'k.pem'\n\
          [source]\nkind = 'csv'\npath = 'data/north.csv'\npatient = 'patient'\n\
-         [policy]\ncontributions = 'own'\nneighbours = true\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\n\
+         [policy]\ncontributions = 'own'\nPERMISSION = true\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\n\
          features = ['*']\n";
-    worker(config, &hospitals.home, NOW)
+    worker(&config.replace("PERMISSION", permission), home, NOW)
 }
 
 /// The rule by which a job is refused; none where it is answered.
-fn refused(worker: &mut Worker, run: &str, job: &str, seed: u64) -> Option<String> {
+pub(crate) fn refused(worker: &mut Worker, run: &str, job: &str, seed: u64) -> Option<String> {
     begin(worker, run, job, seed);
     match ask(worker, run, 1, Request::Describe, NOW) {
         Answer::Refused(refusal) => Some(refusal.rule),
@@ -435,7 +435,7 @@ fn refused(worker: &mut Worker, run: &str, job: &str, seed: u64) -> Option<Strin
 #[test]
 fn the_site_counts_the_questions_by_itself_whatever_the_runs_are_called() {
     let hospitals = hospitals();
-    let mut site = site(&hospitals);
+    let mut site = site(&hospitals.home, "neighbours");
     let queries: Vec<Vec<f64>> = (0..AT_ONCE).map(|k| vec![k as f64, 0.0, 1.0]).collect();
     let text = job("learned", &queries);
     // Five runs of 200: a thousand in all. Heard again, a run is not another one.
@@ -450,7 +450,7 @@ fn the_site_counts_the_questions_by_itself_whatever_the_runs_are_called() {
     assert_eq!(refused(&mut site, RUN, &one, 6), limit);
     assert_eq!(refused(&mut site, "another-name", &one, 7), limit);
     drop(site);
-    let mut site = self::site(&hospitals);
+    let mut site = self::site(&hospitals.home, "neighbours");
     assert_eq!(refused(&mut site, RUN, &one, 8), limit);
     // A run that was counted goes on.
     assert_eq!(refused(&mut site, RUN, &text, 5), None);
@@ -459,7 +459,7 @@ fn the_site_counts_the_questions_by_itself_whatever_the_runs_are_called() {
 #[test]
 fn groups_by_another_run_are_not_made_and_no_file_is_read_that_is_no_runs() {
     let hospitals = hospitals();
-    let mut site = site(&hospitals);
+    let mut site = site(&hospitals.home, "neighbours");
     let query = [vec![1.0, 2.0, 3.0]];
     assert_eq!(refused(&mut site, RUN, &job("learned", &query), 1), None);
     let other = refused(&mut site, RUN, &job("other", &query), 2);

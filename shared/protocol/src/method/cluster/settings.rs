@@ -47,14 +47,7 @@ impl ClusterSettings {
 
     /// Reads the table `cluster`.
     pub(crate) fn read(section: &mut Section<'_, '_>) -> Option<Self> {
-        let run = section.required::<String>("run");
-        let run = run.and_then(|run| match RunId::new(&run) {
-            Ok(run) => Some(run),
-            Err(error) => {
-                section.problem("run", &format!("{run:?}"), &error.to_string());
-                None
-            }
-        });
+        let run = settings::earlier_run(section);
         if !section.has("coordinates") {
             section.required::<u64>("coordinates");
         }

@@ -19,17 +19,22 @@ pub struct NeighboursSettings {
     pub queries: Vec<Vec<f64>>,
 }
 
+/// The earlier run by which patients are compared.
+pub(crate) fn earlier_run(section: &mut Section<'_, '_>) -> Option<RunId> {
+    let run = section.required::<String>("run")?;
+    match RunId::new(&run) {
+        Ok(run) => Some(run),
+        Err(error) => {
+            section.problem("run", &format!("{run:?}"), &error.to_string());
+            None
+        }
+    }
+}
+
 impl NeighboursSettings {
     /// Reads the table `neighbours`.
     pub(crate) fn read(section: &mut Section<'_, '_>) -> Option<Self> {
-        let run = section.required::<String>("run");
-        let run = run.and_then(|run| match RunId::new(&run) {
-            Ok(run) => Some(run),
-            Err(error) => {
-                section.problem("run", &format!("{run:?}"), &error.to_string());
-                None
-            }
-        });
+        let run = earlier_run(section);
         let queries = section.required::<Vec<Vec<f64>>>("queries");
         if let Some(queries) = &queries {
             let numbers = queries.first().map_or(0, Vec::len);

@@ -1,6 +1,6 @@
 //! Groups of patients on their way: against Google's protobuf (tests/golden), and what must be refused.
 
-use crate::tests::{answers_are_golden, ask, requests_are_golden, result_is_golden, run};
+use crate::tests::{answers_are_golden, ask, left, requests_are_golden, result_is_golden};
 use ndarray::{Array2, array};
 use protocol::message::cluster::{
     self, Agreement, Divided, Dividing, Mark, Marking, Marks, NearestSums, Spread,
@@ -8,7 +8,7 @@ use protocol::message::cluster::{
 use protocol::message::{Answer, Request};
 use protocol::method::Model;
 use protocol::method::cluster::model::{self, Alike, Bias, Tried};
-use protocol::progress::{Ending, Times};
+use protocol::progress::Ending;
 use protocol::result::RunResult;
 use std::sync::Arc;
 
@@ -60,18 +60,9 @@ fn marks() -> Vec<Marks> {
 }
 
 fn result(stability: f64) -> RunResult {
-    RunResult {
-        pooled: None,
-        run: run(),
-        job: "name".to_owned(),
-        seed: 1,
-        version: "0.1.0".to_owned(),
-        operator: None,
-        ending: Ending::Completed,
-        times: Times::default(),
-        seconds: 1.5,
-        sites: Vec::new(),
-        model: Some(Model::Cluster(model::Model {
+    left(
+        Ending::Completed,
+        Model::Cluster(model::Model {
             run: "heart-disease-1".to_owned(),
             patients: 690,
             grouped: 682,
@@ -97,9 +88,8 @@ fn result(stability: f64) -> RunResult {
             shown: Some(0),
             centres: array![[0.5], [1.5]],
             marks: marks(),
-        })),
-        notes: Vec::new(),
-    }
+        }),
+    )
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Comparisons of similarities on their way: against Google's protobuf (tests/golden), and what must be refused.
 
-use crate::tests::{answers_are_golden, ask, requests_are_golden, result_is_golden, run};
+use crate::tests::{answers_are_golden, ask, left, requests_are_golden, result_is_golden};
 use ndarray::array;
 use privacy::ErrorSums;
 use protocol::assessment::{ErrorMeasure, EvaluationCounts};
@@ -10,7 +10,7 @@ use protocol::message::{Answer, Request};
 use protocol::method::Model;
 use protocol::method::compare::model::{self, Compared};
 use protocol::method::compare::settings::Family;
-use protocol::progress::{Ending, Times};
+use protocol::progress::Ending;
 use protocol::result::RunResult;
 use std::sync::Arc;
 
@@ -63,26 +63,16 @@ fn result(families: Vec<FamilyCounts>) -> RunResult {
         off_by: 9,
     };
     let why = "the metric of a fold is empty".to_owned();
-    RunResult {
-        pooled: None,
-        run: run(),
-        job: "name".to_owned(),
-        seed: 1,
-        version: "0.1.0".to_owned(),
-        operator: None,
-        ending: Ending::Completed,
-        times: Times::default(),
-        seconds: 1.5,
-        sites: Vec::new(),
-        model: Some(Model::Compare(model::Model {
+    left(
+        Ending::Completed,
+        Model::Compare(model::Model {
             patients: 690,
             neighbours: 5,
             folds: 4,
             families: families.into_iter().map(compared).collect(),
             left_out: vec![(Family::Unpsl, why)],
-        })),
-        notes: Vec::new(),
-    }
+        }),
+    )
 }
 
 #[test]
