@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use similarity::compare::proximity::kernel::KernelError;
+use similarity::learn::forest::{GrowError, SchemaMismatch};
+use similarity::learn::kernel::KernelFitError;
 use similarity::learn::unpsl::selection::SelectionError;
 use similarity::learn::unpsl::{LocalError, ObjectiveError};
 use similarity::numeric::admm::ConsensusError;
@@ -80,6 +83,18 @@ pub enum ExperimentError {
     /// A baseline's matrix cannot be factored.
     #[error("a baseline's matrix cannot be factored")]
     LinearAlgebra(#[from] LinearAlgebraError),
+    /// No forest grows.
+    #[error("a forest cannot be grown")]
+    Forest(#[from] GrowError),
+    /// Patients are not those of a forest.
+    #[error("a forest cannot place patients")]
+    Schema(#[from] SchemaMismatch),
+    /// No kernel.
+    #[error("patients cannot be compared by a kernel")]
+    Kernel(#[from] KernelError),
+    /// Nothing can be learned from a kernel.
+    #[error("a kernel tells nothing of the outcome")]
+    KernelFit(#[from] KernelFitError),
 }
 
 impl ExperimentError {

@@ -1,4 +1,4 @@
-//! `kindred-experiments`: the paper's tables and figures, one command each.
+//! `kindred-experiments`: the papers' tables and figures, one command each.
 
 use std::error::Error;
 use std::io::Write;
@@ -7,12 +7,12 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kindred_experiments::{
-    DataSet, ExperimentError, Figure, Method, Sheet, Table1Settings, Table2Settings, figure_2,
-    figure_3, table_1, table_2, write_files,
+    DataSet, ExperimentError, Figure, Function, Kind, Method, Sheet, StudySettings, Table1Settings,
+    Table2Settings, figure_2, figure_3, study, table_1, table_2, write_files,
 };
 use similarity::numeric::seed::Seed;
 
-/// The experiments of the UnPSL paper (Huai et al. 2018), in one process on public data.
+/// The experiments of the UnPSL paper (Huai et al. 2018), and of a study of random forest kernels, in one process on public data.
 #[derive(Parser)]
 #[command(version, max_term_width = 100)]
 struct Cli {
@@ -67,6 +67,35 @@ enum Command {
     /// Distance of federated runs to the pooled one: figure-3.svg and figure-3.csv.
     #[command(name = "figure-3")]
     Figure3(FigureArguments),
+    /// Random forest kernels (Feng and Baumgartner 2020): forest, its kernel, Laplace's and ours, beside the paper's means.
+    ///
+    /// Writes study.csv after every few data sets, and goes on where it was cut off; at the end study.md and a figure of boxes for each
+    /// function.
+    Study(StudyArguments),
+}
+
+#[derive(Args)]
+struct StudyArguments {
+    /// Write tables and figures here, and read what an earlier study left.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Folder with california_housing.csv.gz, gbsg2.csv and iris.csv: real data, too.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// One function alone; as-printed ones are not among the usual five.
+    #[arg(long, value_name = "NAME", value_parser = function)]
+    only: Option<Function>,
+    /// One kind of outcome alone: number, class or survival.
+    #[arg(long, value_name = "KIND", value_parser = kind)]
+    outcome: Option<Kind>,
+    /// One size alone, as PATIENTSxFEATURES, of at least 20 features.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    size: Option<[usize; 2]>,
+    /// Data sets of each setting.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    repeats: u64,
+    #[command(flatten)]
+    random: Random,
 }
 
 #[derive(Args)]
@@ -118,6 +147,28 @@ enum Only {
 fn positive(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| "wanted a whole number from 1".to_owned())
+}
+
+fn function(text: &str) -> Result<Function, String> {
+    let mut all = Function::ALL.into_iter();
+    let found = all.find(|function| function.name().eq_ignore_ascii_case(text));
+    let names = Function::ALL.map(Function::name).join(", ");
+    found.ok_or_else(|| format!("wanted one of {names}"))
+}
+
+fn kind(text: &str) -> Result<Kind, String> {
+    let mut all = Kind::ALL.into_iter();
+    let found = all.find(|kind| kind.name() == text);
+    found.ok_or_else(|| "wanted number, class or survival".to_owned())
+}
+
+/// At least 20 of each: functions use the features up to the 20th, and a quarter of the patients are held out.
+fn size(text: &str) -> Result<[usize; 2], String> {
+    let found = text.split_once('x').and_then(|(patients, features)| {
+        let numbers = [patients.parse().ok()?, features.parse().ok()?];
+        (numbers[0] >= 100 && numbers[1] >= 20).then_some(numbers)
+    });
+    found.ok_or_else(|| "wanted PATIENTSxFEATURES, at least 100x20, as in 800x20".to_owned())
 }
 
 fn method(text: &str) -> Result<Method, String> {
@@ -183,6 +234,18 @@ fn run(command: Command) -> Result<(), ExperimentError> {
             };
             show(&table_2(&settings)?, "table-2", out.as_deref())
         }
+        Command::Study(given) => {
+            let usual = StudySettings::default();
+            let settings = StudySettings {
+                functions: given.only.map_or(usual.functions, |only| vec![only]),
+                kinds: given.outcome.map_or(usual.kinds, |kind| vec![kind]),
+                sizes: given.size.map_or(usual.sizes, |size| vec![size]),
+                data: given.data,
+                repeats: given.repeats,
+                seed: Seed(given.random.seed),
+            };
+            print(&study(&settings, &given.out)?)
+        }
         Command::Figure2(given) => {
             let figure = figure_2(&given.data.folder, Seed(given.random.seed))?;
             write_figure(&figure, "figure-2", &given.out)
@@ -214,15 +277,22 @@ fn write_figure(figure: &Figure, name: &str, folder: &Path) -> Result<(), Experi
 
 /// Markdown on standard output, and both files where a folder is named.
 fn show(sheets: &[Sheet], name: &str, out: Option<&Path>) -> Result<(), ExperimentError> {
-    let texts: Vec<String> = sheets.iter().map(Sheet::markdown).collect();
-    let markdown = texts.join("\n");
     if let Some(folder) = out {
         let csv = Sheet::csv(sheets);
         let (page, table) = (format!("{name}.md"), format!("{name}.csv"));
-        write_files(folder, &[(&page, &markdown), (&table, &csv)])?;
+        write_files(folder, &[(&page, &markdown(sheets)), (&table, &csv)])?;
     }
+    print(sheets)
+}
+
+fn markdown(sheets: &[Sheet]) -> String {
+    let texts: Vec<String> = sheets.iter().map(Sheet::markdown).collect();
+    texts.join("\n")
+}
+
+fn print(sheets: &[Sheet]) -> Result<(), ExperimentError> {
     let path = PathBuf::from("standard output");
     std::io::stdout()
-        .write_all(markdown.as_bytes())
+        .write_all(markdown(sheets).as_bytes())
         .map_err(|source| ExperimentError::Write { path, source })
 }

@@ -74,49 +74,56 @@ struct Layout {
 
 impl Layout {
     fn read(&self, folder: &Path) -> Result<Patients, ExperimentError> {
-        let path = folder.join(self.file);
+        let table = Table::read(folder, self.file)?;
+        let (identifier, class) = (table.place(self.identifier)?, table.place(self.class)?);
+        let features: Vec<usize> = (0..table.header.len())
+            .filter(|column| *column != identifier && *column != class)
+            .collect();
+        let mut values = Vec::with_capacity(table.rows.len() * features.len());
+        for row in 0..table.rows.len() {
+            for &column in &features {
+                values.push(table.number(row, column)?);
+            }
+        }
+        let persons = table
+            .rows
+            .iter()
+            .map(|row| person(&row[identifier]).to_owned());
+        let persons: Vec<String> = persons.collect();
+        let values = Array2::from_shape_vec((table.rows.len(), features.len()), values)
+            .expect("every record has the header's length");
+        Ok(Patients {
+            values,
+            classes: table.codes(class, &[self.negative, self.positive])?,
+            subjects: numbered(&persons),
+        })
+    }
+}
+
+/// A CSV file, compressed or not.
+pub(crate) struct Table {
+    path: PathBuf,
+    header: csv::StringRecord,
+    rows: Vec<csv::StringRecord>,
+}
+
+impl Table {
+    pub(crate) fn read(folder: &Path, file: &str) -> Result<Self, ExperimentError> {
+        let path = folder.join(file);
         let fault = |source: csv::Error| ExperimentError::Data {
             path: path.clone(),
             source,
         };
-        let file = File::open(&path).map_err(|source| fault(source.into()))?;
-        let stream: Box<dyn Read> = match self.file.ends_with(".gz") {
-            true => Box::new(GzDecoder::new(file)),
-            false => Box::new(file),
+        let opened = File::open(&path).map_err(|source| fault(source.into()))?;
+        let stream: Box<dyn Read> = match file.ends_with(".gz") {
+            true => Box::new(GzDecoder::new(opened)),
+            false => Box::new(opened),
         };
         let mut reader = csv::Reader::from_reader(stream);
         let header = reader.headers().map_err(fault)?.clone();
-        let place = |column: &str| {
-            let found = header.iter().position(|name| name == column);
-            found.ok_or_else(|| ExperimentError::Column {
-                path: path.clone(),
-                column: column.to_owned(),
-            })
-        };
-        let (identifier, class) = (place(self.identifier)?, place(self.class)?);
-        let features: Vec<usize> = (0..header.len())
-            .filter(|column| *column != identifier && *column != class)
-            .collect();
-        let (mut values, mut classes, mut persons) = (Vec::new(), Vec::new(), Vec::new());
-        for (index, record) in reader.records().enumerate() {
-            let record = record.map_err(fault)?;
-            let cell = Cell {
-                path: &path,
-                header: &header,
-                row: index + 1,
-            };
-            let label = &record[class];
-            classes.push(match label {
-                _ if label == self.positive => 1,
-                _ if label == self.negative => 0,
-                _ => return Err(cell.fault(class, "one of the two classes")),
-            });
-            persons.push(person(&record[identifier]).to_owned());
-            for &column in &features {
-                values.push(cell.number(column, &record[column])?);
-            }
-        }
-        let found = classes.len();
+        let rows: Result<Vec<_>, csv::Error> = reader.records().collect();
+        let rows = rows.map_err(fault)?;
+        let found = rows.len();
         if found < 2 {
             let wanted = 2;
             return Err(ExperimentError::Rows {
@@ -125,32 +132,55 @@ impl Layout {
                 wanted,
             });
         }
-        let values = Array2::from_shape_vec((found, features.len()), values)
-            .expect("every record has the header's length");
-        Ok(Patients {
-            values,
-            classes: Array1::from(classes),
-            subjects: numbered(&persons),
+        Ok(Self { path, header, rows })
+    }
+
+    pub(crate) fn place(&self, column: &str) -> Result<usize, ExperimentError> {
+        let found = self.header.iter().position(|name| name == column);
+        found.ok_or_else(|| ExperimentError::Column {
+            path: self.path.clone(),
+            column: column.to_owned(),
         })
     }
-}
 
-struct Cell<'a> {
-    path: &'a PathBuf,
-    header: &'a csv::StringRecord,
-    row: usize,
-}
-
-impl Cell<'_> {
-    fn number(&self, column: usize, text: &str) -> Result<f64, ExperimentError> {
-        let number = text.parse::<f64>().ok().filter(|value| value.is_finite());
-        number.ok_or_else(|| self.fault(column, "a finite number"))
+    /// Of the row, from 0.
+    fn number(&self, row: usize, column: usize) -> Result<f64, ExperimentError> {
+        let number = self.rows[row][column].parse::<f64>().ok();
+        let number = number.filter(|value| value.is_finite());
+        number.ok_or_else(|| self.fault(row, column, "a finite number"))
     }
 
-    fn fault(&self, column: usize, wanted: &'static str) -> ExperimentError {
+    /// A column of numbers; an empty cell is missing (NaN).
+    pub(crate) fn numbers(&self, column: &str) -> Result<Array1<f64>, ExperimentError> {
+        let place = self.place(column)?;
+        let of_row = |row: usize| match self.rows[row][place].is_empty() {
+            true => Ok(f64::NAN),
+            false => self.number(row, place),
+        };
+        (0..self.rows.len()).map(of_row).collect()
+    }
+
+    /// Codes into `levels`.
+    pub(crate) fn codes(
+        &self,
+        place: usize,
+        levels: &[&str],
+    ) -> Result<Array1<u32>, ExperimentError> {
+        let of_row = |row: usize| {
+            let found = levels
+                .iter()
+                .position(|level| *level == &self.rows[row][place]);
+            let code = found.and_then(|code| u32::try_from(code).ok());
+            code.ok_or_else(|| self.fault(row, place, "one of its levels"))
+        };
+        (0..self.rows.len()).map(of_row).collect()
+    }
+
+    /// A value that cannot be used.
+    pub(crate) fn fault(&self, row: usize, column: usize, wanted: &'static str) -> ExperimentError {
         ExperimentError::Value {
             path: self.path.clone(),
-            row: self.row,
+            row: row + 1,
             column: self.header[column].to_owned(),
             wanted,
         }

@@ -176,3 +176,118 @@ fn data_that_cannot_be_used_is_named() {
     let output = run(&["table-1", "--data", data, "--only", "liver"]);
     assert_eq!(output.status.code(), Some(2));
 }
+
+#[test]
+fn a_study_goes_on_where_it_was_and_gives_the_same() {
+    let out = tempfile::tempdir().unwrap();
+    let folder = out.path().to_str().unwrap();
+    let study = || {
+        let arguments = ["study", "--only", "meier 1", "--size", "160x20"];
+        run(&[&arguments[..], &["--repeats", "2", "--out", folder]].concat())
+    };
+    let whole = study();
+    assert!(whole.status.success(), "{}", text(&whole.stderr));
+    let record = out.path().join("study.csv");
+    let first = fs::read_to_string(&record).unwrap();
+    // a header, and three outcomes of two splits
+    assert_eq!(first.lines().count(), 1 + 3 * 2);
+    let found = rows(&record);
+    let of = |kind: &str, column: usize| -> f64 {
+        let line = found
+            .iter()
+            .find(|row| row[1] == kind && row[5] == "0")
+            .unwrap();
+        line[column].parse().unwrap()
+    };
+    // the variance of f and its noise is above 1.6, and half of the patients are of each class
+    assert!(of("number", 6) < 1.6, "{found:?}");
+    assert!(of("survival", 6) > 0.55, "{found:?}");
+    let page = fs::read_to_string(out.path().join("study.md")).unwrap();
+    assert_eq!(text(&whole.stdout), page);
+    assert!(
+        fs::read_to_string(out.path().join("meier-1.svg"))
+            .unwrap()
+            .contains("concordance")
+    );
+    // cut off after the third split
+    let kept: Vec<&str> = first.lines().take(4).collect();
+    fs::write(&record, kept.join("\n") + "\n").unwrap();
+    let again = study();
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    assert_eq!(fs::read_to_string(&record).unwrap(), first);
+    assert_eq!(text(&again.stdout), page);
+    assert!(
+        !text(&again.stderr).contains("number"),
+        "{}",
+        text(&again.stderr)
+    );
+    // a file of something else is named, and stays
+    fs::write(&record, "data,outcome\nMeier 1,number\n").unwrap();
+    let other = study();
+    assert_eq!(other.status.code(), Some(3));
+    assert!(
+        text(&other.stderr).contains("found no column patients"),
+        "{}",
+        text(&other.stderr)
+    );
+    assert_eq!(
+        fs::read_to_string(&record).unwrap(),
+        "data,outcome\nMeier 1,number\n"
+    );
+}
+
+#[test]
+fn a_study_has_real_patients_where_they_are_at_hand() {
+    let Some(data) = real_data() else { return };
+    let out = tempfile::tempdir().unwrap();
+    let folder = out.path().to_str().unwrap();
+    let arguments = [
+        "study",
+        "--outcome",
+        "survival",
+        "--only",
+        "Friedman",
+        "--size",
+        "100x20",
+    ];
+    let more = [
+        "--repeats",
+        "1",
+        "--data",
+        data.to_str().unwrap(),
+        "--out",
+        folder,
+    ];
+    let output = run(&[&arguments[..], &more].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let found = rows(&out.path().join("study.csv"));
+    let gbsg2 = found.iter().find(|row| row[0] == "GBSG2").unwrap();
+    let concordance: f64 = gbsg2[6].parse().unwrap();
+    assert!((0.6..0.78).contains(&concordance), "{found:?}");
+    assert!(
+        fs::read_to_string(out.path().join("iris.svg"))
+            .unwrap()
+            .contains("Mantel")
+    );
+}
+
+#[test]
+fn a_study_of_unknown_functions_or_sizes_names_what_it_wants() {
+    for (flag, value, wanted) in [
+        (
+            "--only",
+            "Friedmann",
+            "wanted one of Friedman, Checkerboard",
+        ),
+        ("--outcome", "count", "wanted number, class or survival"),
+        ("--size", "800x10", "at least 100x20"),
+    ] {
+        let output = run(&["study", "--out", "nowhere", flag, value]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(
+            text(&output.stderr).contains(wanted),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+}

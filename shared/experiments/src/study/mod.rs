@@ -1,0 +1,174 @@
+//! The study of Feng and Baumgartner (2020), "Random Forest (RF) Kernel for Regression, Classification and Survival": a forest, its
+//! proximity as a kernel, and Laplace's kernel, as they have them, beside a kernel of ours.
+//!
+//! Every split that was judged is a line of `study.csv` at once: a study that was cut off goes on where it was.
+
+mod figures;
+mod paper;
+mod predicting;
+mod real;
+mod record;
+mod setting;
+mod tables;
+
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use similarity::numeric::seed::Seed;
+
+pub use setting::{Function, Kind};
+
+use crate::output::{Sheet, write_files};
+use crate::progress::Progress;
+use crate::{ExperimentError, study::record::Record};
+use predicting::{METHODS, scores};
+use real::Real;
+
+/// What is run, and how often.
+#[derive(Debug, Clone)]
+pub struct StudySettings {
+    /// Functions of made-up patients.
+    pub functions: Vec<Function>,
+    /// Outcomes.
+    pub kinds: Vec<Kind>,
+    /// Patients and features of made-up data sets.
+    pub sizes: Vec<[usize; 2]>,
+    /// Folder with california_housing.csv.gz, gbsg2.csv and iris.csv, where the real data are asked for.
+    pub data: Option<PathBuf>,
+    /// Data sets, or splits of real data, of each setting.
+    pub repeats: u64,
+    /// Of all that is drawn.
+    pub seed: Seed,
+}
+
+impl Default for StudySettings {
+    /// The paper's five functions, three outcomes and four sizes, 20 data sets each; no real data.
+    fn default() -> Self {
+        Self {
+            functions: Function::USUAL.to_vec(),
+            kinds: Kind::ALL.to_vec(),
+            sizes: paper::SIZES.to_vec(),
+            data: None,
+            repeats: 20,
+            seed: Seed(1),
+        }
+    }
+}
+
+/// One line of a table: what is drawn `repeats` times.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Setting {
+    /// The name of the function or of the real data.
+    name: &'static str,
+    /// None of real data.
+    function: Option<Function>,
+    kind: Kind,
+    /// Patients and features.
+    size: [usize; 2],
+}
+
+/// What a split gave, in the order of [`METHODS`].
+pub(crate) type Scores = [f64; METHODS.len()];
+
+/// Runs what `folder` does not have yet, and writes `study.csv`, `study.md` and the figures there. Gives the tables.
+///
+/// # Errors
+/// [`ExperimentError`].
+pub fn study(settings: &StudySettings, folder: &Path) -> Result<Vec<Sheet>, ExperimentError> {
+    let mut work: Vec<(Setting, Option<Real>)> = made(settings).map(|one| (one, None)).collect();
+    let mut files = Vec::new();
+    if let Some(data) = &settings.data {
+        for (name, kind, real) in read(data, &settings.kinds)? {
+            let setting = Setting {
+                name,
+                function: None,
+                kind,
+                size: real.size(),
+            };
+            work.push((setting, Some(real)));
+        }
+        files.push(("iris.svg".to_owned(), figures::irises(data, settings.seed)?));
+    }
+    let mut record = Record::open(folder, settings.seed)?;
+    for (setting, real) in &work {
+        run(setting, real.as_ref(), settings, &mut record)?;
+    }
+    let settings_run: Vec<Setting> = work.into_iter().map(|(setting, _)| setting).collect();
+    let sheets = tables::sheets(&settings_run, settings.repeats, &record);
+    files.extend(figures::boxes(&settings_run, settings.repeats, &record)?);
+    let page: Vec<String> = sheets.iter().map(Sheet::markdown).collect();
+    files.push(("study.md".to_owned(), page.join("\n")));
+    let named: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.as_str()))
+        .collect();
+    write_files(folder, &named)?;
+    Ok(sheets)
+}
+
+fn made(settings: &StudySettings) -> impl Iterator<Item = Setting> {
+    settings.kinds.iter().flat_map(move |kind| {
+        settings.functions.iter().flat_map(move |function| {
+            settings.sizes.iter().map(move |size| Setting {
+                name: function.name(),
+                function: Some(*function),
+                kind: *kind,
+                size: *size,
+            })
+        })
+    })
+}
+
+/// The real data of the kinds that are asked for.
+fn read(folder: &Path, kinds: &[Kind]) -> Result<Vec<(&'static str, Kind, Real)>, ExperimentError> {
+    let mut all = Vec::new();
+    for &kind in kinds {
+        all.push(match kind {
+            Kind::Number | Kind::Class => ("California", kind, Real::houses(folder, kind)?),
+            Kind::Survival => ("GBSG2", kind, Real::gbsg2(folder)?),
+        });
+    }
+    Ok(all)
+}
+
+/// Judges the splits that the record does not have.
+fn run(
+    setting: &Setting,
+    real: Option<&Real>,
+    settings: &StudySettings,
+    record: &mut Record,
+) -> Result<(), ExperimentError> {
+    let open: Vec<u64> = (0..settings.repeats)
+        .filter(|repeat| record.of(setting, *repeat).is_none())
+        .collect();
+    if open.is_empty() {
+        return Ok(());
+    }
+    let [patients, features] = setting.size;
+    let kind = setting.kind.name();
+    let what = format!("{}, {kind}, {patients} x {features}", setting.name);
+    let progress = Progress::begin(&what, open.len());
+    let judged = |repeat: u64| {
+        let split = match (real, setting.function) {
+            (Some(real), _) => real.split(settings.seed, repeat),
+            (None, Some(function)) => {
+                setting::drawn(function, setting.kind, setting.size, settings.seed, repeat)
+            }
+            (None, None) => unreachable!("a setting is of a function or of real data"),
+        };
+        let of_repeat = Seed(settings.seed.0.wrapping_mul(1000).wrapping_add(repeat));
+        let found = scores(&split, of_repeat)?;
+        progress.step();
+        Ok::<_, ExperimentError>((repeat, found))
+    };
+    // A few at a time, so that what is cut off loses little.
+    for some in open.chunks(rayon::current_num_threads()) {
+        let found: Result<Vec<_>, ExperimentError> =
+            some.par_iter().map(|repeat| judged(*repeat)).collect();
+        for (repeat, scores) in found? {
+            record.add(setting, repeat, scores);
+        }
+        record.write()?;
+    }
+    Ok(())
+}
