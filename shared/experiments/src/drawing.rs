@@ -17,6 +17,8 @@ const COLOURS: [RGBColor; 4] = [
 const GREY: RGBColor = RGBColor(190, 190, 190);
 const FONT: &str = "sans-serif";
 
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
 /// One line: a name and a value for each of the iterations 1, 2, ...
 pub(crate) struct Curve {
     pub(crate) name: String,
@@ -32,23 +34,14 @@ pub(crate) struct Panel {
 
 /// Panels side by side.
 pub(crate) fn draw(panels: &[Panel]) -> Result<String, ExperimentError> {
-    let mut svg = String::new();
-    {
-        let size = (PANEL.0 * panels.len() as u32, PANEL.1);
-        let whole = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-        whole.fill(&WHITE).map_err(fault)?;
-        for (area, panel) in whole.split_evenly((1, panels.len())).iter().zip(panels) {
-            draw_panel(area, panel)?;
-        }
-        whole.present().map_err(fault)?;
-    }
-    Ok(svg)
+    svg((PANEL.0 * panels.len() as u32, PANEL.1), |whole| {
+        let areas = whole.split_evenly((1, panels.len()));
+        let mut drawn = areas.iter().zip(panels);
+        drawn.try_for_each(|(area, panel)| draw_panel(area, panel))
+    })
 }
 
-fn draw_panel(
-    area: &DrawingArea<SVGBackend<'_>, Shift>,
-    panel: &Panel,
-) -> Result<(), ExperimentError> {
+fn draw_panel(area: &Area<'_>, panel: &Panel) -> Result<(), ExperimentError> {
     let values = || {
         panel
             .curves
@@ -99,15 +92,36 @@ fn draw_panel(
             .label(&curve.name)
             .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], style));
     }
+    legend(&mut chart)
+}
+
+fn legend<'a, C: CoordTranslate>(
+    chart: &mut ChartContext<'a, SVGBackend<'a>, C>,
+) -> Result<(), ExperimentError> {
     chart
         .configure_series_labels()
         .position(SeriesLabelPosition::UpperRight)
-        .margin(12)
+        .margin(10)
         .background_style(WHITE.mix(0.9))
         .border_style(GREY)
         .label_font((FONT, 13))
         .draw()
         .map_err(fault)
+}
+
+/// What is drawn on white, as text.
+fn svg(
+    size: (u32, u32),
+    draw: impl FnOnce(&Area<'_>) -> Result<(), ExperimentError>,
+) -> Result<String, ExperimentError> {
+    let mut svg = String::new();
+    {
+        let whole = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+        whole.fill(&WHITE).map_err(fault)?;
+        draw(&whole)?;
+        whole.present().map_err(fault)?;
+    }
+    Ok(svg)
 }
 
 /// Distributions side by side, in groups.
@@ -123,26 +137,19 @@ pub(crate) struct Boxes {
 /// Panels in rows and columns.
 pub(crate) fn boxes(rows: &[Vec<Boxes>]) -> Result<String, ExperimentError> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let mut svg = String::new();
-    {
-        let size = (PANEL.0 * columns as u32, PANEL.1 * rows.len() as u32);
-        let whole = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-        whole.fill(&WHITE).map_err(fault)?;
+    let size = (PANEL.0 * columns as u32, PANEL.1 * rows.len() as u32);
+    svg(size, |whole| {
         let areas = whole.split_evenly((rows.len(), columns));
         for (row, panels) in rows.iter().enumerate() {
             for (column, panel) in panels.iter().enumerate() {
                 draw_boxes(&areas[row * columns + column], panel)?;
             }
         }
-        whole.present().map_err(fault)?;
-    }
-    Ok(svg)
+        Ok(())
+    })
 }
 
-fn draw_boxes(
-    area: &DrawingArea<SVGBackend<'_>, Shift>,
-    panel: &Boxes,
-) -> Result<(), ExperimentError> {
+fn draw_boxes(area: &Area<'_>, panel: &Boxes) -> Result<(), ExperimentError> {
     let all = panel
         .series
         .iter()
@@ -191,21 +198,9 @@ fn draw_boxes(
     }
     let share = 1.0 / (panel.series.len() as f64 + 1.0);
     for (place, ((name, of_groups), colour)) in panel.series.iter().zip(COLOURS).enumerate() {
-        let half = 0.3 * share;
         let drawn = of_groups.iter().enumerate().flat_map(|(group, values)| {
             let at = group as f64 + share * (place as f64 + 1.0);
-            let Some([least, first, middle, third, most]) = five(values) else {
-                return Vec::new();
-            };
-            let flat = |level: f64, half: f64| vec![(at - half, level), (at + half, level)];
-            vec![
-                vec![(at, least), (at, first)],
-                vec![(at, third), (at, most)],
-                flat(least, half / 2.0),
-                flat(most, half / 2.0),
-                flat(middle, half),
-                [flat(first, half), flat(third, -half), flat(first, half)].concat(),
-            ]
+            outline(at, 0.3 * share, values)
         });
         let drawn = drawn.map(|line| PathElement::new(line, colour.stroke_width(2)));
         let series = chart.draw_series(drawn).map_err(fault)?;
@@ -215,18 +210,26 @@ fn draw_boxes(
             });
         }
     }
-    if panel.series.len() < 2 {
-        return Ok(());
+    match panel.series.len() > 1 {
+        true => legend(&mut chart),
+        false => Ok(()),
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
-        .margin(6)
-        .background_style(WHITE.mix(0.9))
-        .border_style(GREY)
-        .label_font((FONT, 13))
-        .draw()
-        .map_err(fault)
+}
+
+/// The lines of a box and its whiskers.
+fn outline(at: f64, half: f64, values: &[f64]) -> Vec<Vec<(f64, f64)>> {
+    let Some([least, first, middle, third, most]) = five(values) else {
+        return Vec::new();
+    };
+    let flat = |level: f64, half: f64| vec![(at - half, level), (at + half, level)];
+    vec![
+        vec![(at, least), (at, first)],
+        vec![(at, third), (at, most)],
+        flat(least, half / 2.0),
+        flat(most, half / 2.0),
+        flat(middle, half),
+        [flat(first, half), flat(third, -half), flat(first, half)].concat(),
+    ]
 }
 
 /// The ends of the whiskers (Tukey's: the last values within one and a half times the box's height), the box and the median.
@@ -275,40 +278,40 @@ const CELL: usize = 3;
 pub(crate) fn cells(panels: &[Cells], columns: usize) -> Result<String, ExperimentError> {
     let rows = panels.len().div_ceil(columns);
     let (side, head) = (300_u32, 36_u32);
-    let mut svg = String::new();
-    {
-        let size = (side * columns as u32, (side + head) * rows as u32);
-        let whole = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-        whole.fill(&WHITE).map_err(fault)?;
+    let size = (side * columns as u32, (side + head) * rows as u32);
+    svg(size, |whole| {
         for (area, panel) in whole.split_evenly((rows, columns)).iter().zip(panels) {
             let area = area.titled(&panel.title, (FONT, 15)).map_err(fault)?;
-            let area = area.margin(4, 8, 8, 8);
-            let (height, width) = panel.values.dim();
-            let (down, across) = (height.div_ceil(CELL), width.div_ceil(CELL));
-            let (wide, high) = area.dim_in_pixel();
-            let at = |place: usize, of: usize, pixels: u32| {
-                i32::try_from(place * pixels as usize / of.max(1)).unwrap_or(i32::MAX)
-            };
-            for row in 0..down {
-                for column in 0..across {
-                    let end = |place: usize, of: usize| (CELL * (place + 1)).min(of);
-                    let part = panel.values.slice(s![
-                        CELL * row..end(row, height),
-                        CELL * column..end(column, width)
-                    ]);
-                    let mean = part.sum() / part.len() as f64;
-                    let corners = [
-                        (at(column, across, wide), at(row, down, high)),
-                        (at(column + 1, across, wide), at(row + 1, down, high)),
-                    ];
-                    let colour = COLOURS[0].mix(mean.clamp(0.0, 1.0)).filled();
-                    area.draw(&Rectangle::new(corners, colour)).map_err(fault)?;
-                }
-            }
+            draw_cells(&area.margin(4, 8, 8, 8), &panel.values)?;
         }
-        whole.present().map_err(fault)?;
+        Ok(())
+    })
+}
+
+fn draw_cells(area: &Area<'_>, values: &Array2<f64>) -> Result<(), ExperimentError> {
+    let (height, width) = values.dim();
+    let (down, across) = (height.div_ceil(CELL), width.div_ceil(CELL));
+    let (wide, high) = area.dim_in_pixel();
+    let at = |place: usize, of: usize, pixels: u32| {
+        i32::try_from(place * pixels as usize / of.max(1)).unwrap_or(i32::MAX)
+    };
+    let end = |place: usize, of: usize| (CELL * (place + 1)).min(of);
+    for row in 0..down {
+        for column in 0..across {
+            let part = values.slice(s![
+                CELL * row..end(row, height),
+                CELL * column..end(column, width)
+            ]);
+            let mean = part.sum() / part.len() as f64;
+            let corners = [
+                (at(column, across, wide), at(row, down, high)),
+                (at(column + 1, across, wide), at(row + 1, down, high)),
+            ];
+            let colour = COLOURS[0].mix(mean.clamp(0.0, 1.0)).filled();
+            area.draw(&Rectangle::new(corners, colour)).map_err(fault)?;
+        }
     }
-    Ok(svg)
+    Ok(())
 }
 
 /// 0.001 or larger as it is, smaller as a power of ten.
