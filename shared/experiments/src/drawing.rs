@@ -165,7 +165,7 @@ fn draw_boxes(area: &Area<'_>, panel: &Boxes) -> Result<(), ExperimentError> {
     }
     let room = 0.08 * (high - low).max(1e-9 * high.abs()).max(f64::MIN_POSITIVE);
     // room for the legend above the boxes
-    let top = high + room * if panel.series.len() > 1 { 5.0 } else { 1.0 };
+    let top = high + room * if panel.series.len() > 1 { 6.0 } else { 1.0 };
     let groups = panel.groups.len() as f64;
     let mut chart = ChartBuilder::on(area)
         .margin(14)

@@ -85,6 +85,15 @@ impl Layout {
                 values.push(table.number(row, column)?);
             }
         }
+        let found = table.rows.len();
+        if found < 2 {
+            let (path, wanted) = (table.path, 2);
+            return Err(ExperimentError::Rows {
+                path,
+                found,
+                wanted,
+            });
+        }
         let persons = table
             .rows
             .iter()
@@ -123,15 +132,6 @@ impl Table {
         let header = reader.headers().map_err(fault)?.clone();
         let rows: Result<Vec<_>, csv::Error> = reader.records().collect();
         let rows = rows.map_err(fault)?;
-        let found = rows.len();
-        if found < 2 {
-            let wanted = 2;
-            return Err(ExperimentError::Rows {
-                path,
-                found,
-                wanted,
-            });
-        }
         Ok(Self { path, header, rows })
     }
 

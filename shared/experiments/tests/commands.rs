@@ -171,7 +171,7 @@ fn data_that_cannot_be_used_is_named() {
     let cell = format!("{head}phon_R01_S01_2,many,1\n");
     refused(Some(&cell), &["row 2, column Fo", "a finite number"]);
     let class = format!("{head}phon_R01_S01_2,1.0,7\n");
-    refused(Some(&class), &["row 2, column status", "two classes"]);
+    refused(Some(&class), &["row 2, column status", "one of its levels"]);
     refused(Some(head), &["found 1 rows"]);
     let output = run(&["table-1", "--data", data, "--only", "liver"]);
     assert_eq!(output.status.code(), Some(2));
