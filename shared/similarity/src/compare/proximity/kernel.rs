@@ -18,7 +18,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 use crate::compare::proximity::ancestors::{mean_over_pairs, path};
-use crate::learn::forest::trees::terminal::{Buckets, TerminalNodes};
+use crate::learn::forest::trees::terminal::{Buckets, Sharing, TerminalNodes};
 use crate::learn::forest::{Forest, InBag};
 
 /// Most entries of a matrix computed here: 30,000 patients squared, 7.2 GB. Larger cohorts use
@@ -293,54 +293,65 @@ pub(crate) fn by_rows<S>(
 ) -> Array2<f64> {
     let mut matrix = vec![0.0; rows * columns];
     if columns > 0 {
-        matrix
-            .par_chunks_mut(columns)
-            .enumerate()
-            .for_each_init(scratch, |scratch, (row, values)| fill(scratch, row, values));
+        matrix.par_chunks_mut(columns).enumerate().for_each_init(
+            scratch,
+            |scratch, (row, values)| {
+                // Written before it is read: memory that is read first is given twice.
+                values.fill(0.0);
+                fill(scratch, row, values);
+            },
+        );
     }
     Array2::from_shape_vec((rows, columns), matrix).expect("rows x columns values by construction")
 }
 
 pub(crate) fn proximity(columns: &TerminalNodes, rows: &TerminalNodes) -> Array2<f64> {
     let buckets = Buckets::new(columns);
-    let trees = rows.trees();
+    let sharing = Sharing::new(&buckets, rows);
+    let trees = rows.trees() as f64;
     by_rows(
         rows.patients(),
         columns.patients(),
         // Narrow, so that the counts of 10,000 patients stay in the nearest cache.
         || vec![0_u16; columns.patients()],
         |counts, row, values| {
-            for first in (0..trees).step_by(TREES_MAX) {
-                for tree in first..trees.min(first + TREES_MAX) {
-                    for &patient in buckets.of(tree, rows.of_tree(tree)[row]) {
-                        counts[patient as usize] += 1;
-                    }
+            for (tree, shared) in sharing.of(row).enumerate() {
+                for &patient in shared {
+                    counts[patient as usize] += 1;
                 }
-                for (value, count) in values.iter_mut().zip(counts.iter_mut()) {
-                    *value += f64::from(std::mem::take(count));
+                if (tree + 1) % TREES_MAX == 0 {
+                    add(counts, values);
                 }
             }
-            values.iter_mut().for_each(|value| *value /= trees as f64);
+            add(counts, values);
+            values.iter_mut().for_each(|value| *value /= trees);
         },
     )
 }
 
+/// Moves the counts to the values.
+fn add(counts: &mut [u16], values: &mut [f64]) {
+    for (value, count) in values.iter_mut().zip(counts) {
+        *value += f64::from(std::mem::take(count));
+    }
+}
+
 fn kerf(columns: &TerminalNodes, rows: &TerminalNodes) -> Array2<f64> {
     let buckets = Buckets::new(columns);
-    let trees = rows.trees();
+    let sharing = Sharing::new(&buckets, rows);
+    let trees = rows.trees() as f64;
     by_rows(
         rows.patients(),
         columns.patients(),
         || (),
         |(), row, values| {
-            for tree in 0..trees {
-                let bucket = buckets.of(tree, rows.of_tree(tree)[row]);
-                let share = 1.0 / bucket.len() as f64;
-                bucket
+            for shared in sharing.of(row) {
+                let share = 1.0 / shared.len() as f64;
+                shared
                     .iter()
                     .for_each(|&patient| values[patient as usize] += share);
             }
-            values.iter_mut().for_each(|value| *value /= trees as f64);
+            values.iter_mut().for_each(|value| *value /= trees);
         },
     )
 }
@@ -422,6 +433,7 @@ fn common(one: &[u64], other: &[u64]) -> u32 {
 /// `first` is the training patient whom the first row is of; none of new patients.
 fn out_of_bag(training: Training<'_>, rows: &TerminalNodes, first: Option<usize>) -> Array2<f64> {
     let buckets = Buckets::new(training.nodes);
+    let sharing = Sharing::new(&buckets, rows);
     let bits = OutOfBag::new(training.in_bag);
     let everywhere = vec![u64::MAX; bits.words];
     let columns = training.nodes.patients();
@@ -431,12 +443,12 @@ fn out_of_bag(training: Training<'_>, rows: &TerminalNodes, first: Option<usize>
         || vec![0_u32; columns],
         |counts, row, values| {
             counts.fill(0);
-            for tree in 0..rows.trees() {
+            for (tree, shared) in sharing.of(row).enumerate() {
                 let in_bag = training.in_bag.of_tree(tree);
                 if first.is_some_and(|first| in_bag[first + row] > 0) {
                     continue;
                 }
-                for &patient in buckets.of(tree, rows.of_tree(tree)[row]) {
+                for &patient in shared {
                     counts[patient as usize] += u32::from(in_bag[patient as usize] == 0);
                 }
             }
@@ -453,6 +465,7 @@ fn out_of_bag(training: Training<'_>, rows: &TerminalNodes, first: Option<usize>
 /// `first` as in [`out_of_bag`].
 fn gap(training: Training<'_>, rows: &TerminalNodes, first: Option<usize>) -> Array2<f64> {
     let buckets = Buckets::new(training.nodes);
+    let sharing = Sharing::new(&buckets, rows);
     let columns = training.nodes.patients();
     by_rows(
         rows.patients(),
@@ -460,18 +473,17 @@ fn gap(training: Training<'_>, rows: &TerminalNodes, first: Option<usize>) -> Ar
         || (),
         |(), row, values| {
             let mut trees_used = 0_u32;
-            for tree in 0..rows.trees() {
+            for (tree, shared) in sharing.of(row).enumerate() {
                 let in_bag = training.in_bag.of_tree(tree);
                 if first.is_some_and(|first| in_bag[first + row] > 0) {
                     continue;
                 }
                 trees_used += 1;
-                let bucket = buckets.of(tree, rows.of_tree(tree)[row]);
-                let mass: u32 = bucket
+                let mass: u32 = shared
                     .iter()
                     .map(|&patient| u32::from(in_bag[patient as usize]))
                     .sum();
-                for &patient in bucket {
+                for &patient in shared {
                     let count = in_bag[patient as usize];
                     if count > 0 {
                         values[patient as usize] += f64::from(count) / f64::from(mass);

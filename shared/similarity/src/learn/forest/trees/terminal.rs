@@ -154,6 +154,55 @@ impl Buckets {
     }
 }
 
+/// Where the patients who share a terminal node with each row patient lie, tree after tree of one row patient: what a row asks of
+/// all trees is then read in one stretch. Eight bytes a row patient and tree.
+pub(crate) struct Sharing<'b> {
+    buckets: &'b Buckets,
+    trees: usize,
+    /// Start within the tree's order, and how many.
+    places: Vec<(u32, u32)>,
+}
+
+/// Row patients whose places are found together, so that a tree's starts are read once for all of them.
+const ROWS_TOGETHER: usize = 64;
+
+impl<'b> Sharing<'b> {
+    pub(crate) fn new(buckets: &'b Buckets, rows: &TerminalNodes) -> Self {
+        let trees = rows.trees;
+        let mut places = vec![(0, 0); trees * rows.patients];
+        let of_block = |(block, places): (usize, &mut [(u32, u32)])| {
+            for tree in 0..trees {
+                let starts = &buckets.starts[tree];
+                let nodes = &rows.of_tree(tree)[ROWS_TOGETHER * block..];
+                for (of_row, &node) in places.chunks_mut(trees).zip(nodes) {
+                    let node = node as usize;
+                    if let Some(&[start, end]) = starts.get(node..node + 2) {
+                        of_row[tree] = (start, end - start);
+                    }
+                }
+            }
+        };
+        if trees > 0 {
+            let blocks = places.par_chunks_mut(ROWS_TOGETHER * trees).enumerate();
+            blocks.for_each(of_block);
+        }
+        Self {
+            buckets,
+            trees,
+            places,
+        }
+    }
+
+    /// Of each tree the column patients in the row patient's terminal node.
+    pub(crate) fn of(&self, row: usize) -> impl Iterator<Item = &[u32]> {
+        let places = &self.places[row * self.trees..(row + 1) * self.trees];
+        places.iter().enumerate().map(|(tree, &(start, length))| {
+            let first = tree * self.buckets.patients + start as usize;
+            &self.buckets.order[first..first + length as usize]
+        })
+    }
+}
+
 /// Counting sort of patients by node.
 fn group(nodes: &[u32], order: &mut [u32]) -> Vec<u32> {
     let last = nodes.iter().copied().max().unwrap_or(0) as usize;
