@@ -5,14 +5,15 @@ use super::{SharedStore, VERSION, locked};
 use crate::clock::Clock;
 use crate::store::{StoreError, Submission, failed_result};
 use protocol::failure::{Code, Failure};
-use protocol::message::{Begin, Closed};
+use protocol::message::{Begin, Closed, ToSite};
 use protocol::name::{RunId, SiteName};
 use protocol::progress::Ending;
 use protocol::run::{Action, Event, Run};
 use protocol::time::Timestamp;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use tokio::task::JoinHandle;
-use wire::{Heard, Reply, Traffic, Warrants, run_digest};
+use wire::{Heard, Reply, Traffic, Warrants, as_heard, run_digest};
 
 /// A run, and what has happened that it has not heard of yet.
 pub(super) struct Course {
@@ -265,7 +266,7 @@ fn begun(
     let mut received = Received::default();
     let mut heard = Heard::default();
     for record in &records {
-        heard.add(&Closed::new(run.clone(), record.clone()));
+        heard.add(&as_heard(Closed::new(run.clone(), record.clone())));
         for (site, answer) in job.sites.iter().zip(&record.answers) {
             answer.iter().for_each(|answer| received.note(site, answer));
         }
@@ -311,11 +312,15 @@ fn compute(
         let event = warrants.proven(&digest, &run, event);
         let (next, actions) = run.step(clock.now(), event);
         run = next;
+        // Made once of what is stored, for all who hear it.
+        let mut told: Option<Arc<Closed>> = None;
         for action in actions {
             match action {
                 Action::Store(record) => {
                     locked(store).keep(run.id(), &record)?;
-                    heard.add(&Closed::new(run.id().clone(), record.clone()));
+                    let closed = as_heard(Closed::new(run.id().clone(), record));
+                    heard.add(&closed);
+                    told = Some(Arc::new(closed));
                 }
                 Action::End(_) => {
                     let mut result = run.result(VERSION);
@@ -332,7 +337,18 @@ fn compute(
                     }
                     stepped.ended = Some(locked(store).end(result, clock.now())?);
                 }
-                action @ (Action::Send { .. } | Action::Retell { .. } | Action::Report(_)) => {
+                Action::Send { site, message } => {
+                    let message = match (message, &told) {
+                        (ToSite::Closed(closed), Some(told))
+                            if closed.record.exchange == told.record.exchange =>
+                        {
+                            ToSite::Closed(Arc::clone(told))
+                        }
+                        (message, _) => message,
+                    };
+                    stepped.actions.push(Action::Send { site, message });
+                }
+                action @ (Action::Retell { .. } | Action::Report(_)) => {
                     stepped.actions.push(action);
                 }
             }
@@ -356,7 +372,7 @@ mod tests {
     use crate::store::Store;
     use protocol::job::Job;
     use protocol::message::Warrant;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     #[tokio::test]
     async fn a_run_that_breaks_the_arithmetic_fails_and_the_store_says_so() {

@@ -45,6 +45,7 @@ pub use identity::tls::{ClientTls, ServerTls, database_tls};
 pub use identity::warrant::{SignatureError, Signer, WarrantError, Warrants, run_id};
 pub use identity::{Identity, IdentityError};
 pub use incoming::{Incoming, OperatorCall, Reply, SiteReceiver, SiteSender, Traffic};
+pub use message::covered::as_heard;
 pub use server::{ServeError, serve};
 pub use visible::LogLine;
 

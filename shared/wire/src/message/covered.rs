@@ -147,10 +147,25 @@ fn total(bytes: &[u8], sum_of_tags: &[u8]) -> Result<Option<Total>, WireError> {
     Ok(Some(Total::received(words, tag(sum_of_tags)?)))
 }
 
+/// What sites hear of an exchange that closed: where its answers stand by their sum, the digests that stand for them. It travels as the
+/// exchange itself would; made once, no answer is hashed again for each site that hears it.
+#[must_use]
+pub fn as_heard(mut closed: Closed) -> Closed {
+    if closed.total.is_some() {
+        for answer in closed.record.answers.iter_mut().flatten() {
+            if let Answer::Covered(_) = answer {
+                *answer = Answer::Digest(sha256_of(answer));
+            }
+        }
+    }
+    closed
+}
+
 impl Travels for Closed {
     type Header = pb::Closed;
 
     fn cut(self) -> (pb::Closed, OutgoingParts) {
+        let Self { run, record, total } = as_heard(self);
         let Record {
             at,
             exchange,
@@ -158,15 +173,11 @@ impl Travels for Closed {
             signatures,
             faults,
             members,
-        } = self.record;
-        let told = |answer: &Answer| match (answer, &self.total) {
-            (Answer::Covered(_), Some(_)) => encode_answer(&Answer::Digest(sha256_of(answer))),
-            (answer, _) => encode_answer(answer),
-        };
+        } = record;
         let mut bytes = Vec::new();
         let mut sites = Vec::with_capacity(answers.len());
         for (place, answer) in answers.iter().enumerate() {
-            let answer = answer.as_ref().map(told).unwrap_or_default();
+            let answer = answer.as_ref().map(encode_answer).unwrap_or_default();
             bytes.extend_from_slice(&answer);
             let fault = faults.get(place).cloned().flatten();
             sites.push(pb::ClosedSite {
@@ -176,11 +187,11 @@ impl Travels for Closed {
                 fault: fault.map(failure_to_proto),
             });
         }
-        let total = self.total.as_ref();
+        let total = total.as_ref();
         bytes.extend(total.map(total_bytes).unwrap_or_default());
         let (blocks, parts) = blocks::cut(&bytes);
         let header = pb::Closed {
-            run: self.run.as_str().to_owned(),
+            run: run.as_str().to_owned(),
             exchange,
             at: at.0,
             sites,
@@ -230,5 +241,40 @@ impl Travels for Closed {
             record,
             total: total(rest, &header.total_tag)?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode_to_site;
+    use protocol::message::ToSite;
+    use std::sync::Arc;
+
+    #[test]
+    fn what_is_heard_travels_as_what_closed() {
+        let answer = |word: u128| {
+            Answer::Covered(Covered {
+                kind: summed_kind("moments").unwrap(),
+                words: Words::received(vec![word, 7]),
+                tag: Some(Tag::received(word)),
+            })
+        };
+        let record = Record {
+            at: Timestamp(9),
+            exchange: 4,
+            answers: vec![Some(answer(5)), None, Some(answer(6))],
+            signatures: vec![vec![8; 64], Vec::new(), vec![9; 64]],
+            faults: vec![None; 3],
+            members: vec![true; 3],
+        };
+        let closed = Closed::new(run_id("00000000000000000000000000000001").unwrap(), record);
+        let heard = as_heard(closed.clone());
+        let stand_in = |answer: &Answer| matches!(answer, Answer::Digest(_));
+        assert!(closed.total.is_some() && heard.total == closed.total);
+        assert!(heard.record.answers.iter().flatten().all(stand_in));
+        let bytes = |closed: Closed| encode_to_site(ToSite::Closed(Arc::new(closed)));
+        assert_eq!(bytes(heard.clone()), bytes(closed));
+        assert_eq!(as_heard(heard.clone()), heard);
     }
 }
