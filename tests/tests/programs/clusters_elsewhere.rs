@@ -2,8 +2,9 @@
 //! hospitals' tables come to, by small groups, nearly what the pooled rows give, and no hospital's number is told.
 
 use crate::alike_elsewhere::{Hospital, hospital, number_of, table};
-use kindred_tests::deployment::{Deployment, SITES};
+use kindred_tests::deployment::{Deployment, PATIENTS, SITES};
 use kindred_tests::exit::{REFUSED, USAGE};
+use kindred_tests::programs::site_agent;
 use kindred_tests::results::result;
 use kindred_tests::samples::demo_job;
 use ndarray::{Array2, Axis, concatenate};
@@ -91,6 +92,92 @@ fn an_operator_hears_which_groups_all_hospitals_have_in_common() {
     let nothing =
         format!("south: refused by run: run {run} has left nothing at this site to compare by");
     cluster(&run, &["--out", "none"]).must_fail(REFUSED, &[&nothing]);
+}
+
+/// The demonstration's job, of a number and for a regression.
+fn regression_of_a_number() -> String {
+    let demo = demo_job(&[], "");
+    let (head, _) = demo.split_once("[unpsl]").unwrap();
+    let (before, rest) = head.split_once("[outcome]").unwrap();
+    let (_, features) = rest.split_once("[[features]]").unwrap();
+    let before = before.replace("method = \"unpsl\"", "method = \"regression\"");
+    let outcome = "[outcome]\ncolumn = \"score\"\nkind = \"numeric\"\n";
+    format!("{before}{outcome}\n[[features]]{features}[regression]\n")
+}
+
+#[test]
+fn groups_by_the_weights_of_a_regression_tell_a_number_apart() {
+    let mut deployment = Deployment::prepare();
+    let home = &deployment.home;
+    let numbers = ["synthesise", "--sites", PATIENTS, "--outcome", "number"];
+    let numbers = [&numbers[..], &["--out", "numbers"]].concat();
+    home.run(&site_agent(), &numbers).must_succeed();
+    for site in SITES {
+        let file = format!("{site}.csv");
+        fs::copy(
+            home.join("numbers").join(&file),
+            home.join("data").join(&file),
+        )
+        .unwrap();
+    }
+    home.write("job.toml", &regression_of_a_number());
+    deployment.start_coordinator();
+    for site in SITES {
+        deployment.start_agent(site);
+    }
+    let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
+    let run = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
+    let asked = [
+        "cluster",
+        "--run",
+        &run,
+        "--samples",
+        "10",
+        "--most",
+        "4",
+        "--out",
+        "clusters",
+    ];
+    deployment.job(&asked).must_succeed();
+    let text = fs::read(deployment.home.join("clusters/clusters.json")).unwrap();
+    let answer: Value = serde_json::from_slice(&text).unwrap();
+
+    // What the tables come to.
+    let scores: Vec<f64> = SITES
+        .iter()
+        .flat_map(|site| {
+            let (names, rows) = table(&deployment, site);
+            let column = names.iter().position(|one| one == "score").unwrap();
+            rows.into_iter()
+                .map(move |row| row[column].parse::<f64>().unwrap())
+        })
+        .collect();
+    let groups = answer["groups"].as_array().unwrap();
+    let (mut patients, mut sum, mut between) = (0, 0.0, 0.0);
+    let mean = scores.iter().sum::<f64>() / scores.len() as f64;
+    for group in groups {
+        let count = group["patients"].as_u64().unwrap();
+        let fared = &group["fared"][0];
+        assert_eq!(fared["what"], "mean");
+        let of_group = number_of(&fared["value"]);
+        patients += count;
+        sum += count as f64 * of_group;
+        between += count as f64 * (of_group - mean).powi(2);
+    }
+    assert_eq!(patients as usize, scores.len());
+    let near = |found: f64, wanted: f64| (found - wanted).abs() < 1e-9 * wanted.abs();
+    assert!(near(sum, scores.iter().sum()));
+    let all: f64 = scores.iter().map(|score| (score - mean).powi(2)).sum();
+    let mut tried = answer["tried"].as_array().unwrap().iter();
+    let shown = tried.find(|one| one["shown"] == true).unwrap();
+    assert_eq!(shown["groups"].as_u64().unwrap() as usize, groups.len());
+    assert!(near(number_of(&shown["bias"]), all - between));
+    assert!(near(number_of(&shown["bias_share"]), (all - between) / all));
+    println!("{shown}");
+    // Weights of a regression tell the number apart.
+    assert!((all - between) / all < 0.9);
+    let page = fs::read_to_string(deployment.home.join("clusters/report.html")).unwrap();
+    assert!(page.contains("What marks group 1"));
 }
 
 fn centres(answer: &Value, coordinates: usize) -> Array2<f64> {
