@@ -115,7 +115,8 @@ impl Computation {
                 Own::Cluster(Box::new(divider))
             }
             Method::Compare(settings) => {
-                Own::Compare(Box::new(compare::Comparer::new(settings.as_ref().clone())))
+                let comparer = compare::Comparer::new(settings.as_ref().clone(), rules, secret);
+                Own::Compare(Box::new(comparer))
             }
         };
         Ok(Self {
@@ -184,6 +185,9 @@ impl Computation {
                 comparer.metrics.answer(site, prepared?, request)
             }
             (Request::Forest(request), Own::Forest(grower)) => grower.answer(site, request),
+            (Request::Forest(request), Own::Compare(comparer)) => {
+                comparer.forests.answer(site, request)
+            }
             (Request::Regression(request), Own::Regression(regressor)) => {
                 regressor.answer(site, prepared?, request)
             }

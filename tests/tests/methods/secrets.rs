@@ -105,7 +105,14 @@ impl Secrets {
     /// Every cell of the sites' tables but the words of the job itself, and every standardised value that a solver saw.
     pub(crate) fn of(sample: &Sample, played: &Played) -> Self {
         // Cut points have three digits; a value of no more may be one by chance.
-        let cuts = matches!(sample.job.method, Method::Forest(_));
+        let cuts = match &sample.job.method {
+            Method::Forest(_) => true,
+            Method::Compare(settings) => settings.grows_in_common(),
+            Method::Unpsl(_)
+            | Method::Regression(_)
+            | Method::Neighbours(_)
+            | Method::Cluster(_) => false,
+        };
         let is_cut = |value: f64| cuts && format!("{value:.2e}").parse() == Ok(value);
         let mut secrets = Self::default();
         for site in SITES {

@@ -3,12 +3,14 @@
 //! The oracle judges the last exchange from the stored records alone: metrics of all folds or of none are asked about, the same of
 //! every site, and what the run leaves is the sum of what the sites told.
 
-use crate::world::{self, Played};
+use crate::forest::grown;
+use crate::world::{self, CELLS, Played};
 use ndarray::Array2;
 use privacy::ErrorSums;
 use protocol::assessment::{ErrorMeasure, EvaluationCounts};
 use protocol::job::Job;
 use protocol::message::compare::{self, FamilyCounts, Judging};
+use protocol::message::forest::{self, TreeTable};
 use protocol::message::{Answer, Request, unpsl};
 use protocol::method::compare::settings::Family;
 use protocol::progress::Ending;
@@ -18,11 +20,19 @@ use rand_chacha::ChaCha8Rng;
 
 const FEATURES: usize = 2;
 const FOLDS: usize = 3;
-const FAMILIES: [Family; 3] = [Family::Euclidean, Family::Cosine, Family::Unpsl];
+const FAMILIES: [Family; 4] = [
+    Family::Euclidean,
+    Family::Cosine,
+    Family::Unpsl,
+    Family::CommonForest,
+];
+const TREES: u32 = 12;
 
 /// Sites whose metrics are fitted at once: each one's objective is a paraboloid.
 struct Comparisons {
     judged: Option<Judging>,
+    /// The trees of the sites, one after the other, and where those of each begin.
+    grown: Option<(Vec<TreeTable>, Vec<usize>)>,
 }
 
 #[test]
@@ -40,10 +50,10 @@ fn a_comparison_survives_loss_delay_repetition_and_restart() {
 #[test]
 fn a_disturbed_comparison_in_which_every_site_answers_leaves_the_bits_of_the_undisturbed_one() {
     let compared =
-        world::storms_leave_the_bits_of_calms::<Comparisons>(1000..1030, |_| job(3, 1, 600));
+        world::storms_leave_the_bits_of_calms::<Comparisons>(1000..1060, |_| job(3, 1, 600));
     assert!(
-        compared > 15,
-        "only {compared} of 30 pairs could be compared"
+        compared > 20,
+        "only {compared} of 60 pairs could be compared"
     );
 }
 
@@ -59,7 +69,10 @@ fn a_site_that_refuses_is_left_out_or_ends_the_run_as_the_job_says() {
 
 impl Played for Comparisons {
     fn new(_: &Job) -> Self {
-        Self { judged: None }
+        Self {
+            judged: None,
+            grown: None,
+        }
     }
 
     fn patients(site: usize) -> u64 {
@@ -71,6 +84,9 @@ impl Played for Comparisons {
             Request::Unpsl(unpsl::Request::Differentiate(asked)) => {
                 let told = asked.metrics.iter().map(|metric| derivatives(site, metric));
                 Answer::Unpsl(unpsl::Answer::Derivatives(told.collect()))
+            }
+            Request::Forest(forest::Request::Grow(growing)) => {
+                grown(Self::patients(site), growing)
             }
             Request::Compare(compare::Request::Judge(judging)) => {
                 let families = FAMILIES.iter().copied();
@@ -84,7 +100,10 @@ impl Played for Comparisons {
     }
 
     fn is_contribution(answer: &Answer) -> bool {
-        matches!(answer, Answer::Compare(_) | Answer::Unpsl(_))
+        matches!(
+            answer,
+            Answer::Compare(_) | Answer::Unpsl(_) | Answer::Forest(_)
+        )
     }
 
     fn recomputed(answer: &mut Answer, draw: &mut ChaCha8Rng) {
@@ -97,6 +116,7 @@ impl Played for Comparisons {
             Answer::Unpsl(unpsl::Answer::Derivatives(told)) => {
                 told[0].objective += draw.random::<f64>();
             }
+            Answer::Forest(forest::Answer::Grown(trees)) => trees.trees.reverse(),
             _ => {}
         }
     }
@@ -108,12 +128,33 @@ impl Played for Comparisons {
         if ![0, FOLDS].contains(&judging.metrics.len()) || !judging.regressions.is_empty() {
             return Some(format!("{} metrics of folds", judging.metrics.len()));
         }
-        let known = self.judged.get_or_insert_with(|| judging.clone());
-        (known != judging).then(|| format!("site {site} is asked about other folds"))
+        let (Some((all, first)), Some(forest)) = (&self.grown, &judging.forest) else {
+            return Some("no common forest, or one before it has grown".to_owned());
+        };
+        if forest.trees.trees != *all || forest.first_tree as usize != first[site] {
+            return Some(format!("site {site} judges another forest"));
+        }
+        let of_all = Judging {
+            forest: None,
+            ..judging.clone()
+        };
+        let known = self.judged.get_or_insert_with(|| of_all.clone());
+        (*known != of_all).then(|| format!("site {site} is asked about other folds"))
     }
 
-    fn stored(&mut self, _: &Record) -> Option<String> {
-        None
+    fn stored(&mut self, record: &Record) -> Option<String> {
+        let (mut all, mut first) = (Vec::new(), Vec::new());
+        for answer in &record.answers {
+            first.push(all.len());
+            if let Some(Answer::Forest(forest::Answer::Grown(own))) = answer {
+                all.extend(own.trees.clone());
+            }
+        }
+        if all.is_empty() {
+            return None;
+        }
+        let again = self.grown.replace((all, first)).is_some();
+        again.then(|| "trees are asked for twice".to_owned())
     }
 }
 
@@ -160,13 +201,14 @@ fn judged(site: usize, family: Family) -> FamilyCounts {
 fn job(sites: usize, sites_min: usize, exchange_seconds: u32) -> String {
     let names: Vec<String> = (0..sites).map(|site| format!("\"site-{site}\"")).collect();
     let features: String = (0..FEATURES)
-        .map(|feature| format!("[[features]]\nname = \"f{feature}\"\nkind = \"numeric\"\n"))
+        .map(|feature| format!("[[features]]\nname = \"f{feature}\"\nkind = \"numeric\"\nrange = [0, {CELLS}]\n"))
         .collect();
     format!(
         "name = \"comparison\"\nmethod = \"compare\"\nsites = [{}]\nsites_min = {sites_min}\n\
          [aggregation]\ncontributions = \"own\"\n\
          [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
-         [compare]\nfamilies = [\"cosine\", \"unpsl\"]\nfolds = {FOLDS}\n[unpsl]\nrank = 1\n\
+         [compare]\nfamilies = [\"cosine\", \"unpsl\", \"common_forest\"]\nfolds = {FOLDS}\n[unpsl]\nrank = 1\n\
+         [forest]\ntrees = {TREES}\n\
          [deadlines]\njoin_seconds = 30\nexchange_seconds = {exchange_seconds}\nrejoin_seconds = 5\n",
         names.join(", "),
     )

@@ -105,14 +105,17 @@ fn trees_that_are_not_of_the_job_end_the_run_and_name_the_site() {
         |answer| spoilt(answer, |trees| drop(trees.trees.pop())),
         |answer| {
             spoilt(answer, |trees| {
-                trees.trees[0] = tree(40, 2, NodeRule::AtMost(1.0), TerminalTable::Mean(1.0));
+                trees.trees[0] = {
+                    let mean = TerminalTable::Mean(1.0);
+                    tree(40, (2, FEATURES), NodeRule::AtMost(1.0), mean)
+                };
             })
         },
         // The last feature is a category of three levels.
         |answer| {
             spoilt(answer, |trees| {
                 let classes = TerminalTable::Classes(vec![10, 10]);
-                trees.trees[0] = tree(40, 2, NodeRule::AtMost(1.0), classes);
+                trees.trees[0] = tree(40, (2, FEATURES), NodeRule::AtMost(1.0), classes);
             })
         },
     ];
@@ -264,22 +267,29 @@ fn at_most(site: usize, column: usize, value: f64) -> f64 {
     whole.count() as f64 * Forests::patients(site) as f64 / 4.0
 }
 
-fn grown(patients: u64, growing: &Growing) -> Answer {
+/// As many trees as a site is asked for, each with a cut of its own.
+pub(crate) fn grown(patients: u64, growing: &Growing) -> Answer {
     let counts = vec![10, patients / 2 - 10];
     let one = |number: u32| {
         let threshold = growing.edges[0][number as usize % growing.edges[0].len()];
         let table = TerminalTable::Classes(counts.clone());
         let rule = NodeRule::AtMost(threshold + f64::from(number));
-        tree(u32::try_from(patients).unwrap(), 0, rule, table)
+        let features = growing.edges.len();
+        tree(u32::try_from(patients).unwrap(), (0, features), rule, table)
     };
     Answer::Forest(forest::Answer::Grown(Trees {
-        features: FEATURES as u32,
+        features: growing.edges.len() as u32,
         trees: (0..growing.trees).map(one).collect(),
     }))
 }
 
-/// A tree of three nodes.
-fn tree(patients: u32, feature: u32, rule: NodeRule, table: TerminalTable) -> TreeTable {
+/// A tree of three nodes, which splits by one of so many features.
+fn tree(
+    patients: u32,
+    (feature, features): (u32, usize),
+    rule: NodeRule,
+    table: TerminalTable,
+) -> TreeTable {
     let terminal = |table| NodeTable {
         patients: patients / 2,
         kind: NodeKind::Terminal(table),
@@ -294,7 +304,7 @@ fn tree(patients: u32, feature: u32, rule: NodeRule, table: TerminalTable) -> Tr
         },
     };
     let nodes = vec![root, terminal(table.clone()), terminal(table)];
-    TreeTable::new(nodes, FEATURES).unwrap()
+    TreeTable::new(nodes, features).unwrap()
 }
 
 fn assessed(patients: u64, wrong: u32) -> Answer {

@@ -156,7 +156,7 @@ impl Method {
             }
             (Some(Self::Compare(settings)), Some(outcome)) => {
                 cohort::lines_alone(root, features);
-                compare::settings::check(root, settings, outcome);
+                compare::settings::check(root, settings, outcome, features, sites);
             }
             (Some(Self::Neighbours(_) | Self::Cluster(_)) | None, _) | (_, None) => {}
         }
@@ -251,9 +251,9 @@ impl Method {
                 queries: settings.clusters() as u64,
                 ..nothing
             },
-            // What is learnt without each fold needs what it needs by itself.
+            // What is learnt needs what it needs by itself.
             Self::Compare(settings) => Needs {
-                permissions: BTreeSet::from_iter(settings.permission()),
+                permissions: settings.permissions(),
                 rounds: settings.rounds(),
                 folds: settings.parts(),
                 ..nothing

@@ -27,6 +27,8 @@ pub(crate) trait Preparable: Debug {
     fn multiplies(&self) -> bool;
     /// Whether the sites hear their sum.
     fn correlates(&self) -> bool;
+    /// Whether what the sites counted is of use later.
+    fn keeps_counts(&self) -> bool;
     /// Whether each site subtracts its own means.
     fn centres_sites(&self) -> bool;
     /// Pairs that so many patients make at most.
@@ -48,6 +50,8 @@ pub(crate) struct Preparation<P> {
     grids: Grids,
     /// Events of all sites by steps of their grid, once they are counted.
     events: Vec<u64>,
+    /// What the sites counted, where it is kept.
+    counts: Vec<Vec<ColumnHistogram>>,
     /// One place per site.
     summaries: Vec<Option<Summary>>,
     /// One per site.
@@ -95,6 +99,8 @@ pub(crate) struct Prepared {
     pub(crate) second_moments: Option<SecondMoments>,
     /// Events of all sites by steps of their grid, where they are counted.
     pub(crate) events: Vec<u64>,
+    /// What the sites counted on the method's grids, or all together, where it is kept.
+    pub(crate) counts: Vec<Vec<ColumnHistogram>>,
     pub(crate) totals: Totals,
     /// One place per site; none for one that was not there.
     pub(crate) summaries: Vec<Option<Summary>>,
@@ -119,6 +125,7 @@ impl<P: Preparable> Preparation<P> {
             grids: wanted.grids(&cohort),
             wanted,
             events: Vec::new(),
+            counts: Vec::new(),
             cohort,
             summaries: vec![None; sites],
             missing: vec![Vec::new(); sites],
@@ -242,6 +249,7 @@ impl<P: Preparable> Preparation<P> {
             standardisation,
             second_moments,
             events: self.events.clone(),
+            counts: self.counts.clone(),
             totals: preparing.totals,
             summaries: self.summaries.clone(),
             missing: self.missing.clone(),
@@ -380,6 +388,9 @@ impl<P: Preparable> Stage for Preparation<P> {
                 let quantiles = self.quantiles(&pooled.moments, &sites)?;
                 if let Some(grid) = self.grids.events {
                     self.events = pooling::counts(&sites, self.grids.columns.len(), grid);
+                }
+                if self.wanted.keeps_counts() {
+                    self.counts = sites;
                 }
                 self.standardise(pooled, quantiles, totals, closed.notes)
             }

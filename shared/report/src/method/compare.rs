@@ -176,7 +176,12 @@ pub(super) fn chapters(
             p {
                 "Each site parted its patients into " (model.folds) " folds by a key of its own, the same in every run. Metrics and regressions \
                  were learnt by all sites together without each fold; forests, Mahalanobis' covariance and Gower's ranges by each site \
-                 alone. Standardisation is of all patients: no outcome goes into it. "
+                 alone. "
+                @if rows.iter().any(|row| row.family.is_of_common_forest()) {
+                    "The common forest was grown once, by all sites of all their patients: of a patient who is held out only the trees \
+                     count that have not seen it, which are all of the other sites and about a third of its own site's. "
+                }
+                "Standardisation is of all patients: no outcome goes into it. "
                 (format!("{:.1}", result.seconds)) " seconds."
             }
         },
@@ -185,7 +190,7 @@ pub(super) fn chapters(
 
 fn caption(model: &Model, kind: Kind) -> String {
     let how = format!(
-        "Every patient was held out once of {} folds and predicted by the {} nearest of its own site's others, learnt without its fold. ",
+        "Every patient was held out once of {} folds and predicted by the {} nearest of its own site's others, by what was learnt without it. ",
         model.folds, model.neighbours
     );
     let what = match kind {

@@ -12,6 +12,7 @@ use crate::message::assessment;
 use crate::method::NUMBER_BYTES;
 use protocol::limits::{CLASSES_MAX, FOLDS_MAX, SCORE_BINS_MAX};
 use protocol::message::compare::{Answer, FamilyCounts, Judging, Request};
+use protocol::message::forest;
 use protocol::method::compare::model::{Compared, Model};
 use protocol::method::compare::settings::Family;
 use std::sync::Arc;
@@ -28,31 +29,46 @@ impl Travels for Request {
 
     fn cut(self) -> (pb::CompareRequest, OutgoingParts) {
         let Self::Judge(judging) = self;
+        let (forest, parts) = match judging.forest.map(Travels::cut) {
+            Some((forest, parts)) => (Some(forest), parts),
+            None => (None, OutgoingParts::none()),
+        };
         let header = pb::JudgeFolds {
             metrics: judging.metrics.iter().map(shape).collect(),
             regressions: judging.regressions.iter().map(point_to_proto).collect(),
+            forest,
         };
-        let matrices = OutgoingMatrices::default().and_list(&judging.metrics);
+        let parts = OutgoingParts {
+            matrices: OutgoingMatrices::default().and_list(&judging.metrics),
+            ..parts
+        };
         let request = Some(Asked::Judge(header));
-        (
-            pb::CompareRequest { request },
-            OutgoingParts::matrices(matrices),
-        )
+        (pb::CompareRequest { request }, parts)
     }
 
     fn declared(header: &pb::CompareRequest) -> Result<Declared, WireError> {
         let Asked::Judge(asked) = present("request", header.request.as_ref())?;
         at_most("folds", asked.metrics.len(), FOLDS_MAX)?;
-        Ok(Declared::matrices(asked.metrics.iter().copied()))
+        let trees = match &asked.forest {
+            Some(forest) => forest::Judging::declared(forest)?,
+            None => Declared::default(),
+        };
+        Ok(Declared {
+            matrices: asked.metrics.clone(),
+            ..trees
+        })
     }
 
     fn join(header: pb::CompareRequest, parts: &mut IncomingParts) -> Result<Self, WireError> {
         let Asked::Judge(asked) = present("request", header.request)?;
         at_most("folds", asked.regressions.len(), FOLDS_MAX)?;
         let metrics = asked.metrics.iter().map(|_| parts.matrices.take());
+        let metrics = metrics.collect::<Result<_, _>>()?;
+        let forest = asked.forest.map(|forest| Travels::join(forest, parts));
         Ok(Self::Judge(Judging {
-            metrics: Arc::new(metrics.collect::<Result<_, _>>()?),
+            metrics: Arc::new(metrics),
             regressions: Arc::new(each(asked.regressions, point)?),
+            forest: forest.transpose()?,
         }))
     }
 }

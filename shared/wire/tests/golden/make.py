@@ -206,6 +206,9 @@ golden = {
     "judge_folds": ask([chunk(0, [0.5, 1]), chunk(1, [0.25, 0])], compare=v.CompareRequest(judge=v.JudgeFolds(
         metrics=[shape(2, 1), shape(2, 1)],
         regressions=[r.RegressionPoint(rows=[0, 2], at=[0.5, -0.25, 1], fold=1)]))),
+    "judge_folds_in_common": ask([chunk(0, [0.5, 1]), chunk(1, [0.25, 0]), nodes], compare=v.CompareRequest(judge=v.JudgeFolds(
+        metrics=[shape(2, 1), shape(2, 1)], forest=t.Judge(first_tree=1, trees=trees),
+        regressions=[r.RegressionPoint(rows=[0, 2], at=[0.5, -0.25, 1], fold=1)]))),
     "measure": ask_neighbours(measure=n.MeasureDistances()),
     "count_alike": ask_neighbours(count=n.CountAlike(radii=[0.5, 1.25])),
     "measure_spread": ask_cluster(measure=c.MeasureSpread()),

@@ -4,6 +4,7 @@ use crate::explain::kinds::{
     MessageKind, NUMBER_BYTES, Sizes, TOGETHER, Told, description, moments, on_the_grid, prepared,
     quantiles, refusal,
 };
+use crate::method::forest::explain as forest;
 use crate::method::{regression, unpsl};
 use privacy::Rules;
 use protocol::assessment::{SHARE_BINS, score_bins};
@@ -11,16 +12,21 @@ use protocol::job::Job;
 use protocol::method::compare::settings::CompareSettings;
 
 pub(crate) fn told(rules: &Rules, job: &Job, settings: &CompareSettings) -> Told {
-    let is_learnt = settings.rounds() > 0;
+    let is_learnt = settings.fold_rounds() > 0;
+    let jumps = is_learnt.then(|| {
+        format!(
+            "Records read from jumps of the gradient: a metric under which a patient's similarity with itself is \
+             more than {} in the mean (or 4 per column) shuts the run. It blurs them and proves nothing.",
+            rules.similarity_max
+        )
+    });
+    let trees = settings.grows_in_common().then(|| forest::BRAKE.to_owned());
+    let brakes: Vec<String> = jumps.into_iter().chain(trees).collect();
     Told {
         messages: messages(rules, job, settings),
-        brake: match is_learnt {
-            true => format!(
-                "Records read from jumps of the gradient: a metric under which a patient's similarity with itself is \
-                 more than {} in the mean (or 4 per column) shuts the run. It blurs them and proves nothing.",
-                rules.similarity_max
-            ),
-            false => "Nothing: no metric or coefficients of others are asked about.".to_owned(),
+        brake: match brakes.is_empty() {
+            true => "Nothing: no metric or coefficients of others are asked about.".to_owned(),
+            false => brakes.join(" "),
         },
         open: match is_learnt {
             true => format!(
@@ -39,7 +45,7 @@ fn messages(rules: &Rules, job: &Job, settings: &CompareSettings) -> Vec<Message
     let sizes = Sizes::of_features(job);
     let mut messages = vec![description(&sizes), moments(rules, job, &sizes)];
     let purpose = "histograms, from which all sites take pooled medians and interquartile ranges, and of a survival time the cells of \
-                   follow-up";
+                   follow-up and a common forest's cut points";
     messages.extend(quantiles(rules, job, purpose));
     messages.push(prepared(settings.fits_regressions(), &sizes));
     if settings.learns_metrics() {
@@ -48,6 +54,9 @@ fn messages(rules: &Rules, job: &Job, settings: &CompareSettings) -> Vec<Message
     if settings.fits_regressions() {
         let own = regression::explain::of_folds(job, &settings.regression);
         messages.extend(own);
+    }
+    if settings.grows_in_common() {
+        messages.push(forest::trees(rules, job, &settings.forest));
     }
     messages.push(comparison(rules, settings, &sizes));
     messages.push(refusal());

@@ -4,13 +4,13 @@ use crate::method::SiteRun;
 use crate::method::preparation::Prepared;
 use crate::method::regression::pointed;
 use crate::run::stop::Stop;
-use ndarray::{Array2, s};
+use ndarray::{Array2, ArrayView1, s};
 use protocol::failure::Code;
 use protocol::message::compare::Judging;
 use protocol::method::compare::settings::{CompareSettings, Family};
 use similarity::cohort::{Cohort, Outcome};
 use similarity::compare::proximity::kernel::OutOfBag;
-use similarity::compare::{CompareError, Comparison, Gower, Measure, Metric, Proximity};
+use similarity::compare::{CompareError, Comparison, Gower, Measure, Metric, Placed, Proximity};
 use similarity::judge::predicted::Predicted;
 use similarity::learn::forest::trees::predict::Prediction;
 use similarity::learn::forest::tuning::tune;
@@ -35,6 +35,29 @@ struct Fold {
     forest: Option<Grown>,
 }
 
+/// A forest of the trees of all sites, and where it places this site's patients: one forest for all folds, for of each patient only the
+/// trees count that have not seen it.
+pub(super) struct Common {
+    grown: Grown,
+    comparison: Comparison,
+    placed: Placed,
+}
+
+impl Common {
+    /// The bags are those of the site's cohort.
+    pub(super) fn new(site: &SiteRun, grown: Grown) -> Result<Self, Stop> {
+        let bags = Some(OutOfBag::new(&grown.in_bag));
+        let made = Proximity::new(grown.forest.clone(), bags).map_err(fault)?;
+        let comparison = Comparison::Proximity(made);
+        let placed = comparison.place_cohort(site.cohort.cohort.columns());
+        Ok(Self {
+            placed: placed.map_err(fault)?,
+            comparison,
+            grown,
+        })
+    }
+}
+
 /// The folds of a site, with what was learnt without each.
 pub(super) struct Folded<'s> {
     site: &'s SiteRun,
@@ -42,6 +65,7 @@ pub(super) struct Folded<'s> {
     settings: &'s CompareSettings,
     judging: &'s Judging,
     folds: Vec<Fold>,
+    common: Option<Common>,
     /// Of the features.
     names: Vec<String>,
 }
@@ -52,7 +76,7 @@ impl<'s> Folded<'s> {
         site: &'s SiteRun,
         prepared: &'s Prepared,
         settings: &'s CompareSettings,
-        judging: &'s Judging,
+        (judging, common): (&'s Judging, Option<Common>),
     ) -> Result<Self, Stop> {
         let cohort = &site.cohort.cohort;
         let parted = site.parted(settings.folds)?;
@@ -78,6 +102,7 @@ impl<'s> Folded<'s> {
             prepared,
             settings,
             judging,
+            common,
         })
     }
 
@@ -86,6 +111,8 @@ impl<'s> Folded<'s> {
         match family {
             Family::RegressionModel => self.by_regressions(),
             Family::ForestModel => self.by_forests(),
+            Family::CommonForestModel => self.by_common_forest(),
+            Family::CommonForest => self.near_in_common(),
             Family::Euclidean
             | Family::Cosine
             | Family::Gower
@@ -109,27 +136,54 @@ impl<'s> Folded<'s> {
             let candidates = comparison.place_cohort(fold.training.columns());
             let candidates = candidates.map_err(fault)?;
             let placed = comparison.place(fold.held_out.columns()).map_err(fault)?;
-            let rows: Vec<usize> = (0..placed.patients()).collect();
-            let queries = Queries {
-                placed: &placed,
-                rows: &rows,
-                own: &vec![None; rows.len()],
-            };
-            let search = Search::new(&comparison, &candidates);
-            let found = search.nearest(&queries, self.settings.neighbours as usize);
-            for (patient, cases) in fold.split.held_out.iter().zip(found) {
-                let of_cohort = |case: &similarity::uses::cases::Case| Neighbour {
-                    patient: u32::try_from(fold.split.training[case.patient]).unwrap_or(u32::MAX),
-                    proximity: case.distance,
-                };
-                near[*patient].neighbours = cases.cases.iter().map(of_cohort).collect();
-            }
+            self.search(&comparison, fold, (&candidates, &placed), &mut near);
         }
+        Ok(self.by_nearest(&near))
+    }
+
+    /// The same by the common forest, which placed all patients of the site at once.
+    fn near_in_common(&self) -> Result<Held, Stop> {
+        let common = self.common.as_ref().ok_or_else(Stop::early)?;
+        let mut near = vec![Nearest::default(); self.outcome_len()];
+        for fold in &self.folds {
+            let candidates = common.placed.select(&fold.split.training);
+            let placed = common.placed.select(&fold.split.held_out);
+            self.search(&common.comparison, fold, (&candidates, &placed), &mut near);
+        }
+        Ok(self.by_nearest(&near))
+    }
+
+    /// The nearest of the patients of a fold among the others of the site, both placed.
+    fn search(
+        &self,
+        comparison: &Comparison,
+        fold: &Fold,
+        (candidates, placed): (&Placed, &Placed),
+        near: &mut [Nearest],
+    ) {
+        let rows: Vec<usize> = (0..placed.patients()).collect();
+        let queries = Queries {
+            placed,
+            rows: &rows,
+            own: &vec![None; rows.len()],
+        };
+        let search = Search::new(comparison, candidates);
+        let found = search.nearest(&queries, self.settings.neighbours as usize);
+        for (patient, cases) in fold.split.held_out.iter().zip(found) {
+            let of_cohort = |case: &similarity::uses::cases::Case| Neighbour {
+                patient: u32::try_from(fold.split.training[case.patient]).unwrap_or(u32::MAX),
+                proximity: case.distance,
+            };
+            near[*patient].neighbours = cases.cases.iter().map(of_cohort).collect();
+        }
+    }
+
+    fn by_nearest(&self, near: &[Nearest]) -> Held {
         let outcome = self.outcome();
-        Ok(Held {
-            predicted: Predicted::of_neighbours(&near, outcome),
+        Held {
+            predicted: Predicted::of_neighbours(near, outcome),
             shares: near.iter().map(|near| shares(near, outcome)).collect(),
-        })
+        }
     }
 
     fn outcome_len(&self) -> usize {
@@ -177,7 +231,10 @@ impl<'s> Folded<'s> {
                 let made = Proximity::new(grown.forest.clone(), bags);
                 Some(Comparison::Proximity(made.map_err(fault)?))
             }
-            Family::RegressionModel | Family::ForestModel => None,
+            Family::CommonForest
+            | Family::RegressionModel
+            | Family::ForestModel
+            | Family::CommonForestModel => None,
         })
     }
 
@@ -199,6 +256,26 @@ impl<'s> Folded<'s> {
         Ok(Held {
             predicted: Predicted::of_values(predicted),
             shares,
+        })
+    }
+
+    fn by_common_forest(&self) -> Result<Held, Stop> {
+        let common = self.common.as_ref().ok_or_else(Stop::early)?;
+        let columns = self.site.cohort.cohort.columns();
+        let found = common.grown.predict_out_of_bag(columns);
+        let found = found.map_err(forest_fault)?;
+        let of_patient = |shares: ArrayView1<'_, f64>| match shares.sum().is_nan() {
+            true => Vec::new(),
+            false => shares.to_vec(),
+        };
+        Ok(Held {
+            predicted: Predicted::of_forest(&found),
+            shares: match &found {
+                Prediction::Classes(of_classes) => of_classes.outer_iter().map(of_patient).collect(),
+                Prediction::Numeric(_) | Prediction::CumulativeHazard(_) => {
+                    vec![Vec::new(); self.outcome_len()]
+                }
+            },
         })
     }
 

@@ -4,13 +4,15 @@
 pub(crate) mod explain;
 mod folds;
 
-use super::SiteRun;
+use super::forest::Grower;
 use super::preparation::Prepared;
 use super::regression::{self, Regressor};
 use super::scores::{Score, binned};
 use super::unpsl::Learner;
+use super::{Secret, SiteRun};
 use crate::run::stop::Stop;
-use folds::{Folded, Held};
+use folds::{Common, Folded, Held};
+use privacy::Rules;
 use protocol::assessment::{ErrorMeasure, ErrorSums, EvaluationCounts, SHARE_BINS, score_bins};
 use protocol::message::compare::{self as message, FamilyCounts, Judging, Request};
 use protocol::message::{Answer, Summary};
@@ -24,11 +26,14 @@ pub(super) struct Comparer {
     settings: CompareSettings,
     pub(super) metrics: Learner,
     pub(super) regressions: Regressor,
+    /// The site's share of a common forest.
+    pub(super) forests: Grower,
 }
 
 impl Comparer {
-    pub(super) fn new(settings: CompareSettings) -> Self {
+    pub(super) fn new(settings: CompareSettings, rules: &Rules, secret: Secret) -> Self {
         Self {
+            forests: Grower::new(settings.forest.clone(), rules, secret),
             metrics: Learner::new(settings.unpsl.clone()),
             regressions: Regressor::new(settings.regression.clone()),
             settings,
@@ -61,7 +66,11 @@ impl Comparer {
         request: &Request,
     ) -> Result<Answer, Stop> {
         let Request::Judge(judging) = request;
-        let folded = Folded::new(site, prepared, &self.settings, judging)?;
+        let common = match &judging.forest {
+            Some(forest) => Some(Common::new(site, self.forests.in_common(site, forest)?)?),
+            None => None,
+        };
+        let folded = Folded::new(site, prepared, &self.settings, (judging, common))?;
         let outcome = site.cohort.cohort.outcome();
         let mut told: Vec<FamilyCounts> = Vec::new();
         let mut beside: Option<Predicted> = None;
@@ -86,6 +95,7 @@ impl Comparer {
             | Family::Mahalanobis
             | Family::Forest
             | Family::ForestModel => true,
+            Family::CommonForest | Family::CommonForestModel => judging.forest.is_some(),
         };
         self.settings.families.iter().copied().filter(is_there)
     }

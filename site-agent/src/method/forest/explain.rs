@@ -15,6 +15,9 @@ const RULES: u64 = 2;
 const SHARE_BINS: u64 = 10;
 /// Bytes of a node at most beside its counts: patients, feature, child and threshold.
 const NODE_BYTES: u64 = 24;
+/// What is in the way of reading patients off trees that leave.
+pub(crate) const BRAKE: &str = "Groups of two forests that differ by one patient: bags follow from the site's own key and the cut \
+    points, and a run grows and judges one forest.";
 
 pub(crate) fn told(rules: &Rules, job: &Job, settings: &ForestSettings) -> Told {
     const KNOWN: &str = "No noise is added to any number: who knows all patients but one";
@@ -24,9 +27,7 @@ pub(crate) fn told(rules: &Rules, job: &Job, settings: &ForestSettings) -> Told 
             format!("{KNOWN} can work out what is released about that one."),
         ),
         ForestScope::Federated => (
-            "Groups of two forests that differ by one patient: bags follow from the site's own key and the cut points, and a run \
-             grows and judges one forest."
-                .to_owned(),
+            BRAKE.to_owned(),
             format!("{KNOWN}, or all other sites, can work out the rest."),
         ),
     };
@@ -44,14 +45,16 @@ fn messages(rules: &Rules, job: &Job, settings: &ForestSettings) -> Vec<MessageK
         let purpose = "histograms of numbers and of the times of events, from which all sites take cut \
                        points and event times";
         messages.extend(quantiles(rules, job, purpose));
-        messages.push(trees(rules, job, settings, &sizes));
+        messages.push(trees(rules, job, settings));
     }
     messages.push(assessment(rules, job, settings, &sizes));
     messages.push(refusal());
     messages
 }
 
-fn trees(rules: &Rules, job: &Job, settings: &ForestSettings, sizes: &Sizes) -> MessageKind {
+/// The trees that leave for a common forest.
+pub(crate) fn trees(rules: &Rules, job: &Job, settings: &ForestSettings) -> MessageKind {
+    let sizes = Sizes::of_outcome(job);
     let minimum = rules.terminal_node_min.max(rules.cell_min.max(1));
     let (terminal, withheld) = match &job.cohort.outcome.kind {
         OutcomeKind::Numeric => (1, format!("no: means over at least {minimum} patients")),

@@ -83,10 +83,16 @@ impl Grower {
                 Ok(self.share.insert(share).answer())
             }
             Request::Judge(judging) => {
-                let share = self.share.as_ref().ok_or_else(Stop::early)?;
-                forests.judge(share, judging)
+                let grown = self.in_common(site, judging)?;
+                forests.judged(&grown, None)
             }
         }
+    }
+
+    /// The common forest, with the bags of this cohort: out of bag in all trees of other sites.
+    pub(super) fn in_common(&self, site: &SiteRun, judging: &Judging) -> Result<Grown, Stop> {
+        let share = self.share.as_ref().ok_or_else(Stop::early)?;
+        share.within(site, judging)
     }
 }
 
@@ -156,36 +162,7 @@ impl Forests<'_> {
         })
     }
 
-    /// Judges the common forest by this cohort: each patient by the own trees where it is out of bag and
-    /// by all trees of other sites.
-    fn judge(&self, share: &Share, judging: &Judging) -> Result<Answer, Stop> {
-        let all = &judging.trees.trees;
-        let first = judging.first_tree as usize;
-        let own = all.iter().skip(first).take(share.tables.len());
-        let told = own
-            .zip(&share.tables)
-            .filter(|(told, own)| same_splits(told, own));
-        if told.count() != share.tables.len() {
-            let text = "the common forest does not hold the trees that this site gave";
-            return Err(Stop::failed(Code::Forest, text));
-        }
-        let Growing {
-            event_times,
-            class_weights,
-            ..
-        } = share.growing.as_ref();
-        let cohort = &self.site.job.cohort;
-        let forest = assemble(cohort, event_times, class_weights, all).map_err(fault)?;
-        let in_bag = share.grown.in_bag.within(first, all.len());
-        let in_bag = in_bag.ok_or_else(|| {
-            Stop::failed(
-                Code::Forest,
-                "the bags of the site's trees do not fit the common forest",
-            )
-        })?;
-        self.judged(&Grown { forest, in_bag }, None)
-    }
-
+    /// Judges a forest by this cohort: each patient by the trees where it is out of bag.
     fn judged(&self, grown: &Grown, tuned: Option<&Tuned>) -> Result<Answer, Stop> {
         let cohort = &self.site.cohort.cohort;
         let outcome = cohort.outcome();
@@ -269,6 +246,35 @@ impl Forests<'_> {
 }
 
 impl Share {
+    /// The forest of these trees and those of all other sites.
+    fn within(&self, site: &SiteRun, judging: &Judging) -> Result<Grown, Stop> {
+        let all = &judging.trees.trees;
+        let first = judging.first_tree as usize;
+        let own = all.iter().skip(first).take(self.tables.len());
+        let told = own
+            .zip(&self.tables)
+            .filter(|(told, own)| same_splits(told, own));
+        if told.count() != self.tables.len() {
+            let text = "the common forest does not hold the trees that this site gave";
+            return Err(Stop::failed(Code::Forest, text));
+        }
+        let Growing {
+            event_times,
+            class_weights,
+            ..
+        } = self.growing.as_ref();
+        let cohort = &site.job.cohort;
+        let forest = assemble(cohort, event_times, class_weights, all).map_err(fault)?;
+        let in_bag = self.grown.in_bag.within(first, all.len());
+        let in_bag = in_bag.ok_or_else(|| {
+            Stop::failed(
+                Code::Forest,
+                "the bags of the site's trees do not fit the common forest",
+            )
+        })?;
+        Ok(Grown { forest, in_bag })
+    }
+
     /// What is to be released of it.
     fn answer(&self) -> Answer {
         Answer::Forest(message::Answer::Grown(Trees {

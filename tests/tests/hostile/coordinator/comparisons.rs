@@ -1,10 +1,13 @@
-//! A coordinator that lies in a run that compares similarities: it asks about metrics of its own, about all patients, twice, or too early.
+//! A coordinator that lies in a run that compares similarities: it asks about metrics of its own, about all patients, twice, or too early;
+//! and of a common forest cuts, trees and judgements that no run of forests would have got.
 
 use super::site::{FEATURES, PATIENTS, Site, look, said, table, unpsl};
+use super::trees::{grow, judge as judge_forest, trees};
 use super::{OPEN, assert_refused};
 use kindred_tests::federation::RUN;
 use ndarray::Array2;
 use protocol::message::compare::{self, Judging};
+use protocol::message::forest::{self, NodeKind, TerminalTable, Trees};
 use protocol::message::regression::{self, Design, Evaluating};
 use protocol::message::unpsl::{Differentiating, Form, Part};
 use protocol::message::{Answer, Request, unpsl as metrics};
@@ -31,6 +34,7 @@ fn judge(metrics: Vec<Array2<f64>>) -> Request {
     Request::Compare(compare::Request::Judge(Judging {
         metrics: metrics.into(),
         regressions: Vec::new().into(),
+        forest: None,
     }))
 }
 
@@ -97,4 +101,116 @@ fn a_metric_of_steps_shuts_the_run() {
     let steep = site.ask(judge(vec![metric(1e6); FOLDS as usize]));
     assert_refused(&steep, "similarity_max");
     assert_refused(&site.ask(differentiate(Some(0))), "similarity_max");
+}
+
+/// A job that compares by a common forest of one feature.
+fn in_common() -> String {
+    "name = \"lie\"\nmethod = \"compare\"\nsites = [\"north\", \"south\", \"east\"]\n\
+     [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"class\"\nkind = \"binary\"\npositive = [\"1\"]\n\
+     [[features]]\nname = \"f2\"\nkind = \"numeric\"\nrange = [-8, 8]\n\
+     [compare]\nfamilies = [\"common_forest\", \"common_forest_model\"]\n[forest]\ntrees = 60\n"
+        .to_owned()
+}
+
+/// The last question, with these trees as the forest; none is none at all.
+fn judge_trees(trees: Option<Trees>) -> Request {
+    let forest = trees.map(|trees| forest::Judging {
+        first_tree: 0,
+        trees: Arc::new(trees),
+    });
+    Request::Compare(compare::Request::Judge(Judging {
+        metrics: Vec::new().into(),
+        regressions: Vec::new().into(),
+        forest,
+    }))
+}
+
+/// Cuts at these places, and classes that weigh alike.
+fn grow_at(cuts: &[f64]) -> Request {
+    let Request::Forest(forest::Request::Grow(growing)) = grow(cuts) else {
+        panic!("a question about trees");
+    };
+    let mut growing = Arc::unwrap_or_clone(growing);
+    growing.class_weights = vec![1.0, 1.0];
+    Request::Forest(forest::Request::Grow(Arc::new(growing)))
+}
+
+#[test]
+fn a_common_forest_is_grown_by_the_questions_of_a_run_of_forests_and_by_no_other() {
+    let mut site = Site::open(&table(PATIENTS, 1), OPEN);
+    site.begin(RUN, &in_common(), 5);
+    let told = site.tell();
+    assert_refused(&site.ask(grow_at(&[0.0])), "question");
+    let counted = site.ask(Request::Quantiles);
+    assert!(
+        matches!(counted, Answer::Quantiles(_)),
+        "{}",
+        said(&counted)
+    );
+    site.prepare(&told);
+    assert_refused(&site.ask(judge_trees(None)), "question");
+    // Cuts that tell a value from its neighbour, or lie outside; a forest that stays; a last word on a forest alone.
+    for cuts in [&[0.1234][..], &[9.0], &[1.0, 1.0], &[f64::NAN]] {
+        assert_refused(&site.ask(grow_at(cuts)), "question");
+    }
+    let own = Request::Forest(forest::Request::GrowOwn);
+    assert_refused(&site.ask(own), "question");
+    let before = site.rounds();
+    let grown = trees(site.ask(grow_at(&[-2.0, 0.0, 2.0])));
+    assert_eq!(
+        site.rounds(),
+        before + 1,
+        "trees that leave are a round of the budget"
+    );
+    assert_refused(&site.ask(grow_at(&[0.5])), "rounds_per_cohort_max");
+    assert_refused(&site.ask(judge_forest(grown.clone())), "question");
+    // What leaves of a tree is what a run of forests lets leave.
+    for tree in &grown.trees {
+        for node in tree.nodes() {
+            assert!(node.patients >= 10, "a node of {}", node.patients);
+            if let NodeKind::Terminal(TerminalTable::Classes(counts)) = &node.kind {
+                let is_small = |count: &u64| (1..10).contains(count);
+                assert!(!counts.iter().any(is_small), "{counts:?}");
+            }
+        }
+    }
+    // Without the site's trees, without any, and with more than the job has.
+    let mut fewer = grown.clone();
+    fewer.trees.remove(0);
+    let foreign = site.ask(judge_trees(Some(fewer)));
+    assert!(matches!(foreign, Answer::Failed(_)), "{}", said(&foreign));
+    assert_refused(&site.ask(judge_trees(None)), "question");
+    let mut many = grown.clone();
+    many.trees.extend(grown.trees.iter().cloned().cycle().take(41));
+    assert_refused(&site.ask(judge_trees(Some(many))), "question");
+    // Others' trees of the coordinator's making: counts on the grid, once, as a run of forests tells.
+    let mut forged = grown.clone();
+    forged.trees.extend(grown.trees.iter().take(9).cloned());
+    let first = site.ask(judge_trees(Some(forged)));
+    let Answer::Compare(compare::Answer::Judged(families)) = &first else {
+        panic!("{}", said(&first));
+    };
+    assert_eq!(families.len(), 3);
+    for family in families {
+        assert_eq!(family.discordant, None);
+        let table = family.counts.confusion.as_ref().unwrap();
+        assert_eq!(table[0][1] % 10 + table[1][0] % 10, 0);
+        let error = family.errors.map_or(0.0, |errors| errors.error);
+        assert_eq!(error % 10.0, 0.0, "an error beside the grid");
+    }
+    assert_refused(&site.ask(judge_trees(Some(grown))), "once_a_run");
+}
+
+#[test]
+fn no_tree_is_grown_of_a_job_that_compares_by_none_in_common_or_at_a_site_that_lets_none_leave() {
+    let mut site = prepared();
+    assert_refused(&site.ask(grow_at(&[0.0])), "question");
+    let none = Trees {
+        features: 1,
+        trees: Vec::new(),
+    };
+    assert_refused(&site.ask(judge_trees(Some(none))), "question");
+    let mut site = Site::open(&table(PATIENTS, 1), "forests = false\n");
+    site.begin(RUN, &in_common(), 5);
+    assert_refused(&site.ask(Request::Describe), "forests");
 }

@@ -87,8 +87,10 @@ impl Site {
         let home = Home::new();
         home.write("data/north.csv", table);
         let mut policy = site_config("north", 1, "north");
-        if rules.contains("second_moments") {
-            policy = policy.replace("second_moments = true\n", "");
+        for permission in ["second_moments", "forests"] {
+            if rules.contains(permission) {
+                policy = policy.replace(&format!("{permission} = true\n"), "");
+            }
         }
         let policy = policy + rules + "[columns.f2]\nrange = [-8, 8]\n";
         let mut site = Self {

@@ -11,9 +11,11 @@ use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn};
 use crate::failure::Failure;
 use crate::message::{self, Totals};
 use crate::method::Beginning;
+use crate::method::forest::growing::{Cuts, Grown, Shares};
 use crate::method::regression::fitting::Fitting;
 use crate::method::regression::message::Evaluating;
 use crate::progress::Ending;
+use crate::stage::agreeing::Descriptions;
 use crate::stage::preparing::{Preparable, Preparation, Prepared};
 use ndarray::Array2;
 use similarity::numeric::seed::Seed;
@@ -25,9 +27,11 @@ pub(crate) struct Compare {
     settings: CompareSettings,
     cohort: Arc<CohortSpecification>,
     seed: Seed,
+    descriptions: Descriptions,
     /// What was learnt so far.
     metrics: Vec<Array2<f64>>,
     regressions: Vec<Evaluating>,
+    grown: Option<Grown>,
     model: Model,
     missing: Vec<Vec<MissingShare>>,
     pooled_missing: Vec<MissingShare>,
@@ -46,6 +50,7 @@ enum State {
         fold: u32,
         fitting: Box<Fitting>,
     },
+    Growing(Box<Shares>),
     Judging(Box<Judge>),
 }
 
@@ -55,6 +60,8 @@ struct Judge {
     settings: CompareSettings,
     cohort: Arc<CohortSpecification>,
     asked: Judging,
+    /// The common forest, where it is compared.
+    grown: Option<Grown>,
 }
 
 impl Compare {
@@ -69,8 +76,10 @@ impl Compare {
             settings: settings.clone(),
             cohort,
             seed: beginning.seed,
+            descriptions: descriptions.clone(),
             metrics: Vec::new(),
             regressions: Vec::new(),
+            grown: None,
             model: Model {
                 patients: own
                     .chain(&descriptions.pooled)
@@ -98,6 +107,7 @@ impl Compare {
             State::Preparing(preparation) => preparation.as_ref(),
             State::Learning { metrics, .. } => metrics.as_ref(),
             State::Fitting { fitting, .. } => fitting.as_ref(),
+            State::Growing(shares) => shares.as_ref(),
             State::Judging(judge) => judge.as_ref(),
         }
     }
@@ -109,7 +119,7 @@ impl Compare {
                 if let Turn::Done(prepared) = preparation.close(closed)? {
                     self.missing.clone_from(&prepared.missing);
                     self.pooled_missing.clone_from(&prepared.pooled_missing);
-                    self.learn(Arc::new(prepared));
+                    self.learn(Arc::new(prepared), closed.members)?;
                 }
             }
             State::Learning { prepared, metrics } => {
@@ -122,7 +132,7 @@ impl Compare {
                             "the metric of a fold is empty: a smaller lambda_sparsity in [unpsl] leaves more of it",
                         ),
                     }
-                    self.fit(prepared, 0);
+                    self.fit(prepared, 0, closed.members)?;
                 }
             }
             State::Fitting {
@@ -134,12 +144,19 @@ impl Compare {
                     let (prepared, fold) = (Arc::clone(prepared), *fold);
                     if fitted.model.converged {
                         self.regressions.push(fitted.point);
-                        self.fit(prepared, fold + 1);
+                        self.fit(prepared, fold + 1, closed.members)?;
                     } else {
                         self.without_regressions(
                             "the regression of a fold has no maximum, or was not fitted in time: a ridge in [regression] gives it one",
                         );
+                        self.grow(&prepared, closed.members)?;
                     }
+                }
+            }
+            State::Growing(shares) => {
+                if let Turn::Done(grown) = shares.close(closed)? {
+                    self.grown = Some(grown);
+                    self.judge();
                 }
             }
             State::Judging(judge) => {
@@ -150,23 +167,27 @@ impl Compare {
         Ok(Turn::Ask)
     }
 
-    fn learn(&mut self, prepared: Arc<Prepared>) {
+    fn learn(&mut self, prepared: Arc<Prepared>, members: &[bool]) -> Result<(), Failure> {
         let rows = prepared.standardisation.rows().len();
         self.settings.unpsl = self.settings.unpsl.clone().of_rows(rows);
         if !self.settings.learns_metrics() {
-            self.fit(prepared, 0);
-            return;
+            return self.fit(prepared, 0, members);
         }
         let metrics = FoldMetrics::begin(&self.settings, &prepared, self.seed);
         let metrics = Box::new(metrics);
         self.state = State::Learning { prepared, metrics };
+        Ok(())
     }
 
-    /// The regression without this fold; after the last, or where there can be none, all are judged.
-    fn fit(&mut self, prepared: Arc<Prepared>, fold: u32) {
+    /// The regression without this fold; after the last, or where there can be none, what comes next.
+    fn fit(
+        &mut self,
+        prepared: Arc<Prepared>,
+        fold: u32,
+        members: &[bool],
+    ) -> Result<(), Failure> {
         if !self.settings.fits_regressions() || fold == self.settings.folds {
-            self.judge();
-            return;
+            return self.grow(&prepared, members);
         }
         let (settings, cohort) = (&self.settings.regression, Arc::clone(&self.cohort));
         match Fitting::start(settings, cohort, &prepared, Some(fold)) {
@@ -179,15 +200,34 @@ impl Compare {
             }
             Err(failure) => {
                 self.without_regressions(&failure.text);
+                self.grow(&prepared, members)?;
             }
         }
+        Ok(())
     }
 
     /// No fold's regression is judged.
     fn without_regressions(&mut self, why: &str) {
         self.regressions.clear();
         self.leave_out(&[Family::Regression, Family::RegressionModel], why);
-        self.judge();
+    }
+
+    /// The common forest, where it is compared; then all are judged.
+    fn grow(&mut self, prepared: &Prepared, members: &[bool]) -> Result<(), Failure> {
+        if !self.settings.grows_in_common() {
+            self.judge();
+            return Ok(());
+        }
+        let (settings, cohort) = (&self.settings, &self.cohort);
+        let cuts = Cuts::of(
+            &settings.grids(cohort),
+            cohort.features.len(),
+            &prepared.counts,
+        )?;
+        let (forest, descriptions) = (&settings.forest, &self.descriptions);
+        let shares = Shares::of(forest, cohort, descriptions, &cuts, members);
+        self.state = State::Growing(Box::new(shares));
+        Ok(())
     }
 
     fn judge(&mut self) {
@@ -201,7 +241,9 @@ impl Compare {
             asked: Judging {
                 metrics: Arc::new(std::mem::take(&mut self.metrics)),
                 regressions: Arc::new(std::mem::take(&mut self.regressions)),
+                forest: None,
             },
+            grown: self.grown.take(),
         }));
     }
 
@@ -221,7 +263,10 @@ impl Compare {
     pub(crate) fn missing(&self) -> &[Vec<MissingShare>] {
         match &self.state {
             State::Preparing(preparation) => preparation.missing(),
-            State::Learning { .. } | State::Fitting { .. } | State::Judging(_) => &self.missing,
+            State::Learning { .. }
+            | State::Fitting { .. }
+            | State::Growing(_)
+            | State::Judging(_) => &self.missing,
         }
     }
 
@@ -250,10 +295,17 @@ impl Asking for Judge {
         false
     }
 
-    fn ask(&self, _: usize) -> Option<message::Request> {
-        Some(message::Request::Compare(Request::Judge(
-            self.asked.clone(),
-        )))
+    /// A site whose trees are lost is asked nothing more.
+    fn ask(&self, site: usize) -> Option<message::Request> {
+        let forest = match &self.grown {
+            Some(grown) => Some(grown.judging(site)?),
+            None => None,
+        };
+        let asked = Judging {
+            forest,
+            ..self.asked.clone()
+        };
+        Some(message::Request::Compare(Request::Judge(asked)))
     }
 
     fn judge(&self, _: usize, patients: u64, answer: &message::Answer) -> Result<(), Failure> {
@@ -281,6 +333,10 @@ impl Preparable for CompareSettings {
 
     fn correlates(&self) -> bool {
         false
+    }
+
+    fn keeps_counts(&self) -> bool {
+        self.grows_in_common()
     }
 
     fn centres_sites(&self) -> bool {

@@ -3,6 +3,7 @@
 
 use super::settings::Family;
 use crate::assessment::{ErrorMeasure, EvaluationCounts};
+use crate::message::forest;
 use crate::message::regression::Evaluating;
 use ndarray::Array2;
 use privacy::sums::{Number, Summand};
@@ -30,6 +31,8 @@ pub struct Judging {
     pub metrics: Arc<Vec<Array2<f64>>>,
     /// One a fold; empty where no regression is compared.
     pub regressions: Arc<Vec<Evaluating>>,
+    /// The trees of all sites, and which of them are the site's own; none where no common forest is compared.
+    pub forest: Option<forest::Judging>,
 }
 
 /// What a site answers.

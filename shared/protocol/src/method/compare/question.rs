@@ -5,7 +5,7 @@ use super::settings::CompareSettings;
 use crate::cohort::CohortSpecification;
 use crate::failure::Refusal;
 use crate::message::{self, PREPARED};
-use crate::method::{regression, unpsl};
+use crate::method::{forest, regression, unpsl};
 use crate::question::{Known, after, unasked, wanted};
 
 /// Judges a question in a run of so many sites.
@@ -40,6 +40,11 @@ pub(crate) fn judge(
             let (regression, folds) = (&settings.regression, settings.folds);
             regression::question::of_folds(regression, cohort, asked, known, folds)
         }
+        message::Request::Forest(forest::message::Request::Grow(growing)) => {
+            let grows = settings.grows_in_common();
+            wanted(grows, "a job that compares by a common forest")?;
+            forest::question::grows(&settings.forest, cohort, growing, known)
+        }
         message::Request::Compare(Request::Judge(judging)) => {
             judges(settings, cohort, judging, known)
         }
@@ -65,6 +70,7 @@ fn judges(
     let Judging {
         metrics,
         regressions,
+        forest,
     } = judging;
     let rows = ready(known)?;
     let fit = settings.learns_metrics() || metrics.is_empty();
@@ -80,5 +86,10 @@ fn judges(
         regression::question::at_a_point(of, cohort, point, known, folds)?;
         wanted(point.design.fold == Some(fold), "the folds in their order")?;
     }
-    Ok(())
+    match (forest, settings.grows_in_common()) {
+        (Some(trees), true) => forest::question::judges(&settings.forest, trees, known),
+        (None, false) => Ok(()),
+        (None, true) => unasked("the common forest beside what else is compared"),
+        (Some(_), false) => unasked("no forest, of a job that grows none in common"),
+    }
 }

@@ -1,6 +1,6 @@
 //! `[compare]`: which similarities are compared, and how those that are learnt are learnt.
 
-use crate::cohort::{CohortSpecification, Grids, OutcomeKind, OutcomeSpecification};
+use crate::cohort::{CohortSpecification, Feature, Grids, OutcomeKind, OutcomeSpecification};
 use crate::document::{Section, narrow};
 use crate::limits::{FOLDS_MAX, VALIDATION_FOLDS};
 use crate::method::forest::settings::{self as forests, ForestScope, ForestSettings};
@@ -8,6 +8,7 @@ use crate::method::regression::settings::{self as regressions, RegressionSetting
 use crate::method::unpsl::settings::{UnpslSettings, Validation};
 use privacy::Permission;
 use similarity::learn::unpsl::{Centring, CorrelationScope};
+use std::collections::BTreeSet;
 
 /// Neighbours of a patient, where the job does not say.
 const NEIGHBOURS: u64 = 5;
@@ -52,7 +53,7 @@ const NOT_OF_FOREST: [(&str, &str); 4] = [
     ("neighbours", "neighbours in [compare]"),
     (
         "scope",
-        "no such key: every site compares by a forest of its own",
+        "no such key: \"forest\" of the families is each site's own, \"common_forest\" one of all",
     ),
     (
         "proximity",
@@ -78,15 +79,19 @@ pub enum Family {
     Unpsl,
     /// The proximity of a forest of the site.
     Forest,
+    /// The proximity of a forest of the trees of all sites.
+    CommonForest,
     /// No similarity: what the regression itself predicts.
     RegressionModel,
     /// No similarity: what the forest itself predicts.
     ForestModel,
+    /// No similarity: what the forest of the trees of all sites predicts.
+    CommonForestModel,
 }
 
 impl Family {
     /// All, with the names that jobs and results have for them, in the order in which they are told.
-    pub const ALL: [(&'static str, Self); 9] = [
+    pub const ALL: [(&'static str, Self); 11] = [
         ("euclidean", Self::Euclidean),
         ("cosine", Self::Cosine),
         ("gower", Self::Gower),
@@ -94,8 +99,10 @@ impl Family {
         ("regression", Self::Regression),
         ("unpsl", Self::Unpsl),
         ("forest", Self::Forest),
+        ("common_forest", Self::CommonForest),
         ("regression_model", Self::RegressionModel),
         ("forest_model", Self::ForestModel),
+        ("common_forest_model", Self::CommonForestModel),
     ];
 
     /// Its name.
@@ -123,15 +130,27 @@ impl Family {
             Self::Regression => "regression-weighted distance",
             Self::Unpsl => "UnPSL metric",
             Self::Forest => "forest proximity",
+            Self::CommonForest => "common forest's proximity",
             Self::RegressionModel => "regression itself",
             Self::ForestModel => "forest itself",
+            Self::CommonForestModel => "common forest itself",
         }
     }
 
     /// Whether it is the prediction of a model, not that of neighbours.
     #[must_use]
     pub fn is_model(self) -> bool {
-        matches!(self, Self::RegressionModel | Self::ForestModel)
+        match self {
+            Self::RegressionModel | Self::ForestModel | Self::CommonForestModel => true,
+            Self::Euclidean
+            | Self::Cosine
+            | Self::Gower
+            | Self::Mahalanobis
+            | Self::Regression
+            | Self::Unpsl
+            | Self::Forest
+            | Self::CommonForest => false,
+        }
     }
 
     /// Whether the outcome of the patients goes into it.
@@ -142,13 +161,30 @@ impl Family {
             Self::Regression
             | Self::Unpsl
             | Self::Forest
+            | Self::CommonForest
             | Self::RegressionModel
-            | Self::ForestModel => true,
+            | Self::ForestModel
+            | Self::CommonForestModel => true,
         }
     }
 
     fn is_of_regression(self) -> bool {
         matches!(self, Self::Regression | Self::RegressionModel)
+    }
+
+    /// Whether trees leave the sites for it.
+    #[must_use]
+    pub fn is_of_common_forest(self) -> bool {
+        matches!(self, Self::CommonForest | Self::CommonForestModel)
+    }
+
+    /// What it is on one cohort alone, where every forest is the site's own.
+    fn alone(self) -> Self {
+        match self {
+            Self::CommonForest => Self::Forest,
+            Self::CommonForestModel => Self::ForestModel,
+            other => other,
+        }
     }
 
     /// Why it cannot be had of an outcome; none where it can.
@@ -177,7 +213,7 @@ pub struct CompareSettings {
     pub unpsl: UnpslSettings,
     /// How the regression of a fold is fitted.
     pub regression: RegressionSettings,
-    /// How the forest of a fold is grown.
+    /// How the forest of a fold is grown, and that of all sites.
     pub forest: ForestSettings,
     /// Whether the outcome is a survival time: a step of its regression asks twice.
     pub is_survival: bool,
@@ -242,11 +278,12 @@ impl CompareSettings {
     }
 
     /// On one cohort alone.
-    pub(crate) fn alone(self) -> Self {
-        Self {
-            regression: self.regression.alone(),
-            ..self
-        }
+    pub(crate) fn alone(mut self) -> Self {
+        let alone = self.families.into_iter().map(Family::alone);
+        let families: BTreeSet<Family> = alone.collect();
+        self.families = families.into_iter().collect();
+        self.regression = self.regression.alone();
+        self
     }
 
     /// Whether it is among those that are compared.
@@ -268,16 +305,29 @@ impl CompareSettings {
         families.any(|family| family.is_of_regression())
     }
 
-    /// Whether forests are grown.
+    /// Whether a forest of the trees of all sites is grown.
+    #[must_use]
+    pub fn grows_in_common(&self) -> bool {
+        let mut families = self.families.iter();
+        families.any(|family| family.is_of_common_forest())
+    }
+
+    /// Whether every site grows forests of its own.
     #[must_use]
     pub fn grows_forests(&self) -> bool {
         self.has(Family::Forest) || self.has(Family::ForestModel)
     }
 
-    /// Rounds at most: those of the metrics of all folds, and of their regressions every evaluation, of a survival time with what
-    /// each step asks beside it.
+    /// Rounds at most: those without each fold, and one in which trees leave.
     #[must_use]
     pub fn rounds(&self) -> u64 {
+        self.fold_rounds() + u64::from(self.grows_in_common())
+    }
+
+    /// Those without each fold at most: of the metrics of all folds, and of their regressions every evaluation, of a survival time
+    /// with what each step asks beside it.
+    #[must_use]
+    pub fn fold_rounds(&self) -> u64 {
         let metrics = match self.learns_metrics() {
             true => self.unpsl.validation_rounds(),
             false => 0,
@@ -293,14 +343,16 @@ impl CompareSettings {
 
     /// What it asks for beyond the usual messages.
     #[must_use]
-    pub fn permission(&self) -> Option<Permission> {
-        (self.rounds() > 0).then_some(Permission::SecondMoments)
+    pub fn permissions(&self) -> BTreeSet<Permission> {
+        let sums = (self.fold_rounds() > 0).then_some(Permission::SecondMoments);
+        let trees = self.grows_in_common().then_some(Permission::Forests);
+        sums.into_iter().chain(trees).collect()
     }
 
     /// The folds without each of which sums are told; 1 where none are.
     #[must_use]
     pub fn parts(&self) -> u64 {
-        match self.rounds() {
+        match self.fold_rounds() {
             0 => 1,
             _ => u64::from(self.folds),
         }
@@ -309,9 +361,11 @@ impl CompareSettings {
     /// What the sites count.
     #[must_use]
     pub fn grids(&self, cohort: &CohortSpecification) -> Grids {
-        match self.fits_regressions() {
-            true => self.regression.grids(cohort),
-            false => Grids {
+        match (self.grows_in_common(), self.fits_regressions()) {
+            // Every number, those that the others need among them.
+            (true, _) => forests::grids_in_common(cohort),
+            (false, true) => self.regression.grids(cohort),
+            (false, false) => Grids {
                 columns: cohort.grids_of_quartiles(),
                 events: None,
             },
@@ -319,15 +373,13 @@ impl CompareSettings {
     }
 }
 
-/// Names of families, or where the job has none, all that can be had of such an outcome.
+/// Names of families, or where the job has none, all that can be had of such an outcome without a tree that leaves.
 fn families(section: &mut Section<'_, '_>, outcome: Option<&OutcomeSpecification>) -> Vec<Family> {
     let refused = |family: Family| outcome.and_then(|outcome| family.refused(&outcome.kind));
-    let all = Family::ALL.map(|(_, family)| family);
     let Some(names) = section.optional::<Vec<String>>("families") else {
-        return all
-            .into_iter()
-            .filter(|family| refused(*family).is_none())
-            .collect();
+        let is_had = |family: &Family| !family.is_of_common_forest() && refused(*family).is_none();
+        let all = Family::ALL.map(|(_, family)| family);
+        return all.into_iter().filter(is_had).collect();
     };
     let mut families = vec![Family::Euclidean];
     for name in &names {
@@ -364,9 +416,19 @@ pub(crate) fn check(
     root: &mut Section<'_, '_>,
     settings: &CompareSettings,
     outcome: &OutcomeSpecification,
+    features: &[Feature],
+    sites: usize,
 ) {
     if settings.fits_regressions() {
         regressions::check(root, &settings.regression, outcome);
+    }
+    if settings.grows_in_common() {
+        forests::check_in_common(root, outcome, features);
+        if (settings.forest.trees as usize) < sites {
+            let found = format!("{} trees of {sites} sites", settings.forest.trees);
+            let wanted = "trees in [forest] as many as there are sites, for each grows one at least of a common forest";
+            root.problem("forest", &found, wanted);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod assembly;
 pub(crate) mod coordinator;
+pub(crate) mod growing;
 mod judging;
 pub mod message;
 pub mod model;

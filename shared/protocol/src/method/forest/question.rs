@@ -1,6 +1,6 @@
 //! What a job of forests asks of a site.
 
-use super::message::{Growing, Request, TREES};
+use super::message::{Growing, Judging, Request, TREES};
 use super::settings::{CUTS, ClassWeighting, EVENT_TIMES, ForestScope, ForestSettings};
 use crate::cohort::{CohortSpecification, FeatureKind};
 use crate::failure::Refusal;
@@ -31,25 +31,25 @@ pub(crate) fn judge(
         }
         message::Request::Forest(Request::Grow(growing)) => {
             common()?;
-            after(QUANTILES, known)?;
-            grows(settings, cohort, growing)
+            grows(settings, cohort, growing, known)
         }
         message::Request::Forest(Request::Judge(judging)) => {
             common()?;
-            after(TREES, known)?;
-            let fit = judging.trees.trees.len() <= settings.trees as usize;
-            wanted(fit, "at most the job's trees")
+            judges(settings, judging, known)
         }
         // Closed by default: whatever else is asked, this job does not ask it.
         _ => unasked("what the job's method does"),
     }
 }
 
-fn grows(
+/// Judges what a site is to grow of a common forest.
+pub(crate) fn grows(
     settings: &ForestSettings,
     cohort: &CohortSpecification,
     growing: &Growing,
+    known: Known<'_>,
 ) -> Result<(), Refusal> {
+    after(QUANTILES, known)?;
     let Growing {
         trees,
         edges,
@@ -94,6 +94,17 @@ fn grows(
     let classes = cohort.outcome.kind.classes().len();
     let fit = class_weights.len() == classes && class_weights.iter().all(weighs);
     wanted(fit, "a weight per class")
+}
+
+/// Judges a common forest that a site is to judge.
+pub(crate) fn judges(
+    settings: &ForestSettings,
+    judging: &Judging,
+    known: Known<'_>,
+) -> Result<(), Refusal> {
+    after(TREES, known)?;
+    let fit = judging.trees.trees.len() <= settings.trees as usize;
+    wanted(fit, "at most the job's trees")
 }
 
 /// At most `most` rising numbers of three significant digits, within the grid.

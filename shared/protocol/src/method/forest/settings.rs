@@ -178,6 +178,13 @@ pub(crate) fn check(
     outcome: &OutcomeSpecification,
     features: &[Feature],
 ) {
+    match settings.scope {
+        ForestScope::Local => check_features(root, features),
+        ForestScope::Federated => check_in_common(root, outcome, features),
+    }
+}
+
+fn check_features(root: &mut Section<'_, '_>, features: &[Feature]) {
     if features.len() > FOREST_FEATURES_MAX {
         let found = features.len().to_string();
         root.problem(
@@ -186,9 +193,15 @@ pub(crate) fn check(
             &format!("at most {FOREST_FEATURES_MAX}"),
         );
     }
-    if settings.scope == ForestScope::Local {
-        return;
-    }
+}
+
+/// The same of a forest that the sites have in common.
+pub(crate) fn check_in_common(
+    root: &mut Section<'_, '_>,
+    outcome: &OutcomeSpecification,
+    features: &[Feature],
+) {
+    check_features(root, features);
     for feature in features {
         let is_number = !matches!(feature.kind, FeatureKind::Categorical { .. });
         if is_number && feature.kind.gridded(0).is_none() {
@@ -208,16 +221,21 @@ pub(crate) fn check(
     }
 }
 
+/// What the sites count for a forest that they have in common: every number, and the times of events.
+pub(crate) fn grids_in_common(cohort: &CohortSpecification) -> Grids {
+    Grids {
+        columns: cohort.grids_of_numbers(),
+        events: cohort.grid_of_events(),
+    }
+}
+
 impl ForestSettings {
     /// What the sites count: every number of a federated forest, for its cut points, and the times of events.
     #[must_use]
     pub fn grids(&self, cohort: &CohortSpecification) -> Grids {
         match self.scope {
             ForestScope::Local => Grids::default(),
-            ForestScope::Federated => Grids {
-                columns: cohort.grids_of_numbers(),
-                events: cohort.grid_of_events(),
-            },
+            ForestScope::Federated => grids_in_common(cohort),
         }
     }
 

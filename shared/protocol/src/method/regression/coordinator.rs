@@ -195,6 +195,10 @@ impl Preparable for RegressionSettings {
         false
     }
 
+    fn keeps_counts(&self) -> bool {
+        false
+    }
+
     fn centres_sites(&self) -> bool {
         false
     }

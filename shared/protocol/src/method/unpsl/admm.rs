@@ -422,6 +422,7 @@ mod tests {
         let prepared = Prepared {
             second_moments: None,
             events: Vec::new(),
+            counts: Vec::new(),
             standardisation: Standardisation::from_moments(&columns, &moments, &[]).unwrap(),
             totals: Totals::of(&[summary, summary]),
             summaries: vec![Some(summary), Some(summary)],

@@ -328,6 +328,10 @@ impl Preparable for UnpslSettings {
         self.objective.correlation == CorrelationScope::Pooled
     }
 
+    fn keeps_counts(&self) -> bool {
+        false
+    }
+
     fn centres_sites(&self) -> bool {
         self.objective.centring == Centring::Site
     }

@@ -1,12 +1,13 @@
 //! Comparisons of similarities on their way: against Google's protobuf (tests/golden), and what must be refused.
 
+use crate::method::forest::tests::trees;
 use crate::tests::{answers_are_golden, ask, left, requests_are_golden, result_is_golden};
 use ndarray::array;
 use privacy::ErrorSums;
 use protocol::assessment::{ErrorMeasure, EvaluationCounts};
 use protocol::message::compare::{self, FamilyCounts, Judging};
 use protocol::message::regression::{Design, Evaluating};
-use protocol::message::{Answer, Request};
+use protocol::message::{Answer, Request, forest};
 use protocol::method::Model;
 use protocol::method::compare::model::{self, Compared};
 use protocol::method::compare::settings::Family;
@@ -85,11 +86,23 @@ fn every_message_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         }),
         at: Arc::new(vec![0.5, -0.25, 1.0]),
     };
-    let judge = compare::Request::Judge(Judging {
+    let judging = Judging {
         metrics: Arc::new(vec![array![[0.5], [1.0]], array![[0.25], [0.0]]]),
         regressions: Arc::new(vec![point]),
-    });
-    requests_are_golden(vec![("judge_folds", ask(Request::Compare(judge)))]);
+        forest: None,
+    };
+    let in_common = Judging {
+        forest: Some(forest::Judging {
+            first_tree: 1,
+            trees: Arc::new(trees()),
+        }),
+        ..judging.clone()
+    };
+    let asked = |judging| ask(Request::Compare(compare::Request::Judge(judging)));
+    requests_are_golden(vec![
+        ("judge_folds", asked(judging)),
+        ("judge_folds_in_common", asked(in_common)),
+    ]);
     let judged = compare::Answer::Judged(families());
     answers_are_golden(vec![("comparison", Answer::Compare(judged))]);
 }

@@ -62,7 +62,7 @@ fn terminal(patients: u32, table: TerminalTable) -> NodeTable {
 }
 
 /// Two trees with every kind of node.
-fn trees() -> Trees {
+pub(crate) fn trees() -> Trees {
     let classes =
         |patients, counts: [u64; 2]| terminal(patients, TerminalTable::Classes(counts.to_vec()));
     let hazard = TerminalTable::Survival {

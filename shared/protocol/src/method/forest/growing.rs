@@ -1,0 +1,228 @@
+//! The trees of a common forest: where they may cut, how many each site grows, and what they come to.
+
+use super::assembly::{class_weights, shares};
+use super::judging;
+use super::message::{Answer, Growing, Judging, Request, Trees};
+use super::model::CommonForest;
+use super::settings::{CUTS, EVENT_TIMES, ForestSettings};
+use crate::checks::unexpected;
+use crate::cohort::{CohortSpecification, Grids};
+use crate::exchange::{Answers, Asking, Closed, Course, Silence, Stage, Turn, count};
+use crate::failure::{Code, Failure};
+use crate::message::{self, ColumnHistogram};
+use crate::stage::agreeing::Descriptions;
+use similarity::cohort::quantile::Grid;
+use similarity::learn::forest::edges::{EdgesError, PooledEdges, SiteHistogram};
+use std::sync::Arc;
+
+/// Where trees may cut, and which times of events they tell apart.
+#[derive(Debug, Clone)]
+pub(crate) struct Cuts {
+    /// One list per feature.
+    edges: Vec<Vec<f64>>,
+    event_times: Vec<f64>,
+}
+
+/// The sites grow their shares.
+#[derive(Debug, Clone)]
+pub(crate) struct Shares {
+    cohort: Arc<CohortSpecification>,
+    /// One place per site: what it grows.
+    growing: Vec<Option<Arc<Growing>>>,
+}
+
+/// What the sites grew.
+#[derive(Debug, Clone)]
+pub(crate) struct Grown {
+    pub(crate) forest: CommonForest,
+    /// One place per site: how many trees it grew, and where they begin.
+    shares: Vec<Option<Share>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    first_tree: u32,
+    trees: u32,
+}
+
+impl Cuts {
+    /// Cut points and event times from the sums of the sites' histograms on `grids`, those of all numbers of the cohort.
+    pub(crate) fn of(
+        grids: &Grids,
+        features: usize,
+        sites: &[Vec<ColumnHistogram>],
+    ) -> Result<Self, Failure> {
+        let mut edges = vec![Vec::new(); features];
+        for (place, column) in grids.columns.iter().enumerate() {
+            edges[column.column] = pooled(sites, place, column.grid, CUTS)?;
+        }
+        let mut event_times = Vec::new();
+        if let Some(grid) = grids.events {
+            let horizon = grid.border(grid.cells());
+            event_times = pooled(sites, grids.columns.len(), grid, EVENT_TIMES - 1)?;
+            event_times.retain(|time| *time > 0.0 && *time < horizon);
+            event_times.push(horizon);
+        }
+        Ok(Self { edges, event_times })
+    }
+}
+
+impl Shares {
+    /// Trees by patients where they are known, among the sites that are there.
+    pub(crate) fn of(
+        settings: &ForestSettings,
+        cohort: &Arc<CohortSpecification>,
+        descriptions: &Descriptions,
+        cuts: &Cuts,
+        members: &[bool],
+    ) -> Self {
+        let is_there = |site: &usize| members[*site] && descriptions.taking_part[*site];
+        let sites: Vec<usize> = (0..members.len()).filter(is_there).collect();
+        // Where sums are told, nobody knows how many patients a site has: all grow as many trees.
+        let patients = |site: &usize| {
+            descriptions.own[*site]
+                .as_ref()
+                .map_or(1, |own| own.patients)
+        };
+        let patients: Vec<u64> = sites.iter().map(patients).collect();
+        // A survival outcome's counts of events are no classes.
+        let class_weights = match cohort.outcome.kind.classes().is_empty() {
+            true => Vec::new(),
+            false => class_weights(settings.class_weights, &descriptions.classes(&sites)),
+        };
+        let mut growing = vec![None; members.len()];
+        for (site, trees) in sites.iter().zip(shares(settings.trees, &patients)) {
+            growing[*site] = Some(Arc::new(Growing {
+                trees,
+                edges: cuts.edges.clone(),
+                event_times: cuts.event_times.clone(),
+                class_weights: class_weights.clone(),
+            }));
+        }
+        Self {
+            cohort: Arc::clone(cohort),
+            growing,
+        }
+    }
+}
+
+impl Grown {
+    /// The forest as one site judges it; none where it grew nothing.
+    pub(crate) fn judging(&self, site: usize) -> Option<Judging> {
+        let first_tree = self.shares[site]?.first_tree;
+        Some(Judging {
+            first_tree,
+            trees: Arc::clone(&self.forest.trees),
+        })
+    }
+
+    /// Trees of each site.
+    pub(crate) fn trees(&self) -> Vec<u32> {
+        let trees = |share: &Option<Share>| share.map_or(0, |share| share.trees);
+        self.shares.iter().map(trees).collect()
+    }
+}
+
+impl Asking for Shares {
+    fn phase(&self) -> &'static str {
+        "growing"
+    }
+
+    fn silence(&self) -> Silence {
+        Silence::Out
+    }
+
+    /// A site that comes back grows the same trees from the same seed.
+    fn reminds(&self) -> bool {
+        true
+    }
+
+    fn ask(&self, site: usize) -> Option<message::Request> {
+        let growing = self.growing[site].as_ref()?;
+        Some(message::Request::Forest(Request::Grow(Arc::clone(growing))))
+    }
+
+    fn judge(&self, site: usize, patients: u64, answer: &message::Answer) -> Result<(), Failure> {
+        match (answer, &self.growing[site]) {
+            (message::Answer::Forest(Answer::Grown(own)), Some(growing)) => {
+                judging::trees(&self.cohort, growing, own, patients)
+            }
+            (message::Answer::Forest(Answer::Grown(_)), None) => Err(unexpected(answer, "nothing")),
+            (other, _) => Err(unexpected(other, "trees")),
+        }
+    }
+
+    fn blank(&self) -> Option<message::Answer> {
+        None
+    }
+
+    fn course(&self) -> Course {
+        Course::default()
+    }
+}
+
+impl Stage for Shares {
+    type Output = Grown;
+
+    fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Grown>, Failure> {
+        let mut all = Trees {
+            features: count(self.cohort.features.len()),
+            trees: Vec::new(),
+        };
+        let (mut event_times, mut weights) = (Vec::new(), Vec::new());
+        let mut shares = vec![None; self.growing.len()];
+        let answers: Answers = closed.take();
+        for (site, answer) in answers.into_iter().enumerate() {
+            let Some(growing) = &self.growing[site] else {
+                continue;
+            };
+            let Some(answer) = answer else {
+                let name = &closed.sites[site];
+                let note = format!("{name} gave no trees; the forest has fewer.");
+                closed.notes.push(note);
+                continue;
+            };
+            let message::Answer::Forest(Answer::Grown(own)) = answer else {
+                return Err(unexpected(&answer, "trees"));
+            };
+            event_times.clone_from(&growing.event_times);
+            weights.clone_from(&growing.class_weights);
+            shares[site] = Some(Share {
+                first_tree: count(all.trees.len()),
+                trees: growing.trees,
+            });
+            all.trees.extend(own.trees);
+        }
+        let forest = CommonForest {
+            trees: Arc::new(all),
+            event_times,
+            class_weights: weights,
+        };
+        Ok(Turn::Done(Grown { forest, shares }))
+    }
+}
+
+/// Quantiles of the sum of the sites' histograms of one column, at most `cuts`, within its grid.
+fn pooled(
+    sites: &[Vec<ColumnHistogram>],
+    place: usize,
+    grid: Grid,
+    cuts: usize,
+) -> Result<Vec<f64>, Failure> {
+    let fault = |error: EdgesError| Failure::new(Code::Protocol, format!("histograms: {error}"));
+    let mut own = Vec::new();
+    for histogram in sites.iter().map(|histograms| &histograms[place]) {
+        let Some((last, inner)) = histogram.ends.split_last() else {
+            continue;
+        };
+        if *last > grid.cells() {
+            let text = format!("histograms: found cell {last} of {}", grid.cells());
+            return Err(Failure::new(Code::Protocol, text));
+        }
+        let borders = inner.iter().map(|end| grid.border(*end)).collect();
+        let site = SiteHistogram::received(borders, histogram.counts.clone(), 1);
+        own.push(site.map_err(fault)?);
+    }
+    let edges = PooledEdges::pooled(&[own], cuts).map_err(fault)?;
+    Ok(edges.of(0).to_vec())
+}

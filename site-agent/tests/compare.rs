@@ -1,0 +1,228 @@
+//! Promise: what a site says of its held-out patients by a forest that all sites have in common, another program counts alike from the
+//! same trees, bags and folds (tests/reference/compare/common_forest.py).
+
+#![allow(clippy::unwrap_used)] // a test panics, and says what it found
+
+use protocol::job::Job;
+use protocol::message::compare::{self, FamilyCounts};
+use protocol::message::forest::{self, Growing, NodeKind, NodeRule, TerminalTable, Trees};
+use protocol::message::{Answer, Request, ToSite, Warrant};
+use protocol::method::Method;
+use protocol::method::compare::settings::Family;
+use protocol::name::{RunId, SiteName};
+use protocol::progress::Ending;
+use protocol::run::{Action, Event, Run};
+use protocol::time::Timestamp;
+use serde_json::{Value, json};
+use similarity::cohort::{Cohort, Outcome};
+use similarity::learn::forest::edges::PooledEdges;
+use similarity::learn::forest::{ClassWeights, InBag, grow};
+use similarity::learn::unpsl::selection::Folds;
+use similarity::numeric::seed::Seed;
+use site_agent::config::SiteConfig;
+use site_agent::method::Computation;
+use site_agent::source::read_cohort;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+const SITES: [&str; 3] = ["north", "south", "east"];
+const FOLDS: usize = 5;
+/// What every site's own key gives here, whatever it is asked.
+const KEY: u64 = 17;
+/// Where what the other program starts from is written, if this is set.
+const TREES: &str = "KINDRED_COMMON_FOREST";
+
+fn reference(name: &str) -> std::path::PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    root.join("tests/reference").join(name)
+}
+
+/// The job of the reference of validation, as a comparison by forests.
+fn job() -> Job {
+    let text = std::fs::read_to_string(reference("validation/job.toml")).unwrap();
+    let (head, _) = text.split_once("[unpsl]").unwrap();
+    let head = head.replace("method = \"unpsl\"", "method = \"compare\"");
+    let head = head.replace(
+        "kind = \"numeric\"",
+        "kind = \"numeric\"\nrange = [-8, 8]",
+    );
+    let head = head.replace(
+        "[outcome]",
+        "[aggregation]\ncontributions = \"own\"\n[outcome]",
+    );
+    Job::parse(&format!(
+        "{head}[compare]\nfamilies = [\"common_forest\", \"common_forest_model\"]\nfolds = {FOLDS}\n[forest]\ntrees = 60\n"
+    ))
+    .unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// What was said in a run without any policy.
+struct Said {
+    cohorts: Vec<Cohort>,
+    growing: BTreeMap<usize, Arc<Growing>>,
+    trees: Vec<Trees>,
+    judged: Vec<Vec<FamilyCounts>>,
+}
+
+fn site(job: &Job, name: &str, folder: &Path) -> (Computation, Cohort) {
+    let table = reference("validation").join(format!("{name}.csv"));
+    let text = format!(
+        "site = '{name}'\ncoordinator = 'localhost:7443'\nfolder = '{name}'\n\
+         [tls]\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'k.pem'\n\
+         [source]\nkind = 'csv'\npath = '{}'\npatient = 'patient'\n\
+         [policy]\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\n",
+        table.display()
+    );
+    let config = SiteConfig::parse(&text, folder).unwrap();
+    let cohort = read_cohort(&config.source, job, &mut |_| ()).unwrap();
+    let own = cohort.cohort.clone();
+    let folder = folder.join(name);
+    let secret = Box::new(|_: &[u8]| KEY);
+    let rules = privacy::Rules::default();
+    let made = Computation::new(job.clone(), Seed(5), cohort, folder, &rules, secret);
+    (made.unwrap_or_else(|_| panic!("a computation")), own)
+}
+
+fn said(job: &Job) -> Said {
+    let home = TempDir::new().unwrap();
+    let (mut sites, cohorts): (Vec<Computation>, Vec<Cohort>) =
+        SITES.map(|name| site(job, name, home.path())).into_iter().unzip();
+    let mut said = Said {
+        cohorts,
+        growing: BTreeMap::new(),
+        trees: Vec::new(),
+        judged: Vec::new(),
+    };
+    let run = RunId::new("0123456789ab").unwrap();
+    let now = Timestamp(1_000);
+    let mut run = Run::new(run, job.clone(), 5, Warrant::default(), now);
+    let name = |name: &str| SiteName::new(name).unwrap();
+    let mut events: Vec<Event> = SITES.map(|site| Event::Connected(name(site))).into();
+    while run.ending().is_none() {
+        let (next, actions) = run.step(now, events.remove(0));
+        run = next;
+        for action in actions {
+            let Action::Send {
+                site,
+                message: ToSite::Ask(ask),
+            } = action
+            else {
+                continue;
+            };
+            let place = SITES.iter().position(|known| *known == site.as_str());
+            let place = place.unwrap();
+            if let Request::Forest(forest::Request::Grow(growing)) = &ask.request {
+                said.growing.insert(place, Arc::clone(growing));
+            }
+            let answer = sites[place].answer(&ask.request);
+            let answer = answer.unwrap_or_else(|_| panic!("an answer to {}", ask.exchange));
+            match &answer {
+                Answer::Forest(forest::Answer::Grown(trees)) => said.trees.push(trees.clone()),
+                Answer::Compare(compare::Answer::Judged(own)) => said.judged.push(own.clone()),
+                _ => {}
+            }
+            events.push(Event::Answered {
+                signature: Vec::new(),
+                site,
+                exchange: ask.exchange,
+                answer,
+            });
+        }
+    }
+    assert_eq!(run.ending(), Some(&Ending::Completed));
+    said
+}
+
+/// The bags of a site's trees, drawn once more.
+fn bags(job: &Job, cohort: &Cohort, growing: &Growing) -> InBag {
+    let Method::Compare(settings) = &job.method else {
+        panic!("a comparison");
+    };
+    let edges = PooledEdges::new(growing.edges.clone()).unwrap();
+    let mut settings = settings.forest.growing(cohort.outcome(), growing.trees);
+    settings.class_weights = ClassWeights::Given(growing.class_weights.clone());
+    let rules = privacy::Rules::default();
+    let least = u32::try_from(rules.terminal_node_min.max(rules.cell_min)).unwrap();
+    grow(cohort, &settings.federated(edges, least), Seed(KEY))
+        .unwrap()
+        .in_bag
+}
+
+fn written(said: &Said, job: &Job) -> Value {
+    let node = |kind: &NodeKind| match kind {
+        NodeKind::Split {
+            feature,
+            rule: NodeRule::AtMost(cut),
+            left,
+            ..
+        } => json!([feature, cut, left]),
+        NodeKind::Terminal(TerminalTable::Classes(counts)) => json!(counts),
+        _ => panic!("a node of another kind"),
+    };
+    let mut sites = Vec::new();
+    for (place, cohort) in said.cohorts.iter().enumerate() {
+        let Outcome::Classes { codes, .. } = cohort.outcome() else {
+            panic!("classes");
+        };
+        let parted = Folds::stratified(codes, FOLDS, Seed(KEY)).unwrap();
+        let mut folds = vec![0; codes.len()];
+        for fold in 0..FOLDS {
+            for patient in parted.split(fold).held_out {
+                folds[patient] = fold;
+            }
+        }
+        let in_bag = bags(job, cohort, &said.growing[&place]);
+        let of_tree = |tree: usize| -> String {
+            let seen = in_bag.of_tree(tree).iter();
+            seen.map(|count| if *count > 0 { '1' } else { '0' }).collect()
+        };
+        let trees = said.trees[place].trees.iter();
+        let trees: Vec<Value> = trees
+            .map(|tree| tree.nodes().iter().map(|one| node(&one.kind)).collect())
+            .collect();
+        sites.push(json!({
+            "site": SITES[place],
+            "folds": folds,
+            "in_bag": (0..in_bag.trees()).map(of_tree).collect::<Vec<String>>(),
+            "trees": trees,
+        }));
+    }
+    json!(sites)
+}
+
+#[test]
+fn held_out_counts_by_a_common_forest_are_those_of_another_program_from_the_same_trees() {
+    let job = job();
+    let said = said(&job);
+    if let Some(path) = std::env::var_os(TREES) {
+        let text = serde_json::to_string(&written(&said, &job)).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let expected = std::fs::read_to_string(reference("compare/common_forest.json")).unwrap();
+    let expected: Value = serde_json::from_str(&expected).unwrap();
+    for (site, judged) in SITES.iter().zip(&said.judged) {
+        for family in [
+            Family::Euclidean,
+            Family::CommonForest,
+            Family::CommonForestModel,
+        ] {
+            let own = judged.iter().find(|one| one.family == family).unwrap();
+            let known = &expected["sites"][site][family.name()];
+            assert_eq!(
+                json!(own.counts.confusion),
+                known["confusion"],
+                "{site}, {family:?}"
+            );
+            let errors = own.errors.unwrap();
+            let brier = known["half_squares"].as_f64().unwrap();
+            assert!(
+                (errors.error - brier).abs() < 1e-9,
+                "{site}, {family:?}: {} and {brier}",
+                errors.error
+            );
+            assert_eq!(json!(own.discordant), known["only"], "{site}, {family:?}");
+        }
+    }
+}
