@@ -4,9 +4,10 @@
     python common_forest.py trees.json > common_forest.json
 
 trees.json has of each site its folds, its trees as they are released, and who is in the bag of each of its own trees. Every patient goes
-down all trees; of a patient only those trees count in whose bag it is not, so all trees of other sites. The nearest are sought among the
-patients of the other folds of its own site: by the share of those trees in which the two end in another node, equal ones in the
-order of the table. The forest itself predicts by the mean over those trees of the shares of the classes at their ends.
+down all trees; of a patient only those trees of its own site count in whose bag it is not, and of the other sites' trees the same places in
+turn, so that every site's trees have the shares that they have for a new patient. The nearest are sought among the patients of the other
+folds of its own site: by the share of those trees in which the two end in another node, equal ones in the order of the table. The forest
+itself predicts by the mean over those trees of the shares of the classes at their ends.
 """
 
 import csv
@@ -61,10 +62,12 @@ def figures(told):
     for site, (x, codes) in zip(told, tables):
         folds, n = numpy.array(site["folds"]), len(codes)
         ends = numpy.array([[end(tree, patient) for tree in forest] for patient in x])
-        unseen = numpy.ones((n, len(forest)), dtype=bool)
-        for place, seen in enumerate(site["in_bag"]):
-            unseen[:, first + place] = [patient == "0" for patient in seen]
-        first += len(site["in_bag"])
+        out = numpy.array([[patient == "0" for patient in seen] for seen in site["in_bag"]]).T
+        turns = [out[:, (place - first) % out.shape[1]] for place in range(len(forest))]
+        unseen = numpy.array(turns).T
+        always = numpy.flatnonzero(~out.any(axis=1))
+        unseen[always] = [not first <= place < first + out.shape[1] for place in range(len(forest))]
+        first += out.shape[1]
         near, share, by_forest, plain, plain_share = (numpy.zeros(n) for _ in range(5))
         z = (x - mean) / deviation
         for patient in range(n):

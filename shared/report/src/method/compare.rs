@@ -178,8 +178,8 @@ pub(super) fn chapters(
                  were learnt by all sites together without each fold; forests, Mahalanobis' covariance and Gower's ranges by each site \
                  alone. "
                 @if rows.iter().any(|row| row.family.is_of_common_forest()) {
-                    "The common forest was grown once, by all sites of all their patients: of a patient who is held out only the trees \
-                     count that have not seen it, which are all of the other sites and about a third of its own site's. "
+                    "The common forest was grown once, by all sites of all their patients: of a patient who is held out only those trees \
+                     of its own site count that have not seen it, about a third, and as large a part of every other site's. "
                 }
                 "Standardisation is of all patients: no outcome goes into it. "
                 (format!("{:.1}", result.seconds)) " seconds."

@@ -36,7 +36,7 @@ struct Fold {
 }
 
 /// A forest of the trees of all sites, and where it places this site's patients: one forest for all folds, for of each patient only the
-/// trees count that have not seen it.
+/// site's own trees count that have not seen it, and as large a part of the other sites'.
 pub(super) struct Common {
     grown: Grown,
     comparison: Comparison,
@@ -44,7 +44,7 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// The bags are those of the site's cohort.
+    /// Of a forest of which every site has the trees that it has for a new patient (`InBag::within_evenly`).
     pub(super) fn new(site: &SiteRun, grown: Grown) -> Result<Self, Stop> {
         let bags = Some(OutOfBag::new(&grown.in_bag));
         let made = Proximity::new(grown.forest.clone(), bags).map_err(fault)?;

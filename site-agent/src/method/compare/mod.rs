@@ -20,6 +20,7 @@ use protocol::method::compare::settings::{CompareSettings, Family};
 use similarity::cohort::Outcome;
 use similarity::judge::paired::{PairedSums, discordant};
 use similarity::judge::predicted::Predicted;
+use similarity::learn::forest::InBag;
 
 /// Similarities at one site.
 pub(super) struct Comparer {
@@ -67,7 +68,10 @@ impl Comparer {
     ) -> Result<Answer, Stop> {
         let Request::Judge(judging) = request;
         let common = match &judging.forest {
-            Some(forest) => Some(Common::new(site, self.forests.in_common(site, forest)?)?),
+            Some(forest) => {
+                let grown = self.forests.in_common(site, forest, InBag::within_evenly)?;
+                Some(Common::new(site, grown)?)
+            }
             None => None,
         };
         let folded = Folded::new(site, prepared, &self.settings, (judging, common))?;

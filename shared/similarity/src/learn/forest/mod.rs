@@ -114,6 +114,30 @@ impl InBag {
             counts,
         })
     }
+
+    /// The same, but of the other trees no more count for a patient than of its own: a tree of others is held to be in the bag of whom one
+    /// of these trees has in its bag, in turn. Trees of all forests then have the shares that they have for a new patient, of whom all
+    /// trees count. Who is in every bag of these has all others.
+    #[must_use]
+    pub fn within_evenly(&self, before: usize, trees: usize) -> Option<Self> {
+        let mut all = self.within(before, trees)?;
+        let is_out = |patient: usize| {
+            let mut own = (0..self.trees).map(|tree| self.of_tree(tree)[patient]);
+            own.any(|count| count == 0)
+        };
+        let counted: Vec<usize> = (0..self.patients).filter(|one| is_out(*one)).collect();
+        let after = before + self.trees;
+        for tree in (0..before).chain(after..trees) {
+            let own = match tree < before {
+                true => self.trees - 1 - (before - 1 - tree) % self.trees,
+                false => (tree - after) % self.trees,
+            };
+            for patient in &counted {
+                all.counts[tree * self.patients + patient] = self.of_tree(own)[*patient];
+            }
+        }
+        Some(all)
+    }
 }
 
 impl std::fmt::Debug for InBag {
