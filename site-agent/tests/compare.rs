@@ -1,8 +1,10 @@
 //! Promise: what a site says of its held-out patients by a forest that all sites have in common, another program counts alike from the
-//! same trees, bags and folds (tests/reference/compare/common_forest.py).
+//! same trees, bags and folds (tests/reference/compare/common_forest.py); and neighbours predict survival times as lifelines' Kaplan-Meier
+//! curves do (tests/reference/compare/survival.py).
 
 #![allow(clippy::unwrap_used)] // a test panics, and says what it found
 
+use ndarray::Array1;
 use protocol::job::Job;
 use protocol::message::compare::{self, FamilyCounts};
 use protocol::message::forest::{self, Growing, NodeKind, NodeRule, TerminalTable, Trees};
@@ -33,6 +35,8 @@ const FOLDS: usize = 5;
 const KEY: u64 = 17;
 /// Where what the other program starts from is written, if this is set.
 const TREES: &str = "KINDRED_COMMON_FOREST";
+/// The same for the folds of survival times.
+const OF_DAYS: &str = "KINDRED_FOLDS";
 
 fn reference(name: &str) -> std::path::PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -44,10 +48,7 @@ fn job() -> Job {
     let text = std::fs::read_to_string(reference("validation/job.toml")).unwrap();
     let (head, _) = text.split_once("[unpsl]").unwrap();
     let head = head.replace("method = \"unpsl\"", "method = \"compare\"");
-    let head = head.replace(
-        "kind = \"numeric\"",
-        "kind = \"numeric\"\nrange = [-8, 8]",
-    );
+    let head = head.replace("kind = \"numeric\"", "kind = \"numeric\"\nrange = [-8, 8]");
     let head = head.replace(
         "[outcome]",
         "[aggregation]\ncontributions = \"own\"\n[outcome]",
@@ -66,8 +67,7 @@ struct Said {
     judged: Vec<Vec<FamilyCounts>>,
 }
 
-fn site(job: &Job, name: &str, folder: &Path) -> (Computation, Cohort) {
-    let table = reference("validation").join(format!("{name}.csv"));
+fn site(job: &Job, name: &str, table: &Path, folder: &Path) -> (Computation, Cohort) {
     let text = format!(
         "site = '{name}'\ncoordinator = 'localhost:7443'\nfolder = '{name}'\n\
          [tls]\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'k.pem'\n\
@@ -85,10 +85,16 @@ fn site(job: &Job, name: &str, folder: &Path) -> (Computation, Cohort) {
     (made.unwrap_or_else(|_| panic!("a computation")), own)
 }
 
-fn said(job: &Job) -> Said {
+/// A run of sites whose tables lie in a folder of the references.
+fn said(job: &Job, tables: &str) -> Said {
     let home = TempDir::new().unwrap();
-    let (mut sites, cohorts): (Vec<Computation>, Vec<Cohort>) =
-        SITES.map(|name| site(job, name, home.path())).into_iter().unzip();
+    let tables = reference(tables);
+    let names: Vec<&str> = job.sites.iter().map(SiteName::as_str).collect();
+    let of_site = |name: &&str| {
+        let table = tables.join(format!("{name}.csv"));
+        site(job, name, &table, home.path())
+    };
+    let (mut sites, cohorts): (Vec<Computation>, Vec<Cohort>) = names.iter().map(of_site).unzip();
     let mut said = Said {
         cohorts,
         growing: BTreeMap::new(),
@@ -98,8 +104,7 @@ fn said(job: &Job) -> Said {
     let run = RunId::new("0123456789ab").unwrap();
     let now = Timestamp(1_000);
     let mut run = Run::new(run, job.clone(), 5, Warrant::default(), now);
-    let name = |name: &str| SiteName::new(name).unwrap();
-    let mut events: Vec<Event> = SITES.map(|site| Event::Connected(name(site))).into();
+    let mut events: Vec<Event> = job.sites.iter().cloned().map(Event::Connected).collect();
     while run.ending().is_none() {
         let (next, actions) = run.step(now, events.remove(0));
         run = next;
@@ -111,7 +116,7 @@ fn said(job: &Job) -> Said {
             else {
                 continue;
             };
-            let place = SITES.iter().position(|known| *known == site.as_str());
+            let place = names.iter().position(|known| *known == site.as_str());
             let place = place.unwrap();
             if let Request::Forest(forest::Request::Grow(growing)) = &ask.request {
                 said.growing.insert(place, Arc::clone(growing));
@@ -150,6 +155,18 @@ fn bags(job: &Job, cohort: &Cohort, growing: &Growing) -> InBag {
         .in_bag
 }
 
+/// The fold of each patient.
+fn folds(codes: &Array1<u32>) -> Vec<usize> {
+    let parted = Folds::stratified(codes, FOLDS, Seed(KEY)).unwrap();
+    let mut folds = vec![0; codes.len()];
+    for fold in 0..FOLDS {
+        for patient in parted.split(fold).held_out {
+            folds[patient] = fold;
+        }
+    }
+    folds
+}
+
 fn written(said: &Said, job: &Job) -> Value {
     let node = |kind: &NodeKind| match kind {
         NodeKind::Split {
@@ -166,17 +183,12 @@ fn written(said: &Said, job: &Job) -> Value {
         let Outcome::Classes { codes, .. } = cohort.outcome() else {
             panic!("classes");
         };
-        let parted = Folds::stratified(codes, FOLDS, Seed(KEY)).unwrap();
-        let mut folds = vec![0; codes.len()];
-        for fold in 0..FOLDS {
-            for patient in parted.split(fold).held_out {
-                folds[patient] = fold;
-            }
-        }
+        let folds = folds(codes);
         let in_bag = bags(job, cohort, &said.growing[&place]);
         let of_tree = |tree: usize| -> String {
             let seen = in_bag.of_tree(tree).iter();
-            seen.map(|count| if *count > 0 { '1' } else { '0' }).collect()
+            seen.map(|count| if *count > 0 { '1' } else { '0' })
+                .collect()
         };
         let trees = said.trees[place].trees.iter();
         let trees: Vec<Value> = trees
@@ -195,7 +207,7 @@ fn written(said: &Said, job: &Job) -> Value {
 #[test]
 fn held_out_counts_by_a_common_forest_are_those_of_another_program_from_the_same_trees() {
     let job = job();
-    let said = said(&job);
+    let said = said(&job, "validation");
     if let Some(path) = std::env::var_os(TREES) {
         let text = serde_json::to_string(&written(&said, &job)).unwrap();
         std::fs::write(path, text).unwrap();
@@ -223,6 +235,39 @@ fn held_out_counts_by_a_common_forest_are_those_of_another_program_from_the_same
                 errors.error
             );
             assert_eq!(json!(own.discordant), known["only"], "{site}, {family:?}");
+        }
+    }
+}
+
+#[test]
+fn neighbours_predict_survival_times_as_kaplan_meier_curves_of_another_program_do() {
+    let expected = std::fs::read_to_string(reference("compare/survival.json")).unwrap();
+    let expected: Value = serde_json::from_str(&expected).unwrap();
+    let features: String = (0..4)
+        .map(|number| format!("[[features]]\nname = 'x{number}'\nkind = 'numeric'\n"))
+        .collect();
+    for (known, horizon) in [("without", ""), ("with", "horizon = 400")] {
+        let job = Job::parse(&format!(
+            "name = 'days'\nmethod = 'compare'\nsites = ['days']\n[aggregation]\ncontributions = 'own'\n[outcome]\n\
+             column = 'days'\nkind = 'survival'\nevent = 'seen'\nevent_values = ['1']\n{horizon}\n{features}\
+             [compare]\nfamilies = ['cosine']\nfolds = {FOLDS}\n"
+        ));
+        let said = said(&job.unwrap_or_else(|errors| panic!("{errors}")), "compare");
+        let Outcome::Survival { event, .. } = said.cohorts[0].outcome() else {
+            panic!("survival times");
+        };
+        if let Some(path) = std::env::var_os(OF_DAYS) {
+            std::fs::write(path, json!(folds(&event.mapv(u32::from))).to_string()).unwrap();
+        }
+        for own in &said.judged[0] {
+            let wanted = expected[known][own.family.name()]["concordance"].as_f64();
+            let errors = own.errors.unwrap();
+            let found = 1.0 - errors.error / errors.total as f64;
+            assert!(
+                (found - wanted.unwrap()).abs() < 1e-12,
+                "{horizon:?}, {:?}: {found} and {wanted:?}",
+                own.family
+            );
         }
     }
 }

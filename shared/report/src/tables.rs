@@ -107,7 +107,11 @@ pub(crate) fn sites(result: &RunResult, before: &[SiteColumn], after: &[SiteColu
                 "Sums, counts, models: never a record."
             } @else {
                 "Covered numbers, which can be read in the sum over " (sites_in_words(sites_that_took_part(result)))
-                " alone: never a record, and no number of one site. Each site checked every question by itself."
+                " alone: never a record, and no number of one site"
+                @if result.sites.iter().flat_map(|site| &site.messages).any(|total| total.kind == "trees") {
+                    " but its trees, which its policy lets leave as they are"
+                }
+                ". Each site checked every question by itself."
                 @if let Some(totals) = totals { " Of " (totals) " exchanges the sites heard the sum alone, proved by their tags, for the answers were large." }
             }
             " Each site's own journal lists every message, with its kind, size and digest ("

@@ -52,7 +52,9 @@ pub(crate) fn samples() -> Vec<Sample> {
         sample(name, "compare", outcome, "", &method)
     };
     let in_common = |name, outcome, families: &str| {
-        let method = format!("[forest]\ntrees = 12\n[compare]\nfamilies = [{families}]\nfolds = 3\n[unpsl]\nrank = 2");
+        let method = format!(
+            "[forest]\ntrees = 12\n[compare]\nfamilies = [{families}]\nfolds = 3\n[unpsl]\nrank = 2"
+        );
         sample(name, "compare", outcome, "range = [-8, 8]", &method)
     };
     let federated = "scope = 'federated'\nimportance = true";
@@ -95,8 +97,16 @@ pub(crate) fn samples() -> Vec<Sample> {
             number,
             "families = ['gower', 'forest']\nfolds = 3",
         ),
-        in_common("of classes, by a common forest too", classes, "'unpsl', 'common_forest', 'common_forest_model'"),
-        in_common("of survival times, by a common forest", times, "'forest', 'common_forest', 'common_forest_model'"),
+        in_common(
+            "of classes, by a common forest too",
+            classes,
+            "'unpsl', 'common_forest', 'common_forest_model'",
+        ),
+        in_common(
+            "of survival times, by a common forest",
+            times,
+            "'forest', 'common_forest', 'common_forest_model'",
+        ),
         sample(
             "by the metric of a run",
             "neighbours",

@@ -4,6 +4,7 @@
 //! The expected counts are scikit-learn's and SciPy's, on the patients and folds of tests/reference/validation
 //! (tests/reference/compare).
 
+use kindred_tests::exit;
 use kindred_tests::programs::{Home, coordinator, site_agent};
 use kindred_tests::samples::in_the_clear;
 use serde_json::Value;
@@ -139,6 +140,63 @@ fn of_sums_the_regression_of_each_fold_is_that_of_all_sites_and_small_counts_are
     assert!(page.contains(first) && page.contains("Beside the Euclidean distance"));
     let table = fs::read_to_string(home.join("out/comparison.csv")).unwrap();
     assert_eq!(table.lines().count(), 10);
+}
+
+#[test]
+fn a_common_forest_is_compared_where_its_trees_may_leave_and_refused_by_name_where_not() {
+    let home = home();
+    let families = "families = [\"forest\", \"common_forest\", \"common_forest_model\"]";
+    let without = job(families);
+    home.write("job.toml", &without);
+    let arguments = ["simulate", "job.toml", "--data", "data", "--out", "none"];
+    // No number has a range.
+    let told = home.run(&coordinator(), &arguments);
+    told.must_fail(exit::USAGE, &["\"x5\" without a range"]);
+    let kind = "kind = \"numeric\"";
+    let job = without.replace(kind, &format!("{kind}\nrange = [-8, 8]"));
+    home.write("job.toml", &job);
+    let closed = [&arguments[..], &["--policy", "open.toml"]].concat();
+    let told = home.run(&coordinator(), &closed);
+    told.must_fail(exit::REFUSED, &["forests"]);
+    home.write("trees.toml", &(OPEN.to_owned() + "forests = true\n"));
+    // Masked, and as it is: the same forest, whose small counts are told in the clear alone.
+    let summed = simulated(&home, &job, "summed", &["--policy", "trees.toml"]);
+    let names = |found: &Value| -> Vec<String> {
+        let families = found["families"].as_array().unwrap().iter();
+        families
+            .map(|one| one["family"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let all = [
+        "euclidean",
+        "forest",
+        "common_forest",
+        "common_forest_model",
+    ];
+    assert_eq!(names(&summed), all);
+    for family in all {
+        let entry = of_family(&summed, family);
+        assert_eq!(entry["judged"], 223, "{entry}");
+        assert!(number(entry, "auc") > 0.6, "{entry}");
+    }
+    let page = fs::read_to_string(home.join("summed/report.html")).unwrap();
+    assert!(page.contains("The common forest was grown once"));
+    // On one cohort every forest is its own.
+    let alone = [
+        "local",
+        "job.toml",
+        "--data",
+        "data/north.csv",
+        "--patient",
+        "patient",
+        "--out",
+        "alone",
+    ];
+    home.run(&site_agent(), &alone).must_succeed();
+    assert_eq!(
+        names(&comparison(&home, "alone")),
+        ["euclidean", "forest", "forest_model"]
+    );
 }
 
 #[test]

@@ -85,9 +85,7 @@ impl Played for Comparisons {
                 let told = asked.metrics.iter().map(|metric| derivatives(site, metric));
                 Answer::Unpsl(unpsl::Answer::Derivatives(told.collect()))
             }
-            Request::Forest(forest::Request::Grow(growing)) => {
-                grown(Self::patients(site), growing)
-            }
+            Request::Forest(forest::Request::Grow(growing)) => grown(Self::patients(site), growing),
             Request::Compare(compare::Request::Judge(judging)) => {
                 let families = FAMILIES.iter().copied();
                 let families =
@@ -201,7 +199,11 @@ fn judged(site: usize, family: Family) -> FamilyCounts {
 fn job(sites: usize, sites_min: usize, exchange_seconds: u32) -> String {
     let names: Vec<String> = (0..sites).map(|site| format!("\"site-{site}\"")).collect();
     let features: String = (0..FEATURES)
-        .map(|feature| format!("[[features]]\nname = \"f{feature}\"\nkind = \"numeric\"\nrange = [0, {CELLS}]\n"))
+        .map(|feature| {
+            format!(
+                "[[features]]\nname = \"f{feature}\"\nkind = \"numeric\"\nrange = [0, {CELLS}]\n"
+            )
+        })
         .collect();
     format!(
         "name = \"comparison\"\nmethod = \"compare\"\nsites = [{}]\nsites_min = {sites_min}\n\

@@ -220,6 +220,15 @@ impl OutcomeKind {
             Self::Numeric | Self::Survival { .. } => Vec::new(),
         }
     }
+
+    /// The last time that matters; without end where none is declared.
+    #[must_use]
+    pub fn horizon(&self) -> f64 {
+        match self {
+            Self::Survival { horizon, .. } => horizon.unwrap_or(f64::INFINITY),
+            Self::Binary { .. } | Self::Categorical { .. } | Self::Numeric => f64::INFINITY,
+        }
+    }
 }
 
 /// How much of a feature a site misses.

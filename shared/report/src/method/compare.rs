@@ -203,7 +203,8 @@ fn caption(model: &Model, kind: Kind) -> String {
             "Differences are of squared errors of the same patients, with intervals of 95 %."
         }
         Kind::Survival => {
-            "Neighbours predict by their events over their time at risk. Differences are of the concordance of pairs of patients of one site, \
+            "Neighbours predict by the time that is lost to them: the area above their Kaplan-Meier curve, up to the horizon of the job or the \
+             last event of the site. Differences are of the concordance of pairs of patients of one site, \
              with intervals of 95 % by the infinitesimal jackknife."
         }
     };

@@ -4,6 +4,7 @@ use ndarray::{Array1, Axis};
 
 use crate::cohort::Outcome;
 use crate::judge::error::{RiskCase, concordant_pairs, largest};
+use crate::judge::survival::{kaplan_meier, time_lost};
 use crate::learn::forest::trees::predict::Prediction;
 use crate::uses::nearest::Nearest;
 
@@ -53,9 +54,18 @@ impl Predicted {
     }
 
     /// What the neighbours of each patient predict: their commonest class (among equals that of the
-    /// nearest), their mean, or their events over their time at risk.
+    /// nearest), their mean, or the time that is lost to them by their Kaplan-Meier curve. It is counted up to `horizon` for all, or to
+    /// the last event of `outcome`, after which no curve falls.
     #[must_use]
-    pub fn of_neighbours(nearest: &[Nearest], outcome: &Outcome) -> Self {
+    pub fn of_neighbours(nearest: &[Nearest], outcome: &Outcome, horizon: f64) -> Self {
+        let end = match outcome {
+            Outcome::Classes { .. } | Outcome::Numeric(_) => horizon,
+            Outcome::Survival { time, event } => {
+                let seen = time.iter().zip(event).filter(|(_, event)| **event);
+                let last = seen.map(|(time, _)| *time).fold(0.0, f64::max);
+                last.min(horizon)
+            }
+        };
         let of_one = |near: &Nearest| {
             let rows = || near.neighbours.iter().map(|other| other.patient as usize);
             if near.neighbours.is_empty() {
@@ -73,8 +83,7 @@ impl Predicted {
                     rows().map(|row| values[row]).sum::<f64>() / near.neighbours.len() as f64
                 }
                 Outcome::Survival { time, event } => {
-                    let events = rows().filter(|&row| event[row]).count();
-                    events as f64 / rows().map(|row| time[row]).sum::<f64>()
+                    time_lost(&kaplan_meier(time, event, rows()), end)
                 }
             }
         };

@@ -43,6 +43,16 @@ pub fn kaplan_meier(
     curve
 }
 
+/// The time that is lost up to `horizon`: the area above a curve of [`kaplan_meier`], which is the horizon less the restricted mean
+/// survival time (Irwin 1949). After its last point a curve stays where it is.
+#[must_use]
+pub fn time_lost(curve: &[Survival], horizon: f64) -> f64 {
+    let ends = curve.iter().skip(1).map(|next| next.time.min(horizon));
+    let steps = curve.iter().zip(ends.chain([horizon]));
+    let lost = steps.map(|(from, end)| (1.0 - from.share) * (end - from.time).max(0.0));
+    lost.sum()
+}
+
 /// Patients in groups of nearly equal size by rising risk; those without one are in none.
 #[must_use]
 pub fn groups_by_risk(risk: &[f64], groups: usize) -> Vec<Vec<usize>> {
@@ -59,16 +69,39 @@ pub fn groups_by_risk(risk: &[f64], groups: usize) -> Vec<Vec<usize>> {
 mod tests {
     use super::*;
 
-    /// Remission under 6-mercaptopurine (Freireich et al. 1963), with the estimates that every textbook prints.
-    #[test]
-    fn the_curve_of_the_classic_trial_is_the_one_in_the_textbooks() {
+    /// Remission under 6-mercaptopurine (Freireich et al. 1963).
+    fn classic_trial() -> Vec<Survival> {
         let time = [
             6.0, 6.0, 6.0, 6.0, 7.0, 9.0, 10.0, 10.0, 11.0, 13.0, 16.0, 17.0, 19.0, 20.0, 22.0,
             23.0, 25.0, 32.0, 32.0, 34.0, 35.0,
         ];
         let censored = [3, 5, 7, 8, 11, 12, 13, 16, 17, 18, 19, 20];
         let event: Array1<bool> = (0..21).map(|row| !censored.contains(&row)).collect();
-        let curve = kaplan_meier(&Array1::from(time.to_vec()), &event, 0..21);
+        kaplan_meier(&Array1::from(time.to_vec()), &event, 0..21)
+    }
+
+    /// lifelines 0.30.3: the horizon less `restricted_mean_survival_time` of the curve, before its first event, on an event, between two,
+    /// and beyond its last patient.
+    #[test]
+    fn the_time_lost_of_the_classic_trial_is_that_of_another_program() {
+        let known = [
+            (5.0, 0.0),
+            (10.0, 0.722_689_075_630_254_9),
+            (23.0, 5.090_756_302_521_015),
+            (30.0, 8.953_501_400_560_231),
+            (60.0, 25.508_123_249_299_73),
+        ];
+        for (horizon, wanted) in known {
+            let found = time_lost(&classic_trial(), horizon);
+            assert!((found - wanted).abs() < 1e-10, "{horizon}: {found}");
+        }
+        assert_eq!(time_lost(&classic_trial(), 0.0), 0.0);
+    }
+
+    /// With the estimates that every textbook prints.
+    #[test]
+    fn the_curve_of_the_classic_trial_is_the_one_in_the_textbooks() {
+        let curve = classic_trial();
         let wanted = [
             (0.0, 1.0),
             (6.0, 0.857),

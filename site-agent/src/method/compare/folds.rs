@@ -180,8 +180,9 @@ impl<'s> Folded<'s> {
 
     fn by_nearest(&self, near: &[Nearest]) -> Held {
         let outcome = self.outcome();
+        let horizon = self.site.job.cohort.outcome.kind.horizon();
         Held {
-            predicted: Predicted::of_neighbours(near, outcome),
+            predicted: Predicted::of_neighbours(near, outcome, horizon),
             shares: near.iter().map(|near| shares(near, outcome)).collect(),
         }
     }
@@ -271,7 +272,9 @@ impl<'s> Folded<'s> {
         Ok(Held {
             predicted: Predicted::of_forest(&found),
             shares: match &found {
-                Prediction::Classes(of_classes) => of_classes.outer_iter().map(of_patient).collect(),
+                Prediction::Classes(of_classes) => {
+                    of_classes.outer_iter().map(of_patient).collect()
+                }
                 Prediction::Numeric(_) | Prediction::CumulativeHazard(_) => {
                     vec![Vec::new(); self.outcome_len()]
                 }

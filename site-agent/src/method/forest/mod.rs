@@ -181,8 +181,9 @@ impl Forests<'_> {
         let predicted = Predicted::of_forest(&prediction);
         let compared = self.compared(grown, &nodes)?;
         let neighbours = self.settings.neighbours as usize;
+        let horizon = self.site.job.cohort.outcome.kind.horizon();
         let unseen = nearest_out_of_bag(&nodes, &grown.in_bag, neighbours).map_err(fault)?;
-        let by_neighbours = Predicted::of_neighbours(&unseen, outcome);
+        let by_neighbours = Predicted::of_neighbours(&unseen, outcome, horizon);
         let importance = match self.settings.importance {
             true => told(&importance::permutation(grown, cohort, self.site.seed).map_err(fault)?),
             false => Vec::new(),

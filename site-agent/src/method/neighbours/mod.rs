@@ -200,10 +200,7 @@ impl Outlook {
                 sums: values.iter().map(|y| vec![*y, y * y]).collect(),
             },
             Outcome::Survival { time, event } => {
-                let horizon = match kind {
-                    OutcomeKind::Survival { horizon, .. } => horizon.unwrap_or(f64::INFINITY),
-                    _ => f64::INFINITY,
-                };
+                let horizon = kind.horizon();
                 let seen = time.iter().zip(event);
                 Self {
                     classes: seen

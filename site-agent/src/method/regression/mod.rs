@@ -193,7 +193,8 @@ impl Regressor {
             Learned::Regression(LearnedRegression::new(&terms, own.clone())),
         );
         let near = near(terms, own, site, neighbours)?;
-        let by_neighbours = Predicted::of_neighbours(&near, outcome);
+        let by_neighbours =
+            Predicted::of_neighbours(&near, outcome, site.job.cohort.outcome.kind.horizon());
         let results = RegressionResults {
             record,
             predicted: &predicted,

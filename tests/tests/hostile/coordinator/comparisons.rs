@@ -181,7 +181,8 @@ fn a_common_forest_is_grown_by_the_questions_of_a_run_of_forests_and_by_no_other
     assert!(matches!(foreign, Answer::Failed(_)), "{}", said(&foreign));
     assert_refused(&site.ask(judge_trees(None)), "question");
     let mut many = grown.clone();
-    many.trees.extend(grown.trees.iter().cloned().cycle().take(41));
+    many.trees
+        .extend(grown.trees.iter().cloned().cycle().take(41));
     assert_refused(&site.ask(judge_trees(Some(many))), "question");
     // Others' trees of the coordinator's making: counts on the grid, once, as a run of forests tells.
     let mut forged = grown.clone();

@@ -180,12 +180,7 @@ impl Compare {
     }
 
     /// The regression without this fold; after the last, or where there can be none, what comes next.
-    fn fit(
-        &mut self,
-        prepared: Arc<Prepared>,
-        fold: u32,
-        members: &[bool],
-    ) -> Result<(), Failure> {
+    fn fit(&mut self, prepared: Arc<Prepared>, fold: u32, members: &[bool]) -> Result<(), Failure> {
         if !self.settings.fits_regressions() || fold == self.settings.folds {
             return self.grow(&prepared, members);
         }

@@ -40,16 +40,13 @@ pub(crate) fn judge(
             let (regression, folds) = (&settings.regression, settings.folds);
             regression::question::of_folds(regression, cohort, asked, known, folds)
         }
-        message::Request::Forest(forest::message::Request::Grow(growing)) => {
-            let grows = settings.grows_in_common();
-            wanted(grows, "a job that compares by a common forest")?;
-            forest::question::grows(&settings.forest, cohort, growing, known)
-        }
         message::Request::Compare(Request::Judge(judging)) => {
             judges(settings, cohort, judging, known)
         }
-        // Closed by default: whatever else is asked, this job does not ask it.
-        _ => unasked("what the job's method does"),
+        other => {
+            let forest = settings.grows_in_common().then_some(&settings.forest);
+            forest::question::in_common(forest, cohort, other, known)
+        }
     }
 }
 

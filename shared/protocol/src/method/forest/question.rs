@@ -42,8 +42,24 @@ pub(crate) fn judge(
     }
 }
 
+/// Judges a question of another method's job, which grows a common forest by these settings, or none.
+pub(crate) fn in_common(
+    settings: Option<&ForestSettings>,
+    cohort: &CohortSpecification,
+    request: &message::Request,
+    known: Known<'_>,
+) -> Result<(), Refusal> {
+    match (settings, request) {
+        (Some(settings), message::Request::Forest(Request::Grow(growing))) => {
+            grows(settings, cohort, growing, known)
+        }
+        // Closed by default: whatever else is asked, this job does not ask it.
+        _ => unasked("what the job's method does"),
+    }
+}
+
 /// Judges what a site is to grow of a common forest.
-pub(crate) fn grows(
+fn grows(
     settings: &ForestSettings,
     cohort: &CohortSpecification,
     growing: &Growing,
