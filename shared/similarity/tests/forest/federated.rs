@@ -160,6 +160,9 @@ fn a_merged_forest_is_its_parts_and_predicts_better_than_the_worst() {
         assert!((0..25).all(|tree| in_bag.of_tree(25 + tree) == parts[1].in_bag.of_tree(tree)));
         assert!(in_bag.of_tree(3).iter().all(|&count| count == 0));
         assert!(parts[1].in_bag.within(60, 75).is_none());
+        let evenly = parts[1].in_bag.within_evenly(25, 75).unwrap();
+        assert!((0..75).all(|tree| evenly.of_tree(tree) == parts[1].in_bag.of_tree(tree % 25)));
+        assert!(parts[1].in_bag.within_evenly(60, 75).is_none());
         let training = Training {
             forest: &forest,
             in_bag: &in_bag,
@@ -178,6 +181,13 @@ fn only_forests_of_one_schema_merge() {
             trees: 1,
             ..Settings::for_outcome(site(1, 0).outcome())
         },
+    );
+    // Who is in every bag has all other trees.
+    let evenly = one.in_bag.within_evenly(1, 3).unwrap();
+    assert!(
+        [0, 2]
+            .iter()
+            .all(|tree| evenly.of_tree(*tree).iter().all(|count| *count == 0))
     );
     let two = grown(
         &site(1, 1),
