@@ -1,5 +1,9 @@
 //! The command line of `kindred-site-agent`.
 
+mod predict;
+
+pub use predict::{KernelOption, LearnerOption, Predict};
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -25,6 +29,8 @@ pub enum Command {
     Match(Match),
     /// Divide the patients into groups, by what a run left here; nothing leaves
     Cluster(Cluster),
+    /// Predict the outcome from the patients that are alike, by what a run left here, and say how well that goes; nothing leaves
+    Predict(Predict),
     /// Move a run's metric towards the site's own patients, and say whether that serves them; nothing leaves
     Personal(Personal),
     /// Look at the site's data

@@ -7,6 +7,7 @@ use crate::run::driver::AgentError;
 use crate::run::local::LocalError;
 use report::SayError;
 use similarity::uses::clusters::ClusterError;
+use similarity::uses::prediction::PredictionError;
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -57,6 +58,13 @@ impl Exit {
                 | CasesError::Standardise(_)
                 | CasesError::Cluster(
                     ClusterError::Alike | ClusterError::NoEvent | ClusterError::OneOutcome,
+                )
+                | CasesError::FewPatients { .. }
+                | CasesError::Predict(
+                    PredictionError::Fit(_)
+                    | PredictionError::Folds(_)
+                    | PredictionError::AllAlike
+                    | PredictionError::NegativeTime,
                 ) => Self::Data,
                 CasesError::Write { .. } | CasesError::Figure(_) => Self::Failed,
                 CasesError::Config(_)
@@ -72,6 +80,9 @@ impl Exit {
                 | CasesError::TooLarge { .. }
                 | CasesError::Identifiers { .. }
                 | CasesError::Cluster(_)
+                | CasesError::Predict(_)
+                | CasesError::Learner { .. }
+                | CasesError::NoForest(_)
                 | CasesError::NoFigure => Self::Usage,
             }
         } else if let Some(LocalError::Folder(error)) = error.downcast_ref() {

@@ -73,6 +73,7 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
         Command::Similar(arguments) => said(cases::similar(&arguments)?),
         Command::Match(arguments) => said(cases::matches(&arguments)?),
         Command::Cluster(arguments) => said(cases::clusters(&arguments)?),
+        Command::Predict(arguments) => said(cases::predict(&arguments)?),
         Command::Personal(arguments) => said(cases::personal(&arguments)?),
         Command::Data(Data::Check(arguments)) => check(&arguments),
         Command::Data(Data::Dictionary(arguments)) => {

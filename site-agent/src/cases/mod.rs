@@ -1,4 +1,4 @@
-//! Similar cases, matches and groups among the site's own patients, by what a run left at the site. Everything stays here: what
+//! Similar cases, matches, groups and predictions among the site's own patients, by what a run left at the site. Everything stays here: what
 //! these commands print and write is for the people at the site.
 //!
 //! A run leaves its record (`comparison.json`); the patients themselves are read again from the source by the run's job, so that they are
@@ -9,6 +9,7 @@ pub(crate) mod elsewhere;
 mod left;
 pub(crate) mod matches;
 mod personal;
+mod predict;
 pub(crate) mod record;
 mod setting;
 mod shown;
@@ -18,6 +19,7 @@ mod weights;
 pub use clusters::clusters;
 pub use matches::matches;
 pub use personal::personal;
+pub use predict::predict;
 pub use similar::similar;
 
 use crate::cli::Output;
@@ -31,6 +33,7 @@ use similarity::compare::CompareError;
 use similarity::learn::regression::RegressionError;
 use similarity::learn::unpsl::selection::SelectionError;
 use similarity::uses::clusters::ClusterError;
+use similarity::uses::prediction::PredictionError;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -137,6 +140,32 @@ pub enum CasesError {
     /// Groups that cannot be looked for.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
+    /// Nothing can be predicted.
+    #[error("nothing can be predicted: {0}")]
+    Predict(#[from] PredictionError),
+    /// A learner of other outcomes.
+    #[error("--learner {learner} predicts {wanted}, and the outcome {outcome} is of another kind")]
+    Learner {
+        /// What was asked for.
+        learner: &'static str,
+        /// What it predicts.
+        wanted: &'static str,
+        /// The outcome's column.
+        outcome: String,
+    },
+    /// A forest's kernel without a forest.
+    #[error("--kernel is of a forest, and what compares is the {0}")]
+    NoForest(&'static str),
+    /// More parts than patients.
+    #[error(
+        "found {found} patients, wanted at least {wanted}, two for each part that they are divided into"
+    )]
+    FewPatients {
+        /// Patients.
+        found: usize,
+        /// Patients wanted.
+        wanted: usize,
+    },
     /// A figure that cannot be drawn.
     #[error(transparent)]
     Figure(#[from] report::FigureError),

@@ -15,7 +15,7 @@ use similarity::cohort::standardise::{
 };
 use similarity::cohort::{Cohort, Outcome, Values};
 use similarity::compare::proximity::kernel::OutOfBag;
-use similarity::compare::{CompareError, Weighted};
+use similarity::compare::{CompareError, Measure, Weighted};
 use similarity::learn::forest::InBag;
 use similarity::learn::regression::terms::{Term, TermKind, Terms};
 use similarity::learn::unpsl::Form;
@@ -316,6 +316,14 @@ impl LearnedMetric {
         };
         let rows = self.rows.iter().map(row).collect::<Result<_, _>>()?;
         Standardisation::from_rows(rows, self.dropped.clone(), Vec::new())
+    }
+
+    /// What is taken of two vectors.
+    pub(super) fn measure(&self) -> Measure {
+        match self.rule {
+            Rule::Distance => Measure::Euclidean,
+            Rule::InnerProduct => Measure::InnerProduct,
+        }
     }
 
     /// W, d x m; none where its rows are of unequal length.

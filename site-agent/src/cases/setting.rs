@@ -2,7 +2,7 @@
 
 use super::CasesError;
 use super::left::{self, Left};
-use super::record::{FOREST, Learned, LearnedMetric, PERSONAL, RECORD, Record, Rule};
+use super::record::{FOREST, Learned, LearnedMetric, PERSONAL, RECORD, Record};
 use crate::cli::{By, Where};
 use crate::config::SourceConfig;
 use crate::source::{self, Patients, Queries};
@@ -254,11 +254,7 @@ pub(super) fn learned(
             let matrix = metric.matrix();
             let matrix =
                 matrix.ok_or_else(|| fault(RECORD, "rows of unequal length".to_owned()))?;
-            let measure = match metric.rule {
-                Rule::Distance => Measure::Euclidean,
-                Rule::InnerProduct => Measure::InnerProduct,
-            };
-            let made = Metric::learned(names, recorded(metric)?, matrix, measure);
+            let made = Metric::learned(names, recorded(metric)?, matrix, metric.measure());
             Ok(Comparison::Metric(made?))
         }
         Learned::Regression(known) => Ok(Comparison::Weighted(known.weighted()?)),

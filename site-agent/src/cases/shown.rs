@@ -143,6 +143,13 @@ pub(super) struct Told {
     high: f64,
 }
 
+impl Told {
+    /// The value and its ends.
+    pub(super) fn parts(&self) -> (f64, f64, f64) {
+        (self.value, self.low, self.high)
+    }
+}
+
 impl From<Interval> for Told {
     fn from(interval: Interval) -> Self {
         let Interval { value, low, high } = interval;

@@ -72,6 +72,7 @@ pub fn ask(words: &[&str]) -> Result<String, CasesError> {
         Command::Similar(arguments) => cases::similar(&arguments),
         Command::Match(arguments) => cases::matches(&arguments),
         Command::Cluster(arguments) => cases::clusters(&arguments),
+        Command::Predict(arguments) => cases::predict(&arguments),
         Command::Personal(arguments) => cases::personal(&arguments),
         _ => panic!("another command"),
     }

@@ -60,8 +60,18 @@ impl Gower {
         }
     }
 
+    /// Of each feature its range, 0 where it has none, or its levels.
+    pub fn scales(&self) -> impl Iterator<Item = Result<f64, &[String]>> {
+        self.scales.iter().map(|scale| match scale {
+            Scale::Range(range) => Ok(*range),
+            Scale::Constant => Ok(0.0),
+            Scale::Levels(levels) => Err(levels.as_slice()),
+        })
+    }
+
     /// Columns of numbers, and of codes.
-    fn widths(&self) -> (usize, usize) {
+    #[must_use]
+    pub fn widths(&self) -> (usize, usize) {
         let count = |of: fn(&Scale) -> bool| self.scales.iter().filter(|scale| of(scale)).count();
         (
             count(|scale| matches!(scale, Scale::Range(_))),

@@ -118,15 +118,30 @@ impl Metric {
         for (mut column, place) in whitening.columns_mut().into_iter().zip(&kept) {
             column /= eigen.values[*place].sqrt();
         }
-        let measure = Measure::Euclidean;
-        let name = "Mahalanobis distance";
-        Ok(Self::new(
-            name,
-            columns,
-            standardisation,
-            measure,
-            Some(whitening),
-        ))
+        Ok(Self::whitened(columns, standardisation, whitening))
+    }
+
+    /// Mahalanobis' distance by a whitening that is known, d x m.
+    #[must_use]
+    pub fn whitened(
+        columns: &[String],
+        standardisation: Standardisation,
+        whitening: Array2<f64>,
+    ) -> Self {
+        let (name, measure) = ("Mahalanobis distance", Measure::Euclidean);
+        Self::new(name, columns, standardisation, measure, Some(whitening))
+    }
+
+    /// How its vectors are made.
+    #[must_use]
+    pub fn standardisation(&self) -> &Standardisation {
+        &self.standardisation
+    }
+
+    /// W, d x m, where it has one.
+    #[must_use]
+    pub fn projection(&self) -> Option<&Array2<f64>> {
+        self.projection.as_ref()
     }
 
     fn new(
@@ -155,7 +170,9 @@ impl Metric {
         self.name
     }
 
-    pub(super) fn measure(&self) -> Measure {
+    /// What is taken of two vectors.
+    #[must_use]
+    pub fn measure(&self) -> Measure {
         self.measure
     }
 

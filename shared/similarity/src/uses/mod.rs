@@ -7,5 +7,6 @@ pub mod microaggregation;
 pub mod nearest;
 pub mod neighbours;
 pub mod outlier;
+pub mod prediction;
 pub mod scaling;
 pub mod search;

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // functions that tests share, and what was counted
 
 mod forests;
+mod prediction;
 
 use ndarray::{Array1, Array2, Axis, array, s};
 use rand_distr::{Distribution, StandardNormal};

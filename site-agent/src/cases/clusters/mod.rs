@@ -19,6 +19,7 @@ use similarity::uses::clusters::{
     StabilityRule, assign, choose, importance, shuffled,
 };
 use std::io;
+pub(super) use text::p;
 
 /// Shuffles that tell what chance does.
 const SHUFFLES: usize = 199;

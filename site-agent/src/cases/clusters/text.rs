@@ -92,7 +92,7 @@ fn marked(group: &OneGroup) -> String {
 }
 
 /// A p of a test, with its sign.
-pub(super) fn p(value: f64) -> String {
+pub(in super::super) fn p(value: f64) -> String {
     match value < 1e-4 {
         true => "< 0.0001".to_owned(),
         false => format!("= {}", four(value)),

@@ -97,6 +97,13 @@ impl Proximity {
             .map_or("", |(name, _)| name)
     }
 
+    /// That of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let found = Self::ALL.iter().find(|(known, _)| *known == name);
+        found.map(|(_, one)| *one)
+    }
+
     /// The kernel.
     #[must_use]
     pub fn kernel(self) -> Kernel {

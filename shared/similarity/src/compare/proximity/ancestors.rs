@@ -9,13 +9,13 @@ use crate::learn::forest::trees::terminal::TerminalNodes;
 use crate::learn::forest::trees::tree::NO_PARENT;
 
 /// Parents and depths of the nodes of every tree.
-struct Topology {
+pub(super) struct Topology {
     parents: Vec<Vec<u32>>,
-    depths: Vec<Vec<u32>>,
+    pub(super) depths: Vec<Vec<u32>>,
 }
 
 impl Topology {
-    fn new(forest: &Forest) -> Self {
+    pub(super) fn new(forest: &Forest) -> Self {
         let parents = forest
             .trees()
             .par_iter()
@@ -31,7 +31,7 @@ impl Topology {
 
     /// The depth of the deepest common ancestor of `terminal` and every node of a tree. Children have
     /// larger numbers than their parent, so one pass suffices.
-    fn common_depths(&self, tree: usize, terminal: u32, common: &mut Vec<u32>) {
+    pub(super) fn common_depths(&self, tree: usize, terminal: u32, common: &mut Vec<u32>) {
         let (parents, depths) = (&self.parents[tree], &self.depths[tree]);
         common.clear();
         common.resize(parents.len(), NO_PARENT);

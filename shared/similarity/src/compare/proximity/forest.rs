@@ -43,6 +43,12 @@ impl Proximity {
         })
     }
 
+    /// The forest.
+    #[must_use]
+    pub fn forest(&self) -> &Forest {
+        &self.forest
+    }
+
     pub(crate) fn features(&self) -> &[String] {
         &self.features
     }

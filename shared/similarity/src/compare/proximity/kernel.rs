@@ -246,7 +246,7 @@ pub fn squared_distance(kernel: &Array2<f64>) -> Array2<f64> {
     kernel.mapv(|value| 1.0 - value)
 }
 
-fn check(training: Training<'_>, rows: &TerminalNodes) -> Result<(), KernelError> {
+pub(super) fn check(training: Training<'_>, rows: &TerminalNodes) -> Result<(), KernelError> {
     let wanted = training.forest.trees().len();
     for found in [
         training.nodes.trees(),

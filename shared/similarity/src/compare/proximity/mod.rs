@@ -3,3 +3,4 @@
 mod ancestors;
 pub mod forest;
 pub mod kernel;
+pub(crate) mod unseen;

@@ -94,28 +94,54 @@ impl Gaussian {
         })
     }
 
+    /// alpha, one a training patient.
+    #[must_use]
+    pub fn weights(&self) -> &Array1<f64> {
+        &self.weights
+    }
+
     /// Of new patients by their kernel with the training patients, m x n, and with themselves, m; `level` is the share of
     /// outcomes that lie in the interval.
     #[must_use]
     pub fn predict(&self, cross: &Array2<f64>, own: &Array1<f64>, level: f64) -> Vec<Predicted> {
         let means = cross.dot(&self.weights);
         let solved = self.factor.solve(&cross.t().to_owned());
-        let width = Normal::standard().inverse_cdf(f64::midpoint(1.0, level));
         let rows = means
             .iter()
             .zip(own)
             .zip(cross.outer_iter().zip(solved.columns()));
+        let spread = Spread {
+            scale: self.scale,
+            noise: self.noise,
+        };
         rows.map(|((mean, own), (row, solved))| {
-            let variance = (own - row.dot(&solved)).max(0.0);
-            let mean = mean + self.constant;
-            let outcome = width * (self.scale * (variance + self.noise)).sqrt();
-            Predicted {
-                mean,
-                deviation: (self.scale * variance).sqrt(),
-                low: mean - outcome,
-                high: mean + outcome,
-            }
+            let variance = own - row.dot(&solved);
+            spread.around(mean + self.constant, variance, level)
         })
         .collect()
+    }
+}
+
+/// What an interval follows from beside a patient's own variance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Spread {
+    pub(super) scale: f64,
+    pub(super) noise: f64,
+}
+
+impl Spread {
+    /// The interval around a mean, of the variance of what is expected in units of the scale.
+    pub(super) fn around(self, mean: f64, variance: f64, level: f64) -> Predicted {
+        let Self { scale, noise } = self;
+        // Rounding only; NaN stays.
+        let variance = if variance < 0.0 { 0.0 } else { variance };
+        let width = Normal::standard().inverse_cdf(f64::midpoint(1.0, level));
+        let outcome = width * (scale * (variance + noise)).sqrt();
+        Predicted {
+            mean,
+            deviation: (scale * variance).sqrt(),
+            low: mean - outcome,
+            high: mean + outcome,
+        }
     }
 }

@@ -6,11 +6,11 @@ use super::{KernelFitError, check, check_positive, linear};
 use crate::numeric::linear_algebra::Cholesky;
 
 /// Newton's steps.
-const STEPS_MAX: usize = 100;
+pub(super) const STEPS_MAX: usize = 100;
 /// The largest change of f at the end.
-const CHANGE_MAX: f64 = 1e-9;
+pub(super) const CHANGE_MAX: f64 = 1e-9;
 /// The least weight of a patient, so that one who is surely right divides nothing by 0.
-const WEIGHT_MIN: f64 = 1e-10;
+pub(super) const WEIGHT_MIN: f64 = 1e-10;
 
 /// A fit.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,11 +99,6 @@ impl Logistic {
 
     fn objective(&self, kernel: &Array2<f64>, is_positive: &Array1<bool>, lambda: f64) -> f64 {
         let scores = self.scores(kernel);
-        let loss = |(score, own): (&f64, &bool)| {
-            let margin = if *own { *score } else { -score };
-            // log(1 + exp(-margin)) without overflow.
-            (-margin).max(0.0) + (-margin.abs()).exp().ln_1p()
-        };
         let losses: f64 = scores.iter().zip(is_positive).map(loss).sum();
         losses + lambda / 2.0 * self.weights.dot(&kernel.dot(&self.weights))
     }
@@ -115,6 +110,12 @@ impl Logistic {
     }
 }
 
-fn chance(score: f64) -> f64 {
+/// log(1 + exp(-margin)) without overflow.
+pub(super) fn loss((score, own): (&f64, &bool)) -> f64 {
+    let margin = if *own { *score } else { -score };
+    (-margin).max(0.0) + (-margin.abs()).exp().ln_1p()
+}
+
+pub(super) fn chance(score: f64) -> f64 {
     1.0 / (1.0 + (-score).exp())
 }

@@ -190,7 +190,8 @@ impl Tree {
     }
 
     /// Whether `number` is a terminal node of this tree.
-    pub(crate) fn is_terminal(&self, number: u32) -> bool {
+    #[must_use]
+    pub fn is_terminal(&self, number: u32) -> bool {
         self.nodes
             .get(number as usize)
             .is_some_and(|node| node.feature == TERMINAL)

@@ -1,0 +1,243 @@
+//! The kernel's width and the learner's penalty, chosen among patients who are learned from.
+
+use ndarray::Array2;
+use rayon::prelude::*;
+
+use super::fitted::Fitted;
+use super::kernel::{KernelOf, Width, as_known};
+use super::machine::{Cohort, drawn};
+use super::{Forecast, Learner, PredictionError};
+use crate::cohort::Outcome;
+use crate::judge::predicted::Predicted;
+use crate::learn::kernel::gaussian::Gaussian;
+use crate::learn::kernel::ridge::{Mode, Ridge};
+use crate::learn::unpsl::selection::{Folds, Split};
+use crate::numeric::seed::Seed;
+
+/// Patients that are looked at, at most; by one eigendecomposition or Cholesky factor a candidate.
+const LOOKED_AT: usize = 1_000;
+/// The same where every candidate is fitted once a fold.
+const FITTED: usize = 500;
+/// Folds that candidates are judged by.
+const FOLDS: usize = 3;
+/// Widths, as multiples of the median distance.
+const WIDTHS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
+/// Place of the penalty that widths are judged with.
+const FIRST: usize = 2;
+
+/// What was chosen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Chosen {
+    pub(super) width: Width,
+    pub(super) penalty: f64,
+}
+
+/// Penalties that are tried: noise as a share of the variance, lambda, or C.
+fn penalties(learner: Learner, raw: &Array2<f64>, kernel: &KernelOf<'_>) -> Vec<f64> {
+    // A kernel of distances is 1 of a patient with itself.
+    let own = match kernel.has_width() {
+        true => 1.0,
+        false => raw.diag().sum() / raw.nrows().max(1) as f64,
+    };
+    let tried = [0.03, 0.1, 0.3, 1.0, 3.0];
+    let scaled = |penalty: f64| match learner {
+        Learner::Ridge | Learner::Gaussian => penalty * own / 3.0,
+        Learner::Logistic => penalty * own,
+        Learner::Survival => penalty / own,
+    };
+    tried.into_iter().map(scaled).collect()
+}
+
+/// Drawn patients with what compares them.
+struct Sample {
+    /// Distances, or a forest's kernel; columns are of patients whom all trees count of.
+    raw: Array2<f64>,
+    /// The same of rows as new patients, where it is not the same.
+    as_new: Option<Array2<f64>>,
+    outcome: Outcome,
+}
+
+impl Sample {
+    fn new(
+        kernel: &KernelOf<'_>,
+        cohort: &Cohort<'_>,
+        rows: &[usize],
+    ) -> Result<Self, PredictionError> {
+        let placed = cohort.placed.select(rows);
+        let has_bags = matches!(placed, crate::compare::Placed::Nodes { bags: Some(_), .. });
+        let known = as_known(placed.clone());
+        let as_new = match has_bags {
+            true => Some(kernel.raw(&placed, &known)?),
+            false => None,
+        };
+        Ok(Self {
+            raw: kernel.raw(&known, &known)?,
+            as_new,
+            outcome: cohort.outcome.select(rows),
+        })
+    }
+
+    /// Between others and learned from: the kernel of `rows` with `columns`.
+    fn part(&self, of: &Array2<f64>, rows: &[usize], columns: &[usize]) -> Array2<f64> {
+        Array2::from_shape_fn((rows.len(), columns.len()), |(row, column)| {
+            of[(rows[row], columns[column])]
+        })
+    }
+}
+
+/// Chooses the width and the penalty among the patients `rows`.
+///
+/// # Errors
+/// [`PredictionError`] where nothing can be learned from them.
+pub(super) fn choose(
+    kernel: &KernelOf<'_>,
+    cohort: &Cohort<'_>,
+    rows: &[usize],
+    learner: Learner,
+    seed: Seed,
+) -> Result<Chosen, PredictionError> {
+    let is_by_bags = matches!(
+        cohort.placed,
+        crate::compare::Placed::Nodes { bags: Some(_), .. }
+    );
+    let is_direct = learner == Learner::Gaussian || (learner == Learner::Ridge && !is_by_bags);
+    let most = if is_direct { LOOKED_AT } else { FITTED };
+    let sample = Sample::new(kernel, cohort, &drawn(rows, most, seed, "widths"))?;
+    let widths = widths(kernel, &sample.raw)?;
+    let penalties = penalties(learner, &sample.raw, kernel);
+    let (tried, first): (Vec<Option<(f64, Chosen)>>, _) = match is_direct {
+        true => {
+            let each = widths.par_iter();
+            let found = each.map(|width| direct(kernel, &sample, learner, *width));
+            (found.collect(), None)
+        }
+        false => {
+            let splits = splits(&sample.outcome, seed)?;
+            let of = |width: Width, penalty: f64| {
+                let chosen = Chosen { width, penalty };
+                let loss = held_out_loss(kernel, &sample, &splits, learner, chosen).ok()?;
+                Some((loss, chosen))
+            };
+            let found = widths.par_iter().map(|width| of(*width, penalties[FIRST]));
+            let found: Vec<_> = found.collect();
+            let width = least(&found).map_or(widths[0], |chosen| chosen.width);
+            let found = penalties.par_iter().map(|penalty| of(width, *penalty));
+            let fallback = Chosen {
+                width,
+                penalty: penalties[FIRST],
+            };
+            (found.collect(), Some(fallback))
+        }
+    };
+    match (least(&tried), first) {
+        (Some(chosen), _) | (None, Some(chosen)) => Ok(chosen),
+        // The first says why.
+        (None, None) => {
+            let raw = kernel.shaped(sample.raw, widths[0]);
+            let lift = kernel.lift(&raw)?;
+            Fitted::new(&raw, &sample.outcome, learner, (penalties[FIRST], lift))?;
+            Err(PredictionError::AllAlike)
+        }
+    }
+}
+
+fn least(tried: &[Option<(f64, Chosen)>]) -> Option<Chosen> {
+    let known = tried.iter().flatten().filter(|(loss, _)| !loss.is_nan());
+    known
+        .min_by(|one, other| one.0.total_cmp(&other.0))
+        .map(|(_, chosen)| *chosen)
+}
+
+/// Multiples of the median distance of two patients; one of a forest.
+fn widths(kernel: &KernelOf<'_>, raw: &Array2<f64>) -> Result<Vec<Width>, PredictionError> {
+    if !kernel.has_width() {
+        let (sigma, farthest) = (1.0, f64::NAN);
+        return Ok(vec![Width { sigma, farthest }]);
+    }
+    let pairs = raw.indexed_iter().filter(|((row, column), _)| row < column);
+    let mut known: Vec<f64> = pairs.map(|(_, distance)| *distance).collect();
+    known.retain(|distance| distance.is_finite());
+    known.sort_unstable_by(f64::total_cmp);
+    let farthest = known.last().copied().unwrap_or(0.0);
+    if farthest <= 0.0 {
+        return Err(PredictionError::AllAlike);
+    }
+    // Where most are equal, half the farthest stands for the median.
+    let median = match known[known.len() / 2] {
+        median if median > 0.0 => median,
+        _ => farthest / 2.0,
+    };
+    let width = |times: f64| Width {
+        sigma: times * median,
+        farthest,
+    };
+    Ok(WIDTHS.into_iter().map(width).collect())
+}
+
+/// By leaving one out, or by the likelihood.
+fn direct(
+    kernel: &KernelOf<'_>,
+    sample: &Sample,
+    learner: Learner,
+    width: Width,
+) -> Option<(f64, Chosen)> {
+    let Outcome::Numeric(y) = &sample.outcome else {
+        return None;
+    };
+    let mut matrix = kernel.shaped(sample.raw.clone(), width);
+    let lift = kernel.lift(&matrix).ok()?;
+    matrix.diag_mut().mapv_inplace(|own| own + lift);
+    let (loss, penalty) = match learner {
+        Learner::Ridge => {
+            let fit = Ridge::fit(&matrix, y, Mode::LeaveOneOut).ok()?;
+            (fit.left_out_error(y), fit.lambda)
+        }
+        _ => {
+            let fit =
+                Gaussian::fit_best(&matrix, y, &penalties(learner, &sample.raw, kernel)).ok()?;
+            (-fit.log_likelihood, fit.noise)
+        }
+    };
+    Some((loss, Chosen { width, penalty }))
+}
+
+fn splits(outcome: &Outcome, seed: Seed) -> Result<Vec<Split>, PredictionError> {
+    let strata = super::held_out::strata(outcome, FOLDS);
+    let folds = Folds::stratified(&strata, FOLDS, seed)?;
+    Ok((0..folds.count()).map(|fold| folds.split(fold)).collect())
+}
+
+/// The mean loss of held-out patients: logarithmic, squared, or the share of pairs in the wrong order.
+fn held_out_loss(
+    kernel: &KernelOf<'_>,
+    sample: &Sample,
+    splits: &[Split],
+    learner: Learner,
+    chosen: Chosen,
+) -> Result<f64, PredictionError> {
+    let (mut loss, mut count) = (0.0, 0.0);
+    for split in splits {
+        let Split { training, held_out } = split;
+        let matrix = kernel.shaped(sample.part(&sample.raw, training, training), chosen.width);
+        let lift = kernel.lift(&matrix)?;
+        let outcome = sample.outcome.select(training);
+        let fit = Fitted::new(&matrix, &outcome, learner, (chosen.penalty, lift))?;
+        let of = sample.as_new.as_ref().unwrap_or(&sample.raw);
+        let cross = kernel.shaped(sample.part(of, held_out, training), chosen.width);
+        let forecast = fit.forecast(&cross, &ndarray::Array1::ones(held_out.len()));
+        let actual = sample.outcome.select(held_out);
+        let (error, total) = match &forecast {
+            Forecast::Classes(_) => {
+                let (loss, patients) = forecast.loss(&actual);
+                (loss, patients as f64)
+            }
+            Forecast::Numbers(_) | Forecast::Times(_) => {
+                let errors = Predicted::of_values(forecast.values()).errors(&actual);
+                (errors.error, errors.total as f64)
+            }
+        };
+        loss += error;
+        count += total;
+    }
+    Ok(loss / count)
+}

@@ -1,0 +1,271 @@
+//! `predict`: what happens to a patient by those who are alike, how well that goes with patients who were held out, and whom it
+//! rests on.
+
+mod judged;
+mod model;
+mod page;
+mod saved;
+mod text;
+
+use super::setting::{Asked, Setting};
+use super::shown;
+use super::{CasesError, tell};
+use crate::cli::{By, Patients, Predict, Where};
+use crate::patients;
+use judged::Judged;
+use model::{Model, OneNew, Prototype};
+use serde::Serialize;
+use similarity::compare::{Comparison, Placed};
+use similarity::numeric::seed::Seed;
+use similarity::uses::prediction::{
+    Basis, Cohort, EXACT_PATIENTS_MAX, Fitted, HeldOut, KernelOf, held_out,
+};
+use std::io;
+use std::path::Path;
+
+/// What is told.
+#[derive(Debug, Serialize)]
+struct Answer {
+    /// What is predicted.
+    outcome: String,
+    /// What the distance is.
+    comparison: &'static str,
+    kernel: String,
+    learner: &'static str,
+    /// Patients that were learned from.
+    patients: usize,
+    remarks: Vec<String>,
+    /// The answer in a sentence.
+    sentence: String,
+    /// How well it goes; none of a model that was saved.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    judged: Option<Judged>,
+    machine: OneMachine,
+    /// Who weighs most.
+    prototypes: Vec<Prototype>,
+    /// New patients, where there are any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    new: Vec<OneNew>,
+    #[serde(skip)]
+    title: String,
+}
+
+#[derive(Debug, Serialize)]
+struct OneMachine {
+    /// lambda, the noise, or C.
+    penalty: f64,
+    /// Of exp(-d / sigma).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sigma: Option<f64>,
+    /// Patients that new ones are compared with.
+    supports: usize,
+    /// How far a survival machine is from the best at most, as a share of what it costs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duality_gap: Option<f64>,
+    /// What the diagonal of the kernel was lifted by.
+    #[serde(skip_serializing_if = "is_nothing")]
+    lifted: f64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+fn is_nothing(number: &f64) -> bool {
+    *number == 0.0
+}
+
+/// Predicts, writes the files that are asked for, and gives what is to be printed.
+///
+/// # Errors
+/// [`CasesError`].
+pub fn predict(arguments: &Predict) -> Result<String, CasesError> {
+    match &arguments.model {
+        Some(file) => by_model(arguments, file),
+        None => by_run(arguments),
+    }
+}
+
+/// By what was saved.
+fn by_model(arguments: &Predict, file: &Path) -> Result<String, CasesError> {
+    let model = saved::open(file)?;
+    let asked = model.read(arguments)?;
+    let new = model.predict(&asked, arguments.k)?;
+    let answer = answer(&model, None, new);
+    let csv = || text::new_csv(&answer);
+    tell(&arguments.output, &answer, csv, || text::whole(&answer))
+}
+
+fn by_run(arguments: &Predict) -> Result<String, CasesError> {
+    let setting = Setting::open(&place(arguments))?;
+    let asked = arguments.new.as_deref().map(|file| setting.read(file));
+    let asked: Option<Asked> = asked.transpose()?;
+    let learner = model::learner_of(arguments, &setting)?;
+    let (kernel, replaced) = model::kernel_of(&setting, arguments.kernel)?;
+    check_count(arguments, setting.patients.len())?;
+    let of = KernelOf::new(&setting.comparison, kernel.kernel())?;
+    let cohort = Cohort {
+        placed: &setting.placed,
+        outcome: setting.cohort.outcome(),
+    };
+    let seed = Seed(arguments.seed);
+    let folds = arguments.folds as usize;
+    let held = held_out(&of, &cohort, learner, (folds, arguments.k), seed)?;
+    let judged = Judged::of(&held, (folds, arguments.k))?;
+    let names: Vec<String> = held
+        .rows
+        .iter()
+        .map(|row| setting.patients.name(*row))
+        .collect();
+    let mut remarks = vec![judged.said(held.rows.len(), setting.patients.len())];
+    remarks.extend(setting.remarks.iter().cloned());
+    remarks.extend(replaced);
+    remarks.extend(seen(arguments.by, &setting));
+    let mut model = Model::learn(setting, arguments, (kernel, learner))?;
+    remarks.extend(of_machine(&model));
+    model.said = std::iter::once(judged.sentence.clone())
+        .chain(remarks)
+        .collect();
+    if let Some(file) = &arguments.save {
+        saved::write(&model, file)?;
+    }
+    let known = asked.iter().flat_map(|asked| &asked.own).flatten().count();
+    let new = asked.map(|asked| model.predict(&asked, arguments.k));
+    let mut answer = answer(&model, Some(judged), new.transpose()?.unwrap_or_default());
+    if known > 0 {
+        answer.remarks.push(format!(
+            "{known} of the new patients are of the cohort: what is predicted of them has seen their outcomes"
+        ));
+    }
+    if let Some(folder) = &arguments.out {
+        keep(folder, page::all(&held, &answer)?)?;
+    }
+    let csv = || match &arguments.new {
+        Some(_) => text::new_csv(&answer),
+        None => text::held_out_csv(&held, &names),
+    };
+    tell(&arguments.output, &answer, csv, || text::whole(&answer))
+}
+
+fn place(arguments: &Predict) -> Where {
+    Where {
+        of: Patients {
+            run: arguments.run.clone().unwrap_or_default(),
+            config: arguments.config.clone(),
+            data: arguments.data.clone(),
+            id: arguments.id.clone(),
+        },
+        by: arguments.by,
+        ridge: arguments.ridge,
+    }
+}
+
+fn check_count(arguments: &Predict, patients: usize) -> Result<(), CasesError> {
+    let folds = arguments.folds as usize;
+    if patients < 2 * folds {
+        return Err(CasesError::FewPatients {
+            found: patients,
+            wanted: 2 * folds,
+        });
+    }
+    let most = patients - patients.div_ceil(folds);
+    if arguments.k == 0 || arguments.k > most {
+        return Err(CasesError::TooMany {
+            found: arguments.k,
+            most,
+        });
+    }
+    Ok(())
+}
+
+/// Writes the files of a folder.
+fn keep(folder: &Path, files: Vec<(&'static str, String)>) -> Result<(), CasesError> {
+    let fault = |source: io::Error| CasesError::Write {
+        path: folder.to_owned(),
+        source,
+    };
+    wire::private::folder(folder).map_err(fault)?;
+    for (name, text) in files {
+        patients::add(&folder.join(name), text.as_bytes()).map_err(fault)?;
+    }
+    Ok(())
+}
+
+fn answer(model: &Model, judged: Option<Judged>, new: Vec<OneNew>) -> Answer {
+    let machine = &model.machine;
+    let mut said = model.said.iter().cloned();
+    let sentence = said.next().unwrap_or_default();
+    Answer {
+        outcome: model.job.cohort.outcome.column.clone(),
+        comparison: model.comparison.name(),
+        kernel: model.kernel_name(),
+        learner: model::name_of(model.learner),
+        patients: model.patients,
+        remarks: said.collect(),
+        sentence: match judged {
+            Some(_) => sentence,
+            None => format!("When this was saved: {sentence}"),
+        },
+        judged,
+        machine: OneMachine {
+            penalty: machine.penalty,
+            sigma: match model.comparison {
+                Comparison::Proximity(_) => None,
+                _ => Some(machine.width.sigma),
+            },
+            supports: model.names.len(),
+            duality_gap: match &machine.fitted {
+                Fitted::Time(machine, _) => Some(machine.gap()),
+                _ => None,
+            },
+            lifted: machine.lifted,
+        },
+        prototypes: model.prototypes(),
+        new,
+        title: format!("{}: prediction from those who are alike", model.job.name),
+    }
+}
+
+/// Whether what compares has seen the outcomes of those who are held out.
+fn seen(by: By, setting: &Setting) -> Option<String> {
+    match (&setting.comparison, &setting.placed) {
+        (Comparison::Proximity(_), Placed::Nodes { bags: Some(_), .. }) => Some(
+            "a patient who is held out is compared by the trees that have not seen it; all others are by all trees, as for a new \
+             patient"
+                .to_owned(),
+        ),
+        (Comparison::Proximity(_), _) => Some(
+            "the forest may have seen the patients who are held out: all figures may be too good".to_owned(),
+        ),
+        _ => match by {
+            By::Run | By::Personal | By::Regression => Some(
+                "what compares was learned from these patients' outcomes, those who are held out among them: all figures but the last \
+                 are a little too good; `--by euclidean` has not seen them"
+                    .to_owned(),
+            ),
+            By::Euclidean | By::Manhattan | By::Cosine | By::Mahalanobis | By::Gower => None,
+        },
+    }
+}
+
+/// What is to be known of how it was learned.
+fn of_machine(model: &Model) -> Vec<String> {
+    let mut said = Vec::new();
+    let (machine, patients) = (&model.machine, model.patients);
+    match machine.basis {
+        Basis::Everybody => {}
+        Basis::Landmarks => said.push(format!(
+            "of more than {EXACT_PATIENTS_MAX} patients the kernel with {} landmarks, drawn by the seed, stands for that of all pairs; \
+             who weighs most and who is near are among them",
+            machine.supports.len()
+        )),
+        Basis::Drawn => said.push(format!(
+            "a survival machine learns from {} of the {patients} patients, drawn by the seed",
+            machine.supports.len()
+        )),
+    }
+    if machine.lifted > 0.0 {
+        said.push(format!(
+            "where values are missing this distance makes no kernel: its diagonal was lifted by {} of 1 until it was one",
+            shown::short(machine.lifted)
+        ));
+    }
+    said
+}

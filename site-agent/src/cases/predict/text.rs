@@ -1,0 +1,218 @@
+//! A prediction as text and as tables.
+
+use super::super::clusters::p;
+use super::super::shown::{self, Told, four, short, table};
+use super::judged::{Judged, ToldFigures};
+use super::model::{Near, OneNew};
+use super::{Answer, HeldOut};
+use similarity::cohort::Outcome;
+use similarity::uses::prediction::Forecast;
+use std::io;
+
+/// All of it; the sentence comes first.
+pub(super) fn whole(answer: &Answer) -> String {
+    let mut text = format!("{}\n\n", answer.sentence);
+    if let Some(judged) = &answer.judged {
+        text.push_str(&figures(judged));
+    }
+    for one in &answer.new {
+        text.push_str(&new(one));
+    }
+    let machine = &answer.machine;
+    text.push_str(&format!(
+        "Learned by {} from {} patients; kernel {}; penalty {}",
+        answer.learner,
+        answer.patients,
+        answer.kernel,
+        short(machine.penalty)
+    ));
+    if let Some(gap) = machine.duality_gap {
+        text.push_str(&format!("; at most {} from the best", short(gap.abs())));
+    }
+    text.push_str(".\n");
+    let mut rows = vec![
+        ["who weighs most", "outcome", "of all weights"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for one in &answer.prototypes {
+        let share = format!("{:.1} %", 100.0 * one.share);
+        rows.push(vec![one.patient.clone(), one.outcome.clone(), share]);
+    }
+    text.push_str(&format!("\n{}\n", table(&rows, &[0, 1])));
+    for remark in &answer.remarks {
+        text.push_str(&format!("note: {remark}\n"));
+    }
+    text.trim_end().to_owned()
+}
+
+/// A figure with its interval.
+pub(super) fn ends(told: &Told) -> String {
+    let (value, low, high) = told.parts();
+    format!("{} ({} to {})", four(value), four(low), four(high))
+}
+
+fn figures(judged: &Judged) -> String {
+    let mut rows = Vec::new();
+    for one in &judged.rules {
+        let (header, cells) = match &one.figures {
+            ToldFigures::Classes {
+                accuracy,
+                balanced_accuracy,
+                auc,
+                brier,
+                ..
+            } => (
+                vec![
+                    "held-out patients",
+                    "accuracy",
+                    "balanced accuracy",
+                    "AUC",
+                    "Brier score",
+                ],
+                vec![
+                    ends(accuracy),
+                    ends(balanced_accuracy),
+                    auc.as_ref().map_or_else(|| "-".to_owned(), ends),
+                    ends(brier),
+                ],
+            ),
+            ToldFigures::Numbers {
+                mean_squared_error,
+                explained,
+                ..
+            } => {
+                let (value, low, high) = mean_squared_error.parts();
+                let error = format!("{} ({} to {})", short(value), short(low), short(high));
+                (
+                    vec!["held-out patients", "mean squared error", "R2"],
+                    vec![error, ends(explained)],
+                )
+            }
+            ToldFigures::Times { concordance, .. } => (
+                vec!["held-out patients", "concordance"],
+                vec![ends(concordance)],
+            ),
+        };
+        if rows.is_empty() {
+            rows.push(header.into_iter().map(str::to_owned).collect());
+        }
+        rows.push([vec![one.rule.clone()], cells].concat());
+    }
+    let mut text = table(&rows, &[0]) + "\n";
+    for gain in &judged.gains {
+        let [value, low, high] = [gain.value, gain.low, gain.high].map(short);
+        let (over, p) = (&gain.over, p(gain.p));
+        text.push_str(&format!(
+            "Gain over {over}: {value} (95 %: {low} to {high}; p {p}).\n"
+        ));
+    }
+    if let Some(coverage) = &judged.coverage {
+        let (value, low, high) = coverage.parts();
+        text.push_str(&format!(
+            "Intervals of 95 % hold {:.1} of 100 held-out outcomes ({:.1} to {:.1}).\n",
+            100.0 * value,
+            100.0 * low,
+            100.0 * high
+        ));
+    }
+    text + "\n"
+}
+
+fn new(one: &OneNew) -> String {
+    let header = ["near by", "outcome", "kernel", "share of the prediction"];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    let near = |near: &Near| {
+        vec![
+            near.patient.clone(),
+            near.outcome.clone(),
+            four(near.kernel),
+            format!("{:+.1} %", 100.0 * near.share),
+        ]
+    };
+    rows.extend(one.nearest.iter().map(near));
+    format!(
+        "Patient {}: {}\n\n{}\n",
+        one.patient,
+        one.predicted,
+        table(&rows, &[0, 1])
+    )
+}
+
+/// A row a new patient.
+pub(super) fn new_csv(answer: &Answer) -> io::Result<Vec<u8>> {
+    let mut csv = csv::Writer::from_writer(Vec::new());
+    let classes = answer.new.first().map(|one| &one.chances);
+    let has_ends = answer.new.first().is_some_and(|one| one.low.is_some());
+    let mut header = vec!["patient".to_owned(), "predicted".to_owned()];
+    header.extend(
+        classes
+            .into_iter()
+            .flatten()
+            .map(|one| format!("chance of {}", one.class)),
+    );
+    if has_ends {
+        header.extend(["low", "high"].map(str::to_owned));
+    }
+    csv.write_record(&header)?;
+    for one in &answer.new {
+        let largest = one
+            .chances
+            .iter()
+            .max_by(|a, b| a.chance.total_cmp(&b.chance));
+        let predicted = match (one.value, largest) {
+            (Some(value), _) => value.to_string(),
+            (None, Some(class)) => class.class.clone(),
+            (None, None) => String::new(),
+        };
+        let mut record = vec![one.patient.clone(), predicted];
+        record.extend(one.chances.iter().map(|one| one.chance.to_string()));
+        record.extend(
+            [one.low, one.high]
+                .into_iter()
+                .flatten()
+                .map(|end| end.to_string()),
+        );
+        csv.write_record(&record)?;
+    }
+    csv.into_inner().map_err(io::Error::other)
+}
+
+/// A row a patient who was held out.
+pub(super) fn held_out_csv(held: &HeldOut, names: &[String]) -> io::Result<Vec<u8>> {
+    let mut csv = csv::Writer::from_writer(Vec::new());
+    let levels: &[String] = match &held.outcome {
+        Outcome::Classes { levels, .. } => levels,
+        Outcome::Numeric(_) | Outcome::Survival { .. } => &[],
+    };
+    let mut header = vec!["patient".to_owned()];
+    header.extend(shown::outcome_header(&held.outcome));
+    header.push("predicted".to_owned());
+    header.extend(levels.iter().map(|level| format!("chance of {level}")));
+    if matches!(held.forecast, Forecast::Numbers(_)) {
+        header.extend(["low", "high"].map(str::to_owned));
+    }
+    csv.write_record(&header)?;
+    let values = held.forecast.values();
+    for (row, name) in names.iter().enumerate() {
+        let mut record = vec![name.clone()];
+        record.extend(shown::outcome_cells(&held.outcome, row));
+        match &held.forecast {
+            Forecast::Classes(chances) => {
+                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a code
+                let class = levels
+                    .get(values[row] as usize)
+                    .filter(|_| !values[row].is_nan());
+                record.push(class.cloned().unwrap_or_default());
+                record.extend(chances.row(row).iter().map(f64::to_string));
+            }
+            Forecast::Numbers(numbers) => {
+                let one = numbers[row];
+                record.extend([one.mean, one.low, one.high].map(|number| number.to_string()));
+            }
+            Forecast::Times(times) => record.push(times[row].to_string()),
+        }
+        csv.write_record(&record)?;
+    }
+    csv.into_inner().map_err(io::Error::other)
+}
