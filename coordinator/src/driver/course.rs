@@ -8,6 +8,7 @@ use protocol::failure::{Code, Failure};
 use protocol::message::{Begin, Closed, ToSite};
 use protocol::name::{RunId, SiteName};
 use protocol::progress::Ending;
+use protocol::result::RunResult;
 use protocol::run::{Action, Event, Run};
 use protocol::time::Timestamp;
 use std::collections::{BTreeMap, VecDeque};
@@ -323,18 +324,7 @@ fn compute(
                     told = Some(Arc::new(closed));
                 }
                 Action::End(_) => {
-                    let mut result = run.result(VERSION);
-                    for site in &mut result.sites {
-                        let own = SiteName::new(&site.name).ok();
-                        let own = own.and_then(|name| traffic.get(&name).copied());
-                        let own = own.unwrap_or_default();
-                        site.bytes_sent = own.bytes_sent;
-                        site.bytes_received = own.bytes_received;
-                        site.messages = received.of(&site.name);
-                    }
-                    if let Some(pooled) = &mut result.pooled {
-                        pooled.heard = heard.digest();
-                    }
+                    let result = whole(run.result(VERSION), traffic, &received, &heard);
                     stepped.ended = Some(locked(store).end(result, clock.now())?);
                 }
                 Action::Send { site, message } => {
@@ -364,6 +354,27 @@ fn compute(
         })
     });
     Ok(Computed { going, stepped })
+}
+
+/// The result of a run with what its machine does not see: what travelled, and what closed.
+fn whole(
+    mut result: RunResult,
+    traffic: &BTreeMap<SiteName, Traffic>,
+    received: &Received,
+    heard: &Heard,
+) -> RunResult {
+    for site in &mut result.sites {
+        let own = SiteName::new(&site.name).ok();
+        let own = own.and_then(|name| traffic.get(&name).copied());
+        let own = own.unwrap_or_default();
+        site.bytes_sent = own.bytes_sent;
+        site.bytes_received = own.bytes_received;
+        site.messages = received.of(&site.name);
+    }
+    if let Some(pooled) = &mut result.pooled {
+        pooled.heard = heard.digest();
+    }
+    result
 }
 
 #[cfg(test)]

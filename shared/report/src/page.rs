@@ -36,7 +36,6 @@ pub(crate) fn html(
                     (tables::notes(result))
                     @for of in of_patients { (tables::figure(of.title, &of.svg, of.caption)) }
                     (chapters.quality)
-                    (tables::notes(result))
                     (chapters.sites)
                     (tables::missing(result, job))
                     (chapters.course)

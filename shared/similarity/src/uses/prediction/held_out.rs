@@ -213,7 +213,7 @@ fn of_neighbours(near: &[Nearest], outcome: &Outcome) -> Rule {
         Outcome::Numeric(_) | Outcome::Survival { .. } => None,
     };
     Rule {
-        predicted: Predicted::of_neighbours(near, outcome),
+        predicted: Predicted::of_neighbours(near, outcome, f64::INFINITY),
         shares,
     }
 }
