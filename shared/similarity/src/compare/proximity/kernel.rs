@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use crate::compare::proximity::ancestors::{mean_over_pairs, path};
 use crate::learn::forest::trees::terminal::{Buckets, Sharing, TerminalNodes};
-use crate::learn::forest::{Forest, InBag};
+use crate::learn::forest::{Forest, InBag, Tree};
 
 /// Most entries of a matrix computed here: 30,000 patients squared, 7.2 GB. Larger cohorts use
 /// [`crate::uses::nearest`], which need no matrix.
@@ -257,15 +257,17 @@ pub(super) fn check(training: Training<'_>, rows: &TerminalNodes) -> Result<(), 
             return Err(KernelError::Trees { found, wanted });
         }
     }
-    for (tree, grown) in training.forest.trees().iter().enumerate() {
-        let mut nodes = training
-            .nodes
-            .of_tree(tree)
-            .iter()
-            .chain(rows.of_tree(tree));
-        if !nodes.all(|&node| grown.is_terminal(node)) {
-            return Err(KernelError::Nodes { tree });
-        }
+    let is_of_others = |&(tree, grown): &(usize, &Tree)| {
+        let known = training.nodes.of_tree(tree);
+        let mut nodes = match std::ptr::eq(training.nodes, rows) {
+            true => known.iter().chain(&[]),
+            false => known.iter().chain(rows.of_tree(tree)),
+        };
+        !nodes.all(|&node| grown.is_terminal(node))
+    };
+    let trees = training.forest.trees().par_iter().enumerate();
+    if let Some((tree, _)) = trees.find_first(is_of_others) {
+        return Err(KernelError::Nodes { tree });
     }
     let columns = training.nodes.patients();
     if training.in_bag.patients() != columns {
@@ -320,19 +322,18 @@ pub(crate) fn proximity(columns: &TerminalNodes, rows: &TerminalNodes) -> Array2
                     counts[patient as usize] += 1;
                 }
                 if (tree + 1) % TREES_MAX == 0 {
-                    add(counts, values);
+                    add(counts, values, trees);
                 }
             }
-            add(counts, values);
-            values.iter_mut().for_each(|value| *value /= trees);
+            add(counts, values, trees);
         },
     )
 }
 
-/// Moves the counts to the values.
-fn add(counts: &mut [u16], values: &mut [f64]) {
+/// Moves the counts to the values, as shares of all trees.
+fn add(counts: &mut [u16], values: &mut [f64], trees: f64) {
     for (value, count) in values.iter_mut().zip(counts) {
-        *value += f64::from(std::mem::take(count));
+        *value += f64::from(std::mem::take(count)) / trees;
     }
 }
 
