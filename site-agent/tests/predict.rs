@@ -184,6 +184,7 @@ fn every_kernel_of_a_forest_predicts_or_says_why_not() {
         );
         let page = fs::read_to_string(Path::new(&folder).join("predict.html")).unwrap();
         assert!(page.contains("Who weighs most") && page.matches("<svg").count() == 1);
+        assert!(page.contains("New patient"));
     }
     for kernel in ["out-of-bag", "gap"] {
         let error = world.ask("predict", &["--kernel", kernel]).unwrap_err();

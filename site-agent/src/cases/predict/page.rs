@@ -2,12 +2,14 @@
 
 use super::super::{CasesError, shown};
 use super::judged::ToldFigures;
-use super::text::ends;
 use super::{Answer, HeldOut};
 use report::{Curve, LocalFigure, Shares};
 use similarity::cohort::Outcome;
 use similarity::judge::survival::{groups_by_risk, kaplan_meier};
 use similarity::uses::prediction::Forecast;
+
+/// New patients that the page tells of.
+const NEW_MAX: usize = 10;
 
 /// The files of the folder: a figure, where the outcome has one, and a page with it.
 pub(super) fn all(
@@ -18,11 +20,21 @@ pub(super) fn all(
     let mut files: Vec<(&'static str, String)> = Vec::new();
     files.extend(figure.iter().map(|one| ("held-out.svg", one.svg.clone())));
     let mut sentences = vec![answer.sentence.clone()];
+    sentences.extend(of_new(answer));
     sentences.extend(answer.remarks.iter().map(|remark| shown::sentence(remark)));
     let drawn: Vec<LocalFigure> = figure.into_iter().collect();
     let page = report::sheet(&answer.title, &sentences, &shares(answer), &drawn);
     files.push(("predict.html", page));
     Ok(files)
+}
+
+/// What is predicted of new patients; of many the first.
+fn of_new(answer: &Answer) -> Vec<String> {
+    let told = answer.new.iter().take(NEW_MAX);
+    let told = told.map(|one| format!("New patient {}: {}.", one.patient, one.predicted));
+    let more = answer.new.len().saturating_sub(NEW_MAX);
+    let more = (more > 0).then(|| format!("And {more} more, of whom `--csv` tells."));
+    told.chain(more).collect()
 }
 
 fn shares(answer: &Answer) -> Vec<Shares> {
@@ -33,10 +45,12 @@ fn shares(answer: &Answer) -> Vec<Shares> {
             ToldFigures::Numbers { explained, .. } => explained,
             ToldFigures::Times { concordance, .. } => concordance,
         };
+        let (value, low, high) = figure.parts();
+        let [share, least, most] = [value, low, high].map(|part| format!("{:.0}", 100.0 * part));
         (
             one.rule.clone(),
-            figure.parts().0.clamp(0.0, 1.0),
-            ends(figure),
+            value.clamp(0.0, 1.0),
+            format!("{share} ({least} to {most})"),
         )
     });
     let judged = Shares {
@@ -44,9 +58,9 @@ fn shares(answer: &Answer) -> Vec<Shares> {
         bars: bars.collect(),
         caption: match answer.judged.as_ref().and_then(|judged| judged.rules.first()) {
             Some(one) => match one.figures {
-                ToldFigures::Classes { .. } => "The share of held-out patients whose class is predicted, with its interval of 95 %.",
-                ToldFigures::Numbers { .. } => "R2 of held-out patients, with its interval of 95 %.",
-                ToldFigures::Times { .. } => "The share of pairs of held-out patients in the right order, with its interval of 95 %.",
+                ToldFigures::Classes { .. } => "Of 100 held-out patients, those whose class is predicted, with the interval of 95 %.",
+                ToldFigures::Numbers { .. } => "Of 100 parts of the variance of held-out patients, those explained (R2), with the interval of 95 %.",
+                ToldFigures::Times { .. } => "Of 100 pairs of held-out patients, those in the right order, with the interval of 95 %.",
             },
             None => "",
         }

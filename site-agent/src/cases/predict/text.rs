@@ -47,7 +47,7 @@ pub(super) fn whole(answer: &Answer) -> String {
 }
 
 /// A figure with its interval.
-pub(super) fn ends(told: &Told) -> String {
+fn ends(told: &Told) -> String {
     let (value, low, high) = told.parts();
     format!("{} ({} to {})", four(value), four(low), four(high))
 }
