@@ -105,6 +105,12 @@ fn every_sample_policy_is_read_and_says_what_it_means() {
     let opened = "forests is true, where it is false unless set.";
     assert_eq!(sample("forests.toml").lowered(), [opened]);
     assert!(sample("heart-disease-forest.toml").admit(&trees).is_ok());
+    assert!(sample("heart-disease-compare.toml").admit(&trees).is_ok());
+    let of_comparison = ["class_patients_min is 6, lowered from 10.", moments, opened];
+    assert_eq!(
+        sample("heart-disease-compare.toml").lowered(),
+        of_comparison
+    );
     let both = [class, opened];
     assert_eq!(sample("heart-disease-forest.toml").lowered(), both);
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/policies");
@@ -114,7 +120,7 @@ fn every_sample_policy_is_read_and_says_what_it_means() {
         path.extension()
             .is_some_and(|extension| extension == "toml")
     });
-    assert_eq!(policies.count(), 5, "a sample that no test reads");
+    assert_eq!(policies.count(), 6, "a sample that no test reads");
 }
 
 #[test]

@@ -249,7 +249,7 @@ fn a_comparison_names_families_that_can_be_had_and_no_key_that_means_nothing_the
         ),
         (
             format!("{COMPARE}[forest]\nscope = \"local\"\n"),
-            "a forest of its own",
+            "found a key that means nothing in a comparison",
         ),
         (format!("{COMPARE}folds = 1\n"), "a whole number from 2"),
         (
