@@ -133,8 +133,10 @@ fn groups_by_the_weights_of_a_regression_tell_a_number_apart() {
         &run,
         "--samples",
         "10",
+        "--least",
+        "3",
         "--most",
-        "4",
+        "3",
         "--out",
         "clusters",
     ];
