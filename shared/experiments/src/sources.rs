@@ -103,7 +103,7 @@ impl Layout {
             .expect("every record has the header's length");
         Ok(Patients {
             values,
-            classes: table.codes(class, &[self.negative, self.positive])?,
+            classes: table.codes(self.class, &[self.negative, self.positive])?,
             subjects: numbered(&persons),
         })
     }
@@ -160,12 +160,13 @@ impl Table {
         (0..self.rows.len()).map(of_row).collect()
     }
 
-    /// Codes into `levels`.
+    /// A column of codes into `levels`.
     pub(crate) fn codes(
         &self,
-        place: usize,
+        column: &str,
         levels: &[&str],
     ) -> Result<Array1<u32>, ExperimentError> {
+        let place = self.place(column)?;
         let of_row = |row: usize| {
             let found = levels
                 .iter()

@@ -56,15 +56,19 @@ impl Default for StudySettings {
 }
 
 /// One line of a table: what is drawn `repeats` times.
-#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Setting {
     /// The name of the function or of the real data.
     name: &'static str,
-    /// None of real data.
-    function: Option<Function>,
+    source: Source,
     kind: Kind,
     /// Patients and features.
     size: [usize; 2],
+}
+
+/// Where a setting's patients come from.
+enum Source {
+    Made(Function),
+    Real(Real),
 }
 
 /// What a split gave, in the order of [`METHODS`].
@@ -75,27 +79,18 @@ pub(crate) type Scores = [f64; METHODS.len()];
 /// # Errors
 /// [`ExperimentError`].
 pub fn study(settings: &StudySettings, folder: &Path) -> Result<Vec<Sheet>, ExperimentError> {
-    let mut work: Vec<(Setting, Option<Real>)> = made(settings).map(|one| (one, None)).collect();
+    let mut work: Vec<Setting> = made(settings).collect();
     let mut files = Vec::new();
     if let Some(data) = &settings.data {
-        for (name, kind, real) in read(data, &settings.kinds)? {
-            let setting = Setting {
-                name,
-                function: None,
-                kind,
-                size: real.size(),
-            };
-            work.push((setting, Some(real)));
-        }
+        work.extend(read(data, &settings.kinds)?);
         files.push(("iris.svg".to_owned(), figures::irises(data, settings.seed)?));
     }
     let mut record = Record::open(folder, settings.seed)?;
-    for (setting, real) in &work {
-        run(setting, real.as_ref(), settings, &mut record)?;
+    for setting in &work {
+        run(setting, settings, &mut record)?;
     }
-    let settings_run: Vec<Setting> = work.into_iter().map(|(setting, _)| setting).collect();
-    let sheets = tables::sheets(&settings_run, settings.repeats, &record);
-    files.extend(figures::boxes(&settings_run, settings.repeats, &record)?);
+    let sheets = tables::sheets(&work, settings.repeats, &record);
+    files.extend(figures::boxes(&work, settings.repeats, &record)?);
     let page: Vec<String> = sheets.iter().map(Sheet::markdown).collect();
     files.push(("study.md".to_owned(), page.join("\n")));
     let named: Vec<(&str, &str)> = files
@@ -111,7 +106,7 @@ fn made(settings: &StudySettings) -> impl Iterator<Item = Setting> {
         settings.functions.iter().flat_map(move |function| {
             settings.sizes.iter().map(move |size| Setting {
                 name: function.name(),
-                function: Some(*function),
+                source: Source::Made(*function),
                 kind: *kind,
                 size: *size,
             })
@@ -120,21 +115,25 @@ fn made(settings: &StudySettings) -> impl Iterator<Item = Setting> {
 }
 
 /// The real data of the kinds that are asked for.
-fn read(folder: &Path, kinds: &[Kind]) -> Result<Vec<(&'static str, Kind, Real)>, ExperimentError> {
-    let mut all = Vec::new();
-    for &kind in kinds {
-        all.push(match kind {
-            Kind::Number | Kind::Class => ("California", kind, Real::houses(folder, kind)?),
-            Kind::Survival => ("GBSG2", kind, Real::gbsg2(folder)?),
-        });
-    }
-    Ok(all)
+fn read(folder: &Path, kinds: &[Kind]) -> Result<Vec<Setting>, ExperimentError> {
+    let of_kind = |kind: &Kind| {
+        let (name, real) = match kind {
+            Kind::Number | Kind::Class => ("California", Real::houses(folder, *kind)?),
+            Kind::Survival => ("GBSG2", Real::gbsg2(folder)?),
+        };
+        Ok(Setting {
+            name,
+            kind: *kind,
+            size: real.size(),
+            source: Source::Real(real),
+        })
+    };
+    kinds.iter().map(of_kind).collect()
 }
 
 /// Judges the splits that the record does not have.
 fn run(
     setting: &Setting,
-    real: Option<&Real>,
     settings: &StudySettings,
     record: &mut Record,
 ) -> Result<(), ExperimentError> {
@@ -149,12 +148,11 @@ fn run(
     let what = format!("{}, {kind}, {patients} x {features}", setting.name);
     let progress = Progress::begin(&what, open.len());
     let judged = |repeat: u64| {
-        let split = match (real, setting.function) {
-            (Some(real), _) => real.split(settings.seed, repeat),
-            (None, Some(function)) => {
-                setting::drawn(function, setting.kind, setting.size, settings.seed, repeat)
+        let split = match &setting.source {
+            Source::Real(real) => real.split(settings.seed, repeat),
+            Source::Made(function) => {
+                setting::drawn(*function, setting.kind, setting.size, settings.seed, repeat)
             }
-            (None, None) => unreachable!("a setting is of a function or of real data"),
         };
         let of_repeat = Seed(settings.seed.0.wrapping_mul(1000).wrapping_add(repeat));
         let found = scores(&split, of_repeat)?;

@@ -43,18 +43,25 @@ pub(crate) fn scores(split: &Split, seed: Seed) -> Result<[f64; METHODS.len()], 
     };
     let grown = grow(training, &paper, seed)?;
     let forest = Predicted::of_forest(&grown.forest.predict(test.columns())?);
-    let of_forest = |grown: &Grown, kernel| matrices(grown, kernel, training, test);
-    let same = paper == ours;
-    let wide = match same {
+    let wide = match paper == ours {
         true => None,
         false => Some(grow(training, &ours, seed)?),
     };
-    let better = of_forest(wide.as_ref().unwrap_or(&grown), Kernel::Path)?;
+    let better = wide.as_ref().unwrap_or(&grown);
+    let outcome = training.outcome();
     let all = [
         forest,
-        as_in_the_paper(&of_forest(&grown, Kernel::Proximity)?, training.outcome())?,
-        as_in_the_paper(&of_laplace(training, test)?, training.outcome())?,
-        with_a_penalty(&better, training.outcome())?,
+        learned(
+            &of_forest(&grown, Kernel::Proximity, split)?,
+            outcome,
+            Mode::Paper,
+        )?,
+        learned(&of_laplace(split)?, outcome, Mode::Paper)?,
+        learned(
+            &of_forest(better, Kernel::Path, split)?,
+            outcome,
+            Mode::LeaveOneOut,
+        )?,
     ];
     Ok(all.map(|predicted| score(&predicted, test.outcome())))
 }
@@ -65,26 +72,22 @@ struct Matrices {
     cross: Array2<f64>,
 }
 
-fn matrices(
-    grown: &Grown,
-    kernel: Kernel,
-    training: &Cohort,
-    test: &Cohort,
-) -> Result<Matrices, ExperimentError> {
-    let nodes = grown.forest.apply(training.columns())?;
+fn of_forest(grown: &Grown, kernel: Kernel, split: &Split) -> Result<Matrices, ExperimentError> {
+    let nodes = grown.forest.apply(split.training.columns())?;
     let known = Training {
         forest: &grown.forest,
         in_bag: &grown.in_bag,
         nodes: &nodes,
     };
+    let new = grown.forest.apply(split.test.columns())?;
     Ok(Matrices {
         square: kernel.square(known)?,
-        cross: kernel.rectangular(known, &grown.forest.apply(test.columns())?)?,
+        cross: kernel.rectangular(known, &new)?,
     })
 }
 
-fn of_laplace(training: &Cohort, test: &Cohort) -> Result<Matrices, ExperimentError> {
-    let (known, new) = (features(training), features(test));
+fn of_laplace(split: &Split) -> Result<Matrices, ExperimentError> {
+    let (known, new) = (features(&split.training), features(&split.test));
     Ok(Matrices {
         square: laplace(known.view(), known.view(), Norm::L2, SIGMA)?,
         cross: laplace(new.view(), known.view(), Norm::L2, SIGMA)?,
@@ -111,30 +114,20 @@ pub(crate) fn features(cohort: &Cohort) -> Array2<f64> {
     })
 }
 
-/// y as it is, classes as -1 and 1, without a penalty where the kernel can be inverted.
-fn as_in_the_paper(kernel: &Matrices, outcome: &Outcome) -> Result<Predicted, ExperimentError> {
-    match outcome {
-        Outcome::Survival { time, event } => risk(kernel, &logarithms(time), event, BOUND),
-        Outcome::Numeric(_) | Outcome::Classes { .. } => ridge(kernel, outcome, Mode::Paper),
-    }
-}
-
-/// y less its mean, and a penalty: by leave-one-out, C by parts of the training patients.
-fn with_a_penalty(kernel: &Matrices, outcome: &Outcome) -> Result<Predicted, ExperimentError> {
-    match outcome {
-        Outcome::Survival { time, event } => {
-            let time = logarithms(time);
-            risk(kernel, &time, event, chosen(&kernel.square, &time, event)?)
-        }
-        Outcome::Numeric(_) | Outcome::Classes { .. } => ridge(kernel, outcome, Mode::LeaveOneOut),
-    }
-}
-
-fn ridge(kernel: &Matrices, outcome: &Outcome, mode: Mode) -> Result<Predicted, ExperimentError> {
+/// What is learned from a kernel: as in the paper, y as it is, classes as -1 and 1, without a penalty where the kernel can be inverted, or
+/// y less its mean, with a penalty by leave-one-out. Of survival times C is the paper's, or by parts of the training patients.
+fn learned(kernel: &Matrices, outcome: &Outcome, mode: Mode) -> Result<Predicted, ExperimentError> {
     let y = match outcome {
         Outcome::Numeric(values) => values.clone(),
         Outcome::Classes { codes, .. } => codes.mapv(|code| 2.0 * f64::from(code) - 1.0),
-        Outcome::Survival { time, .. } => logarithms(time),
+        Outcome::Survival { time, event } => {
+            let time = logarithms(time);
+            let bound = match mode {
+                Mode::Paper => BOUND,
+                Mode::LeaveOneOut | Mode::Given(_) => chosen(&kernel.square, &time, event)?,
+            };
+            return risk(kernel, &time, event, bound);
+        }
     };
     let predicted = Ridge::fit(&kernel.square, &y, mode)?.predict(&kernel.cross);
     Ok(Predicted::of_linear(&predicted, outcome))

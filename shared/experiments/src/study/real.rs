@@ -60,7 +60,7 @@ impl Real {
         if let Some(row) = time.iter().position(|time| time.is_nan() || *time <= 0.0) {
             return Err(table.fault(row, place, "a time above 0"));
         }
-        let event = table.codes(table.place("cens")?, &["0", "1"])?;
+        let event = table.codes("cens", &["0", "1"])?;
         let event = event.mapv(|code| code == 1);
         let outcome = Outcome::Survival { time, event };
         Ok(Self(
@@ -74,7 +74,7 @@ impl Real {
         let measured = ["sepal_length", "sepal_width", "petal_length", "petal_width"];
         let columns = of_numbers(&table, &measured)?;
         let levels = ["setosa", "versicolor", "virginica"];
-        let codes = table.codes(table.place("species")?, &levels)?;
+        let codes = table.codes("species", &levels)?;
         let levels = levels.map(str::to_owned).to_vec();
         let outcome = Outcome::Classes { codes, levels };
         Ok(Cohort::new(columns, outcome).expect("columns of one table"))
@@ -84,7 +84,6 @@ impl Real {
     pub(crate) fn split(&self, seed: Seed, repeat: u64) -> Split {
         let cohort = &self.0;
         let mut stream = seed.stream("study, real", repeat);
-        let all: Vec<usize> = (0..cohort.patients()).collect();
         match cohort.outcome() {
             Outcome::Survival { .. } => Split::of(cohort, GBSG2_TRAINING, &mut stream),
             Outcome::Numeric(_) => {
@@ -93,7 +92,7 @@ impl Real {
             }
             Outcome::Classes { codes, .. } => {
                 let (one, other): (Vec<usize>, Vec<usize>) =
-                    all.into_iter().partition(|row| codes[*row] == 1);
+                    (0..cohort.patients()).partition(|row| codes[*row] == 1);
                 let mut half = |rows: &[usize]| Split::drawn(rows, HOUSES / 2, &mut stream);
                 let rows = [half(&one), half(&other)].concat();
                 Split::of(&cohort.select(&rows), HOUSES_TRAINING, &mut stream)
@@ -126,7 +125,7 @@ fn of_levels(table: &Table, name: &str, levels: &[&str]) -> Result<Column, Exper
     Ok(Column {
         name: name.to_owned(),
         values: Values::Categorical {
-            codes: table.codes(table.place(name)?, levels)?,
+            codes: table.codes(name, levels)?,
             levels: levels.iter().map(|level| (*level).to_owned()).collect(),
         },
     })

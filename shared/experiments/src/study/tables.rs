@@ -3,7 +3,7 @@
 use super::predicting::METHODS;
 use super::record::Record;
 use super::setting::Kind;
-use super::{Scores, Setting, paper};
+use super::{Scores, Setting, Source, paper};
 use crate::output::Sheet;
 
 /// Means agree where they differ by no more than so many standard errors of their difference.
@@ -82,11 +82,11 @@ fn capital(text: &str) -> String {
 
 /// The paper's numbers of the first three methods.
 fn printed(setting: &Setting) -> Option<[paper::Repeats; 3]> {
-    match (setting.function, setting.kind) {
-        (Some(function), kind) => paper::line(function, kind, setting.size),
-        (None, Kind::Number) => Some(HOUSES),
-        (None, Kind::Class) => Some(HOUSES_CLASS),
-        (None, Kind::Survival) => Some(GBSG2),
+    match (&setting.source, setting.kind) {
+        (Source::Made(function), kind) => paper::line(*function, kind, setting.size),
+        (Source::Real(_), Kind::Number) => Some(HOUSES),
+        (Source::Real(_), Kind::Class) => Some(HOUSES_CLASS),
+        (Source::Real(_), Kind::Survival) => Some(GBSG2),
     }
 }
 
@@ -160,7 +160,7 @@ mod tests {
     fn friedman() -> Setting {
         Setting {
             name: "Friedman",
-            function: Some(Function::Friedman),
+            source: Source::Made(Function::Friedman),
             kind: Kind::Number,
             size: [800, 20],
         }
