@@ -182,38 +182,25 @@ fn a_common_forest_is_compared_where_its_trees_may_leave_and_refused_by_name_whe
     let page = fs::read_to_string(home.join("summed/report.html")).unwrap();
     assert!(page.contains("The common forest was grown once"));
     // On one cohort every forest is its own.
-    let alone = [
-        "local",
-        "job.toml",
-        "--data",
-        "data/north.csv",
-        "--patient",
-        "patient",
-        "--out",
-        "alone",
-    ];
-    home.run(&site_agent(), &alone).must_succeed();
+    compare_the_north_alone(&home);
     assert_eq!(
         names(&comparison(&home, "alone")),
         ["euclidean", "forest", "forest_model"]
     );
 }
 
+/// The job on the patients of the north, into the folder `alone`.
+fn compare_the_north_alone(home: &Home) {
+    let data = ["--data", "data/north.csv", "--patient", "patient"];
+    let arguments = [&["local", "job.toml", "--out", "alone"], &data[..]].concat();
+    home.run(&site_agent(), &arguments).must_succeed();
+}
+
 #[test]
 fn one_cohort_alone_is_compared_without_a_coordinator() {
     let home = home();
     home.write("job.toml", &job(""));
-    let arguments = [
-        "local",
-        "job.toml",
-        "--data",
-        "data/north.csv",
-        "--patient",
-        "patient",
-        "--out",
-        "alone",
-    ];
-    home.run(&site_agent(), &arguments).must_succeed();
+    compare_the_north_alone(&home);
     let found = comparison(&home, "alone");
     assert_eq!(found["families"].as_array().unwrap().len(), 9);
     for entry in found["families"].as_array().unwrap() {
