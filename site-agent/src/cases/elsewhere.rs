@@ -6,6 +6,8 @@ use super::record::RECORD;
 use super::setting::learned;
 use crate::books::chain;
 use protocol::job::Job;
+use protocol::method::Method;
+use protocol::method::forest::settings::ForestScope;
 use similarity::compare::Comparison;
 use std::path::Path;
 
@@ -27,6 +29,12 @@ pub(crate) fn kept(runs: &Path, run: &str, job: &Job) -> Result<Kept, String> {
     let known = Job::parse_for_one(&record.job).map_err(|_| nothing())?;
     if known.cohort != job.cohort {
         let text = "is of another outcome or of other features than the job";
+        return Err(format!("run {run} {text}"));
+    }
+    if let Method::Forest(settings) = &known.method
+        && settings.scope == ForestScope::Local
+    {
+        let text = "grew a forest at each site alone, and by these no two sites place a patient alike; wanted a common one";
         return Err(format!("run {run} {text}"));
     }
     let columns = known.cohort.standardised_columns();

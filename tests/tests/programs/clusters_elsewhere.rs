@@ -84,7 +84,7 @@ fn an_operator_hears_which_groups_all_hospitals_have_in_common() {
     let crossed = ["--least", "5", "--most", "4"];
     cluster(&run, &crossed).must_fail(USAGE, &["--least no more than --most"]);
     // A group of patients is no metric.
-    cluster(&looked, &[]).must_fail(USAGE, &["no metric and no weights"]);
+    cluster(&looked, &[]).must_fail(USAGE, &["no metric, no weights and no common forest"]);
     for site in ["south", "west"] {
         let folder = deployment.home.join(&format!("sites/{site}/runs/{run}"));
         fs::remove_dir_all(folder).unwrap();

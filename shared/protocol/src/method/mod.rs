@@ -31,6 +31,7 @@ use forest::settings::{ForestScope, ForestSettings};
 use neighbours::settings::NeighboursSettings;
 use privacy::Permission;
 use regression::settings::RegressionSettings;
+use similarity::compare::proximity::places;
 use std::collections::BTreeSet;
 pub(crate) use terms::Beginning;
 pub use terms::{Needs, Unplaced};
@@ -53,6 +54,9 @@ pub enum Method {
     /// Which similarity suits the patients.
     Compare(Box<CompareSettings>),
 }
+
+/// Where a patient of elsewhere is, or the features of which a value is wanted.
+type Placing<'m> = dyn Fn(&[Value]) -> Result<Vec<f64>, Vec<String>> + 'm;
 
 /// What a run has learnt.
 #[derive(Debug, Clone, PartialEq)]
@@ -364,6 +368,9 @@ impl Model {
             Self::Unpsl(model) => model.metric.as_ref().map_or(0, |metric| metric.ncols()),
             // One a feature, straight or curved.
             Self::Regression(model) if !model.coefficients.is_empty() => cohort.features.len(),
+            Self::Forest(model) if model.forest.is_some() => {
+                places::coordinates(cohort.features.len())
+            }
             Self::Regression(_)
             | Self::Forest(_)
             | Self::Neighbours(_)
@@ -388,21 +395,25 @@ impl Model {
         if !self.is_learnt(false) {
             return Err(Unplaced::Nothing);
         }
-        let place = |patient: &Vec<Value>| match self {
-            Self::Unpsl(model) => Some(unpsl::placing::place(model, cohort, patient)),
+        let place: Box<Placing<'_>> = match self {
+            Self::Unpsl(model) => Box::new(|patient| unpsl::placing::place(model, cohort, patient)),
             // A curve is told by its knots, and patients of elsewhere are placed by straight lines alone.
             Self::Regression(model) if model.splines.is_empty() => {
-                Some(regression::placing::place(model, cohort, patient))
+                Box::new(|patient| regression::placing::place(model, cohort, patient))
             }
-            Self::Regression(_)
-            | Self::Forest(_)
-            | Self::Neighbours(_)
-            | Self::Cluster(_)
-            | Self::Compare(_) => None,
+            Self::Forest(model) => {
+                let common = model.forest.as_ref().ok_or(Unplaced::Nothing)?;
+                let placer = forest::placing::Placer::new(common, cohort);
+                let placer = placer.map_err(|_| Unplaced::Nothing)?;
+                Box::new(move |patient| placer.place(patient))
+            }
+            Self::Regression(_) | Self::Neighbours(_) | Self::Cluster(_) | Self::Compare(_) => {
+                return Err(Unplaced::Nothing);
+            }
         };
         let (mut placed, mut missing) = (Vec::new(), Vec::new());
         for (row, patient) in patients.iter().enumerate() {
-            match place(patient).ok_or(Unplaced::Nothing)? {
+            match place(patient) {
                 Ok(vector) => placed.push(vector),
                 Err(features) => missing.extend(features.into_iter().map(|one| (row, one))),
             }

@@ -37,9 +37,11 @@ pub(crate) struct Beginning {
 pub enum Unplaced {
     /// The run has learned nothing by whose vectors patients are compared.
     #[error(
-        "the run has no metric and no weights to compare patients of elsewhere by; wanted a run of {:?} or {:?} that has learned one",
+        "the run has no metric, no weights and no common forest to compare patients of elsewhere by; wanted a run of {:?}, {:?} or {:?} \
+         (scope = \"federated\") that has learned one",
         Method::NAMES[0],
-        Method::NAMES[2]
+        Method::NAMES[2],
+        Method::NAMES[1]
     )]
     Nothing,
     /// A value is wanted, by the number of the patient from 0 and the feature.

@@ -27,12 +27,13 @@ pub use proximity::forest::Proximity;
 pub use weighted::Weighted;
 
 use ndarray::parallel::prelude::*;
-use ndarray::{Array2, ArrayView2, Axis, CowArray, Ix2};
+use ndarray::{Array2, Axis, CowArray, Ix2};
 use std::ops::Range;
 
 use crate::cohort::Column;
 use crate::cohort::standardise::StandardiseError;
 use crate::compare::proximity::kernel::OutOfBag;
+use crate::compare::proximity::places::Places;
 use crate::learn::forest::{SchemaMismatch, TerminalNodes};
 use crate::learn::regression::terms::TermsError;
 use crate::numeric::linear_algebra::{LinearAlgebraError, sum_of_pairs};
@@ -328,22 +329,31 @@ impl Comparison {
         }
     }
 
-    /// The coordinates that it compares patients by, n x m, and what of two is near; none of a comparison without such.
+    /// The coordinates that it compares patients by, n x m, and what of two is near; none of a comparison without such. Of a forest they
+    /// are its [`places`](proximity::places), near to what it compares by.
     #[must_use]
-    pub fn coordinates<'p>(&self, placed: &'p Placed) -> Option<(ArrayView2<'p, f64>, Closeness)> {
-        let Placed::Vectors { rows, projected } = placed else {
-            return None;
-        };
-        let projected = projected.as_ref().unwrap_or(rows).view();
-        match self {
-            Self::Metric(metric) => match metric.measure() {
-                Measure::Euclidean => Some((projected, Closeness::Euclidean)),
-                Measure::InnerProduct => Some((projected, Closeness::InnerProduct)),
-                Measure::Manhattan => Some((rows.view(), Closeness::Manhattan)),
-                Measure::Cosine => None,
-            },
-            Self::Weighted(_) => Some((rows.view(), Closeness::Manhattan)),
-            Self::Gower(_) | Self::Proximity(_) => None,
+    pub fn coordinates<'p>(
+        &self,
+        placed: &'p Placed,
+    ) -> Option<(CowArray<'p, f64, Ix2>, Closeness)> {
+        match (self, placed) {
+            (Self::Metric(metric), Placed::Vectors { rows, projected }) => {
+                let projected = projected.as_ref().unwrap_or(rows);
+                match metric.measure() {
+                    Measure::Euclidean => Some((projected.into(), Closeness::Euclidean)),
+                    Measure::InnerProduct => Some((projected.into(), Closeness::InnerProduct)),
+                    Measure::Manhattan => Some((rows.into(), Closeness::Manhattan)),
+                    Measure::Cosine => None,
+                }
+            }
+            (Self::Weighted(_), Placed::Vectors { rows, .. }) => {
+                Some((rows.into(), Closeness::Manhattan))
+            }
+            (Self::Proximity(proximity), Placed::Nodes { nodes, .. }) => {
+                let places = Places::new(proximity.forest());
+                Some((places.of(nodes).into(), Closeness::Euclidean))
+            }
+            (Self::Metric(_) | Self::Weighted(_) | Self::Gower(_) | Self::Proximity(_), _) => None,
         }
     }
 

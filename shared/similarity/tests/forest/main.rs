@@ -8,6 +8,7 @@ mod federated;
 mod format;
 mod kernels;
 mod oracles;
+mod places;
 mod sample;
 mod tables;
 mod trees;

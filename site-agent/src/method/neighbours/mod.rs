@@ -168,8 +168,8 @@ impl Parting {
         let outlook = Outlook::of(cohort.outcome(), &job.cohort.outcome.kind);
         let least = usize::try_from(least(rules)).unwrap_or(usize::MAX);
         Ok(Self {
-            groups: parted(vectors, &outlook.classes, least),
-            vectors: vectors.to_owned(),
+            groups: parted(vectors.view(), &outlook.classes, least),
+            vectors: vectors.into_owned(),
             closeness,
             outlook,
         })

@@ -6,5 +6,6 @@ pub(crate) mod growing;
 mod judging;
 pub mod message;
 pub mod model;
+pub(crate) mod placing;
 pub(crate) mod question;
 pub mod settings;

@@ -3,6 +3,7 @@
 use super::assembly::assemble;
 use super::message::Trees;
 use crate::cohort::CohortSpecification;
+use similarity::learn::forest::Forest;
 use similarity::learn::forest::trees::format::FormatError;
 use std::sync::Arc;
 
@@ -27,13 +28,20 @@ pub struct CommonForest {
 }
 
 impl CommonForest {
-    /// The forest as a file (`similarity::learn::forest::trees::format`).
+    /// The forest.
+    ///
+    /// # Errors
+    /// [`FormatError`] where it is not a forest of such a cohort.
+    pub fn assembled(&self, cohort: &CohortSpecification) -> Result<Forest, FormatError> {
+        let trees = &self.trees.trees;
+        assemble(cohort, &self.event_times, &self.class_weights, trees)
+    }
+
+    /// The same as a file (`similarity::learn::forest::trees::format`).
     ///
     /// # Errors
     /// [`FormatError`] where it is not a forest of such a cohort.
     pub fn to_bytes(&self, cohort: &CohortSpecification) -> Result<Vec<u8>, FormatError> {
-        let trees = &self.trees.trees;
-        let forest = assemble(cohort, &self.event_times, &self.class_weights, trees)?;
-        Ok(forest.to_bytes())
+        Ok(self.assembled(cohort)?.to_bytes())
     }
 }

@@ -3,4 +3,5 @@
 mod ancestors;
 pub mod forest;
 pub mod kernel;
+pub mod places;
 pub(crate) mod unseen;

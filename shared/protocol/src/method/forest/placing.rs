@@ -1,0 +1,86 @@
+//! Where a common forest places patients of elsewhere.
+
+use super::model::CommonForest;
+use crate::cohort::{CohortSpecification, Feature, FeatureKind, Impute, Transform, Value};
+use ndarray::Array1;
+use similarity::cohort::{Column, MISSING_LEVEL, Values, logarithm};
+use similarity::compare::proximity::places::Places;
+use similarity::learn::forest::Forest;
+use similarity::learn::forest::trees::format::FormatError;
+
+/// A forest, and the places by it.
+pub(crate) struct Placer<'c> {
+    cohort: &'c CohortSpecification,
+    forest: Forest,
+    places: Places,
+}
+
+impl<'c> Placer<'c> {
+    /// By the common forest of a run.
+    pub(crate) fn new(
+        common: &CommonForest,
+        cohort: &'c CohortSpecification,
+    ) -> Result<Self, FormatError> {
+        let forest = common.assembled(cohort)?;
+        Ok(Self {
+            places: Places::new(&forest),
+            forest,
+            cohort,
+        })
+    }
+
+    /// The place of a patient; a forest has a way for who has no value, and so only those features are wanted that the job wants of
+    /// everybody.
+    pub(crate) fn place(&self, patient: &[Value]) -> Result<Vec<f64>, Vec<String>> {
+        let both = || self.cohort.features.iter().zip(patient);
+        let is_wanted = |(feature, value): &(&Feature, &Value)| {
+            **value == Value::Missing && matches!(feature.impute, Impute::Refuse | Impute::LeaveOut)
+        };
+        let wanted: Vec<String> = both()
+            .filter(is_wanted)
+            .map(|(feature, _)| feature.name.clone())
+            .collect();
+        if !wanted.is_empty() {
+            return Err(wanted);
+        }
+        let columns: Vec<Column> = both().map(column).collect();
+        let nodes = self.forest.apply(&columns);
+        let nodes = nodes.map_err(|_| Vec::new())?;
+        Ok(self.places.of(&nodes).into_iter().collect())
+    }
+}
+
+/// A column of one patient.
+fn column((feature, value): (&Feature, &Value)) -> Column {
+    let values = match &feature.kind {
+        FeatureKind::Categorical { levels } => {
+            let code = match value {
+                Value::Level(level) => u32::try_from(*level).unwrap_or(MISSING_LEVEL),
+                Value::Number(_) | Value::Missing => MISSING_LEVEL,
+            };
+            Values::Categorical {
+                codes: Array1::from_elem(1, code),
+                levels: levels.clone(),
+            }
+        }
+        kind => {
+            let is_log = matches!(
+                kind,
+                FeatureKind::Numeric {
+                    transform: Transform::Log,
+                    ..
+                }
+            );
+            let number = match value {
+                Value::Number(number) if is_log => logarithm(*number),
+                Value::Number(number) => *number,
+                Value::Level(_) | Value::Missing => f64::NAN,
+            };
+            Values::Numeric(Array1::from_elem(1, number))
+        }
+    };
+    Column {
+        name: feature.name.clone(),
+        values,
+    }
+}
