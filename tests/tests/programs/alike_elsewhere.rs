@@ -160,7 +160,7 @@ fn asked_about(deployment: &Deployment, run: &str) -> Vec<Vec<f64>> {
 }
 
 /// Within each radius of a query: patients of both classes, by groups, and one by one.
-fn counted(hospitals: &[Hospital], query: &[f64], radius: f64) -> ([u64; 2], [u64; 2]) {
+pub(crate) fn counted(hospitals: &[Hospital], query: &[f64], radius: f64) -> ([u64; 2], [u64; 2]) {
     let (mut by_groups, mut exact) = ([0; 2], [0; 2]);
     for hospital in hospitals {
         let view = hospital.vectors.view();
@@ -179,7 +179,7 @@ fn counted(hospitals: &[Hospital], query: &[f64], radius: f64) -> ([u64; 2], [u6
 }
 
 /// Where shares of the pairs of one hospital's patients are, by groups.
-fn radii(hospitals: &[Hospital]) -> Vec<f64> {
+pub(crate) fn radii(hospitals: &[Hospital]) -> Vec<f64> {
     let mut counts = vec![0_u64; OctaveGrid::cells()];
     for hospital in hospitals {
         let view = hospital.vectors.view();

@@ -47,7 +47,7 @@ fn an_operator_hears_which_groups_all_hospitals_have_in_common() {
     groups_are_what_the_tables_come_to(&answer, &hospitals, &centres);
     marks_are_what_the_tables_come_to(&deployment, &answer, &hospitals, &centres);
     let by_sites = what_stays_at_the_sites(&deployment, &answer, &hospitals, &centres);
-    let rows = pooled(&hospitals);
+    let rows = pooled(&hospitals, GROUPS);
     let agreed = adjusted_rand(&by_sites, &rows);
     println!("adjusted Rand index with k-means of the pooled rows: {agreed:.3}");
     assert!(agreed > 0.7, "{agreed}");
@@ -182,12 +182,13 @@ fn groups_by_the_weights_of_a_regression_tell_a_number_apart() {
     assert!(page.contains("What marks group 1"));
 }
 
-fn centres(answer: &Value, coordinates: usize) -> Array2<f64> {
-    let rows = answer["centres"].as_array().unwrap().iter();
+pub(crate) fn centres(answer: &Value, coordinates: usize) -> Array2<f64> {
+    let rows = answer["centres"].as_array().unwrap();
     let numbers: Vec<f64> = rows
+        .iter()
         .flat_map(|row| row.as_array().unwrap().iter().map(number_of))
         .collect();
-    Array2::from_shape_vec((GROUPS, coordinates), numbers).unwrap()
+    Array2::from_shape_vec((rows.len(), coordinates), numbers).unwrap()
 }
 
 /// The small groups of a hospital, each with the cluster that it is in.
@@ -206,15 +207,18 @@ fn divided(hospital: &Hospital, centres: &Array2<f64>) -> Vec<(Vec<usize>, usize
 }
 
 /// Every centre is the mean of the patients of the small groups that are nearest to it, and the counts are theirs.
-fn groups_are_what_the_tables_come_to(
+pub(crate) fn groups_are_what_the_tables_come_to(
     answer: &Value,
     hospitals: &[Hospital],
     centres: &Array2<f64>,
 ) {
     let mut sums = Array2::<f64>::zeros(centres.dim());
-    let (mut counts, mut sites) = (vec![[0_u64; 2]; GROUPS], vec![0_u64; GROUPS]);
+    let (mut counts, mut sites) = (
+        vec![[0_u64; 2]; centres.nrows()],
+        vec![0_u64; centres.nrows()],
+    );
     for hospital in hospitals {
-        let mut has = vec![false; GROUPS];
+        let mut has = vec![false; centres.nrows()];
         for (members, cluster) in divided(hospital, centres) {
             has[cluster] = true;
             for row in members {
@@ -253,13 +257,13 @@ fn groups_are_what_the_tables_come_to(
 }
 
 /// The mean of a feature that some have no value of: those count as their small group's mean, where ten have one.
-fn marks_are_what_the_tables_come_to(
+pub(crate) fn marks_are_what_the_tables_come_to(
     deployment: &Deployment,
     answer: &Value,
     hospitals: &[Hospital],
     centres: &Array2<f64>,
 ) {
-    let (mut sums, mut counts) = (vec![0.0; GROUPS], vec![0_usize; GROUPS]);
+    let (mut sums, mut counts) = (vec![0.0; centres.nrows()], vec![0_usize; centres.nrows()]);
     for (site, hospital) in SITES.iter().zip(hospitals) {
         let (names, rows) = table(deployment, site);
         let column = names.iter().position(|one| one == "first_1").unwrap();
@@ -289,7 +293,7 @@ fn marks_are_what_the_tables_come_to(
 }
 
 /// Each patient's group, by its own vector; of all hospitals after each other.
-fn what_stays_at_the_sites(
+pub(crate) fn what_stays_at_the_sites(
     deployment: &Deployment,
     answer: &Value,
     hospitals: &[Hospital],
@@ -329,15 +333,15 @@ fn what_stays_at_the_sites(
 }
 
 /// k-means of the rows of all hospitals in one place: the best of many starts.
-fn pooled(hospitals: &[Hospital]) -> Vec<u32> {
+pub(crate) fn pooled(hospitals: &[Hospital], groups: usize) -> Vec<u32> {
     let views: Vec<_> = hospitals.iter().map(|one| one.vectors.view()).collect();
     let rows = concatenate(Axis(0), &views).unwrap();
     let spread = Spread::of(rows.outer_iter().map(|row| (1, row)), rows.ncols());
     let search = |start: u64| {
         let mut stream = Seed(start).stream("pooled", 0);
-        let mut division = Division::new(spread.start(GROUPS, &mut stream));
+        let mut division = Division::new(spread.start(groups, &mut stream));
         while !division.is_settled {
-            let (mut patients, mut sums) = (vec![0; GROUPS], Array2::zeros((GROUPS, rows.ncols())));
+            let (mut patients, mut sums) = (vec![0; groups], Array2::zeros((groups, rows.ncols())));
             for row in rows.outer_iter() {
                 let cluster = nearest(row, division.centres.view()).0;
                 patients[cluster] += 1;

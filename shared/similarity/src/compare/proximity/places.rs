@@ -23,7 +23,7 @@ use crate::numeric::linear_algebra::inner;
 use crate::numeric::seed::Seed;
 
 /// Numbers of a place at most.
-const COORDINATES_MAX: usize = 32;
+const COORDINATES_MAX: usize = 8;
 /// Numbers of a place at most for every feature of the forest.
 const COORDINATES_OF_FEATURE: usize = 2;
 /// Patients who are made up.
@@ -93,7 +93,7 @@ impl Places {
     }
 }
 
-/// Numbers of a place by a forest of so many features: two for each, 32 at most.
+/// Numbers of a place by a forest of so many features: two for each, 8 at most.
 #[must_use]
 pub fn coordinates(features: usize) -> usize {
     COORDINATES_MAX.min(COORDINATES_OF_FEATURE * features)

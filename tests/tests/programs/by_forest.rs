@@ -1,0 +1,147 @@
+//! Promise: by a common forest an operator hears, too, which groups the patients of all hospitals have in common, and how many are alike
+//! to new ones; it is what the hospitals' tables and the forest come to. By forests of each hospital alone nobody is compared.
+
+use crate::alike_elsewhere::{Hospital, counted, number_of, radii, table};
+use crate::clusters_elsewhere::{
+    centres, groups_are_what_the_tables_come_to, marks_are_what_the_tables_come_to, pooled,
+    what_stays_at_the_sites,
+};
+use kindred_tests::deployment::{Deployment, SITES};
+use kindred_tests::exit::{REFUSED, USAGE};
+use kindred_tests::samples::demo_of_forests;
+use ndarray::Array2;
+use protocol::job::Job;
+use serde_json::Value;
+use similarity::cohort::{Cohort, Outcome};
+use similarity::compare::proximity::places::Places;
+use similarity::learn::forest::Forest;
+use similarity::uses::clusters::adjusted_rand;
+use site_agent::config::SourceConfig;
+use site_agent::source::read_cohort;
+use std::fs;
+
+fn job(scope: &str) -> String {
+    format!(
+        "{}[forest]\nscope = \"{scope}\"\ntrees = 120\n",
+        demo_of_forests(10_000)
+    )
+}
+
+fn cohort(deployment: &Deployment, site: &str, job: &str) -> Cohort {
+    let path = deployment.home.join(&format!("data/{site}.csv"));
+    let source = SourceConfig::of_file(&path, Some("patient".to_owned()));
+    let job = Job::parse(job).unwrap();
+    read_cohort(&source, &job, &mut |_| ()).unwrap().cohort
+}
+
+fn hospital(vectors: Array2<f64>, cohort: &Cohort) -> Hospital {
+    let Outcome::Classes { codes, .. } = cohort.outcome() else {
+        panic!("no classes");
+    };
+    Hospital {
+        vectors,
+        classes: codes.to_vec(),
+    }
+}
+
+#[test]
+fn by_a_common_forest_groups_and_who_is_alike_are_what_tables_and_forest_come_to() {
+    let deployment = Deployment::start();
+    deployment.home.write("job.toml", &job("federated"));
+    let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
+    let run = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
+    let bytes = fs::read(deployment.home.join("learned/forest.bin")).unwrap();
+    let forest = Forest::from_bytes(&bytes).unwrap();
+    let places = Places::new(&forest);
+    // Of so many numbers, distances are nearly those of the terminal nodes.
+    let nearly = Places::with_coordinates(&forest, 128);
+    let (mut hospitals, mut by_nodes) = (Vec::new(), Vec::new());
+    for site in SITES {
+        let cohort = cohort(&deployment, site, &job("federated"));
+        let nodes = forest.apply(cohort.columns()).unwrap();
+        hospitals.push(hospital(places.of(&nodes), &cohort));
+        let nearly = nearly.of(&nodes);
+        by_nodes.push(hospital(nearly, &cohort));
+    }
+
+    let asked = ["cluster", "--run", &run, "--samples", "10", "--least", "2"];
+    let asked = [&asked[..], &["--most", "2", "--out", "clusters"]].concat();
+    deployment.job(&asked).must_succeed();
+    let text = fs::read(deployment.home.join("clusters/clusters.json")).unwrap();
+    let answer: Value = serde_json::from_slice(&text).unwrap();
+    let centres = centres(&answer, hospitals[0].vectors.ncols());
+    groups_are_what_the_tables_come_to(&answer, &hospitals, &centres);
+    marks_are_what_the_tables_come_to(&deployment, &answer, &hospitals, &centres);
+    let by_sites = what_stays_at_the_sites(&deployment, &answer, &hospitals, &centres);
+    let by_places = adjusted_rand(&by_sites, &pooled(&hospitals, 2));
+    let by_nodes = adjusted_rand(&by_sites, &pooled(&by_nodes, 2));
+    println!(
+        "adjusted Rand index with the pooled rows: by places {by_places:.3}, by terminal nodes {by_nodes:.3}"
+    );
+    assert!(by_places > 0.5 && by_nodes > 0.4);
+
+    let (header, rows) = table(&deployment, "east");
+    let mut new = header.join(",");
+    for row in rows.iter().step_by(20).take(3) {
+        new.push('\n');
+        new.push_str(&row.iter().collect::<Vec<_>>().join(","));
+    }
+    deployment.home.write("new.csv", &new);
+    let asked = [
+        "similar", "--run", &run, "--new", "new.csv", "--json", "--out", "alike",
+    ];
+    let ran = deployment.job(&asked).must_succeed();
+    let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let east = SITES.iter().position(|site| *site == "east").unwrap();
+    let mut told_of = 0;
+    for place in 0..3 {
+        // By the site's own row, whose values are the same.
+        let query = hospitals[east].vectors.row(20 * place).to_vec();
+        for (share, radius) in radii(&hospitals).iter().enumerate() {
+            let within = &answer["queries"][place]["within"][share];
+            assert_eq!(number_of(&within["radius"]).to_bits(), radius.to_bits());
+            let (wanted, one_by_one) = counted(&hospitals, &query, *radius);
+            println!(
+                "patient {place}, share {share}: {wanted:?} by groups, {one_by_one:?} one by one"
+            );
+            for class in 0..2 {
+                let found = within["classes"][class]["patients"].as_u64().unwrap();
+                assert_eq!(found, wanted[class], "{place}, {share}, {class}");
+                told_of += found;
+            }
+        }
+    }
+    assert!(told_of > 50);
+    others_place_nobody(&deployment, &run);
+}
+
+/// A run of forests of each hospital alone, at the operator's and at the site; and a job that takes places for longer than they are.
+fn others_place_nobody(deployment: &Deployment, run: &str) {
+    deployment.home.write("local.toml", &job("local"));
+    let ran = deployment.job(&["submit", "local.toml", "--wait", "--out", "local"]);
+    let local = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
+    let asked = ["cluster", "--run", &local, "--out", "none"];
+    deployment.job(&asked).must_fail(
+        USAGE,
+        &[
+            "no metric, no weights and no common forest",
+            "\"federated\"",
+        ],
+    );
+    let (head, _) = job("federated")
+        .split_once("[forest]")
+        .map(|(head, rest)| (head.to_owned(), rest.to_owned()))
+        .unwrap();
+    let written = |run: &str, coordinates: u32| {
+        let head = head.replace("method = \"forest\"", "method = \"cluster\"");
+        let table = format!("[cluster]\nrun = \"{run}\"\ncoordinates = {coordinates}\n");
+        deployment
+            .home
+            .write("by_hand.toml", &format!("{head}{table}"));
+        deployment.job(&["submit", "by_hand.toml", "--wait", "--out", "by_hand"])
+    };
+    let wanted = format!("run {local} grew a forest at each site alone");
+    written(&local, 10).must_fail(REFUSED, &[&wanted]);
+    let wanted = format!("the job places patients by 3 numbers, run {run} by ");
+    written(run, 3).must_fail(REFUSED, &[&wanted]);
+}
