@@ -140,7 +140,7 @@ pub struct RunOf {
 /// `job similar`.
 #[derive(Debug, Args)]
 pub struct JobSimilar {
-    /// The run that patients are compared by, one of yours that has learned a metric or a regression
+    /// The run that patients are compared by, one of yours that has learned a metric, a regression or a common forest
     #[arg(long, value_name = "RUN")]
     pub run: String,
     /// The new patients: comma-separated values with a column for each feature of the run's job
@@ -169,7 +169,7 @@ pub struct JobSimilar {
 /// `job cluster`.
 #[derive(Debug, Args)]
 pub struct JobCluster {
-    /// The run that patients are compared by, one of yours that has learned a metric or a regression
+    /// The run that patients are compared by, one of yours that has learned a metric, a regression or a common forest
     #[arg(long, value_name = "RUN")]
     pub run: String,
     /// The operator's configuration

@@ -6,8 +6,9 @@ use crate::clusters_elsewhere::{
     centres, groups_are_what_the_tables_come_to, marks_are_what_the_tables_come_to, pooled,
     what_stays_at_the_sites,
 };
-use kindred_tests::deployment::{Deployment, SITES};
+use kindred_tests::deployment::{Deployment, PATIENTS, SITES};
 use kindred_tests::exit::{REFUSED, USAGE};
+use kindred_tests::programs::site_agent;
 use kindred_tests::samples::demo_of_forests;
 use ndarray::Array2;
 use protocol::job::Job;
@@ -144,4 +145,63 @@ fn others_place_nobody(deployment: &Deployment, run: &str) {
     written(&local, 10).must_fail(REFUSED, &[&wanted]);
     let wanted = format!("the job places patients by 3 numbers, run {run} by ");
     written(run, 3).must_fail(REFUSED, &[&wanted]);
+}
+
+/// A forest of survival times: groups are told by their events in the time followed, and small groups are of patients with an event up to the
+/// horizon or of others.
+#[test]
+fn by_a_forest_of_survival_times_groups_differ_in_their_events() {
+    let mut deployment = Deployment::prepare();
+    let numbers = ["synthesise", "--sites", PATIENTS, "--outcome", "survival"];
+    let numbers = [&numbers[..], &["--out", "numbers"]].concat();
+    deployment.home.run(&site_agent(), &numbers).must_succeed();
+    for site in SITES {
+        let file = format!("{site}.csv");
+        let [from, to] = ["numbers", "data"].map(|folder| deployment.home.join(folder).join(&file));
+        fs::copy(from, to).unwrap();
+    }
+    let demo = job("federated");
+    let (before, rest) = demo.split_once("[outcome]").unwrap();
+    let (_, features) = rest.split_once("[[features]]").unwrap();
+    let outcome = "[outcome]\ncolumn = \"days\"\nkind = \"survival\"\nevent = \"event\"\nevent_values = [\"1\"]\nhorizon = 1000\n";
+    deployment.home.write(
+        "job.toml",
+        &format!("{before}{outcome}\n[[features]]{features}"),
+    );
+    deployment.start_coordinator();
+    for site in SITES {
+        deployment.start_agent(site);
+    }
+    let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
+    let run = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
+    let asked = [
+        "cluster",
+        "--run",
+        &run,
+        "--samples",
+        "10",
+        "--least",
+        "2",
+        "--most",
+        "2",
+    ];
+    let ran = deployment.job(&[&asked[..], &["--out", "clusters"]].concat());
+    ran.must_succeed();
+    let text = fs::read(deployment.home.join("clusters/clusters.json")).unwrap();
+    let answer: Value = serde_json::from_slice(&text).unwrap();
+    let groups = answer["groups"].as_array().unwrap().iter();
+    let of_group = |group: &Value| {
+        let fared = &group["fared"][0];
+        assert_eq!(fared["what"], "events a unit of time");
+        (
+            group["patients"].as_u64().unwrap(),
+            number_of(&fared["value"]),
+        )
+    };
+    let (patients, hazards): (Vec<u64>, Vec<f64>) = groups.map(of_group).unzip();
+    println!("{patients:?}, {hazards:?}");
+    assert_eq!(patients.len(), 2);
+    assert_eq!(Some(patients.iter().sum()), answer["grouped"].as_u64());
+    let [one, other] = [hazards[0], hazards[1]];
+    assert!(one.max(other) > 1.2 * one.min(other));
 }
