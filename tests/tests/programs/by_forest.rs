@@ -10,6 +10,7 @@ use kindred_tests::deployment::{Deployment, PATIENTS, SITES};
 use kindred_tests::exit::{REFUSED, USAGE};
 use kindred_tests::programs::site_agent;
 use kindred_tests::samples::demo_of_forests;
+use kindred_tests::workspace::{real_data, root};
 use ndarray::Array2;
 use protocol::job::Job;
 use serde_json::Value;
@@ -204,4 +205,105 @@ fn by_a_forest_of_survival_times_groups_differ_in_their_events() {
     assert_eq!(Some(patients.iter().sum()), answer["grouped"].as_u64());
     let [one, other] = [hazards[0], hazards[1]];
     assert!(one.max(other) > 1.2 * one.min(other));
+}
+
+/// What a hospital says of its columns: the job's ranges, codes and levels; of the outcome's five grades, of which one is rare, two.
+fn dictionary(job: &str) -> String {
+    let mut columns = "[columns.num]\nlevels = { \"0\" = \"0\", \"*\" = \"1\" }\n".to_owned();
+    for feature in job.split("[[features]]").skip(1) {
+        let line = |key: &str| feature.lines().find(|line| line.starts_with(key));
+        let name = line("name").and_then(|line| line.split('"').nth(1));
+        for key in ["range", "missing", "levels"] {
+            if let (Some(name), Some(line)) = (name, line(key)) {
+                let heading = format!("[columns.{name}]\n");
+                if !columns.contains(&heading) {
+                    columns.push_str(&heading);
+                }
+                columns.push_str(line);
+                columns.push('\n');
+            }
+        }
+    }
+    columns
+}
+
+/// The hospitals of the flagship, under the names that there are certificates of.
+const HOSPITALS: [&str; 4] = ["cleveland", "hungarian", "switzerland", "va"];
+
+#[test]
+fn four_real_hospitals_have_groups_in_common_by_their_forest() {
+    let Some(data) = real_data("heart_disease") else {
+        return;
+    };
+    let mut deployment = Deployment::prepare();
+    let read = |path: &str| fs::read_to_string(root().join("deploy").join(path)).unwrap();
+    let policy = read("policies/heart-disease-forest.toml") + "clusters = true\n";
+    let mut job = read("jobs/heart-disease-forest.toml");
+    let grades = "positive = [\"1\", \"2\", \"3\", \"4\"]";
+    assert!(job.contains(grades));
+    job = job.replace(grades, "positive = [\"1\"]");
+    for (site, hospital) in SITES.into_iter().zip(HOSPITALS) {
+        job = job.replace(&format!("\"{hospital}\""), &format!("\"{site}\""));
+        let to = deployment.home.join(&format!("data/{site}.csv"));
+        fs::copy(data.join(format!("{hospital}.csv")), to).unwrap();
+        let config = fs::read_to_string(deployment.home.join(&format!("{site}.toml"))).unwrap();
+        let (head, _) = config.split_once("[source]").unwrap();
+        let source = format!("[source]\nkind = \"csv\"\npath = \"data/{site}.csv\"\n");
+        let config = format!("{head}{source}\n{}[policy]\n{policy}", dictionary(&job));
+        deployment.home.write(&format!("{site}.toml"), &config);
+    }
+    deployment.home.write("job.toml", &job);
+    deployment.start_coordinator();
+    for site in SITES {
+        deployment.start_agent(site);
+    }
+    let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
+    let run = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
+    let bytes = fs::read(deployment.home.join("learned/forest.bin")).unwrap();
+    let forest = Forest::from_bytes(&bytes).unwrap();
+    let nearly = Places::with_coordinates(&forest, 128);
+    let hospital = |site: &str| {
+        let path = deployment.home.join(&format!("data/{site}.csv"));
+        let source = SourceConfig::of_file(&path, None);
+        // A file that declares nothing has all five grades.
+        let job = Job::parse(&job.replace("positive = [\"1\"]", grades)).unwrap();
+        let cohort = read_cohort(&source, &job, &mut |_| ()).unwrap();
+        let nodes = forest.apply(cohort.cohort.columns()).unwrap();
+        hospital(nearly.of(&nodes), &cohort.cohort)
+    };
+    let hospitals = SITES.map(hospital);
+    for groups in 2..=6 {
+        let [count, out] = [groups.to_string(), format!("groups-{groups}")];
+        let asked = [
+            "cluster",
+            "--run",
+            &run,
+            "--samples",
+            "10",
+            "--least",
+            &count,
+        ];
+        let asked = [&asked[..], &["--most", &count, "--out", &out]].concat();
+        deployment.job(&asked).must_succeed();
+        let text = fs::read(deployment.home.join(&out).join("clusters.json")).unwrap();
+        let answer: Value = serde_json::from_slice(&text).unwrap();
+        let looked = answer["run"].as_str().unwrap();
+        let mut by_sites = Vec::new();
+        for site in SITES {
+            let path = format!("sites/{site}/runs/{looked}/clusters.csv");
+            let mut told = csv::Reader::from_path(deployment.home.join(&path)).unwrap();
+            let group = |row: csv::StringRecord| row[1].parse::<u32>().unwrap();
+            by_sites.extend(told.records().map(|row| group(row.unwrap())));
+        }
+        let agreed = adjusted_rand(&by_sites, &pooled(&hospitals, groups));
+        let shares = answer["groups"].as_array().unwrap().iter();
+        let shares = shares.map(|group| number_of(&group["fared"][1]["value"]));
+        let shares: Vec<String> = shares.map(|share| format!("{share:.2}")).collect();
+        let stability = &answer["tried"][0]["stability"];
+        println!(
+            "{groups} groups: adjusted Rand index {agreed:.2}; with disease {shares:?}; found again {stability}"
+        );
+        // The bags are drawn by the sites' own keys, and so each time others.
+        assert!(agreed > if groups == 3 { 0.6 } else { 0.2 }, "{agreed}");
+    }
 }
