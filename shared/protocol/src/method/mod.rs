@@ -34,6 +34,7 @@ use regression::settings::RegressionSettings;
 use similarity::compare::proximity::places;
 use std::collections::BTreeSet;
 pub(crate) use terms::Beginning;
+use terms::Placing;
 pub use terms::{Needs, Unplaced};
 use unpsl::settings::UnpslSettings;
 
@@ -54,9 +55,6 @@ pub enum Method {
     /// Which similarity suits the patients.
     Compare(Box<CompareSettings>),
 }
-
-/// Where a patient of elsewhere is, or the features of which a value is wanted.
-type Placing<'m> = dyn Fn(&[Value]) -> Result<Vec<f64>, Vec<String>> + 'm;
 
 /// What a run has learnt.
 #[derive(Debug, Clone, PartialEq)]
@@ -411,19 +409,7 @@ impl Model {
                 return Err(Unplaced::Nothing);
             }
         };
-        let (mut placed, mut missing) = (Vec::new(), Vec::new());
-        for (row, patient) in patients.iter().enumerate() {
-            match place(patient) {
-                Ok(vector) => placed.push(vector),
-                Err(features) => missing.extend(features.into_iter().map(|one| (row, one))),
-            }
-        }
-        let is_nowhere = |vector: &Vec<f64>| vector.is_empty();
-        match missing.is_empty() {
-            true if placed.iter().any(is_nowhere) => Err(Unplaced::Nothing),
-            true => Ok(placed),
-            false => Err(Unplaced::Missing(missing)),
-        }
+        terms::placed(patients, &*place)
     }
 }
 

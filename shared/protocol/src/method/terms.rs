@@ -1,7 +1,7 @@
 //! On what terms every method begins, and what it may say instead of a place.
 
 use super::Method;
-use crate::cohort::CohortSpecification;
+use crate::cohort::{CohortSpecification, Value};
 use crate::stage::agreeing::Descriptions;
 use privacy::{Permission, ValidationFacts};
 use similarity::numeric::seed::Seed;
@@ -47,4 +47,27 @@ pub enum Unplaced {
     /// A value is wanted, by the number of the patient from 0 and the feature.
     #[error("values are missing that nothing stands in for")]
     Missing(Vec<(usize, String)>),
+}
+
+/// Where a patient of elsewhere is, or the features of which a value is wanted.
+pub(super) type Placing<'m> = dyn Fn(&[Value]) -> Result<Vec<f64>, Vec<String>> + 'm;
+
+/// Where all of them are.
+pub(super) fn placed(
+    patients: &[Vec<Value>],
+    place: &Placing<'_>,
+) -> Result<Vec<Vec<f64>>, Unplaced> {
+    let (mut placed, mut missing) = (Vec::new(), Vec::new());
+    for (row, patient) in patients.iter().enumerate() {
+        match place(patient) {
+            Ok(vector) => placed.push(vector),
+            Err(features) => missing.extend(features.into_iter().map(|one| (row, one))),
+        }
+    }
+    let is_nowhere = |vector: &Vec<f64>| vector.is_empty();
+    match missing.is_empty() {
+        true if placed.iter().any(is_nowhere) => Err(Unplaced::Nothing),
+        true => Ok(placed),
+        false => Err(Unplaced::Missing(missing)),
+    }
 }
