@@ -1,7 +1,7 @@
 //! Whoever hears the mean of the places by a common forest of the patients of a small group, knows the forest, and looks for ten patients
 //! whose places have that mean. Of places of many numbers they are found, of as many as places have they are not.
 
-use ndarray::{Array1, Array2, Axis};
+use ndarray::{Array1, Array2, Axis, concatenate};
 use protocol::message::cluster::parted;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -26,12 +26,16 @@ const PASSES: usize = 30;
 const GUESSES: usize = 1000;
 /// Small groups that are attacked.
 const GROUPS: usize = 6;
+/// Times that patients are drawn beside those who are found.
+const DRAWN: usize = 50;
 
 /// What the attacker knows: the forest, and its cut points.
 struct Known {
     forest: Forest,
     places: Places,
     edges: Vec<Vec<f64>>,
+    /// Whether the mean of the squares is known beside the mean, as to who asks often enough who is alike.
+    squares: bool,
 }
 
 /// A patient as a forest tells patients apart: between which cut points each feature is.
@@ -51,7 +55,11 @@ impl Known {
             numeric(place, values)
         };
         let columns: Vec<Column> = (0..FEATURES).map(column).collect();
-        self.places.of(&self.forest.apply(&columns).unwrap())
+        let places = self.places.of(&self.forest.apply(&columns).unwrap());
+        match self.squares {
+            true => concatenate![Axis(1), places, places.mapv(|one| one * one)],
+            false => places,
+        }
     }
 }
 
@@ -86,7 +94,7 @@ fn values(cohort: &Cohort, place: usize) -> &Array1<f64> {
     }
 }
 
-fn known(hospitals: &[Cohort], coordinates: usize) -> Known {
+fn known(hospitals: &[Cohort], coordinates: usize, squares: bool) -> Known {
     let histogram = |place: usize| {
         let of_site = |cohort: &Cohort| {
             SiteHistogram::new(values(cohort, place).view(), 20, LEAST as u64).unwrap()
@@ -107,6 +115,7 @@ fn known(hospitals: &[Cohort], coordinates: usize) -> Known {
     Known {
         places: Places::with_coordinates(&forest, coordinates),
         forest,
+        squares,
         edges: (0..FEATURES)
             .map(|place| edges.of(place).to_vec())
             .collect(),
@@ -202,8 +211,8 @@ const MANY: usize = 32;
 
 /// Of each patient in a small group of the north how far the nearest is of ten who are found for its group; and how far that of ten who are
 /// drawn with the mean and the deviation of the group's features, which is no secret (`marks`).
-fn read(hospitals: &[Cohort], coordinates: usize) -> (Vec<usize>, Vec<usize>) {
-    let known = known(hospitals, coordinates);
+fn read(hospitals: &[Cohort], coordinates: usize, squares: bool) -> (Vec<usize>, Vec<usize>) {
+    let known = known(hospitals, coordinates, squares);
     let north = &hospitals[0];
     let Outcome::Classes { codes, .. } = north.outcome() else {
         panic!("no classes");
@@ -222,17 +231,19 @@ fn read(hospitals: &[Cohort], coordinates: usize) -> (Vec<usize>, Vec<usize>) {
         let truth: Vec<Cells> = members.iter().map(|row| cells[*row]).collect();
         let searched = searched(&known, &mean, members.len(), &mut draw);
         found.extend(errors(&truth, &searched));
-        let guesses = (0..members.len()).map(|_| {
-            let mut guess = [0.0; FEATURES];
-            for (place, guess) in guess.iter_mut().enumerate() {
-                let own = values(north, place).select(Axis(0), &members);
-                // Uniform numbers of variance 1.
-                let uniform = 12.0_f64.sqrt() * (draw.random::<f64>() - 0.5);
-                *guess = own.mean().unwrap() + own.std(0.0) * uniform;
-            }
-            known.cells(&guess)
-        });
-        drawn.extend(errors(&truth, &guesses.collect::<Vec<Cells>>()));
+        for _ in 0..DRAWN {
+            let guesses = (0..members.len()).map(|_| {
+                let mut guess = [0.0; FEATURES];
+                for (place, guess) in guess.iter_mut().enumerate() {
+                    let own = values(north, place).select(Axis(0), &members);
+                    // Uniform numbers of variance 1.
+                    let uniform = 12.0_f64.sqrt() * (draw.random::<f64>() - 0.5);
+                    *guess = own.mean().unwrap() + own.std(0.0) * uniform;
+                }
+                known.cells(&guess)
+            });
+            drawn.extend(errors(&truth, &guesses.collect::<Vec<Cells>>()));
+        }
     }
     (found, drawn)
 }
@@ -240,21 +251,25 @@ fn read(hospitals: &[Cohort], coordinates: usize) -> (Vec<usize>, Vec<usize>) {
 #[test]
 fn the_mean_of_ten_places_tells_ten_patients_where_places_have_many_numbers_and_none_where_few() {
     let hospitals = hospitals();
-    let within = |all: &[usize], cells: usize| all.iter().filter(|one| **one <= cells).count();
-    let told = |numbers: usize| {
-        let (found, drawn) = read(&hospitals, numbers);
-        let counts = [&found, &drawn].map(|all| [within(all, 0), within(all, 1)]);
-        let patients = found.len();
-        println!(
-            "{numbers} numbers, {patients} patients: in the very cells {}, in or beside them {}; drawn {} and {}",
-            counts[0][0], counts[0][1], counts[1][0], counts[1][1]
-        );
-        (patients, counts)
+    // Of a hundred patients, those in the very cells of one who is found, and those in or beside them.
+    let share = |all: &[usize], cells: usize| {
+        let near = all.iter().filter(|one| **one <= cells).count();
+        100 * near / all.len()
     };
-    let (patients, [found, drawn]) = told(MANY);
-    assert!(3 * found[0] >= patients && 4 * found[1] >= 3 * patients);
-    assert!(found[0] >= 2 * drawn[0]);
-    // Of as many as places have, what is found is no nearer than what is drawn.
-    let (patients, [found, drawn]) = told(coordinates(FEATURES));
-    assert!(found[0] <= drawn[0] + patients / 20 && found[1] <= drawn[1] + patients / 20);
+    let told = |numbers: usize, squares: bool| {
+        let (found, drawn) = read(&hospitals, numbers, squares);
+        let shares = [&found, &drawn].map(|all| [share(all, 0), share(all, 1)]);
+        println!(
+            "{numbers} numbers, squares {squares}: found {:?}, drawn {:?}",
+            shares[0], shares[1]
+        );
+        shares
+    };
+    let [found, drawn] = told(MANY, false);
+    assert!(found[0] >= 2 * drawn[0] && found[1] >= drawn[1] + 20);
+    // Of as many as places have, what is found is no nearer than what is drawn; nor where their squares are known beside them.
+    for squares in [false, true] {
+        let [found, drawn] = told(coordinates(FEATURES), squares);
+        assert!(found[0] <= drawn[0] + 8 && found[1] <= drawn[1] + 8);
+    }
 }
