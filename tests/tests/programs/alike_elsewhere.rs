@@ -204,6 +204,18 @@ pub(crate) fn radii(hospitals: &[Hospital]) -> Vec<f64> {
     SHARES.iter().map(radius).collect()
 }
 
+/// Writes three patients of the east as new ones; its whole table.
+pub(crate) fn some_of_the_east(deployment: &Deployment) -> (Vec<String>, Vec<csv::StringRecord>) {
+    let (header, rows) = table(deployment, "east");
+    let mut new = header.join(",");
+    for row in rows.iter().step_by(20).take(3) {
+        new.push('\n');
+        new.push_str(&row.iter().collect::<Vec<_>>().join(","));
+    }
+    deployment.home.write("new.csv", &new);
+    (header, rows)
+}
+
 #[test]
 fn an_operator_hears_who_is_alike_at_all_hospitals_and_how_they_fared() {
     let deployment = Deployment::start();
@@ -212,13 +224,7 @@ fn an_operator_hears_who_is_alike_at_all_hospitals_and_how_they_fared() {
     let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
     let learned = ran.must_succeed();
     let run = learned.stdout.lines().next().unwrap().to_owned();
-    let (header, rows) = table(&deployment, "east");
-    let mut new = header.join(",");
-    for row in rows.iter().step_by(20).take(3) {
-        new.push('\n');
-        new.push_str(&row.iter().collect::<Vec<_>>().join(","));
-    }
-    deployment.home.write("new.csv", &new);
+    let (header, rows) = some_of_the_east(&deployment);
     let similar = |more: &[&str]| {
         let arguments = ["similar", "--run", &run, "--new", "new.csv"];
         deployment.job(&[&arguments, more].concat())

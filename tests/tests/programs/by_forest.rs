@@ -1,14 +1,13 @@
 //! Promise: by a common forest an operator hears, too, which groups the patients of all hospitals have in common, and how many are alike
 //! to new ones; it is what the hospitals' tables and the forest come to. By forests of each hospital alone nobody is compared.
 
-use crate::alike_elsewhere::{Hospital, counted, number_of, radii, table};
+use crate::alike_elsewhere::{Hospital, counted, number_of, radii, some_of_the_east};
 use crate::clusters_elsewhere::{
-    centres, groups_are_what_the_tables_come_to, marks_are_what_the_tables_come_to, pooled,
-    what_stays_at_the_sites,
+    centres, grouped, groups_are_what_the_tables_come_to, marks_are_what_the_tables_come_to,
+    pooled, what_stays_at_the_sites, with_outcome,
 };
-use kindred_tests::deployment::{Deployment, PATIENTS, SITES};
+use kindred_tests::deployment::{Deployment, SITES};
 use kindred_tests::exit::{REFUSED, USAGE};
-use kindred_tests::programs::site_agent;
 use kindred_tests::samples::demo_of_forests;
 use kindred_tests::workspace::{real_data, root};
 use ndarray::Array2;
@@ -66,11 +65,7 @@ fn by_a_common_forest_groups_and_who_is_alike_are_what_tables_and_forest_come_to
         by_nodes.push(hospital(nearly, &cohort));
     }
 
-    let asked = ["cluster", "--run", &run, "--samples", "10", "--least", "2"];
-    let asked = [&asked[..], &["--most", "2", "--out", "clusters"]].concat();
-    deployment.job(&asked).must_succeed();
-    let text = fs::read(deployment.home.join("clusters/clusters.json")).unwrap();
-    let answer: Value = serde_json::from_slice(&text).unwrap();
+    let answer = grouped(&deployment, &run, 2, "clusters");
     let centres = centres(&answer, hospitals[0].vectors.ncols());
     groups_are_what_the_tables_come_to(&answer, &hospitals, &centres);
     marks_are_what_the_tables_come_to(&deployment, &answer, &hospitals, &centres);
@@ -82,13 +77,7 @@ fn by_a_common_forest_groups_and_who_is_alike_are_what_tables_and_forest_come_to
     );
     assert!(by_places > 0.5 && by_nodes > 0.4);
 
-    let (header, rows) = table(&deployment, "east");
-    let mut new = header.join(",");
-    for row in rows.iter().step_by(20).take(3) {
-        new.push('\n');
-        new.push_str(&row.iter().collect::<Vec<_>>().join(","));
-    }
-    deployment.home.write("new.csv", &new);
+    some_of_the_east(&deployment);
     let asked = [
         "similar", "--run", &run, "--new", "new.csv", "--json", "--out", "alike",
     ];
@@ -152,44 +141,15 @@ fn others_place_nobody(deployment: &Deployment, run: &str) {
 /// horizon or of others.
 #[test]
 fn by_a_forest_of_survival_times_groups_differ_in_their_events() {
-    let mut deployment = Deployment::prepare();
-    let numbers = ["synthesise", "--sites", PATIENTS, "--outcome", "survival"];
-    let numbers = [&numbers[..], &["--out", "numbers"]].concat();
-    deployment.home.run(&site_agent(), &numbers).must_succeed();
-    for site in SITES {
-        let file = format!("{site}.csv");
-        let [from, to] = ["numbers", "data"].map(|folder| deployment.home.join(folder).join(&file));
-        fs::copy(from, to).unwrap();
-    }
     let demo = job("federated");
     let (before, rest) = demo.split_once("[outcome]").unwrap();
     let (_, features) = rest.split_once("[[features]]").unwrap();
     let outcome = "[outcome]\ncolumn = \"days\"\nkind = \"survival\"\nevent = \"event\"\nevent_values = [\"1\"]\nhorizon = 1000\n";
-    deployment.home.write(
-        "job.toml",
-        &format!("{before}{outcome}\n[[features]]{features}"),
-    );
-    deployment.start_coordinator();
-    for site in SITES {
-        deployment.start_agent(site);
-    }
+    let job = format!("{before}{outcome}\n[[features]]{features}");
+    let deployment = with_outcome("survival", &job);
     let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
     let run = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
-    let asked = [
-        "cluster",
-        "--run",
-        &run,
-        "--samples",
-        "10",
-        "--least",
-        "2",
-        "--most",
-        "2",
-    ];
-    let ran = deployment.job(&[&asked[..], &["--out", "clusters"]].concat());
-    ran.must_succeed();
-    let text = fs::read(deployment.home.join("clusters/clusters.json")).unwrap();
-    let answer: Value = serde_json::from_slice(&text).unwrap();
+    let answer = grouped(&deployment, &run, 2, "clusters");
     let groups = answer["groups"].as_array().unwrap().iter();
     let of_group = |group: &Value| {
         let fared = &group["fared"][0];
@@ -273,20 +233,7 @@ fn four_real_hospitals_have_groups_in_common_by_their_forest() {
     };
     let hospitals = SITES.map(hospital);
     for groups in 2..=6 {
-        let [count, out] = [groups.to_string(), format!("groups-{groups}")];
-        let asked = [
-            "cluster",
-            "--run",
-            &run,
-            "--samples",
-            "10",
-            "--least",
-            &count,
-        ];
-        let asked = [&asked[..], &["--most", &count, "--out", &out]].concat();
-        deployment.job(&asked).must_succeed();
-        let text = fs::read(deployment.home.join(&out).join("clusters.json")).unwrap();
-        let answer: Value = serde_json::from_slice(&text).unwrap();
+        let answer = grouped(&deployment, &run, groups, &format!("groups-{groups}"));
         let looked = answer["run"].as_str().unwrap();
         let mut by_sites = Vec::new();
         for site in SITES {

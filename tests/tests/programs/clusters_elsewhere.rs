@@ -33,11 +33,8 @@ fn an_operator_hears_which_groups_all_hospitals_have_in_common() {
         let arguments = ["cluster", "--run", run, "--samples", "10"];
         deployment.job(&[&arguments, more].concat())
     };
-    let three = ["--least", "3", "--most", "3", "--out", "clusters"];
-    let ran = cluster(&run, &three).must_succeed();
-    let looked = ran.stdout.lines().next().unwrap_or_default().to_owned();
-    let text = fs::read(deployment.home.join("clusters/clusters.json")).unwrap();
-    let answer: Value = serde_json::from_slice(&text).unwrap();
+    let answer = grouped(&deployment, &run, GROUPS, "clusters");
+    let looked = answer["run"].as_str().unwrap().to_owned();
 
     let hospitals: Vec<Hospital> = SITES
         .iter()
@@ -64,10 +61,7 @@ fn an_operator_hears_which_groups_all_hospitals_have_in_common() {
     assert!(page.contains("What marks group 1") && !page.contains("north-0001"));
 
     // Asked again it is the same, and of several numbers the answer may be none.
-    let again = ["--least", "3", "--most", "3", "--out", "again"];
-    cluster(&run, &again).must_succeed();
-    let text = fs::read(deployment.home.join("again/clusters.json")).unwrap();
-    let again: Value = serde_json::from_slice(&text).unwrap();
+    let again = grouped(&deployment, &run, GROUPS, "again");
     assert_eq!(again["centres"], answer["centres"]);
     cluster(&run, &["--out", "all"]).must_succeed();
     let text = fs::read(deployment.home.join("all/clusters.json")).unwrap();
@@ -105,44 +99,44 @@ fn regression_of_a_number() -> String {
     format!("{before}{outcome}\n[[features]]{features}[regression]\n")
 }
 
-#[test]
-fn groups_by_the_weights_of_a_regression_tell_a_number_apart() {
+/// A federation whose patients have an outcome of this kind, and a job.
+pub(crate) fn with_outcome(outcome: &str, job: &str) -> Deployment {
     let mut deployment = Deployment::prepare();
     let home = &deployment.home;
-    let numbers = ["synthesise", "--sites", PATIENTS, "--outcome", "number"];
-    let numbers = [&numbers[..], &["--out", "numbers"]].concat();
-    home.run(&site_agent(), &numbers).must_succeed();
+    let patients = ["synthesise", "--sites", PATIENTS, "--outcome", outcome];
+    let patients = [&patients[..], &["--out", "patients"]].concat();
+    home.run(&site_agent(), &patients).must_succeed();
     for site in SITES {
         let file = format!("{site}.csv");
-        fs::copy(
-            home.join("numbers").join(&file),
-            home.join("data").join(&file),
-        )
-        .unwrap();
+        let [from, to] = ["patients", "data"].map(|folder| home.join(folder).join(&file));
+        fs::copy(from, to).unwrap();
     }
-    home.write("job.toml", &regression_of_a_number());
+    home.write("job.toml", job);
     deployment.start_coordinator();
     for site in SITES {
         deployment.start_agent(site);
     }
+    deployment
+}
+
+/// What an operator hears who asks for so many groups by a run.
+pub(crate) fn grouped(deployment: &Deployment, run: &str, groups: usize, out: &str) -> Value {
+    let groups = groups.to_string();
+    let asked = ["cluster", "--run", run, "--samples", "10"];
+    let number = ["--least", &groups, "--most", &groups, "--out", out];
+    deployment
+        .job(&[&asked[..], &number].concat())
+        .must_succeed();
+    let text = fs::read(deployment.home.join(out).join("clusters.json")).unwrap();
+    serde_json::from_slice(&text).unwrap()
+}
+
+#[test]
+fn groups_by_the_weights_of_a_regression_tell_a_number_apart() {
+    let deployment = with_outcome("number", &regression_of_a_number());
     let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
     let run = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
-    let asked = [
-        "cluster",
-        "--run",
-        &run,
-        "--samples",
-        "10",
-        "--least",
-        "3",
-        "--most",
-        "3",
-        "--out",
-        "clusters",
-    ];
-    deployment.job(&asked).must_succeed();
-    let text = fs::read(deployment.home.join("clusters/clusters.json")).unwrap();
-    let answer: Value = serde_json::from_slice(&text).unwrap();
+    let answer = grouped(&deployment, &run, 3, "clusters");
 
     // What the tables come to.
     let scores: Vec<f64> = SITES
