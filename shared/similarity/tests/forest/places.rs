@@ -4,7 +4,10 @@ use ndarray::{Array2, ArrayView1, Axis};
 use similarity::compare::proximity::kernel::{Kernel, Training};
 use similarity::compare::proximity::places::{Places, coordinates};
 use similarity::compare::{Comparison, Proximity};
-use similarity::learn::forest::{Forest, Settings, TerminalNodes};
+use similarity::learn::forest::trees::table::{
+    NodeKind, NodeRule, NodeTable, TerminalTable, TreeTable, from_tables,
+};
+use similarity::learn::forest::{Forest, Schema, Settings, Side, Target, TerminalNodes};
 use similarity::uses::microaggregation::Closeness;
 
 use crate::sample::*;
@@ -150,4 +153,82 @@ fn a_proximity_compares_by_places_whoever_needs_coordinates() {
     let (found, closeness) = comparison.coordinates(&placed).unwrap();
     assert_eq!(closeness, Closeness::Euclidean);
     assert_eq!(found, wanted);
+}
+
+fn split(patients: u32, feature: u32, rule: NodeRule, left: u32) -> NodeTable {
+    let kind = NodeKind::Split {
+        feature,
+        rule,
+        missing: Side::Right,
+        left,
+    };
+    NodeTable { patients, kind }
+}
+
+fn terminal(patients: u32) -> NodeTable {
+    let told = TerminalTable::Classes(vec![u64::from(patients), 0]);
+    let kind = NodeKind::Terminal(told);
+    NodeTable { patients, kind }
+}
+
+/// Whoever joins with another version of this program must place patients alike: the made-up patients, and so the numbers, are fixed.
+#[test]
+fn places_by_a_forest_made_by_hand_stay_what_they_are() {
+    let one = vec![
+        split(30, 0, NodeRule::AtMost(1.5), 1),
+        terminal(10),
+        split(20, 1, NodeRule::Levels(vec![1]), 3),
+        terminal(12),
+        terminal(8),
+    ];
+    let other = vec![
+        split(30, 0, NodeRule::Present, 1),
+        split(28, 0, NodeRule::AtMost(3.0), 3),
+        terminal(2),
+        terminal(18),
+        terminal(10),
+    ];
+    let columns = [
+        numeric("x", &[1.0, 2.0, 4.0, 4.0, f64::NAN]),
+        categorical("v", &[0, 0, 0, 1, 1], &["a", "b"]),
+    ];
+    let target = Target::Classes {
+        levels: vec!["no".to_owned(), "yes".to_owned()],
+    };
+    let tables = [one, other].map(|nodes| TreeTable::new(nodes, 2).unwrap());
+    let forest = from_tables(Schema::new(&columns, target), &tables, &[1.0, 1.0]).unwrap();
+    let places = Places::new(&forest).of(&forest.apply(&columns).unwrap());
+    let wanted = ndarray::array![
+        [
+            0.6599709431027801,
+            0.6795769301395221,
+            -0.20564188092230845,
+            0.23827922166431473
+        ],
+        [
+            0.7779245813744962,
+            -0.008492362773153942,
+            -0.4655344260168681,
+            -0.40098828834171596
+        ],
+        [
+            0.5878442431288311,
+            -0.7248911803671984,
+            -0.25898398042796017,
+            0.23565996805245307
+        ],
+        [
+            0.537352546993286,
+            -0.4049537012689787,
+            0.6860250871907849,
+            0.27180015726375945
+        ],
+        [
+            0.3218275720227709,
+            -0.10694867481192309,
+            0.5725881360854008,
+            -0.26648877706953905
+        ],
+    ];
+    assert_eq!(places, wanted);
 }
