@@ -1,8 +1,9 @@
 //! What a job asks of a site, and nothing beside it: every question is judged against the job before
 //! anything is computed.
 
+use crate::cohort::CohortSpecification;
 use crate::failure::Refusal;
-use crate::message::Request;
+use crate::message::{MOMENTS, Preparing, Request};
 use std::collections::BTreeSet;
 
 /// The rule that refuses what the job does not ask.
@@ -41,6 +42,20 @@ pub(crate) fn after(kind: &str, known: Known<'_>) -> Result<(), Refusal> {
         true => Ok(()),
         false => unasked(&format!("{kind} first")),
     }
+}
+
+/// Whether moments are of all the job's features, and nobody is left out.
+pub(crate) fn prepares(
+    preparing: &Preparing,
+    cohort: &CohortSpecification,
+    known: Known<'_>,
+) -> Result<(), Refusal> {
+    after(MOMENTS, known)?;
+    let features = preparing.moments.len() == cohort.features.len();
+    let quartiles = preparing.quartiles.len() == cohort.grids_of_quartiles().len();
+    let curves = preparing.curves.len() == cohort.curved();
+    let fit = features && quartiles && curves && preparing.within.is_none();
+    wanted(fit, "moments of the job's features")
 }
 
 pub(crate) fn wanted(fit: bool, wanted: &str) -> Result<(), Refusal> {

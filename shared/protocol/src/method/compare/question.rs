@@ -6,7 +6,7 @@ use crate::cohort::CohortSpecification;
 use crate::failure::Refusal;
 use crate::message::{self, PREPARED};
 use crate::method::{forest, regression, unpsl};
-use crate::question::{Known, after, unasked, wanted};
+use crate::question::{Known, after, prepares, unasked, wanted};
 
 /// Judges a question in a run of so many sites.
 pub(crate) fn judge(
@@ -23,14 +23,7 @@ pub(crate) fn judge(
             !settings.grids(cohort).is_empty(),
             "a job that counts on grids",
         ),
-        message::Request::Prepare(preparing) => {
-            after(message::MOMENTS, known)?;
-            let features = preparing.moments.len() == cohort.features.len();
-            let quartiles = preparing.quartiles.len() == cohort.grids_of_quartiles().len();
-            let fit =
-                features && quartiles && preparing.curves.is_empty() && preparing.within.is_none();
-            wanted(fit, "moments of the job's features")
-        }
+        message::Request::Prepare(preparing) => prepares(preparing, cohort, known),
         message::Request::Unpsl(unpsl::message::Request::Differentiate(asked)) => {
             wanted(settings.learns_metrics(), "a job that learns metrics")?;
             unpsl::question::of_folds(&settings.unpsl, asked, ready(known)?)

@@ -5,7 +5,7 @@ use super::settings::RegressionSettings;
 use crate::cohort::CohortSpecification;
 use crate::failure::Refusal;
 use crate::message::{self, PREPARED};
-use crate::question::{Known, after, unasked, wanted};
+use crate::question::{Known, after, prepares, unasked, wanted};
 use similarity::learn::regression::hazards::POWERS;
 
 /// Judges a question.
@@ -23,14 +23,7 @@ pub(crate) fn judge(
             !settings.grids(cohort).is_empty(),
             "a job that counts on grids",
         ),
-        message::Request::Prepare(preparing) => {
-            after(message::MOMENTS, known)?;
-            let features = preparing.moments.len() == cohort.features.len();
-            let quartiles = preparing.quartiles.len() == cohort.grids_of_quartiles().len();
-            let curves = preparing.curves.len() == cohort.curved();
-            let fit = features && quartiles && curves && preparing.within.is_none();
-            wanted(fit, "moments of the job's features")
-        }
+        message::Request::Prepare(preparing) => prepares(preparing, cohort, known),
         message::Request::Regression(request) => {
             after(PREPARED, known)?;
             match request {
