@@ -93,7 +93,8 @@ fn what_counts_otherwise_than_the_job_says_is_told_in_full_and_stops_nothing() {
     let mut rows = String::from("id,age,chol,sex,born,grade,smoker,num\n");
     for patient in 0..24 {
         let sex = ["F", "M"][patient % 2];
-        let grade = if patient == 7 { "worst" } else { "low" };
+        let grade =
+            ["low", "high", "worst"][usize::from(patient == 7) * 2 + usize::from(patient == 4)];
         let chol = if patient < 3 { 5_000 } else { 200 };
         rows += &format!(
             "p{patient},50,{chol},{sex},1960-01-01,{grade},1,{}\n",
@@ -108,7 +109,8 @@ fn what_counts_otherwise_than_the_job_says_is_told_in_full_and_stops_nothing() {
         "To review; a run goes on with the site's own rule:",
         "column \"chol\", lines 2, 3, 4: found a number outside of the job's range, wanted 0 to 1000 mg/dl; \
          site.toml has no range, so it is a value",
-        "column \"grade\", line 9: found a level that few patients hold",
+        "column \"grade\", lines 6, 9: found a level that few patients hold, wanted levels in site.toml, or at least 10 patients; \
+         it counts as missing",
     ] {
         assert!(text.contains(wanted), "{wanted}\n---\n{text}");
     }

@@ -108,6 +108,45 @@ fn a_missing_code_of_an_outcome_counts_where_enough_patients_hold_it() {
     assert_eq!(patients(&own.unwrap()), [40, 3]);
 }
 
+/// What the site is told beside a cohort.
+fn told(read: &SiteCohort) -> Vec<String> {
+    let lines = read.remarks.iter().map(ToString::to_string);
+    lines
+        .map(|line| line.split_once(", ").unwrap().1.to_owned())
+        .collect()
+}
+
+#[test]
+fn patients_whom_a_rare_level_leaves_out_are_named_by_their_rows_though_the_job_lists_it() {
+    let job = job_of(&format!("{BINARY}\nnegative = ['0', '2']"), "");
+    let all = rows(&[("2", 20), ("1", 20), ("0", 3)]);
+    let wanted = "column \"y\", lines 42, 43, 44: found an outcome that few patients have, wanted codes of two levels in all in \
+                  site.toml, or at least 10 patients; these are left out";
+    // Three levels leave a job a choice of how to join them, so that one more list does not help.
+    for columns in ["", "[columns.y]\nlevels = ['0', '1', '2']\n"] {
+        let few = read(&all, columns, &job).unwrap();
+        assert_eq!(
+            (patients(&few), told(&few)),
+            ([40, 3], vec![wanted.to_owned()])
+        );
+    }
+    let two = "[columns.y]\nlevels = { '0' = '0', '2' = '0', '1' = '1' }\n";
+    let job = job_of(&format!("{BINARY}\nnegative = ['0']"), "");
+    let joined = read(&all, two, &job).unwrap();
+    assert_eq!((patients(&joined), told(&joined)), ([43, 0], Vec::new()));
+    // Of a survival time it is the event.
+    let job = job_of("column = 'y'\nkind = 'survival'\nevent = 'event'", "");
+    let mut all = rows(&[("7", 40)]);
+    all[5].1 = "0".to_owned();
+    let few = read(&all, "", &job).unwrap();
+    assert_eq!(patients(&few), [39, 1]);
+    assert!(
+        told(&few)[0].starts_with("column \"event\", line 7: "),
+        "{:?}",
+        told(&few)
+    );
+}
+
 #[test]
 fn a_code_that_few_hold_is_the_number_that_it_is_and_the_site_is_told() {
     let job = job_of("column = 'y'\nkind = 'numeric'\nmissing = ['-1', 'NA']", "");

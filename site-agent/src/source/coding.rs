@@ -21,11 +21,11 @@ pub(super) struct Coding {
 enum Known {
     /// Nothing leaves, or the job has nothing to choose.
     Free,
-    /// The site's own levels, and that of each patient.
+    /// The site's own levels, and that of each patient with its row.
     Declared {
         levels: Levels,
         counts: Vec<u64>,
-        of_patients: Vec<u32>,
+        of_patients: Vec<(u32, u64)>,
     },
     /// Whatever the source holds.
     Found(FoundValues),
@@ -36,7 +36,7 @@ enum Known {
 pub(super) struct SettledCoding {
     /// Rows whose outcome the job does not list, though enough patients have it.
     pub(super) unlisted: Vec<(Shape, u64)>,
-    /// Rows whose outcome the job does not list, and few patients have.
+    /// Rows whose outcome few patients have, whether the job lists it or not.
     pub(super) rare_rows: Vec<u64>,
     /// Places of patients whose outcome few have.
     pub(super) left_out: Vec<usize>,
@@ -73,7 +73,7 @@ impl Coding {
     }
 
     /// Notes the level of a patient.
-    pub(super) fn listed(&mut self, field: &Field<'_>) {
+    pub(super) fn listed(&mut self, field: &Field<'_>, row: u64) {
         match &mut self.levels {
             Known::Free => {}
             Known::Declared {
@@ -86,9 +86,9 @@ impl Coding {
                 if let Some(count) = counts.get_mut(level as usize) {
                     *count += 1;
                 }
-                of_patients.push(level);
+                of_patients.push((level, row));
             }
-            Known::Found(found) => found.listed(field),
+            Known::Found(found) => found.listed(field, row),
         }
     }
 
@@ -113,23 +113,29 @@ impl Coding {
                 of_patients,
                 ..
             } => {
-                let is_rare = |level: &u32| {
-                    let count = counts.get(*level as usize);
+                let is_rare = |level: u32| {
+                    let count = counts.get(level as usize);
                     count.is_none_or(|count| *count < self.cell_min)
                 };
                 let patients = of_patients.iter().enumerate();
-                let rare = patients.filter(|(_, level)| is_rare(level));
+                let rare = patients.filter(|(_, (level, _))| is_rare(*level));
+                let (left_out, rare_rows) = rare.map(|(patient, (_, row))| (patient, *row)).unzip();
                 SettledCoding {
-                    left_out: rare.map(|(patient, _)| patient).collect(),
-                    ..SettledCoding::default()
+                    unlisted: Vec::new(),
+                    rare_rows,
+                    left_out,
                 }
             }
             Known::Found(found) => {
                 let rows = found.unlisted_rows(self.cell_min);
+                let (left_out, mut rare_rows): (Vec<usize>, Vec<u64>) =
+                    found.rare(self.cell_min).into_iter().unzip();
+                rare_rows.extend(rows.rare);
+                rare_rows.sort_unstable();
                 SettledCoding {
                     unlisted: rows.frequent,
-                    rare_rows: rows.rare,
-                    left_out: found.rare(self.cell_min),
+                    rare_rows,
+                    left_out,
                 }
             }
         }

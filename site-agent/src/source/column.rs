@@ -167,7 +167,7 @@ impl ColumnReader {
         };
         if let Some(found) = &mut self.found {
             match value {
-                Some(_) => found.listed(&field),
+                Some(_) => found.listed(&field, row),
                 None => found.missing(),
             }
         }
@@ -205,14 +205,17 @@ impl ColumnReader {
         let Some(found) = self.found.take() else {
             return;
         };
-        for patient in found.rare(self.cell_min) {
-            self.values.forget(patient);
-        }
         let rows = found.unlisted_rows(self.cell_min);
         for (shape, row) in rows.frequent {
             self.faults.add(Fault::UnlistedLevel(shape), row);
         }
-        for row in rows.rare {
+        let mut rare = rows.rare;
+        for (patient, row) in found.rare(self.cell_min) {
+            self.values.forget(patient);
+            rare.push(row);
+        }
+        rare.sort_unstable();
+        for row in rare {
             self.remarks.add(Fault::RareLevel, row);
         }
     }

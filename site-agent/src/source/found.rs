@@ -9,9 +9,9 @@ use std::collections::HashMap;
 /// How many patients hold each value, and which.
 #[derive(Default)]
 pub(super) struct FoundValues {
-    by_value: HashMap<Vec<u8>, usize>,
+    by_value: HashMap<Vec<u8>, u32>,
     counts: Vec<u64>,
-    of_patients: Vec<Found>,
+    of_patients: Vec<Held>,
     unlisted: Vec<Unlisted>,
 }
 
@@ -19,9 +19,15 @@ pub(super) struct FoundValues {
 #[derive(Clone, Copy)]
 enum Found {
     Missing,
-    Value(usize),
+    Value(u32),
     /// One of more values than a column has levels: too many to be held by enough patients each.
     Uncounted,
+}
+
+/// A patient's value, and its row.
+struct Held {
+    value: Found,
+    row: u64,
 }
 
 /// A row whose value the job does not list.
@@ -33,9 +39,9 @@ struct Unlisted {
 
 impl FoundValues {
     /// Notes a patient whose value the job lists.
-    pub(super) fn listed(&mut self, field: &Field<'_>) {
+    pub(super) fn listed(&mut self, field: &Field<'_>, row: u64) {
         let value = self.count(field);
-        self.of_patients.push(value);
+        self.of_patients.push(Held { value, row });
     }
 
     /// Notes a row whose value the job does not list; of a feature, the patient stays, without a value.
@@ -47,14 +53,15 @@ impl FoundValues {
 
     /// Notes a patient without a value.
     pub(super) fn missing(&mut self) {
-        self.of_patients.push(Found::Missing);
+        let value = Found::Missing;
+        self.of_patients.push(Held { value, row: 0 });
     }
 
-    /// The places of patients whose value is held by fewer than `cell_min`.
-    pub(super) fn rare(&self, cell_min: u64) -> Vec<usize> {
+    /// The places of patients whose value is held by fewer than `cell_min`, and their rows.
+    pub(super) fn rare(&self, cell_min: u64) -> Vec<(usize, u64)> {
         let rare = self.of_patients.iter().enumerate();
-        let rare = rare.filter(|(_, value)| self.is_rare(**value, cell_min));
-        rare.map(|(patient, _)| patient).collect()
+        let rare = rare.filter(|(_, held)| self.is_rare(held.value, cell_min));
+        rare.map(|(patient, held)| (patient, held.row)).collect()
     }
 
     /// Rows of values that the job does not list: held by at least `cell_min` patients, and by fewer.
@@ -72,7 +79,7 @@ impl FoundValues {
     fn is_rare(&self, value: Found, cell_min: u64) -> bool {
         match value {
             Found::Missing => false,
-            Found::Value(index) => self.counts[index] < cell_min,
+            Found::Value(index) => self.counts[index as usize] < cell_min,
             Found::Uncounted => true,
         }
     }
@@ -85,15 +92,16 @@ impl FoundValues {
             Err(_) => text,
         };
         if let Some(index) = self.by_value.get(&value) {
-            self.counts[*index] += 1;
+            self.counts[*index as usize] += 1;
             return Found::Value(*index);
         }
         if self.counts.len() >= LEVELS_MAX {
             return Found::Uncounted;
         }
-        self.by_value.insert(value, self.counts.len());
+        let index = u32::try_from(self.counts.len()).unwrap_or(u32::MAX);
+        self.by_value.insert(value, index);
         self.counts.push(1);
-        Found::Value(self.counts.len() - 1)
+        Found::Value(index)
     }
 }
 

@@ -185,7 +185,7 @@ impl OutcomeReader {
             .then(|| self.event_codes.asked.find(&event))
             .flatten();
         let patient = self.kind.patients();
-        let (fault, event_fault) = match self.said(&field, &event) {
+        let (fault, event_fault) = match self.said(row, &field, &event) {
             Said::Known => (None, None),
             Said::Wrong(fault, event_fault) => (fault, event_fault),
             // A code that few hold is an outcome that few have.
@@ -213,13 +213,13 @@ impl OutcomeReader {
     }
 
     /// Keeps the outcome that the fields say, if it is one.
-    fn said(&mut self, field: &Field<'_>, event: &Field<'_>) -> Said {
+    fn said(&mut self, row: u64, field: &Field<'_>, event: &Field<'_>) -> Said {
         let number = field.number(self.decimal).map_err(Fault::NotNumber);
         match &mut self.kind {
             Kind::Classes { known, codes, .. } => match known.code(*field) {
                 Some(code) => {
                     codes.push(code);
-                    self.coding.listed(field);
+                    self.coding.listed(field, row);
                     Said::Known
                 }
                 None if self.coding.knows_no_levels() => Said::Unlisted,
@@ -249,7 +249,7 @@ impl OutcomeReader {
                     (Ok(time), Ok(code)) => {
                         times.push(time);
                         seen.push(code == 1);
-                        self.coding.listed(event);
+                        self.coding.listed(event, row);
                         Said::Known
                     }
                     (time, code) => Said::Wrong(time.err(), code.err()),
@@ -326,18 +326,31 @@ impl OutcomeReader {
 
     /// What is passed over in every coding.
     pub(super) fn remarks(&self, source: &str, word: &'static str) -> Vec<CohortProblem> {
-        let rare = "levels in site.toml, or more patients; these are left out";
-        let ignored = format!(
+        // Where classes are joined of levels, more than two declared ones leave rare ones out all the same.
+        let levels = match &self.specification.kind {
+            OutcomeKind::Categorical { .. } => "levels",
+            _ => "codes of two levels in all",
+        };
+        let rare = format!(
+            "{levels} in site.toml, or at least {} patients; these are left out",
+            self.cell_min
+        );
+        let ignored_wanted = format!(
             "a code in missing of site.toml, or at least {} patients; it is read as a value",
             self.cell_min
         );
-        let column = Some(self.source_column.as_str());
-        let remark = |(fault, rows), wanted: &str| {
-            CohortProblem::of_column(source, self.name(), column, Cause::Values, "", wanted)
+        let remark = |(name, column): (&str, &str), (fault, rows), wanted: &str| {
+            CohortProblem::of_column(source, name, Some(column), Cause::Values, "", wanted)
                 .in_rows(fault, rows)
         };
-        let rare = self.rare.rows(word).map(|one| remark(one, rare));
-        let ignored = self.ignored.rows(word).map(|one| remark(one, &ignored));
+        let own = (self.name(), self.source_column.as_str());
+        let coded = match (self.event_name(), self.event_column()) {
+            (Some(name), Some(column)) => (name, column),
+            _ => own,
+        };
+        let rare = self.rare.rows(word).map(|one| remark(coded, one, &rare));
+        let ignored = self.ignored.rows(word);
+        let ignored = ignored.map(|one| remark(own, one, &ignored_wanted));
         rare.chain(ignored).collect()
     }
 
