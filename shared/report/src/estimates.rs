@@ -89,7 +89,7 @@ pub(crate) fn estimates(
                     .map_err(fault)?;
             }
             let (_, line) = chart.backend_coord(&(0.0, height));
-            let name: String = one.name.chars().take(NAME_MAX).collect();
+            let name = crate::words::cut(&one.name, NAME_MAX);
             area.draw(&Text::new(name, (8, line - 7), FONT))
                 .map_err(fault)?;
         }
@@ -113,6 +113,9 @@ mod tests {
         let svg = estimates(&all, "odds ratio", 1.0, true).unwrap();
         assert!(svg.contains("age") && svg.contains("sex: female"));
         assert_eq!(svg.matches("<circle").count(), 2);
+        let long = "Resting ECG: left ventricular hypertrophy";
+        let svg = estimates(&[drawn(long, 1.5)], "odds ratio", 1.0, true).unwrap();
+        assert!(svg.contains("Resting ECG: left ventricular hyp…"));
         assert_eq!(estimates(&[], "odds ratio", 1.0, true).unwrap(), "");
     }
 }

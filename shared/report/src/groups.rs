@@ -58,7 +58,7 @@ fn canvas(svg: &mut String, width: i32, height: i32) -> Result<Area<'_>, FigureE
 }
 
 fn write(area: &Area<'_>, text: &str, at: (i32, i32)) -> Result<(), FigureError> {
-    let text: String = text.chars().take(NAME_MAX).collect();
+    let text = crate::words::cut(text, NAME_MAX);
     area.draw(&Text::new(text, at, FONT)).map_err(fault)
 }
 
@@ -387,10 +387,7 @@ fn shares(
         }
     }
     let below = top + bar * i32::try_from(groups.len()).unwrap_or(0);
-    let mut key: String = levels.join(" | ");
-    if key.chars().count() > 48 {
-        key = key.chars().take(45).chain("...".chars()).collect();
-    }
+    let key = crate::words::cut(&levels.join(" | "), 48);
     area.draw(&Text::new(key, (NAMES, below), FONT))
         .map_err(fault)
 }

@@ -90,7 +90,7 @@ pub fn love(points: &[LovePoint]) -> Result<String, FigureError> {
             .legend(|at| Circle::new(at, 5, INK.filled()));
         for (point, place) in places() {
             let (_, height) = chart.backend_coord(&(0.0, place as f64));
-            let name: String = point.name.chars().take(NAME_MAX).collect();
+            let name = crate::words::cut(&point.name, NAME_MAX);
             area.draw(&Text::new(name, (12, height - 7), FONT))
                 .map_err(fault)?;
         }

@@ -145,7 +145,11 @@ pub(crate) fn sites(result: &RunResult, before: &[SiteColumn], after: &[SiteColu
     }
 }
 
-/// What left each site by kind of message, as its own journal counts it; nothing where nothing was sent.
+/// Sites that have a column each.
+const COLUMNS_MAX: usize = 6;
+
+/// What left each site by kind of message, as its own journal counts it; nothing where nothing was sent. Few sites stand beside each
+/// other, for there are more kinds than a page is wide.
 fn messages(result: &RunResult) -> Markup {
     let kinds: BTreeSet<&str> = result
         .sites
@@ -153,45 +157,66 @@ fn messages(result: &RunResult) -> Markup {
         .flat_map(|site| &site.messages)
         .map(|total| total.kind.as_str())
         .collect();
-    let cell = |label: &str, count: u64, bytes: u64| {
+    if kinds.is_empty() {
+        return html! {};
+    }
+    let sites = result.sites.iter();
+    let sites: Vec<(&str, Option<&SiteResult>)> =
+        sites.map(|site| (site.name.as_str(), Some(site))).collect();
+    let kinds: Vec<(&str, Option<&str>)> = kinds
+        .into_iter()
+        .map(|kind| (kind, Some(kind)))
+        .chain([("all", None)])
+        .collect();
+    html! {
+        @if sites.len() <= COLUMNS_MAX {
+            (crossed("kind", &kinds, &sites, |kind, site| sent(*site, *kind)))
+        } @else {
+            (crossed("site", &sites, &kinds, |site, kind| sent(*site, *kind)))
+        }
+    }
+}
+
+/// How many messages of a kind, or of all, came of a site, and their bytes.
+fn sent(site: Option<&SiteResult>, kind: Option<&str>) -> (u64, u64) {
+    let all = site.into_iter().flat_map(|site| &site.messages);
+    let of = all.filter(|total| kind.is_none_or(|kind| total.kind == kind));
+    of.fold((0, 0), |sum, one| (sum.0 + one.count, sum.1 + one.bytes))
+}
+
+/// A table of messages and bytes, by named rows and columns.
+fn crossed<R, C>(
+    corner: &str,
+    rows: &[(&str, R)],
+    columns: &[(&str, C)],
+    of: impl Fn(&R, &C) -> (u64, u64),
+) -> Markup {
+    let cell = |label: &str, (count, bytes): (u64, u64)| {
         html! {
             td data-label=(label) {
                 @if count == 0 { "none" } @else { (count) br; span.note { (bytes) " bytes" } }
             }
         }
     };
-    let row = |site: &SiteResult| {
-        let of = |kind: &str| site.messages.iter().find(|total| total.kind == kind);
-        let all = site.messages.iter();
-        let (count, bytes) = all.fold((0, 0), |sum, one| (sum.0 + one.count, sum.1 + one.bytes));
-        html! {
-            tr {
-                th scope="row" { (site.name) }
-                @for kind in &kinds {
-                    @match of(kind) {
-                        Some(total) => { (cell(kind, total.count, total.bytes)) }
-                        None => { (cell(kind, 0, 0)) }
-                    }
-                }
-                (cell("all", count, bytes))
-            }
-        }
-    };
     html! {
-        @if !kinds.is_empty() {
-            table.wide.messages {
-                caption {
-                    "Messages about patients that came of each site, by kind: how many, and their bytes. The totals of the \
-                     site's journal for this run are the same, but for what was lost on the way."
+        table.wide.messages {
+            caption {
+                "Messages about patients that came of each site, by kind: how many, and their bytes. The totals of the \
+                 site's journal for this run are the same, but for what was lost on the way."
+            }
+            thead {
+                tr {
+                    th scope="col" { (corner) }
+                    @for (name, _) in columns { th scope="col" { (name) } }
                 }
-                thead {
+            }
+            tbody {
+                @for (name, row) in rows {
                     tr {
-                        th scope="col" { "site" }
-                        @for kind in &kinds { th scope="col" { (kind) } }
-                        th scope="col" { "all" }
+                        th scope="row" { (name) }
+                        @for (label, column) in columns { (cell(label, of(row, column))) }
                     }
                 }
-                tbody { @for site in &result.sites { (row(site)) } }
             }
         }
     }

@@ -59,6 +59,14 @@ pub(crate) fn figure(value: f64) -> String {
     }
 }
 
+/// A name in so many characters at most: of a longer one the beginning, and what shows that there is more.
+pub(crate) fn cut(name: &str, most: usize) -> String {
+    match name.chars().count() > most {
+        true => name.chars().take(most.max(1) - 1).chain(['…']).collect(),
+        false => name.to_owned(),
+    }
+}
+
 /// Names in a sentence: `a`, `a and b`, `a, b and c`.
 pub(crate) fn listed(names: &[String]) -> String {
     match names {

@@ -4,6 +4,8 @@ use protocol::assessment::{
     Assessment, DISTANCE_RULE, EUCLIDEAN_RULE, ErrorMeasure, EvaluationCounts, PAIRS_RULE,
 };
 use protocol::message::Description;
+use protocol::method::forest::settings::Proximity;
+use protocol::method::regression::settings::{REGRESSION_RULE, WEIGHTED_RULE};
 use protocol::scores::{Judged, PooledErrors, Scores, of_counts};
 use report::Shares;
 
@@ -54,7 +56,15 @@ fn whom(assessment: &Assessment) -> &'static str {
         (true, true) => {
             "the patients from whom the run learned, each by the others of this site: new ones are judged a little worse"
         }
-        (true, false) => "this site's patients as the report of the run says of its method",
+        (true, false)
+            if assessment
+                .errors
+                .iter()
+                .any(|one| one.rule == REGRESSION_RULE) =>
+        {
+            "the patients from whom the run learned: new ones are judged a little worse"
+        }
+        (true, false) => "this site's patients, each by trees that have not seen it",
     }
 }
 
@@ -182,6 +192,10 @@ fn named(rule: &str, neighbours: u32) -> String {
         (rule, 0) => format!("{} itself", rule.replace('_', " ")),
         (DISTANCE_RULE, count) => format!("{count} nearest by the metric"),
         (EUCLIDEAN_RULE, count) => format!("{count} nearest by plain distance"),
+        (WEIGHTED_RULE, count) => format!("{count} nearest by the distance that it weighs"),
+        (rule, count) if rule == Proximity::JUDGED.name() => {
+            format!("{count} nearest by {rule} proximity")
+        }
         (rule, count) => format!("{count} nearest by {}", rule.replace('_', " ")),
     }
 }

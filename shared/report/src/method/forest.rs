@@ -209,6 +209,6 @@ fn importance(result: &RunResult, job: &Job) -> Markup {
 fn rule(rule: &str, neighbours: u32) -> String {
     match neighbours {
         0 => rule.replace('_', " "),
-        _ => format!("{neighbours} nearest by {}", rule.replace('_', " ")),
+        _ => format!("{neighbours} nearest by {rule} proximity"),
     }
 }
