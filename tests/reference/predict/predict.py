@@ -30,17 +30,26 @@ known, query = (x[:n] - mean) / deviation, (x[n:] - mean) / deviation
 target, centre = y[:n], y[:n].mean()
 d = euclidean_distances(known)
 median = np.sort(d[np.triu_indices(n, 1)])[n * (n - 1) // 4]
-best = None
-for times in (0.25, 0.5, 1, 2, 4):
+def left_out(times):
+    """The least leave-one-out error under a width, and its penalty."""
     K = np.exp(-d / (times * median))
     largest = np.linalg.eigvalsh(K)[-1]
+    found = []
     for step in range(-32, 13):
         lam = largest / n * 10 ** (step / 4)
         inverse = np.linalg.inv(K + lam * np.eye(n))
-        error = np.mean((inverse @ (target - centre) / np.diag(inverse)) ** 2)
-        if best is None or error < best[0]:
-            best = (error, times * median, lam)
-_, sigma, lam = best
+        found.append((np.mean((inverse @ (target - centre) / np.diag(inverse)) ** 2), lam))
+    return min(found)
+
+tried = {times: left_out(times) for times in (0.25, 0.5, 1, 2, 4)}
+for _ in range(4):  # on beyond an end that is the best
+    best = min(tried, key=tried.get)
+    if best == min(tried):
+        tried[best / 2] = left_out(best / 2)
+    elif best == max(tried):
+        tried[best * 2] = left_out(best * 2)
+(_, lam), sigma = tried[min(tried, key=tried.get)], min(tried, key=tried.get) * median
+print({times: error for times, (error, _) in sorted(tried.items())})
 K, cross = np.exp(-d / sigma), np.exp(-euclidean_distances(query, known) / sigma)
 ridge = KernelRidge(alpha=lam, kernel="precomputed").fit(K, target - centre)
 process = GaussianProcessRegressor(Matern(sigma, nu=0.5), alpha=lam, optimizer=None).fit(known, target - centre)

@@ -22,7 +22,7 @@ pub enum Figures {
         balanced: Interval,
         /// Of two classes the share of pairs of one patient of each in which the second's is the larger chance.
         auc: Option<Interval>,
-        /// The mean squared distance of chances from what happened, over all classes.
+        /// Half the mean squared distance of chances from what happened, over all classes; of two the mean of (p - y)^2.
         brier: Interval,
     },
     /// Of numbers.
@@ -163,7 +163,7 @@ fn brier(shares: &Array2<f64>, codes: &Array1<u32>) -> Interval {
         let off = |(class, share): (usize, &f64)| {
             (share - f64::from(u8::from(class == *code as usize))).powi(2)
         };
-        row.iter().enumerate().map(off).sum::<f64>()
+        row.iter().enumerate().map(off).sum::<f64>() / 2.0
     });
     let known: Vec<f64> = each.filter(|square: &f64| !square.is_nan()).collect();
     mean(&known)

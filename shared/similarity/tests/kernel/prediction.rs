@@ -252,7 +252,7 @@ fn figures_are_those_of_their_definitions() {
     assert!((balanced.value - (2.0 / 3.0 + 1.0) / 2.0).abs() < 1e-12);
     // Of six pairs of one patient of each class five are in order.
     assert!((auc.unwrap().value - 5.0 / 6.0).abs() < 1e-12);
-    let squares = 2.0 * (0.01 + 0.16 + 0.49 + 0.16 + 0.04) / 5.0;
+    let squares = (0.01 + 0.16 + 0.49 + 0.16 + 0.04) / 5.0;
     assert!((brier.value - squares).abs() < 1e-12);
     assert!((gain(&nothing, &predicted, &outcome).unwrap().value - 0.2).abs() < 1e-12);
     let outcome = Outcome::Numeric(ndarray::array![1.0, 2.0, 3.0]);

@@ -261,6 +261,15 @@ fn of_machine(model: &Model) -> Vec<String> {
             machine.supports.len()
         )),
     }
+    let ends = [
+        (machine.at_end.width, "width of the kernel"),
+        (machine.at_end.penalty, "penalty"),
+    ];
+    for (_, setting) in ends.iter().filter(|(is_at_end, _)| *is_at_end) {
+        said.push(format!(
+            "the {setting} is the best and the last of those that were tried: one beyond it might serve a little better"
+        ));
+    }
     if machine.lifted > 0.0 {
         said.push(format!(
             "where values are missing this distance makes no kernel: its diagonal was lifted by {} of 1 until it was one",

@@ -265,7 +265,9 @@ impl Model {
                 let levels = self.levels();
                 let row = chances.row(query);
                 let class = class_of(forecast, query);
-                one.predicted = format!("{}, chance {:.0} %", levels[class], 100.0 * row[class]);
+                let column = &self.job.cohort.outcome.column;
+                let percent = 100.0 * row[class];
+                one.predicted = format!("{column} {}, chance {percent:.0} %", levels[class]);
                 let chance = |(class, chance): (&String, &f64)| Chance {
                     class: class.clone(),
                     chance: *chance,
@@ -275,7 +277,8 @@ impl Model {
             Forecast::Numbers(numbers) => {
                 let found = numbers[query];
                 let [mean, low, high] = [found.mean, found.low, found.high].map(shown::short);
-                one.predicted = format!("{mean} (95 %: {low} to {high})");
+                let column = &self.job.cohort.outcome.column;
+                one.predicted = format!("{column} {mean} (95 %: {low} to {high})");
                 one.value = Some(found.mean);
                 one.low = Some(found.low);
                 one.high = Some(found.high);

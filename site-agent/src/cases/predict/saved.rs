@@ -30,7 +30,9 @@ use similarity::learn::kernel::gaussian::Gaussian;
 use similarity::learn::kernel::landmarks::LandmarkGaussian;
 use similarity::learn::kernel::logistic::Logistic;
 use similarity::learn::kernel::survival::SurvivalMachine;
-use similarity::uses::prediction::{Basis, Fitted, KernelOf, Learner, Machine, TimeScale, Width};
+use similarity::uses::prediction::{
+    AtEnd, Basis, Fitted, KernelOf, Learner, Machine, TimeScale, Width,
+};
 use std::fs;
 use std::path::Path;
 
@@ -250,6 +252,8 @@ impl Saved {
             machine: Machine {
                 width,
                 penalty: self.penalty,
+                // What is to be known of it was said, and is in `said`.
+                at_end: AtEnd::default(),
                 supports: (0..count).collect(),
                 placed,
                 basis: self.basis.into(),

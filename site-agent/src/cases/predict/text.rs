@@ -21,7 +21,7 @@ pub(super) fn whole(answer: &Answer) -> String {
     let machine = &answer.machine;
     text.push_str(&format!(
         "Learned by {} from {} patients; kernel {}; penalty {}",
-        answer.learner,
+        learner(answer.learner),
         answer.patients,
         answer.kernel,
         short(machine.penalty)
@@ -44,6 +44,17 @@ pub(super) fn whole(answer: &Answer) -> String {
         text.push_str(&format!("note: {remark}\n"));
     }
     text.trim_end().to_owned()
+}
+
+/// What an option asks for, in words.
+fn learner(option: &str) -> &str {
+    match option {
+        "ridge" => "ridge regression",
+        "gaussian" => "a Gaussian process",
+        "logistic" => "logistic regression",
+        "survival" => "a survival support vector machine",
+        other => other,
+    }
 }
 
 /// A figure with its interval.

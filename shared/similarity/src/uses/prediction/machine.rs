@@ -4,7 +4,7 @@ use ndarray::{Array1, Array2};
 
 use super::fitted::{Fitted, of_class, positives};
 use super::kernel::{KernelOf, Width, as_known};
-use super::tuning::choose;
+use super::tuning::{AtEnd, choose};
 use super::{Forecast, Learner, PredictionError};
 use crate::cohort::Outcome;
 use crate::compare::Placed;
@@ -47,6 +47,8 @@ pub struct Machine {
     pub width: Width,
     /// lambda, the noise, or C.
     pub penalty: f64,
+    /// Whether these are the last of what was tried; of a machine that was saved it is not known.
+    pub at_end: AtEnd,
     /// Whom new patients are compared with: rows of the cohort.
     pub supports: Vec<usize>,
     /// Where they are placed.
@@ -112,6 +114,7 @@ impl Machine {
         Ok(Self {
             width: chosen.width,
             penalty: chosen.penalty,
+            at_end: chosen.at_end,
             supports,
             placed,
             basis,

@@ -8,7 +8,8 @@
 //! | a survival time | [`Learner::Survival`] | by their concordance |
 //!
 //! Both of the first give the intervals of a Gaussian process. Of more than [`EXACT_PATIENTS_MAX`] patients Nystroem's landmarks stand for all, and a survival machine learns from
-//! as many as are drawn. Widths and penalties are chosen among some hundred drawn patients, of the training patients alone.
+//! as many as are drawn. Widths and penalties are chosen among some hundred drawn patients, of the training patients alone; where
+//! the least or greatest that is tried is the best, more are tried beyond it, and what still stands at an end is said ([`AtEnd`]).
 
 mod fitted;
 mod held_out;
@@ -20,6 +21,7 @@ pub use fitted::{Fitted, Forecast, TimeScale};
 pub use held_out::{HeldOut, Rule, held_out};
 pub use kernel::{KernelOf, Width};
 pub use machine::{Basis, Cohort, EXACT_PATIENTS_MAX, LANDMARKS, Machine, SURVIVAL_PATIENTS_MAX};
+pub use tuning::AtEnd;
 
 use crate::cohort::Outcome;
 use crate::compare::proximity::kernel::KernelError;

@@ -22,6 +22,14 @@ const FITTED: usize = 500;
 const FOLDS: usize = 3;
 /// Widths, as multiples of the median distance.
 const WIDTHS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
+/// Steps by which these and penalties go on beyond an end that is the best of them, at most; of a survival time none, for concordance does
+/// not see how predictions shrink to one time there, and those of several machines are then in no order.
+fn steps_beyond(learner: Learner) -> usize {
+    match learner {
+        Learner::Ridge | Learner::Gaussian | Learner::Logistic => 4,
+        Learner::Survival => 0,
+    }
+}
 /// Place of the penalty that widths are judged with.
 const FIRST: usize = 2;
 
@@ -30,6 +38,16 @@ const FIRST: usize = 2;
 pub(super) struct Chosen {
     pub(super) width: Width,
     pub(super) penalty: f64,
+    pub(super) at_end: AtEnd,
+}
+
+/// Whether a setting is the first or last of all that were tried, so that one beyond might be better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AtEnd {
+    /// The kernel's width.
+    pub width: bool,
+    /// The learner's penalty. Ridge regression tries 11 powers of ten, from none to one that leaves the mean alone: it has no ends.
+    pub penalty: bool,
 }
 
 /// Penalties that are tried: noise as a share of the variance, lambda, or C.
@@ -104,55 +122,144 @@ pub(super) fn choose(
     let most = if is_direct { LOOKED_AT } else { FITTED };
     let sample = Sample::new(kernel, cohort, &drawn(rows, most, seed, "widths"))?;
     let widths = widths(kernel, &sample.raw)?;
+    let multiples = if kernel.has_width() {
+        &WIDTHS[..]
+    } else {
+        &[1.0]
+    };
     let penalties = penalties(learner, &sample.raw, kernel);
-    let (tried, first): (Vec<Option<(f64, Chosen)>>, _) = match is_direct {
-        true => {
-            let each = widths.par_iter();
-            let found = each.map(|width| direct(kernel, &sample, learner, *width));
-            (found.collect(), None)
-        }
+    let beyond = steps_beyond(learner);
+    let first = Chosen {
+        width: widths.of(1.0),
+        penalty: penalties[FIRST],
+        at_end: AtEnd::default(),
+    };
+    let found = match is_direct {
+        true => best(multiples, beyond, |times| {
+            direct(kernel, &sample, learner, widths.of(times))
+        }),
         false => {
             let splits = splits(&sample.outcome, seed)?;
-            let of = |width: Width, penalty: f64| {
-                let chosen = Chosen { width, penalty };
+            let of = |chosen: Chosen| {
                 let loss = held_out_loss(kernel, &sample, &splits, learner, chosen).ok()?;
                 Some((loss, chosen))
             };
-            let found = widths.par_iter().map(|width| of(*width, penalties[FIRST]));
-            let found: Vec<_> = found.collect();
-            let width = least(&found).map_or(widths[0], |chosen| chosen.width);
-            let found = penalties.par_iter().map(|penalty| of(width, *penalty));
-            let fallback = Chosen {
-                width,
-                penalty: penalties[FIRST],
+            let wide = |times: f64| {
+                of(Chosen {
+                    width: widths.of(times),
+                    ..first
+                })
             };
-            (found.collect(), Some(fallback))
+            let wide = best(multiples, beyond, wide).map_or(first, Best::with_width);
+            let penalised = best(&penalties, beyond, |penalty| of(Chosen { penalty, ..wide }));
+            return Ok(penalised.map_or(wide, Best::with_penalty));
         }
     };
-    match (least(&tried), first) {
-        (Some(chosen), _) | (None, Some(chosen)) => Ok(chosen),
+    match found {
+        Some(found) => Ok(found.with_width()),
         // The first says why.
-        (None, None) => {
-            let raw = kernel.shaped(sample.raw, widths[0]);
+        None => {
+            let raw = kernel.shaped(sample.raw, first.width);
             let lift = kernel.lift(&raw)?;
-            Fitted::new(&raw, &sample.outcome, learner, (penalties[FIRST], lift))?;
+            Fitted::new(&raw, &sample.outcome, learner, (first.penalty, lift))?;
             Err(PredictionError::AllAlike)
         }
     }
 }
 
-fn least(tried: &[Option<(f64, Chosen)>]) -> Option<Chosen> {
-    let known = tried.iter().flatten().filter(|(loss, _)| !loss.is_nan());
-    known
-        .min_by(|one, other| one.0.total_cmp(&other.0))
-        .map(|(_, chosen)| *chosen)
+/// The least loss of all that were tried.
+struct Best {
+    loss: f64,
+    chosen: Chosen,
+    is_at_end: bool,
 }
 
-/// Multiples of the median distance of two patients; one of a forest.
-fn widths(kernel: &KernelOf<'_>, raw: &Array2<f64>) -> Result<Vec<Width>, PredictionError> {
+impl Best {
+    fn with_width(self) -> Chosen {
+        let width = self.is_at_end;
+        let at_end = AtEnd {
+            width,
+            ..self.chosen.at_end
+        };
+        Chosen {
+            at_end,
+            ..self.chosen
+        }
+    }
+
+    fn with_penalty(self) -> Chosen {
+        let penalty = self.is_at_end;
+        let at_end = AtEnd {
+            penalty,
+            ..self.chosen.at_end
+        };
+        Chosen {
+            at_end,
+            ..self.chosen
+        }
+    }
+}
+
+/// Tries an ascending grid, and goes on for so many steps beyond an end that is better than what is next to it.
+fn best(
+    grid: &[f64],
+    steps: usize,
+    of: impl Fn(f64) -> Option<(f64, Chosen)> + Sync,
+) -> Option<Best> {
+    let mut tried: Vec<(f64, Option<(f64, Chosen)>)> = grid
+        .par_iter()
+        .map(|setting| (*setting, of(*setting)))
+        .collect();
+    let mut left = steps;
+    loop {
+        let known = tried.iter().enumerate().filter_map(|(place, (_, found))| {
+            let (loss, chosen) = (*found)?;
+            (!loss.is_nan()).then_some((place, loss, chosen))
+        });
+        let (place, loss, chosen) = known.min_by(|one, other| one.1.total_cmp(&other.1))?;
+        let next = match place {
+            _ if tried.len() == 1 => None,
+            0 => Some((0, 1)),
+            place if place + 1 == tried.len() => Some((place + 1, place - 1)),
+            _ => None,
+        };
+        // What is no better than its neighbour is flat: nothing is to be had beyond.
+        let next =
+            next.filter(|(_, beside)| tried[*beside].1.is_none_or(|(other, _)| loss < other));
+        let Some((at, beside)) = next.filter(|_| left > 0) else {
+            let is_at_end = next.is_some();
+            return Some(Best {
+                loss,
+                chosen,
+                is_at_end,
+            });
+        };
+        let setting = tried[place].0 * tried[place].0 / tried[beside].0;
+        tried.insert(at, (setting, of(setting)));
+        left -= 1;
+    }
+}
+
+/// What widths are multiples of.
+struct Widths {
+    median: f64,
+    farthest: f64,
+}
+
+impl Widths {
+    fn of(&self, times: f64) -> Width {
+        Width {
+            sigma: times * self.median,
+            farthest: self.farthest,
+        }
+    }
+}
+
+/// The median distance of two patients; 1 of a forest.
+fn widths(kernel: &KernelOf<'_>, raw: &Array2<f64>) -> Result<Widths, PredictionError> {
     if !kernel.has_width() {
-        let (sigma, farthest) = (1.0, f64::NAN);
-        return Ok(vec![Width { sigma, farthest }]);
+        let (median, farthest) = (1.0, f64::NAN);
+        return Ok(Widths { median, farthest });
     }
     let pairs = raw.indexed_iter().filter(|((row, column), _)| row < column);
     let mut known: Vec<f64> = pairs.map(|(_, distance)| *distance).collect();
@@ -167,11 +274,7 @@ fn widths(kernel: &KernelOf<'_>, raw: &Array2<f64>) -> Result<Vec<Width>, Predic
         median if median > 0.0 => median,
         _ => farthest / 2.0,
     };
-    let width = |times: f64| Width {
-        sigma: times * median,
-        farthest,
-    };
-    Ok(WIDTHS.into_iter().map(width).collect())
+    Ok(Widths { median, farthest })
 }
 
 /// By leaving one out, or by the likelihood.
@@ -187,18 +290,25 @@ fn direct(
     let mut matrix = kernel.shaped(sample.raw.clone(), width);
     let lift = kernel.lift(&matrix).ok()?;
     matrix.diag_mut().mapv_inplace(|own| own + lift);
-    let (loss, penalty) = match learner {
-        Learner::Ridge => {
-            let fit = Ridge::fit(&matrix, y, Mode::LeaveOneOut).ok()?;
-            (fit.left_out_error(y), fit.lambda)
-        }
-        _ => {
-            let fit =
-                Gaussian::fit_best(&matrix, y, &penalties(learner, &sample.raw, kernel)).ok()?;
-            (-fit.log_likelihood, fit.noise)
-        }
+    let chosen = |penalty: f64| Chosen {
+        width,
+        penalty,
+        at_end: AtEnd::default(),
     };
-    Some((loss, Chosen { width, penalty }))
+    if learner == Learner::Ridge {
+        let fit = Ridge::fit(&matrix, y, Mode::LeaveOneOut).ok()?;
+        return Some((fit.left_out_error(y), chosen(fit.lambda)));
+    }
+    let unlikely = |noise: f64| {
+        let fit = Gaussian::fit(&matrix, y, noise).ok()?;
+        Some((-fit.log_likelihood, chosen(noise)))
+    };
+    let found = best(
+        &penalties(learner, &sample.raw, kernel),
+        steps_beyond(learner),
+        unlikely,
+    )?;
+    Some((found.loss, found.with_penalty()))
 }
 
 fn splits(outcome: &Outcome, seed: Seed) -> Result<Vec<Split>, PredictionError> {
