@@ -102,7 +102,9 @@ impl Exit {
             None => {}
         }
         match error.downcast_ref() {
-            Some(OperatorError::Connection { source }) => return Self::of_call(source.code()),
+            Some(OperatorError::Connection { source } | OperatorError::Gone { source, .. }) => {
+                return Self::of_call(source.code());
+            }
             Some(
                 OperatorError::Tls(_)
                 | OperatorError::File { .. }

@@ -226,7 +226,12 @@ fn finish(watched: &Watched, run: &RunId, config: &Path) -> Result<Exit, Box<dyn
 fn tell(ending: &Ending, folder: Option<&Path>) -> Result<Exit, SayError> {
     match ending {
         Ending::Failed(failure) => {
-            remark(format_args!("error: {}\n{}", failure.code, failure.text));
+            remark(format_args!(
+                "error: {}: {}\n{}",
+                failure.code,
+                failure.code.meaning(),
+                failure.text
+            ));
         }
         ending => say(ending.sentence())?,
     }

@@ -20,11 +20,15 @@ use report::{FolderError, PendingFolder, Replace, ReportError, Watching};
 use sha2::{Digest, Sha256};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use wire::{ClientTls, ConnectionError, Dial, Identity, OperatorClient, Remedy};
 
 /// How often a call is made where the line breaks.
 const TRIES: u32 = 5;
+/// How long a coordinator that has answered before is waited for where nobody answers: it may be starting anew.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks for it.
+const LOOK: Duration = Duration::from_secs(1);
 /// Before the second try; it doubles.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -61,6 +65,17 @@ pub enum OperatorError {
     #[error("{}: {source}", source.code())]
     Connection {
         /// Why.
+        source: ConnectionError,
+    },
+    /// A run was watched, and the coordinator is gone.
+    #[error(
+        "{}: {source} The run {run} is not lost: the coordinator goes on with it once it is back, and `job watch {run}` \
+         watches it again", source.code()
+    )]
+    Gone {
+        /// The run.
+        run: RunId,
+        /// What the last try found.
         source: ConnectionError,
     },
     /// The output folder cannot be used.
@@ -187,7 +202,7 @@ pub async fn watch(
             match progress.next().await {
                 Ok(Some(progress)) => watching.show(&progress),
                 Ok(None) => return Ok::<(), OperatorError>(()),
-                Err(error) if broke(&error) => progress = follow().await?,
+                Err(error) if broke(&error) => progress = again(&follow, run).await?,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -275,6 +290,28 @@ async fn calling<T>(
         pause *= 2;
     }
     Ok(attempt().await?)
+}
+
+/// Follows a run again whose coordinator has answered before.
+async fn again<T>(
+    follow: &impl AsyncFn() -> Result<T, OperatorError>,
+    run: &RunId,
+) -> Result<T, OperatorError> {
+    let since = Instant::now();
+    loop {
+        match follow().await {
+            Err(OperatorError::Connection {
+                source: source @ ConnectionError::Unreachable { .. },
+            }) => {
+                if since.elapsed() > PATIENCE {
+                    let run = run.clone();
+                    return Err(OperatorError::Gone { run, source });
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+            followed => return followed,
+        }
+    }
 }
 
 /// Whether the line broke, so that another may hold. Where nobody answers at all, the operator is told at once.

@@ -43,10 +43,15 @@ impl Exit {
                 SayError::Closed => Self::Unread,
                 SayError::Failed(_) => Self::Failed,
             }
-        } else if error.is::<ChainError>()
-            || error.is::<AuditError>()
-            || matches!(error.downcast_ref(), Some(AgentError::Books(_)))
+        } else if let Some(AgentError::Books(error)) = error.downcast_ref() {
+            Self::of(error)
+        } else if let Some(ChainError::InUse { .. }) = error.downcast_ref() {
+            Self::Usage
+        } else if let Some(AuditError::Copy { source, .. }) = error.downcast_ref()
+            && source.kind() == std::io::ErrorKind::NotFound
         {
+            Self::Usage
+        } else if error.is::<ChainError>() || error.is::<AuditError>() {
             Self::Books
         } else if let Some(LocalError::Data(_) | LocalError::Unfit { .. }) = error.downcast_ref() {
             Self::Data

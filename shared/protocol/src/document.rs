@@ -20,6 +20,8 @@ pub struct Section<'document, 'reading> {
     known: Vec<&'static str>,
     /// Required keys that are not there.
     absent: Vec<&'static str>,
+    /// Keys whose value is of another type.
+    mistyped: Vec<&'static str>,
     offsets: BTreeMap<&'static str, usize>,
     problems: &'reading Problems,
 }
@@ -36,7 +38,7 @@ pub fn read<T>(
         Ok(root) => root,
         Err(error) => {
             let problems = Problems::default();
-            let message = || format!("found no valid TOML: {}", quoted(&error.kind.to_string()));
+            let message = || format!("found no valid TOML: {}", quoted(&error.to_string()));
             problems.add(error.span.start, message);
             return Err(DocumentErrors::at_lines(text, problems));
         }
@@ -70,6 +72,7 @@ impl<'document, 'reading> Section<'document, 'reading> {
             offset,
             known: Vec::new(),
             absent: Vec::new(),
+            mistyped: Vec::new(),
             offsets: BTreeMap::new(),
             problems,
         }
@@ -78,7 +81,7 @@ impl<'document, 'reading> Section<'document, 'reading> {
     /// The value of `key`; a problem where it is absent or of another type.
     pub fn required<T: FromValue>(&mut self, key: &'static str) -> Option<T> {
         if !self.table.contains_key(key) {
-            self.known.push(key);
+            self.knows(key);
             self.absent.push(key);
             return None;
         }
@@ -91,6 +94,7 @@ impl<'document, 'reading> Section<'document, 'reading> {
         let parsed = T::from_value(&value);
         if parsed.is_none() {
             self.problem(key, &show(&value), T::WANTED);
+            self.mistyped.push(key);
         }
         parsed
     }
@@ -146,9 +150,19 @@ impl<'document, 'reading> Section<'document, 'reading> {
         if range.contains(&value) {
             return value;
         }
-        let wanted = format!("a whole number from {} to {}", range.start(), range.end());
+        let wanted = match range.end() {
+            &u64::MAX => format!("a whole number of {} or more", range.start()),
+            most => format!("a whole number from {} to {most}", range.start()),
+        };
         self.problem(key, &value.to_string(), &wanted);
         default
+    }
+
+    /// Leaves these keys aside: whether they belong here depends on another that does not fit.
+    pub fn pass_over(&mut self, keys: &[&str]) {
+        for key in keys {
+            self.table.remove(*key);
+        }
     }
 
     /// True where the document has `key` here.
@@ -194,7 +208,7 @@ impl<'document, 'reading> Section<'document, 'reading> {
         parse: impl FnOnce(&mut Section<'document, '_>) -> Option<T>,
     ) -> Option<T> {
         if !self.has(key) {
-            self.known.push(key);
+            self.knows(key);
             self.absent.push(key);
             return None;
         }
@@ -210,7 +224,7 @@ impl<'document, 'reading> Section<'document, 'reading> {
         if self.has(key) {
             return self.table(key, |section| Some(parse(section)));
         }
-        self.known.push(key);
+        self.knows(key);
         let offset = self.offset;
         let mut section = Section::new(self.inner(key), Table::new(), offset, self.problems);
         Some(parse(&mut section))
@@ -282,8 +296,16 @@ impl<'document, 'reading> Section<'document, 'reading> {
         parsed
     }
 
-    /// Reports that the value of `key` does not fit.
+    /// Reports that the value of `key` does not fit; nothing where it is absent, or of another type, which is said already.
     pub fn problem(&self, key: &str, found: &str, wanted: &str) {
+        if self
+            .absent
+            .iter()
+            .chain(&self.mistyped)
+            .any(|told| *told == key)
+        {
+            return;
+        }
         let offset = self.offsets.get(key).copied().unwrap_or(self.offset);
         let text = || {
             let place = quoted(&self.inner(key));
@@ -292,8 +314,14 @@ impl<'document, 'reading> Section<'document, 'reading> {
         self.problems.add(offset, text);
     }
 
+    fn knows(&mut self, key: &'static str) {
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
+    }
+
     fn take(&mut self, key: &'static str) -> Option<Value<'document>> {
-        self.known.push(key);
+        self.knows(key);
         let value = self.table.remove(key)?;
         self.offsets.insert(key, value.span.start);
         Some(value)
@@ -339,7 +367,8 @@ pub fn nearest<'k>(found: &str, known: &[&'k str]) -> Option<&'k str> {
     if found.len() > NAME_LENGTH_MAX {
         return None;
     }
-    let likeness = |name: &str| strsim::jaro_winkler(found, name);
+    let found = found.to_lowercase();
+    let likeness = |name: &str| strsim::jaro_winkler(&found, &name.to_lowercase());
     let best = known
         .iter()
         .copied()
@@ -387,66 +416,4 @@ pub(crate) fn narrow<T: TryFrom<u64> + Default>(count: u64) -> T {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(text: &str) -> Result<(String, f64), DocumentErrors> {
-        read(text, |section| {
-            let name = section.required::<String>("name");
-            let rank = section.table("model", |model| {
-                model.choice("loss", &[("mean", ()), ("sum", ())]);
-                Some(model.number("rank", 1.0, "a positive number", |rank| rank > 0.0))
-            });
-            Some((name?, rank.unwrap_or(1.0)))
-        })
-    }
-
-    #[test]
-    fn a_document_without_fault_is_read() {
-        assert_eq!(
-            parse("name = 'a'\n[model]\nrank = 3\n"),
-            Ok(("a".to_owned(), 3.0))
-        );
-    }
-
-    #[test]
-    fn all_problems_come_at_once_with_their_lines() {
-        let errors = parse("nmae = 'a'\n[model]\nrank = -3\nloss = 'maen'\nextra = 1\n");
-        let text = errors.unwrap_err().to_string();
-        let wanted = [
-            "line 1: nmae: found an unknown key; did you mean \"name\"?",
-            "line 3: model.rank: found -3, wanted a positive number",
-            "line 4: model.loss: found \"maen\", wanted one of \"mean\", \"sum\"; did you mean \"mean\"?",
-            "line 5: model.extra: found an unknown key; known keys are \"loss\", \"rank\"",
-        ];
-        assert_eq!(text, wanted.join("\n"));
-    }
-
-    #[test]
-    fn a_hundred_problems_are_told_with_their_lines_and_the_others_are_counted() {
-        let mut text = "name = 'a'\n".to_owned();
-        for key in 0..250 {
-            text += &format!("key_{key:03} = 1\n");
-        }
-        let errors = parse(&text).unwrap_err();
-        assert_eq!((errors.errors().len(), errors.more()), (100, 150));
-        for error in errors.errors() {
-            let key: usize = error.text[4..7].parse().unwrap();
-            assert_eq!(error.line, key + 2, "{}", error.text);
-        }
-        assert!(errors.to_string().ends_with("\nand 150 more"));
-    }
-
-    #[test]
-    fn a_problem_quotes_no_more_than_its_start() {
-        let text = format!("name = 'a'\n{} = 1\n", "k".repeat(100_000));
-        let text = parse(&text).unwrap_err().to_string();
-        assert!(text.len() < 400, "{} bytes", text.len());
-    }
-
-    #[test]
-    fn text_that_is_no_toml_names_its_line() {
-        let text = parse("name = 'a'\nrank = = 3\n").unwrap_err().to_string();
-        assert!(text.starts_with("line 2: found no valid TOML"), "{text}");
-    }
-}
+mod tests;

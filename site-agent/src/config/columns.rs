@@ -107,11 +107,14 @@ fn mapping(section: &mut Section<'_, '_>) -> ColumnMapping {
 }
 
 impl FromValue for DeclaredLevels {
-    const WANTED: &'static str = "a list of levels, or a table from codes to levels";
+    const WANTED: &'static str = "a list of levels, one at least, or a table from codes to levels";
 
     fn from_value(value: &Value<'_>) -> Option<Self> {
         if value.as_array().is_some() {
             let order = Vec::<String>::from_value(value)?;
+            if order.is_empty() {
+                return None;
+            }
             let same = |level: &String| (level.clone(), level.clone());
             return Some(Self {
                 codes: order.iter().map(same).collect(),
@@ -122,8 +125,9 @@ impl FromValue for DeclaredLevels {
         let entry = |(code, level): (&toml_span::value::Key<'_>, &Value<'_>)| {
             Some((code.name.to_string(), String::from_value(level)?))
         };
-        Some(Self {
-            codes: entries.map(entry).collect::<Option<_>>()?,
+        let codes: BTreeMap<String, String> = entries.map(entry).collect::<Option<_>>()?;
+        (!codes.is_empty()).then_some(Self {
+            codes,
             order: Vec::new(),
         })
     }

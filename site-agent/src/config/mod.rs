@@ -326,6 +326,16 @@ levels = { M = "male", F = "female" }
             assert!(text.contains(wanted), "{wanted}\n---\n{text}");
         }
         assert_eq!(errors.errors().len(), 7, "{text}");
+        // Of a kind that is none, its keys are not judged.
+        let text = WHOLE.replace("kind = \"csv\"", "kind = \"excel\"");
+        let text = SiteConfig::parse(&text, Path::new(""))
+            .unwrap_err()
+            .to_string();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(
+            text.contains("source.kind: found \"excel\", wanted one of"),
+            "{text}"
+        );
     }
 
     #[test]

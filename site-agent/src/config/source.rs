@@ -208,6 +208,24 @@ pub(super) fn read(root: &mut Section<'_, '_>, folder: &Path) -> Option<SourceCo
     Some(source)
 }
 
+/// Keys that some kinds of source have.
+const KEYS_OF_KINDS: [&str; 14] = [
+    "path",
+    "delimiter",
+    "host",
+    "port",
+    "database",
+    "user",
+    "password_file",
+    "password_env",
+    "ca",
+    "tls",
+    "statement_timeout_seconds",
+    "query",
+    "query_file",
+    "parameters",
+];
+
 fn kind(section: &mut Section<'_, '_>, folder: &Path) -> Option<SourceKind> {
     #[derive(Clone)]
     enum Kind {
@@ -223,7 +241,11 @@ fn kind(section: &mut Section<'_, '_>, folder: &Path) -> Option<SourceKind> {
     if !section.has("kind") {
         section.required::<String>("kind");
     }
-    match section.choice("kind", &kinds)? {
+    let Some(kind) = section.choice("kind", &kinds) else {
+        section.pass_over(&KEYS_OF_KINDS);
+        return None;
+    };
+    match kind {
         Kind::Csv => {
             let path = path(section, "path", folder);
             let delimiter = delimiter(section);

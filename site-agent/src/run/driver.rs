@@ -64,7 +64,7 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) -> Result<(), AgentError> {
     let coordinator = config.coordinator.to_string();
-    if let Err(source) = dial.tls.check_site() {
+    if let Err(source) = dial.tls.check_site(&config.site) {
         return Err(AgentError::Refused {
             coordinator,
             source,

@@ -284,6 +284,11 @@ fn expired_foreign_and_wrong_certificates_are_told_apart() {
     list(&deployment, "foreign/operator-stranger")
         .must_fail(CONNECTION, &["KDR-AUTHORITY", "another authority"]);
     join(&deployment, "north", "operator-researcher").must_fail(CONNECTION, &["operator"]);
+    // Another hospital's certificate is not this site's, whatever else is right.
+    let wanted =
+        "found kindred://site/south in this party's certificate, wanted kindred://site/north";
+    join(&deployment, "north", "site-south").must_fail(CONNECTION, &[wanted]);
+    assert!(!deployment.coordinator_log().contains("a site joined"));
     list(&deployment, "site-north").must_fail(CONNECTION, &["KDR-ROLE", "site"]);
 }
 
@@ -299,6 +304,27 @@ fn a_site_cannot_submit() {
         .must_fail(CONNECTION, &["KDR-ROLE", "site"]);
     let listed = deployment.job(&["list"]).must_succeed().stdout;
     assert_eq!(listed.lines().count(), 1, "a run was begun: {listed}");
+}
+
+#[test]
+fn a_second_agent_on_a_folder_and_a_run_that_is_not_there_are_named() {
+    let mut deployment = Deployment::alone();
+    deployment.start_agent("north");
+    deployment.agent("north").wait_for("joined the coordinator");
+    join(&deployment, "north", "site-north")
+        .must_fail(USAGE, &["journal.jsonl is in use by another process"]);
+    let words = [
+        "journal",
+        "verify",
+        "--run",
+        "0123456789ab",
+        "--config",
+        "north.toml",
+    ];
+    deployment.home.run(&site_agent(), &words).must_fail(
+        USAGE,
+        &["run 0123456789ab", "a site keeps one of each run of sums"],
+    );
 }
 
 #[test]

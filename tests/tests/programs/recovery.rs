@@ -208,6 +208,32 @@ fn agents_and_a_coordinator_that_are_killed_while_a_forest_grows_and_is_judged_l
 }
 
 #[test]
+fn who_watches_a_run_sees_its_end_though_the_coordinator_is_away_for_seconds() {
+    let mut deployment = Deployment::start();
+    let run = deployment.submit(&many_rounds(4, "rejoin_seconds = 60"), &[]);
+    let words = [
+        "job",
+        "watch",
+        run.as_str(),
+        "--config",
+        "operator.toml",
+        "--out",
+        "watched",
+    ];
+    let mut watching = deployment.home.start("watching", &coordinator(), &words);
+    deployment.watch(&run).until_round(5);
+    watching.wait_for("rounds:");
+    deployment.kill_coordinator();
+    std::thread::sleep(Duration::from_secs(3));
+    deployment.start_coordinator();
+    assert_eq!(watching.wait(), Some(0), "{}", watching.log());
+    assert_eq!(
+        result(&deployment.home.join("watched"))["status"],
+        "converged"
+    );
+}
+
+#[test]
 fn a_site_that_falls_silent_is_noticed_in_five_seconds_and_taken_back_when_it_wakes() {
     let mut deployment = Deployment::start();
     let run = deployment.submit(&many_rounds(4, "rejoin_seconds = 60"), &[]);

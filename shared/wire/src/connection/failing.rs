@@ -76,14 +76,16 @@ pub enum ConnectionError {
         /// The address that was tried.
         address: String,
     },
-    /// This party's own certificate is not a site's.
+    /// This party's own certificate is not that of its site.
     #[error(
-        "found {found} in this party's certificate, wanted kindred://site/ and a name: \
-         use a certificate that was issued to a site"
+        "found {found} in this party's certificate, wanted {wanted}: \
+         use the certificate that was issued to this site, or its name as `site`"
     )]
-    OwnRole {
+    OwnName {
         /// Whom the certificate names.
         found: String,
+        /// Whom it ought to name.
+        wanted: String,
     },
     /// TLS failed otherwise.
     #[error("no secure connection: {reason}")]
@@ -116,7 +118,7 @@ impl ConnectionError {
             Self::Revoked => Code::Revoked,
             Self::ForeignAuthority { .. } => Code::Authority,
             Self::WrongHost { .. } => Code::Host,
-            Self::WrongRole { .. } | Self::OwnRole { .. } => Code::Role,
+            Self::WrongRole { .. } | Self::OwnName { .. } => Code::Role,
             Self::Tls { .. } => Code::Tls,
             Self::Protocol(_) => Code::Protocol,
             Self::Refused(failure) => failure.code,
@@ -145,7 +147,7 @@ impl ConnectionError {
             | Self::ForeignAuthority { .. }
             | Self::WrongHost { .. }
             | Self::WrongRole { .. }
-            | Self::OwnRole { .. } => Remedy::Person,
+            | Self::OwnName { .. } => Remedy::Person,
         }
     }
 

@@ -102,9 +102,10 @@ fn version_failure(found: &str) -> Failure {
 /// The certificate is not of the role that a service is for.
 pub(crate) fn wrong_role(found: Option<&Identity>, wanted: &str) -> Status {
     let found = found.map_or_else(|| "no identity".to_owned(), Identity::uri);
+    let article = if wanted.starts_with('o') { "an" } else { "a" };
     let text = format!(
         "found {found} in the certificate, wanted kindred://{wanted}/ and a name: \
-         use a certificate that was issued to a {wanted}"
+         use a certificate that was issued to {article} {wanted}"
     );
     status(Grpc::PermissionDenied, &Failure::new(Code::Role, text))
 }

@@ -7,6 +7,7 @@ use crate::identity::credentials::{
 };
 use crate::identity::warrant::{Signer, Warrants};
 use crate::identity::{Identity, Serial};
+use protocol::name::SiteName;
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::server::NoServerSessionStorage;
 use rustls::{ClientConfig, ServerConfig};
@@ -169,14 +170,17 @@ impl ClientTls {
         })
     }
 
-    /// Whether the own certificate can be a site's now, by this machine's clock.
+    /// Whether the own certificate can be that of the site `name` now, by this machine's clock.
     ///
     /// # Errors
-    /// [`ConnectionError::OwnRole`], [`ConnectionError::Expired`].
-    pub fn check_site(&self) -> Result<(), ConnectionError> {
-        if !matches!(self.identity, Identity::Site(_)) {
-            let found = self.identity.uri();
-            return Err(ConnectionError::OwnRole { found });
+    /// [`ConnectionError::OwnName`], [`ConnectionError::Expired`].
+    pub fn check_site(&self, name: &SiteName) -> Result<(), ConnectionError> {
+        let wanted = Identity::Site(name.clone());
+        if self.identity != wanted {
+            return Err(ConnectionError::OwnName {
+                found: self.identity.uri(),
+                wanted: wanted.uri(),
+            });
         }
         if !self.valid.contains(&SystemTime::now()) {
             return Err(ConnectionError::Expired { whose: OWN });
