@@ -8,15 +8,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use wire::private;
 
-/// A local file could not be written.
+/// A local file could not be written. The cause is in the sentence, for it goes on as text.
 #[derive(Debug, thiserror::Error)]
-#[error("local results could not be written to {}", path.display())]
+#[error("local results could not be written to {}: {cause}", path.display())]
 pub struct ResultsError {
     /// The file or folder.
     pub path: PathBuf,
     /// Why.
-    #[source]
-    pub source: io::Error,
+    pub cause: io::Error,
 }
 
 /// A file's name, and what it holds.
@@ -27,7 +26,7 @@ pub(crate) fn replace(folder: &Path, files: Vec<File>) -> Result<(), ResultsErro
     let partial = folder.with_extension("partial");
     let fault = |path: &Path| {
         let path = path.to_owned();
-        move |source| ResultsError { path, source }
+        move |cause| ResultsError { path, cause }
     };
     if partial.exists() {
         fs::remove_dir_all(&partial).map_err(fault(&partial))?;
@@ -45,11 +44,28 @@ pub(crate) fn replace(folder: &Path, files: Vec<File>) -> Result<(), ResultsErro
     fs::rename(&partial, folder).map_err(fault(folder))
 }
 
-/// Writes one file more into the folder of a run: beside, then renamed.
+/// A folder that somebody names: its owner's alone where it is made, and as it is where it is there, for it may hold what others read.
+pub(crate) fn folder(path: &Path) -> io::Result<()> {
+    match path.is_dir() {
+        true => Ok(()),
+        false => private::folder(path),
+    }
+}
+
+/// Writes one file: beside, then renamed, and nothing where that fails. What is there and no file, such as `/dev/stdout`, is
+/// written as it is.
 pub(crate) fn add(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let partial = path.with_extension("partial");
-    private::write(&partial, bytes)?;
-    fs::rename(partial, path)
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return private::write(path, bytes);
+    }
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let written = private::write(&partial, bytes).and_then(|()| fs::rename(&partial, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&partial);
+    }
+    written
 }
 
 /// One outcome per patient, beside the patient's name.
@@ -99,4 +115,32 @@ pub(crate) fn neighbours_csv(
         }
     }
     table.into_inner().map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_file_is_there_whole_or_not_at_all_and_a_folder_of_others_stays_open() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("table.csv");
+        add(&file, b"a\n1\n").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"a\n1\n");
+        // The name is too long once it has its ending.
+        let long = home.path().join("n".repeat(250));
+        add(&long, b"b").unwrap_err();
+        let left: Vec<_> = fs::read_dir(home.path()).unwrap().collect();
+        assert_eq!(left.len(), 1);
+        assert!(add(Path::new("/dev/full"), b"b").is_err());
+        let open = home.path().join("open");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
+        folder(&open).unwrap();
+        assert_eq!(
+            fs::metadata(&open).unwrap().permissions().mode() & 0o777,
+            0o755
+        );
+    }
 }

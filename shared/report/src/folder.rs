@@ -91,7 +91,16 @@ impl FolderError {
     /// Whether the folder that was named is the fault, and another one the remedy.
     #[must_use]
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Occupied { .. } | Self::Other { .. })
+        match self {
+            Self::Occupied { .. } | Self::Other { .. } => true,
+            Self::Late { .. } => false,
+            Self::Write { source, .. } => matches!(
+                source.kind(),
+                io::ErrorKind::PermissionDenied
+                    | io::ErrorKind::NotADirectory
+                    | io::ErrorKind::ReadOnlyFilesystem
+            ),
+        }
     }
 }
 

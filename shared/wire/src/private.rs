@@ -75,11 +75,15 @@ pub fn check_key(path: &Path) -> Result<(), OpenKey> {
     Ok(())
 }
 
-/// Gives `path` the mode, unless it is as closed already.
+/// Gives `path` the mode, unless it is as closed already. A device, such as `/dev/null`, is everybody's and stays so.
 fn close(path: &Path, mode: u32) -> io::Result<()> {
     #[cfg(unix)]
     {
-        let found = fs::metadata(path)?.permissions().mode();
+        let found = fs::metadata(path)?;
+        if !found.is_file() && !found.is_dir() {
+            return Ok(());
+        }
+        let found = found.permissions().mode();
         if found & OTHERS != 0 || found & mode != mode {
             return fs::set_permissions(path, fs::Permissions::from_mode(mode));
         }
@@ -111,6 +115,14 @@ mod tests {
         folder(&deep).unwrap();
         assert_eq!((mode(&file), mode(&deep)), (0o600, 0o700));
         assert_eq!(fs::read(&file).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_device_that_is_written_to_stays_as_it_was() {
+        let null = Path::new("/dev/null");
+        let before = mode(null);
+        write(null, b"new").unwrap();
+        assert_eq!(mode(null), before);
     }
 
     #[test]

@@ -42,12 +42,11 @@ def left_out(times):
     return min(found)
 
 tried = {times: left_out(times) for times in (0.25, 0.5, 1, 2, 4)}
-for _ in range(4):  # on beyond an end that is the best
+for _ in range(4):  # on beyond an end that is the best by more than a hundredth
     best = min(tried, key=tried.get)
-    if best == min(tried):
-        tried[best / 2] = left_out(best / 2)
-    elif best == max(tried):
-        tried[best * 2] = left_out(best * 2)
+    beyond = best / 2 if best == min(tried) else best * 2 if best == max(tried) else None
+    if beyond and tried[best][0] < 0.99 * tried[best * best / beyond][0]:
+        tried[beyond] = left_out(beyond)
 (_, lam), sigma = tried[min(tried, key=tried.get)], min(tried, key=tried.get) * median
 print({times: error for times, (error, _) in sorted(tried.items())})
 K, cross = np.exp(-d / sigma), np.exp(-euclidean_distances(query, known) / sigma)

@@ -42,6 +42,12 @@ const FRAGMENTS: [&[u8]; 16] = [
     b"\x80",
 ];
 
+/// So many inputs, or `KINDRED_FUZZ` times as many.
+fn times(usual: u32) -> u32 {
+    let more = std::env::var("KINDRED_FUZZ").ok();
+    usual * more.and_then(|more| more.parse().ok()).unwrap_or(1)
+}
+
 /// One to five small changes of `bytes`: a piece put in, taken out, copied or cut off, or bits turned.
 fn changed(bytes: &[u8], random: &mut impl Rng) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
@@ -200,7 +206,7 @@ fn no_changed_frame_stops_a_decoder() {
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let (mut to_site, mut to_coordinator) = (Counts::default(), Counts::default());
     let (mut records, mut results) = (Counts::default(), Counts::default());
-    for _ in 0..20_000 {
+    for _ in 0..times(20_000) {
         let frames = changed_frames(&golden, &mut random);
         to_site.frames(decode_to_site(&frames));
         to_coordinator.frames(decode_to_coordinator(&frames));
@@ -283,7 +289,7 @@ fn no_changed_forest_stops_who_judges_it() {
     let whole = judged();
     let mut random = ChaCha8Rng::seed_from_u64(5);
     let (mut wire, mut forests) = (Counts::default(), 0);
-    for _ in 0..20_000 {
+    for _ in 0..times(20_000) {
         let mut frames = whole.clone();
         let at = random.random_range(0..frames.len());
         frames[at] = changed(&frames[at], &mut random).into();
@@ -309,7 +315,7 @@ fn no_changed_job_or_policy_stops_its_parser() {
     let (mut jobs, mut policies) = (Counts::default(), Counts::default());
     for path in files("deploy/jobs", &["toml"]) {
         let good = text(path);
-        for _ in 0..1_500 {
+        for _ in 0..times(1_500) {
             let input = changed(good.as_bytes(), &mut random);
             let input = String::from_utf8_lossy(&input);
             jobs.document(&input, Job::parse(&input));
@@ -317,7 +323,7 @@ fn no_changed_job_or_policy_stops_its_parser() {
     }
     for path in files("deploy/policies", &["toml"]) {
         let good = text(path);
-        for _ in 0..1_000 {
+        for _ in 0..times(1_000) {
             let input = changed(good.as_bytes(), &mut random);
             let input = String::from_utf8_lossy(&input);
             policies.document(&input, policy::parse(&input));
@@ -333,7 +339,7 @@ fn no_changed_configuration_stops_its_parser() {
     let (mut sites, mut others) = (Counts::default(), Counts::default());
     for path in files("deploy/config", &["toml"]) {
         let good = text(&path);
-        for _ in 0..1_500 {
+        for _ in 0..times(1_500) {
             let input = changed(good.as_bytes(), &mut random);
             let input = String::from_utf8_lossy(&input);
             match name(&path).as_str() {
@@ -372,7 +378,7 @@ fn no_changed_csv_file_stops_the_reader_and_none_of_its_values_is_told() {
     let header = good.find('\n').expect("a header") + 1;
     let mut random = ChaCha8Rng::seed_from_u64(4);
     let mut counts = Counts::default();
-    for round in 0..2_000 {
+    for round in 0..times(2_000) {
         // Names of columns may be told, so half of the files keep their header whole.
         let kept = if round % 2 == 0 { header } else { 0 };
         let rest = changed(&good.as_bytes()[kept..], &mut random);

@@ -62,8 +62,13 @@ pub(super) fn spreads(setting: &Setting, groups: &Clustering) -> Vec<FeatureSpre
     specified
         .map(|(feature, column)| {
             let values = as_levels(feature, &column.values);
-            let labelled =
-                |level: &String| feature.level_labels.get(level).unwrap_or(level).clone();
+            let is_yes_or_no = matches!(feature.kind, FeatureKind::Binary { .. });
+            let labelled = |level: &String| match feature.level_labels.get(level) {
+                Some(label) => label.clone(),
+                None if is_yes_or_no && level == "1" => "yes".to_owned(),
+                None if is_yes_or_no && level == "0" => "no".to_owned(),
+                None => level.clone(),
+            };
             FeatureSpreads {
                 groups: members
                     .iter()

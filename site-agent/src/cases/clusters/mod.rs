@@ -137,7 +137,7 @@ pub fn clusters(arguments: &Cluster) -> Result<String, CasesError> {
     let found = found(&setting, arguments)?;
     let answer = answer(&found, arguments, asked.as_ref());
     if let Some(folder) = &arguments.figures {
-        wire::private::folder(folder).map_err(|source| CasesError::Write {
+        crate::patients::folder(folder).map_err(|source| CasesError::Write {
             path: folder.clone(),
             source,
         })?;

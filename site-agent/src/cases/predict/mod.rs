@@ -181,7 +181,7 @@ fn keep(folder: &Path, files: Vec<(&'static str, String)>) -> Result<(), CasesEr
         path: folder.to_owned(),
         source,
     };
-    wire::private::folder(folder).map_err(fault)?;
+    patients::folder(folder).map_err(fault)?;
     for (name, text) in files {
         patients::add(&folder.join(name), text.as_bytes()).map_err(fault)?;
     }

@@ -22,6 +22,8 @@ const FITTED: usize = 500;
 const FOLDS: usize = 3;
 /// Widths, as multiples of the median distance.
 const WIDTHS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
+/// What a step must save of the loss for the next one to be tried.
+const WORTH: f64 = 0.01;
 /// Steps by which these and penalties go on beyond an end that is the best of them, at most; of a survival time none, for concordance does
 /// not see how predictions shrink to one time there, and those of several machines are then in no order.
 fn steps_beyond(learner: Learner) -> usize {
@@ -223,9 +225,12 @@ fn best(
             place if place + 1 == tried.len() => Some((place + 1, place - 1)),
             _ => None,
         };
-        // What is no better than its neighbour is flat: nothing is to be had beyond.
-        let next =
-            next.filter(|(_, beside)| tried[*beside].1.is_none_or(|(other, _)| loss < other));
+        // Where it is flat, as it is of ever wider kernels, there is little to be had beyond.
+        let next = next.filter(|(_, beside)| {
+            tried[*beside]
+                .1
+                .is_none_or(|(other, _)| loss < other - WORTH * other.abs())
+        });
         let Some((at, beside)) = next.filter(|_| left > 0) else {
             let is_at_end = next.is_some();
             return Some(Best {
