@@ -13,6 +13,8 @@ pub(super) struct Patients {
     pub(super) names: Vec<String>,
     /// One list a patient, in the order of the job's features.
     pub(super) values: Vec<Vec<Value>>,
+    /// Where each stands, counted with the header from 1.
+    pub(super) lines: Vec<u64>,
 }
 
 /// Everything that does not fit in a table, none of it with a value.
@@ -87,11 +89,6 @@ impl Problems {
     }
 }
 
-/// The line of a patient, counted with the header.
-pub(super) fn line(patient: usize) -> u64 {
-    patient as u64 + 2
-}
-
 /// Reads a CSV file with a column for each of the features, and of the identifier where one is named.
 ///
 /// # Errors
@@ -124,6 +121,7 @@ fn read_into(
     let mut found = Patients {
         names: Vec::new(),
         values: Vec::new(),
+        lines: Vec::new(),
     };
     let reader = csv::ReaderBuilder::new().flexible(true).from_path(path);
     let opened = reader.and_then(|mut reader| Ok((reader.headers()?.clone(), reader)));
@@ -135,24 +133,30 @@ fn read_into(
             return found;
         }
     };
+    let header: Vec<&str> = header.iter().map(name_of).collect();
+    if let Some((what, wanted)) = no_table(&header) {
+        problems.add("", None, what, wanted);
+        return found;
+    }
     let mut place = |name: &str| {
-        let place = header.iter().position(|column| column.trim() == name);
-        if place.is_none() {
-            problems.add(name, None, "no such column", "one of this name");
-        }
-        place
+        let found = place_of(&header, name);
+        found
+            .map_err(|found| problems.add(name, None, found, "one of this name"))
+            .ok()
     };
     let places: Vec<Option<usize>> = features.iter().map(|one| place(&one.name)).collect();
     let id = id.and_then(&mut place);
-    for (row, record) in reader.records().enumerate() {
-        let at = Some(line(row));
+    for record in reader.records() {
         let record = match record {
             Ok(record) => record,
             Err(error) => {
+                let at = error.position().map(csv::Position::line);
                 problems.add("", at, &told(&error), "a row of the table");
                 continue;
             }
         };
+        let line = record.position().map_or(0, csv::Position::line);
+        let at = Some(line);
         if record.len() != header.len() {
             let wanted = format!("{} fields, as in the header", header.len());
             problems.add("", at, &format!("{} fields", record.len()), &wanted);
@@ -160,18 +164,61 @@ fn read_into(
         }
         let both = features.iter().zip(&places);
         let values = both.filter_map(|(feature, place)| {
-            let value = feature.value(&record[(*place)?]);
+            let field = &record[(*place)?];
+            let value = feature.value(field);
             value
-                .map_err(|wanted| problems.add(&feature.name, at, "something else", &wanted))
+                .map_err(|wanted| problems.add(&feature.name, at, kind_of(field), &wanted))
                 .ok()
         });
         found.values.push(values.collect());
         let name = id.map(|place| record[place].trim().to_owned());
-        found
-            .names
-            .push(name.unwrap_or_else(|| (row + 1).to_string()));
+        let number = found.names.len() + 1;
+        found.names.push(name.unwrap_or_else(|| number.to_string()));
+        found.lines.push(line);
     }
     found
+}
+
+/// A column's name as it stands in a header, which may begin with the mark of its byte order.
+fn name_of(field: &str) -> &str {
+    field.trim_start_matches('\u{feff}').trim()
+}
+
+/// Where a column stands, or what is found in its stead.
+fn place_of(header: &[&str], name: &str) -> Result<usize, &'static str> {
+    let mut places = (0..header.len()).filter(|place| header[*place] == name);
+    match (places.next(), places.next()) {
+        (Some(place), None) => Ok(place),
+        (Some(_), Some(_)) => Err("several such columns"),
+        (None, _) => {
+            let is_like = |column: &&str| column.to_lowercase() == name.to_lowercase();
+            match header.iter().any(is_like) {
+                true => Err("no such column, but one in other letters"),
+                false => Err("no such column"),
+            }
+        }
+    }
+}
+
+/// What a file holds that is no table, and what was wanted.
+fn no_table(header: &[&str]) -> Option<(&'static str, &'static str)> {
+    const WANTED: &str = "comma-separated values below a header";
+    match header {
+        [] => Some(("an empty file", WANTED)),
+        [one] if one.contains([';', '\t']) => {
+            Some(("a header of one column, with \";\" or tabs in it", WANTED))
+        }
+        _ => None,
+    }
+}
+
+/// What a field is, without its text.
+fn kind_of(field: &str) -> &'static str {
+    match field.trim().parse::<f64>() {
+        Ok(number) if number.is_finite() => "another number",
+        Ok(_) => "no finite number",
+        Err(_) => "text",
+    }
 }
 
 /// What is wrong with a file, without anything that it holds.

@@ -105,7 +105,7 @@ fn question(
             let mut problems = Problems::of(file);
             for (row, feature) in missing {
                 let wanted = "a value, for the run's result does not tell what stands in for it";
-                problems.add(&feature, Some(patients::line(row)), "none", wanted);
+                problems.add(&feature, Some(asked.lines[row]), "none", wanted);
             }
             return Err(problems.all().into());
         }

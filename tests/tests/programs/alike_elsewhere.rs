@@ -310,7 +310,7 @@ fn questions_that_cannot_be_asked(
     ran.must_fail(
         DATA,
         &[
-            "bad.csv, lines 2, 3, column first_2: found something else, wanted a number",
+            "bad.csv, lines 2, 3, column first_2: found text, wanted a number",
             "line 4: found 2 fields",
         ],
     );
@@ -323,6 +323,22 @@ fn questions_that_cannot_be_asked(
         DATA,
         &["column first_2: found no such column", "column nobody"],
     );
+    let shouted = header
+        .replace("first_2", "FIRST_2")
+        .replace("first_3", "first_1");
+    similar(run, &shouted, &[]).must_fail(
+        DATA,
+        &[
+            "column first_2: found no such column, but one in other letters",
+            "column first_1: found several such columns",
+        ],
+    );
+    similar(run, "", &[]).must_fail(DATA, &["bad.csv: found an empty file, wanted"]);
+    similar(run, &header.replace(',', ";"), &[])
+        .must_fail(DATA, &["bad.csv: found a header of one column"]);
+    // Lines are counted as an editor counts them.
+    let table = format!("\u{feff}{header}\n\n\n{}\n", bad.join(","));
+    similar(run, &table, &[]).must_fail(DATA, &["bad.csv, line 4, column first_2: found text"]);
     similar(run, &header, &[]).must_fail(DATA, &["found 0 patients, wanted 1 to 200"]);
     let good = format!("{header}\n{}\n", fields.join(","));
     similar("unknown", &good, &[]).must_fail(USAGE, &["KDR-RUN"]);
