@@ -11,7 +11,7 @@ const HEADINGS: [&str; 7] = [
     "rule",
     "withheld?",
 ];
-const WIDTHS: [usize; 7] = [12, 20, 14, 18, 7, 22, 22];
+const WIDTHS: [usize; 7] = [14, 20, 14, 18, 7, 22, 22];
 
 pub(super) fn table(messages: &[MessageKind]) -> String {
     let mut text = row(&HEADINGS.map(str::to_owned));
