@@ -123,16 +123,25 @@ fn read_into(
         values: Vec::new(),
         lines: Vec::new(),
     };
-    let reader = csv::ReaderBuilder::new().flexible(true).from_path(path);
-    let opened = reader.and_then(|mut reader| Ok((reader.headers()?.clone(), reader)));
-    let (header, mut reader) = match opened {
-        Ok(opened) => opened,
+    let wanted = "comma-separated values below a header";
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
         Err(error) => {
-            let wanted = "comma-separated values below a header";
+            problems.add("", None, &error.to_string(), wanted);
+            return found;
+        }
+    };
+    let mut reader = csv::ReaderBuilder::new()
+        .flexible(true)
+        .from_reader(&bytes[..]);
+    let header = match reader.headers() {
+        Ok(header) => header.clone(),
+        Err(error) => {
             problems.add("", None, &told(&error), wanted);
             return found;
         }
     };
+    let mut lines = Lines::of(&bytes);
     let header: Vec<&str> = header.iter().map(name_of).collect();
     if let Some((what, wanted)) = no_table(&header) {
         problems.add("", None, what, wanted);
@@ -150,33 +159,72 @@ fn read_into(
         let record = match record {
             Ok(record) => record,
             Err(error) => {
-                let at = error.position().map(csv::Position::line);
+                let at = error.position().map(|position| lines.line(position));
                 problems.add("", at, &told(&error), "a row of the table");
                 continue;
             }
         };
-        let line = record.position().map_or(0, csv::Position::line);
+        let line = record.position().map_or(0, |position| lines.line(position));
         let at = Some(line);
         if record.len() != header.len() {
             let wanted = format!("{} fields, as in the header", header.len());
             problems.add("", at, &format!("{} fields", record.len()), &wanted);
             continue;
         }
-        let both = features.iter().zip(&places);
-        let values = both.filter_map(|(feature, place)| {
-            let field = &record[(*place)?];
-            let value = feature.value(field);
-            value
-                .map_err(|wanted| problems.add(&feature.name, at, kind_of(field), &wanted))
-                .ok()
-        });
-        found.values.push(values.collect());
+        let fields = places.iter().map(|place| place.map(|place| &record[place]));
+        found.values.push(values(features, fields, at, problems));
         let name = id.map(|place| record[place].trim().to_owned());
         let number = found.names.len() + 1;
         found.names.push(name.unwrap_or_else(|| number.to_string()));
         found.lines.push(line);
     }
     found
+}
+
+/// What the fields of a line say of each feature; a place is none where its column is not there.
+fn values<'r>(
+    features: &[Feature],
+    fields: impl Iterator<Item = Option<&'r str>>,
+    at: Option<u64>,
+    problems: &mut Problems,
+) -> Vec<Value> {
+    let value = |(feature, field): (&Feature, Option<&str>)| {
+        let field = field?;
+        let read = feature.value(field);
+        read.map_err(|wanted| problems.add(&feature.name, at, kind_of(field), &wanted))
+            .ok()
+    };
+    features.iter().zip(fields).filter_map(value).collect()
+}
+
+/// Lines of a file, by rising places in it: a reader's own count leaves out empty ones.
+struct Lines<'b> {
+    bytes: &'b [u8],
+    at: usize,
+    line: u64,
+}
+
+impl<'b> Lines<'b> {
+    fn of(bytes: &'b [u8]) -> Self {
+        let (at, line) = (0, 1);
+        Self { bytes, at, line }
+    }
+
+    /// Of the record that begins here, or after the empty lines that do.
+    fn line(&mut self, position: &csv::Position) -> u64 {
+        let begin = usize::try_from(position.byte()).unwrap_or(usize::MAX);
+        let is_left = |place: usize, byte: u8| place < begin || matches!(byte, b'\r' | b'\n');
+        while let Some(byte) = self
+            .bytes
+            .get(self.at)
+            .copied()
+            .filter(|byte| is_left(self.at, *byte))
+        {
+            self.line += u64::from(byte == b'\n');
+            self.at += 1;
+        }
+        self.line
+    }
 }
 
 /// A column's name as it stands in a header, which may begin with the mark of its byte order.
