@@ -5,7 +5,8 @@
 
 trees.json has of each site its folds, its trees as they are released, and who is in the bag of each of its own trees. Every patient goes
 down all trees; of a patient only those trees of its own site count in whose bag it is not, and of the other sites' trees the same places in
-turn, so that every site's trees have the shares that they have for a new patient. The nearest are sought among the patients of the other
+turn, so that every site's trees have the shares that they have for a new patient; a patient's turns begin elsewhere in each round of
+as many trees as its own site has. The nearest are sought among the patients of the other
 folds of its own site: by the share of those trees in which the two end in another node, equal ones in the order of the table. The forest
 itself predicts by the mean over those trees of the shares of the classes at their ends.
 """
@@ -63,11 +64,15 @@ def figures(told):
         folds, n = numpy.array(site["folds"]), len(codes)
         ends = numpy.array([[end(tree, patient) for tree in forest] for patient in x])
         out = numpy.array([[patient == "0" for patient in seen] for seen in site["in_bag"]]).T
-        turns = [out[:, (place - first) % out.shape[1]] for place in range(len(forest))]
-        unseen = numpy.array(turns).T
-        always = numpy.flatnonzero(~out.any(axis=1))
-        unseen[always] = [not first <= place < first + out.shape[1] for place in range(len(forest))]
-        first += out.shape[1]
+        own = out.shape[1]
+        others = numpy.arange(len(forest) - own)
+        golden = numpy.uint64(0x9E3779B97F4A7C15)
+        begins = [golden * (patient * (1 + others // own)).astype(numpy.uint64) >> numpy.uint64(32) for patient in range(n)]
+        turns = (others + numpy.array(begins).astype(int)) % own
+        of_others = numpy.take_along_axis(out, turns, axis=1)
+        of_others[~out.any(axis=1)] = True
+        unseen = numpy.concatenate([of_others[:, :first], out, of_others[:, first:]], axis=1)
+        first += own
         near, share, by_forest, plain, plain_share = (numpy.zeros(n) for _ in range(5))
         z = (x - mean) / deviation
         for patient in range(n):

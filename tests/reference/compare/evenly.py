@@ -6,7 +6,8 @@ DIR has the four UCI Heart Disease files. At each hospital scikit-learn grows 12
 common forest has them; of three seeds the share of all patients who are classed rightly:
   refitted   by forests that all hospitals grew without the patient's fold, one of five: what a new patient gets
   all        by all trees of the other hospitals and those of the own in whose bag the patient is not
-  evenly     by those of the own in whose bag the patient is not, and the same places of every other hospital
+  evenly     by those of the own in whose bag the patient is not, and as many of every other hospital, by turns that begin elsewhere for each
+             patient and hospital (`InBag::within_evenly`)
 """
 
 import csv
@@ -67,7 +68,9 @@ def right(x, y, site, seed):
         for tree, one in enumerate(forest.estimators_):
             out[numpy.unique(_generate_sample_indices(one.random_state, len(rows), len(rows), None)), tree] = 0
         seen["all"][numpy.ix_(rows, numpy.arange(TREES * place, TREES * (place + 1)))] = out
-        seen["evenly"][rows] = numpy.tile(out, len(SITES))
+        begins = numpy.random.default_rng(seed).integers(TREES, size=(len(SITES) - 1, len(rows), 1))
+        others = [numpy.take_along_axis(out, (numpy.arange(TREES) + begin) % TREES, axis=1) for begin in begins]
+        seen["evenly"][rows] = numpy.concatenate([*others[:place], out, *others[place:]], axis=1)
     found = {rule: (of_all * counts).sum(axis=1) / counts.sum(axis=1) for rule, counts in seen.items()}
     found["refitted"] = refitted
     return {rule: float(((share > 0.5) == y).mean()) for rule, share in found.items()}

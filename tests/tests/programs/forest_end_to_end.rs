@@ -384,6 +384,31 @@ fn four_real_hospitals_grow_one_forest() {
     assert!(pooled < 0.27, "{pooled}");
 }
 
+/// All sites grow as many trees there, and a site's own are a quarter of them: who is judged by all of the others' and few of its own is
+/// judged too harshly (in 0.312).
+#[test]
+fn a_common_forest_errs_as_often_as_those_of_scikit_learn_that_were_grown_without_the_patient() {
+    let Some(data) = real_data("heart_disease") else {
+        return;
+    };
+    let home = Home::new();
+    let [job, policy] = ["jobs", "policies"]
+        .map(|folder| root().join(format!("deploy/{folder}/heart-disease-forest.toml")));
+    let [job, data, policy] = [&job, &data, &policy].map(|path| path.to_str().unwrap());
+    let arguments = [
+        "simulate", job, "--data", data, "--policy", policy, "--out", "out",
+    ];
+    home.run(&coordinator(), &arguments).must_succeed();
+    let told = errors(&result(&home.join("out")), "forest")["value"]
+        .as_f64()
+        .unwrap();
+    let reference = root().join("tests/reference/compare/evenly.json");
+    let reference: Value = serde_json::from_slice(&fs::read(reference).unwrap()).unwrap();
+    let wanted = 1.0 - reference["mean"]["refitted"].as_f64().unwrap();
+    println!("error under the common forest: {told}, of scikit-learn's {wanted}");
+    assert!((told - wanted).abs() < 0.035, "{told} and {wanted}");
+}
+
 #[test]
 fn a_job_of_forests_on_one_cohort_means_what_it_means_at_a_site() {
     let home = with_patients("class");

@@ -8,8 +8,9 @@ use similarity::judge::error::{Measure, prediction_error};
 use similarity::learn::forest::edges::{EdgesError, PooledEdges, SiteHistogram};
 use similarity::learn::forest::federated::{DisclosureError, MergeError, SiteForest, merged};
 use similarity::learn::forest::trees::tree::{Node, SplitRule};
-use similarity::learn::forest::{EventTimes, Forest, GrowError, Grown, Settings, grow};
+use similarity::learn::forest::{EventTimes, Forest, GrowError, Grown, InBag, Settings, grow};
 use similarity::numeric::seed::Seed;
+use std::ops::Range;
 
 use crate::sample::*;
 
@@ -156,21 +157,52 @@ fn a_merged_forest_is_its_parts_and_predicts_better_than_the_worst() {
         let whole = forest.apply(sites[1].columns()).unwrap();
         let part = parts[1].forest.apply(sites[1].columns()).unwrap();
         assert!((0..25).all(|tree| whole.of_tree(25 + tree) == part.of_tree(tree)));
-        let in_bag = parts[1].in_bag.within(25, 75).unwrap();
+        let in_bag = parts[1].in_bag.within_evenly(25, 75).unwrap();
         assert!((0..25).all(|tree| in_bag.of_tree(25 + tree) == parts[1].in_bag.of_tree(tree)));
-        assert!(in_bag.of_tree(3).iter().all(|&count| count == 0));
-        assert!(parts[1].in_bag.within(60, 75).is_none());
-        let evenly = parts[1].in_bag.within_evenly(25, 75).unwrap();
-        assert!((0..75).all(|tree| evenly.of_tree(tree) == parts[1].in_bag.of_tree(tree % 25)));
         assert!(parts[1].in_bag.within_evenly(60, 75).is_none());
+        // Of every site's trees as many count for a patient.
+        for patient in 0..sites[1].patients() {
+            let counted = |trees: Range<usize>| {
+                let out = trees.filter(|tree| in_bag.of_tree(*tree)[patient] == 0);
+                out.count()
+            };
+            assert_eq!(counted(0..25), counted(25..50));
+            assert_eq!(counted(50..75), counted(25..50));
+        }
         let training = Training {
             forest: &forest,
             in_bag: &in_bag,
             nodes: &whole,
         };
         let matrix = Kernel::OutOfBag.square(training).unwrap();
-        assert!(matrix.iter().all(|value| (0.0..=1.0).contains(value)));
+        let missing = matrix.iter().filter(|value| value.is_nan()).count();
+        assert!(200 * missing < matrix.len(), "{missing}");
+        let mut known = matrix.iter().filter(|value| !value.is_nan());
+        assert!(known.all(|value| (0.0..=1.0).contains(value)));
     }
+}
+
+#[test]
+fn hardly_any_two_patients_are_without_a_tree_that_has_seen_neither_where_their_site_has_few() {
+    let site = site(50, 0);
+    let few = Settings {
+        trees: 8,
+        ..Settings::for_outcome(site.outcome())
+    };
+    let own = grown(&site, &few).in_bag;
+    let all = own.within_evenly(16, 160).unwrap();
+    let out = |bags: &InBag, tree: usize, patient: usize| bags.of_tree(tree)[patient] == 0;
+    let strangers = |bags: &InBag| {
+        let pairs = (0..site.patients()).flat_map(|one| (0..one).map(move |other| (one, other)));
+        let have_one = |(one, other): &(usize, usize)| {
+            (0..bags.trees()).any(|tree| out(bags, tree, *one) && out(bags, tree, *other))
+        };
+        pairs.filter(|pair| !have_one(pair)).count()
+    };
+    let pairs = site.patients() * (site.patients() - 1) / 2;
+    let found = [&own, &all].map(strangers);
+    assert!(10 * found[0] > 2 * pairs, "{found:?} of {pairs}");
+    assert!(100 * found[1] < pairs, "{found:?} of {pairs}");
 }
 
 #[test]

@@ -20,7 +20,6 @@ use protocol::method::compare::settings::{CompareSettings, Family};
 use similarity::cohort::Outcome;
 use similarity::judge::paired::{PairedSums, discordant};
 use similarity::judge::predicted::Predicted;
-use similarity::learn::forest::InBag;
 
 /// Similarities at one site.
 pub(super) struct Comparer {
@@ -69,7 +68,7 @@ impl Comparer {
         let Request::Judge(judging) = request;
         let common = match &judging.forest {
             Some(forest) => {
-                let grown = self.forests.in_common(site, forest, InBag::within_evenly)?;
+                let grown = self.forests.in_common(site, forest)?;
                 Some(Common::new(site, grown)?)
             }
             None => None,

@@ -24,9 +24,7 @@ use similarity::learn::forest::federated::SiteForest;
 use similarity::learn::forest::trees::predict::Prediction;
 use similarity::learn::forest::trees::table;
 use similarity::learn::forest::tuning::{Tuned, tune};
-use similarity::learn::forest::{
-    ClassWeights, EventTimes, Grown, InBag, TerminalNodes, grow, importance,
-};
+use similarity::learn::forest::{ClassWeights, EventTimes, Grown, TerminalNodes, grow, importance};
 use similarity::numeric::seed::Seed;
 use similarity::uses::nearest::{nearest, nearest_by, nearest_of_matrix, nearest_out_of_bag};
 use similarity::uses::outlier;
@@ -45,9 +43,6 @@ pub(super) struct Grower {
     /// The site's share of the common forest, once it has grown.
     share: Option<Share>,
 }
-
-/// The bags of the site's trees among all trees, of which the site's follow so many others.
-pub(super) type Within = fn(&InBag, usize, usize) -> Option<InBag>;
 
 /// The site's share of a common forest.
 struct Share {
@@ -88,21 +83,16 @@ impl Grower {
                 Ok(self.share.insert(share).answer())
             }
             Request::Judge(judging) => {
-                let grown = self.in_common(site, judging, InBag::within)?;
+                let grown = self.in_common(site, judging)?;
                 forests.judged(&grown, None)
             }
         }
     }
 
     /// The common forest, and which of all its trees are held to have seen each patient of this cohort.
-    pub(super) fn in_common(
-        &self,
-        site: &SiteRun,
-        judging: &Judging,
-        seen: Within,
-    ) -> Result<Grown, Stop> {
+    pub(super) fn in_common(&self, site: &SiteRun, judging: &Judging) -> Result<Grown, Stop> {
         let share = self.share.as_ref().ok_or_else(Stop::early)?;
-        share.within(site, judging, seen)
+        share.within(site, judging)
     }
 }
 
@@ -258,7 +248,7 @@ impl Forests<'_> {
 
 impl Share {
     /// The forest of these trees and those of all other sites.
-    fn within(&self, site: &SiteRun, judging: &Judging, seen: Within) -> Result<Grown, Stop> {
+    fn within(&self, site: &SiteRun, judging: &Judging) -> Result<Grown, Stop> {
         let all = &judging.trees.trees;
         let first = judging.first_tree as usize;
         let own = all.iter().skip(first).take(self.tables.len());
@@ -276,7 +266,7 @@ impl Share {
         } = self.growing.as_ref();
         let cohort = &site.job.cohort;
         let forest = assemble(cohort, event_times, class_weights, all).map_err(fault)?;
-        let in_bag = seen(&self.grown.in_bag, first, all.len());
+        let in_bag = self.grown.in_bag.within_evenly(first, all.len());
         let in_bag = in_bag.ok_or_else(|| {
             Stop::failed(
                 Code::Forest,

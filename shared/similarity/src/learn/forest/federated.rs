@@ -172,7 +172,7 @@ fn beside_edges(forest: &Forest, edges: &PooledEdges) -> Option<DisclosureError>
 }
 
 /// Merges forests of equal schema: the trees of the first, then of the second, and so on. Impurity
-/// importance is averaged over all trees. In-bag counts follow with [`crate::learn::forest::InBag::within`].
+/// importance is averaged over all trees. In-bag counts follow with [`crate::learn::forest::InBag::within_evenly`].
 ///
 /// # Errors
 /// [`MergeError`] with no forest, or forests of different schemas.

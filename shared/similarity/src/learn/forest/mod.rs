@@ -100,44 +100,40 @@ impl InBag {
         &self.counts[tree * self.patients..(tree + 1) * self.patients]
     }
 
-    /// The counts of the same patients in a merged forest where this forest's trees come after `before`
-    /// others, `trees` in all: out of bag in every other tree. None where the trees do not fit.
-    #[must_use]
-    pub fn within(&self, before: usize, trees: usize) -> Option<Self> {
-        let after = trees.checked_sub(before)?.checked_sub(self.trees)?;
-        let mut counts = vec![0; before * self.patients];
-        counts.extend_from_slice(&self.counts);
-        counts.resize(counts.len() + after * self.patients, 0);
-        Some(Self {
-            patients: self.patients,
-            trees,
-            counts,
-        })
-    }
-
-    /// The same, but of the other trees no more count for a patient than of its own: a tree of others is held to be in the bag of whom one
+    /// The counts of the same patients in a merged forest where this forest's trees come after `before` others, `trees` in all. Of the
+    /// other trees no more count for a patient than of its own: a tree of others is held to be in the bag of whom one
     /// of these trees has in its bag, in turn. Trees of all forests then have the shares that they have for a new patient, of whom all
-    /// trees count. Who is in every bag of these has all others.
+    /// trees count. Who is in every bag of these has all others. None where the trees do not fit.
+    ///
+    /// Each patient's turns begin elsewhere in each round, so that hardly any two patients are without a tree that has seen neither, also
+    /// where these trees are few.
     #[must_use]
     pub fn within_evenly(&self, before: usize, trees: usize) -> Option<Self> {
-        let mut all = self.within(before, trees)?;
-        let is_out = |patient: usize| {
-            let mut own = (0..self.trees).map(|tree| self.of_tree(tree)[patient]);
+        trees.checked_sub(before)?.checked_sub(self.trees)?;
+        let mut all = Self::nobody(self.patients, trees);
+        let first = before * self.patients;
+        all.counts[first..first + self.counts.len()].copy_from_slice(&self.counts);
+        let is_out = |patient: &usize| {
+            let mut own = (0..self.trees).map(|tree| self.of_tree(tree)[*patient]);
             own.any(|count| count == 0)
         };
-        let counted: Vec<usize> = (0..self.patients).filter(|one| is_out(*one)).collect();
-        let after = before + self.trees;
-        for tree in (0..before).chain(after..trees) {
-            let own = match tree < before {
-                true => self.trees - 1 - (before - 1 - tree) % self.trees,
-                false => (tree - after) % self.trees,
-            };
+        let counted: Vec<usize> = (0..self.patients).filter(is_out).collect();
+        let others = (0..before).chain(before + self.trees..trees);
+        for (place, tree) in others.enumerate() {
+            let round = 1 + place / self.trees;
             for patient in &counted {
+                let own = (place + elsewhere(*patient, round)) % self.trees;
                 all.counts[tree * self.patients + patient] = self.of_tree(own)[*patient];
             }
         }
         Some(all)
     }
+}
+
+/// Where a patient's turns begin in a round from 1 on: half of the bits of a product with 2^64 over the golden ratio.
+fn elsewhere(patient: usize, round: usize) -> usize {
+    let product = 0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(patient as u64 * round as u64);
+    (product >> 32) as usize
 }
 
 impl std::fmt::Debug for InBag {
