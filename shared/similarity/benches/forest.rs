@@ -1,7 +1,7 @@
 //! Times forests, proximities and neighbours, and prints a table.
 //!
-//! `cargo bench -p similarity --bench forest -- [FOLDER [train|proximity|neighbours|large]...]` writes each data
-//! set to FOLDER (where absent, under the target folder), where the scripts in `peers/` read the same numbers. Set `RAYON_NUM_THREADS` to the
+//! `cargo bench -p similarity --bench forest -- [FOLDER [train|proximity|neighbours|unseen|large]...]` writes each
+//! data set to FOLDER (where absent, under the target folder), where the scripts in `peers/` read the same numbers. Set `RAYON_NUM_THREADS` to the
 //! threads that the peers get.
 
 use std::fs;
@@ -11,11 +11,13 @@ use std::time::Instant;
 use ndarray::Array1;
 use rand::RngExt;
 use similarity::cohort::{Cohort, Column, Outcome, Values};
-use similarity::compare::proximity::kernel::{Kernel, Training};
+use similarity::compare::proximity::kernel::{Kernel, OutOfBag, Training};
+use similarity::compare::{Comparison, Proximity};
 use similarity::judge::error::{Measure, prediction_error};
 use similarity::learn::forest::{FeaturesPerSplit, Grown, Sampling, Settings, grow};
 use similarity::numeric::seed::Seed;
 use similarity::uses::nearest::nearest;
+use similarity::uses::prediction::{KernelOf, PredictionError};
 
 /// One data set: Friedman's first function of uniform features, with noise.
 struct Shape {
@@ -51,6 +53,12 @@ const NEIGHBOURS: Shape = Shape {
     features: 20,
     repeats: 1,
 };
+const UNSEEN: Shape = Shape {
+    name: "5000x20",
+    patients: 5_000,
+    features: 20,
+    repeats: 1,
+};
 const TEST_PATIENTS: usize = 2_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -77,6 +85,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     if asked("neighbours") {
         table += &neighbours()?;
+    }
+    if asked("unseen") {
+        table += &unseen()?;
     }
     #[expect(clippy::print_stdout, reason = "the table is what this program is for")]
     {
@@ -256,4 +267,42 @@ fn neighbours() -> Result<String, Box<dyn std::error::Error>> {
     let listed: usize = found?.iter().map(|nearest| nearest.neighbours.len()).sum();
     let note = format!("{listed} neighbours");
     Ok(line("apply n=200000 T=500", &applied, "") + &line("top-10 n=200000 T=500", &taken, &note))
+}
+
+/// Kernels of 5,000 patients with 500 of them and with 4,000, by the trees that have not seen each: in blocks, as predictions ask for
+/// them.
+fn unseen() -> Result<String, Box<dyn std::error::Error>> {
+    let (training, grown) = grown(&UNSEEN, 500)?;
+    let bags = Some(OutOfBag::new(&grown.in_bag));
+    let comparison = Comparison::Proximity(Proximity::new(grown.forest, bags)?);
+    let placed = comparison.place_cohort(training.columns())?;
+    let mut lines = String::new();
+    for (known, block) in [(500, 1_024), (4_000, 256)] {
+        let columns = placed.select(&(0..known).collect::<Vec<usize>>());
+        let blocks = (0..UNSEEN.patients).step_by(block);
+        let blocks: Vec<_> = blocks
+            .map(|first| {
+                let rows = first..UNSEEN.patients.min(first + block);
+                placed.select(&rows.collect::<Vec<usize>>())
+            })
+            .collect();
+        for (name, kernel) in [
+            ("proximity", Kernel::Proximity),
+            ("KeRF", Kernel::Kerf),
+            ("path", Kernel::Path),
+        ] {
+            if kernel == Kernel::Path && known > 500 {
+                continue;
+            }
+            let of = KernelOf::new(&comparison, kernel)?;
+            let (taken, sum) = timed(if kernel == Kernel::Path { 1 } else { 3 }, || {
+                let with = of.with(&columns)?;
+                let sums = blocks.iter().map(|rows| Ok(with.raw(rows)?.sum()));
+                sums.sum::<Result<f64, PredictionError>>()
+            });
+            let name = format!("{name} 5000 with {known}");
+            lines += &line(&name, &taken, &format!("sum {:.6}", sum?));
+        }
+    }
+    Ok(lines)
 }

@@ -1,7 +1,7 @@
 //! Promise: landmarks that are all patients say what the whole kernel says; a forest's kernel of who is out of bag everywhere is that of a
 //! new patient; what is no kernel is lifted or refused; and held-out figures are those of the definitions.
 
-use ndarray::{Array1, Array2, Axis};
+use ndarray::{Array1, Array2, Axis, s};
 use rand_distr::{Distribution, StandardNormal};
 use similarity::cohort::{Cohort as Patients, Column, Outcome, Values};
 use similarity::compare::laplace::{Norm, laplace};
@@ -128,6 +128,53 @@ fn who_is_out_of_bag_everywhere_is_compared_as_a_new_patient_and_others_by_fewer
                 .to_string()
                 .contains("proximity, path, depth or kerf")
         );
+    }
+}
+
+/// The same bits, whichever blocks they are asked for in; of proximity and KeRF those of the definition, tree by tree.
+#[test]
+fn a_kernel_that_is_ready_for_any_block_of_patients_gives_the_bits_of_one_that_is_not() {
+    let (x, y) = patients(90, 3);
+    let grown = grown(&x, &y);
+    let nodes = grown.forest.apply(&columns(&x)).unwrap();
+    let bags = OutOfBag::new(&grown.in_bag);
+    let comparison = Proximity::new(grown.forest.clone(), Some(bags)).unwrap();
+    let comparison = Comparison::Proximity(comparison);
+    let all = comparison.place_cohort(&columns(&x)).unwrap();
+    let known = Placed::Nodes {
+        nodes: nodes.clone(),
+        bags: None,
+    };
+    for kernel in [
+        Kernel::Proximity,
+        Kernel::Kerf,
+        Kernel::Depth { omega: 0.7 },
+        Kernel::Path,
+    ] {
+        let of = KernelOf::new(&comparison, kernel).unwrap();
+        let with = of.with(&known).unwrap();
+        for asked in [&all, &known] {
+            let whole = of.raw(asked, &known).unwrap();
+            for block in [0..40, 40..41, 41..90] {
+                let rows: Vec<usize> = block.clone().collect();
+                let found = with.raw(&asked.select(&rows)).unwrap();
+                assert_eq!(found, whole.slice(s![block, ..]), "{kernel:?}");
+            }
+        }
+        let of_bucket: fn(usize) -> f64 = match kernel {
+            Kernel::Proximity => |_| 1.0,
+            Kernel::Kerf => |patients| 1.0 / patients as f64,
+            _ => continue,
+        };
+        let found = with.raw(&all).unwrap();
+        for ((one, other), found) in found.indexed_iter() {
+            let unseen = (0..nodes.trees()).filter(|tree| grown.in_bag.of_tree(*tree)[one] == 0);
+            let unseen: Vec<&[u32]> = unseen.map(|tree| nodes.of_tree(tree)).collect();
+            let shared = unseen.iter().filter(|ends| ends[one] == ends[other]);
+            let together = |ends: &&&[u32]| ends.iter().filter(|end| **end == ends[one]).count();
+            let sum = shared.fold(0.0, |sum, ends| sum + of_bucket(together(&ends)));
+            assert_eq!(*found, sum / unseen.len() as f64, "{kernel:?}");
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use ndarray::Array2;
 use rayon::prelude::*;
 
-use crate::compare::proximity::kernel::{Training, by_rows};
+use crate::compare::proximity::kernel::by_rows;
 use crate::learn::forest::Forest;
 use crate::learn::forest::trees::terminal::TerminalNodes;
 use crate::learn::forest::trees::tree::NO_PARENT;
@@ -29,6 +29,34 @@ impl Topology {
         Self { parents, depths }
     }
 
+    /// Nodes that each patient passes, in all trees.
+    pub(super) fn passed(&self, nodes: &TerminalNodes) -> Vec<f64> {
+        let passed = |patient: usize| -> f64 {
+            let depth = |tree: usize| self.depths[tree][nodes.of_tree(tree)[patient] as usize];
+            (0..nodes.trees())
+                .map(|tree| f64::from(depth(tree)) + 1.0)
+                .sum()
+        };
+        (0..nodes.patients()).into_par_iter().map(passed).collect()
+    }
+
+    /// What `table` has of the edges between `terminal` and every node of a tree.
+    pub(super) fn of_edges(
+        &self,
+        tree: usize,
+        terminal: u32,
+        table: &[f64],
+        common: &mut Vec<u32>,
+        by_node: &mut Vec<f64>,
+    ) {
+        self.common_depths(tree, terminal, common);
+        let depths = &self.depths[tree];
+        let depth = depths[terminal as usize];
+        let edges = common.iter().zip(depths);
+        by_node.clear();
+        by_node.extend(edges.map(|(&up, &other)| table[(depth + other - 2 * up) as usize]));
+    }
+
     /// The depth of the deepest common ancestor of `terminal` and every node of a tree. Children have
     /// larger numbers than their parent, so one pass suffices.
     pub(super) fn common_depths(&self, tree: usize, terminal: u32, common: &mut Vec<u32>) {
@@ -48,35 +76,31 @@ impl Topology {
     }
 }
 
-/// Mean over trees of a function of the edges between two patients' terminal nodes.
-pub(super) fn mean_over_pairs(
-    training: Training<'_>,
-    rows: &TerminalNodes,
-    of_edges: impl Fn(u32) -> f64 + Sync + Send,
-) -> Array2<f64> {
-    let topology = Topology::new(training.forest);
+/// A function of the edges between two nodes of a tree, for any number that there can be.
+pub(super) fn table_of_edges(topology: &Topology, of_edges: impl Fn(u32) -> f64) -> Vec<f64> {
     let deepest = topology.depths.iter().flatten().copied().max().unwrap_or(0);
-    let table: Vec<f64> = (0..=2 * deepest).map(of_edges).collect();
+    (0..=2 * deepest).map(of_edges).collect()
+}
+
+/// Mean over trees of a function of the edges between two patients' terminal nodes, m x n.
+pub(super) fn mean_over_pairs(
+    topology: &Topology,
+    columns: &TerminalNodes,
+    rows: &TerminalNodes,
+    of_edges: impl Fn(u32) -> f64,
+) -> Array2<f64> {
+    let table = table_of_edges(topology, of_edges);
     let trees = rows.trees();
     let scratch = || (Vec::new(), Vec::new());
     by_rows(
         rows.patients(),
-        training.nodes.patients(),
+        columns.patients(),
         scratch,
         |(common, by_node), row, values| {
             for tree in 0..trees {
                 let terminal = rows.of_tree(tree)[row];
-                topology.common_depths(tree, terminal, common);
-                let depths = &topology.depths[tree];
-                let depth = depths[terminal as usize];
-                by_node.clear();
-                by_node.extend(
-                    common
-                        .iter()
-                        .zip(depths)
-                        .map(|(&up, &other)| table[(depth + other - 2 * up) as usize]),
-                );
-                for (value, &node) in values.iter_mut().zip(training.nodes.of_tree(tree)) {
+                topology.of_edges(tree, terminal, &table, common, by_node);
+                for (value, &node) in values.iter_mut().zip(columns.of_tree(tree)) {
                     *value += by_node[node as usize];
                 }
             }
@@ -85,34 +109,28 @@ pub(super) fn mean_over_pairs(
     )
 }
 
-/// Cosine of the indicators of all nodes passed.
-pub(super) fn path(training: Training<'_>, rows: &TerminalNodes) -> Array2<f64> {
-    let topology = Topology::new(training.forest);
-    let passed = |nodes: &TerminalNodes, patient: usize| -> f64 {
-        (0..nodes.trees())
-            .map(|tree| {
-                f64::from(topology.depths[tree][nodes.of_tree(tree)[patient] as usize]) + 1.0
-            })
-            .sum()
-    };
-    let columns = training.nodes.patients();
-    let column_passed: Vec<f64> = (0..columns)
-        .map(|column| passed(training.nodes, column))
-        .collect();
-    let scratch = || (Vec::new(), vec![0_u32; columns]);
+/// Cosine of the indicators of all nodes passed, m x n; `column_passed` are [`Topology::passed`] of the columns.
+pub(super) fn path(
+    topology: &Topology,
+    column_passed: &[f64],
+    columns: &TerminalNodes,
+    rows: &TerminalNodes,
+) -> Array2<f64> {
+    let all_passed = topology.passed(rows);
+    let scratch = || (Vec::new(), vec![0_u32; columns.patients()]);
     by_rows(
         rows.patients(),
-        columns,
+        columns.patients(),
         scratch,
         |(common, shared), row, values| {
             shared.fill(0);
             for tree in 0..rows.trees() {
                 topology.common_depths(tree, rows.of_tree(tree)[row], common);
-                for (sum, &node) in shared.iter_mut().zip(training.nodes.of_tree(tree)) {
+                for (sum, &node) in shared.iter_mut().zip(columns.of_tree(tree)) {
                     *sum += common[node as usize] + 1;
                 }
             }
-            let row_passed = passed(rows, row);
+            let row_passed = all_passed[row];
             for (column, value) in values.iter_mut().enumerate() {
                 *value = f64::from(shared[column]) / (row_passed * column_passed[column]).sqrt();
             }

@@ -17,7 +17,8 @@ use ndarray::Array2;
 use rayon::prelude::*;
 use std::ops::Range;
 
-use crate::compare::proximity::ancestors::{mean_over_pairs, path};
+use crate::compare::proximity::ancestors::{Topology, mean_over_pairs};
+use crate::compare::proximity::known::Known;
 use crate::learn::forest::trees::terminal::{Buckets, Sharing, TerminalNodes};
 use crate::learn::forest::{Forest, InBag, Tree};
 
@@ -206,17 +207,8 @@ impl Kernel {
         training: Training<'_>,
         rows: &TerminalNodes,
     ) -> Result<Array2<f64>, KernelError> {
-        match self {
-            Self::Kerf => Ok(kerf(training.nodes, rows)),
-            Self::Depth { omega } if !(omega.is_finite() && omega >= 0.0) => {
-                Err(KernelError::Omega { found: omega })
-            }
-            Self::Depth { omega } => Ok(mean_over_pairs(training, rows, |edges| {
-                (-omega * f64::from(edges)).exp()
-            })),
-            Self::Path => Ok(path(training, rows)),
-            Self::Proximity | Self::OutOfBag | Self::Gap => Ok(proximity(training.nodes, rows)),
-        }
+        let known = Known::checked(self, training.forest, training.nodes)?;
+        Ok(known.over_all_trees(rows))
     }
 }
 
@@ -230,7 +222,8 @@ pub fn mean_edges(
     rows: &TerminalNodes,
 ) -> Result<Array2<f64>, KernelError> {
     check(training, rows)?;
-    Ok(mean_over_pairs(training, rows, f64::from))
+    let topology = Topology::new(training.forest);
+    Ok(mean_over_pairs(&topology, training.nodes, rows, f64::from))
 }
 
 /// Distance sqrt(1 - k) of a kernel with k(i, i) = 1: proximity, depth, path. The constant is always 1, so
@@ -246,28 +239,14 @@ pub fn squared_distance(kernel: &Array2<f64>) -> Array2<f64> {
     kernel.mapv(|value| 1.0 - value)
 }
 
-pub(super) fn check(training: Training<'_>, rows: &TerminalNodes) -> Result<(), KernelError> {
-    let wanted = training.forest.trees().len();
-    for found in [
-        training.nodes.trees(),
-        training.in_bag.trees(),
-        rows.trees(),
-    ] {
-        if found != wanted {
-            return Err(KernelError::Trees { found, wanted });
-        }
+fn check(training: Training<'_>, rows: &TerminalNodes) -> Result<(), KernelError> {
+    let (found, wanted) = (training.in_bag.trees(), training.forest.trees().len());
+    if found != wanted {
+        return Err(KernelError::Trees { found, wanted });
     }
-    let is_of_others = |&(tree, grown): &(usize, &Tree)| {
-        let known = training.nodes.of_tree(tree);
-        let mut nodes = match std::ptr::eq(training.nodes, rows) {
-            true => known.iter().chain(&[]),
-            false => known.iter().chain(rows.of_tree(tree)),
-        };
-        !nodes.all(|&node| grown.is_terminal(node))
-    };
-    let trees = training.forest.trees().par_iter().enumerate();
-    if let Some((tree, _)) = trees.find_first(is_of_others) {
-        return Err(KernelError::Nodes { tree });
+    check_nodes(training.forest, training.nodes)?;
+    if !std::ptr::eq(training.nodes, rows) {
+        check_nodes(training.forest, rows)?;
     }
     let columns = training.nodes.patients();
     if training.in_bag.patients() != columns {
@@ -277,6 +256,23 @@ pub(super) fn check(training: Training<'_>, rows: &TerminalNodes) -> Result<(), 
         });
     }
     check_size(rows.patients(), columns)
+}
+
+/// Whether terminal nodes are a forest's.
+pub(super) fn check_nodes(forest: &Forest, nodes: &TerminalNodes) -> Result<(), KernelError> {
+    let (found, wanted) = (nodes.trees(), forest.trees().len());
+    if found != wanted {
+        return Err(KernelError::Trees { found, wanted });
+    }
+    let is_of_others = |&(tree, grown): &(usize, &Tree)| {
+        let mut nodes = nodes.of_tree(tree).iter();
+        !nodes.all(|&node| grown.is_terminal(node))
+    };
+    let trees = forest.trees().par_iter().enumerate();
+    match trees.find_first(is_of_others) {
+        Some((tree, _)) => Err(KernelError::Nodes { tree }),
+        None => Ok(()),
+    }
 }
 
 pub(crate) fn check_size(rows: usize, columns: usize) -> Result<(), KernelError> {
@@ -308,14 +304,18 @@ pub(crate) fn by_rows<S>(
 }
 
 pub(crate) fn proximity(columns: &TerminalNodes, rows: &TerminalNodes) -> Array2<f64> {
-    let buckets = Buckets::new(columns);
-    let sharing = Sharing::new(&buckets, rows);
+    proximity_with(&Buckets::new(columns), rows)
+}
+
+pub(super) fn proximity_with(buckets: &Buckets, rows: &TerminalNodes) -> Array2<f64> {
+    let sharing = Sharing::new(buckets, rows);
+    let columns = buckets.patients();
     let trees = rows.trees() as f64;
     by_rows(
         rows.patients(),
-        columns.patients(),
+        columns,
         // Narrow, so that the counts of 10,000 patients stay in the nearest cache.
-        || vec![0_u16; columns.patients()],
+        || vec![0_u16; columns],
         |counts, row, values| {
             for (tree, shared) in sharing.of(row).enumerate() {
                 for &patient in shared {
@@ -337,13 +337,12 @@ fn add(counts: &mut [u16], values: &mut [f64], trees: f64) {
     }
 }
 
-fn kerf(columns: &TerminalNodes, rows: &TerminalNodes) -> Array2<f64> {
-    let buckets = Buckets::new(columns);
-    let sharing = Sharing::new(&buckets, rows);
+pub(super) fn kerf(buckets: &Buckets, rows: &TerminalNodes) -> Array2<f64> {
+    let sharing = Sharing::new(buckets, rows);
     let trees = rows.trees() as f64;
     by_rows(
         rows.patients(),
-        columns.patients(),
+        buckets.patients(),
         || (),
         |(), row, values| {
             for shared in sharing.of(row) {

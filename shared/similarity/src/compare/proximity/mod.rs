@@ -3,5 +3,5 @@
 mod ancestors;
 pub mod forest;
 pub mod kernel;
+pub(crate) mod known;
 pub mod places;
-pub(crate) mod unseen;

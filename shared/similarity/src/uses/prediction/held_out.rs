@@ -173,9 +173,10 @@ fn nearest(
     let known = as_known(cohort.placed.select(training));
     let mut found = Vec::new();
     let sign = if kernel.has_width() { 1.0 } else { -1.0 };
+    let kernel = kernel.with(&known)?;
     for begin in (0..queries.patients()).step_by(BLOCK) {
         let rows: Vec<usize> = (begin..(begin + BLOCK).min(queries.patients())).collect();
-        let raw = kernel.raw(&queries.select(&rows), &known)?;
+        let raw = kernel.raw(&queries.select(&rows))?;
         let raw = raw.as_standard_layout();
         let rows: Vec<Nearest> = raw
             .outer_iter()

@@ -1,14 +1,11 @@
 //! The kernel that a comparison makes of its patients.
 
 use ndarray::{Array1, Array2};
-use rayon::prelude::*;
 
 use super::PredictionError;
-use crate::compare::proximity::kernel::{Definiteness, Kernel, Training, by_rows, check_size};
-use crate::compare::proximity::unseen::by_unseen_trees;
+use crate::compare::proximity::kernel::{Definiteness, Kernel, by_rows, check_size};
+use crate::compare::proximity::known::Known;
 use crate::compare::{Comparison, Placed};
-use crate::learn::forest::InBag;
-use crate::learn::forest::TerminalNodes;
 use crate::learn::kernel::KernelFitError;
 use crate::numeric::linear_algebra::Cholesky;
 
@@ -34,6 +31,21 @@ pub struct KernelOf<'c> {
     comparison: &'c Comparison,
     /// Of a forest.
     of_forest: Kernel,
+}
+
+/// The kernel with n patients, ready for any number of blocks of others.
+pub struct KernelWith<'k> {
+    of: &'k KernelOf<'k>,
+    columns: &'k Placed,
+    needs: Needs<'k>,
+}
+
+/// What is made once of those who are known.
+enum Needs<'k> {
+    Forest(Known<'k>),
+    /// Each one's product with itself.
+    Squares(Vec<f64>),
+    Nothing,
 }
 
 /// A kernel's width, of distances: exp(-d / sigma).
@@ -72,61 +84,37 @@ impl<'c> KernelOf<'c> {
         matches!(self.comparison, Comparison::Gower(_))
     }
 
-    /// Distances of m patients from n, m x n, NaN where two cannot be compared; of a forest its kernel.
+    /// The kernel with the patients of `columns`, who are known.
     ///
     /// # Errors
-    /// [`PredictionError`] where the matrix is too large, or the places are of another comparison.
-    pub fn raw(&self, rows: &Placed, columns: &Placed) -> Result<Array2<f64>, PredictionError> {
-        let (m, n) = (rows.patients(), columns.patients());
-        check_size(m, n)?;
-        match (self.comparison, rows, columns) {
-            (
-                Comparison::Proximity(proximity),
-                Placed::Nodes { nodes: rows, bags },
-                Placed::Nodes { nodes, .. },
-            ) => {
-                let in_bag = InBag::nobody(n, nodes.trees());
-                let training = Training {
-                    forest: proximity.forest(),
-                    in_bag: &in_bag,
-                    nodes,
-                };
-                Ok(match bags {
-                    Some(bags) => by_unseen_trees(self.of_forest, training, rows, bags)?,
-                    None => self.of_forest.rectangular(training, rows)?,
-                })
+    /// [`PredictionError`] where they are placed by another comparison.
+    pub fn with<'k>(&'k self, columns: &'k Placed) -> Result<KernelWith<'k>, PredictionError> {
+        let needs = match (self.comparison, columns) {
+            (Comparison::Proximity(proximity), Placed::Nodes { nodes, .. }) => {
+                Needs::Forest(Known::new(self.of_forest, proximity.forest(), nodes)?)
             }
-            _ => Ok(self.distances(rows, columns)),
-        }
-    }
-
-    fn distances(&self, rows: &Placed, columns: &Placed) -> Array2<f64> {
-        let comparison = self.comparison;
-        let n = columns.patients();
-        let squares = match comparison.is_similarity() {
-            true => Some([
-                own_products(comparison, rows),
-                own_products(comparison, columns),
-            ]),
-            false => None,
+            (comparison, _) if comparison.is_similarity() => {
+                Needs::Squares(own_products(comparison, columns))
+            }
+            _ => Needs::Nothing,
         };
-        by_rows(
-            rows.patients(),
-            n,
-            || (),
-            |(), row, values| {
-                comparison.fill(columns, 0..n, rows, row, values);
-                if let Some([rows, columns]) = &squares {
-                    for (value, column) in values.iter_mut().zip(columns) {
-                        // The product comes with its sign turned.
-                        *value = (rows[row] + column + 2.0 * *value).max(0.0).sqrt();
-                    }
-                }
-            },
-        )
+        Ok(KernelWith {
+            of: self,
+            columns,
+            needs,
+        })
     }
 
-    /// The kernel of what [`KernelOf::raw`] gave.
+    /// [`KernelWith::raw`] of patients who are asked about once.
+    ///
+    /// # Errors
+    /// As for [`KernelOf::with`] and [`KernelWith::raw`].
+    pub fn raw(&self, rows: &Placed, columns: &Placed) -> Result<Array2<f64>, PredictionError> {
+        check_size(rows.patients(), columns.patients())?;
+        self.with(columns)?.raw(rows)
+    }
+
+    /// The kernel of what [`KernelWith::raw`] gave.
     #[must_use]
     pub fn shaped(&self, mut raw: Array2<f64>, width: Width) -> Array2<f64> {
         if self.has_width() {
@@ -138,7 +126,7 @@ impl<'c> KernelOf<'c> {
         raw
     }
 
-    /// The kernel of new patients, m x n, with those who were learned from.
+    /// [`KernelWith::cross`] of patients who are asked about once.
     ///
     /// # Errors
     /// As for [`KernelOf::raw`].
@@ -149,19 +137,6 @@ impl<'c> KernelOf<'c> {
         width: Width,
     ) -> Result<Array2<f64>, PredictionError> {
         Ok(self.shaped(self.raw(rows, columns)?, width))
-    }
-
-    /// Each patient's kernel with itself: 1, but of KeRF.
-    #[must_use]
-    pub fn own(&self, rows: &Placed, columns: &Placed) -> Array1<f64> {
-        match (rows, columns) {
-            (Placed::Nodes { nodes: rows, .. }, Placed::Nodes { nodes, .. })
-                if self.of_forest == Kernel::Kerf =>
-            {
-                own_kerf(rows, nodes)
-            }
-            _ => Array1::ones(rows.patients()),
-        }
     }
 
     /// By how much the diagonal of the kernel of patients among themselves has to be lifted so that it can be learned from.
@@ -188,6 +163,63 @@ impl<'c> KernelOf<'c> {
     }
 }
 
+impl KernelWith<'_> {
+    /// Distances of m patients, m x n, NaN where two cannot be compared; of a forest its kernel.
+    ///
+    /// # Errors
+    /// [`PredictionError`] where the matrix is too large, or they are placed by another comparison.
+    pub fn raw(&self, rows: &Placed) -> Result<Array2<f64>, PredictionError> {
+        check_size(rows.patients(), self.columns.patients())?;
+        match (&self.needs, rows) {
+            (Needs::Forest(known), Placed::Nodes { nodes, bags }) => Ok(match bags {
+                Some(bags) => known.by_unseen_trees(nodes, bags)?,
+                None => known.by_all_trees(nodes)?,
+            }),
+            _ => Ok(self.distances(rows)),
+        }
+    }
+
+    fn distances(&self, rows: &Placed) -> Array2<f64> {
+        let (comparison, columns) = (self.of.comparison, self.columns);
+        let n = columns.patients();
+        let squares = match &self.needs {
+            Needs::Squares(columns) => Some((own_products(comparison, rows), columns)),
+            Needs::Forest(_) | Needs::Nothing => None,
+        };
+        by_rows(
+            rows.patients(),
+            n,
+            || (),
+            |(), row, values| {
+                comparison.fill(columns, 0..n, rows, row, values);
+                if let Some((rows, columns)) = &squares {
+                    for (value, column) in values.iter_mut().zip(*columns) {
+                        // The product comes with its sign turned.
+                        *value = (rows[row] + column + 2.0 * *value).max(0.0).sqrt();
+                    }
+                }
+            },
+        )
+    }
+
+    /// The kernel of new patients, m x n.
+    ///
+    /// # Errors
+    /// As for [`KernelWith::raw`].
+    pub fn cross(&self, rows: &Placed, width: Width) -> Result<Array2<f64>, PredictionError> {
+        Ok(self.of.shaped(self.raw(rows)?, width))
+    }
+
+    /// Each patient's kernel with itself: 1, but of KeRF.
+    #[must_use]
+    pub fn own(&self, rows: &Placed) -> Array1<f64> {
+        match (&self.needs, rows) {
+            (Needs::Forest(known), Placed::Nodes { nodes, .. }) => known.own(nodes),
+            _ => Array1::ones(rows.patients()),
+        }
+    }
+}
+
 /// The same places, of patients whom nobody asks about: all trees count.
 pub(super) fn as_known(placed: Placed) -> Placed {
     match placed {
@@ -200,24 +232,4 @@ fn own_products(comparison: &Comparison, placed: &Placed) -> Vec<f64> {
     (0..placed.patients())
         .map(|row| -comparison.distance(placed, row, placed, row))
         .collect()
-}
-
-/// The mean over trees of one over the patients in the terminal node; a node of nobody counts one.
-fn own_kerf(rows: &TerminalNodes, columns: &TerminalNodes) -> Array1<f64> {
-    let trees = rows.trees();
-    let shares: Vec<Vec<f64>> = (0..trees)
-        .into_par_iter()
-        .map(|tree| {
-            let nodes = columns.of_tree(tree).iter().chain(rows.of_tree(tree));
-            let last = nodes.copied().max().unwrap_or(0) as usize;
-            let mut counts = vec![0_u32; last + 1];
-            for node in columns.of_tree(tree) {
-                counts[*node as usize] += 1;
-            }
-            let share = |node: &u32| 1.0 / f64::from(counts[*node as usize].max(1));
-            rows.of_tree(tree).iter().map(share).collect()
-        })
-        .collect();
-    let mean = |row: usize| shares.iter().map(|tree| tree[row]).sum::<f64>() / trees as f64;
-    (0..rows.patients()).map(mean).collect()
 }

@@ -133,12 +133,13 @@ impl Machine {
         queries: &Placed,
     ) -> Result<Forecast, PredictionError> {
         let mut blocks = Vec::new();
+        let kernel = kernel.with(&self.placed)?;
         // Of nobody there is one empty block.
         for begin in (0..queries.patients().max(1)).step_by(BLOCK) {
             let rows: Vec<usize> = (begin..(begin + BLOCK).min(queries.patients())).collect();
             let block = queries.select(&rows);
-            let cross = kernel.cross(&block, &self.placed, self.width)?;
-            let own = kernel.own(&block, &self.placed);
+            let cross = kernel.cross(&block, self.width)?;
+            let own = kernel.own(&block);
             blocks.push(self.fitted.forecast(&cross, &own));
         }
         Forecast::joined(blocks).ok_or(PredictionError::Unsuited)
@@ -183,10 +184,11 @@ fn embedded(
     landmarks: &Landmarks,
 ) -> Result<Array2<f64>, PredictionError> {
     let mut whole = Array2::zeros((rows.len(), landmarks.dimensions()));
+    let kernel = kernel.with(landmarks_placed)?;
     for begin in (0..rows.len()).step_by(BLOCK) {
         let end = (begin + BLOCK).min(rows.len());
         let block = as_known(cohort.placed.select(&rows[begin..end]));
-        let cross = kernel.cross(&block, landmarks_placed, width)?;
+        let cross = kernel.cross(&block, width)?;
         let target = ndarray::s![begin..end, ..];
         whole.slice_mut(target).assign(&landmarks.embed(&cross));
     }

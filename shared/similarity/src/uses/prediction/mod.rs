@@ -19,7 +19,7 @@ mod tuning;
 
 pub use fitted::{Fitted, Forecast, TimeScale};
 pub use held_out::{HeldOut, Rule, held_out};
-pub use kernel::{KernelOf, Width};
+pub use kernel::{KernelOf, KernelWith, Width};
 pub use machine::{Basis, Cohort, EXACT_PATIENTS_MAX, LANDMARKS, Machine, SURVIVAL_PATIENTS_MAX};
 pub use tuning::AtEnd;
 

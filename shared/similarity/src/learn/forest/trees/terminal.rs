@@ -141,6 +141,11 @@ impl Buckets {
         }
     }
 
+    /// How many patients they are.
+    pub(crate) fn patients(&self) -> usize {
+        self.patients
+    }
+
     /// The patients in a terminal node, in rising order; none where the node is unknown.
     #[inline]
     pub(crate) fn of(&self, tree: usize, node: u32) -> &[u32] {
