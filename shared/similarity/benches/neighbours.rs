@@ -1,6 +1,6 @@
 //! Nearest neighbours beside the products that they need at least, and by every comparison of vectors.
 //!
-//! `cargo bench -p similarity --bench neighbours`; `neighbours.py` beside it prints the same of NumPy, scikit-learn and FAISS.
+//! `cargo bench -p similarity --bench neighbours [-- COMPARISON]`; `neighbours.py` beside it prints the same of NumPy, scikit-learn and FAISS.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
@@ -26,7 +26,12 @@ fn main() {
         "best of {REPEATS}, {} threads",
         rayon::current_num_threads()
     );
-    by_comparisons(1_000_000, 64);
+    let only: Vec<String> = std::env::args().skip(1).collect();
+    let only = only.iter().find(|word| !word.starts_with("--"));
+    by_comparisons(1_000_000, 64, only);
+    if only.is_some() {
+        return;
+    }
     for (rows, columns, queries) in [
         (1_000_000, 64, 1),
         (1_000_000, 64, 1_000),
@@ -48,15 +53,18 @@ fn main() {
     }
 }
 
-/// One query and a thousand at once, by each comparison.
-fn by_comparisons(patients: usize, width: usize) {
+/// One query, two and a thousand at once, by each comparison or one of them.
+fn by_comparisons(patients: usize, width: usize, only: Option<&String>) {
     let stored = columns(&draw(patients, width, 1));
     let asked = columns(&draw(1_000, width, 2));
     for (name, comparison) in comparisons(&stored, width) {
+        if only.is_some_and(|only| only != name) {
+            continue;
+        }
         let candidates = comparison.place(&stored).unwrap();
         let placed = comparison.place(&asked).unwrap();
         let search = Search::new(&comparison, &candidates);
-        for queries in [1, 1_000] {
+        for queries in [1, 2, 1_000] {
             let rows: Vec<usize> = (0..queries).collect();
             let queries = Queries {
                 placed: &placed,

@@ -8,7 +8,7 @@
 use ndarray::parallel::prelude::*;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2, s};
 
-use crate::numeric::linear_algebra::add_product;
+use crate::numeric::linear_algebra::{add_product, inner};
 
 /// Patients of a block of candidates.
 pub(crate) const BLOCK: usize = 512;
@@ -16,6 +16,8 @@ pub(crate) const BLOCK: usize = 512;
 const QUERIES: usize = 256;
 /// Tasks at least, where the candidates are so many: fixed, so that no bit depends on threads.
 const STRIPS: usize = 16;
+/// Queries so few that a product of matrices would wait for the memory that it copies: their products are taken one by one.
+const FEW: usize = 2;
 /// Scores that are looked through at once.
 const CHUNK: usize = 64;
 /// Scores that are compared side by side.
@@ -233,10 +235,10 @@ impl Walk<'_, '_> {
                         let row = row.as_slice_mut().expect("a block is row-major");
                         row.copy_from_slice(theirs);
                     }
-                    add_product(-2.0, &rows, &others.t(), 1.0, &mut scores);
+                    add_products(-2.0, &rows, &others, 1.0, &mut scores);
                 }
                 NeighbourRule::InnerProduct => {
-                    add_product(1.0, &rows, &others.t(), 0.0, &mut scores);
+                    add_products(1.0, &rows, &others, 0.0, &mut scores);
                 }
             }
             for (query, scores) in scores.rows().into_iter().enumerate() {
@@ -309,6 +311,27 @@ impl Walk<'_, '_> {
                 .for_each(|near| self.insert(&mut nearest, *near));
         }
         nearest
+    }
+}
+
+/// target <- factor * rows * others' + keep * target.
+fn add_products(
+    factor: f64,
+    rows: &ArrayView2<f64>,
+    others: &ArrayView2<f64>,
+    keep: f64,
+    target: &mut ArrayViewMut2<f64>,
+) {
+    let few = (rows.nrows() <= FEW).then(|| (rows.as_slice(), others.as_slice()));
+    let (Some((Some(rows), Some(others))), width @ 1..) = (few, rows.ncols()) else {
+        add_product(factor, rows, &others.t(), keep, target);
+        return;
+    };
+    // A candidate is read once for all queries.
+    for (other, mut scores) in others.chunks_exact(width).zip(target.columns_mut()) {
+        for (row, score) in rows.chunks_exact(width).zip(&mut scores) {
+            *score = keep * *score + factor * inner(row, other);
+        }
     }
 }
 

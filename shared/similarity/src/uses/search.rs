@@ -1,7 +1,8 @@
 //! The nearest cases by any comparison, exactly, and without a matrix of all patients against all.
 //!
 //! Distances and inner products of vectors come from products of matrices, block by block ([`Candidates`]): some more are
-//! kept than asked for, and compared once more as [`Comparison::distance`] does. Where rounding or ties leave open who belongs to them, the query is
+//! kept than asked for, and compared once more as [`Comparison::distance`] does. Of one or two queries the products are taken one by one,
+//! which waits for memory alone. Where rounding or ties leave open who belongs to them, the query is
 //! compared with everybody. All other comparisons walk through blocks of candidates that stay in the processor's
 //! cache while every query of a block of queries is compared with them. Either way the answer is that of comparing everybody and
 //! sorting, ties and all, bit for bit.

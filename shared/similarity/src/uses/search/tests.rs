@@ -70,7 +70,6 @@ fn comparisons(patients: &[Column]) -> Vec<Comparison> {
 fn check(comparison: &Comparison, patients: &[Column], new: &[Column]) {
     let known = comparison.place(patients).unwrap();
     let others = comparison.place(new).unwrap();
-    let search = Search::new(comparison, &known);
     let count = known.patients();
     for (placed, is_own, k) in [
         (&others, false, 1),
@@ -83,18 +82,31 @@ fn check(comparison: &Comparison, patients: &[Column], new: &[Column]) {
             true => vec![0, 3, 41],
             false => (0..placed.patients()).step_by(13).collect(),
         };
-        let own: Vec<Option<usize>> = rows.iter().map(|row| is_own.then_some(*row)).collect();
-        let queries = Queries {
-            placed,
-            rows: &rows,
-            own: &own,
-        };
-        let found = search.nearest(&queries, k);
-        for ((row, own), found) in rows.iter().zip(&own).zip(found) {
-            let distances = comparison.distances(&known, placed, *row);
-            let wanted = Cases::nearest(&distances, k, |other| Some(other) == *own);
-            assert_eq!(found, wanted, "{}, {k} of {row}", comparison.name());
+        for asked in [1, 2, rows.len()] {
+            let rows = &rows[..asked.min(rows.len())];
+            check_rows((comparison, placed, &known), rows, is_own, k);
         }
+    }
+}
+
+/// Of few queries and of many.
+fn check_rows(
+    (comparison, placed, known): (&Comparison, &Placed, &Placed),
+    rows: &[usize],
+    is_own: bool,
+    k: usize,
+) {
+    let own: Vec<Option<usize>> = rows.iter().map(|row| is_own.then_some(*row)).collect();
+    let queries = Queries {
+        placed,
+        rows,
+        own: &own,
+    };
+    let found = Search::new(comparison, known).nearest(&queries, k);
+    for ((row, own), found) in rows.iter().zip(&own).zip(found) {
+        let distances = comparison.distances(known, placed, *row);
+        let wanted = Cases::nearest(&distances, k, |other| Some(other) == *own);
+        assert_eq!(found, wanted, "{}, {k} of {row}", comparison.name());
     }
 }
 
