@@ -317,11 +317,14 @@ fn compute(
         let mut told: Option<Arc<Closed>> = None;
         for action in actions {
             match action {
-                Action::Store(record) => {
-                    locked(store).keep(run.id(), &record)?;
-                    let closed = as_heard(Closed::new(run.id().clone(), record));
+                Action::Store(closed) => {
+                    locked(store).keep(run.id(), &closed.record)?;
+                    let closed = match closed.total {
+                        Some(_) => Arc::new(as_heard(Closed::clone(&closed))),
+                        None => closed,
+                    };
                     heard.add(&closed);
-                    told = Some(Arc::new(closed));
+                    told = Some(closed);
                 }
                 Action::End(_) => {
                     let result = whole(run.result(VERSION), traffic, &received, &heard);

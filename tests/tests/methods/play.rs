@@ -209,8 +209,8 @@ impl Play {
                 (run, actions) = run.step(NOW, event);
             }
             for action in &actions {
-                if let Action::Store(record) = action {
-                    self.records.push(record.clone());
+                if let Action::Store(closed) = action {
+                    self.records.push(closed.record.clone());
                     crashes |= is_killed;
                 }
             }

@@ -163,11 +163,11 @@ impl Run {
             record.answers.fill(None);
             record.signatures.fill(Vec::new());
         }
-        actions.push(Action::Store(record.clone()));
-        // One copy for all who hear it. Later it is in the store alone.
-        let told = self
-            .tells_sums()
-            .then(|| Arc::new(message::Closed::new(self.id.clone(), record.clone())));
+        // One copy for the store and all who hear it. Later it is in the store alone.
+        let closed = message::Closed::new(self.id.clone(), record.clone());
+        let closed = Arc::new(closed);
+        actions.push(Action::Store(Arc::clone(&closed)));
+        let told = self.tells_sums().then_some(closed);
         for (site, fault) in self.sites.iter().zip(&record.faults) {
             if let Some(fault) = fault {
                 let ending = format!("{}: {}", parted(fault), fault.text);

@@ -15,7 +15,9 @@ use crate::exchange::Asking;
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::limits::NOTES_MAX;
-use crate::message::{Answer, Ask, Begin, Encapsulations, Introduction, Request, ToSite, Warrant};
+use crate::message::{
+    Answer, Ask, Begin, Closed, Encapsulations, Introduction, Request, ToSite, Warrant,
+};
 use crate::method::{Method, Stages};
 use crate::name::{RunId, SiteName};
 use crate::progress::{Ending, Progress};
@@ -66,8 +68,8 @@ pub enum Event {
 /// What is to be done outside, in this order.
 #[derive(Debug, Clone)]
 pub enum Action {
-    /// Keep the record before anything after it in the list is done.
-    Store(Record),
+    /// Keep the record before anything after it in the list is done. Where sums are told, it is what all hear of.
+    Store(Arc<Closed>),
     /// Send to a site; dropped where the site is not connected.
     Send {
         /// The site.

@@ -427,10 +427,10 @@ impl<P: Played> World<P> {
         self.run = Some(run);
         for action in actions {
             match action {
-                Action::Store(record) => {
+                Action::Store(closed) => {
                     let liar = self.liar.map(|liar| liar.site);
-                    self.account.stored(&record, liar);
-                    self.account.complain(self.oracle.stored(&record));
+                    self.account.stored(&closed.record, liar);
+                    self.account.complain(self.oracle.stored(&closed.record));
                 }
                 Action::Send { site, message } => {
                     let known = self.sites.iter().position(|agent| agent.name == site);
