@@ -3,7 +3,7 @@
 use clap::Parser;
 use coordinator::cli::{Certificates, Cli, Command, Issue, Job, Revoked, RunAndOut};
 use coordinator::exit::{Exit, UsageError};
-use coordinator::operator::{self, Watched};
+use coordinator::operator::{self, Asked, Watched};
 use coordinator::{serve, simulate};
 use protocol::name::RunId;
 use protocol::progress::Ending;
@@ -134,27 +134,10 @@ async fn run_job(job: Job) -> Result<Exit, Box<dyn Error>> {
             finish(&ended, &run, &arguments.config)
         }
         Job::Cluster(arguments) => {
-            let operator::Submitted { run, folder } = operator::cluster(&arguments).await?;
-            say(&run)?;
-            let folder = match folder {
-                Some(folder) => folder,
-                None => operator::folder(None, &run, arguments.force)?,
-            };
-            let ended = operator::watch(&arguments.config, &run, folder).await?;
-            finish(&ended, &run, &arguments.config)
+            answered(&operator::cluster(&arguments).await?, &arguments.config)
         }
         Job::Similar(arguments) => {
-            let asked = operator::similar(&arguments).await?;
-            let watched = asked.watched;
-            if let (Some(Ending::Completed), Some(answer)) = (watched.ending(), &asked.answer) {
-                say(answer)?;
-                if let Some(folder) = &watched.folder {
-                    let page = folder.join("report.html");
-                    remark(format_args!("report: {}", page.display()));
-                }
-                return Ok(Exit::Done);
-            }
-            finish(&watched, &asked.run, &arguments.config)
+            answered(&operator::similar(&arguments).await?, &arguments.config)
         }
         Job::Cancel(arguments) => {
             operator::cancel(&arguments.config, &RunId::new(&arguments.run)?).await?;
@@ -169,6 +152,19 @@ async fn run_job(job: Job) -> Result<Exit, Box<dyn Error>> {
             Ok(Exit::Done)
         }
     }
+}
+
+/// Prints the answer to a question, where there is one, and else how its run ended.
+fn answered(asked: &Asked, config: &Path) -> Result<Exit, Box<dyn Error>> {
+    let (Some(Ending::Completed), Some(answer)) = (asked.watched.ending(), &asked.answer) else {
+        return finish(&asked.watched, &asked.run, config);
+    };
+    say(answer)?;
+    if let Some(folder) = &asked.watched.folder {
+        let page = folder.join("report.html");
+        remark(format_args!("report: {}", page.display()));
+    }
+    Ok(Exit::Done)
 }
 
 fn run_and_folder(arguments: &RunAndOut) -> Result<(RunId, PendingFolder), Box<dyn Error>> {

@@ -1,12 +1,14 @@
 //! The operator's side: submits, watches and cancels runs, and fetches what they leave.
 
+mod asking;
 mod cluster;
 mod patients;
 mod similar;
 
+pub use asking::Asked;
 pub use cluster::{ClusterError, cluster};
 pub use patients::{PatientsProblem, PatientsProblems};
-pub use similar::{Asked, SimilarError, similar};
+pub use similar::{SimilarError, similar};
 
 use crate::cli;
 use crate::config::{ConfigError, OperatorConfig};

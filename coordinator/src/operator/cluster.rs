@@ -1,6 +1,7 @@
 //! `job cluster`: groups of patients that the sites have in common, by what a run has learned.
 
-use super::{OperatorError, Submitted, calling, dial, folder, fresh_token};
+use super::OperatorError;
+use super::asking::{Asked, By};
 use crate::cli;
 use protocol::job::Job;
 use protocol::limits::CLUSTER_COORDINATES_MAX;
@@ -20,27 +21,31 @@ pub struct ClusterError {
     why: String,
 }
 
-/// Asks the sites of a run to look for groups.
+/// Asks the sites of a run to look for groups, waits, and says them.
 ///
 /// # Errors
 /// [`OperatorError`].
-pub async fn cluster(arguments: &cli::JobCluster) -> Result<Submitted, OperatorError> {
-    let learned = RunId::new(&arguments.run)?;
-    let dial = dial(&arguments.config)?;
-    let result = calling(&dial, async |client| client.result(&learned).await).await?;
-    let (text, seed) = question(&learned, &result, arguments).map_err(|why| ClusterError {
-        run: learned.clone(),
-        why,
-    })?;
-    let token = fresh_token(&text);
-    let submit = calling(&dial, async |client| {
-        client.submit(&text, seed, &token).await
-    });
-    let run = submit.await?;
-    let pending = folder(arguments.out.as_deref(), &run, arguments.force)?;
-    Ok(Submitted {
+pub async fn cluster(arguments: &cli::JobCluster) -> Result<Asked, OperatorError> {
+    let by = By {
+        config: &arguments.config,
+        run: RunId::new(&arguments.run)?,
+        out: arguments.out.as_deref(),
+        force: arguments.force,
+    };
+    let (run, watched) = by
+        .ask(|learned| {
+            let text = question(&by.run, learned, arguments);
+            text.map_err(|why| {
+                let run = by.run.clone();
+                ClusterError { run, why }.into()
+            })
+        })
+        .await?;
+    let answer = watched.result.as_ref().and_then(report::groups);
+    Ok(Asked {
         run,
-        folder: Some(pending),
+        watched,
+        answer,
     })
 }
 

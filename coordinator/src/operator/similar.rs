@@ -1,7 +1,8 @@
 //! `job similar`: who is alike at the sites to patients of elsewhere, and how they fared.
 
+use super::OperatorError;
+use super::asking::{Asked, By};
 use super::patients::{self, PatientsProblems, Problems};
-use super::{OperatorError, Watched, calling, dial, folder, fresh_token, watch};
 use crate::cli;
 use protocol::job::Job;
 use protocol::limits::QUERIES_MAX;
@@ -38,34 +39,26 @@ pub enum SimilarError {
     },
 }
 
-/// What came of a question.
-#[derive(Debug)]
-pub struct Asked {
-    /// The run that asked.
-    pub run: RunId,
-    /// How it ended, and where its results lie.
-    pub watched: Watched,
-    /// What is printed; none where nothing was counted.
-    pub answer: Option<String>,
-}
-
 /// Asks the sites of a run who of their patients is alike, waits, and says it.
 ///
 /// # Errors
 /// [`OperatorError`].
 pub async fn similar(arguments: &cli::JobSimilar) -> Result<Asked, OperatorError> {
-    let learned = RunId::new(&arguments.run)?;
-    let dial = dial(&arguments.config)?;
-    let result = calling(&dial, async |client| client.result(&learned).await).await?;
+    let by = By {
+        config: &arguments.config,
+        run: RunId::new(&arguments.run)?,
+        out: arguments.out.as_deref(),
+        force: arguments.force,
+    };
     let id = arguments.id.as_deref();
-    let Question { text, seed, names } = question(&learned, &result, &arguments.new, id)?;
-    let token = fresh_token(&text);
-    let submit = calling(&dial, async |client| {
-        client.submit(&text, seed, &token).await
-    });
-    let run = submit.await?;
-    let pending = folder(arguments.out.as_deref(), &run, arguments.force)?;
-    let watched = watch(&arguments.config, &run, pending).await?;
+    let mut names = Vec::new();
+    let (run, watched) = by
+        .ask(|learned| {
+            let asked = question(&by.run, learned, &arguments.new, id)?;
+            names = asked.names;
+            Ok((asked.text, asked.seed))
+        })
+        .await?;
     let answer = watched.result.as_ref();
     let answer = answer.and_then(|result| report::alike(result, &names));
     let answer = answer.map(|answer| told(arguments, &answer)).transpose()?;

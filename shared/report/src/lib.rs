@@ -75,6 +75,13 @@ pub fn alike(result: &RunResult, names: &[String]) -> Option<AlikeElsewhere> {
     method::alike(result, &job, names)
 }
 
+/// Which groups the patients of a run fall into, in words; none where it looked for none, or its job cannot be read.
+#[must_use]
+pub fn groups(result: &RunResult) -> Option<String> {
+    let job = Job::parse_for_one(&result.job).ok()?;
+    method::groups(result, &job)
+}
+
 /// Writes `result.json`, `report.html` and the files of the run's method into `folder`, which must exist.
 ///
 /// # Errors

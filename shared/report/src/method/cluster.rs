@@ -10,6 +10,7 @@ use crate::words::{figure, sites_in_words};
 use answer::{Answer, Group, OneMark, OneTried};
 use maud::{Markup, html};
 use protocol::job::Job;
+use protocol::method::Method;
 use protocol::method::cluster::model::Model;
 use protocol::method::cluster::settings::ClusterSettings;
 use protocol::result::RunResult;
@@ -56,35 +57,62 @@ pub(super) fn chapters(
     })
 }
 
+/// The answer in words: how many groups there are, each of them, and who is in none.
+pub(super) fn words(result: &RunResult, job: &Job, model: &Model) -> Option<String> {
+    let Method::Cluster(settings) = &job.method else {
+        return None;
+    };
+    let answer = Answer::new(result, job, model);
+    let groups = answer.groups.iter();
+    let groups = groups.map(|group| group.sentence(answer.sites));
+    let lines = [lead(&answer, settings)].into_iter().chain(groups);
+    let lines: Vec<String> = lines.chain(in_none(&answer)).collect();
+    Some(lines.join("\n"))
+}
+
 fn sentences(answer: &Answer, settings: &ClusterSettings) -> Markup {
-    let sites = sites_in_words(answer.sites);
-    let shown = answer.tried.iter().find(|one| one.shown);
     html! {
-        @match shown {
-            None if answer.tried.is_empty() => {
-                p.lead { "No groups were looked for: the run ended before." }
-            }
-            None => {
-                p.lead {
-                    "The patients of " (sites) " fall into no groups that are found again in samples of them: of "
-                    (settings.clusters_min) " to " (settings.clusters_max) " groups none is stable, or none tells two outcomes apart."
-                }
-            }
-            Some(shown) => {
-                p.lead {
-                    "The " (answer.patients) " patients of " (sites) " fall into " b { (shown.groups) " groups" }
-                    @if shown.stable { " that are found again in samples of them (Jaccard at least " (format!("{:.2}", shown.least)) ")." }
-                    @else { ", which are " b { "not stable" } ": the least is found again by " (format!("{:.2}", shown.least)) ", wanted " (settings.stability_min) "." }
-                }
-                @for group in &answer.groups { p { (group.sentence(answer.sites)) } }
-            }
+        p.lead { (lead(answer, settings)) }
+        @for group in &answer.groups { p { (group.sentence(answer.sites)) } }
+        @if let Some(text) = in_none(answer) { p.note { (text) } }
+    }
+}
+
+fn lead(answer: &Answer, settings: &ClusterSettings) -> String {
+    let sites = sites_in_words(answer.sites);
+    match answer.tried.iter().find(|one| one.shown) {
+        None if answer.tried.is_empty() => {
+            "No groups were looked for: the run ended before.".to_owned()
         }
-        @if answer.grouped < answer.patients {
-            p.note {
-                (answer.patients - answer.grouped) " patients are of an outcome that their site has too few of, and are in no group."
-            }
+        None => format!(
+            "The patients of {sites} fall into no groups that are found again in samples of them: of {} to {} groups none is \
+             stable, or none tells two outcomes apart.",
+            settings.clusters_min, settings.clusters_max
+        ),
+        Some(shown) => {
+            let stable = match shown.stable {
+                true => format!(
+                    " that are found again in samples of them (Jaccard at least {:.2}).",
+                    shown.least
+                ),
+                false => format!(
+                    ", which are not stable: the least is found again by {:.2}, wanted {}.",
+                    shown.least, settings.stability_min
+                ),
+            };
+            let (patients, groups) = (answer.patients, shown.groups);
+            format!("The {patients} patients of {sites} fall into {groups} groups{stable}")
         }
     }
+}
+
+fn in_none(answer: &Answer) -> Option<String> {
+    let left = answer.patients - answer.grouped;
+    (left > 0).then(|| {
+        format!(
+            "{left} patients are of an outcome that their site has too few of, and are in no group."
+        )
+    })
 }
 
 fn groups(answer: &Answer) -> Markup {

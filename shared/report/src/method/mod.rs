@@ -116,6 +116,21 @@ pub(crate) fn alike(result: &RunResult, job: &Job, names: &[String]) -> Option<A
     }
 }
 
+/// Which groups patients fall into, in words, where the run looked for some.
+pub(crate) fn groups(result: &RunResult, job: &Job) -> Option<String> {
+    match &result.model {
+        Some(Model::Cluster(model)) => cluster::words(result, job, model),
+        Some(
+            Model::Unpsl(_)
+            | Model::Forest(_)
+            | Model::Regression(_)
+            | Model::Neighbours(_)
+            | Model::Compare(_),
+        )
+        | None => None,
+    }
+}
+
 /// A run that ended before its method began.
 fn nothing(result: &RunResult) -> Chapters {
     Chapters {
