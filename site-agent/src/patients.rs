@@ -52,22 +52,6 @@ pub(crate) fn folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes one file: beside, then renamed, and nothing where that fails. What is there and no file, such as `/dev/stdout`, is
-/// written as it is.
-pub(crate) fn add(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-        return private::write(path, bytes);
-    }
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
-    let written = private::write(&partial, bytes).and_then(|()| fs::rename(&partial, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&partial);
-    }
-    written
-}
-
 /// One outcome per patient, beside the patient's name.
 pub(crate) fn outcome_csv(patients: &Patients, outcome: &Outcome) -> io::Result<Vec<u8>> {
     let mut table = csv::Writer::from_writer(Vec::new());
@@ -126,14 +110,14 @@ mod tests {
     fn a_file_is_there_whole_or_not_at_all_and_a_folder_of_others_stays_open() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("table.csv");
-        add(&file, b"a\n1\n").unwrap();
+        private::replace(&file, b"a\n1\n").unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"a\n1\n");
         // The name is too long once it has its ending.
         let long = home.path().join("n".repeat(250));
-        add(&long, b"b").unwrap_err();
+        private::replace(&long, b"b").unwrap_err();
         let left: Vec<_> = fs::read_dir(home.path()).unwrap().collect();
         assert_eq!(left.len(), 1);
-        assert!(add(Path::new("/dev/full"), b"b").is_err());
+        assert!(private::replace(Path::new("/dev/full"), b"b").is_err());
         let open = home.path().join("open");
         fs::create_dir(&open).unwrap();
         fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();

@@ -120,7 +120,7 @@ fn told(arguments: &cli::JobSimilar, answer: &AlikeElsewhere) -> Result<String, 
     let fault = |path: PathBuf| move |source| SimilarError::Write { path, source };
     if let Some(path) = &arguments.csv {
         let written = answer.csv();
-        let written = written.and_then(|bytes| wire::private::write(path, &bytes));
+        let written = written.and_then(|bytes| wire::private::replace(path, &bytes));
         written.map_err(fault(path.clone()))?;
     }
     match arguments.json {

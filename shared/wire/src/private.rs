@@ -59,6 +59,25 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     open(path, options.write(true).create(true).truncate(true))?.write_all(bytes)
 }
 
+/// Writes a file that somebody names: beside, then renamed, and nothing where that fails. What is there and no file, such as
+/// `/dev/stdout`, is written as it is.
+///
+/// # Errors
+/// As the system says.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return write(path, bytes);
+    }
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let written = write(&partial, bytes).and_then(|()| fs::rename(&partial, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&partial);
+    }
+    written
+}
+
 /// Refuses a key that group or others may read or write.
 ///
 /// # Errors

@@ -212,7 +212,7 @@ fn tell(
 
 /// Writes a whole file that its owner alone may read, or none.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), CasesError> {
-    crate::patients::add(path, bytes).map_err(|source| CasesError::Write {
+    wire::private::replace(path, bytes).map_err(|source| CasesError::Write {
         path: path.to_owned(),
         source,
     })

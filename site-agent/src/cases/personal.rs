@@ -5,7 +5,6 @@ use super::record::{Learned, LearnedMetric, PERSONAL, Record};
 use super::shown::{self, four, table};
 use super::{CasesError, tell};
 use crate::cli;
-use crate::patients;
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 use protocol::cohort::CohortSpecification;
 use protocol::method::Method;
@@ -179,7 +178,7 @@ fn record(
 /// Writes a file beside what the run left.
 fn keep(left: &Left, name: &str, bytes: io::Result<Vec<u8>>) -> Result<String, CasesError> {
     let path = left.folder.join(name);
-    let written = bytes.and_then(|bytes| patients::add(&path, &bytes));
+    let written = bytes.and_then(|bytes| wire::private::replace(&path, &bytes));
     written.map_err(|source| CasesError::Write {
         path: path.clone(),
         source,

@@ -1,13 +1,13 @@
 //! What a site tells covered, as it is: for the people of the site alone.
 
 use super::page::page;
-use crate::patients::add;
 use protocol::assessment::{Assessment, EvaluationCounts};
 use protocol::message::Description;
 use protocol::scores::{PooledErrors, of_counts};
 use serde_json::{Value, json};
 use std::io;
 use std::path::Path;
+use wire::private;
 
 /// The file in the run's folder.
 const FILE_NAME: &str = "figures.json";
@@ -62,8 +62,8 @@ pub(super) fn write(
     });
     let mut bytes = serde_json::to_vec_pretty(&file)?;
     bytes.push(b'\n');
-    add(&folder.join(FILE_NAME), &bytes)?;
-    add(
+    private::replace(&folder.join(FILE_NAME), &bytes)?;
+    private::replace(
         &folder.join(PAGE),
         page(job, description, assessment).as_bytes(),
     )

@@ -16,7 +16,6 @@ use super::model::{Model, name_of};
 use crate::books::chain;
 use crate::cli::Predict;
 use crate::config::{SiteConfig, SourceConfig};
-use crate::patients;
 use crate::source::{self, Queries};
 use compared::Compared;
 use ndarray::Array1;
@@ -159,7 +158,7 @@ pub(super) fn write(model: &Model, file: &Path) -> Result<(), CasesError> {
     let mut bytes = serde_json::to_vec(&head).map_err(text)?;
     bytes.push(b'\n');
     bytes.extend(body);
-    patients::add(file, &bytes).map_err(fault)
+    wire::private::replace(file, &bytes).map_err(fault)
 }
 
 /// Reads what [`write`] wrote.
