@@ -47,9 +47,7 @@ impl Exit {
             Self::of(error)
         } else if let Some(ChainError::InUse { .. }) = error.downcast_ref() {
             Self::Usage
-        } else if let Some(AuditError::Copy { source, .. }) = error.downcast_ref()
-            && source.kind() == std::io::ErrorKind::NotFound
-        {
+        } else if let Some(AuditError::Unknown { .. }) = error.downcast_ref() {
             Self::Usage
         } else if error.is::<ChainError>() || error.is::<AuditError>() {
             Self::Books

@@ -9,7 +9,7 @@ use protocol::job::Job;
 use protocol::message::Request;
 use protocol::name::RunId;
 use std::collections::BTreeMap;
-use std::fmt;
+use std::{fmt, io};
 
 /// What came of it.
 #[derive(Debug)]
@@ -28,6 +28,14 @@ pub struct Audit {
 /// A run that is not what it should be, or that cannot be worked out.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
+    /// Neither the journal nor a copy knows it.
+    #[error(
+        "found no entry of run {run} in the journal and no copy of it, wanted a run that this site took part in"
+    )]
+    Unknown {
+        /// The run.
+        run: String,
+    },
     /// There is no copy, or it cannot be read.
     #[error("the copy of run {run} cannot be read; a site keeps one of each run of sums")]
     Copy {
@@ -35,7 +43,7 @@ pub enum AuditError {
         run: String,
         /// Why.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
     /// Its job cannot be read by this version.
     #[error("the job of run {run} cannot be read here: {text}")]
@@ -66,21 +74,28 @@ pub fn audit(config: &SiteConfig, run: &RunId) -> Result<Audit, AuditError> {
         run: run.to_string(),
         source,
     };
-    let Transcript {
-        digest,
-        begin,
-        closed,
-    } = transcript::read(&config.folder, run).map_err(copy)?;
-    let job = Job::parse(&begin.job).map_err(|errors| AuditError::Job {
-        run: run.to_string(),
-        text: errors.to_string(),
-    })?;
     let books = |error: ChainError| AuditError::Other {
         run: run.to_string(),
         exchange: 0,
         text: format!("the site's books cannot be trusted: {error}"),
     };
     let told = journal::digests(&config.folder, run.as_str()).map_err(books)?;
+    let Transcript {
+        digest,
+        begin,
+        closed,
+    } = match transcript::read(&config.folder, run) {
+        // A copy that is gone of a run that was is another matter than a run that never was.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && told.is_empty() => {
+            let run = run.to_string();
+            return Err(AuditError::Unknown { run });
+        }
+        read => read.map_err(copy)?,
+    };
+    let job = Job::parse(&begin.job).map_err(|errors| AuditError::Job {
+        run: run.to_string(),
+        text: errors.to_string(),
+    })?;
     let secret = ledger::secret(&config.folder, "keys").map_err(books)?;
     let summing = Summing::new(&begin, &job, &digest, &config.site, &secret);
     let mut summing = summing.map_err(|stop| AuditError::Job {

@@ -323,7 +323,7 @@ fn a_second_agent_on_a_folder_and_a_run_that_is_not_there_are_named() {
     ];
     deployment.home.run(&site_agent(), &words).must_fail(
         USAGE,
-        &["run 0123456789ab", "a site keeps one of each run of sums"],
+        &["run 0123456789ab", "a run that this site took part in"],
     );
 }
 

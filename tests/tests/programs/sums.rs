@@ -2,7 +2,7 @@
 //! work the run out again once it is over.
 
 use kindred_tests::deployment::{Deployment, PATIENTS, SITES};
-use kindred_tests::exit::JOURNAL;
+use kindred_tests::exit::{JOURNAL, USAGE};
 use kindred_tests::programs::{Home, coordinator, site_agent};
 use kindred_tests::results::result;
 use kindred_tests::samples::{demo_job, in_the_clear};
@@ -189,5 +189,8 @@ fn a_finished_run_is_worked_out_again_from_a_sites_own_copy_and_a_changed_copy_i
     deployment
         .home
         .run(&site_agent(), &other)
-        .must_fail(JOURNAL, &["0123456789ab", "copy"]);
+        .must_fail(USAGE, &["0123456789ab", "copy"]);
+    // Who takes the copy away has not made the run one that never was.
+    fs::remove_file(&path).unwrap();
+    verify(&deployment, "north").must_fail(JOURNAL, &[run.as_str(), "copy"]);
 }
