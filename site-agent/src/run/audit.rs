@@ -65,15 +65,23 @@ pub enum AuditError {
     },
 }
 
+/// The copy of a run. One that is gone of a run that was is another matter than a run that never was.
+fn read(config: &SiteConfig, run: &RunId, never_was: bool) -> Result<Transcript, AuditError> {
+    transcript::read(&config.folder, run).map_err(|source| {
+        let is_absent = source.kind() == io::ErrorKind::NotFound;
+        let run = run.to_string();
+        match is_absent && never_was {
+            true => AuditError::Unknown { run },
+            false => AuditError::Copy { run, source },
+        }
+    })
+}
+
 /// Works out the run `run` again.
 ///
 /// # Errors
 /// [`AuditError`] names the first exchange that is not what follows.
 pub fn audit(config: &SiteConfig, run: &RunId) -> Result<Audit, AuditError> {
-    let copy = |source| AuditError::Copy {
-        run: run.to_string(),
-        source,
-    };
     let books = |error: ChainError| AuditError::Other {
         run: run.to_string(),
         exchange: 0,
@@ -84,14 +92,7 @@ pub fn audit(config: &SiteConfig, run: &RunId) -> Result<Audit, AuditError> {
         digest,
         begin,
         closed,
-    } = match transcript::read(&config.folder, run) {
-        // A copy that is gone of a run that was is another matter than a run that never was.
-        Err(error) if error.kind() == io::ErrorKind::NotFound && told.is_empty() => {
-            let run = run.to_string();
-            return Err(AuditError::Unknown { run });
-        }
-        read => read.map_err(copy)?,
-    };
+    } = read(config, run, told.is_empty())?;
     let job = Job::parse(&begin.job).map_err(|errors| AuditError::Job {
         run: run.to_string(),
         text: errors.to_string(),
