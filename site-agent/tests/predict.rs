@@ -13,7 +13,7 @@ use site_agent::exit::Exit;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use world::{ALL, FOREST, UNPSL, World, ask, table};
+use world::{ALL, FOREST, UNPSL, World, ask, run, table};
 
 const NUMBER: &str = "
 name = 'scores'
@@ -425,20 +425,6 @@ fn a_number_and_its_interval_are_those_of_scikit_learn() {
         near(&one["low"], &expected["low"][place]);
         near(&one["high"], &expected["high"][place]);
     }
-}
-
-/// A local run of a job, and where it is.
-fn run(folder: &tempfile::TempDir, job: &str, data: &str, patient: &str) -> String {
-    let out = folder.path().join("run").display().to_string();
-    let mut words = vec!["local", job, "--data", data, "--out", &out];
-    if !patient.is_empty() {
-        words.extend(["--patient", patient]);
-    }
-    let site_agent::cli::Command::Local(arguments) = world::command(&words) else {
-        panic!("another command")
-    };
-    site_agent::run::local::run(&arguments).unwrap();
-    out
 }
 
 fn real(file: &str) -> Option<PathBuf> {

@@ -9,8 +9,7 @@ mod world;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use tempfile::TempDir;
-use world::{ask, table};
+use world::{World, ask, table};
 
 const JOB: &str = "
 name = 'grades'
@@ -42,56 +41,12 @@ fn reference(name: &str) -> String {
     folder.join(name).display().to_string()
 }
 
-/// A local run on a table, and questions to it.
-struct Graded {
-    folder: TempDir,
-    data: String,
+fn graded(patients: &str) -> World {
+    World::of(patients, JOB)
 }
 
-impl Graded {
-    fn new(text: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name).display().to_string();
-        let (job, data, run) = (path("job.toml"), path("patients.csv"), path("run"));
-        fs::write(&job, JOB).unwrap();
-        fs::write(&data, text).unwrap();
-        let words = [
-            "local",
-            &job,
-            "--data",
-            &data,
-            "--patient",
-            "patient",
-            "--out",
-            &run,
-        ];
-        let site_agent::cli::Command::Local(arguments) = world::command(&words) else {
-            panic!("another command")
-        };
-        site_agent::run::local::run(&arguments).unwrap();
-        Self { folder, data }
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.folder.path().join(name).display().to_string()
-    }
-
-    fn ask(&self, words: &[&str]) -> Value {
-        let run = self.path("run");
-        let own = [
-            "predict",
-            "--run",
-            &run,
-            "--data",
-            &self.data,
-            "--id",
-            "patient",
-            "--by",
-            "euclidean",
-            "--json",
-        ];
-        serde_json::from_str(&ask(&[&own, words].concat()).unwrap()).unwrap()
-    }
+fn predicted(graded: &World, words: &[&str]) -> Value {
+    graded.json("predict", &[&["--by", "euclidean"], words].concat())
 }
 
 fn number(value: &Value) -> f64 {
@@ -100,9 +55,9 @@ fn number(value: &Value) -> f64 {
 
 #[test]
 fn the_chance_of_each_of_three_classes_is_that_of_scikit_learn() {
-    let graded = Graded::new(&fs::read_to_string(reference("classes.csv")).unwrap());
+    let graded = graded(&fs::read_to_string(reference("classes.csv")).unwrap());
     let (query, file) = (reference("classes_new.csv"), graded.path("model.json"));
-    let answer = graded.ask(&["--new", &query, "--save", &file]);
+    let answer = predicted(&graded, &["--new", &query, "--save", &file]);
     let text = fs::read_to_string(reference("classes.json")).unwrap();
     let expected: Value = serde_json::from_str(&text).unwrap();
     let machine = &answer["machine"];
@@ -148,9 +103,9 @@ fn the_chance_of_each_of_three_classes_is_that_of_scikit_learn() {
 
 #[test]
 fn figures_of_three_classes_are_those_of_their_definitions() {
-    let graded = Graded::new(&fs::read_to_string(reference("classes.csv")).unwrap());
+    let graded = graded(&fs::read_to_string(reference("classes.csv")).unwrap());
     let csv = graded.path("held_out.csv");
-    let answer = graded.ask(&["--csv", &csv]);
+    let answer = predicted(&graded, &["--csv", &csv]);
     let rows = table(&csv);
     let header = [
         "patient",
@@ -210,9 +165,9 @@ fn a_class_of_fewer_patients_than_parts_stops_nothing() {
         }
     };
     let few: String = text.lines().map(line).collect();
-    let graded = Graded::new(&few);
+    let graded = graded(&few);
     let query = reference("classes_new.csv");
-    let answer = graded.ask(&["--new", &query]);
+    let answer = predicted(&graded, &["--new", &query]);
     assert_eq!(answer["held_out"], 150);
     for one in answer["new"].as_array().unwrap() {
         let chances = one["chances"].as_array().unwrap().iter();

@@ -6,6 +6,8 @@ use std::path::Path;
 
 /// Rows that a problem names.
 const ROWS_NAMED_MAX: usize = 5;
+/// What is wanted of a file.
+const TABLE: &str = "comma-separated values below a header";
 
 /// Patients who are asked about.
 pub(super) struct Patients {
@@ -123,11 +125,10 @@ fn read_into(
         values: Vec::new(),
         lines: Vec::new(),
     };
-    let wanted = "comma-separated values below a header";
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) => {
-            problems.add("", None, &error.to_string(), wanted);
+            problems.add("", None, &error.to_string(), TABLE);
             return found;
         }
     };
@@ -137,14 +138,14 @@ fn read_into(
     let header = match reader.headers() {
         Ok(header) => header.clone(),
         Err(error) => {
-            problems.add("", None, &told(&error), wanted);
+            problems.add("", None, &told(&error), TABLE);
             return found;
         }
     };
     let mut lines = Lines::of(&bytes);
     let header: Vec<&str> = header.iter().map(name_of).collect();
-    if let Some((what, wanted)) = no_table(&header) {
-        problems.add("", None, what, wanted);
+    if let Some(what) = no_table(&header) {
+        problems.add("", None, what, TABLE);
         return found;
     }
     let mut place = |name: &str| {
@@ -248,13 +249,12 @@ fn place_of(header: &[&str], name: &str) -> Result<usize, &'static str> {
     }
 }
 
-/// What a file holds that is no table, and what was wanted.
-fn no_table(header: &[&str]) -> Option<(&'static str, &'static str)> {
-    const WANTED: &str = "comma-separated values below a header";
+/// What a file holds that is no table.
+fn no_table(header: &[&str]) -> Option<&'static str> {
     match header {
-        [] => Some(("an empty file", WANTED)),
+        [] => Some("an empty file"),
         [one] if one.contains([';', '\t']) => {
-            Some(("a header of one column, with \";\" or tabs in it", WANTED))
+            Some("a header of one column, with \";\" or tabs in it")
         }
         _ => None,
     }

@@ -78,6 +78,20 @@ pub fn ask(words: &[&str]) -> Result<String, CasesError> {
     }
 }
 
+/// A local run of a job, and where it is.
+pub fn run(folder: &TempDir, job: &str, data: &str, patient: &str) -> String {
+    let out = folder.path().join("run").display().to_string();
+    let mut words = vec!["local", job, "--data", data, "--out", &out];
+    if !patient.is_empty() {
+        words.extend(["--patient", patient]);
+    }
+    let Command::Local(arguments) = command(&words) else {
+        panic!("another command")
+    };
+    local::run(&arguments).unwrap();
+    out
+}
+
 /// A folder with synthetic patients of one outcome and a local run on those of `north`.
 pub struct World {
     pub folder: TempDir,
@@ -100,20 +114,22 @@ impl World {
         };
         site_agent::synthesise::synthesise(&arguments).unwrap();
         fs::write(path("job.toml"), format!("{job}{FEATURES}")).unwrap();
+        Self::ran(folder)
+    }
+
+    /// The same of patients who are known; the job with its features.
+    pub fn of(patients: &str, job: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("data")).unwrap();
+        fs::write(folder.path().join("data/north.csv"), patients).unwrap();
+        fs::write(folder.path().join("job.toml"), job).unwrap();
+        Self::ran(folder)
+    }
+
+    fn ran(folder: TempDir) -> Self {
         let world = Self { folder };
-        let Command::Local(arguments) = command(&[
-            "local",
-            &world.path("job.toml"),
-            "--data",
-            &world.north(),
-            "--patient",
-            "patient",
-            "--out",
-            &world.path("run"),
-        ]) else {
-            panic!("another command")
-        };
-        local::run(&arguments).unwrap();
+        let (job, north) = (world.path("job.toml"), world.north());
+        run(&world.folder, &job, &north, "patient");
         world
     }
 

@@ -1,9 +1,9 @@
 //! Where a common forest places patients of elsewhere.
 
 use super::model::CommonForest;
-use crate::cohort::{CohortSpecification, Feature, FeatureKind, Impute, Transform, Value};
+use crate::cohort::{CohortSpecification, Feature, FeatureKind, Impute, Value};
 use ndarray::Array1;
-use similarity::cohort::{Column, MISSING_LEVEL, Values, logarithm};
+use similarity::cohort::{Column, MISSING_LEVEL, Values, take_logarithms};
 use similarity::compare::proximity::places::Places;
 use similarity::learn::forest::Forest;
 use similarity::learn::forest::trees::format::FormatError;
@@ -43,14 +43,17 @@ impl<'c> Placer<'c> {
         if !wanted.is_empty() {
             return Err(wanted);
         }
-        let columns: Vec<Column> = both().map(column).collect();
-        let nodes = self.forest.apply(&columns);
-        let nodes = nodes.map_err(|_| Vec::new())?;
-        Ok(self.places.of(&nodes).into_iter().collect())
+        let mut columns: Vec<Column> = both().map(column).collect();
+        let placed = take_logarithms(&mut columns, &self.cohort.logarithms())
+            .ok()
+            .and_then(|()| self.forest.apply(&columns).ok())
+            .map(|nodes| self.places.of(&nodes).into_iter().collect());
+        // Where columns fit no forest, nowhere.
+        Ok(placed.unwrap_or_default())
     }
 }
 
-/// A column of one patient.
+/// A column of one patient, no logarithm taken.
 fn column((feature, value): (&Feature, &Value)) -> Column {
     let values = match &feature.kind {
         FeatureKind::Categorical { levels } => {
@@ -63,16 +66,8 @@ fn column((feature, value): (&Feature, &Value)) -> Column {
                 levels: levels.clone(),
             }
         }
-        kind => {
-            let is_log = matches!(
-                kind,
-                FeatureKind::Numeric {
-                    transform: Transform::Log,
-                    ..
-                }
-            );
+        _ => {
             let number = match value {
-                Value::Number(number) if is_log => logarithm(*number),
                 Value::Number(number) => *number,
                 Value::Level(_) | Value::Missing => f64::NAN,
             };

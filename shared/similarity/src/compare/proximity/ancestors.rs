@@ -76,12 +76,6 @@ impl Topology {
     }
 }
 
-/// A function of the edges between two nodes of a tree, for any number that there can be.
-pub(super) fn table_of_edges(topology: &Topology, of_edges: impl Fn(u32) -> f64) -> Vec<f64> {
-    let deepest = topology.depths.iter().flatten().copied().max().unwrap_or(0);
-    (0..=2 * deepest).map(of_edges).collect()
-}
-
 /// Mean over trees of a function of the edges between two patients' terminal nodes, m x n.
 pub(super) fn mean_over_pairs(
     topology: &Topology,
@@ -89,22 +83,35 @@ pub(super) fn mean_over_pairs(
     rows: &TerminalNodes,
     of_edges: impl Fn(u32) -> f64,
 ) -> Array2<f64> {
-    let table = table_of_edges(topology, of_edges);
-    let trees = rows.trees();
+    let all = |row| rows.of_row(row);
+    mean_over_trees(topology, columns, rows.patients(), all, of_edges)
+}
+
+/// The same over the trees of each row, with its terminal nodes.
+pub(super) fn mean_over_trees<T: Iterator<Item = (usize, u32)>>(
+    topology: &Topology,
+    columns: &TerminalNodes,
+    rows: usize,
+    trees: impl Fn(usize) -> T + Sync + Send,
+    of_edges: impl Fn(u32) -> f64,
+) -> Array2<f64> {
+    let deepest = topology.depths.iter().flatten().copied().max().unwrap_or(0);
+    let table: Vec<f64> = (0..=2 * deepest).map(of_edges).collect();
     let scratch = || (Vec::new(), Vec::new());
     by_rows(
-        rows.patients(),
+        rows,
         columns.patients(),
         scratch,
         |(common, by_node), row, values| {
-            for tree in 0..trees {
-                let terminal = rows.of_tree(tree)[row];
+            let mut trees_used = 0.0;
+            for (tree, terminal) in trees(row) {
+                trees_used += 1.0;
                 topology.of_edges(tree, terminal, &table, common, by_node);
                 for (value, &node) in values.iter_mut().zip(columns.of_tree(tree)) {
                     *value += by_node[node as usize];
                 }
             }
-            values.iter_mut().for_each(|value| *value /= trees as f64);
+            values.iter_mut().for_each(|value| *value /= trees_used);
         },
     )
 }

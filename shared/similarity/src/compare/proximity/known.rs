@@ -2,7 +2,7 @@
 
 use ndarray::{Array1, Array2};
 
-use crate::compare::proximity::ancestors::{Topology, mean_over_pairs, path, table_of_edges};
+use crate::compare::proximity::ancestors::{Topology, mean_over_pairs, mean_over_trees, path};
 use crate::compare::proximity::kernel::{
     Kernel, KernelError, OutOfBag, by_rows, check_nodes, check_size, kerf, proximity_with,
 };
@@ -111,26 +111,16 @@ impl<'t> Known<'t> {
     ) -> Result<Array2<f64>, KernelError> {
         self.check(rows)?;
         let unseen = |row: usize| {
-            let trees = (0..rows.trees()).filter(move |tree| bags.is_out(row, *tree));
-            trees.map(move |tree| (tree, rows.of_tree(tree)[row]))
+            let trees = rows.of_row(row);
+            trees.filter(move |(tree, _)| bags.is_out(row, *tree))
         };
         let (m, n) = (rows.patients(), self.nodes.patients());
         Ok(match &self.needs {
             Needs::Proximity(buckets) => shared(m, n, unseen, buckets, |_| 1.0),
             Needs::Kerf(buckets) => shared(m, n, unseen, buckets, |patients| 1.0 / patients as f64),
             Needs::Depth { omega, topology } => {
-                let table = table_of_edges(topology, |edges| decayed(*omega, edges));
-                let scratch = || (Vec::new(), Vec::new());
-                by_rows(m, n, scratch, |(common, by_node), row, values| {
-                    let mut trees_used = 0.0;
-                    for (tree, terminal) in unseen(row) {
-                        trees_used += 1.0;
-                        topology.of_edges(tree, terminal, &table, common, by_node);
-                        for (value, node) in values.iter_mut().zip(self.nodes.of_tree(tree)) {
-                            *value += by_node[*node as usize];
-                        }
-                    }
-                    values.iter_mut().for_each(|value| *value /= trees_used);
+                mean_over_trees(topology, self.nodes, m, unseen, |edges| {
+                    decayed(*omega, edges)
                 })
             }
             Needs::Path { topology, .. } => {

@@ -16,7 +16,8 @@ use rand::{Rng, RngExt};
 use rayon::prelude::*;
 
 use crate::cohort::{Column, MISSING_LEVEL, Values};
-use crate::compare::proximity::kernel::proximity;
+use crate::compare::proximity::kernel::proximity_with;
+use crate::learn::forest::trees::terminal::Buckets;
 use crate::learn::forest::trees::tree::{Node, SplitRule};
 use crate::learn::forest::{FeatureKind, FeatureSchema, Forest, TerminalNodes, Tree};
 use crate::numeric::linear_algebra::inner;
@@ -39,10 +40,9 @@ const FLAT: f64 = 1e-12;
 const STRIP: usize = 4096;
 
 /// Places by one forest.
-#[derive(Clone)]
 pub struct Places {
-    /// Where the made-up patients are.
-    nodes: TerminalNodes,
+    /// The made-up patients by their terminal nodes.
+    made_up: Buckets,
     /// One row a coordinate, one column a made-up patient.
     turn: Array2<f64>,
 }
@@ -65,7 +65,8 @@ impl Places {
     pub fn with_coordinates(forest: &Forest, coordinates: usize) -> Self {
         let nodes = forest.apply(&made_up(forest));
         let nodes = nodes.expect("columns by the forest's own schema");
-        let kernel = proximity(&nodes, &nodes);
+        let made_up = Buckets::new(&nodes);
+        let kernel = proximity_with(&made_up, &nodes);
         let mut stream = Seed(0).stream("places/directions", 0);
         let start = || stream.random::<f64>() - 0.5;
         let mut images = Array2::from_shape_simple_fn((coordinates, MADE_UP), start);
@@ -75,7 +76,7 @@ impl Places {
             images = apply(&kernel, &turn);
             orthonormalise(&mut turn, &mut images);
         }
-        Self { nodes, turn }
+        Self { made_up, turn }
     }
 
     /// The places of patients by their terminal nodes in that forest, n x m. Directions that the forest does not have are 0.
@@ -86,7 +87,7 @@ impl Places {
         for (strip, mut rows) in strips {
             let first = strip * STRIP;
             let own: Vec<usize> = (first..first + rows.nrows()).collect();
-            let shared = proximity(&self.nodes, &patients.select(&own));
+            let shared = proximity_with(&self.made_up, &patients.select(&own));
             rows.assign(&apply(&shared, &self.turn).t());
         }
         placed

@@ -177,28 +177,14 @@ struct Best {
 }
 
 impl Best {
-    fn with_width(self) -> Chosen {
-        let width = self.is_at_end;
-        let at_end = AtEnd {
-            width,
-            ..self.chosen.at_end
-        };
-        Chosen {
-            at_end,
-            ..self.chosen
-        }
+    fn with_width(mut self) -> Chosen {
+        self.chosen.at_end.width = self.is_at_end;
+        self.chosen
     }
 
-    fn with_penalty(self) -> Chosen {
-        let penalty = self.is_at_end;
-        let at_end = AtEnd {
-            penalty,
-            ..self.chosen.at_end
-        };
-        Chosen {
-            at_end,
-            ..self.chosen
-        }
+    fn with_penalty(mut self) -> Chosen {
+        self.chosen.at_end.penalty = self.is_at_end;
+        self.chosen
     }
 }
 

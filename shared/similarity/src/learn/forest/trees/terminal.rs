@@ -73,6 +73,11 @@ impl TerminalNodes {
         &self.nodes[tree * self.patients..(tree + 1) * self.patients]
     }
 
+    /// Every tree, with the terminal node of one patient.
+    pub(crate) fn of_row(&self, patient: usize) -> impl Iterator<Item = (usize, u32)> {
+        (0..self.trees).map(move |tree| (tree, self.of_tree(tree)[patient]))
+    }
+
     /// All terminal nodes, n x T.
     #[must_use]
     pub fn view(&self) -> ArrayView2<'_, u32> {
