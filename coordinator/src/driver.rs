@@ -1,4 +1,5 @@
-//! Carries out what `protocol::run` decides. One run at a time; the others wait in their turn.
+//! Carries out what `protocol::run` decides. One run at a time; the others wait in their turn. A run that waits for a site that is
+//! away lets those go first whose sites are there.
 //!
 //! The driver itself only passes on: a run computes and is stored on a thread of its own (`course`), jobs are
 //! parsed and results read on others (`calls`), so that no input keeps it from the next caller.
@@ -10,7 +11,7 @@ mod received;
 
 use crate::clock::Clock;
 use crate::journals::Journals;
-use crate::store::{Store, StoreError, failed_result};
+use crate::store::{Store, StoreError, Submission, failed_result};
 use course::{Course, Stepped};
 use protocol::failure::{Code, Failure};
 use protocol::message::{Answer, Closed, Reply, ToCoordinator};
@@ -93,7 +94,6 @@ pub async fn drive(
     let mut stop = std::pin::pin!(stop);
     loop {
         driver.begin_next();
-        let tick = driver.next_tick();
         let is_idle = driver.active.as_ref().is_none_or(Course::is_idle);
         tokio::select! {
             () = &mut stop => break,
@@ -108,7 +108,7 @@ pub async fn drive(
             // What the sites say waits while the run computes.
             Some(heard) = inbox.recv(), if is_idle => driver.hear(heard),
             stepped = Course::stepped(&mut driver.active, driver.clock, &driver.store), if !is_idle => driver.carry_out(stepped)?,
-            () = tokio::time::sleep(tick), if is_idle => driver.tell(Event::Tick),
+            () = tokio::time::sleep(TICK_MAX), if is_idle => driver.tell(Event::Tick),
         }
     }
     // What is being written is written to its end.
@@ -163,30 +163,34 @@ impl Driver {
     }
 
     fn begin_next(&mut self) {
+        let sites = &self.sites;
+        let is_ready = |one: &Submission| one.job.sites.iter().all(|site| sites.contains_key(site));
+        let yields = |course: &mut Course| course.may_yield(self.clock.now());
+        if self.active.as_mut().is_some_and(yields) && self.queue.has(is_ready) {
+            // It waits for who is away, and goes on from its last stored exchange when they are back.
+            let waiting = self.active.take().map(Course::into_submission);
+            waiting.into_iter().for_each(|one| self.queue.push(one));
+        }
         if self.active.is_some() {
             return;
         }
-        let Some(submission) = self.queue.next() else {
+        let next = self.queue.next(is_ready);
+        let Some(submission) = next.or_else(|| self.queue.next(|_| true)) else {
             return;
         };
         let before = self
             .sites
             .keys()
             .map(|site| (site.clone(), self.traffic(site)));
-        let mut course = Course::new(&submission, before.collect());
+        let mut course = Course::new(submission, before.collect());
         for site in self.sites.keys() {
             course.tell(Event::Connected(site.clone()));
         }
         course.tell(Event::Tick);
         let warrants = self.warrants.clone();
-        course.open(submission, warrants, self.clock, Arc::clone(&self.store));
+        course.open(warrants, self.clock, Arc::clone(&self.store));
         self.active = Some(course);
         self.tell_the_queue();
-    }
-
-    fn next_tick(&self) -> Duration {
-        let deadline = self.active.as_ref().and_then(Course::next_deadline);
-        deadline.map_or(TICK_MAX, |at| at.since(self.clock.now()).min(TICK_MAX))
     }
 
     fn site_came(
@@ -369,8 +373,7 @@ impl Driver {
         };
         progress.times.submitted = Some(shown.submitted);
         shown.progress.send_if_modified(|known| {
-            // A wait that only grows shorter is no news.
-            let news = !same_but_for_time(known, &progress);
+            let news = *known != progress;
             *known = progress;
             news
         });
@@ -435,12 +438,6 @@ impl Driver {
 /// The store, whatever became of the thread that held it before: what that one had begun is rolled back.
 fn locked(store: &Mutex<Store>) -> std::sync::MutexGuard<'_, Store> {
     store.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn same_but_for_time(one: &Progress, other: &Progress) -> bool {
-    let mut one = one.clone();
-    one.deadline_seconds = other.deadline_seconds;
-    one == *other
 }
 
 /// True where an ending is a result that an operator can use.

@@ -9,7 +9,7 @@ mod schema;
 use kept::readable;
 pub use kept::{UNREADABLE, ended_progress, failed_result, unreadable};
 
-use protocol::failure::{Code, Failure};
+
 use protocol::job::Job;
 use protocol::limits::{RESULT_BYTES_PER_OPERATOR_MAX, RESULTS_PER_OPERATOR_MAX};
 use protocol::message::Warrant;
@@ -265,19 +265,15 @@ impl Store {
             params![run.as_str(), record.exchange, record.at.0.cast_signed()],
         )?;
         let places = record.answers.iter().zip(&record.signatures);
-        let places = places.zip(record.faults.iter().zip(&record.members));
-        for (site, ((answer, signature), (fault, member))) in places.enumerate() {
+        for (site, (answer, signature)) in places.enumerate() {
             transaction.execute(
-                "INSERT INTO answers (run, exchange, site, member, answer, fault_code, fault, signature)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                "INSERT INTO answers (run, exchange, site, answer, signature)
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
                 params![
                     run.as_str(),
                     record.exchange,
                     i64::try_from(site).unwrap_or(i64::MAX),
-                    member,
                     answer.as_ref().map(wire::encode_answer),
-                    fault.as_ref().map(|fault| fault.code.name()),
-                    fault.as_ref().map(|fault| fault.text.as_str()),
                     signature,
                 ],
             )?;
@@ -318,8 +314,6 @@ impl Store {
             at: Timestamp(closed.cast_unsigned()),
             answers: Vec::new(),
             signatures: Vec::new(),
-            faults: Vec::new(),
-            members: Vec::new(),
         };
         self.read_answers(run, &mut record)?;
         Ok(Some(record))
@@ -327,22 +321,15 @@ impl Store {
 
     fn read_answers(&self, run: &RunId, record: &mut Record) -> Result<(), StoreError> {
         let mut statement = self.connection.prepare_cached(
-            "SELECT member, answer, fault_code, fault, signature FROM answers
+            "SELECT answer, signature FROM answers
              WHERE run = ?1 AND exchange = ?2 ORDER BY site",
         )?;
         let mut rows = statement.query(params![run.as_str(), record.exchange])?;
         while let Some(row) = rows.next()? {
-            record.members.push(row.get(0)?);
-            let bytes: Option<Vec<u8>> = row.get(1)?;
+            let bytes: Option<Vec<u8>> = row.get(0)?;
             let answer = bytes.map(|bytes| wire::decode_answer(&bytes)).transpose()?;
             record.answers.push(answer);
-            let (code, text): (Option<String>, Option<String>) = (row.get(2)?, row.get(3)?);
-            // What another version named is a violation of the protocol, by its own words.
-            let named = |(code, text): (String, String)| {
-                Failure::new(Code::named(&code).unwrap_or(Code::Protocol), text)
-            };
-            record.faults.push(code.zip(text).map(named));
-            let signature: Option<Vec<u8>> = row.get(4)?;
+            let signature: Option<Vec<u8>> = row.get(1)?;
             record.signatures.push(signature.unwrap_or_default());
         }
         Ok(())

@@ -18,16 +18,11 @@ use wire::{Heard, Reply, Traffic, Warrants, as_heard, run_digest};
 
 /// A run, and what has happened that it has not heard of yet.
 pub(super) struct Course {
-    run: RunId,
-    operator: String,
-    /// For the failure of a run that cannot be gone on with.
-    job: String,
-    seed: u64,
+    submission: Submission,
     /// Bytes of every site before the run.
     before: BTreeMap<SiteName, Traffic>,
     waiting: VecDeque<Event>,
     state: State,
-    deadline: Option<Timestamp>,
     cancellers: Vec<Reply<()>>,
 }
 
@@ -63,26 +58,22 @@ struct Computed {
 }
 
 impl Course {
-    pub(super) fn new(submission: &Submission, before: BTreeMap<SiteName, Traffic>) -> Self {
+    pub(super) fn new(submission: Submission, before: BTreeMap<SiteName, Traffic>) -> Self {
         Self {
-            run: submission.run.clone(),
-            operator: submission.operator.clone(),
-            job: submission.job.text.clone(),
-            seed: submission.seed,
+            submission,
             before,
             waiting: VecDeque::new(),
             state: State::Gone,
-            deadline: None,
             cancellers: Vec::new(),
         }
     }
 
     pub(super) fn run(&self) -> &RunId {
-        &self.run
+        &self.submission.run
     }
 
     pub(super) fn operator(&self) -> &str {
-        &self.operator
+        &self.submission.operator
     }
 
     pub(super) fn before(&self) -> &BTreeMap<SiteName, Traffic> {
@@ -97,8 +88,20 @@ impl Course {
         !self.waiting.is_empty()
     }
 
-    pub(super) fn next_deadline(&self) -> Option<Timestamp> {
-        self.deadline
+    /// Whether it computes nothing, has nothing to hear, and waits for who is away.
+    pub(super) fn may_yield(&mut self, now: Timestamp) -> bool {
+        match &self.state {
+            State::Idle(going) if self.waiting.is_empty() => {
+                self.submission.began = going.run.progress(now).times.began;
+                going.run.is_stalled(now)
+            }
+            State::Idle(_) | State::Computing(_) | State::Gone => false,
+        }
+    }
+
+    /// What takes the run up again later.
+    pub(super) fn into_submission(self) -> Submission {
+        self.submission
     }
 
     /// Keeps an event for the next step. A site that comes again and again is kept once.
@@ -125,11 +128,11 @@ impl Course {
     /// Begins the run, or goes on with one that had begun, and tells it what waits.
     pub(super) fn open(
         &mut self,
-        submission: Submission,
         warrants: Warrants,
         clock: Clock,
         store: SharedStore,
     ) {
+        let submission = self.submission.clone();
         let events = std::mem::take(&mut self.waiting);
         self.state = State::Computing(tokio::task::spawn_blocking(move || {
             let id = submission.run.clone();
@@ -189,13 +192,12 @@ impl Course {
             Ok(computed) => {
                 let Computed { going, stepped } = computed?;
                 if let Some(going) = going {
-                    course.deadline = going.run.next_deadline();
                     course.state = State::Idle(going);
                 }
                 Ok(stepped)
             }
             Err(error) => {
-                tracing::error!(run = %course.run, %error, "a run broke the coordinator's arithmetic");
+                tracing::error!(run = %course.run(), %error, "a run broke the coordinator's arithmetic");
                 course.give_up(clock, store)
             }
         }
@@ -212,7 +214,8 @@ impl Course {
     fn give_up(&self, clock: Clock, store: &SharedStore) -> Result<Stepped, StoreError> {
         let text = "the coordinator could not go on with the run; its log says more";
         let failure = Failure::new(Code::Internal, text);
-        let failed = failed_result(self.run.clone(), self.job.clone(), self.seed, failure);
+        let one = &self.submission;
+        let failed = failed_result(one.run.clone(), one.job.text.clone(), one.seed, failure);
         Ok(Stepped {
             actions: Vec::new(),
             ended: Some(locked(store).end(failed, clock.now())?),
@@ -405,7 +408,7 @@ mod tests {
         };
         store.submit(&submission).unwrap();
         let store = Arc::new(Mutex::new(store));
-        let mut course = Course::new(&submission, BTreeMap::new());
+        let mut course = Course::new(submission.clone(), BTreeMap::new());
         let held = Arc::clone(&store);
         course.state = State::Computing(tokio::task::spawn_blocking(move || {
             let _held = held.lock();

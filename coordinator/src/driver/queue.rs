@@ -21,9 +21,15 @@ impl Queue {
         self.waiting.push_back(submission);
     }
 
-    /// A run that had begun before a restart, or the first of the operator who has waited longest for a turn.
-    pub(super) fn next(&mut self) -> Option<Submission> {
-        let next = next_of(self.waiting.iter().enumerate(), &self.served)?;
+    /// Whether such a run waits.
+    pub(super) fn has(&self, is_ready: impl Fn(&Submission) -> bool) -> bool {
+        self.waiting.iter().any(is_ready)
+    }
+
+    /// Of such runs one that had begun before, or the first of the operator who has waited longest for a turn.
+    pub(super) fn next(&mut self, is_ready: impl Fn(&Submission) -> bool) -> Option<Submission> {
+        let ready = self.waiting.iter().enumerate();
+        let next = next_of(ready.filter(|(_, one)| is_ready(one)), &self.served)?;
         let next = self.waiting.remove(next)?;
         self.turn += 1;
         self.served.insert(next.operator.clone(), self.turn);
@@ -130,7 +136,7 @@ mod tests {
         }
         let foreseen: Vec<String> = queue.order().into_iter().map(RunId::to_string).collect();
         let mut order = Vec::new();
-        while let Some(next) = queue.next() {
+        while let Some(next) = queue.next(|_| true) {
             order.push(next.run.to_string());
         }
         assert_eq!(order, ["a1", "b1", "a2", "b2", "a3"]);

@@ -52,8 +52,6 @@ async fn runs_that_cannot_be_gone_on_with_fail_with_a_reason_and_the_next_begins
             at: Timestamp(10),
             exchange,
             answers: vec![Some(Answer::Correlated)],
-            faults: vec![None],
-            members: vec![true],
         };
         store.keep(&run, &record).unwrap();
     }

@@ -62,7 +62,8 @@ pub fn ended_progress(result: &RunResult) -> Progress {
         sites_connected: 0,
         sites: u32::try_from(sites).unwrap_or(u32::MAX),
         waiting_for: Vec::new(),
-        deadline_seconds: 0.0,
+        away: Vec::new(),
+            waiting_since: None,
         ending: Some(result.ending.clone()),
     }
 }

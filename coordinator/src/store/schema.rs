@@ -52,8 +52,14 @@ CREATE TABLE journals (
 /// The word of each site for its answer.
 const FOURTH: &str = "ALTER TABLE answers ADD COLUMN signature BLOB;";
 
+/// An exchange closes with all sites or not at all: who is asked next, and who no more, is no news.
+const FIFTH: &str = "
+ALTER TABLE answers DROP COLUMN member;
+ALTER TABLE answers DROP COLUMN fault_code;
+ALTER TABLE answers DROP COLUMN fault;";
+
 /// The version whose tables this program uses.
-const VERSION: i64 = 4;
+const VERSION: i64 = 5;
 
 /// Makes the tables, or brings those of an earlier version up to date.
 pub(super) fn bring_up_to_date(connection: &mut Connection) -> Result<(), StoreError> {
@@ -67,8 +73,11 @@ pub(super) fn bring_up_to_date(connection: &mut Connection) -> Result<(), StoreE
     if version < 3 {
         transaction.execute_batch(THIRD)?;
     }
-    if version < VERSION {
+    if version < 4 {
         transaction.execute_batch(FOURTH)?;
+    }
+    if version < VERSION {
+        transaction.execute_batch(FIFTH)?;
         transaction.pragma_update(None, "user_version", VERSION)?;
     }
     transaction.commit()?;

@@ -45,10 +45,10 @@ pub(crate) fn refusals(rules: &Rules, job: &JobFacts) -> Vec<Refusal> {
         .into_iter()
         .filter_map(|(rule, what, allowed, asked)| unlisted(rule, what, allowed, asked))
         .collect();
-    if job.sites_min < rules.sites_min {
+    if job.sites < rules.sites_min {
         let text = format!(
-            "the job goes on with {} sites (sites_min), the site wants at least {}",
-            job.sites_min, rules.sites_min
+            "the job is of {} sites, the site wants at least {}",
+            job.sites, rules.sites_min
         );
         refusals.push(Refusal::new("sites_min", text));
     }

@@ -2,13 +2,11 @@
 
 use crate::sums::{Masks, Tag, Total, Words};
 
-/// What a message is covered with: the masks of a site, the sites that it is summed over, and where it stands in the run.
+/// What a message is covered with: the masks of a site, and where it stands in the run.
 #[derive(Debug, Clone, Copy)]
 pub struct Covering<'c> {
     /// What the site shares with each other.
     pub masks: &'c Masks,
-    /// One a site of the job: whether it takes part in the sum.
-    pub roster: &'c [bool],
     /// The digest of the run.
     pub run: &'c str,
     /// The digest of all that the site has heard in it: what sites say that were told different things adds up to nothing.
@@ -31,30 +29,30 @@ pub struct Covered {
 }
 
 impl Covering<'_> {
-    /// None where the site cannot take part.
+    /// None where the site shares nothing with one of the others.
     pub(crate) fn cover(&self, kind: &'static str, mut words: Words) -> Option<Covered> {
         let label = self.label(kind, words.as_slice().len());
-        if !self.masks.cover(self.roster, &label, &mut words) {
+        if !self.masks.cover(&label, &mut words) {
             return None;
         }
         let tag = match self.tagged {
-            true => Some(self.masks.tag(self.roster, &label, &words)?),
+            true => Some(self.masks.tag(&label, &words)?),
             false => None,
         };
         Some(Covered { kind, words, tag })
     }
 
-    /// Whether a total is the sum of what all sites of the roster have covered so.
+    /// Whether a total is the sum of what all sites have covered so.
     #[must_use]
     pub fn proves(&self, kind: &str, total: &Total) -> bool {
         let label = self.label(kind, total.as_slice().len());
-        self.masks.proves(self.roster, &label, total)
+        self.masks.proves(&label, total)
     }
 
     /// Said of no two messages of a run: no keystream is used twice.
     fn label(&self, kind: &str, words: usize) -> Vec<u8> {
         let mut label = Vec::new();
-        for text in [self.run, self.heard, &roster_text(self.roster), kind] {
+        for text in [self.run, self.heard, kind] {
             label.extend((text.len() as u64).to_be_bytes());
             label.extend(text.as_bytes());
         }
@@ -62,11 +60,4 @@ impl Covering<'_> {
         label.extend((words as u64).to_be_bytes());
         label
     }
-}
-
-/// A roster as it is written down: a 1 for each site of the job that takes part, a 0 for each other.
-#[must_use]
-pub fn roster_text(roster: &[bool]) -> String {
-    let digit = |takes_part: &bool| if *takes_part { '1' } else { '0' };
-    roster.iter().map(digit).collect()
 }

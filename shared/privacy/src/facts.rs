@@ -14,8 +14,8 @@ pub struct JobFacts {
     pub outcomes: Vec<String>,
     /// The features.
     pub features: Vec<String>,
-    /// Sites without which it fails.
-    pub sites_min: u64,
+    /// Its sites, every one of which answers every question.
+    pub sites: u64,
     /// In which form the sites tell what adds up.
     pub contributions: Contributions,
     /// What it asks for beyond the usual messages.
@@ -71,8 +71,6 @@ pub struct SoFar {
     pub rounds: u64,
     /// Kinds of message.
     pub kinds: BTreeSet<String>,
-    /// Rosters that it was summed over, as [`roster_text`](crate::roster_text) writes them.
-    pub rosters: BTreeSet<String>,
     /// A brake has shut the run's gate.
     pub shut: bool,
 }

@@ -2,7 +2,7 @@
 
 use crate::border::Border;
 use crate::content::{Column, Content, Cost, Histogram};
-use crate::covered::{Covered, Covering, roster_text};
+use crate::covered::{Covered, Covering};
 use crate::facts::CohortFacts;
 use crate::released::{Disclosure, Released};
 use crate::rule::{Contributions, Permission, Refusal, Rules};
@@ -25,8 +25,6 @@ pub struct Gate {
     rounds_left: u64,
     /// In which form the job has told what adds up.
     contributions: Contributions,
-    /// Rosters that were summed over in this run.
-    rosters: BTreeSet<String>,
     /// What was admitted with the job beyond the usual messages.
     permissions: BTreeSet<Permission>,
     /// Whether the cohort takes part in a validation that the job does without where it must.
@@ -52,7 +50,6 @@ impl Gate {
             border: cohort.border,
             rounds_left,
             contributions,
-            rosters: cohort.so_far.rosters.clone(),
             permissions,
             validates,
             kinds: cohort.so_far.kinds.clone(),
@@ -86,8 +83,7 @@ impl Gate {
     /// stay as they are, for nobody can tell whose they are. It costs what it costs in the clear.
     ///
     /// # Errors
-    /// A [`Refusal`] that names the rule: `sites_min` and `rosters_max` judge whom it is summed with, `numbers` what no sum can
-    /// hold.
+    /// A [`Refusal`] that names the rule: `sites_min` judges whom it is summed with, `numbers` what no sum can hold.
     pub fn release_covered<T>(
         &mut self,
         mut message: T,
@@ -98,11 +94,9 @@ impl Gate {
     {
         self.still_open()?;
         self.admits(covering)?;
-        // Asked again of fewer, it leaves again: how often that may be, says `rosters_max`.
         if let Cost::Rounds(rounds) = Cost::of(&message.content()) {
             self.rounds(rounds)?;
         }
-        self.rosters.insert(roster_text(covering.roster));
         self.cover(message, covering)
     }
 
@@ -133,24 +127,15 @@ impl Gate {
         }
     }
 
-    /// Whether it may be summed over this roster.
+    /// Whether it may be summed over these sites.
     fn admits(&self, covering: &Covering<'_>) -> Result<(), Refusal> {
-        let (roster, rules) = (covering.roster, &self.rules);
-        let sites = roster.iter().filter(|takes_part| **takes_part).count() as u64;
+        let (sites, rules) = (covering.masks.sites() as u64, &self.rules);
         if sites < rules.sites_min {
             let text = format!(
                 "the sum is over {sites} sites, the site takes part in sums over at least {}",
                 rules.sites_min
             );
             return Err(Refusal::new("sites_min", text));
-        }
-        let is_known = self.rosters.contains(&roster_text(roster));
-        if !is_known && self.rosters.len() as u64 >= rules.rosters_max {
-            let text = format!(
-                "the run has been summed over {} different sets of sites, the site takes part in no more",
-                self.rosters.len()
-            );
-            return Err(Refusal::new("rosters_max", text));
         }
         Ok(())
     }

@@ -27,7 +27,7 @@ pub use admission::Admission;
 pub use content::{
     Column, Content, Cost, ErrorSums, Errors, Histogram, Paired, RightCounts, Table, TerminalNode,
 };
-pub use covered::{Covered, Covering, roster_text};
+pub use covered::{Covered, Covering};
 pub use facts::{CohortFacts, JobFacts, SoFar, ValidationFacts};
 pub use fingerprint::{Fingerprint, FingerprintError, FingerprintKey};
 pub use gate::Gate;

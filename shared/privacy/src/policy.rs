@@ -117,12 +117,11 @@ impl Policy {
 }
 
 /// Rules that protect less, the larger they are.
-fn maxima(rules: &Rules) -> [(&'static str, u64); 6] {
+fn maxima(rules: &Rules) -> [(&'static str, u64); 5] {
     [
         ("runs_per_cohort_max", rules.runs_per_cohort_max),
         ("rounds_per_cohort_max", rules.rounds_per_cohort_max),
         ("descriptions_per_day_max", rules.descriptions_per_day_max),
-        ("rosters_max", rules.rosters_max),
         ("queries_per_cohort_max", rules.queries_per_cohort_max),
         ("groupings_per_cohort_max", rules.groupings_per_cohort_max),
     ]

@@ -13,9 +13,6 @@ pub(crate) trait Asking: Debug {
     /// What goes on, in the operator's words.
     fn phase(&self) -> &'static str;
 
-    /// What becomes of a site that does not answer the open exchange.
-    fn silence(&self) -> Silence;
-
     /// Whether a site that comes back later must hear the open exchange's question again, so that it needs to
     /// remember nothing.
     fn reminds(&self) -> bool;
@@ -53,17 +50,6 @@ pub(crate) enum Turn<T> {
     Done(T),
 }
 
-/// What becomes of a site that does not answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Silence {
-    /// It is out: what comes later builds on its answer.
-    Out,
-    /// It is away, and is asked again once it is back.
-    Away,
-    /// It is no longer needed: the model is there, and is not thrown away for its sake.
-    Excused,
-}
-
 /// A closed exchange, and what surrounds it.
 #[derive(Debug)]
 pub(crate) struct Closed<'r> {
@@ -71,12 +57,6 @@ pub(crate) struct Closed<'r> {
     pub(crate) answers: Answers,
     /// The sum of what they told, where it is of use as a sum.
     pub(crate) sum: Option<Answer>,
-    /// One place per site: whether it answered.
-    pub(crate) told: &'r [bool],
-    /// Exchanges before this one that asked the same and closed with nobody: they have cost the sites as much.
-    pub(crate) void: u32,
-    /// One place per site: whether it is asked next.
-    pub(crate) members: &'r [bool],
     /// One per site.
     pub(crate) sites: &'r [SiteName],
     /// Since the run began.
@@ -110,9 +90,9 @@ impl Closed<'_> {
         self.sum.take().ok_or_else(none)
     }
 
-    /// Sites that answered.
-    pub(crate) fn answered(&self) -> u32 {
-        count(self.told.iter().filter(|told| **told).count())
+    /// How many sites there are.
+    pub(crate) fn count(&self) -> u32 {
+        count(self.sites.len())
     }
 
     /// The answers, by move.

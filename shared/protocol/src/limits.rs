@@ -24,14 +24,8 @@ pub const JOB_LENGTH_MAX: usize = 256 << 10;
 pub const DOCUMENT_PROBLEMS_MAX: usize = 100;
 /// Characters of what a problem of a configuration or a job quotes.
 pub const QUOTE_LENGTH_MAX: usize = 200;
-/// The longest wait for the sites to join.
-pub const JOIN_MAX: Duration = Duration::from_secs(3_600);
-/// The longest wait for the answers to one question.
-pub const EXCHANGE_MAX: Duration = Duration::from_secs(6 * 3_600);
-/// The longest wait for a lost site to come back.
-pub const REJOIN_MAX: Duration = Duration::from_secs(3_600);
-/// Rounds in a row after which a silent member is no longer waited for.
-pub const SILENT_ROUNDS_MAX: u32 = 2;
+/// So long an answer is waited for before another run may go first; a run never gives up waiting.
+pub const PATIENCE: Duration = Duration::from_secs(3_600);
 /// lambda_1 and lambda_2 of a job at most.
 pub const LAMBDA_MAX: f64 = 1e15;
 /// The penalty rho of a job at least.

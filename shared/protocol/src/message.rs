@@ -359,6 +359,12 @@ impl Answer {
         }
     }
 
+    /// Whether it says why there is no answer.
+    #[must_use]
+    pub fn is_reason(&self) -> bool {
+        matches!(self, Self::Unfit(_) | Self::Refused(_) | Self::Failed(_))
+    }
+
     /// Why there is no answer, each reason by itself; none where there is one.
     #[must_use]
     pub fn reasons(&self) -> Vec<Failure> {

@@ -28,8 +28,10 @@ pub struct Progress {
     pub sites: u32,
     /// The names of the sites that are waited for.
     pub waiting_for: Vec<String>,
-    /// Seconds until the present wait ends by its deadline.
-    pub deadline_seconds: f64,
+    /// Of these, who is not connected.
+    pub away: Vec<String>,
+    /// Since when they are waited for; none where it is not known.
+    pub waiting_since: Option<Timestamp>,
     /// Set once the run has ended.
     pub ending: Option<Ending>,
 }

@@ -1,6 +1,6 @@
 //! A site's own copy of the coordinator's machine: it is fed with the exchanges that closed, and says what is asked next.
 //!
-//! The coordinator of a run of sums has three powers: to say who is late, to pass on, and to stop. All else follows from
+//! The coordinator of a run of sums has two powers: to pass on, and to stop. All else follows from
 //! the job and from what the sites answered, and every site works it out by itself.
 
 use crate::job::Job;
@@ -24,8 +24,6 @@ pub struct Next {
     pub exchange: u32,
     /// What this site is asked; none where it is not.
     pub request: Option<Request>,
-    /// One a site of the job: whether it is asked.
-    pub roster: Vec<bool>,
     /// What the sum over the roster is read into; none where nothing is summed.
     pub blank: Option<Answer>,
     /// Whether the answers are too many for every site to hear: each has a tag then, and the sites hear their sum.
@@ -67,12 +65,6 @@ impl Replica {
         self.closed
     }
 
-    /// The roster of the exchange that is open; who has joined, before one is.
-    #[must_use]
-    pub fn roster(&self) -> Vec<bool> {
-        self.run.roster()
-    }
-
     /// What this site is asked next; none where it is not.
     #[must_use]
     pub fn asked(&self) -> Option<Request> {
@@ -86,7 +78,6 @@ impl Replica {
         Some(Next {
             exchange,
             request: self.run.asked(self.site),
-            roster: self.run.roster(),
             blank,
             tagged,
         })

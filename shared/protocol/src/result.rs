@@ -42,8 +42,6 @@ pub struct PooledFigures {
     pub patients: u64,
     /// Sites that they are at.
     pub sites: u32,
-    /// Sites that judged the model.
-    pub assessed: u32,
     /// Features with missing values; at most [`MISSING_SHARES_MAX`](crate::limits::MISSING_SHARES_MAX), those that miss most.
     pub missing: Vec<MissingShare>,
     /// A digest of all that the sites said, 64 digits: the same at all who took part, and empty where nobody counted it.
@@ -67,8 +65,6 @@ pub struct SiteResult {
     pub bytes_received: u64,
     /// What the coordinator received of it, by kind of message in alphabetical order.
     pub messages: Vec<MessageTotal>,
-    /// Rounds that closed without it.
-    pub rounds_missed: u32,
     /// Features with missing values here, by its released counts; at most
     /// [`MISSING_SHARES_MAX`](crate::limits::MISSING_SHARES_MAX), those that miss most.
     pub missing: Vec<MissingShare>,

@@ -142,7 +142,7 @@ pub fn pooled_tables(result: &RunResult, judged: Judged) -> Vec<PooledTable> {
     if let Some((figures, assessment)) = of_sums(result) {
         let tables = judged.tables(assessment).iter();
         let tables = tables.filter_map(PooledTable::of_site);
-        let sites = figures.assessed;
+        let sites = figures.sites;
         return tables.map(|table| PooledTable { sites, ..table }).collect();
     }
     let mut pooled: Vec<PooledTable> = Vec::new();
@@ -264,7 +264,7 @@ impl PooledErrors {
 pub fn pooled_errors(result: &RunResult) -> Vec<PooledErrors> {
     if let Some((figures, assessment)) = of_sums(result) {
         let errors = assessment.errors.iter().filter_map(PooledErrors::of_site);
-        let sites = figures.assessed;
+        let sites = figures.sites;
         return errors
             .map(|errors| PooledErrors { sites, ..errors })
             .collect();

@@ -80,7 +80,6 @@ struct SiteEntry<'r> {
     bytes_sent: u64,
     bytes_received: u64,
     messages: Vec<MessageEntry<'r>>,
-    rounds_missed: u32,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     validation: Vec<EvaluationEntry<'r>>,
     evaluation: Vec<EvaluationEntry<'r>>,
@@ -346,7 +345,6 @@ fn site<'r>(index: usize, site: &'r SiteResult, learnt: &Learnt<'_>, told: bool)
                 bytes: total.bytes,
             })
             .collect(),
-        rounds_missed: site.rounds_missed,
         validation: entries(validation),
         evaluation: entries(evaluation),
         errors: errors.iter().map(own_entry).collect(),

@@ -107,6 +107,8 @@ struct Entry<'r> {
     sites: u32,
     sites_connected: u32,
     waiting_for: &'r [String],
+    away: &'r [String],
+    waiting_since: Option<String>,
     ahead: Option<u32>,
     round: u32,
     round_limit: u32,
@@ -149,6 +151,8 @@ fn entry(run: &Progress) -> Entry<'_> {
         sites: run.sites,
         sites_connected: run.sites_connected,
         waiting_for: &run.waiting_for,
+        away: &run.away,
+        waiting_since: run.waiting_since.and_then(moment),
         ahead: run.ahead,
         round: run.course.round,
         round_limit: run.course.round_limit,
@@ -183,7 +187,8 @@ mod tests {
             sites_connected: 2,
             sites: 4,
             waiting_for: Vec::new(),
-            deadline_seconds: 0.0,
+            away: Vec::new(),
+            waiting_since: None,
             ending,
         }
     }

@@ -3,6 +3,7 @@
 use crate::saying::remark;
 use crate::words::duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::words::moment;
 use protocol::progress::Progress;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -119,11 +120,14 @@ fn line(progress: &Progress, left: Option<Duration>) -> String {
         line.push_str(&format!(", up to {} left at this pace", duration(left)));
     }
     if !progress.waiting_for.is_empty() && progress.ending.is_none() {
-        line.push_str(&format!(
-            ", waiting for {} (until the deadline: {:.0} s)",
-            progress.waiting_for.join(", "),
-            progress.deadline_seconds
-        ));
+        let named = progress.waiting_for.iter().map(|site| {
+            let is_away = progress.away.contains(site);
+            format!("{site}{}", if is_away { " (not connected)" } else { "" })
+        });
+        let named: Vec<String> = named.collect();
+        line.push_str(&format!(", waiting for {}", named.join(", ")));
+        let since = progress.waiting_since.and_then(moment);
+        line.push_str(&since.map_or(String::new(), |since| format!(" since {since}")));
     }
     line
 }
@@ -138,7 +142,8 @@ impl Default for Watching {
 mod tests {
     use super::*;
     use protocol::name::RunId;
-    use protocol::progress::{Course, Ending, Times};
+    use crate::words::moment;
+use protocol::progress::{Course, Ending, Times};
 
     fn progress(round: u32, round_limit: u32) -> Progress {
         Progress {
@@ -156,7 +161,8 @@ mod tests {
             sites_connected: 4,
             sites: 4,
             waiting_for: Vec::new(),
-            deadline_seconds: 0.0,
+            away: Vec::new(),
+            waiting_since: None,
             ending: None,
         }
     }

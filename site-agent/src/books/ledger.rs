@@ -61,12 +61,9 @@ pub struct Answered {
     rounds: u64,
     /// SHA-256 of the answer as it left, hexadecimal.
     pub digest: String,
-    /// The exchange that it answered; 0 where it was no sum.
+    /// The exchange that it answered, covered; 0 where it was not.
     #[serde(default)]
     exchange: u32,
-    /// The roster that it was covered for; empty where it was not.
-    #[serde(default)]
-    roster: String,
 }
 
 /// What the entries come to.
@@ -136,18 +133,13 @@ impl Answered {
             rounds: cost.rounds(),
             digest,
             exchange: 0,
-            roster: String::new(),
         }
     }
 
-    /// The same, covered for a roster.
+    /// The same, covered for an exchange.
     #[must_use]
-    pub fn covered(self, exchange: u32, roster: String) -> Self {
-        Self {
-            exchange,
-            roster,
-            ..self
-        }
+    pub fn covered(self, exchange: u32) -> Self {
+        Self { exchange, ..self }
     }
 }
 
@@ -349,9 +341,7 @@ impl Ledger {
             .latest(run)
             .into_iter()
             .flat_map(|known| known.answers.values());
-        answers
-            .filter(|known| !known.roster.is_empty())
-            .any(|known| known.exchange == exchange)
+        exchange > 0 && answers.into_iter().any(|known| known.exchange == exchange)
     }
 
     /// Notes an answer, before it is released.
@@ -464,9 +454,6 @@ impl Books {
                     known.told |= answered.tells;
                     known.so_far.rounds += answered.rounds;
                     known.so_far.kinds.insert(answered.kind.clone());
-                    if !answered.roster.is_empty() {
-                        known.so_far.rosters.insert(answered.roster.clone());
-                    }
                     known.answers.insert(question, answered);
                 }
             }

@@ -32,7 +32,6 @@ pub fn read(section: &mut Section<'_, '_>) -> Option<Policy> {
             let found = section.choice("contributions", &words);
             found.unwrap_or(default.contributions)
         },
-        rosters_max: minimum(section, "rosters_max", default.rosters_max),
         permissions: Permission::ALL
             .into_iter()
             .filter(|one| section.or(one.name(), default.permissions.contains(one)))

@@ -79,15 +79,14 @@ fn covered(message: MessageKind, rules: &Rules) -> MessageKind {
         shape: format!("{}, covered", message.shape),
         bytes_formula: format!("up to {FACTOR} x {}", message.bytes_formula),
         bytes: FACTOR * message.bytes,
-        rule: "contributions, sites_min, rosters_max, and those of the cohort",
+        rule: "contributions, sites_min, and those of the cohort",
         withheld: format!(
             "leaves masked: readable only as a sum over at least {sites} sites, so that no count of this site is told"
         ),
         worst: format!(
-            "Of this site alone nothing: its words are evenly distributed over all words, whatever its patients are. A site that \
-             is lost in the middle can make a sum be asked again without it, over at most {} different sets of sites in a run. \
+            "Of this site alone nothing: its words are evenly distributed over all words, whatever its patients are. \
              Of the sum over the sites: {}",
-            rules.rosters_max, message.worst
+            message.worst
         ),
         ..message
     }

@@ -45,11 +45,6 @@ impl Follower {
         self.replica.asked()
     }
 
-    /// Who is asked in the open exchange.
-    pub(super) fn roster(&self) -> Vec<bool> {
-        self.replica.roster()
-    }
-
     /// The keys of each site.
     pub(super) fn introductions(&self) -> &[Option<Introduction>] {
         self.replica.introductions()
@@ -96,9 +91,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Every answer is signed by the site that it stands for, as one to this exchange with this roster.
+    /// Every answer is signed by the site that it stands for, as one to this exchange.
     fn judge_signatures(&self, record: &Record) -> Result<(), Refusal> {
-        let roster = self.replica.roster();
         let introductions = self.replica.introductions();
         for (place, answer) in record.answers.iter().enumerate() {
             let Some(answer) = answer else { continue };
@@ -106,7 +100,6 @@ impl Follower {
             let said = Said {
                 run: &self.digest,
                 exchange: record.exchange,
-                roster: answer.reasons().is_empty().then_some(&roster[..]),
                 answer: &digest,
             };
             let signature = record.signatures.get(place).map_or(&[][..], Vec::as_slice);

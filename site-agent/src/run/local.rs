@@ -323,7 +323,6 @@ fn row(number: u32, round: &LocalRound, seconds: f64) -> RoundRow {
         dual_residual: Some(round.dual_residual),
         penalty: Some(round.penalty),
         seconds,
-        sites_answered: 1,
     }
 }
 

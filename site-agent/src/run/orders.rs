@@ -158,8 +158,6 @@ mod tests {
                     exchange,
                     answers: Vec::new(),
                     signatures: Vec::new(),
-                    faults: Vec::new(),
-                    members: Vec::new(),
                 },
                 total: None,
             }))

@@ -137,7 +137,7 @@ impl Summing {
         Ok(asked.filter(|asked| is_new && asked.leaves_state()))
     }
 
-    /// A total is the sum of what the sites of the roster have covered, no more and no less: their tags say so.
+    /// A total is the sum of what the sites have covered, no more and no less: their tags say so.
     fn judge_total(&self, exchange: u32, total: &Total) -> Result<(), Refusal> {
         let (next, heard) = (self.follower.next(), self.follower.heard());
         let proves = next.as_ref().is_some_and(|next| {
@@ -211,7 +211,6 @@ impl Summing {
         let masks = self.masks.as_ref();
         Ok(Covering {
             masks: masks.ok_or_else(|| refused("keys", "the other sites are not known yet"))?,
-            roster: &next.roster,
             run: &self.follower.digest,
             heard,
             exchange: next.exchange,
@@ -219,14 +218,12 @@ impl Summing {
         })
     }
 
-    /// The site's word for an answer, which this process has then given, or for its reason to give none.
-    pub(super) fn sign(&mut self, exchange: u32, answer: &Sealed, is_reason: bool) -> Vec<u8> {
+    /// The site's word for an answer, which this process has then given.
+    pub(super) fn sign(&mut self, exchange: u32, answer: &Sealed) -> Vec<u8> {
         self.answered.insert(exchange);
-        let roster = self.follower.roster();
         self.keys.sign(&Said {
             run: &self.follower.digest,
             exchange,
-            roster: (!is_reason).then_some(&roster[..]),
             answer: &answer.digest(),
         })
     }

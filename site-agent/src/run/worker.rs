@@ -211,11 +211,10 @@ impl Worker {
             (Request::Describe, None) => current.describe(&self.config, &mut self.ledger, now)?,
             (request, None) => current.answer(&mut self.ledger, ask.exchange, request)?,
         };
-        let is_reason = answered.is_err();
         let sealed = answered.unwrap_or_else(|stop| wire::seal(notice(stop)));
         let summing = current.summing.as_mut();
         let signature = summing.map_or(Vec::new(), |summing| {
-            summing.sign(ask.exchange, &sealed, is_reason)
+            summing.sign(ask.exchange, &sealed)
         });
         let entry = Entry::new(now, &ask.run, ask.exchange, &sealed);
         self.journal

@@ -25,12 +25,10 @@ pub struct Rules {
     pub cell_min: u64,
     /// Patients in a terminal node of a released tree, at least.
     pub terminal_node_min: u64,
-    /// Sites of which a job must require answers, at least: what is pooled over fewer is nearly one site's own.
+    /// Sites of a job, at least: what is pooled over fewer is nearly one site's own.
     pub sites_min: u64,
     /// The form in which a job may have told what adds up over sites; covered is always allowed.
     pub contributions: Contributions,
-    /// Different rosters that a run may sum over, at most: two sums over sites that differ by one tell that one.
-    pub rosters_max: u64,
     /// What may be asked for beyond the usual messages, each a key of its own.
     pub permissions: BTreeSet<Permission>,
     /// Runs on one cohort, at most.
@@ -77,7 +75,6 @@ impl Default for Rules {
             terminal_node_min: 10,
             sites_min: 3,
             contributions: Contributions::Sums,
-            rosters_max: 2,
             permissions: BTreeSet::new(),
             runs_per_cohort_max: 20,
             rounds_per_cohort_max: 2_000,
@@ -100,7 +97,6 @@ impl Rules {
             ("terminal_node_min", self.terminal_node_min),
             ("cohort_difference_min", self.cohort_difference_min),
             ("sites_min", self.sites_min),
-            ("rosters_max", self.rosters_max),
         ];
         let mut invalid: Vec<InvalidRule> = minima
             .into_iter()

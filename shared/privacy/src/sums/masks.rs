@@ -37,13 +37,13 @@ impl Masks {
         Self { own, pairs, common }
     }
 
-    /// Covers words, so that they can be read in the sum over exactly the sites of `roster`. `label` is said of no two
-    /// covers of a run: it tells the run, the exchange, the roster and what is summed.
+    /// Covers words, so that they can be read in the sum over all sites and in no other. `label` is said of no two covers of a
+    /// run: it names the run, the exchange and what is summed.
     ///
-    /// False where the site shares nothing with one of the roster, or is none of it: nothing is covered then.
+    /// False where the site shares nothing with one of the others, or there is none: nothing is covered then.
     #[must_use]
-    pub fn cover(&self, roster: &[bool], label: &[u8], words: &mut Words) -> bool {
-        let Some(others) = self.others(roster) else {
+    pub fn cover(&self, label: &[u8], words: &mut Words) -> bool {
+        let Some(others) = self.others() else {
             return false;
         };
         for (other, pair) in others {
@@ -55,7 +55,7 @@ impl Masks {
     /// The tag of words that were covered so, by which whoever shares what all share knows their sum again; none where nothing
     /// is shared by all, or [`Masks::cover`] covers nothing.
     #[must_use]
-    pub fn tag(&self, roster: &[bool], label: &[u8], covered: &Words) -> Option<Tag> {
+    pub fn tag(&self, label: &[u8], covered: &Words) -> Option<Tag> {
         let own = self.tag_key(label)?.of_words(covered);
         let add = |sum: Tag, (other, pair): (usize, &[u8; PAIR_BYTES])| {
             let pad = element(&mut stream(TAG, pair, label));
@@ -64,15 +64,14 @@ impl Masks {
                 false => sum.minus(pad),
             }
         };
-        Some(self.others(roster)?.into_iter().fold(own, add))
+        Some(self.others()?.into_iter().fold(own, add))
     }
 
-    /// Whether a total is the sum of what the sites of the roster have covered so, each with its tag.
+    /// Whether a total is the sum of what all sites have covered so, each with its tag.
     #[must_use]
-    pub fn proves(&self, roster: &[bool], label: &[u8], total: &Total) -> bool {
-        let sites = roster.iter().filter(|takes_part| **takes_part).count();
+    pub fn proves(&self, label: &[u8], total: &Total) -> bool {
         let key = self.tag_key(label);
-        key.is_some_and(|key| key.proves(total, sites))
+        key.is_some_and(|key| key.proves(total, self.sites()))
     }
 
     fn tag_key(&self, label: &[u8]) -> Option<TagKey> {
@@ -80,13 +79,19 @@ impl Masks {
         Some(TagKey::new(element(&mut stream), element(&mut stream)))
     }
 
-    /// The other sites of a roster, with what is shared with each; none where one of them shares nothing, or nobody is there.
-    fn others(&self, roster: &[bool]) -> Option<Vec<(usize, &[u8; PAIR_BYTES])>> {
-        let takes_part = roster.get(self.own).copied().unwrap_or(false);
-        let others = (0..roster.len()).filter(|site| roster[*site] && *site != self.own);
-        let shared = |site: usize| Some((site, self.pairs.get(site)?.as_ref()?));
-        let others: Vec<_> = others.map(shared).collect::<Option<_>>()?;
-        (takes_part && !others.is_empty()).then_some(others)
+    /// All sites, this one among them.
+    #[must_use]
+    pub fn sites(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// The other sites, with what is shared with each; none where one of them shares nothing, or nobody is there.
+    fn others(&self) -> Option<Vec<(usize, &[u8; PAIR_BYTES])>> {
+        let pairs = self.pairs.iter().enumerate();
+        let others = pairs.filter(|(site, _)| *site != self.own);
+        let shared = others.map(|(site, pair)| Some((site, pair.as_ref()?)));
+        let others: Vec<_> = shared.collect::<Option<_>>()?;
+        (!others.is_empty()).then_some(others)
     }
 }
 

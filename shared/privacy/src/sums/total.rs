@@ -1,7 +1,7 @@
 //! A sum that is believed by who has not heard what was added.
 //!
 //! Each site adds a *tag* to its covered words: a polynomial in them at a secret point, modulo 2^127 - 1, covered as the words
-//! are. The tags of a roster add up to the tag of the sum. The point is known to the sites alone and is another one for each
+//! are. The tags of all sites add up to the tag of the sum. The point is known to the sites alone and is another one for each
 //! message, so that whoever says another sum finds its tag with a chance below 2^-100.
 //!
 //! Source: Wegman and Carter, "New hash functions and their use in authentication and set equality", 1981; the tags are

@@ -11,7 +11,6 @@ use crate::name::SiteName;
 pub use privacy::Contributions;
 use privacy::JobFacts;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A job, parsed. Its text travels; its types do not.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,22 +21,16 @@ pub struct Job {
     pub name: String,
     /// The sites, in the order of every list of this run.
     pub sites: Vec<SiteName>,
-    /// Sites without which the run fails.
-    pub sites_min: usize,
     /// In which form the sites tell what adds up.
     pub contributions: Contributions,
     /// Bytes of all sites' answers to one question, where sums are told: every site hears them all.
     pub answers_bytes_max: u64,
-    /// What becomes of the run where a site refuses or does not fit.
-    pub when_refused: WhenRefused,
     /// The seed where the submission names none.
     pub seed: u64,
     /// Which patients, and what of them.
     pub cohort: Arc<CohortSpecification>,
     /// How patients are compared.
     pub method: Method,
-    /// Every wait of the run.
-    pub deadlines: Deadlines,
 }
 
 impl Job {
@@ -46,7 +39,6 @@ impl Job {
     pub fn alone(self, site: SiteName) -> Self {
         Self {
             sites: vec![site],
-            sites_min: 1,
             contributions: Contributions::Own,
             method: self.method.alone(),
             ..self
@@ -84,7 +76,7 @@ impl Job {
             method: self.method.name().to_owned(),
             outcomes,
             features: features.map(|feature| feature.name.clone()).collect(),
-            sites_min: self.sites_min as u64,
+            sites: self.sites.len() as u64,
             contributions: self.contributions,
             permissions: needs.permissions,
             round_limit: needs.rounds,
@@ -93,25 +85,4 @@ impl Job {
             queries: needs.queries,
         }
     }
-}
-
-/// What becomes of a run where a site's policy refuses the job, or its cohort does not fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum WhenRefused {
-    /// The site is left out and named, and the run goes on with at least `sites_min`.
-    #[default]
-    LeaveOut,
-    /// The run fails, with every site's reasons at once.
-    Fail,
-}
-
-/// Every wait of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Deadlines {
-    /// For the sites to join.
-    pub join: Duration,
-    /// For one exchange to be answered.
-    pub exchange: Duration,
-    /// For a site that was lost to come back before an exchange closes without it.
-    pub rejoin: Duration,
 }

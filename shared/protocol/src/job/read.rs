@@ -1,18 +1,16 @@
 //! From TOML to [`Job`].
 
-use super::{Deadlines, Job, WhenRefused};
+use super::Job;
 use crate::cohort::{self, CohortSpecification};
 use crate::document::{self, DocumentErrors, Section};
 use crate::limits::{
-    ANSWERS_MEGABYTES, ANSWERS_MEGABYTES_MAX, EXCHANGE_MAX, JOB_LENGTH_MAX, JOIN_MAX, REJOIN_MAX,
-    SITES_MAX, SUMMED_SITES_MIN,
+    ANSWERS_MEGABYTES, ANSWERS_MEGABYTES_MAX, JOB_LENGTH_MAX, SITES_MAX, SUMMED_SITES_MIN,
 };
 use crate::method::Method;
 use crate::name::SiteName;
 use privacy::Contributions;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 impl Job {
     /// Parses a job file.
@@ -55,8 +53,6 @@ fn job(text: &str, root: &mut Section<'_, '_>, summed: bool) -> Option<Job> {
         );
     }
     let sites = sites(root);
-    let everyone = sites.len().max(1) as u64;
-    let sites_min = root.count("sites_min", everyone, 1..=everyone);
     let (contributions, answers_bytes_max) = root
         .table("aggregation", |section| {
             let words = Contributions::ALL.map(|one| (one.name(), one));
@@ -70,13 +66,8 @@ fn job(text: &str, root: &mut Section<'_, '_>, summed: bool) -> Option<Job> {
         })
         .unwrap_or((Contributions::default(), ANSWERS_MEGABYTES));
     if summed {
-        enough_to_sum(root, contributions, sites.len(), sites_min);
+        enough_to_sum(root, contributions, sites.len());
     }
-    let refusals = [
-        ("leave out", WhenRefused::LeaveOut),
-        ("fail", WhenRefused::Fail),
-    ];
-    let when_refused = root.choice("when_refused", &refusals).unwrap_or_default();
     let seed = root.or("seed", 1);
     let outcome = root.required_table("outcome", cohort::outcome);
     let features = cohort::features(root, outcome.as_ref());
@@ -87,22 +78,18 @@ fn job(text: &str, root: &mut Section<'_, '_>, summed: bool) -> Option<Job> {
     {
         root.problem("aggregation", "contributions = \"own\"", wanted);
     }
-    let deadlines = root.table("deadlines", |section| Some(deadlines(section)));
     Some(Job {
         text: text.to_owned(),
         name,
         sites,
-        sites_min: usize::try_from(sites_min).ok()?,
         contributions,
         answers_bytes_max: answers_bytes_max << 20,
-        when_refused,
         seed,
         cohort: Arc::new(CohortSpecification {
             outcome: outcome?,
             features,
         }),
         method: method?,
-        deadlines: deadlines.unwrap_or_default(),
     })
 }
 
@@ -111,7 +98,6 @@ fn enough_to_sum(
     root: &mut Section<'_, '_>,
     contributions: Contributions,
     sites: usize,
-    sites_min: u64,
 ) {
     if contributions == Contributions::Own || sites == 0 {
         return;
@@ -121,8 +107,6 @@ fn enough_to_sum(
     );
     if sites < SUMMED_SITES_MIN {
         root.problem("sites", &format!("{sites} sites"), &wanted);
-    } else if sites_min < SUMMED_SITES_MIN as u64 {
-        root.problem("sites_min", &sites_min.to_string(), &wanted);
     }
 }
 
@@ -145,26 +129,4 @@ fn sites(root: &mut Section<'_, '_>) -> Vec<SiteName> {
         );
     }
     sites
-}
-
-fn deadlines(section: &mut Section<'_, '_>) -> Deadlines {
-    let default = Deadlines::default();
-    let mut seconds = |key, default: Duration, most: Duration| {
-        Duration::from_secs(section.count(key, default.as_secs(), 1..=most.as_secs()))
-    };
-    Deadlines {
-        join: seconds("join_seconds", default.join, JOIN_MAX),
-        exchange: seconds("exchange_seconds", default.exchange, EXCHANGE_MAX),
-        rejoin: seconds("rejoin_seconds", default.rejoin, REJOIN_MAX),
-    }
-}
-
-impl Default for Deadlines {
-    fn default() -> Self {
-        Self {
-            join: Duration::from_secs(60),
-            exchange: Duration::from_secs(600),
-            rejoin: Duration::from_secs(20),
-        }
-    }
 }

@@ -1,6 +1,5 @@
 //! The open exchange of a run.
 
-use crate::failure::Failure;
 use crate::message::Answer;
 use crate::time::Timestamp;
 
@@ -8,10 +7,10 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone)]
 pub(super) struct Exchange {
     pub(super) number: u32,
-    pub(super) deadline: Timestamp,
+    /// When it was opened, or last taken up.
+    pub(super) since: Timestamp,
     pub(super) answers: Vec<Option<Answer>>,
     pub(super) signatures: Vec<Vec<u8>>,
-    pub(super) faults: Vec<Option<Failure>>,
     /// What is summed; none where nothing is.
     pub(super) summed: Option<Summed>,
 }
@@ -27,19 +26,18 @@ pub(super) struct Summed {
 
 impl Exchange {
     /// An exchange that nobody has answered.
-    pub(super) fn open(number: u32, deadline: Timestamp, sites: usize) -> Self {
+    pub(super) fn open(number: u32, since: Timestamp, sites: usize) -> Self {
         Self {
             number,
-            deadline,
+            since,
             answers: vec![None; sites],
             signatures: vec![Vec::new(); sites],
-            faults: vec![None; sites],
             summed: None,
         }
     }
 
-    /// Whether the site has answered, well or not.
+    /// Whether the site has answered.
     pub(super) fn has_heard(&self, site: usize) -> bool {
-        self.answers[site].is_some() || self.faults[site].is_some()
+        self.answers[site].is_some()
     }
 }

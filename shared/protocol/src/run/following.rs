@@ -1,6 +1,6 @@
 //! What the sites of a run of sums hear of each other, and how a site's own copy of the run follows it.
 
-use super::{Record, ReplayError, Run, SiteState, Standing, Step, Work};
+use super::{Record, ReplayError, Run, Step, Work};
 use crate::message::{Answer, Encapsulations, Introduction, Request};
 use crate::name::SiteName;
 use privacy::Contributions;
@@ -11,13 +11,8 @@ use privacy::sums::Total;
 pub enum Proof<'r> {
     /// The certificate that vouches for the keys that are introduced.
     Certificate,
-    /// The site's word, by the keys that it has introduced, for an answer to this roster.
-    Keys {
-        /// The keys.
-        introduction: &'r Introduction,
-        /// One a site of the job: whether it is asked.
-        roster: Vec<bool>,
-    },
+    /// The site's word, by the keys that it has introduced.
+    Keys(&'r Introduction),
 }
 
 impl Run {
@@ -49,10 +44,7 @@ impl Run {
     /// What the open exchange asks of a site; none where it asks nothing of it.
     pub(crate) fn asked(&self, site: usize) -> Option<Request> {
         let is_open = matches!(self.step, Step::Asking(_));
-        let is_member = self.sites.get(site)?.standing == Standing::Member;
-        (is_open && is_member)
-            .then(|| self.work.asking().ask(site))
-            .flatten()
+        is_open.then(|| self.work.asking().ask(site)).flatten()
     }
 
     /// What proves that an answer to this exchange is the site's own; none where nothing is open, or nobody checks it.
@@ -66,11 +58,7 @@ impl Run {
             return Some(Proof::Certificate);
         }
         let introduction = self.introductions.get(self.index(site)?)?.as_ref()?;
-        let roster = self.roster();
-        Some(Proof::Keys {
-            introduction,
-            roster,
-        })
+        Some(Proof::Keys(introduction))
     }
 
     /// The keys of each site that has introduced itself.
@@ -86,11 +74,5 @@ impl Run {
     /// Whether the sites tell sums alone, and check what they are asked.
     pub(super) fn tells_sums(&self) -> bool {
         self.job.contributions == Contributions::Sums
-    }
-
-    /// Whether each site is asked at present.
-    pub(crate) fn roster(&self) -> Vec<bool> {
-        let is_member = |site: &SiteState| site.standing == Standing::Member;
-        self.sites.iter().map(is_member).collect()
     }
 }

@@ -1,12 +1,9 @@
 //! Whether an answer is one to the question that was asked, and one that patients can give. What is not is never
-//! stored: the site is suspended, or left out where it says itself that it cannot take part, and the run goes on where
-//! enough are left.
+//! stored: the run ends, and names the site.
 
-use super::closing::shortened;
-use super::{Exchange, Record, ReplayError, Run, Step, Work};
+use super::{Exchange, Record, ReplayError, Run, Step};
 use crate::checks::{ensure, length, unexpected};
 use crate::failure::Failure;
-use crate::job::WhenRefused;
 use crate::message::Answer;
 use privacy::sums::{Total, Words};
 
@@ -15,14 +12,9 @@ impl Run {
     pub(super) fn judge(&self, site: usize, answer: &Answer) -> Result<(), Failure> {
         let patients = self.sites[site].patients;
         let asking = self.work.asking();
-        // Where the job says so, what a site says before it has said who its patients are ends the run, all at once.
-        let ends = matches!(self.work, Work::Introducing(_) | Work::Agreeing(_))
-            && self.job.when_refused == WhenRefused::Fail;
-        match answer.reasons().into_iter().next() {
-            Some(reason) if !ends => Err(Failure {
-                code: reason.code,
-                text: reasons(answer),
-            }),
+        match answer {
+            // All that say so are heard before the run ends.
+            reason if reason.is_reason() => Ok(()),
             _ if self.tells_sums() => self.judge_covered(site, answer),
             _ => {
                 asking.judge(site, patients, answer)?;
@@ -71,13 +63,11 @@ impl Run {
             return Err(misfit(format!("wanted exchange {number}")));
         }
         let sites = self.sites.len();
-        let places = [
-            record.answers.len(),
-            record.faults.len(),
-            record.members.len(),
-        ];
-        if places.iter().any(|places| *places != sites) {
+        if record.answers.len() != sites {
             return Err(misfit(format!("wanted places for {sites} sites")));
+        }
+        if record.exchange > 0 && record.answers.iter().any(Option::is_none) {
+            return Err(misfit(format!("wanted the answers of all {sites} sites")));
         }
         if let (Some(total), Step::Asking(Exchange { summed, .. })) = (total, &self.step) {
             let wanted = summed.filter(|summed| summed.tagged);
@@ -97,10 +87,4 @@ impl Run {
         }
         Ok(())
     }
-}
-
-/// All that a site says in place of an answer.
-fn reasons(answer: &Answer) -> String {
-    let reasons = answer.reasons().into_iter().map(|reason| reason.text);
-    shortened(&reasons.collect::<Vec<_>>().join("; "))
 }

@@ -1,6 +1,7 @@
 //! The coordinator's side of one run: a pure state machine.
 //!
-//! A run is joined, then goes through numbered exchanges until its method has nothing more to ask.
+//! A run is joined, then goes through numbered exchanges until its method has nothing more to ask. Every site of the job is
+//! asked in every exchange, and an exchange closes with all of them or not at all: the run waits for who is away.
 //! `Store` precedes `Send` in every list of actions, and what is stored is one [`Record`] per
 //! closed exchange: replaying the records gives the same run, bit for bit.
 
@@ -14,7 +15,7 @@ mod showing;
 use crate::exchange::Asking;
 use crate::failure::Failure;
 use crate::job::Job;
-use crate::limits::NOTES_MAX;
+use crate::limits::{NOTES_MAX, PATIENCE};
 use crate::message::{
     Answer, Ask, Begin, Closed, Encapsulations, Introduction, Request, ToSite, Warrant,
 };
@@ -25,6 +26,7 @@ use crate::result::RunResult;
 use crate::stage::agreeing::Agreeing;
 use crate::stage::introducing::Introducing;
 use crate::time::Timestamp;
+use closing::shortened;
 use exchange::Exchange;
 pub use following::Proof;
 use privacy::Contributions;
@@ -98,15 +100,10 @@ pub struct Record {
     pub at: Timestamp,
     /// The exchange that closed; 0 is the joining.
     pub exchange: u32,
-    /// Answers, one place a site of the job. None of anybody where sums are told and one of those who were asked is missing:
-    /// then the same is asked again, of fewer.
+    /// The answer of every site of the job; of the joining none.
     pub answers: Vec<Option<Answer>>,
     /// The word of each site for its answer; empty where there is none.
     pub signatures: Vec<Vec<u8>>,
-    /// Why each site of the job is suspended by this exchange; none where it is not.
-    pub faults: Vec<Option<Failure>>,
-    /// Whether each site of the job is asked in the next exchange.
-    pub members: Vec<bool>,
 }
 
 /// Records that no run of this job leaves.
@@ -138,8 +135,6 @@ pub struct Run {
     /// Exchanges that closed and that a site must hear again when it comes back, each with what every site was asked. None
     /// where it hears all that closed.
     reminders: Vec<(u32, Vec<Option<Request>>)>,
-    /// Exchanges that closed with nobody since the last that closed with answers.
-    void: u32,
     /// Exchanges of which the sites heard the sum alone.
     totals: u32,
     /// The keys of each site that has introduced itself.
@@ -164,40 +159,19 @@ enum Work {
 struct SiteState {
     name: SiteName,
     connection: Connection,
-    standing: Standing,
     patients: u64,
-    rounds_missed: u32,
-    /// Rounds in a row that closed without the site while it was a member.
-    silent: u32,
-    /// No longer waited for: it was silent for too long and has given no sign since.
-    is_quiet: bool,
-    /// Why it is suspended.
-    fault: Option<Failure>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Connection {
     Up,
-    DownSince(Timestamp),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    /// May still join.
-    Awaited,
-    /// Is asked in every exchange.
-    Member,
-    /// Was lost during the rounds; is asked again once it is back.
-    Away,
-    /// Never joined, or was lost before the rounds.
-    Absent,
-    /// Answered what the question does not allow; is not asked again.
-    Suspended,
+    Down,
 }
 
 #[derive(Debug, Clone)]
 enum Step {
-    Joining { deadline: Timestamp },
+    /// All sites are awaited, since then.
+    Joining { since: Timestamp },
     Asking(Exchange),
     Ended(Ending),
 }
@@ -208,13 +182,8 @@ impl Run {
     pub fn new(id: RunId, job: Job, seed: u64, warrant: Warrant, now: Timestamp) -> Self {
         let site = |name: &SiteName| SiteState {
             name: name.clone(),
-            connection: Connection::DownSince(now),
-            standing: Standing::Awaited,
+            connection: Connection::Down,
             patients: 0,
-            rounds_missed: 0,
-            silent: 0,
-            is_quiet: false,
-            fault: None,
         };
         let introductions = vec![None; job.sites.len()];
         let encapsulations = vec![None; job.sites.len()];
@@ -224,9 +193,7 @@ impl Run {
         };
         Self {
             sites: job.sites.iter().map(site).collect(),
-            step: Step::Joining {
-                deadline: now.after(job.deadlines.join),
-            },
+            step: Step::Joining { since: now },
             id,
             job,
             seed,
@@ -237,7 +204,6 @@ impl Run {
             counted: 0,
             work,
             reminders: Vec::new(),
-            void: 0,
             totals: 0,
             introductions,
             encapsulations,
@@ -245,8 +211,7 @@ impl Run {
         }
     }
 
-    /// Replays stored records after a restart. All sites are disconnected until they come back, and
-    /// the open exchange gets a new deadline.
+    /// Replays stored records after a restart. All sites are disconnected until they come back.
     ///
     /// # Errors
     /// [`ReplayError`] where the records are not of such a run.
@@ -256,11 +221,11 @@ impl Run {
             self.close(record, None);
         }
         for site in &mut self.sites {
-            site.connection = Connection::DownSince(now);
+            site.connection = Connection::Down;
         }
         match &mut self.step {
-            Step::Joining { deadline } => *deadline = now.after(self.job.deadlines.join),
-            Step::Asking(exchange) => exchange.deadline = now.after(self.job.deadlines.exchange),
+            Step::Joining { since } => *since = now,
+            Step::Asking(exchange) => exchange.since = now,
             Step::Ended(_) => {}
         }
         Ok(self)
@@ -287,24 +252,17 @@ impl Run {
         }
     }
 
-    /// The next moment at which a [`Event::Tick`] can change the run.
+    /// Whether it waits for somebody who is not connected, or has waited for an answer for so long that another run may go first.
     #[must_use]
-    pub fn next_deadline(&self) -> Option<Timestamp> {
+    pub fn is_stalled(&self, now: Timestamp) -> bool {
         match &self.step {
-            Step::Joining { deadline } => Some(*deadline),
+            Step::Joining { .. } => self.sites.iter().any(|site| !site.is_up()),
             Step::Asking(exchange) => {
-                let unheard = self.sites.iter().enumerate();
-                let rejoin = unheard.filter_map(|(index, site)| {
-                    match (site.standing, site.connection, exchange.has_heard(index)) {
-                        (Standing::Member, Connection::DownSince(since), false) => {
-                            Some(since.after(self.job.deadlines.rejoin))
-                        }
-                        _ => None,
-                    }
-                });
-                rejoin.chain([exchange.deadline]).min()
+                let mut awaited = self.awaited(exchange).peekable();
+                let is_late = awaited.peek().is_some() && now >= exchange.since.after(PATIENCE);
+                is_late || awaited.any(|site| !site.is_up())
             }
-            Step::Ended(_) => None,
+            Step::Ended(_) => false,
         }
     }
 
@@ -317,20 +275,20 @@ impl Run {
         }
         match event {
             Event::Connected(site) => self.connected(&site, &mut actions),
-            Event::Disconnected(site) => self.disconnected(&site, now),
+            Event::Disconnected(site) => self.disconnected(&site),
             Event::Answered {
                 site,
                 exchange,
                 answer,
                 signature,
-            } => self.heard(&site, exchange, |run, index| {
+            } => self.heard(&site, exchange, now, &mut actions, |run, index| {
                 run.judge(index, &answer).map(|()| (answer, signature))
             }),
             Event::Unproven {
                 site,
                 exchange,
                 fault,
-            } => self.heard(&site, exchange, |_, _| Err(fault)),
+            } => self.heard(&site, exchange, now, &mut actions, |_, _| Err(fault)),
             Event::Tick => {}
             Event::Cancelled => self.end(Ending::Cancelled, now, &mut actions),
             Event::Noted(note) => self.noted(note),
@@ -359,15 +317,10 @@ impl Run {
             return;
         };
         self.sites[index].connection = Connection::Up;
-        self.sites[index].is_quiet = false;
         let Step::Asking(exchange) = &self.step else {
             return;
         };
-        let asked_now = match self.sites[index].standing {
-            Standing::Member => !exchange.has_heard(index),
-            Standing::Away => false,
-            Standing::Awaited | Standing::Absent | Standing::Suspended => return,
-        };
+        let asked_now = !exchange.has_heard(index);
         let number = exchange.number;
         actions.push(self.begin(index));
         if self.tells_sums() {
@@ -390,41 +343,37 @@ impl Run {
         }
     }
 
-    fn disconnected(&mut self, site: &SiteName, now: Timestamp) {
-        if let Some(index) = self.index(site)
-            && self.sites[index].connection == Connection::Up
-        {
-            self.sites[index].connection = Connection::DownSince(now);
+    fn disconnected(&mut self, site: &SiteName) {
+        if let Some(index) = self.index(site) {
+            self.sites[index].connection = Connection::Down;
         }
     }
 
-    /// A site has answered the open exchange: well, with its word for it, or not.
+    /// A site has answered the open exchange: well, with its word for it, or not. What no honest site says ends the run, by name.
     fn heard(
         &mut self,
         site: &SiteName,
         number: u32,
+        now: Timestamp,
+        actions: &mut Vec<Action>,
         judged: impl FnOnce(&Self, usize) -> Result<(Answer, Vec<u8>), Failure>,
     ) {
         let Some(index) = self.index(site) else {
             return;
         };
-        // A late answer is a sign as well: the site is asked again.
-        self.sites[index].is_quiet = false;
-        let Step::Asking(exchange) = &self.step else {
-            return;
-        };
-        let is_member = self.sites[index].standing == Standing::Member;
-        if exchange.number != number || !is_member || exchange.has_heard(index) {
+        let is_news = |open: &Exchange| open.number == number && !open.has_heard(index);
+        if !matches!(&self.step, Step::Asking(open) if is_news(open)) {
             return;
         }
-        let judged = judged(self, index);
-        if let Step::Asking(exchange) = &mut self.step {
-            match judged {
-                Ok((answer, signature)) => {
-                    exchange.answers[index] = Some(answer);
-                    exchange.signatures[index] = signature;
-                }
-                Err(fault) => exchange.faults[index] = Some(fault),
+        match (judged(self, index), &mut self.step) {
+            (Ok((answer, signature)), Step::Asking(open)) => {
+                open.answers[index] = Some(answer);
+                open.signatures[index] = signature;
+            }
+            (Ok(_), Step::Joining { .. } | Step::Ended(_)) => {}
+            (Err(fault), _) => {
+                let text = shortened(&format!("{site}: {}", fault.text));
+                self.end(Ending::Failed(Failure { text, ..fault }), now, actions);
             }
         }
     }
@@ -458,20 +407,11 @@ impl Run {
         self.sites.iter().position(|known| known.name == *site)
     }
 
-    fn member_indices(&self) -> Vec<usize> {
-        let members = self.sites.iter().enumerate();
-        members
-            .filter(|(_, site)| site.standing == Standing::Member)
-            .map(|(i, _)| i)
-            .collect()
-    }
-
-    fn names(&self, which: impl Fn(&SiteState) -> bool) -> Vec<String> {
-        self.sites
-            .iter()
-            .filter(|site| which(site))
-            .map(|site| site.name.to_string())
-            .collect()
+    /// The sites of which an answer to the open exchange is missing.
+    fn awaited<'r>(&'r self, exchange: &'r Exchange) -> impl Iterator<Item = &'r SiteState> {
+        let all = self.sites.iter().enumerate();
+        all.filter(|(index, _)| !exchange.has_heard(*index))
+            .map(|(_, site)| site)
     }
 }
 

@@ -1,8 +1,6 @@
 //! All that a run leaves to its operator.
 
-use super::closing::parted;
-use super::{Run, SiteState, Standing, Work};
-use crate::exchange::count;
+use super::{Run, SiteState, Work};
 use crate::method::{Model, Stages};
 use crate::progress::Ending;
 use crate::result::{PooledFigures, RunResult, SiteResult};
@@ -24,7 +22,6 @@ pub(super) fn of(run: &Run, version: &str) -> RunResult {
         bytes_sent: 0,
         bytes_received: 0,
         messages: Vec::new(),
-        rounds_missed: site.rounds_missed,
         missing: missing.get(index).cloned().unwrap_or_default(),
         assessment: own.get(index).cloned().flatten(),
     };
@@ -40,7 +37,7 @@ pub(super) fn of(run: &Run, version: &str) -> RunResult {
         sites: run.sites.iter().enumerate().map(site).collect(),
         pooled: run.tells_sums().then(|| pooled(run, stages, assessments)),
         model: stages.map(|stages| model(run, stages)),
-        notes: notes(run),
+        notes: run.notes.clone(),
     }
 }
 
@@ -54,7 +51,6 @@ fn model(run: &Run, stages: &Stages) -> Model {
 
 /// Of a sum nobody can tell whose patients it counts; what is published of it keeps the rule for small counts all the same.
 fn pooled(run: &Run, stages: Option<&Stages>, assessments: Option<&Assessments>) -> PooledFigures {
-    let told = assessments.map_or(&[][..], |all| &all.told);
     let sum = assessments.and_then(|all| all.pooled.clone());
     let assessment = sum.map(|sum| {
         let mut sum = sum.of_sum(run.patients);
@@ -67,28 +63,6 @@ fn pooled(run: &Run, stages: Option<&Stages>, assessments: Option<&Assessments>)
         heard: String::new(),
         totals: run.totals,
         missing: stages.map_or(Vec::new(), |stages| stages.pooled_missing().to_vec()),
-        assessed: count(told.iter().filter(|told| **told).count()),
         assessment,
     }
-}
-
-fn notes(run: &Run) -> Vec<String> {
-    let mut notes = run.notes.clone();
-    for site in &run.sites {
-        if let Some(fault) = &site.fault {
-            let (parted, text) = (parted(fault), fault.text.trim_end_matches('.'));
-            notes.push(format!("{} was {parted}: {text}.", site.name));
-        } else if site.standing == Standing::Absent {
-            notes.push(format!(
-                "{} took no part: it did not join, or was lost early.",
-                site.name
-            ));
-        } else if site.rounds_missed > 0 {
-            notes.push(format!(
-                "{} missed {} rounds.",
-                site.name, site.rounds_missed
-            ));
-        }
-    }
-    notes
 }

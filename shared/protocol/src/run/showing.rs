@@ -1,6 +1,6 @@
 //! Where a run stands, for people.
 
-use super::{Run, SiteState, Standing, Step};
+use super::{Run, SiteState, Step};
 use crate::exchange::count;
 use crate::progress::{Progress, Times};
 use crate::time::Timestamp;
@@ -9,19 +9,16 @@ impl Run {
     /// Where the run stands.
     #[must_use]
     pub fn progress(&self, now: Timestamp) -> Progress {
-        let (waiting_for, deadline): (Vec<&SiteState>, _) = match &self.step {
-            Step::Joining { deadline } => (
-                self.sites.iter().filter(|site| !site.is_up()).collect(),
-                *deadline,
-            ),
-            Step::Asking(exchange) => {
-                let sites = self.sites.iter().enumerate();
-                let waited = sites.filter(|(index, site)| {
-                    site.standing == Standing::Member && !exchange.has_heard(*index)
-                });
-                (waited.map(|(_, site)| site).collect(), exchange.deadline)
+        let (waiting_for, since): (Vec<&SiteState>, _) = match &self.step {
+            Step::Joining { since } => {
+                let away = self.sites.iter().filter(|site| !site.is_up());
+                (away.collect(), *since)
             }
+            Step::Asking(exchange) => (self.awaited(exchange).collect(), exchange.since),
             Step::Ended(_) => (Vec::new(), now),
+        };
+        let names = |sites: &mut dyn Iterator<Item = &SiteState>| -> Vec<String> {
+            sites.map(|site| site.name.to_string()).collect()
         };
         Progress {
             run: self.id.clone(),
@@ -33,11 +30,9 @@ impl Run {
             course: self.work.asking().course(),
             sites_connected: count(self.sites.iter().filter(|site| site.is_up()).count()),
             sites: count(self.sites.len()),
-            waiting_for: waiting_for
-                .iter()
-                .map(|site| site.name.to_string())
-                .collect(),
-            deadline_seconds: deadline.since(now).as_secs_f64(),
+            waiting_for: names(&mut waiting_for.iter().copied()),
+            away: names(&mut waiting_for.iter().copied().filter(|site| !site.is_up())),
+            waiting_since: Some(since),
             ending: self.ending().cloned(),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::checks::{count, ensure, length, unexpected, within};
 use crate::cohort::{CohortSpecification, OutcomeKind};
-use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn};
+use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::Failure;
 use crate::limits::SITES_MAX;
 use crate::message::{Answer, Description, Request};
@@ -25,10 +25,6 @@ impl Asking for Agreeing {
         "agreeing on the cohort"
     }
 
-    fn silence(&self) -> Silence {
-        Silence::Out
-    }
-
     fn reminds(&self) -> bool {
         true
     }
@@ -37,10 +33,8 @@ impl Asking for Agreeing {
         Some(Request::Describe)
     }
 
-    /// What a site says in place of it ends the run, all at once, unless the job leaves such sites out.
     fn judge(&self, _: usize, _: u64, answer: &Answer) -> Result<(), Failure> {
         match answer {
-            Answer::Unfit(_) | Answer::Refused(_) | Answer::Failed(_) => Ok(()),
             Answer::Described(found) => description(&self.cohort, found),
             other => Err(unexpected(other, "a description")),
         }
@@ -70,7 +64,6 @@ impl Stage for Agreeing {
         };
         let pooled = described(closed.sum.take());
         Ok(Turn::Done(Descriptions {
-            taking_part: closed.told.to_vec(),
             own: closed.take().into_iter().map(described).collect(),
             pooled,
         }))
@@ -80,8 +73,6 @@ impl Stage for Agreeing {
 /// Who the patients are.
 #[derive(Debug, Clone)]
 pub(crate) struct Descriptions {
-    /// One place per site: whether it takes part.
-    pub(crate) taking_part: Vec<bool>,
     /// One place per site: what it says of its own; none where sums are told.
     pub(crate) own: Vec<Option<Description>>,
     /// Of all sites, where sums are told.
@@ -91,17 +82,16 @@ pub(crate) struct Descriptions {
 impl Descriptions {
     /// Whether all sites take part in a validation that the job does not insist on.
     pub(crate) fn validate(&self) -> bool {
-        let sites = self.taking_part.iter().filter(|told| **told).count() as u64;
         match &self.pooled {
-            Some(all) => all.validates == sites,
+            Some(all) => all.validates == self.own.len() as u64,
             None => self.own.iter().flatten().all(|own| own.validates > 0),
         }
     }
 
-    /// Patients of each class over these sites, or over all where sums are told.
-    pub(crate) fn classes(&self, sites: &[usize]) -> Vec<u64> {
+    /// Patients of each class over all sites.
+    pub(crate) fn classes(&self) -> Vec<u64> {
         let mut classes: Vec<u64> = Vec::new();
-        let own = sites.iter().filter_map(|site| self.own[*site].as_ref());
+        let own = self.own.iter().flatten();
         for one in own.chain(&self.pooled) {
             classes.resize(classes.len().max(one.classes.len()), 0);
             for (sum, count) in classes.iter_mut().zip(&one.classes) {

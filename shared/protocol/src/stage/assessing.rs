@@ -2,7 +2,7 @@
 
 use crate::assessment::Assessment;
 use crate::checks::unexpected;
-use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn};
+use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::Failure;
 use crate::message::{Answer, Request};
 use std::fmt::Debug;
@@ -11,8 +11,6 @@ use std::fmt::Debug;
 pub(crate) trait Assessed: Debug {
     /// What goes on, in the operator's words.
     fn phase(&self) -> &'static str;
-    /// What becomes of a site that does not answer.
-    fn silence(&self) -> Silence;
     /// What one site is asked.
     fn ask(&self, site: usize) -> Option<Request>;
     /// What every site says of the model, with nothing in it.
@@ -32,10 +30,6 @@ pub(crate) struct Assessing<M> {
 impl<M: Assessed> Asking for Assessing<M> {
     fn phase(&self) -> &'static str {
         self.model.phase()
-    }
-
-    fn silence(&self) -> Silence {
-        self.model.silence()
     }
 
     fn reminds(&self) -> bool {
@@ -71,7 +65,6 @@ impl<M: Assessed> Stage for Assessing<M> {
             _ => None,
         };
         Ok(Turn::Done(Assessments {
-            told: closed.told.to_vec(),
             pooled: assessed(closed.sum.take()),
             own: closed.take().into_iter().map(assessed).collect(),
         }))
@@ -81,8 +74,6 @@ impl<M: Assessed> Stage for Assessing<M> {
 /// How well a model serves the patients.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Assessments {
-    /// One place per site: whether it has told.
-    pub(crate) told: Vec<bool>,
     /// One place per site: its own; none where sums are told.
     pub(crate) own: Vec<Option<Assessment>>,
     /// Of all sites, where sums are told: sums, also of what is told as means.

@@ -2,7 +2,7 @@
 //! is known in the run; in the second it encapsulates a secret for every later site of the job, by that site's key.
 
 use crate::checks::{ensure, unexpected};
-use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn};
+use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::Failure;
 use crate::message::{Answer, Encapsulations, Introduction, Request};
 
@@ -19,14 +19,14 @@ const CIPHERTEXT_BYTES: usize = 1_088;
 /// itself.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Introducing {
-    /// One a site of the job: whether it has introduced itself; none before the first exchange has closed.
-    known: Option<Vec<bool>>,
+    /// Set once all have.
+    are_known: bool,
 }
 
 impl Introducing {
     /// Whether the sites are asked for their keys, and not for secrets yet.
     pub(crate) fn asks_for_keys(&self) -> bool {
-        self.known.is_none()
+        !self.are_known
     }
 }
 
@@ -35,30 +35,24 @@ impl Asking for Introducing {
         "exchanging keys"
     }
 
-    fn silence(&self) -> Silence {
-        Silence::Out
-    }
-
     fn reminds(&self) -> bool {
         true
     }
 
     fn ask(&self, _: usize) -> Option<Request> {
-        Some(match self.known {
-            None => Request::Introduce,
-            Some(_) => Request::Encapsulate,
+        Some(match self.are_known {
+            false => Request::Introduce,
+            true => Request::Encapsulate,
         })
     }
 
-    /// Whether the keys are the site's, every site judges by itself. What a site says in place of them ends the run, all at
-    /// once, unless the job leaves such sites out.
+    /// Whether the keys are the site's, every site judges by itself.
     fn judge(&self, site: usize, _: u64, answer: &Answer) -> Result<(), Failure> {
-        match (answer, &self.known) {
-            (Answer::Unfit(_) | Answer::Refused(_) | Answer::Failed(_), _) => Ok(()),
-            (Answer::Introduced(found), None) => judge_keys(found),
-            (Answer::Encapsulated(found), Some(known)) => judge_ciphertexts(site, known, found),
-            (other, None) => Err(unexpected(other, "an introduction")),
-            (other, Some(_)) => Err(unexpected(other, "a secret for each later site")),
+        match (answer, self.are_known) {
+            (Answer::Introduced(found), false) => judge_keys(found),
+            (Answer::Encapsulated(found), true) => judge_ciphertexts(site, found),
+            (other, false) => Err(unexpected(other, "an introduction")),
+            (other, true) => Err(unexpected(other, "a secret for each later site")),
         }
     }
 
@@ -74,12 +68,11 @@ impl Asking for Introducing {
 impl Stage for Introducing {
     type Output = ();
 
-    fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<()>, Failure> {
-        if self.known.is_some() {
-            return Ok(Turn::Done(()));
+    fn close(&mut self, _: &mut Closed<'_>) -> Result<Turn<()>, Failure> {
+        match std::mem::replace(&mut self.are_known, true) {
+            true => Ok(Turn::Done(())),
+            false => Ok(Turn::Ask),
         }
-        self.known = Some(closed.told.to_vec());
-        Ok(Turn::Ask)
     }
 }
 
@@ -97,16 +90,10 @@ fn judge_keys(found: &Introduction) -> Result<(), Failure> {
     )
 }
 
-fn judge_ciphertexts(site: usize, known: &[bool], found: &Encapsulations) -> Result<(), Failure> {
-    let later = || {
-        known
-            .iter()
-            .enumerate()
-            .map(|(place, known)| place > site && *known)
-    };
+fn judge_ciphertexts(site: usize, found: &Encapsulations) -> Result<(), Failure> {
     let fit = |found: &[Vec<u8>], bytes: usize| {
-        let wanted = later().map(|later| if later { bytes } else { 0 });
-        wanted.eq(found.iter().map(Vec::len))
+        let mut all = found.iter().enumerate();
+        all.all(|(place, one)| one.len() == if place > site { bytes } else { 0 })
     };
     ensure(
         fit(&found.ciphertexts, CIPHERTEXT_BYTES) && fit(&found.common, COMMON_BYTES),

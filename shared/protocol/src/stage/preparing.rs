@@ -6,7 +6,7 @@ mod judging;
 use super::pooling;
 use crate::checks::{fault, histograms, length, unexpected};
 use crate::cohort::{CohortSpecification, GriddedColumn, Grids, MissingShare};
-use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn};
+use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::{Code, Failure};
 use crate::message::{
     Answer, BetweenMoments, ColumnHistogram, ColumnMoments, Preparing, Quartiles, Request,
@@ -165,7 +165,7 @@ impl<P: Preparable> Preparation<P> {
         let totals = Totals {
             patients: summary.patients,
             pairs: summary.pairs,
-            sites: u64::from(closed.answered()),
+            sites: closed.sites.len() as u64,
         };
         self.wanted.accepts_totals(&totals)?;
         if self.grids.is_empty() {
@@ -278,10 +278,6 @@ type Closing = Result<Turn<Prepared>, Failure>;
 impl<P: Preparable> Asking for Preparation<P> {
     fn phase(&self) -> &'static str {
         "standardising"
-    }
-
-    fn silence(&self) -> Silence {
-        Silence::Out
     }
 
     fn reminds(&self) -> bool {

@@ -99,20 +99,12 @@ pub(super) fn chapters(
         heading: "pairs",
         value: model.pairs.iter().map(u64::to_string).collect(),
     };
-    let missed = SiteColumn {
-        heading: "rounds missed",
-        value: result
-            .sites
-            .iter()
-            .map(|site| site.rounds_missed.to_string())
-            .collect(),
-    };
     let objective = figures::objective(&model.rounds)?;
     let residuals = figures::residuals(&model.rounds)?;
     Ok(Chapters {
         answer: answer(result, job, model),
         features: features(result, job, model),
-        sites: tables::sites(result, &[pairs], &[missed]),
+        sites: tables::sites(result, &[pairs], &[]),
         glance: right::glance(result, model),
         quality: html! {
             (quality::evaluation(result, job, &right::held_out_wording(result, model))?)
@@ -343,7 +335,6 @@ fn rounds_csv(model: &Model) -> io::Result<Vec<u8>> {
         "dual_residual",
         "penalty",
         "seconds",
-        "sites_answered",
     ])?;
     let cell = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
     for row in &model.rounds {
@@ -356,7 +347,6 @@ fn rounds_csv(model: &Model) -> io::Result<Vec<u8>> {
             cell(row.dual_residual),
             cell(row.penalty),
             row.seconds.to_string(),
-            row.sites_answered.to_string(),
         ])?;
     }
     table.into_inner().map_err(io::Error::other)

@@ -40,9 +40,6 @@ pub struct Said<'s> {
     pub run: &'s str,
     /// The exchange.
     pub exchange: u32,
-    /// One a site of the job: whether it is asked in it. None where it is a reason in place of an answer, which is of no sum: a
-    /// site that does not follow the run any more need not know who is asked.
-    pub roster: Option<&'s [bool]>,
     /// SHA-256 of the answer as it travels, 64 digits.
     pub answer: &'s str,
 }
@@ -155,8 +152,6 @@ impl Said<'_> {
         let mut bytes = ANSWER.to_vec();
         bytes.extend(self.run.as_bytes());
         bytes.extend(self.exchange.to_be_bytes());
-        let roster = self.roster.unwrap_or_default();
-        bytes.extend(roster.iter().map(|asked| u8::from(*asked)));
         bytes.extend(self.answer.as_bytes());
         bytes
     }
@@ -218,17 +213,10 @@ impl Warrants {
             (Some(Proof::Certificate), Answer::Introduced(introduction)) => {
                 self.introduced(digest, site, introduction)
             }
-            (
-                Some(Proof::Keys {
-                    introduction,
-                    roster,
-                }),
-                answer,
-            ) => {
+            (Some(Proof::Keys(introduction)), answer) => {
                 let said = Said {
                     run: digest,
                     exchange: *exchange,
-                    roster: answer.reasons().is_empty().then_some(&roster[..]),
                     answer: &digest_of(answer),
                 };
                 let is_signed = said.is_signed(introduction, signature);
@@ -341,7 +329,6 @@ pub(super) mod tests {
         let said = Said {
             run: RUN,
             exchange: 3,
-            roster: Some(&[true, true]),
             answer: "ab",
         };
         let word = parties[0].keys.sign(&said);
@@ -351,10 +338,6 @@ pub(super) mod tests {
         let others = [
             Said {
                 exchange: 4,
-                ..said
-            },
-            Said {
-                roster: Some(&[true, false]),
                 ..said
             },
             Said {

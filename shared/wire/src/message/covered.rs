@@ -3,11 +3,10 @@
 use crate::encoding::blocks;
 use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
 use crate::encoding::sealed::sha256_of;
-use crate::encoding::values::{at_most, run_id, sentence};
+use crate::encoding::values::{at_most, run_id};
 use crate::encoding::{decode_answer, encode_answer};
 use crate::error::WireError;
 use crate::generated as pb;
-use crate::message::failure::{failure, failure_to_proto};
 use crate::message::to_site::signed;
 use privacy::Covered;
 use privacy::sums::{Tag, Total, TotalWord, WORD_BYTES, Words};
@@ -171,20 +170,15 @@ impl Travels for Closed {
             exchange,
             answers,
             signatures,
-            faults,
-            members,
         } = record;
         let mut bytes = Vec::new();
         let mut sites = Vec::with_capacity(answers.len());
         for (place, answer) in answers.iter().enumerate() {
             let answer = answer.as_ref().map(encode_answer).unwrap_or_default();
             bytes.extend_from_slice(&answer);
-            let fault = faults.get(place).cloned().flatten();
             sites.push(pb::ClosedSite {
-                member: members.get(place).copied().unwrap_or(false),
                 answer: answer.len() as u64,
                 signature: signatures.get(place).cloned().unwrap_or_default(),
-                fault: fault.map(failure_to_proto),
             });
         }
         let total = total.as_ref();
@@ -221,8 +215,6 @@ impl Travels for Closed {
             exchange: header.exchange,
             answers: Vec::with_capacity(sites),
             signatures: Vec::with_capacity(sites),
-            faults: Vec::with_capacity(sites),
-            members: Vec::with_capacity(sites),
         };
         for site in header.sites {
             at_most("a signature", site.signature.len(), SIGNATURE_BYTES_MAX)?;
@@ -232,9 +224,6 @@ impl Travels for Closed {
             let answer = (!own.is_empty()).then(|| decode_answer(own)).transpose()?;
             record.answers.push(answer);
             record.signatures.push(site.signature);
-            let fault = site.fault.map(|fault| failure(fault, sentence));
-            record.faults.push(fault.transpose()?);
-            record.members.push(site.member);
         }
         Ok(Self {
             run: run_id(&header.run)?,
@@ -265,8 +254,6 @@ mod tests {
             exchange: 4,
             answers: vec![Some(answer(5)), None, Some(answer(6))],
             signatures: vec![vec![8; 64], Vec::new(), vec![9; 64]],
-            faults: vec![None; 3],
-            members: vec![true; 3],
         };
         let closed = Closed::new(run_id("00000000000000000000000000000001").unwrap(), record);
         let heard = as_heard(closed.clone());

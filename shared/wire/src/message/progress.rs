@@ -1,7 +1,7 @@
 //! What an operator sees of a run while it goes, and how it ended.
 
 use crate::encoding::values::{
-    at_most, each, finite, finite_if_any, label, paragraph, present, run_id, sentence, shortened,
+    at_most, each, finite_if_any, label, paragraph, present, run_id, sentence, shortened,
 };
 use crate::error::WireError;
 use crate::generated as pb;
@@ -22,13 +22,15 @@ pub(crate) fn progress_to_proto(progress: Progress) -> pb::Progress {
         sites_connected: progress.sites_connected,
         sites: progress.sites,
         waiting_for: progress.waiting_for,
-        deadline_seconds: progress.deadline_seconds,
+        away: progress.away,
+        waiting_since: progress.waiting_since.map(|at| at.0),
         ending: progress.ending.map(ending_to_proto),
     }
 }
 
 pub(crate) fn progress(progress: pb::Progress) -> Result<Progress, WireError> {
     at_most("names of sites", progress.waiting_for.len(), SITES_MAX)?;
+    at_most("names of sites", progress.away.len(), SITES_MAX)?;
     Ok(Progress {
         run: run_id(&progress.run)?,
         job: sentence("a job's name", progress.job)?,
@@ -40,7 +42,8 @@ pub(crate) fn progress(progress: pb::Progress) -> Result<Progress, WireError> {
         sites_connected: progress.sites_connected,
         sites: progress.sites,
         waiting_for: each(progress.waiting_for, |name| label("a site's name", name))?,
-        deadline_seconds: finite("the deadline", progress.deadline_seconds)?,
+        away: each(progress.away, |name| label("a site's name", name))?,
+        waiting_since: progress.waiting_since.map(Timestamp),
         ending: progress.ending.map(ending).transpose()?,
     })
 }

@@ -47,7 +47,6 @@ impl Travels for RunResult {
             matrices = std::mem::take(&mut matrices).chain(cut.matrices);
             pb::PooledFigures {
                 patients: pooled.patients,
-                assessed: pooled.assessed,
                 assessment,
                 sites: pooled.sites,
                 heard: pooled.heard,
@@ -140,7 +139,6 @@ impl Travels for SiteResult {
             patients: self.patients,
             bytes_sent: self.bytes_sent,
             bytes_received: self.bytes_received,
-            rounds_missed: self.rounds_missed,
             missing: self.missing.into_iter().map(missing_to_proto).collect(),
             assessment,
             messages: self.messages.into_iter().map(total_to_proto).collect(),
@@ -163,7 +161,6 @@ impl Travels for SiteResult {
             bytes_sent: summed("bytes that a site sent", header.bytes_sent)?,
             bytes_received: summed("bytes that a site received", header.bytes_received)?,
             messages: totals(header.messages)?,
-            rounds_missed: header.rounds_missed,
             missing: each(header.missing, missing)?,
             assessment: match header.assessment {
                 Some(assessment) => Some(assessed(Assessment::join(assessment, parts)?)?),
@@ -178,7 +175,6 @@ fn pooled(found: pb::PooledFigures, parts: &mut IncomingParts) -> Result<PooledF
     at_most("missing shares", found.missing.len(), MISSING_SHARES_MAX)?;
     Ok(PooledFigures {
         patients: summed("patients of all sites", found.patients)?,
-        assessed: found.assessed,
         sites: found.sites,
         heard: label("a digest", found.heard)?,
         totals: found.totals,

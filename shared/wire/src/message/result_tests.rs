@@ -44,7 +44,8 @@ fn progress_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         sites_connected: 2,
         sites: 3,
         waiting_for: vec!["west".to_owned()],
-        deadline_seconds: 30.0,
+        away: vec!["west".to_owned()],
+        waiting_since: Some(Timestamp(1_700_000_000_000)),
         ending: Some(Ending::Failed(Failure::new(
             Code::Sites,
             "too few sites: wanted 3",
@@ -65,7 +66,6 @@ fn site(name: &str, assessment: Option<Assessment>) -> SiteResult {
             count: 1,
             bytes: 700,
         }],
-        rounds_missed: 1,
         missing: vec![MissingShare {
             feature: "chol".to_owned(),
             share: 0.25,

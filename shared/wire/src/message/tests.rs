@@ -94,8 +94,6 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
             exchange: 4,
             answers: vec![Some(Answer::Digest([6; 32])), None],
             signatures: vec![vec![8; 64], Vec::new()],
-            faults: vec![None, Some(Failure::new(Code::Sites, "late"))],
-            members: vec![true, false],
         },
         total: Some(Total::received(vec![word], Tag::received(9))),
     };

@@ -6,7 +6,7 @@ use crate::books::ledger::{Answered, Ledger};
 use crate::config::SiteConfig;
 use crate::run::figures;
 use crate::run::stop::Stop;
-use privacy::{Cost, Covering, Disclosure, Released, roster_text};
+use privacy::{Cost, Covering, Disclosure, Released};
 use protocol::failure::{Code, Refusal};
 use protocol::message::{Answer, Ask};
 use protocol::time::Timestamp;
@@ -140,8 +140,7 @@ impl Admitted {
         };
         if known.is_none() {
             let answered = Answered::new(kind, cost, sealed.digest());
-            let roster = roster_text(covering.roster);
-            ledger.answer(run, question, answered.covered(covering.exchange, roster))?;
+            ledger.answer(run, question, answered.covered(covering.exchange))?;
         }
         Ok(Ok(sealed))
     }

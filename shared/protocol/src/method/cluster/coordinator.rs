@@ -8,7 +8,7 @@ use super::settings::ClusterSettings;
 use super::{choosing, judging};
 use crate::checks::unexpected;
 use crate::cohort::CohortSpecification;
-use crate::exchange::{Asking, Closed, Course, Silence, Turn};
+use crate::exchange::{Asking, Closed, Course, Turn};
 use crate::failure::{Code, Failure};
 use crate::message;
 use crate::method::Beginning;
@@ -25,7 +25,6 @@ pub(crate) struct Cluster {
     seed: Seed,
     sites: u64,
     /// Who answered last: sums of others are sums of other patients.
-    told: Vec<bool>,
     state: State,
     model: Model,
 }
@@ -60,7 +59,6 @@ impl Cluster {
             cohort: Arc::clone(&beginning.cohort),
             seed: beginning.seed,
             sites: descriptions.own.len() as u64,
-            told: Vec::new(),
             state: State::Measuring,
         }
     }
@@ -78,8 +76,6 @@ impl Cluster {
                 "found another answer than was asked",
             ));
         };
-        let is_same = self.told.is_empty() || self.told == closed.told;
-        self.told = closed.told.to_vec();
         match (&mut self.state, sum) {
             (State::Measuring, Answer::Spread(spread)) => {
                 if spread.patients == 0 {
@@ -95,9 +91,7 @@ impl Cluster {
             (State::Searching(search), Answer::Sums(told)) => {
                 let is_over = search.step(&told);
                 self.model.steps = search.steps;
-                if !is_same {
-                    search.unsettle();
-                } else if is_over {
+                if is_over {
                     let best = search.best();
                     self.model.unsettled = best.unsettled;
                     self.state = State::Comparing(Box::new(best));
@@ -157,10 +151,6 @@ impl Asking for Cluster {
             State::Comparing(_) => "comparing divisions",
             State::Marking(_) => "telling what marks clusters",
         }
-    }
-
-    fn silence(&self) -> Silence {
-        Silence::Out
     }
 
     fn reminds(&self) -> bool {

@@ -71,14 +71,6 @@ impl Search {
         self.asked.divisions.is_empty() || self.steps >= STEPS_MAX
     }
 
-    /// Begins to move all of them again, from where they are: others answer than did.
-    pub(super) fn unsettle(&mut self) {
-        self.all
-            .iter_mut()
-            .for_each(|(_, division)| division.is_settled = false);
-        self.ask();
-    }
-
     fn ask(&mut self) {
         let open = self.all.iter().filter(|(_, one)| !one.is_settled);
         self.asked = dividing(

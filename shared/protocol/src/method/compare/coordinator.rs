@@ -7,7 +7,7 @@ use super::model::Model;
 use super::settings::{CompareSettings, Family};
 use super::{judging, pooling};
 use crate::cohort::{CohortSpecification, Grids, MissingShare};
-use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn};
+use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::Failure;
 use crate::message::{self, Totals};
 use crate::method::Beginning;
@@ -119,7 +119,7 @@ impl Compare {
                 if let Turn::Done(prepared) = preparation.close(closed)? {
                     self.missing.clone_from(&prepared.missing);
                     self.pooled_missing.clone_from(&prepared.pooled_missing);
-                    self.learn(Arc::new(prepared), closed.members)?;
+                    self.learn(Arc::new(prepared))?;
                 }
             }
             State::Learning { prepared, metrics } => {
@@ -132,7 +132,7 @@ impl Compare {
                             "the metric of a fold is empty: a smaller lambda_sparsity in [unpsl] leaves more of it",
                         ),
                     }
-                    self.fit(prepared, 0, closed.members)?;
+                    self.fit(prepared, 0)?;
                 }
             }
             State::Fitting {
@@ -144,12 +144,12 @@ impl Compare {
                     let (prepared, fold) = (Arc::clone(prepared), *fold);
                     if fitted.model.converged {
                         self.regressions.push(fitted.point);
-                        self.fit(prepared, fold + 1, closed.members)?;
+                        self.fit(prepared, fold + 1)?;
                     } else {
                         self.without_regressions(
                             "the regression of a fold has no maximum, or was not fitted in time: a ridge in [regression] gives it one",
                         );
-                        self.grow(&prepared, closed.members)?;
+                        self.grow(&prepared)?;
                     }
                 }
             }
@@ -167,11 +167,11 @@ impl Compare {
         Ok(Turn::Ask)
     }
 
-    fn learn(&mut self, prepared: Arc<Prepared>, members: &[bool]) -> Result<(), Failure> {
+    fn learn(&mut self, prepared: Arc<Prepared>) -> Result<(), Failure> {
         let rows = prepared.standardisation.rows().len();
         self.settings.unpsl = self.settings.unpsl.clone().of_rows(rows);
         if !self.settings.learns_metrics() {
-            return self.fit(prepared, 0, members);
+            return self.fit(prepared, 0);
         }
         let metrics = FoldMetrics::begin(&self.settings, &prepared, self.seed);
         let metrics = Box::new(metrics);
@@ -180,9 +180,9 @@ impl Compare {
     }
 
     /// The regression without this fold; after the last, or where there can be none, what comes next.
-    fn fit(&mut self, prepared: Arc<Prepared>, fold: u32, members: &[bool]) -> Result<(), Failure> {
+    fn fit(&mut self, prepared: Arc<Prepared>, fold: u32) -> Result<(), Failure> {
         if !self.settings.fits_regressions() || fold == self.settings.folds {
-            return self.grow(&prepared, members);
+            return self.grow(&prepared);
         }
         let (settings, cohort) = (&self.settings.regression, Arc::clone(&self.cohort));
         match Fitting::start(settings, cohort, &prepared, Some(fold)) {
@@ -195,7 +195,7 @@ impl Compare {
             }
             Err(failure) => {
                 self.without_regressions(&failure.text);
-                self.grow(&prepared, members)?;
+                self.grow(&prepared)?;
             }
         }
         Ok(())
@@ -208,7 +208,7 @@ impl Compare {
     }
 
     /// The common forest, where it is compared; then all are judged.
-    fn grow(&mut self, prepared: &Prepared, members: &[bool]) -> Result<(), Failure> {
+    fn grow(&mut self, prepared: &Prepared) -> Result<(), Failure> {
         if !self.settings.grows_in_common() {
             self.judge();
             return Ok(());
@@ -220,7 +220,7 @@ impl Compare {
             &prepared.counts,
         )?;
         let (forest, descriptions) = (&settings.forest, &self.descriptions);
-        let shares = Shares::of(forest, cohort, descriptions, &cuts, members);
+        let shares = Shares::of(forest, cohort, descriptions, &cuts);
         self.state = State::Growing(Box::new(shares));
         Ok(())
     }
@@ -282,20 +282,12 @@ impl Asking for Judge {
         "judging held-out patients"
     }
 
-    fn silence(&self) -> Silence {
-        Silence::Out
-    }
-
     fn reminds(&self) -> bool {
         false
     }
 
-    /// A site whose trees are lost is asked nothing more.
     fn ask(&self, site: usize) -> Option<message::Request> {
-        let forest = match &self.grown {
-            Some(grown) => Some(grown.judging(site)?),
-            None => None,
-        };
+        let forest = self.grown.as_ref().map(|grown| grown.judging(site));
         let asked = Judging {
             forest,
             ..self.asked.clone()

@@ -1,7 +1,7 @@
 //! The part of a comparison that learns a metric without each fold: the searches of UnPSL's validation, by themselves.
 
 use super::settings::CompareSettings;
-use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn, count};
+use crate::exchange::{Asking, Closed, Course, Stage, Turn, count};
 use crate::failure::Failure;
 use crate::message;
 use crate::method::unpsl::folds::FoldSearches;
@@ -33,10 +33,6 @@ impl FoldMetrics {
 impl Asking for FoldMetrics {
     fn phase(&self) -> &'static str {
         "learning metrics of folds"
-    }
-
-    fn silence(&self) -> Silence {
-        Silence::Away
     }
 
     fn reminds(&self) -> bool {

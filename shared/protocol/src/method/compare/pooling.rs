@@ -12,7 +12,7 @@ pub(super) fn pooled(
     blank: &[FamilyCounts],
     closed: &mut Closed<'_>,
 ) -> Result<Vec<Compared>, Failure> {
-    let sites = closed.answered();
+    let sites = closed.count();
     if closed.sum.is_some() {
         let sum = closed.take_sum()?;
         let message::Answer::Compare(Answer::Judged(families)) = sum else {

@@ -12,7 +12,7 @@ use super::settings::{ForestScope, ForestSettings};
 use crate::assessment::Assessment;
 use crate::checks::{histograms, unexpected};
 use crate::cohort::{CohortSpecification, Grids};
-use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn};
+use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::Failure;
 use crate::message;
 use crate::method::Beginning;
@@ -112,8 +112,7 @@ impl Forest {
             State::Counting(counting) => {
                 if let Turn::Done(cuts) = counting.close(closed)? {
                     let (settings, descriptions) = (&self.settings, &self.descriptions);
-                    let members = closed.members;
-                    let shares = Shares::of(settings, &self.cohort, descriptions, &cuts, members);
+                    let shares = Shares::of(settings, &self.cohort, descriptions, &cuts);
                     self.state = State::Growing(shares);
                 }
                 return Ok(Turn::Ask);
@@ -136,13 +135,6 @@ impl Forest {
         let Turn::Done(assessments) = told else {
             return Ok(Turn::Ask);
         };
-        for (site, told) in assessments.told.iter().enumerate() {
-            if !told && self.descriptions.taking_part[site] {
-                let name = &closed.sites[site];
-                let note = format!("{name} judged no forest: it was lost before.");
-                closed.notes.push(note);
-            }
-        }
         self.assessments = Some(assessments);
         Ok(Turn::Done(Ending::Completed))
     }
@@ -171,10 +163,6 @@ impl Forest {
 impl Asking for Counting {
     fn phase(&self) -> &'static str {
         "counting values"
-    }
-
-    fn silence(&self) -> Silence {
-        Silence::Out
     }
 
     fn reminds(&self) -> bool {
@@ -221,10 +209,6 @@ impl Assessed for OwnForests {
         "growing and judging"
     }
 
-    fn silence(&self) -> Silence {
-        Silence::Out
-    }
-
     fn ask(&self, _: usize) -> Option<message::Request> {
         Some(message::Request::Forest(Request::GrowOwn))
     }
@@ -247,12 +231,8 @@ impl Assessed for Common {
         "judging"
     }
 
-    fn silence(&self) -> Silence {
-        Silence::Excused
-    }
-
     fn ask(&self, site: usize) -> Option<message::Request> {
-        let judging = self.grown.judging(site)?;
+        let judging = self.grown.judging(site);
         Some(message::Request::Forest(Request::Judge(judging)))
     }
 

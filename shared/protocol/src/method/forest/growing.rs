@@ -7,7 +7,7 @@ use super::model::CommonForest;
 use super::settings::{CUTS, EVENT_TIMES, ForestSettings};
 use crate::checks::unexpected;
 use crate::cohort::{CohortSpecification, Grids};
-use crate::exchange::{Answers, Asking, Closed, Course, Silence, Stage, Turn, count};
+use crate::exchange::{Asking, Closed, Course, Stage, Turn, count};
 use crate::failure::{Code, Failure};
 use crate::message::{self, ColumnHistogram};
 use crate::stage::agreeing::Descriptions;
@@ -28,7 +28,7 @@ pub(crate) struct Cuts {
 pub(crate) struct Shares {
     cohort: Arc<CohortSpecification>,
     /// One place per site: what it grows.
-    growing: Vec<Option<Arc<Growing>>>,
+    growing: Vec<Arc<Growing>>,
 }
 
 /// What the sites grew.
@@ -36,7 +36,7 @@ pub(crate) struct Shares {
 pub(crate) struct Grown {
     pub(crate) forest: CommonForest,
     /// One place per site: how many trees it grew, and where they begin.
-    shares: Vec<Option<Share>>,
+    shares: Vec<Share>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -68,58 +68,50 @@ impl Cuts {
 }
 
 impl Shares {
-    /// Trees by patients where they are known, among the sites that are there.
+    /// Trees by patients where they are known.
     pub(crate) fn of(
         settings: &ForestSettings,
         cohort: &Arc<CohortSpecification>,
         descriptions: &Descriptions,
         cuts: &Cuts,
-        members: &[bool],
     ) -> Self {
-        let is_there = |site: &usize| members[*site] && descriptions.taking_part[*site];
-        let sites: Vec<usize> = (0..members.len()).filter(is_there).collect();
         // Where sums are told, nobody knows how many patients a site has: all grow as many trees.
-        let patients = |site: &usize| {
-            descriptions.own[*site]
-                .as_ref()
-                .map_or(1, |own| own.patients)
-        };
-        let patients: Vec<u64> = sites.iter().map(patients).collect();
+        let own = descriptions.own.iter();
+        let patients = own.map(|own| own.as_ref().map_or(1, |own| own.patients));
+        let patients: Vec<u64> = patients.collect();
         // A survival outcome's counts of events are no classes.
         let class_weights = match cohort.outcome.kind.classes().is_empty() {
             true => Vec::new(),
-            false => class_weights(settings.class_weights, &descriptions.classes(&sites)),
+            false => class_weights(settings.class_weights, &descriptions.classes()),
         };
-        let mut growing = vec![None; members.len()];
-        for (site, trees) in sites.iter().zip(shares(settings.trees, &patients)) {
-            growing[*site] = Some(Arc::new(Growing {
+        let growing = |trees| {
+            Arc::new(Growing {
                 trees,
                 edges: cuts.edges.clone(),
                 event_times: cuts.event_times.clone(),
                 class_weights: class_weights.clone(),
-            }));
-        }
+            })
+        };
+        let growing = shares(settings.trees, &patients).into_iter().map(growing);
         Self {
             cohort: Arc::clone(cohort),
-            growing,
+            growing: growing.collect(),
         }
     }
 }
 
 impl Grown {
-    /// The forest as one site judges it; none where it grew nothing.
-    pub(crate) fn judging(&self, site: usize) -> Option<Judging> {
-        let first_tree = self.shares[site]?.first_tree;
-        Some(Judging {
-            first_tree,
+    /// The forest as one site judges it.
+    pub(crate) fn judging(&self, site: usize) -> Judging {
+        Judging {
+            first_tree: self.shares[site].first_tree,
             trees: Arc::clone(&self.forest.trees),
-        })
+        }
     }
 
     /// Trees of each site.
     pub(crate) fn trees(&self) -> Vec<u32> {
-        let trees = |share: &Option<Share>| share.map_or(0, |share| share.trees);
-        self.shares.iter().map(trees).collect()
+        self.shares.iter().map(|share| share.trees).collect()
     }
 }
 
@@ -128,27 +120,22 @@ impl Asking for Shares {
         "growing"
     }
 
-    fn silence(&self) -> Silence {
-        Silence::Out
-    }
-
     /// A site that comes back grows the same trees from the same seed.
     fn reminds(&self) -> bool {
         true
     }
 
     fn ask(&self, site: usize) -> Option<message::Request> {
-        let growing = self.growing[site].as_ref()?;
+        let growing = &self.growing[site];
         Some(message::Request::Forest(Request::Grow(Arc::clone(growing))))
     }
 
     fn judge(&self, site: usize, patients: u64, answer: &message::Answer) -> Result<(), Failure> {
-        match (answer, &self.growing[site]) {
-            (message::Answer::Forest(Answer::Grown(own)), Some(growing)) => {
-                judging::trees(&self.cohort, growing, own, patients)
+        match answer {
+            message::Answer::Forest(Answer::Grown(own)) => {
+                judging::trees(&self.cohort, &self.growing[site], own, patients)
             }
-            (message::Answer::Forest(Answer::Grown(_)), None) => Err(unexpected(answer, "nothing")),
-            (other, _) => Err(unexpected(other, "trees")),
+            other => Err(unexpected(other, "trees")),
         }
     }
 
@@ -170,24 +157,15 @@ impl Stage for Shares {
             trees: Vec::new(),
         };
         let (mut event_times, mut weights) = (Vec::new(), Vec::new());
-        let mut shares = vec![None; self.growing.len()];
-        let answers: Answers = closed.take();
-        for (site, answer) in answers.into_iter().enumerate() {
-            let Some(growing) = &self.growing[site] else {
-                continue;
-            };
-            let Some(answer) = answer else {
-                let name = &closed.sites[site];
-                let note = format!("{name} gave no trees; the forest has fewer.");
-                closed.notes.push(note);
-                continue;
-            };
+        let mut shares = Vec::with_capacity(self.growing.len());
+        let answers = closed.take().into_iter().flatten();
+        for (answer, growing) in answers.zip(&self.growing) {
             let message::Answer::Forest(Answer::Grown(own)) = answer else {
                 return Err(unexpected(&answer, "trees"));
             };
             event_times.clone_from(&growing.event_times);
             weights.clone_from(&growing.class_weights);
-            shares[site] = Some(Share {
+            shares.push(Share {
                 first_tree: count(all.trees.len()),
                 trees: growing.trees,
             });

@@ -61,7 +61,6 @@ pub(crate) fn derived(learned: &Job, method: &Method, table: &str) -> Result<Str
     let job = Job::parse(&text)?;
     let same = job.cohort == learned.cohort
         && job.sites == learned.sites
-        && job.sites_min == learned.sites_min
         && job.contributions == learned.contributions
         && job.method == *method;
     match same {

@@ -7,7 +7,7 @@ use super::model::Model;
 use super::settings::{NeighboursSettings, SHARES};
 use crate::checks::unexpected;
 use crate::cohort::CohortSpecification;
-use crate::exchange::{Asking, Closed, Course, Silence, Turn};
+use crate::exchange::{Asking, Closed, Course, Turn};
 use crate::failure::{Code, Failure};
 use crate::message;
 use crate::method::Beginning;
@@ -101,10 +101,6 @@ impl Asking for Neighbours {
             true => "measuring distances",
             false => "counting who is alike",
         }
-    }
-
-    fn silence(&self) -> Silence {
-        Silence::Out
     }
 
     fn reminds(&self) -> bool {

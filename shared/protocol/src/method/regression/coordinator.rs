@@ -7,7 +7,7 @@ use super::model::{Model, Stopped};
 use super::settings::RegressionSettings;
 use crate::assessment::Assessment;
 use crate::cohort::{CohortSpecification, Grids, MissingShare};
-use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn};
+use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::{Code, Failure};
 use crate::message::{self, Totals};
 use crate::method::Beginning;
@@ -158,10 +158,6 @@ fn ending(model: &Model) -> Ending {
 impl Assessed for Common {
     fn phase(&self) -> &'static str {
         "judging"
-    }
-
-    fn silence(&self) -> Silence {
-        Silence::Excused
     }
 
     fn ask(&self, _: usize) -> Option<message::Request> {

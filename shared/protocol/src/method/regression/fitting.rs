@@ -7,7 +7,7 @@ use super::model::{Model, Selection, Stopped};
 use super::settings::RegressionSettings;
 use crate::checks::unexpected;
 use crate::cohort::CohortSpecification;
-use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn, count};
+use crate::exchange::{Asking, Closed, Course, Stage, Turn, count};
 use crate::failure::{Code, Failure};
 use crate::limits::REGRESSION_COLUMNS_MAX;
 use crate::message;
@@ -35,8 +35,6 @@ pub(crate) struct Fitting {
     attempt: Attempt,
     /// Which features are worth their coefficients; none before all are fitted, or where all stay.
     search: Option<Search<Attempt>>,
-    /// Which sites told of the last question; none before the first.
-    told: Option<Vec<bool>>,
     evaluations: u32,
     /// Fits, and their coefficients, that were asked for.
     fits: u32,
@@ -127,7 +125,6 @@ impl Fitting {
             sources,
             attempt: whole.clone(),
             search: None,
-            told: None,
             evaluations: 0,
             fits: 1,
             coefficients: whole.coefficients(),
@@ -257,18 +254,6 @@ impl Fitting {
             ..Course::default()
         }
     }
-
-    /// Other sites than before: their sum is of other patients, and everything begins anew.
-    fn restart(&mut self, told: &[bool]) -> bool {
-        let changed = self.told.as_ref().is_some_and(|before| before != told);
-        self.told = Some(told.to_vec());
-        if changed {
-            self.attempt = self.whole.clone();
-            self.search = None;
-            self.state = State::Stepping;
-        }
-        changed
-    }
 }
 
 /// Where the cells of follow-up of a Cox regression of so many columns end; none of another.
@@ -320,10 +305,6 @@ impl Asking for Fitting {
         "fitting"
     }
 
-    fn silence(&self) -> Silence {
-        Silence::Out
-    }
-
     fn reminds(&self) -> bool {
         false
     }
@@ -354,14 +335,6 @@ impl Stage for Fitting {
             message::Answer::Regression(sum) => sum,
             other => return Err(unexpected(&other, "sums over the patients")),
         };
-        let asked = self.request();
-        if self.restart(closed.told) && asked != self.request() {
-            closed.notes.push(
-                "The sites that answered changed while the regression was fitted, which began anew with those that are there."
-                    .to_owned(),
-            );
-            return Ok(Turn::Ask);
-        }
         if let State::Testing(fit) = &self.state {
             let Answer::Products(products) = sum else {
                 return Err(Failure::new(Code::Protocol, "no products were summed"));

@@ -35,12 +35,9 @@ pub(super) struct Accelerated {
     features: usize,
     /// The metric of the open exchange.
     asked: Differentiating,
-    /// Which sites told of the last question; none before the first.
-    told: Option<Vec<bool>>,
     rows: Vec<RoundRow>,
-    /// Rounds at most, those among them that were asked again of fewer sites.
+    /// Rounds at most.
     round_limit: u32,
-    void: u32,
     /// Set while the certificate is asked for: the penalty of one site.
     certifying: Option<f64>,
     certificates: u32,
@@ -69,10 +66,8 @@ impl Accelerated {
             search,
             known,
             features,
-            told: None,
             rows: Vec::new(),
             round_limit: settings.round_limit,
-            void: 0,
             certifying: None,
             certificates: 0,
             certificate: None,
@@ -163,19 +158,6 @@ impl Accelerated {
     }
 
     fn go_on(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
-        let told = closed.told;
-        self.void += closed.void;
-        if self.told.as_ref().is_some_and(|before| before != told) {
-            // The objective is the sum over other sites than before.
-            self.known.forget();
-            self.search.restart();
-        }
-        let answered = closed.answered();
-        let is_complete = told
-            .iter()
-            .zip(closed.members)
-            .all(|(told, member)| *told || !member);
-        self.told = Some(told.to_vec());
         let answer = self.summed(closed)?;
         let round = count(self.rows.len()) + 1;
         let mut row = RoundRow {
@@ -187,7 +169,6 @@ impl Accelerated {
             dual_residual: None,
             penalty: None,
             seconds: closed.seconds,
-            sites_answered: answered,
         };
         let mut is_over = false;
         // Where the answer says no more than which rows to ask about: that of W = 0, which has no row.
@@ -203,14 +184,14 @@ impl Accelerated {
                     "The objective rose in round {round}; the search went back to the best metric and took shorter steps."
                 ));
             }
-            is_over = step.converged && is_complete;
+            is_over = step.converged;
         }
         self.rows.push(row);
         if is_over {
-            return Ok(self.begin_certificate(answered));
+            return Ok(self.begin_certificate(closed.count()));
         }
         self.asked = question(&self.search, &self.known, self.settings.form);
-        Ok(match round + self.void >= self.round_limit {
+        Ok(match round >= self.round_limit {
             true => Turn::Done(Ending::RoundLimit),
             false => Turn::Ask,
         })
@@ -249,20 +230,15 @@ impl Accelerated {
 
     /// (4.22) on the sums of W_p and U_p, where sum_p U_p = -grad F / penalty.
     fn certify(&mut self, penalty: f64, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
-        let Some(gradient) = self
-            .search
-            .gradient(&self.known)
-            .filter(|_| self.told.as_deref() == Some(closed.told))
-        else {
-            let text = "A site was away when the metric was to be certified; it is not.";
-            closed.notes.push(text.to_owned());
-            return Ok(Turn::Done(Ending::Converged));
+        let Some(gradient) = self.search.gradient(&self.known) else {
+            let text = "the metric is certified before its gradient is known";
+            return Err(Failure::new(Code::Internal, text));
         };
         let sum = match closed.take_sum()? {
             message::Answer::Unpsl(Answer::Contribution(sum)) => sum.matrix,
             other => return Err(unexpected(&other, "a contribution")),
         };
-        let sites = f64::from(closed.answered());
+        let sites = f64::from(closed.count());
         let mut mean = (gradient * (-1.0 / penalty) + sum) / sites;
         let threshold = self.settings.lambda_sparsity / (penalty * sites);
         shrink_rows(&mut mean.slice_mut(s![..self.features, ..]), threshold);

@@ -32,9 +32,8 @@ pub(super) struct Admm {
     /// The consensus of the open round.
     broadcast: Arc<Array2<f64>>,
     rows: Vec<RoundRow>,
-    /// Rounds at most, those among them that were asked again of fewer sites.
+    /// Rounds at most.
     round_limit: u32,
-    void: u32,
     /// Of which patients, and by which form.
     part: Part,
 }
@@ -45,21 +44,14 @@ enum Held {
     /// The coordinator.
     Here(Consensus),
     /// The sites.
-    There {
-        consensus: PooledConsensus,
-        /// Which sites told of the last question; none before the first.
-        told: Option<Vec<bool>>,
-    },
+    There(PooledConsensus),
 }
 
 /// What a closed round has come to.
 struct Absorbed {
-    /// Sites that answered.
-    answered: u32,
-    /// (4.19) at the consensus that was broadcast; none where a site that takes part has not judged it.
-    objective: Option<f64>,
-    /// None where other sites answered than before: then all duals are 0 again, and the consensus stays where it was.
-    residuals: Option<Residuals>,
+    /// (4.19) at the consensus that was broadcast.
+    objective: f64,
+    residuals: Residuals,
     /// Whether the safeguard acted because the objective rose.
     rose: bool,
     /// The site whose numbers stand out, where they are known.
@@ -70,14 +62,14 @@ impl Held {
     fn metric(&self) -> &Array2<f64> {
         match self {
             Self::Here(consensus) => consensus.consensus(),
-            Self::There { consensus, .. } => consensus.consensus(),
+            Self::There(consensus) => consensus.consensus(),
         }
     }
 
     fn penalty(&self) -> f64 {
         match self {
             Self::Here(consensus) => consensus.penalty(),
-            Self::There { consensus, .. } => consensus.penalty(),
+            Self::There(consensus) => consensus.penalty(),
         }
     }
 
@@ -86,7 +78,7 @@ impl Held {
         let metric = self.metric().view();
         match self {
             Self::Here(consensus) => consensus.sparsity_term(&metric),
-            Self::There { consensus, .. } => consensus.sparsity_term(&metric),
+            Self::There(consensus) => consensus.sparsity_term(&metric),
         }
     }
 
@@ -97,7 +89,7 @@ impl Held {
                 let centre = consensus.centre(site);
                 Centre::Told(centre.unwrap_or_else(|| consensus.consensus().clone()))
             }
-            Self::There { consensus, .. } => Centre::Dual(consensus.step()),
+            Self::There(consensus) => Centre::Dual(consensus.step()),
         }
     }
 }
@@ -135,10 +127,7 @@ impl Admm {
             tolerance_relative: settings.tolerance_relative,
         };
         let consensus = match prepared.is_of_sums() {
-            true => PooledConsensus::new(start, own).map(|consensus| Held::There {
-                consensus,
-                told: None,
-            }),
+            true => PooledConsensus::new(start, own).map(Held::There),
             false => Consensus::new(start, prepared.summaries.len(), own).map(Held::Here),
         };
         let consensus = consensus.map_err(|error| Failure::new(Code::Unpsl, error.to_string()))?;
@@ -147,7 +136,6 @@ impl Admm {
             consensus,
             rows: Vec::new(),
             round_limit: settings.round_limit,
-            void: 0,
             part: Part {
                 form: settings.objective.form,
                 fold,
@@ -209,7 +197,7 @@ impl Admm {
     pub(super) fn blank(&self) -> message::Answer {
         let products = match self.consensus {
             Held::Here(_) => None,
-            Held::There { .. } => Some(UpdateProducts::default()),
+            Held::There(_) => Some(UpdateProducts::default()),
         };
         let blank = Contribution::blank(self.metric().dim(), products);
         message::Answer::Unpsl(Answer::Contribution(blank))
@@ -230,14 +218,11 @@ impl Admm {
         let penalty = self.consensus.penalty();
         let round = match &mut self.consensus {
             Held::Here(consensus) => absorb(consensus, closed)?,
-            Held::There { consensus, told } => absorb_sum(consensus, told, closed)?,
+            Held::There(consensus) => absorb_sum(consensus, closed)?,
         };
         self.check_finite(&round, closed.sites)?;
-        self.void += closed.void;
         self.broadcast = Arc::new(self.metric().clone());
-        if let Some(objective) = round.objective {
-            self.judge_last(objective);
-        }
+        self.judge_last(round.objective);
         let number = count(self.rows.len()) + 1;
         if round.rose && self.part.fold.is_none() {
             closed.notes.push(format!(
@@ -250,16 +235,14 @@ impl Admm {
             objective: None,
             left: None,
             residual: None,
-            primal_residual: round.residuals.map(|residuals| residuals.primal),
-            dual_residual: round.residuals.map(|residuals| residuals.dual),
+            primal_residual: Some(round.residuals.primal),
+            dual_residual: Some(round.residuals.dual),
             penalty: Some(penalty),
             seconds: closed.seconds,
-            sites_answered: round.answered,
         });
-        let has_converged = |residuals: Residuals| residuals.converged();
-        Ok(if round.residuals.is_some_and(has_converged) {
+        Ok(if round.residuals.converged() {
             Turn::Done(Ending::Converged)
-        } else if number + self.void >= self.round_limit {
+        } else if number >= self.round_limit {
             Turn::Done(Ending::RoundLimit)
         } else {
             Turn::Ask
@@ -268,10 +251,10 @@ impl Admm {
 
     /// What is not finite can neither be told nor stored.
     fn check_finite(&self, round: &Absorbed, sites: &[SiteName]) -> Result<(), Failure> {
-        let residuals = round.residuals.iter();
-        let told = [self.consensus.penalty(), round.objective.unwrap_or(0.0)];
+        let told = [self.consensus.penalty(), round.objective];
+        let residuals = [round.residuals.primal, round.residuals.dual];
         let mut told = residuals
-            .flat_map(|residuals| [residuals.primal, residuals.dual])
+            .into_iter()
             .chain(told)
             .chain(self.metric().iter().copied());
         if told.all(f64::is_finite) {
@@ -296,41 +279,27 @@ impl Admm {
         let consensus = self.metric().iter();
         let scale = consensus.map(|x| x * x).sum::<f64>().sqrt().max(1e-12);
         let relative = primal.min(dual / penalty) / scale;
-        (0.1 * relative).clamp(tightest, loosest)
+        (0.1_f64 * relative).clamp(tightest, loosest)
     }
 }
 
 /// (4.22) and (4.23) on each site's own W_p.
 fn absorb(consensus: &mut Consensus, closed: &mut Closed<'_>) -> Result<Absorbed, Failure> {
-    let mut contributions = Vec::with_capacity(closed.answers.len());
-    for (site, answer) in closed.take().into_iter().enumerate() {
-        contributions.push(match answer {
-            Some(message::Answer::Unpsl(Answer::Contribution(own))) => Some(own),
-            Some(other) => return Err(unexpected(&other, "a contribution")),
-            None => None,
-        });
-        // A site that is away leaves the consensus with what it left, and comes back with it.
-        if contributions[site].is_none() && !closed.members[site] {
-            consensus.suspend_site(site);
-        }
-    }
-    let objective = objective_at_consensus(consensus, &contributions);
-    let answered = count(contributions.iter().flatten().count());
-    let suspect = judging::standing_out(&judging::largest_numbers(&contributions));
-    let matrices: Vec<_> = contributions
-        .into_iter()
-        .map(|own| own.map(|own| own.matrix))
-        .collect();
+    let own = closed.take().into_iter().flatten().map(|answer| match answer {
+        message::Answer::Unpsl(Answer::Contribution(own)) => Ok(own),
+        other => Err(unexpected(&other, "a contribution")),
+    });
+    let own = own.collect::<Result<Vec<Contribution>, Failure>>()?;
+    let objective = own.iter().map(|own| own.objective).sum::<f64>()
+        + consensus.sparsity_term(&consensus.consensus().view());
+    let suspect = judging::standing_out(&judging::largest_numbers(&own));
+    let matrices: Vec<_> = own.into_iter().map(|own| Some(own.matrix)).collect();
     let residuals = consensus.absorb(&matrices).map_err(unusable)?;
     // Only now: the contributions belong to the penalty that they were solved with.
-    let rose = objective.is_some_and(|objective| consensus.observe_objective(objective));
-    for site in (0..closed.members.len()).filter(|site| closed.members[*site]) {
-        consensus.resume_site(site);
-    }
+    let rose = consensus.observe_objective(objective);
     Ok(Absorbed {
-        answered,
         objective,
-        residuals: Some(residuals),
+        residuals,
         rose,
         suspect,
     })
@@ -339,7 +308,6 @@ fn absorb(consensus: &mut Consensus, closed: &mut Closed<'_>) -> Result<Absorbed
 /// (4.22) and (4.23) on the sums over the sites.
 fn absorb_sum(
     consensus: &mut PooledConsensus,
-    before: &mut Option<Vec<bool>>,
     closed: &mut Closed<'_>,
 ) -> Result<Absorbed, Failure> {
     let sum = match closed.take_sum()? {
@@ -347,21 +315,11 @@ fn absorb_sum(
         other => return Err(unexpected(&other, "a contribution")),
     };
     let objective = sum.objective + consensus.sparsity_term(&consensus.consensus().view());
-    let answered = closed.answered();
-    let are_others = before.as_ref().is_some_and(|before| before != closed.told);
-    *before = Some(closed.told.to_vec());
-    let residuals = if are_others {
-        // Their duals add up to nothing that is known here.
-        consensus.restart();
-        None
-    } else {
-        let products = sum.products.unwrap_or_default();
-        let absorbed = consensus.absorb(&sum.matrix, &products, answered as usize);
-        Some(absorbed.map_err(unusable)?)
-    };
+    let products = sum.products.unwrap_or_default();
+    let absorbed = consensus.absorb(&sum.matrix, &products, closed.sites.len());
+    let residuals = absorbed.map_err(unusable)?;
     Ok(Absorbed {
-        answered,
-        objective: Some(objective),
+        objective,
         residuals,
         rose: consensus.observe_objective(objective),
         suspect: None,
@@ -370,19 +328,6 @@ fn absorb_sum(
 
 fn unusable(error: ConsensusError) -> Failure {
     Failure::new(Code::Contribution, error.to_string())
-}
-
-/// (4.19) at the consensus that was broadcast; none where a site that takes part has not judged it.
-fn objective_at_consensus(
-    consensus: &Consensus,
-    contributions: &[Option<Contribution>],
-) -> Option<f64> {
-    let judged = |(site, own): (usize, &Option<Contribution>)| match own {
-        Some(own) => Some(own.objective),
-        None => (!consensus.takes_part(site)).then_some(0.0),
-    };
-    let terms: Option<f64> = contributions.iter().enumerate().map(judged).sum();
-    terms.map(|sum| sum + consensus.sparsity_term(&consensus.consensus().view()))
 }
 
 #[cfg(test)]
@@ -445,8 +390,7 @@ mod tests {
                 answers: vec![answer(1.0), answer(-1.0)],
                 sum: None,
                 told: &[true, true],
-                void: 0,
-                members: &[true, true],
+                    members: &[true, true],
                 sites: &[],
                 seconds: 0.0,
                 notes: &mut notes,

@@ -10,7 +10,7 @@ use crate::assessment::{
     Assessment, DISTANCE_RULE, EUCLIDEAN_RULE, EvaluationCounts, INNER_PRODUCT_RULE, PAIRS_RULE,
     score_bins,
 };
-use crate::exchange::{Course, Silence};
+use crate::exchange::{Course};
 use crate::failure::{Code, Failure};
 use crate::message;
 use crate::progress::Ending;
@@ -68,10 +68,6 @@ impl Best {
 impl Assessed for Best {
     fn phase(&self) -> &'static str {
         "finishing"
-    }
-
-    fn silence(&self) -> Silence {
-        Silence::Excused
     }
 
     fn ask(&self, _: usize) -> Option<message::Request> {

@@ -8,7 +8,7 @@ use super::rounds::common_start;
 use super::selection::{Cell, Selection};
 use super::settings::{SelectionSettings, UnpslSettings};
 use crate::checks::{ensure, length, unexpected};
-use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn, count};
+use crate::exchange::{Asking, Closed, Course, Stage, Turn, count};
 use crate::failure::Failure;
 use crate::message::{self, Request};
 use crate::stage::preparing::Prepared;
@@ -182,10 +182,6 @@ fn next_fit(
 impl Asking for Choice {
     fn phase(&self) -> &'static str {
         "choosing"
-    }
-
-    fn silence(&self) -> Silence {
-        Silence::Away
     }
 
     fn reminds(&self) -> bool {

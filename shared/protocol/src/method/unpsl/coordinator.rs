@@ -126,7 +126,7 @@ impl Unpsl {
                 if let Turn::Done(told) = assessing.close(closed)? {
                     *objective = assessing.model.objective(&told)?;
                     *assessments = told;
-                    note(&self.settings, prepared, assessments, closed.notes);
+                    note(&self.settings, closed.notes);
                     if assessing.model.metric.iter().all(|entry| *entry == 0.0) {
                         closed.notes.push(EMPTY_METRIC.to_owned());
                     }
@@ -291,19 +291,8 @@ fn features(standardisation: &standardise::Standardisation) -> Vec<FeatureResult
 /// What the result must say of how the metric was found.
 fn note(
     settings: &UnpslSettings,
-    prepared: &Prepared,
-    assessments: &Assessments,
     notes: &mut Vec<String>,
 ) {
-    let (assessed, sites) = (
-        assessments.told.iter().filter(|told| **told).count(),
-        prepared.summaries.len(),
-    );
-    if assessed < sites {
-        notes.push(format!(
-            "The objective is the sum over the {assessed} of {sites} sites that took part at the end."
-        ));
-    }
     if settings.starts > 1 {
         notes.push(format!(
             "The lowest objective of {} starts was kept.",

@@ -33,7 +33,6 @@ pub(crate) struct FoldSearches {
     batch: Vec<Place>,
     asked: Differentiating,
     /// Which sites told of the last questions; none before the first.
-    told: Option<Vec<bool>>,
     /// Numbers of an answer that are not theirs.
     reserved: usize,
 }
@@ -53,7 +52,6 @@ impl FoldSearches {
             features,
             batch: Vec::new(),
             asked: Differentiating::default(),
-            told: None,
             reserved: 0,
         };
         all.open();
@@ -115,11 +113,6 @@ impl FoldSearches {
 
     /// Takes the answers of a closed exchange; true once all searches are over.
     pub(crate) fn close(&mut self, closed: &mut Closed<'_>) -> Result<bool, Failure> {
-        let told = closed.told.to_vec();
-        if self.told.as_ref().is_some_and(|before| *before != told) {
-            self.several.forget();
-        }
-        self.told = Some(told);
         let sums = match closed.take_sum()? {
             message::Answer::Unpsl(Answer::Derivatives(sums)) if sums.len() == self.batch.len() => {
                 sums
@@ -132,7 +125,7 @@ impl FoldSearches {
         };
         let batch = std::mem::take(&mut self.batch);
         let answers = batch.into_iter().zip(sums).enumerate().map(unfold);
-        self.several.learn(answers.collect(), 1 + closed.void);
+        self.several.learn(answers.collect(), 1);
         if !self.several.is_finite() {
             let text = "the rounds of the cross-validation led beyond the finite numbers";
             return Err(Failure::new(Code::Numbers, text));

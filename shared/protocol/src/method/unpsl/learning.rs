@@ -6,7 +6,7 @@ use super::message::{Answer, Differentiating, Request};
 use super::rounds::{Fit, common_start};
 use super::settings::UnpslSettings;
 use crate::checks::unexpected;
-use crate::exchange::{Asking, Closed, Course, Silence, Stage, Turn};
+use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::Failure;
 use crate::limits::{ACTIVE_ROWS_MAX, VALIDATION_ENTRIES_MAX, VALIDATION_PAIRS_MAX};
 use crate::message::{self, Totals};
@@ -165,10 +165,6 @@ pub(super) fn is_within_the_usual(
 impl Asking for Learning {
     fn phase(&self) -> &'static str {
         "rounds"
-    }
-
-    fn silence(&self) -> Silence {
-        Silence::Away
     }
 
     fn reminds(&self) -> bool {

@@ -72,8 +72,6 @@ pub struct RoundRow {
     pub penalty: Option<f64>,
     /// Seconds since the run began, at the close of the round.
     pub seconds: f64,
-    /// Sites that answered.
-    pub sites_answered: u32,
 }
 
 /// One candidate of the cross-validation.

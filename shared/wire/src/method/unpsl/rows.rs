@@ -32,7 +32,6 @@ impl Listed for Rounds {
             dual_residual: row.dual_residual,
             penalty: row.penalty,
             seconds: row.seconds,
-            sites_answered: row.sites_answered,
         }
     }
 
@@ -46,7 +45,6 @@ impl Listed for Rounds {
             dual_residual: finite_if_any("the dual residual of a round", row.dual_residual)?,
             penalty: finite_if_any("the penalty of a round", row.penalty)?,
             seconds: finite("the time of a round", row.seconds)?,
-            sites_answered: row.sites_answered,
         })
     }
 }

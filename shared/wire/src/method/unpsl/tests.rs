@@ -182,7 +182,6 @@ fn metric() -> model::Model {
             dual_residual: Some(0.25),
             penalty: Some(1.0),
             seconds: 0.125,
-            sites_answered: 2,
         }],
         objective: Some(0.5),
         selection: vec![SelectionRow {

@@ -69,14 +69,10 @@ fn one(
     Ok(own)
 }
 
-/// The largest number of each contribution; 0 without one.
-pub(super) fn largest_numbers(contributions: &[Option<Contribution>]) -> Vec<f64> {
+/// The largest number of each contribution.
+pub(super) fn largest_numbers(contributions: &[Contribution]) -> Vec<f64> {
     let largest = |matrix: &Array2<f64>| matrix.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
-    let of_one = |own: &Option<Contribution>| {
-        let own = own.as_ref();
-        let objective = own.map_or(0.0, |own| own.objective.abs());
-        own.map_or(0.0, |own| largest(&own.matrix)).max(objective)
-    };
+    let of_one = |own: &Contribution| largest(&own.matrix).max(own.objective.abs());
     contributions.iter().map(of_one).collect()
 }
 
