@@ -9,7 +9,6 @@ mod schema;
 use kept::readable;
 pub use kept::{UNREADABLE, ended_progress, failed_result, unreadable};
 
-
 use protocol::job::Job;
 use protocol::limits::{RESULT_BYTES_PER_OPERATOR_MAX, RESULTS_PER_OPERATOR_MAX};
 use protocol::message::Warrant;

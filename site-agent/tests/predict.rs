@@ -19,7 +19,6 @@ const NUMBER: &str = "
 name = 'scores'
 method = 'regression'
 sites = ['north', 'south']
-sites_min = 2
 [outcome]
 column = 'score'
 kind = 'numeric'
@@ -453,7 +452,7 @@ fn job(outcome: &str, method: &str, features: &[(&str, &str)]) -> String {
     let features: String = features.iter().map(feature).collect();
     let (name, section) = method.split_once('\n').unwrap();
     format!(
-        "name = 'real'\nmethod = '{name}'\nsites = ['north', 'south']\nsites_min = 2\n[outcome]\n{outcome}\n{section}\n{features}"
+        "name = 'real'\nmethod = '{name}'\nsites = ['north', 'south']\n[outcome]\n{outcome}\n{section}\n{features}"
     )
 }
 

@@ -15,7 +15,6 @@ const JOB: &str = "
 name = 'grades'
 method = 'unpsl'
 sites = ['north', 'south']
-sites_min = 2
 [outcome]
 column = 'grade'
 kind = 'categorical'

@@ -126,12 +126,7 @@ impl Course {
     }
 
     /// Begins the run, or goes on with one that had begun, and tells it what waits.
-    pub(super) fn open(
-        &mut self,
-        warrants: Warrants,
-        clock: Clock,
-        store: SharedStore,
-    ) {
+    pub(super) fn open(&mut self, warrants: Warrants, clock: Clock, store: SharedStore) {
         let submission = self.submission.clone();
         let events = std::mem::take(&mut self.waiting);
         self.state = State::Computing(tokio::task::spawn_blocking(move || {

@@ -287,12 +287,11 @@ impl Running {
         }
     }
 
-    /// An agent that says that it cannot go on ends the simulation; one that was killed does not:
-    /// the run goes on without it as its job allows.
+    /// An agent that ends before the run does ends the simulation: the run would wait for it.
     pub(super) fn judge(&self, exit: &Exit) -> Result<(), AgentsError> {
         let path = log_path(&self.home, &exit.site);
         match &exit.status {
-            Ok(status) if status.code().is_some_and(|code| code != 0) => {
+            Ok(status) => {
                 let log = std::fs::read_to_string(path).unwrap_or_default();
                 let lines: Vec<&str> = log.lines().collect();
                 let log = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
@@ -301,13 +300,6 @@ impl Running {
                     status: *status,
                     log,
                 })
-            }
-            Ok(status) => {
-                report::remark(format_args!(
-                    "note: the agent of {} ended with {status}",
-                    exit.site
-                ));
-                Ok(())
             }
             Err(error) => {
                 let source = io::Error::new(error.kind(), error.to_string());

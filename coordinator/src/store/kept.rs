@@ -63,7 +63,7 @@ pub fn ended_progress(result: &RunResult) -> Progress {
         sites: u32::try_from(sites).unwrap_or(u32::MAX),
         waiting_for: Vec::new(),
         away: Vec::new(),
-            waiting_since: None,
+        waiting_since: None,
         ending: Some(result.ending.clone()),
     }
 }

@@ -1,6 +1,7 @@
 //! What the store holds is read back, and what cannot be read ends nothing.
 
 use super::*;
+use protocol::failure::{Code, Failure};
 use protocol::message::{Answer, Description};
 use protocol::method::Model;
 use protocol::method::unpsl::model::{self, RoundRow};
@@ -57,7 +58,6 @@ fn converged(run: &str) -> RunResult {
                 dual_residual: Some(0.1),
                 penalty: Some(1.0),
                 seconds: 1.0,
-                sites_answered: 1,
             }],
             objective: None,
             selection: Vec::new(),
@@ -163,7 +163,7 @@ fn what_has_not_ended_is_found_again_with_what_is_wrong_with_it() {
 }
 
 #[test]
-fn records_come_back_with_their_answers_and_faults() {
+fn records_come_back_with_their_answers() {
     let home = Home::new();
     let mut store = home.store();
     let run = RunId::new("a1").unwrap();
@@ -181,15 +181,6 @@ fn records_come_back_with_their_answers_and_faults() {
             None,
             None,
         ],
-        faults: vec![
-            None,
-            Some(Failure::new(
-                Code::Protocol,
-                "found moments, wanted a contribution",
-            )),
-            None,
-        ],
-        members: vec![true, false, true],
     };
     store.keep(&run, &record).unwrap();
     assert_eq!(store.records(&run).unwrap(), [record]);

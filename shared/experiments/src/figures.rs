@@ -260,7 +260,7 @@ impl Federation {
                 let rho = consensus.penalty();
                 let local = objective.solve(&w, &centre, rho, LOCAL_TOLERANCE, LOCAL_STEPS)?;
                 total += local.objective_at_consensus;
-                answers.push(Some(local.matrix));
+                answers.push(local.matrix);
             }
             consensus.absorb(&answers)?;
             consensus.observe_objective(total);

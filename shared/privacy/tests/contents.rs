@@ -133,7 +133,7 @@ fn job(permissions: &BTreeSet<Permission>, rounds: u64) -> JobFacts {
         method: "method".to_owned(),
         outcomes: Vec::new(),
         features: Vec::new(),
-        sites_min: 3,
+        sites: 3,
         permissions: permissions.clone(),
         round_limit: rounds,
         folds: 1,

@@ -56,7 +56,7 @@ fn gate_after(
         method: "unpsl".to_owned(),
         outcomes: Vec::new(),
         features: Vec::new(),
-        sites_min: 3,
+        sites: 3,
         contributions: Contributions::Own,
         permissions: BTreeSet::new(),
         round_limit,

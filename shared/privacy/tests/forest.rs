@@ -85,7 +85,7 @@ fn job() -> JobFacts {
         method: "forest".to_owned(),
         outcomes: vec!["disease".to_owned()],
         features: vec!["age".to_owned()],
-        sites_min: 3,
+        sites: 3,
         contributions: Contributions::Own,
         permissions: [Permission::Forests].into(),
         round_limit: 1,

@@ -128,7 +128,7 @@ fn job() -> JobFacts {
         method: "unpsl".to_owned(),
         outcomes: vec!["disease".to_owned()],
         features: vec!["age".to_owned(), "chol".to_owned()],
-        sites_min: 3,
+        sites: 3,
         permissions: BTreeSet::new(),
         round_limit: 100,
         folds: 1,
@@ -256,7 +256,7 @@ fn only_what_is_not_listed_is_named() {
 #[test]
 fn what_is_asked_beyond_a_limit_is_refused_before_the_cohort_is_read() {
     let asked = JobFacts {
-        sites_min: 3,
+        sites: 3,
         permissions: Permission::ALL.into(),
         round_limit: 2_001,
         ..job()
@@ -492,10 +492,7 @@ fn a_metric_that_is_too_steep_shuts_the_gate_for_good() {
 
 #[test]
 fn a_job_of_fewer_sites_and_one_description_too_many_are_refused() {
-    let asked = JobFacts {
-        sites_min: 2,
-        ..job()
-    };
+    let asked = JobFacts { sites: 2, ..job() };
     let refusal = policy(open_lists()).admit(&asked).unwrap_err();
     assert_eq!(refusal.rule, "sites_min");
     let policy = policy(open_lists());

@@ -25,7 +25,7 @@ pub const DOCUMENT_PROBLEMS_MAX: usize = 100;
 /// Characters of what a problem of a configuration or a job quotes.
 pub const QUOTE_LENGTH_MAX: usize = 200;
 /// So long an answer is waited for before another run may go first; a run never gives up waiting.
-pub const PATIENCE: Duration = Duration::from_secs(3_600);
+pub const PATIENCE: Duration = Duration::from_secs(600);
 /// lambda_1 and lambda_2 of a job at most.
 pub const LAMBDA_MAX: f64 = 1e15;
 /// The penalty rho of a job at least.

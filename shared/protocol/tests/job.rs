@@ -1,6 +1,6 @@
 //! Promise: a job is read whole or refused with all its problems.
 
-use protocol::job::{Job, WhenRefused};
+use protocol::job::Job;
 
 const JOB: &str = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n\
     [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
@@ -177,28 +177,6 @@ fn what_a_forest_cannot_be_is_refused_with_its_line() {
         );
     let text = problems(&format!("{survival}scope = \"federated\"\n"));
     assert!(text.contains("an outcome without a horizon"), "{text}");
-}
-
-#[test]
-fn a_site_that_refuses_is_left_out_unless_the_job_says_otherwise() {
-    let with = |key: &str| {
-        FOREST.replace(
-            "method = \"forest\"",
-            &format!("method = \"forest\"\n{key}"),
-        )
-    };
-    let read = |key: &str| Job::parse(&with(key)).map(|job| job.when_refused);
-    assert_eq!(read("").unwrap(), WhenRefused::LeaveOut);
-    assert_eq!(
-        read("when_refused = \"leave out\"").unwrap(),
-        WhenRefused::LeaveOut
-    );
-    assert_eq!(read("when_refused = \"fail\"").unwrap(), WhenRefused::Fail);
-    let text = problems(&with("when_refused = \"wait\""));
-    assert!(
-        text.contains("when_refused: found \"wait\", wanted one of"),
-        "{text}"
-    );
 }
 
 const COMPARE: &str = "name = \"a\"\nmethod = \"compare\"\nsites = [\"north\", \"south\", \"east\"]\n\

@@ -2,8 +2,8 @@
 
 use crate::saying::remark;
 use crate::words::duration;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::words::moment;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use protocol::progress::Progress;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -141,9 +141,9 @@ impl Default for Watching {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::name::RunId;
     use crate::words::moment;
-use protocol::progress::{Course, Ending, Times};
+    use protocol::name::RunId;
+    use protocol::progress::{Course, Ending, Times};
 
     fn progress(round: u32, round_limit: u32) -> Progress {
         Progress {

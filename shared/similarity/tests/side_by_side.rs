@@ -131,7 +131,7 @@ impl Study {
                 (*place, sum(told).unwrap())
             };
             let answers = open.par_iter().map(answer).collect();
-            all.learn(answers, 1);
+            all.learn(answers);
         }
         let cells = self.searches.len();
         let objective = |problem| {

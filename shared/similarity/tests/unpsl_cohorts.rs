@@ -96,7 +96,7 @@ fn federate(sites: &[SiteObjective], settings: &Settings, rounds: usize) -> Arra
                 .solve(&w, &centre, consensus.penalty(), 1e-5, 30)
                 .unwrap();
             total += answer.objective_at_consensus;
-            answers.push(Some(answer.matrix));
+            answers.push(answer.matrix);
         }
         let residuals = consensus.absorb(&answers).unwrap();
         consensus.observe_objective(total);

@@ -59,7 +59,7 @@ fn federate(sites: &[SiteObjective], settings: &Settings, penalty: f64, rounds: 
                 .solve(&w, &centre, consensus.penalty(), 1e-5, 50)
                 .unwrap();
             total += answer.objective_at_consensus;
-            contributions.push(Some(answer.matrix));
+            contributions.push(answer.matrix);
         }
         let round = consensus.absorb(&contributions).unwrap();
         consensus.observe_objective(total);

@@ -146,7 +146,7 @@ fn consensus_admm_finds_scipys_optimum() {
                     .solve(&w, &centre, consensus.penalty(), 1e-6, 100)
                     .unwrap();
                 total += answer.objective_at_consensus;
-                answers.push(Some(answer.matrix));
+                answers.push(answer.matrix);
             }
             converged = consensus.absorb(&answers).unwrap().converged();
             consensus.observe_objective(total);

@@ -108,7 +108,6 @@ fn covered(gate: &mut Gate, matrix: Array2<f64>, place: usize) -> ToCoordinator<
         tagged: false,
         heard: "",
         masks: &masks,
-        roster: &[true; SITES.len()],
         run: "run",
         exchange: 1,
     };

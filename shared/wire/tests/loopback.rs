@@ -125,7 +125,8 @@ async fn an_operator_submits_watches_and_is_told_why_not() {
         sites_connected: 3,
         sites: 3,
         waiting_for: Vec::new(),
-        deadline_seconds: 1.0,
+        away: Vec::new(),
+        waiting_since: None,
         ending,
     };
     let (progress, watched) = watch::channel(state(1, None));
@@ -451,8 +452,6 @@ async fn a_site_that_comes_back_hears_all_that_closed_as_it_takes_it() {
                 exchange,
                 answers: vec![Some(answer); 2],
                 signatures: vec![Vec::new(); 2],
-                faults: vec![None; 2],
-                members: vec![true; 2],
             },
             total: None,
         })

@@ -213,9 +213,7 @@ impl Worker {
         };
         let sealed = answered.unwrap_or_else(|stop| wire::seal(notice(stop)));
         let summing = current.summing.as_mut();
-        let signature = summing.map_or(Vec::new(), |summing| {
-            summing.sign(ask.exchange, &sealed)
-        });
+        let signature = summing.map_or(Vec::new(), |summing| summing.sign(ask.exchange, &sealed));
         let entry = Entry::new(now, &ask.run, ask.exchange, &sealed);
         self.journal
             .append(&entry.with_ledger(self.ledger.head()))?;

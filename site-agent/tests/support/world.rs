@@ -35,7 +35,6 @@ pub const UNPSL: &str = "
 name = 'cases'
 method = 'unpsl'
 sites = ['north', 'south']
-sites_min = 2
 [outcome]
 column = 'class'
 kind = 'binary'
@@ -50,7 +49,6 @@ pub const FOREST: &str = "
 name = 'trees'
 method = 'forest'
 sites = ['north', 'south']
-sites_min = 2
 [outcome]
 column = 'days'
 kind = 'survival'

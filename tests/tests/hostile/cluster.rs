@@ -82,7 +82,7 @@ fn job(run: &str, coordinates: u32) -> String {
     let feature = |name| format!("[[features]]\nname = '{name}'\nkind = 'numeric'\n");
     let features = ["x", "y"].map(feature).concat();
     format!(
-        "name = 'search'\nmethod = 'cluster'\nsites = {SITES:?}\nsites_min = 3\n[aggregation]\ncontributions = 'own'\n\
+        "name = 'search'\nmethod = 'cluster'\nsites = {SITES:?}\n[aggregation]\ncontributions = 'own'\n\
          [outcome]\ncolumn = 'class'\nkind = 'binary'\npositive = ['1']\nnegative = ['0']\n{features}\
          [cluster]\nrun = '{run}'\ncoordinates = {coordinates}\n"
     )

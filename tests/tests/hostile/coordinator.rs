@@ -399,19 +399,13 @@ fn second_moments_need_their_rule_also_where_rounds_tell_them() {
     assert!(error < 5e-3, "the rule's name would promise too much");
 }
 
-/// A job of a single site, or one that goes on with it: what is pooled is then that site's own.
+/// A job of a single site: what is pooled is then that site's own.
 #[test]
 fn a_job_of_too_few_sites_is_refused() {
     let mut site = Site::open(&table(PATIENTS, 8), OPEN);
     let one = unpsl("rank = 8").replace(", \"south\", \"east\"", "");
-    let fewer = unpsl("rank = 8").replace(
-        "[aggregation]\ncontributions = \"own\"\n[outcome]",
-        "sites_min = 2\n[aggregation]\ncontributions = \"own\"\n[outcome]",
-    );
-    for job in [one, fewer] {
-        site.begin(RUN, &job, 5);
-        assert_refused(&site.ask(Request::Describe), "sites_min");
-    }
+    site.begin(RUN, &one, 5);
+    assert_refused(&site.ask(Request::Describe), "sites_min");
 }
 
 /// A site whose results cannot be written says so in a sentence without its paths.

@@ -88,7 +88,7 @@ fn job(run: &str, queries: &[Vec<f64>]) -> String {
     let feature = |name| format!("[[features]]\nname = '{name}'\nkind = 'numeric'\n");
     let features = ["x", "y", "z"].map(feature).concat();
     format!(
-        "name = 'search'\nmethod = 'neighbours'\nsites = {SITES:?}\nsites_min = 3\n[aggregation]\ncontributions = 'own'\n\
+        "name = 'search'\nmethod = 'neighbours'\nsites = {SITES:?}\n[aggregation]\ncontributions = 'own'\n\
          [outcome]\ncolumn = 'class'\nkind = 'binary'\npositive = ['1']\nnegative = ['0']\n{features}\
          [neighbours]\nrun = '{run}'\nqueries = {queries:?}\n"
     )

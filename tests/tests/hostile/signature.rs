@@ -41,8 +41,6 @@ fn answer(deployment: &Deployment, begin: Begin) -> Answer {
                     exchange: 0,
                     answers: vec![None; sites],
                     signatures: vec![Vec::new(); sites],
-                    faults: vec![None; sites],
-                    members: vec![true; sites],
                 };
                 let closed = Closed {
                     run: run.clone(),

@@ -379,7 +379,7 @@ fn by_a_regression_of_survival_times_it_is_events_in_the_time_followed() {
     }
     let number = |name: &str| format!("[[features]]\nname = \"{name}\"\nkind = \"numeric\"\n");
     let job = format!(
-        "name = \"survival\"\nmethod = \"regression\"\nsites = {SITES:?}\nsites_min = 3\n[outcome]\ncolumn = \"days\"\n\
+        "name = \"survival\"\nmethod = \"regression\"\nsites = {SITES:?}\n[outcome]\ncolumn = \"days\"\n\
          kind = \"survival\"\nevent = \"event\"\nevent_values = [\"1\"]\nhorizon = {HORIZON}\n{}[[features]]\nname = \"grade\"\n\
          kind = \"categorical\"\nlevels = [\"low\", \"middle\", \"high\"]\n[regression]\nties = \"efron\"\n",
         NUMBERS.map(number).concat(),

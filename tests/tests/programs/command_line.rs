@@ -3,13 +3,14 @@
 use kindred_tests::deployment::{
     Deployment, free_port, issue, operator_config, site_config, tls_of,
 };
-use kindred_tests::exit::{CONNECTION, DATA, RUN, USAGE};
+use kindred_tests::exit::{CONNECTION, DATA, USAGE};
 use kindred_tests::programs::{Home, Ran, coordinator, site_agent};
 use kindred_tests::results::names;
-use kindred_tests::samples::{DEMO_JOB, demo_job};
+use kindred_tests::samples::DEMO_JOB;
+use protocol::progress::Ending;
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 use wire::certificates::{self, Role, Validity};
 
 /// Few patients: these runs end before they begin.
@@ -31,11 +32,6 @@ fn simulate(home: &Home, job: &str) -> Ran {
 
 fn with_patients() -> Home {
     Home::with_patients(PATIENTS)
-}
-
-/// The demonstration, in which every site must fit.
-fn strict() -> String {
-    DEMO_JOB.replace("sites_min = 3", "sites_min = 3\nwhen_refused = \"fail\"")
 }
 
 /// Rewrites one field of a site's file; rows count from 0 without the header.
@@ -93,7 +89,7 @@ fn a_column_that_a_site_does_not_have_is_named_with_site_and_file() {
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.replace("irrelevant_1", "unimportant_1")).unwrap();
     }
-    let ran = simulate(&home, &strict()).must_fail(
+    let ran = simulate(&home, DEMO_JOB).must_fail(
         DATA,
         &[
             "KDR-COHORT",
@@ -111,7 +107,7 @@ fn a_column_that_a_site_does_not_have_is_named_with_site_and_file() {
 fn text_in_a_numeric_column_is_told_by_file_row_and_column_without_the_text() {
     let home = with_patients();
     change(&home, "east", 6, "first_3", "unclear");
-    let ran = simulate(&home, &strict()).must_fail(
+    let ran = simulate(&home, DEMO_JOB).must_fail(
         DATA,
         &[
             "KDR-COHORT",
@@ -130,7 +126,7 @@ fn text_in_a_numeric_column_is_told_by_file_row_and_column_without_the_text() {
 fn a_level_that_is_not_in_the_list_is_told_by_row_with_the_list() {
     let home = with_patients();
     change(&home, "west", 0, "grade", "enormous");
-    let ran = simulate(&home, &strict()).must_fail(
+    let ran = simulate(&home, DEMO_JOB).must_fail(
         DATA,
         &[
             "KDR-COHORT",
@@ -151,26 +147,19 @@ fn an_outcome_with_one_class_is_told_with_its_site() {
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace(",negative", ",positive")).unwrap();
     let wanted = ["KDR-COHORT", "south", "class", "one class only"];
-    simulate(&home, &strict()).must_fail(DATA, &wanted);
+    simulate(&home, DEMO_JOB).must_fail(DATA, &wanted);
 }
 
 #[test]
-fn a_site_that_does_not_fit_is_left_out_and_told_with_its_row_and_the_run_goes_on() {
+fn a_site_that_does_not_fit_ends_the_run_and_names_its_row() {
     let home = with_patients();
     change(&home, "east", 6, "first_3", "unclear");
-    home.write("job.toml", DEMO_JOB);
-    let arguments = ["simulate", "job.toml", "--data", "data", "--out", "out"];
-    let ran = home.run(&coordinator(), &arguments).must_succeed();
-    for told in ["note: east was left out", "east.csv", "line 8", "first_3"] {
-        assert!(
-            ran.stderr.contains(told),
-            "{told} is not in\n{}",
-            ran.stderr
-        );
-    }
+    let ran = simulate(&home, DEMO_JOB);
+    let ran = ran.must_fail(
+        DATA,
+        &["KDR-COHORT", "east", "east.csv", "line 8", "first_3"],
+    );
     assert!(!ran.stderr.contains("unclear"), "{}", ran.stderr);
-    let result = fs::read_to_string(home.join("out/result.json")).unwrap();
-    assert!(result.contains("east was left out"), "{result}");
 }
 
 #[test]
@@ -230,18 +219,18 @@ fn an_output_folder_with_other_files_stays_as_it_is() {
 }
 
 #[test]
-fn sites_that_do_not_join_before_the_deadline_are_named() {
+fn sites_that_are_not_there_are_waited_for_by_name_while_others_run() {
     let mut deployment = Deployment::alone();
     deployment.start_agent("north");
-    let job = demo_job(&[], "\n[deadlines]\njoin_seconds = 2\n");
-    deployment.home.write("job.toml", &job);
-    let began = Instant::now();
-    let arguments = ["submit", "job.toml", "--wait", "--out", "results"];
-    let wanted = ["KDR-SITES", "1 of 4", "south, east, west", "did not join"];
-    deployment.job(&arguments).must_fail(RUN, &wanted);
-    let seconds = began.elapsed().as_secs_f64();
-    assert!((1.5..8.0).contains(&seconds), "after {seconds} s, wanted 2");
-    assert!(!deployment.home.join("results").exists());
+    let run = deployment.submit(DEMO_JOB, &[]);
+    let mut watch = deployment.watch(&run);
+    let waits = watch.until("the others are awaited", |run| run.sites_connected == 1);
+    assert_eq!(waits.away, ["south", "east", "west"]);
+    assert_eq!(waits.phase, "waiting for sites");
+    for site in ["south", "east", "west"] {
+        deployment.start_agent(site);
+    }
+    watch.until("the run's end", |run| run.ending == Some(Ending::Converged));
 }
 
 /// An agent with the credentials of `party` at a coordinator that runs.

@@ -293,7 +293,7 @@ fn the_demonstration_converges_and_leaves_the_documented_files_and_nothing_else(
     let mut rounds = rounds.lines();
     assert_eq!(
         rounds.next().unwrap(),
-        "round,objective,left,residual,primal_residual,dual_residual,penalty,seconds,sites_answered"
+        "round,objective,left,residual,primal_residual,dual_residual,penalty,seconds"
     );
     assert_eq!(rounds.count() as u64, result["rounds"].as_u64().unwrap());
     let report = fs::read_to_string(out.join("report.html")).unwrap();
@@ -356,7 +356,6 @@ fn check_sites(out: &Path, result: &Value, job: &Job, sites: &[Site], metric: &A
         patients += site.classes.len();
         wrong += count(0, 1) + count(1, 0);
         all += count(0, 0) + count(0, 1) + count(1, 0) + count(1, 1);
-        assert_eq!(entry["rounds_missed"], 0);
         assert!(entry["bytes_sent"].as_u64().unwrap() > 0);
         assert!(entry["bytes_received"].as_u64().unwrap() > 0);
     }

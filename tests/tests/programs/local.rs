@@ -70,7 +70,7 @@ fn it_finds_the_metric_that_a_federation_of_one_site_finds() {
     assert_eq!(names(&home.join("alone")), FILES);
     assert_eq!(names(&home.join("alone").join("patients")), PATIENT_FILES);
 
-    let four = "sites = [\"north\", \"south\", \"east\", \"west\"]\nsites_min = 3";
+    let four = "sites = [\"north\", \"south\", \"east\", \"west\"]";
     assert!(job.contains(four));
     home.write(
         "job.toml",

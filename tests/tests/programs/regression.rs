@@ -72,7 +72,7 @@ pub(crate) fn category(name: &str, levels: &str) -> String {
 
 pub(crate) fn job(outcome: &str, features: &str, settings: &str) -> String {
     format!(
-        "name = \"regression\"\nmethod = \"regression\"\nsites = {SITES:?}\nsites_min = 3\n[outcome]\n{outcome}{features}\
+        "name = \"regression\"\nmethod = \"regression\"\nsites = {SITES:?}\n[outcome]\n{outcome}{features}\
          [regression]\n{settings}"
     )
 }

@@ -4,7 +4,7 @@ use kindred_tests::deployment::{Deployment, issue};
 use kindred_tests::exit::{ENDED, GOING, UNREAD, USAGE};
 use kindred_tests::programs::{Home, Process, Signal, coordinator, site_agent};
 use kindred_tests::results::{names, result};
-use kindred_tests::samples::{DEMO_JOB, demo_job};
+use kindred_tests::samples::DEMO_JOB;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ const PATIENTS: &str = "north=40,south=40,east=40,west=40";
 
 /// A job whose sites never come.
 fn waiting() -> String {
-    demo_job(&[], "\n[deadlines]\njoin_seconds = 600\n")
+    DEMO_JOB.to_owned()
 }
 
 /// Runs a command that nobody listens to; gives its exit code, and standard error where that is read.

@@ -44,8 +44,7 @@ fn plain_admm(tables: &str) -> String {
 /// disturbed. That it is the run of a coordinator that holds every dual, to rounding, is judged where all patients are the same.
 #[test]
 fn plain_admm_from_sums_loses_nothing_where_a_site_is_killed_in_a_round() {
-    let job = plain_admm("\n[deadlines]\nrejoin_seconds = 60\n");
-    let job = job.replace("sites_min = 3", "sites_min = 4");
+    let job = plain_admm("");
     let home = Home::with_patients(PATIENTS);
     let simulated = |name: &str, job: &str| {
         let file = format!("{name}.toml");

@@ -39,7 +39,7 @@ fn in_result(site: &Value) -> Totals {
 
 #[test]
 fn what_left_each_hospital_is_what_its_journal_says() {
-    let forest = demo_of_forests(10_000).replace("sites_min = 3\n", "");
+    let forest = demo_of_forests(10_000);
     let forest = format!("{forest}[forest]\ntrees = 40\nscope = \"federated\"\n");
     for (job, kinds) in [
         (

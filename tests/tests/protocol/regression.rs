@@ -289,8 +289,6 @@ struct Wish {
     survival: bool,
     sums: bool,
     sites: usize,
-    sites_min: usize,
-    exchange_seconds: u32,
     selection: &'static str,
 }
 
@@ -312,12 +310,10 @@ fn job(wanted: &Wish) -> String {
         .map(|feature| format!("[[features]]\nname = \"f{feature}\"\nkind = \"numeric\"\n"))
         .collect();
     format!(
-        "name = \"regression\"\nmethod = \"regression\"\nsites = [{}]\nsites_min = {}\n{own}[outcome]\n{outcome}{features}\
-         [regression]\nround_limit = 40\nselection = \"{}\"\n[deadlines]\njoin_seconds = 30\nexchange_seconds = {}\nrejoin_seconds = 5\n",
+        "name = \"regression\"\nmethod = \"regression\"\nsites = [{}]\n{own}[outcome]\n{outcome}{features}\
+         [regression]\nround_limit = 40\nselection = \"{}\"\n",
         names.join(", "),
-        wanted.sites_min,
         wanted.selection,
-        wanted.exchange_seconds,
     )
 }
 
@@ -329,8 +325,6 @@ fn drawn(random: &mut ChaCha8Rng) -> String {
         survival,
         sums,
         sites,
-        sites_min: 3,
-        exchange_seconds: [30, 60, 600][random.random_range(0..3)],
         selection: match sums {
             true => ["none", "none", "aic", "wald"][random.random_range(0..4)],
             false => "none",
@@ -349,14 +343,8 @@ fn a_run_of_regression_survives_loss_delay_repetition_and_restart_and_fits_all_w
 }
 
 #[test]
-fn a_disturbed_run_in_which_every_site_answers_leaves_the_bits_of_the_undisturbed_one() {
-    let compared = world::storms_leave_the_bits_of_calms::<Regressions>(1000..1024, |random| {
-        drawn(random).replace("rejoin_seconds = 5", "rejoin_seconds = 600")
-    });
-    assert!(
-        compared > 8,
-        "only {compared} of 24 pairs could be compared"
-    );
+fn a_disturbed_run_leaves_the_bits_of_the_undisturbed_one() {
+    world::storms_leave_the_bits_of_calms::<Regressions>(1000..1024, |random| drawn(random));
 }
 
 #[test]
@@ -365,8 +353,6 @@ fn the_oracle_catches_every_planted_fault() {
         survival: false,
         sums: false,
         sites: 3,
-        sites_min: 2,
-        exchange_seconds: 600,
         selection: "none",
     }));
 }
@@ -377,8 +363,6 @@ fn sums_that_no_patients_have_end_the_run_and_name_the_site() {
         survival: false,
         sums: false,
         sites: 3,
-        sites_min: 3,
-        exchange_seconds: 600,
         selection: "none",
     });
     let lies: [fn(&mut similarity::learn::regression::sums::Sums); 3] = [
@@ -426,8 +410,6 @@ fn each_sites_own_sums_of_a_survival_time_are_asked_of_nobody() {
         survival: true,
         sums: false,
         sites: 3,
-        sites_min: 3,
-        exchange_seconds: 600,
         selection: "none",
     });
     let problems = Job::parse(&text).unwrap_err().to_string();
@@ -444,8 +426,6 @@ fn what_a_run_leaves_is_a_fit_with_its_errors_and_a_test_of_proportional_hazards
             survival,
             sums: true,
             sites: 3,
-            sites_min: 3,
-            exchange_seconds: 600,
             selection: "none",
         });
         let mut world = World::<Regressions>::new(5, CALM, &text);
@@ -478,8 +458,6 @@ fn a_feature_that_says_nothing_leaves_by_either_criterion() {
             survival: false,
             sums: true,
             sites: 3,
-            sites_min: 3,
-            exchange_seconds: 600,
             selection,
         });
         let mut world = World::<Regressions>::new(5, CALM, &text);

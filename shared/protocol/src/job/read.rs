@@ -94,11 +94,7 @@ fn job(text: &str, root: &mut Section<'_, '_>, summed: bool) -> Option<Job> {
 }
 
 /// Among fewer than three sites nothing can hide: of two each is the other's remainder.
-fn enough_to_sum(
-    root: &mut Section<'_, '_>,
-    contributions: Contributions,
-    sites: usize,
-) {
+fn enough_to_sum(root: &mut Section<'_, '_>, contributions: Contributions, sites: usize) {
     if contributions == Contributions::Own || sites == 0 {
         return;
     }

@@ -171,7 +171,9 @@ enum Connection {
 #[derive(Debug, Clone)]
 enum Step {
     /// All sites are awaited, since then.
-    Joining { since: Timestamp },
+    Joining {
+        since: Timestamp,
+    },
     Asking(Exchange),
     Ended(Ending),
 }

@@ -141,7 +141,7 @@ def run(programs, name, sites, features, pairs):
                 table = csv.writer(file)
                 table.writerow([f"x{k}" for k in range(features)] + ["class"])
                 table.writerows([*map(repr, map(float, row)), ["negative", "positive"][label]] for row, label in zip(x, y))
-        job = [f'name = "{name}"', 'method = "unpsl"', f"sites = {json.dumps(list(sites))}", "sites_min = 3", "[outcome]",
+        job = [f'name = "{name}"', 'method = "unpsl"', f"sites = {json.dumps(list(sites))}", "[outcome]",
                'column = "class"', 'kind = "binary"', 'positive = ["positive"]', 'negative = ["negative"]', "[unpsl]", "rank = 8",
                'neighbours = 15', *([f"pairs = {pairs}"] if pairs else [])]
         job += [f'[[features]]\nname = "x{k}"\nkind = "numeric"' for k in range(features)]

@@ -125,15 +125,13 @@ pub struct Residuals {
     pub primal_tolerance: f64,
     /// What `dual` must not exceed.
     pub dual_tolerance: f64,
-    /// True where every remaining site answered.
-    pub complete: bool,
 }
 
 impl Residuals {
-    /// True where both residuals are within tolerance in a round that every site answered.
+    /// True where both residuals are within tolerance.
     #[must_use]
     pub fn converged(&self) -> bool {
-        self.complete && self.primal <= self.primal_tolerance && self.dual <= self.dual_tolerance
+        self.primal <= self.primal_tolerance && self.dual <= self.dual_tolerance
     }
 }
 
@@ -150,10 +148,7 @@ struct Site {
 #[derive(Debug, Clone)]
 pub struct Consensus {
     broadcast: Broadcast,
-    /// `None` while away.
-    sites: Vec<Option<Site>>,
-    /// What is kept of the sites that are away.
-    away: Vec<Option<Site>>,
+    sites: Vec<Site>,
 }
 
 impl Consensus {
@@ -162,7 +157,7 @@ impl Consensus {
     /// W = 0 is a stationary point, so the start must not be zero (see `unpsl::start`).
     ///
     /// # Errors
-    /// [`ConsensusError`] where a setting is out of range or no site takes part.
+    /// [`ConsensusError`] where a setting is out of range or there is no site.
     pub fn new(
         start: Array2<f64>,
         sites: usize,
@@ -179,8 +174,7 @@ impl Consensus {
         };
         Ok(Self {
             broadcast,
-            sites: vec![Some(site); sites],
-            away: vec![None; sites],
+            sites: vec![site; sites],
         })
     }
 
@@ -196,19 +190,17 @@ impl Consensus {
         self.broadcast.penalty()
     }
 
-    /// Sites that are not away.
+    /// Sites.
     #[must_use]
     pub fn sites(&self) -> usize {
-        self.sites.iter().flatten().count()
+        self.sites.len()
     }
 
-    /// The centre W - U_p that site `site` is to stay near, or `None` where it is away.
+    /// The centre W - U_p that site `site` is to stay near; none where there is no such site.
     #[must_use]
     pub fn centre(&self, site: usize) -> Option<Array2<f64>> {
-        self.sites
-            .get(site)?
-            .as_ref()
-            .map(|known| self.consensus() - &known.dual)
+        let known = self.sites.get(site)?;
+        Some(self.consensus() - &known.dual)
     }
 
     /// lambda_1 ||W||_{2,1} at `matrix`: the coordinator's own term of the objective (4.19).
@@ -217,68 +209,27 @@ impl Consensus {
         self.broadcast.sparsity_term(matrix)
     }
 
-    /// True where the site counts in the mean.
-    #[must_use]
-    pub fn takes_part(&self, site: usize) -> bool {
-        self.sites.get(site).is_some_and(Option::is_some)
-    }
-
-    /// Takes a site out of the mean until it comes back; its dual is kept.
-    pub fn suspend_site(&mut self, site: usize) {
-        if self.takes_part(site) {
-            self.away[site] = self.sites[site].take();
-        }
-    }
-
-    /// Takes a site that was away into the mean again, with the dual that it left with.
-    pub fn resume_site(&mut self, site: usize) {
-        if let Some(known) = self.away.get_mut(site).and_then(Option::take) {
-            self.sites[site] = Some(known);
-        }
-    }
-
-    /// Absorbs one round: `contributions[p]` is W_p, or `None` where site p did not answer.
-    ///
-    /// A straggler's last W_p + U_p counts in the mean and its dual does not move; such a round is
-    /// not `complete` and never counts as converged. Places of sites that are away are not read. The
-    /// penalty may change, and the scaled duals with it.
+    /// Absorbs one round: `contributions[p]` is W_p. The penalty may change, and the scaled duals with it.
     ///
     /// # Errors
     /// [`ConsensusError`] for a wrong number of places, a wrong shape, or a number that is not
     /// finite; nothing has changed then.
-    pub fn absorb(
-        &mut self,
-        contributions: &[Option<Array2<f64>>],
-    ) -> Result<Residuals, ConsensusError> {
+    pub fn absorb(&mut self, contributions: &[Array2<f64>]) -> Result<Residuals, ConsensusError> {
         self.check_contributions(contributions)?;
         let previous = self.consensus().clone();
         let alpha = self.broadcast.settings().relaxation;
-        let mut complete = true;
-        let mut answers = Vec::with_capacity(self.sites.len());
-        for (known, contribution) in self.sites.iter_mut().zip(contributions) {
-            let Some(known) = known else { continue };
-            if let Some(matrix) = contribution {
-                known.answer = matrix * alpha + &previous * (1.0 - alpha);
-                answers.push(matrix.view());
-            } else {
-                complete = false;
-            }
+        for (known, matrix) in self.sites.iter_mut().zip(contributions) {
+            known.answer = matrix * alpha + &previous * (1.0 - alpha);
         }
         self.average();
-        for (known, contribution) in self.sites.iter_mut().zip(contributions) {
-            if let (Some(known), Some(_)) = (known, contribution) {
-                known.dual += &(&known.answer - self.broadcast.consensus());
-            }
+        for known in &mut self.sites {
+            known.dual += &(&known.answer - self.broadcast.consensus());
         }
-        let squares = self.squares(&answers);
+        let squares = self.squares(contributions);
         let sites = self.sites();
-        let (residuals, relative) = self
-            .broadcast
-            .residuals(sites, &squares, &previous, complete);
-        if complete {
-            let factor = self.broadcast.after_round(&relative);
-            self.scale_duals(factor);
-        }
+        let (residuals, relative) = self.broadcast.residuals(sites, &squares, &previous);
+        let factor = self.broadcast.after_round(&relative);
+        self.scale_duals(factor);
         Ok(residuals)
     }
 
@@ -297,7 +248,7 @@ impl Consensus {
         let members = &self.sites;
         let mean = |factor: f64| {
             let mut mean = Array2::zeros(shape);
-            for known in members.iter().flatten() {
+            for known in members {
                 mean += &known.answer;
                 mean += &(&known.dual / factor);
             }
@@ -308,42 +259,33 @@ impl Consensus {
         self.scale_duals(factor);
     }
 
-    fn squares(&self, answers: &[ArrayView2<f64>]) -> Squares {
+    fn squares(&self, answers: &[Array2<f64>]) -> Squares {
         let squares = |matrix: &Array2<f64>| inner_product(&matrix.view(), &matrix.view());
         Squares {
             apart: answers
                 .iter()
                 .map(|w| squares(&(w - self.consensus())))
                 .sum(),
-            answers: answers.iter().map(|w| inner_product(w, w)).sum(),
-            duals: self
-                .sites
-                .iter()
-                .flatten()
-                .map(|known| squares(&known.dual))
-                .sum(),
+            answers: answers.iter().map(squares).sum(),
+            duals: self.sites.iter().map(|known| squares(&known.dual)).sum(),
         }
     }
 
     /// Divides the scaled duals by the factor of the penalty, so that rho U_p stays what it was.
     fn scale_duals(&mut self, factor: f64) {
-        for known in self.sites.iter_mut().chain(&mut self.away).flatten() {
+        for known in &mut self.sites {
             known.dual /= factor;
         }
     }
 
-    fn check_contributions(
-        &self,
-        contributions: &[Option<Array2<f64>>],
-    ) -> Result<(), ConsensusError> {
+    fn check_contributions(&self, contributions: &[Array2<f64>]) -> Result<(), ConsensusError> {
         if contributions.len() != self.sites.len() {
             return Err(ConsensusError::Places {
                 found: contributions.len(),
                 wanted: self.sites.len(),
             });
         }
-        for (site, contribution) in contributions.iter().enumerate() {
-            let Some(matrix) = contribution else { continue };
+        for (site, matrix) in contributions.iter().enumerate() {
             check_matrix(site, matrix, self.consensus().dim())?;
         }
         Ok(())

@@ -211,7 +211,7 @@ impl Federation {
                     .solve(&w, &centre, rho, LOCAL_TOLERANCE, LOCAL_STEPS)
                     .unwrap();
                 total += local.objective_at_consensus;
-                answers.push(Some(local.matrix));
+                answers.push(local.matrix);
             }
             consensus.absorb(&answers).unwrap();
             if settings.penalty.adaptive_rounds > 0 {

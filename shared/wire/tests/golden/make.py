@@ -123,7 +123,7 @@ def result(ending, parts=(), times=o.Times(), **left):
 
 
 def row(name, assessment=None):
-    return s.SiteResult(name=name, patients=300, bytes_sent=1000, bytes_received=2000, rounds_missed=1,
+    return s.SiteResult(name=name, patients=300, bytes_sent=1000, bytes_received=2000, 
                         missing=[s.MissingShare(feature="chol", share=0.25)], assessment=assessment,
                         messages=[s.MessageTotal(kind="moments", count=1, bytes=700)])
 
@@ -141,7 +141,7 @@ metric = u.UnpslModel(
 metric_parts = [
     chunk(0, [0.1, 0.2]),
     f.Part(rounds=u.RoundsChunk(rounds=[u.RoundRow(
-        round=1, primal_residual=0.5, dual_residual=0.25, penalty=1, left=0.5, residual=0.25, seconds=0.125, sites_answered=2)])),
+        round=1, primal_residual=0.5, dual_residual=0.25, penalty=1, left=0.5, residual=0.25, seconds=0.125)])),
     f.Part(features=u.FeaturesChunk(features=[u.FeatureResult(name="cp=4", mean=0.5, scale=2, missing_share=0.0625)])),
     f.Part(dropped=u.DroppedChunk(names=["fbs=1"]))]
 point = r.RegressionPoint(rows=[0, 2], ends=[700, 4096], at=[0.5, -0.25])
@@ -164,8 +164,8 @@ golden = {
         token="monday", chain=[b"\x30\x00", b"\x30\x01\x02"], scheme=0x0403, signature=b"\x07\x08\x09")))),
     "closed": site(f.ToSite(closed=f.Closed(
         run=run, exchange=4, at=1_700_000_000_000, blocks=1, total_words=1, total_tag=b"\x09" + bytes(15), sites=[
-            f.ClosedSite(member=True, answer=len(digest), signature=b"\x08" * 64),
-            f.ClosedSite(fault=f.Failure(code="KDR-SITES", text="late"))])),
+            f.ClosedSite(answer=len(digest), signature=b"\x08" * 64),
+            f.ClosedSite()])),
         block(digest + (5).to_bytes(8, "little") + (6).to_bytes(8, "little") + b"\x01\x02")),
     "introduce": ask(introduce=f.Introduce()),
     "encapsulate": ask(encapsulate=f.Encapsulate()),
@@ -259,7 +259,7 @@ golden = {
     "agreement": reply_cluster(agreement=c.Agreement(fared=fared, tables=[300, 0, 7, 40])),
     "marks": reply_cluster(marks=c.ClusterMarks(clusters=marks)),
     "progress": [o.Progress(run=run, job="heart-disease", method="unpsl", phase="rounds", sites_connected=2, sites=3,
-                            waiting_for=["west"], deadline_seconds=30, ending=failed, ahead=2,
+                            waiting_for=["west"], away=["west"], waiting_since=1_700_000_000_000, ending=failed, ahead=2,
                             times=o.Times(submitted=1_700_000_000_000, began=1_700_000_000_250), course=o.Course(
                                 round=4, round_limit=100, objective=0.5, primal_residual=0.25))],
     "result": result(o.Ending(cancelled=o.Cancelled()),

@@ -109,7 +109,7 @@ pub(crate) fn gate() -> Gate {
         method: "unpsl".to_owned(),
         outcomes: vec!["num".to_owned()],
         features: vec!["age".to_owned()],
-        sites_min: 3,
+        sites: 3,
         permissions: BTreeSet::from([Permission::SecondMoments]),
         round_limit: 1_000_000,
         folds: 1,

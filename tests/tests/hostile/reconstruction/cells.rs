@@ -146,7 +146,7 @@ fn attack(count: usize, evaluations: u32, steps: usize) -> Attack {
 
 /// As the default settings have it of a survival time.
 fn default_settings() -> (u32, usize) {
-    let job = "name = \"cox\"\nmethod = \"regression\"\nsites = [\"north\", \"south\", \"east\"]\nsites_min = 3\n\
+    let job = "name = \"cox\"\nmethod = \"regression\"\nsites = [\"north\", \"south\", \"east\"]\n\
                [outcome]\ncolumn = \"days\"\nkind = \"survival\"\nevent = \"died\"\nhorizon = 1000\n\
                [[features]]\nname = \"age\"\nkind = \"numeric\"\n[regression]\n";
     let job = Job::parse(job).unwrap();

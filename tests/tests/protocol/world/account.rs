@@ -35,30 +35,23 @@ impl Account {
         }
     }
 
-    /// Every recorded answer is what that site computed for that exchange, and no site is suspended but a `liar`.
-    pub(super) fn stored(&mut self, record: &Record, liar: Option<usize>) {
+    /// Every recorded answer is what that site computed for that exchange, and none is missing.
+    pub(super) fn stored(&mut self, record: &Record) {
         let exchange = record.exchange;
         if exchange as usize != self.records.len() {
             let before = self.records.len();
             self.complain(format!("exchange {exchange} was stored as record {before}"));
         }
         for (site, answer) in record.answers.iter().enumerate() {
-            let Some(answer) = answer else { continue };
-            // What a liar says in place of an answer may end the run, and is then recorded.
-            if liar == Some(site) && !answer.reasons().is_empty() {
+            let Some(answer) = answer else {
+                if exchange > 0 {
+                    self.complain(format!("exchange {exchange} closed without site {site}"));
+                }
                 continue;
-            }
+            };
             let known = self.computed.get(&(site, exchange));
             if !known.is_some_and(|all| all.contains(answer)) {
                 self.complain(format!("exchange {exchange}: site {site} never said this"));
-            }
-        }
-        for (site, fault) in record.faults.iter().enumerate() {
-            if let (Some(fault), false) = (fault, liar == Some(site)) {
-                self.complain(format!(
-                    "exchange {exchange}: site {site} was suspended: {}",
-                    fault.text
-                ));
             }
         }
         self.records.push(record.clone());

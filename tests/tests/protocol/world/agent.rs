@@ -132,7 +132,6 @@ impl Agent {
                 let heard = self.heard.digest();
                 let covering = Covering {
                     masks: &self.masks,
-                    roster: &next.roster,
                     run: "run",
                     heard: &heard,
                     exchange: next.exchange,
@@ -221,8 +220,6 @@ pub(super) fn gate(job: &Job, patients: u64) -> Gate {
         permissions: job.method.needs().permissions,
         sites_min: 1,
         rounds_per_cohort_max: 1_000_000,
-        // The weather changes the roster more often than a hospital would bear.
-        rosters_max: 1_000_000,
         contributions: Contributions::Own,
         ..Rules::default()
     };

@@ -20,10 +20,10 @@ use account::Account;
 use agent::{Agent, gate};
 use privacy::{Covering, Released};
 pub(crate) use promises::{
-    a_refusal_is_left_out_or_ends_the_run_as_the_job_says, every_planted_fault_is_caught,
-    storms_leave_the_bits_of_calms, survives,
+    a_refusal_ends_the_run_by_name, every_planted_fault_is_caught, storms_leave_the_bits_of_calms,
+    survives,
 };
-use protocol::failure::{Code, Failure};
+use protocol::failure::Failure;
 use protocol::job::Job;
 use protocol::message::{
     Answer, Ask, Closed, ColumnHistogram, ColumnMoments, Description, Encapsulations, Introduction,
@@ -31,7 +31,7 @@ use protocol::message::{
     Warrant,
 };
 use protocol::name::RunId;
-use protocol::progress::Ending;
+use protocol::progress::{Ending, Progress};
 use protocol::result::RunResult;
 use protocol::run::{Action, Event, Record, Run};
 use protocol::site;
@@ -200,10 +200,8 @@ impl<P: Played> World<P> {
             }
             match &self.ending {
                 None => self.step(),
-                // Every failure must follow from the deadlines or from a lie.
-                Some(Ending::Failed(Failure { code, text }))
-                    if *code != Code::Sites && self.liar.is_none() =>
-                {
+                // Every failure must follow from a lie.
+                Some(Ending::Failed(Failure { code, text })) if self.liar.is_none() => {
                     return Some(format!("failed: {code}: {text}"));
                 }
                 Some(ending) => return self.oracle.ended(ending),
@@ -219,6 +217,22 @@ impl<P: Played> World<P> {
                 .collect::<Vec<_>>()
                 .join("; ")
         ))
+    }
+
+    /// Plays for long enough that nothing is left to do but to wait; gives the time, where the run stands, and whether it lets
+    /// others go first at a time.
+    pub(crate) fn waits(&mut self) -> (Timestamp, Progress, impl Fn(Timestamp) -> bool + use<P>) {
+        (0..5_000).for_each(|_| self.step());
+        let run = self.run.clone().expect("a run");
+        let progress = run.progress(self.now);
+        (self.now, progress, move |at| run.is_stalled(at))
+    }
+
+    /// A site's stream is lost, and opened again.
+    pub(crate) fn reconnect(&mut self, site: usize) {
+        self.lose(site);
+        self.sites[site].up = true;
+        self.tell(Event::Connected(self.sites[site].name.clone()));
     }
 
     fn step(&mut self) {
@@ -374,7 +388,6 @@ impl<P: Played> World<P> {
                 let heard = agent.heard.digest();
                 let covering = Covering {
                     masks: &agent.masks,
-                    roster: &next.roster,
                     run: "run",
                     heard: &heard,
                     exchange: ask.exchange,
@@ -428,8 +441,7 @@ impl<P: Played> World<P> {
         for action in actions {
             match action {
                 Action::Store(closed) => {
-                    let liar = self.liar.map(|liar| liar.site);
-                    self.account.stored(&closed.record, liar);
+                    self.account.stored(&closed.record);
                     self.account.complain(self.oracle.stored(&closed.record));
                 }
                 Action::Send { site, message } => {

@@ -285,15 +285,19 @@ impl Admm {
 
 /// (4.22) and (4.23) on each site's own W_p.
 fn absorb(consensus: &mut Consensus, closed: &mut Closed<'_>) -> Result<Absorbed, Failure> {
-    let own = closed.take().into_iter().flatten().map(|answer| match answer {
-        message::Answer::Unpsl(Answer::Contribution(own)) => Ok(own),
-        other => Err(unexpected(&other, "a contribution")),
-    });
+    let own = closed
+        .take()
+        .into_iter()
+        .flatten()
+        .map(|answer| match answer {
+            message::Answer::Unpsl(Answer::Contribution(own)) => Ok(own),
+            other => Err(unexpected(&other, "a contribution")),
+        });
     let own = own.collect::<Result<Vec<Contribution>, Failure>>()?;
     let objective = own.iter().map(|own| own.objective).sum::<f64>()
         + consensus.sparsity_term(&consensus.consensus().view());
     let suspect = judging::standing_out(&judging::largest_numbers(&own));
-    let matrices: Vec<_> = own.into_iter().map(|own| Some(own.matrix)).collect();
+    let matrices: Vec<_> = own.into_iter().map(|own| own.matrix).collect();
     let residuals = consensus.absorb(&matrices).map_err(unusable)?;
     // Only now: the contributions belong to the penalty that they were solved with.
     let rose = consensus.observe_objective(objective);
@@ -390,7 +394,7 @@ mod tests {
                 answers: vec![answer(1.0), answer(-1.0)],
                 sum: None,
                 told: &[true, true],
-                    members: &[true, true],
+                members: &[true, true],
                 sites: &[],
                 seconds: 0.0,
                 notes: &mut notes,

@@ -10,7 +10,7 @@ use crate::assessment::{
     Assessment, DISTANCE_RULE, EUCLIDEAN_RULE, EvaluationCounts, INNER_PRODUCT_RULE, PAIRS_RULE,
     score_bins,
 };
-use crate::exchange::{Course};
+use crate::exchange::Course;
 use crate::failure::{Code, Failure};
 use crate::message;
 use crate::progress::Ending;

@@ -118,7 +118,7 @@ impl Unpsl {
                 }
             }
             State::Assessing {
-                prepared,
+                prepared: _,
                 assessing,
                 objective,
                 assessments,
@@ -289,10 +289,7 @@ fn features(standardisation: &standardise::Standardisation) -> Vec<FeatureResult
 }
 
 /// What the result must say of how the metric was found.
-fn note(
-    settings: &UnpslSettings,
-    notes: &mut Vec<String>,
-) {
+fn note(settings: &UnpslSettings, notes: &mut Vec<String>) {
     if settings.starts > 1 {
         notes.push(format!(
             "The lowest objective of {} starts was kept.",

@@ -125,7 +125,7 @@ impl FoldSearches {
         };
         let batch = std::mem::take(&mut self.batch);
         let answers = batch.into_iter().zip(sums).enumerate().map(unfold);
-        self.several.learn(answers.collect(), 1);
+        self.several.learn(answers.collect());
         if !self.several.is_finite() {
             let text = "the rounds of the cross-validation led beyond the finite numbers";
             return Err(Failure::new(Code::Numbers, text));

@@ -89,7 +89,6 @@ impl Broadcast {
         sites: usize,
         squares: &Squares,
         previous: &Array2<f64>,
-        complete: bool,
     ) -> (Residuals, RelativeResiduals) {
         let root_sites = (sites as f64).sqrt();
         let primal = squares.apart.sqrt();
@@ -111,7 +110,6 @@ impl Broadcast {
             dual,
             primal_tolerance: absolute + tolerance_relative * matrix_norm,
             dual_tolerance: absolute + tolerance_relative * duals_norm,
-            complete,
         };
         let relative = RelativeResiduals {
             primal: primal / matrix_norm,
@@ -120,7 +118,7 @@ impl Broadcast {
         (residuals, relative)
     }
 
-    /// Lets the penalty follow the residuals of a complete round; gives the factor by which it has grown.
+    /// Lets the penalty follow the residuals of a round; gives the factor by which it has grown.
     pub(super) fn after_round(&mut self, relative: &RelativeResiduals) -> f64 {
         let factor = self.rule.after_round(relative);
         self.penalty *= factor;
@@ -132,10 +130,5 @@ impl Broadcast {
         let factor = self.rule.after_objective(objective);
         self.penalty *= factor;
         factor
-    }
-
-    /// The objective is another from now on.
-    pub(super) fn forget_objectives(&mut self) {
-        self.rule.forget_objectives();
     }
 }

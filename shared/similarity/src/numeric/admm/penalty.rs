@@ -23,7 +23,7 @@ pub struct PenaltySettings {
     pub adaptive_rounds: u32,
 }
 
-/// Residuals of one complete round relative to what they are made of (Wohlberg 2017).
+/// Residuals of one round relative to what they are made of (Wohlberg 2017).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RelativeResiduals {
     /// Primal residual over the norm of W_p or W, whichever is larger.
@@ -51,11 +51,6 @@ impl PenaltyRule {
             last: f64::INFINITY,
             rises: 0,
         }
-    }
-
-    /// What the objective was is of no use any more.
-    pub(crate) fn forget_objectives(&mut self) {
-        (self.best, self.last, self.rises) = (f64::INFINITY, f64::INFINITY, 0);
     }
 
     /// The factor for the penalty before rows are shrunk by `threshold`. W = 0 is a stationary point

@@ -54,13 +54,6 @@ impl PooledConsensus {
         self.broadcast.sparsity_term(matrix)
     }
 
-    /// Other sites are summed over from now on: all duals are 0 again, and the objective is another.
-    pub fn restart(&mut self) {
-        self.duals.fill(0.0);
-        self.step = DualStep::ZERO;
-        self.broadcast.forget_objectives();
-    }
-
     /// Absorbs one round of `sites` sites: `sum` is sum_p W_p, and `products` those of all sites.
     ///
     /// # Errors
@@ -95,7 +88,7 @@ impl PooledConsensus {
             before,
             sites: count,
         });
-        let (residuals, relative) = self.broadcast.residuals(sites, &squares, &previous, true);
+        let (residuals, relative) = self.broadcast.residuals(sites, &squares, &previous);
         self.duals = moved - &step * count;
         self.step = DualStep {
             moves: self.step.moves.saturating_add(1),

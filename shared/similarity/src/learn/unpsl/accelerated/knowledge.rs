@@ -305,11 +305,6 @@ impl Knowledge {
         });
     }
 
-    /// Forgets all: the sites that answer are others than before, and so is F.
-    pub fn forget(&mut self) {
-        self.points.clear();
-    }
-
     /// The point of rank `rank`, or W = 0, whose objective under lambda_1 is least, and that objective.
     pub(super) fn best(&self, rank: usize, lambda: f64) -> Option<(&Point, f64)> {
         let fits = |point: &&Point| point.rank == rank || point.is_empty();

@@ -217,11 +217,6 @@ impl Search {
         self.settings.tolerance *= share;
     }
 
-    /// The sites that answer are others than before: the objective is another one. What is known must be forgotten too.
-    pub fn restart(&mut self) {
-        self.objective = None;
-    }
-
     /// Takes the sum of the sites' answers at [`Self::question`], asked with [`Self::rows`], into what is
     /// known, and goes on from there. None where the answer says no more than which rows to ask about.
     pub fn learn(&mut self, known: &mut Knowledge, answer: SiteDerivatives) -> Option<Step> {

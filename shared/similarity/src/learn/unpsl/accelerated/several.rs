@@ -40,9 +40,9 @@ pub struct Place {
 
 impl Cell {
     /// Goes on from what is known, in which the answer to its question is one.
-    fn absorb(&mut self, known: &Knowledge, smooth: f64, rounds: u32, round_limit: u32) {
+    fn absorb(&mut self, known: &Knowledge, smooth: f64, round_limit: u32) {
         let sparsity = self.search.sparsity_term(self.search.question());
-        self.rounds += rounds;
+        self.rounds += 1;
         let step = self.search.absorb(known, smooth + sparsity);
         let is_over = step.is_some_and(|step| step.converged);
         self.is_open = !is_over && self.rounds < round_limit;
@@ -93,11 +93,11 @@ impl Several {
         (search.question(), search.rows(known))
     }
 
-    /// Takes the sums of the sites' answers to the questions of some searches, which were asked in so many rounds.
+    /// Takes the sums of the sites' answers to the questions of some searches, each asked in one round.
     ///
     /// # Panics
     /// Where there is no such search.
-    pub fn learn(&mut self, answers: Vec<(Place, SiteDerivatives)>, rounds: u32) {
+    pub fn learn(&mut self, answers: Vec<(Place, SiteDerivatives)>) {
         // As long as a problem has answered of no W, its searches all ask at W = 0, and one of them for all.
         let is_first: Vec<bool> = self
             .problems
@@ -125,18 +125,10 @@ impl Several {
             let cells = cells.par_iter_mut().zip(answered);
             cells.for_each(|(cell, smooth)| {
                 if let Some(smooth) = smooth {
-                    cell.absorb(known, smooth, rounds, round_limit);
+                    cell.absorb(known, smooth, round_limit);
                 }
             });
         });
-    }
-
-    /// The objectives are sums over other sites than before.
-    pub fn forget(&mut self) {
-        for Problem { known, cells } in &mut self.problems {
-            known.forget();
-            cells.iter_mut().for_each(|cell| cell.search.restart());
-        }
     }
 
     /// Whether all that is asked next is finite.
