@@ -204,7 +204,10 @@ impl<P: Played> World<P> {
                 Some(Ending::Failed(Failure { code, text })) if self.liar.is_none() => {
                     return Some(format!("failed: {code}: {text}"));
                 }
-                Some(ending) => return self.oracle.ended(ending),
+                Some(ending) => {
+                    let shown = self.oracle.ended(ending);
+                    return shown.or_else(|| self.wrong_patients());
+                }
             }
         }
         let records = self.records().len();
@@ -219,10 +222,18 @@ impl<P: Played> World<P> {
         ))
     }
 
+    /// A site to which a result of sites' own numbers gives another one's patients.
+    fn wrong_patients(&self) -> Option<String> {
+        let sites = self.result().sites.into_iter().enumerate();
+        let mut told = sites.filter(|(_, site)| site.patients > 0);
+        told.find(|(place, site)| site.patients != P::patients(*place))
+            .map(|(_, site)| format!("{} has {} patients", site.name, site.patients))
+    }
+
     /// Plays for long enough that nothing is left to do but to wait; gives the time, where the run stands, and whether it lets
     /// others go first at a time.
     pub(crate) fn waits(&mut self) -> (Timestamp, Progress, impl Fn(Timestamp) -> bool + use<P>) {
-        (0..5_000).for_each(|_| self.step());
+        (0..1_500).for_each(|_| self.step());
         let run = self.run.clone().expect("a run");
         let progress = run.progress(self.now);
         (self.now, progress, move |at| run.is_stalled(at))
