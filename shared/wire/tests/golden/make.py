@@ -144,13 +144,13 @@ metric_parts = [
         round=1, primal_residual=0.5, dual_residual=0.25, penalty=1, left=0.5, residual=0.25, seconds=0.125)])),
     f.Part(features=u.FeaturesChunk(features=[u.FeatureResult(name="cp=4", mean=0.5, scale=2, missing_share=0.0625)])),
     f.Part(dropped=u.DroppedChunk(names=["fbs=1"]))]
-point = r.RegressionPoint(rows=[0, 2], ends=[700, 4096], at=[0.5, -0.25])
+point = r.RegressionPoint(rows=[0, 2], at=[0.5, -0.25])
 regression = r.RegressionModel(
     family=3, patients=600, events=120, log_likelihood=-700.5, null_log_likelihood=-750.25, aic=1405, coefficients=[
         r.RegressionCoefficient(name="age", value=0.5, step=9, sureness=r.Sureness(standard_error=0.25, low=0.125, high=0.875, p=0.0625)),
         r.RegressionCoefficient(name="fbs=1", step=1)],
     features=[r.RegressionTest(feature="age", chi_squared=4, degrees=1, p=0.0625)], remarks=["fbs=1 is constant"],
-    converged=True, steps=4, evaluations=5, evaluations_max=14, hazard_times=[10, 20], hazards=[0.125, 0.5],
+    converged=True, steps=4, evaluations=5, evaluations_max=14,
     proportionality=[r.RegressionTest(chi_squared=1.5, degrees=1, p=0.25)],
     splines=[r.RegressionSpline(feature="age", knots=[40, 55, 70.5])], selection=r.RegressionSelection(
         wald_p=0.0625, removed=[r.RemovedFeature(feature="cp", degrees=3, value=0.75)], fits=2, stopped=1))
@@ -200,8 +200,7 @@ golden = {
     "grow": ask_forest([edges], grow=t.Grow(trees=167, edges=2, event_times=[1, 2.5], class_weights=[1, 1])),
     "judge": ask_forest([nodes], judge=t.Judge(first_tree=1, trees=trees)),
     "evaluate": ask_regression(evaluate=point),
-    "weigh": ask_regression(weigh=r.WeighProducts(
-        point=point, weights=[r.CellWeights(at_risk=[0.5, 0.25], with_event=[0.125, 0])])),
+    "test": ask_regression(test=point),
     "finish_regression": ask_regression(finish=point),
     "judge_folds": ask([chunk(0, [0.5, 1]), chunk(1, [0.25, 0])], compare=v.CompareRequest(judge=v.JudgeFolds(
         metrics=[shape(2, 1), shape(2, 1)],
