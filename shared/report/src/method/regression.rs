@@ -315,7 +315,9 @@ fn hazards(job: &Job, model: &Model) -> Markup {
     html! {
         (proportionality(job, model))
         p.note {
-            "The Cox regression is stratified by hospital: each hospital has its own baseline hazard and risk sets, by exact times,              and ties by " (ties) ". Hazard ratios, log-likelihood, AIC and tests are of this model. No baseline hazard leaves a              hospital."
+            "This Cox regression is stratified by hospital: each hospital has its own baseline hazard and risk sets, by exact times. "
+            "Ties are taken by " (ties) ". Hazard ratios, log-likelihood, AIC and tests are of this model. No baseline hazard leaves a "
+            "hospital."
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::sample::*;
 use serde_json::Value;
-use similarity::cohort::Cohort;
+use similarity::cohort::{Cohort, Outcome};
 use similarity::learn::regression::hazards::TimeScale;
 use similarity::learn::regression::selection::{Criterion, backward};
 use similarity::learn::regression::{Ending, Fit, Settings, Ties, fit};
@@ -104,13 +104,21 @@ fn cox_regression_with_its_hazard_tests_and_concordance_is_that_of_r() {
 
 #[test]
 fn on_a_grid_it_is_that_of_r_with_times_rounded_up_to_the_grid() {
-    let settings = Settings {
-        grid: (1..10).map(|step| f64::from(step) * 100.0).collect(),
-        ..Settings::default()
+    let exact = cohort(days);
+    let Outcome::Survival { time, event } = exact.outcome() else {
+        unreachable!()
+    };
+    let gridded = Outcome::Survival {
+        time: time.mapv(|time| (time / 100.0).ceil().min(9.0) * 100.0),
+        event: event
+            .iter()
+            .zip(time)
+            .map(|(event, time)| *event && *time <= 900.0)
+            .collect(),
     };
     cox_is_that_of(
-        &cohort(days),
-        &settings,
+        &Cohort::new(exact.columns().to_vec(), gridded).unwrap(),
+        &Settings::default(),
         &reference("regression.json")["gridded"],
     );
 }

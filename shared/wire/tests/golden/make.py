@@ -159,6 +159,7 @@ fared = [n.AlikeGroup(classes=[40, 300], sums=[-0.5]), n.AlikeGroup(classes=[0, 
 dividing = c.Dividing(samples=[0, 3], clusters=[2, 2], centres=shape(4, 1))
 marks = [c.ClusterMark(sites=4, patients=[340, 0], sums=[54.5, 0], squares=[100, 0]),
          c.ClusterMark(sites=1, patients=[0, 340], sums=[0, 54.5], squares=[0, 100])]
+likelihood = r.Likelihood(patients=300, events=40, log_likelihood=-2.5, gradient=[0.5, -0.5], information=shape(2, 2))
 golden = {
     "begin": site(f.ToSite(begin=f.Begin(run=run, job='name = "heart-disease"\n', seed=2**63, warrant=f.Warrant(
         token="monday", chain=[b"\x30\x00", b"\x30\x01\x02"], scheme=0x0403, signature=b"\x07\x08\x09")))),
@@ -243,12 +244,8 @@ golden = {
     "validated": reply_unpsl(validated=u.Validated(candidates=[u.ValidatedCandidate(counts=[
         u.ValidationCounts(counts=u.RightCounts(right=250, wrong=50)), u.ValidationCounts()])])),
     "grown": reply_forest([nodes], grown=t.Grown(trees=trees)),
-    "likelihood": reply_regression([chunk(0, [1, 0.25, 0.25, 2])], likelihood=r.Likelihood(
-        patients=300, log_likelihood=-2.5, gradient=[0.5, -0.5], information=shape(2, 2))),
-    "risk_sets": reply_regression(
-        [chunk(0, [300, 1, 2, 200, 3, 4]), chunk(1, [40, 5, 6, 30, 7, 8])],
-        risk_sets=r.RiskSets(patients=300, at_risk=shape(2, 3), with_event=shape(2, 3))),
-    "products": reply_regression([chunk(0, [1, 0.25, 0.25, 2])], products=r.Products(products=[shape(2, 2)])),
+    "likelihood": reply_regression([chunk(0, [1, 0.25, 0.25, 2])], likelihood=likelihood),
+    "proportionality": reply_regression([chunk(0, [1, 0.25, 0.25, 2])], proportionality=likelihood),
     "comparison": reply(compare=v.CompareAnswer(judged=v.JudgedFamilies(families=judged_families))),
     "distances": reply_neighbours(distances=n.Distances(counts=[0, 300, 7])),
     "alike": reply_neighbours(alike=n.Alike(groups=groups)),
