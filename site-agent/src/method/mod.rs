@@ -121,10 +121,7 @@ impl Computation {
         };
         Ok(Self {
             site: SiteRun {
-                classes: class_counts(
-                    cohort.cohort.outcome(),
-                    job.cohort.outcome.kind.horizon(),
-                ),
+                classes: class_counts(cohort.cohort.outcome(), job.cohort.outcome.kind.horizon()),
                 job,
                 seed,
                 folds,

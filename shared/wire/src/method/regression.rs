@@ -13,13 +13,11 @@ use crate::generated::regression_answer::Answer as Answered;
 use crate::generated::regression_request::Request as Asked;
 use crate::method::NUMBER_BYTES;
 use ndarray::{Array1, Array2};
-use protocol::limits::{
-    FEATURES_MAX, LEVELS_MAX, REGRESSION_COLUMNS_MAX, SPLINE_MAX,
-};
+use protocol::limits::{FEATURES_MAX, LEVELS_MAX, REGRESSION_COLUMNS_MAX, SPLINE_MAX};
 use protocol::message::regression::{Answer, Design, Evaluating, Request, Sums};
 use protocol::method::regression::model::{
-    self, Coefficient, Criterion, FeatureTest, Model, ProportionalityTest, Removed,
-    Selection, Spline, Stopped, Sureness, Ties,
+    self, Coefficient, Criterion, FeatureTest, Model, ProportionalityTest, Removed, Selection,
+    Spline, Stopped, Sureness, Ties,
 };
 use std::sync::Arc;
 
@@ -117,11 +115,7 @@ fn sums_to_proto(sums: Sums) -> (pb::Likelihood, Array2<f64>) {
 }
 
 /// Every column so many times.
-fn sums(
-    told: pb::Likelihood,
-    times: usize,
-    parts: &mut IncomingParts,
-) -> Result<Sums, WireError> {
+fn sums(told: pb::Likelihood, times: usize, parts: &mut IncomingParts) -> Result<Sums, WireError> {
     let most = 1 + times * REGRESSION_COLUMNS_MAX;
     Ok(Sums {
         patients: count("patients", told.patients)?,

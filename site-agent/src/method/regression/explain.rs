@@ -69,7 +69,9 @@ fn likelihood(job: &Job, settings: &RegressionSettings, sizes: &Sizes) -> Messag
         rule: "second_moments, parameters_max, similarity_max, rounds_per_cohort_max, patients_min",
         withheld: match is_cox {
             true => "leaves masked alone".to_owned(),
-            false => "no: it holds no count but those of the patients and of the second class".to_owned(),
+            false => {
+                "no: it holds no count but those of the patients and of the second class".to_owned()
+            }
         },
         worst: searched(settings)
             + &format!(

@@ -273,11 +273,7 @@ pub(super) fn columns(
 }
 
 impl Target {
-    fn of(
-        site: &SiteRun,
-        outcome: &Outcome,
-        settings: &RegressionSettings,
-    ) -> Result<Self, Stop> {
+    fn of(site: &SiteRun, outcome: &Outcome, settings: &RegressionSettings) -> Result<Self, Stop> {
         match outcome {
             Outcome::Numeric(values) => Ok(Self::Glm(Family::Linear, values.clone())),
             Outcome::Classes { codes, .. } => {

@@ -143,7 +143,11 @@ fn made_up_events_single_out_nobody_of_a_stratified_cox_regression() {
         let first = pooled(&honest, |one| one.sums(&zeros));
         let all = pooled(&[&one, &other, &liar], |one| one.sums(&zeros));
         let left = &all.gradient - &liar.sums(&zeros).gradient;
-        assert!((&left - &first.gradient).iter().all(|away| away.abs() < 1e-9));
+        assert!(
+            (&left - &first.gradient)
+                .iter()
+                .all(|away| away.abs() < 1e-9)
+        );
         firsts.insert(first.gradient.mapv(f64::to_bits).to_vec());
         told.push(heard(honest, &liar));
     }

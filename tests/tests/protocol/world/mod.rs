@@ -490,9 +490,9 @@ impl<P: Played> World<P> {
 pub(super) fn classes(job: &Job, patients: u64) -> Vec<u64> {
     match job.cohort.outcome.kind {
         OutcomeKind::Survival { .. } => vec![patients / 2],
-        OutcomeKind::Numeric
-        | OutcomeKind::Binary { .. }
-        | OutcomeKind::Categorical { .. } => vec![patients / 2; 2],
+        OutcomeKind::Numeric | OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => {
+            vec![patients / 2; 2]
+        }
     }
 }
 

@@ -30,7 +30,8 @@ pub(crate) fn judge(
                 Request::Evaluate(point) => at_a_point(settings, cohort, point, known, None),
                 Request::Test(point) => {
                     after(LIKELIHOOD, known)?;
-                    let is_cox = matches!(settings.model(&cohort.outcome.kind), Some(Model::Cox(_)));
+                    let is_cox =
+                        matches!(settings.model(&cohort.outcome.kind), Some(Model::Cox(_)));
                     wanted(is_cox, "a job of a survival time")?;
                     at_a_point(settings, cohort, point, known, None)
                 }

@@ -162,8 +162,7 @@ pub(crate) fn check(
     }
     if let OutcomeKind::Survival { horizon: None, .. } = kind {
         let found = "\"regression\" and an outcome without a horizon";
-        let wanted =
-            "horizon = the last time that matters: events after it do not count";
+        let wanted = "horizon = the last time that matters: events after it do not count";
         root.problem("method", found, wanted);
     }
 }

@@ -186,11 +186,9 @@ impl FollowUp {
         sums.patients = design.nrows() as u64;
         sums.events = self.events();
         sums.log_likelihood = terms.log_likelihood;
-        let powers: [&dyn Fn(usize) -> f64; 3] = [
-            &|_| 1.0,
-            &|cell| scale[cell],
-            &|cell| scale[cell] * scale[cell],
-        ];
+        let powers: [&dyn Fn(usize) -> f64; 3] = [&|_| 1.0, &|cell| scale[cell], &|cell| {
+            scale[cell] * scale[cell]
+        }];
         for (power, factor) in powers.into_iter().enumerate() {
             let products = self.products(design, at, &terms.weighted(factor));
             let information = terms.information(&products, factor);
@@ -203,7 +201,9 @@ impl FollowUp {
             }
             if power < 2 {
                 let place = s![power * size..(power + 1) * size];
-                sums.gradient.slice_mut(place).assign(&terms.gradient(factor));
+                sums.gradient
+                    .slice_mut(place)
+                    .assign(&terms.gradient(factor));
             }
         }
         sums

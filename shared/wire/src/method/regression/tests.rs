@@ -8,8 +8,8 @@ use protocol::message::regression::{self, Sums};
 use protocol::message::{Answer, Request};
 use protocol::method::Model;
 use protocol::method::regression::model::{
-    self, Coefficient, Criterion, Family, FeatureTest, ProportionalityTest,
-    Removed, Selection, Spline, Stopped, Sureness, Ties,
+    self, Coefficient, Criterion, Family, FeatureTest, ProportionalityTest, Removed, Selection,
+    Spline, Stopped, Sureness, Ties,
 };
 use protocol::progress::Ending;
 use protocol::result::RunResult;
