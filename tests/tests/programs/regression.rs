@@ -232,9 +232,9 @@ fn gbsg2_in_three_hospitals_is_that_of_r() {
     }
 }
 
-/// The last hospital's patients, of whom only so many have an event, or are censored.
-fn with_few(home: &Home, few: usize, value: &str) {
-    let path = home.join("data/east.csv");
+/// A hospital's patients, of whom only so many have an event, or are censored.
+fn with_few(home: &Home, site: &str, few: usize, value: &str) {
+    let path = home.join("data").join(format!("{site}.csv"));
     let text = fs::read_to_string(&path).unwrap();
     let other = if value == "1" { "0" } else { "1" };
     let with = |(row, line): (usize, &str)| match (row, line.rsplit_once(',')) {
@@ -251,10 +251,10 @@ fn with_few(home: &Home, few: usize, value: &str) {
 #[test]
 fn nine_events_are_too_few_and_nine_censored_patients_are_not() {
     let home = patients();
-    with_few(&home, 9, "0");
+    with_few(&home, "east", 9, "0");
     simulated(&home, &job(DAYS, &features(), "")).must_succeed();
     assert_eq!(result(&home.join("out"))["status"], "converged");
-    with_few(&home, 9, "1");
+    with_few(&home, "east", 9, "1");
     simulated(&home, &job(DAYS, &features(), "")).must_fail(RUN, &["class_patients_min"]);
 }
 
@@ -343,11 +343,12 @@ fn what_no_regression_can_do_is_said_before_or_while_it_runs() {
         simulated(&home, &job).must_fail(USAGE, &[wanted]);
     }
     // Nobody has had an event by then.
-    let few = job(
-        &DAYS.replace("horizon = 900", "horizon = 19"),
-        &features(),
-        "",
-    );
+    let none = DAYS.replace("horizon = 900", "horizon = 19");
+    simulated(&home, &job(&none, &features(), "")).must_fail(RUN, &["class_patients_min"]);
+    // Nine in all, where the hospitals have no minimum of their own.
+    SITES.map(|site| with_few(&home, site, 3, "1"));
+    home.write("policy.toml", &format!("{POLICY}class_patients_min = 1\n"));
+    let few = job(DAYS, &features(), "");
     simulated(&home, &few).must_fail(RUN, &["events before the horizon"]);
 }
 
