@@ -168,7 +168,9 @@ impl Admission {
         }
         let minimum = rules.class_patients_min;
         if cohort.classes.iter().any(|class| *class < minimum) {
-            let text = format!("an outcome class has fewer than the {minimum} patients required");
+            let text = format!(
+                "an outcome class or the event has fewer than the {minimum} patients required"
+            );
             refusals.push(Refusal::new("class_patients_min", text));
         }
         refusals

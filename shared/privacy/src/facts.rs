@@ -44,7 +44,7 @@ pub struct ValidationFacts {
 pub struct CohortFacts {
     /// Patients.
     pub patients: u64,
-    /// Patients of each outcome class (for survival: censored, events); empty for a number.
+    /// Patients of each outcome class (for survival: with an event up to the horizon); empty for a number.
     pub classes: Vec<u64>,
     /// Other runs so far that released anything of the same cohort but its size.
     pub runs_before: u64,

@@ -52,8 +52,6 @@ pub const PARAMETERS_SHARE_MAX: f64 = 0.33;
 /// Columns of a regression.
 pub const REGRESSION_COLUMNS_MAX: usize = 2_000;
 pub use similarity::cohort::spline::SPLINE_MAX;
-/// Cells of the time grid of a Cox regression.
-pub const TIME_CELLS_MAX: usize = 200;
 /// Trees of a forest.
 pub const TREES_MAX: usize = 10_000;
 /// Nodes of all trees of a forest that travels.

@@ -98,32 +98,6 @@ pub fn survival_by(groups: &[Curve], time: &str) -> Result<String, FigureError> 
     })
 }
 
-/// A curve that rises by steps from 0, along an axis of its own.
-///
-/// # Errors
-/// [`FigureError`].
-pub(crate) fn steps(x: &str, y: &str, curve: &Curve) -> Result<String, FigureError> {
-    let last = curve.points.last().copied().unwrap_or((1.0, 1.0));
-    let corners = curve.points.windows(2);
-    let corners = corners.flat_map(|pair| [pair[0], (pair[1].0, pair[0].1)]);
-    let axis = |name, high: f64| Axis {
-        name,
-        low: 0.0,
-        high: high.max(f64::MIN_POSITIVE),
-    };
-    let stepped = Curve {
-        name: curve.name.clone(),
-        points: corners.chain([last]).collect(),
-    };
-    draw(&Plot {
-        x: axis(x, last.0),
-        y: axis(y, last.1),
-        curves: &[stepped],
-        points: &[],
-        diagonal: false,
-    })
-}
-
 /// A curve through its points, of any numbers.
 ///
 /// # Errors

@@ -46,7 +46,7 @@ fn of_key(key: FingerprintKey, purpose: &'static str) -> Secret {
 pub struct CohortCounts {
     /// Patients.
     pub patients: u64,
-    /// Patients of each outcome class (for survival: censored, events); empty for a number.
+    /// Patients of each outcome class (for survival: with an event up to the horizon); empty for a number.
     pub classes: Vec<u64>,
 }
 

@@ -65,9 +65,9 @@ impl Sizes {
         let classes = job.cohort.outcome.kind.classes().len() as u64;
         Self {
             classes,
-            // Of a survival time: censored and events.
+            // Of a survival time: the events.
             class_counts: match job.cohort.outcome.kind {
-                OutcomeKind::Survival { .. } => 2,
+                OutcomeKind::Survival { .. } => 1,
                 _ => classes,
             },
             rows: 0,

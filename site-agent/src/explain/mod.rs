@@ -159,7 +159,7 @@ fn conditions(rules: &Rules) -> [String; 6] {
             rules.patients_min.max(rules.cell_min)
         ),
         format!(
-            "class_patients_min: at least {} patients in each outcome class",
+            "class_patients_min: at least {} patients in each outcome class, or with an event",
             rules.class_patients_min
         ),
         format!(

@@ -121,7 +121,7 @@ impl Computation {
         };
         Ok(Self {
             site: SiteRun {
-                classes: class_counts(cohort.cohort.outcome()),
+                classes: class_counts(cohort.cohort.outcome(), job.cohort.outcome.kind.horizon()),
                 job,
                 seed,
                 folds,
@@ -437,7 +437,7 @@ fn counted(values: ArrayView1<'_, f64>, grid: Grid) -> Result<ColumnHistogram, S
 }
 
 /// Patients of each class; for survival, censored and events.
-pub(crate) fn class_counts(outcome: &Outcome) -> Vec<u64> {
+pub(crate) fn class_counts(outcome: &Outcome, horizon: f64) -> Vec<u64> {
     let count = |codes: &Array1<u32>, classes: usize| {
         let mut counts = vec![0; classes];
         for code in codes {
@@ -448,6 +448,11 @@ pub(crate) fn class_counts(outcome: &Outcome) -> Vec<u64> {
     match outcome {
         Outcome::Classes { codes, levels } => count(codes, levels.len()),
         Outcome::Numeric(_) => Vec::new(),
-        Outcome::Survival { event, .. } => count(&event.mapv(u32::from), 2),
+        // The censored are no class: no minimum is about them.
+        Outcome::Survival { time, event } => {
+            let seen = time.iter().zip(event);
+            let seen = seen.filter(|(time, event)| **event && **time <= horizon);
+            vec![seen.count() as u64]
+        }
     }
 }

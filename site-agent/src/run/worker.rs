@@ -292,7 +292,7 @@ impl Current {
         let fingerprint = ledger.fingerprint(cohort.identifiers());
         let mut description = Description {
             patients: cohort.cohort.patients() as u64,
-            classes: class_counts(cohort.cohort.outcome()),
+            classes: class_counts(cohort.cohort.outcome(), job.cohort.outcome.kind.horizon()),
             validates: 0,
         };
         let counts = CohortCounts {

@@ -3,9 +3,8 @@
 #     Rscript splines.R PATIENTS.csv
 #
 # PATIENTS.csv is shared/similarity/tests/reference/regression/patients.csv, of whom the test blanks values as below. knots.csv has the
-# knots that a run takes from the sites' counts (a line a feature; marker as ln(1 + marker)), and splines-cells.csv the times at which the cells
-# of follow-up of its Cox regressions end: of the model as it is, and of the selections by Akaike's criterion and by Wald's test, whose cells
-# are larger. Writes splines.json; splines-versions.txt names what made it.
+# knots that a run takes from the sites' counts (a line a feature; marker as ln(1 + marker)). Cox regressions are stratified by hospital:
+# of 120, 80 and 40 patients. Writes splines.json; splines-versions.txt names what made it.
 library(survival)
 library(splines)
 library(jsonlite)
@@ -13,6 +12,7 @@ arguments <- commandArgs(trailingOnly = TRUE)
 strict <- coxph.control(eps = 1e-14, toler.chol = 1e-15, iter.max = 50)
 patients <- read.csv(arguments[1])
 row <- seq_len(nrow(patients)) - 1
+patients$hospital <- rep(1:3, c(120, 80, 40))
 patients$ratio[row %% 13 == 5] <- NA
 patients$group[row %% 17 == 4] <- NA
 patients$group <- factor(patients$group, c("mild", "severe", "odd"))
@@ -20,7 +20,6 @@ patients$treated <- factor(patients$treated, c("no", "yes"))
 patients$marker <- log1p(patients$marker)
 patients <- patients[complete.cases(patients), ]
 knots <- lapply(strsplit(readLines("knots.csv"), ","), as.numeric)
-cells <- lapply(strsplit(readLines("splines-cells.csv"), ","), as.numeric)
 # Natural cubic spline by truncated powers, divided by the squared span of the knots (Harrell, section 2.4.5).
 spline_of <- function(x, t) {
   k <- length(t)
@@ -39,7 +38,7 @@ wald <- function(fit, data) {
   left <- c()
   p_of <- c()
   repeat {
-    columns <- attr(terms(fit), "term.labels")
+    columns <- grep("strata", attr(terms(fit), "term.labels"), invert = TRUE, value = TRUE)
     if (length(columns) < 2) break
     place <- attr(model.matrix(fit), "assign")
     if (is.list(place)) place <- rep(seq_along(place), lengths(place))
@@ -56,8 +55,8 @@ wald <- function(fit, data) {
   }
   c(told(fit), list(removed = left, values = p_of))
 }
-aic <- function(fit) {
-  found <- step(fit, direction = "backward", trace = 0)
+aic <- function(fit, lower = ~ 1) {
+  found <- step(fit, scope = list(lower = lower), direction = "backward", trace = 0)
   c(told(found), list(removed = sub("^- ", "", found$anova$Step[-1])))
 }
 same <- function(one, other) {
@@ -73,24 +72,19 @@ linear <- glm(update(right, score ~ .), gaussian, patients, epsilon = 1e-15)
 logistic <- glm(update(right, ill ~ .), binomial, patients, epsilon = 1e-15, maxit = 100)
 same(linear, glm(update(right_ns, score ~ .), gaussian, patients))
 same(logistic, glm(update(right_ns, ill ~ .), binomial, patients, epsilon = 1e-15, maxit = 100))
-cox_on <- function(ends, formula) {
-  patients$t <- sapply(pmin(patients$days, 900), function(day) min(ends[ends > day | ends == 900]))
-  patients$e <- ifelse(patients$days > 900, 0, patients$event)
-  coxph(update(formula, Surv(t, e) ~ .), patients, control = strict, model = TRUE, x = TRUE)
+patients$t <- pmin(patients$days, 900)
+patients$e <- ifelse(patients$days > 900, 0, patients$event)
+cox_of <- function(formula) {
+  coxph(update(formula, Surv(t, e) ~ . + strata(hospital)), patients, control = strict, model = TRUE, x = TRUE)
 }
-cox <- cox_on(cells[[1]], right)
-same(cox, cox_on(cells[[1]], right_ns))
-in_cells <- function(ends, formula, choose) {
-  patients$t <<- sapply(pmin(patients$days, 900), function(day) min(ends[ends > day | ends == 900]))
-  patients$e <<- ifelse(patients$days > 900, 0, patients$event)
-  choose(coxph(formula, patients, control = strict, model = TRUE, x = TRUE))
-}
+cox <- cox_of(right)
+same(cox, cox_of(right_ns))
 write_json(list(
   patients = nrow(patients),
   linear = told(linear), logistic = told(logistic), cox = told(cox),
   aic = list(linear = aic(update(linear, chosen_of)), logistic = aic(update(logistic, chosen_of)),
-             cox = in_cells(cells[[2]], Surv(t, e) ~ age + marker + ratio + group, aic)),
-  wald = list(linear = wald(linear), logistic = wald(logistic), cox = in_cells(cells[[3]], Surv(t, e) ~ age + marker + ratio + group + treated, wald))),
+             cox = aic(coxph(Surv(t, e) ~ age + marker + ratio + group + strata(hospital), patients, control = strict), ~ strata(hospital))),
+  wald = list(linear = wald(linear), logistic = wald(logistic), cox = wald(cox))),
   "splines.json", digits = 17, auto_unbox = TRUE, pretty = TRUE)
 writeLines(c(R.version.string, paste(c("survival", "splines", "jsonlite"), sapply(c("survival", "splines", "jsonlite"),
   function(name) as.character(packageVersion(name))))), "splines-versions.txt")

@@ -7,10 +7,10 @@
 //! the patient's own size, and compared with rows that are drawn by class from a Gaussian of the pooled moments, which every
 //! pooled result tells. The sums do not know the sign of a site's rows: whoever looks may choose it.
 
-mod cells;
 mod folds;
 mod patients;
 mod search;
+mod strata;
 
 use super::masks::{Court, RUN};
 use kindred_tests::deployment::SITES;

@@ -36,15 +36,9 @@ pub(crate) fn numbers(answer: &Answer) -> usize {
                 .sum()
         }
         Answer::Forest(forest::Answer::Grown(trees)) => trees.nodes(),
-        Answer::Regression(regression::Answer::Likelihood(own)) => {
-            1 + own.gradient.len() + own.information.len()
-        }
-        Answer::Regression(regression::Answer::RiskSets { sets, .. }) => {
-            sets.at_risk.len() + sets.with_event.len()
-        }
-        Answer::Regression(regression::Answer::Products(own)) => {
-            own.iter().map(|product| product.len()).sum()
-        }
+        Answer::Regression(
+            regression::Answer::Likelihood(own) | regression::Answer::Proportionality(own),
+        ) => 1 + own.gradient.len() + own.information.len(),
         Answer::Neighbours(neighbours::Answer::Distances(_)) => 0,
         Answer::Neighbours(neighbours::Answer::Alike(own)) => {
             own.iter().map(|one| one.sums.len()).sum()

@@ -1,7 +1,7 @@
 //! Promise: a regression of several sites, each a process of its own that tells masked sums alone, is the one that R fits to all of their
 //! patients at once; and the sites compare patients by it afterwards.
 //!
-//! `../../reference/regression/federated.R` made the numbers of survival times, on the cells that a run makes, and
+//! `../../reference/regression/federated.R` made the numbers of survival times, stratified by hospital, and
 //! `shared/similarity/tests/reference/regression/regression.R` the others.
 
 use kindred_tests::exit::{RUN, USAGE};
@@ -154,35 +154,42 @@ fn linear_and_logistic_regression_of_three_sites_are_those_of_r() {
     }
 }
 
+#[track_caller]
 fn is_the_cox_regression_of_r(home: &Home, wanted: &Value) {
-    let file = |file: &str, name: &str| column(home, file, name);
-    are_close(
-        &file("coefficients.csv", "coefficient"),
-        &floats(&wanted["coefficients"]),
-    );
-    are_close(
-        &file("coefficients.csv", "standard_error"),
-        &floats(&wanted["standard_errors"]),
-    );
-    are_close(
-        &file("proportional_hazards.csv", "chi_squared"),
-        &floats(&wanted["proportional"]),
-    );
-    are_close(&file("baseline.csv", "time"), &floats(&wanted["times"]));
-    are_close(
-        &file("baseline.csv", "cumulative_hazard"),
-        &floats(&wanted["hazard"]),
-    );
+    let own = |name: &str| column(home, "coefficients.csv", name);
+    are_close(&own("coefficient"), &floats(&wanted["coefficients"]));
+    are_close(&own("standard_error"), &floats(&wanted["standard_errors"]));
+    let told: Value =
+        serde_json::from_slice(&fs::read(home.join("out/regression.json")).unwrap()).unwrap();
+    for key in ["log_likelihood", "null_log_likelihood", "aic"] {
+        if let Some(wanted) = wanted[key].as_f64() {
+            are_close(&[told[key].as_f64().unwrap()], &[wanted]);
+        }
+    }
+    if wanted["proportional"].is_array() {
+        are_close(
+            &column(home, "proportional_hazards.csv", "chi_squared"),
+            &floats(&wanted["proportional"]),
+        );
+    }
 }
 
 #[test]
-fn a_cox_regression_of_three_sites_is_that_of_r_on_the_cells_of_follow_up() {
-    let home = patients();
-    simulated(&home, &job(DAYS, &features(), "")).must_succeed();
-    let wanted = reference("tests/reference/regression/federated.json");
-    is_the_cox_regression_of_r(&home, &wanted["patients"]);
+fn a_cox_regression_of_three_sites_is_that_of_r_stratified_by_site() {
+    let (home, wanted) = (
+        patients(),
+        reference("tests/reference/regression/federated.json"),
+    );
+    let settings = [
+        ("efron", ""),
+        ("breslow", "ties = \"breslow\""),
+        ("ridge", "ridge = 2"),
+    ];
+    for (name, settings) in settings {
+        simulated(&home, &job(DAYS, &features(), settings)).must_succeed();
+        is_the_cox_regression_of_r(&home, &wanted["patients"][name]);
+    }
     let wanted = [
-        "baseline.csv",
         "coefficients.csv",
         "proportional_hazards.csv",
         "regression.json",
@@ -192,6 +199,8 @@ fn a_cox_regression_of_three_sites_is_that_of_r_on_the_cells_of_follow_up() {
         wanted.iter().all(|name| left.contains(&(*name).to_owned())),
         "{left:?}"
     );
+    let page = fs::read_to_string(home.join("out/report.html")).unwrap();
+    assert!(page.contains("stratified by hospital"));
     assert!(
         result(&home.join("out"))["errors"][0]["value"]
             .as_f64()
@@ -216,10 +225,37 @@ fn gbsg2_in_three_hospitals_is_that_of_r() {
         + &number("tsize")
         + grade
         + &["pnodes", "progrec", "estrec"].map(number).concat();
-    simulated(&home, &job(outcome, &features, "")).must_succeed();
-    let wanted = reference("tests/reference/regression/federated.json");
-    is_the_cox_regression_of_r(&home, &wanted["gbsg2"]);
-    assert!(wanted["gbsg2"]["away_from_days"].as_f64().unwrap() < 0.15);
+    let wanted = &reference("tests/reference/regression/federated.json")["gbsg2"];
+    for (name, ties) in [("efron", ""), ("breslow", "ties = \"breslow\"")] {
+        simulated(&home, &job(outcome, &features, ties)).must_succeed();
+        is_the_cox_regression_of_r(&home, &wanted[name]);
+    }
+}
+
+/// A hospital's patients, of whom only so many have an event, or are censored.
+fn with_few(home: &Home, site: &str, few: usize, value: &str) {
+    let path = home.join("data").join(format!("{site}.csv"));
+    let text = fs::read_to_string(&path).unwrap();
+    let other = if value == "1" { "0" } else { "1" };
+    let with = |(row, line): (usize, &str)| match (row, line.rsplit_once(',')) {
+        (1.., Some((rest, _))) => {
+            let own = if row <= few { value } else { other };
+            format!("{rest},{own}\n")
+        }
+        _ => format!("{line}\n"),
+    };
+    let text: String = text.lines().enumerate().map(with).collect();
+    fs::write(&path, text).unwrap();
+}
+
+#[test]
+fn nine_events_are_too_few_and_nine_censored_patients_are_not() {
+    let home = patients();
+    with_few(&home, "east", 9, "0");
+    simulated(&home, &job(DAYS, &features(), "")).must_succeed();
+    assert_eq!(result(&home.join("out"))["status"], "converged");
+    with_few(&home, "east", 9, "1");
+    simulated(&home, &job(DAYS, &features(), "")).must_fail(RUN, &["class_patients_min"]);
 }
 
 #[test]
@@ -307,11 +343,12 @@ fn what_no_regression_can_do_is_said_before_or_while_it_runs() {
         simulated(&home, &job).must_fail(USAGE, &[wanted]);
     }
     // Nobody has had an event by then.
-    let few = job(
-        &DAYS.replace("horizon = 900", "horizon = 19"),
-        &features(),
-        "",
-    );
+    let none = DAYS.replace("horizon = 900", "horizon = 19");
+    simulated(&home, &job(&none, &features(), "")).must_fail(RUN, &["class_patients_min"]);
+    // Nine in all, where the hospitals have no minimum of their own.
+    SITES.map(|site| with_few(&home, site, 3, "1"));
+    home.write("policy.toml", &format!("{POLICY}class_patients_min = 1\n"));
+    let few = job(DAYS, &features(), "");
     simulated(&home, &few).must_fail(RUN, &["events before the horizon"]);
 }
 

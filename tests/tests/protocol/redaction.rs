@@ -14,7 +14,7 @@ use protocol::message::cluster::{self, Agreement, Mark, Marks, NearestSums, Spre
 use protocol::message::compare;
 use protocol::message::forest::{self, NodeKind, NodeTable, TerminalTable, TreeTable, Trees};
 use protocol::message::neighbours::{self, Alike};
-use protocol::message::regression::{self, RiskSets, Sums};
+use protocol::message::regression::{self, Sums};
 use protocol::message::unpsl::{self, Contribution, Derivatives};
 use protocol::message::{
     Answer, ColumnHistogram, ColumnMoments, Description, Encapsulations, Introduction, PairCounts,
@@ -136,26 +136,12 @@ fn after(answer: Option<&Answer>) -> Option<Answer> {
             Answer::Forest(forest::Answer::Grown(trees()))
         }
         Answer::Forest(forest::Answer::Grown(_)) => {
-            Answer::Regression(regression::Answer::Likelihood(Sums {
-                patients: COUNT,
-                log_likelihood: NUMBER,
-                gradient: array![NUMBER],
-                information: array![[NUMBER]],
-            }))
+            Answer::Regression(regression::Answer::Likelihood(sums()))
         }
         Answer::Regression(regression::Answer::Likelihood(_)) => {
-            Answer::Regression(regression::Answer::RiskSets {
-                patients: COUNT,
-                sets: RiskSets {
-                    at_risk: array![[NUMBER, NUMBER]],
-                    with_event: array![[NUMBER, NUMBER]],
-                },
-            })
+            Answer::Regression(regression::Answer::Proportionality(sums()))
         }
-        Answer::Regression(regression::Answer::RiskSets { .. }) => {
-            Answer::Regression(regression::Answer::Products(vec![array![[NUMBER]]]))
-        }
-        Answer::Regression(regression::Answer::Products(_)) => {
+        Answer::Regression(regression::Answer::Proportionality(_)) => {
             Answer::Neighbours(neighbours::Answer::Distances(vec![COUNT]))
         }
         Answer::Neighbours(neighbours::Answer::Distances(_)) => {
@@ -280,6 +266,16 @@ fn held_out() -> RightCounts {
     RightCounts {
         right: COUNT,
         wrong: COUNT,
+    }
+}
+
+fn sums() -> Sums {
+    Sums {
+        patients: COUNT,
+        events: COUNT,
+        log_likelihood: NUMBER,
+        gradient: array![NUMBER],
+        information: array![[NUMBER]],
     }
 }
 

@@ -10,14 +10,13 @@ use privacy::ErrorSums;
 use protocol::assessment::{Assessment, ErrorMeasure, EvaluationCounts, RuleErrors};
 use protocol::failure::Code;
 use protocol::job::Job;
-use protocol::message::regression::{Answer as Own, Evaluating, Request as Asked, RiskSets};
+use protocol::message::regression::{Answer as Own, Evaluating, Request as Asked, Sums};
 use protocol::message::{Answer, PairCounts, Request, SecondMoments};
 use protocol::method::{Method, Model};
 use protocol::progress::Ending;
 use protocol::run::Record;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
-use similarity::cohort::quantile::Grid;
 use similarity::learn::regression::cox::FollowUp;
 use similarity::learn::regression::glm::Family;
 use similarity::learn::regression::newton::{Newton, Wanted};
@@ -54,7 +53,7 @@ fn classes(site: usize) -> Array1<f64> {
 }
 
 /// Times and events.
-fn follow_up(site: usize, ends: &[u32]) -> FollowUp {
+fn follow_up(site: usize) -> FollowUp {
     let x = patients(site);
     let time = x.outer_iter().enumerate().map(|(row, x)| {
         let hazard = (0.5 * x[0] - 0.4 * x[1]).exp();
@@ -62,8 +61,7 @@ fn follow_up(site: usize, ends: &[u32]) -> FollowUp {
     });
     let time: Array1<f64> = time.collect();
     let event = (0..time.len()).map(|row| odd(site, row + 5_000) < 0.7);
-    let grid = Grid::new(0.0, HORIZON, CELLS).unwrap();
-    FollowUp::in_cells(&time, &event.collect(), grid, ends)
+    FollowUp::until(&time, &event.collect(), HORIZON)
 }
 
 /// Ones first where there is a constant.
@@ -118,13 +116,12 @@ impl Played for Regressions {
         };
         match request {
             Asked::Evaluate(point) => Answer::Regression(evaluated(site, point)),
-            Asked::Weigh(asked) => {
-                let at = Array1::from(asked.point.at.to_vec());
-                let follow_up = follow_up(site, &asked.point.design.ends);
-                let design = design(site, &asked.point);
-                let weights = asked.weights.iter();
-                let products = weights.map(|one| follow_up.products(&design.view(), &at, one));
-                Answer::Regression(Own::Products(products.collect()))
+            Asked::Test(point) => {
+                let (at, follow_up) = (Array1::from(point.at.to_vec()), follow_up(site));
+                let scale: Vec<f64> = follow_up.times().iter().map(|t| t / HORIZON).collect();
+                let design = design(site, point);
+                let sums = follow_up.sums_with_time(&design.view(), &at, Ties::Efron, &scale);
+                Answer::Regression(Own::Proportionality(sums))
             }
             Asked::Finish(point) => Answer::Assessed(judged(site, point)),
         }
@@ -132,7 +129,7 @@ impl Played for Regressions {
 
     fn is_contribution(answer: &Answer) -> bool {
         match answer {
-            Answer::Covered(covered) => ["likelihood", "risk_sets"].contains(&covered.kind),
+            Answer::Covered(covered) => covered.kind == "likelihood",
             answer => matches!(answer, Answer::Regression(_)),
         }
     }
@@ -161,7 +158,7 @@ impl Played for Regressions {
 
     fn stored(&mut self, record: &Record) -> Option<String> {
         let kind = |answer: &Answer| {
-            matches!(answer, Answer::Covered(covered) if covered.kind == "likelihood" || covered.kind == "risk_sets")
+            matches!(answer, Answer::Covered(covered) if covered.kind == "likelihood")
                 || matches!(answer, Answer::Regression(Own::Likelihood(_)))
         };
         let told: Vec<bool> = record
@@ -190,47 +187,21 @@ impl Regressions {
             if is_constant { 0.0 } else { settings.ridge }
         });
         let mut newton = Newton::new(penalty);
-        let all = |at: &Array1<f64>| -> Own {
+        while newton.wanted() != Wanted::Nothing {
             let point = Evaluating {
-                at: at.to_vec().into(),
+                at: newton.asked().to_vec().into(),
                 ..point.clone()
             };
-            let own = sites.iter().map(|site| evaluated(*site, &point));
-            own.reduce(|mut sum, own| {
-                match (&mut sum, own) {
-                    (Own::Likelihood(sum), Own::Likelihood(own)) => sum.merge(&own),
-                    (Own::RiskSets { sets: sum, .. }, Own::RiskSets { sets: own, .. }) => {
-                        sum.merge(&own);
-                    }
-                    _ => panic!("sums of one kind"),
+            let mut all = Sums::zero(point.at.len());
+            for site in &sites {
+                match evaluated(*site, &point) {
+                    Own::Likelihood(own) => all.merge(&own),
+                    Own::Proportionality(_) => panic!("an evaluation"),
                 }
-                sum
-            })
-            .expect("a site")
-        };
-        let mut first: Option<RiskSets> = None;
-        while newton.wanted() != Wanted::Nothing {
-            let at = newton.asked().clone();
-            match all(&at) {
-                Own::Likelihood(sums) => {
-                    newton.learn_value(sums.log_likelihood, sums.gradient);
-                    newton.learn_information(sums.information);
-                }
-                Own::RiskSets { sets, .. } => {
-                    let first = first.get_or_insert_with(|| sets.clone());
-                    let terms = sets.terms(first, &at, Ties::Efron);
-                    newton.learn_value(terms.log_likelihood, terms.gradient(|_| 1.0));
-                    let products = sites.iter().map(|site| {
-                        follow_up(*site, &point.design.ends).products(
-                            &design(*site, point).view(),
-                            &at,
-                            &terms.weights,
-                        )
-                    });
-                    let products = products.reduce(|sum, own| sum + own).expect("a site");
-                    newton.learn_information(terms.information(&products, |_| 1.0));
-                }
-                Own::Products(_) => panic!("an evaluation"),
+            }
+            newton.learn_value(all.log_likelihood, all.gradient);
+            if newton.wanted() == Wanted::Information {
+                newton.learn_information(all.information);
             }
         }
         Some(newton.maximum(0).at)
@@ -240,20 +211,24 @@ impl Regressions {
 fn evaluated(site: usize, point: &Evaluating) -> Own {
     let at = Array1::from(point.at.to_vec());
     let design = design(site, point);
-    match point.design.ends.is_empty() {
-        true => Own::Likelihood(Family::Logistic.sums(&design.view(), &classes(site), &at)),
-        false => Own::RiskSets {
-            patients: design.nrows() as u64,
-            sets: RiskSets::of(&follow_up(site, &point.design.ends), &design.view(), &at),
-        },
-    }
+    let design = design.view();
+    Own::Likelihood(match has_classes(point) {
+        true => Family::Logistic.sums(&design, &classes(site), &at),
+        false => follow_up(site).sums(&design, &at, Ties::Efron),
+    })
+}
+
+/// A regression of classes has a constant, one of survival times has none.
+fn has_classes(point: &Evaluating) -> bool {
+    point.at.len() > point.design.rows.len()
 }
 
 fn judged(site: usize, point: &Evaluating) -> Assessment {
     let count = Regressions::patients(site);
-    let (measure, has_classes) = match point.design.ends.is_empty() {
-        true => (ErrorMeasure::Misclassified, true),
-        false => (ErrorMeasure::Discordant, false),
+    let has_classes = has_classes(point);
+    let measure = match has_classes {
+        true => ErrorMeasure::Misclassified,
+        false => ErrorMeasure::Discordant,
     };
     let rules = [("regression", 0), ("weighted", 5)];
     Assessment {
@@ -365,7 +340,7 @@ fn sums_that_no_patients_have_end_the_run_and_name_the_site() {
         sites: 3,
         selection: "none",
     });
-    let lies: [fn(&mut similarity::learn::regression::sums::Sums); 3] = [
+    let lies: [fn(&mut Sums); 3] = [
         |sums| sums.patients += 1,
         |sums| sums.gradient = sums.gradient.slice(s![..1]).to_owned(),
         |sums| sums.information[(0, 0)] = f64::INFINITY,
@@ -398,7 +373,7 @@ fn sums_that_no_patients_have_end_the_run_and_name_the_site() {
     }
 }
 
-type Lie = fn(&mut similarity::learn::regression::sums::Sums);
+type Lie = fn(&mut Sums);
 thread_local! {
     /// The lie under way: the world takes a function that knows nothing else.
     static WHICH: std::cell::Cell<Lie> = const { std::cell::Cell::new(|_| ()) };
@@ -446,7 +421,6 @@ fn what_a_run_leaves_is_a_fit_with_its_errors_and_a_test_of_proportional_hazards
             model.proportionality.len(),
             if survival { FEATURES + 1 } else { 0 }
         );
-        assert_eq!(model.baseline.times.is_empty(), !survival);
     }
 }
 

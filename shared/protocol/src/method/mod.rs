@@ -124,10 +124,8 @@ impl Method {
             root.required_table(name, |section| Some(UnpslSettings::read(section)))
                 .map(Self::Unpsl)
         } else if name == Self::NAMES[2] {
-            root.required_table(name, |section| {
-                Some(RegressionSettings::read(section, outcome))
-            })
-            .map(Self::Regression)
+            root.required_table(name, |section| Some(RegressionSettings::read(section)))
+                .map(Self::Regression)
         } else if name == Self::NAMES[3] {
             root.required_table(name, NeighboursSettings::read)
                 .map(Self::Neighbours)

@@ -102,10 +102,10 @@ impl Descriptions {
     }
 }
 
-/// Classes that a description counts: those of the outcome, or the censored and the events.
+/// Classes that a description counts: those of the outcome, or whoever has an event.
 fn classes(cohort: &CohortSpecification) -> usize {
     match &cohort.outcome.kind {
-        OutcomeKind::Survival { .. } => 2,
+        OutcomeKind::Survival { .. } => 1,
         kind => kind.classes().len(),
     }
 }

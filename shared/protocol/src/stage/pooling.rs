@@ -130,19 +130,6 @@ pub(super) fn curves(
     Err(Failure::new(Code::Standardise, text))
 }
 
-/// Values of all sites in each step of the grid at one place; those of a group count in its last.
-pub(super) fn counts(sites: &[Vec<ColumnHistogram>], place: usize, grid: Grid) -> Vec<u64> {
-    let mut counts = vec![0; grid.cells() as usize];
-    for histogram in sites.iter().filter_map(|histograms| histograms.get(place)) {
-        for (end, count) in histogram.ends.iter().zip(&histogram.counts) {
-            if let Some(step) = counts.get_mut((*end as usize).saturating_sub(1)) {
-                *step += count;
-            }
-        }
-    }
-    counts
-}
-
 fn is_empty(moments: &ColumnMoments) -> bool {
     moments.missing() == moments.patients()
 }

@@ -48,8 +48,6 @@ pub(crate) struct Preparation<P> {
     cohort: Arc<CohortSpecification>,
     columns: Vec<Feature>,
     grids: Grids,
-    /// Events of all sites by steps of their grid, once they are counted.
-    events: Vec<u64>,
     /// What the sites counted, where it is kept.
     counts: Vec<Vec<ColumnHistogram>>,
     /// One place per site.
@@ -97,8 +95,6 @@ pub(crate) struct Prepared {
     pub(crate) standardisation: Standardisation,
     /// Of all sites, where they are pooled and the sites do not hear them.
     pub(crate) second_moments: Option<SecondMoments>,
-    /// Events of all sites by steps of their grid, where they are counted.
-    pub(crate) events: Vec<u64>,
     /// What the sites counted on the method's grids, or all together, where it is kept.
     pub(crate) counts: Vec<Vec<ColumnHistogram>>,
     pub(crate) totals: Totals,
@@ -124,7 +120,6 @@ impl<P: Preparable> Preparation<P> {
             columns: cohort.standardised_columns(),
             grids: wanted.grids(&cohort),
             wanted,
-            events: Vec::new(),
             counts: Vec::new(),
             cohort,
             summaries: vec![None; sites],
@@ -248,7 +243,6 @@ impl<P: Preparable> Preparation<P> {
         Turn::Done(Prepared {
             standardisation,
             second_moments,
-            events: self.events.clone(),
             counts: self.counts.clone(),
             totals: preparing.totals,
             summaries: self.summaries.clone(),
@@ -382,9 +376,6 @@ impl<P: Preparable> Stage for Preparation<P> {
                 let (pooled, totals) = (pooled.clone(), *totals);
                 let sites = pooling::histograms(closed)?;
                 let quantiles = self.quantiles(&pooled.moments, &sites)?;
-                if let Some(grid) = self.grids.events {
-                    self.events = pooling::counts(&sites, self.grids.columns.len(), grid);
-                }
                 if self.wanted.keeps_counts() {
                     self.counts = sites;
                 }

@@ -10,7 +10,6 @@ use super::Chapters;
 use crate::estimates::{DRAWN_MAX, Drawn, estimates};
 use crate::figures::FigureError;
 use crate::files::Learnt;
-use crate::plots::{self, Curve};
 use crate::quality::{self, Wording};
 use crate::tables::{self, figure};
 use crate::words::{self, listed, of_hundred};
@@ -64,7 +63,7 @@ pub(super) fn chapters(
         quality: html! {
             (quality::errors(result, ERRORS, rule))
             (quality::evaluation(result, job, &wording())?)
-            (hazards(job, settings, model)?)
+            (hazards(job, model))
         },
         course: course(result, model),
     })
@@ -304,42 +303,23 @@ fn p(value: f64) -> String {
     }
 }
 
-/// Of a Cox regression whether effects change with time, and the survival of a usual patient.
-fn hazards(job: &Job, settings: &RegressionSettings, model: &Model) -> Result<Markup, FigureError> {
+/// Of a Cox regression which one it is, and whether effects change with time.
+fn hazards(job: &Job, model: &Model) -> Markup {
     let Some(ties) = model.ties() else {
-        return Ok(Markup::default());
+        return Markup::default();
     };
-    let points = model.baseline.times.iter().zip(&model.baseline.cumulative);
-    let points = points.map(|(time, hazard)| (*time, *hazard));
-    let hazard = Curve {
-        name: "cumulative baseline hazard".to_owned(),
-        points: std::iter::once((0.0, 0.0)).chain(points).collect(),
+    let ties = match ties {
+        Ties::Efron => "Efron's approximation",
+        Ties::Breslow => "Breslow's approximation",
     };
-    let svg = match model.baseline.times.is_empty() {
-        true => String::new(),
-        false => plots::steps("time", "cumulative hazard", &hazard)?,
-    };
-    let (cells, ties) = (
-        model.baseline.times.len(),
-        match ties {
-            Ties::Efron => "Efron's approximation",
-            Ties::Breslow => "Breslow's approximation",
-        },
-    );
-    Ok(html! {
+    html! {
         (proportionality(job, model))
-        (figure(
-            "Baseline hazard",
-            &svg,
-            "The hazard, added up over time, of a patient for whom every number is 0 and every level the first.",
-        ))
-        @if cells > 0 {
-            p.note {
-                "Times are known by " (cells) " cells of follow-up, each with at least " (settings.events_min(columns(model)))
-                " events over all sites, in the order of which events are taken; within a cell they are ties (" (ties) ")."
-            }
+        p.note {
+            "This Cox regression is stratified by hospital: each hospital has its own baseline hazard and risk sets, by exact times. "
+            "Ties are taken by " (ties) ". Hazard ratios, log-likelihood, AIC and tests are of this model. No baseline hazard leaves a "
+            "hospital."
         }
-    })
+    }
 }
 
 /// Whether effects change with time.
@@ -361,6 +341,7 @@ fn proportionality(job: &Job, model: &Model) -> Markup {
                      a mean over it."
                 }
             }
+            p.note { "Score tests of an effect that changes linearly with time, within hospitals." }
             table {
                 thead {
                     tr {
@@ -383,12 +364,6 @@ fn proportionality(job: &Job, model: &Model) -> Markup {
             }
         }
     }
-}
-
-/// Columns that were fitted first.
-fn columns(model: &Model) -> usize {
-    let removed = model.selection.iter().flat_map(|one| &one.removed);
-    fitted(model).count() + removed.map(|one| one.degrees as usize).sum::<usize>()
 }
 
 fn course(result: &RunResult, model: &Model) -> Markup {

@@ -3,7 +3,7 @@
 use crate::sample::*;
 use ndarray::{Array1, Array2};
 use similarity::cohort::{Cohort, Outcome};
-use similarity::learn::regression::cox::{FollowUp, RiskSets};
+use similarity::learn::regression::cox::FollowUp;
 use similarity::learn::regression::glm::Family;
 use similarity::learn::regression::newton::{Maximum, Newton, Wanted};
 use similarity::learn::regression::sums::{ColumnSums, Products, Scaling, Sums};
@@ -95,75 +95,95 @@ fn linear_and_logistic_regression_from_three_sites_are_those_of_all_patients() {
     }
 }
 
+/// The risk sets of each site, and those of all patients as one stratum.
+fn strata_of(cohort: &Cohort) -> (Vec<FollowUp>, FollowUp) {
+    let of = |cohort: &Cohort| match cohort.outcome() {
+        Outcome::Survival { time, event } => FollowUp::until(time, event, 900.0),
+        Outcome::Numeric(_) | Outcome::Classes { .. } => unreachable!(),
+    };
+    (sites(cohort).iter().map(of).collect(), of(cohort))
+}
+
 #[test]
-fn cox_regression_by_risk_sets_of_three_sites_is_that_of_all_patients_on_the_same_grid() {
+fn the_sums_of_a_stratum_are_the_log_likelihood_and_its_derivatives() {
     let cohort = cohort(days);
-    let grid: Vec<f64> = (1..=45).map(|step| f64::from(step) * 20.0).collect();
-    let follow_ups: Vec<FollowUp> = sites(&cohort)
-        .iter()
-        .map(|site| match site.outcome() {
-            Outcome::Survival { time, event } => FollowUp::on_grid(time, event, &grid),
-            _ => unreachable!(),
-        })
-        .collect();
+    let terms = Terms::of_columns(cohort.columns(), &[1; 5]).unwrap();
+    let (_, designs) = scaled(&sites(&cohort), &terms, false);
+    let (follow_ups, _) = strata_of(&cohort);
     for ties in [Ties::Efron, Ties::Breslow] {
-        let sites = sites(&cohort);
-        let terms = Terms::of_columns(cohort.columns(), &[1; 5]).unwrap();
-        let (scaling, designs) = scaled(&sites, &terms, false);
-        let model = Model::Cox(ties);
-        let mut newton = Newton::new(scaling.penalty(0.0, model));
-        let sets = |at: &Array1<f64>| {
-            let of_site = |site: usize| RiskSets::of(&follow_ups[site], &designs[site].view(), at);
-            let mut total = of_site(0);
-            (1..3).for_each(|site| total.merge(&of_site(site)));
-            total
-        };
-        let first = sets(newton.asked());
-        while newton.wanted() != Wanted::Nothing {
-            let at = newton.asked().clone();
-            let told = sets(&at).terms(&first, &at, ties);
-            newton.learn_value(told.log_likelihood, told.gradient(|_| 1.0));
-            if newton.wanted() == Wanted::Information {
-                let products = (0..3)
-                    .map(|site| {
-                        follow_ups[site].products(&designs[site].view(), &at, &told.weights)
-                    })
-                    .reduce(|sum, own| sum + own);
-                newton.learn_information(told.information(&products.unwrap(), |_| 1.0));
+        let (follow_up, design) = (&follow_ups[1], designs[1].view());
+        let at: Array1<f64> = (0..design.ncols())
+            .map(|column| 0.2 - 0.1 * column as f64)
+            .collect();
+        let sums = |at: &Array1<f64>| follow_up.sums(&design, at, ties);
+        let here = sums(&at);
+        for column in 0..at.len() {
+            let moved = |by: f64| {
+                let mut at = at.clone();
+                at[column] += by;
+                sums(&at)
+            };
+            let (up, down) = (moved(1e-5), moved(-1e-5));
+            let slope = (up.log_likelihood - down.log_likelihood) / 2e-5;
+            assert!((slope - here.gradient[column]).abs() < 1e-5);
+            let bend = (&up.gradient - &down.gradient) / -2e-5;
+            for (bend, own) in bend.iter().zip(here.information.column(column)) {
+                assert!((bend - own).abs() < 1e-4, "{bend} {own}");
             }
         }
-        let found = joined(model, terms, scaling, newton.maximum(240));
-        let settings = Settings {
-            ties,
-            grid: grid.clone(),
-            ..Settings::default()
-        };
-        let pooled = fit(&cohort, &settings).unwrap();
-        same(&found, &pooled);
-        // These patients' days are multiples of 20, so that the grid changes nothing.
-        let exact = Settings {
-            ties,
-            ..Settings::default()
-        };
-        same(&pooled, &fit(&cohort, &exact).unwrap());
     }
 }
 
 #[test]
-fn counts_of_sites_on_one_grid_add_up() {
+fn columns_times_time_are_beside_the_columns_themselves() {
     let cohort = cohort(days);
-    let grid = [100.0, 300.0, 900.0];
-    let counts = |cohort: &Cohort| match cohort.outcome() {
-        Outcome::Survival { time, event } => {
-            FollowUp::on_grid(time, event, &grid).counts(time, false)
+    let terms = Terms::of_columns(cohort.columns(), &[1; 5]).unwrap();
+    let (_, designs) = scaled(&sites(&cohort), &terms, false);
+    let (follow_up, design) = (&strata_of(&cohort).0[0], designs[0].view());
+    let (size, at) = (design.ncols(), Array1::zeros(design.ncols()));
+    let plain = follow_up.sums(&design, &at, Ties::Efron);
+    // Of a scale that is 2 at all times both halves are the same, but for the 2.
+    let scale = vec![2.0; follow_up.times().len()];
+    let with_time = follow_up.sums_with_time(&design, &at, Ties::Efron, &scale);
+    assert_eq!((with_time.patients, with_time.events), (120, plain.events));
+    for row in 0..2 * size {
+        let factor = |place: usize| if place < size { 1.0 } else { 2.0 };
+        let gradient = factor(row) * plain.gradient[row % size];
+        assert!((with_time.gradient[row] - gradient).abs() < 1e-9);
+        for column in 0..2 * size {
+            let own = plain.information[(row % size, column % size)];
+            let away = with_time.information[(row, column)] - factor(row) * factor(column) * own;
+            assert!(away.abs() < 1e-9);
         }
-        _ => unreachable!(),
+    }
+}
+
+/// The maximum of three strata is no other's: at it their scores add up to nothing, and the score of one stratum of all does not.
+#[test]
+fn cox_regression_of_three_strata_is_not_that_of_one() {
+    let cohort = cohort(days);
+    let (follow_ups, pooled) = strata_of(&cohort);
+    let terms = Terms::of_columns(cohort.columns(), &[1; 5]).unwrap();
+    let (scaling, designs) = scaled(&sites(&cohort), &terms, false);
+    let model = Model::Cox(Ties::Efron);
+    let mut newton = Newton::new(scaling.penalty(0.0, model));
+    while newton.wanted() != Wanted::Nothing {
+        let mut total = Sums::zero(newton.asked().len());
+        for (design, follow_up) in designs.iter().zip(&follow_ups) {
+            total.merge(&follow_up.sums(&design.view(), newton.asked(), Ties::Efron));
+        }
+        newton.learn_value(total.log_likelihood, total.gradient);
+        newton.learn_information(total.information);
+    }
+    let found = newton.maximum(240);
+    let score = |one: &FollowUp, design: &Array2<f64>| {
+        one.sums(&design.view(), &found.at, Ties::Efron).gradient
     };
-    let mut sum = counts(&sites(&cohort)[0]);
-    sites(&cohort)[1..]
-        .iter()
-        .for_each(|site| sum.merge(&counts(site)));
-    assert_eq!(sum, counts(&cohort));
-    assert_eq!(sum.at_risk[0], 240);
-    assert_eq!(sum.ending.iter().sum::<u64>(), 240);
+    let own = designs.iter().zip(&follow_ups);
+    let own = own.map(|(design, one)| score(one, design));
+    let own = own.reduce(|sum, one| sum + one).unwrap();
+    assert!(own.iter().all(|slope| slope.abs() < 1e-8), "{own}");
+    let matrix = terms.matrix(cohort.columns()).unwrap();
+    let whole = score(&pooled, &scaling.apply(&matrix.view(), false));
+    assert!(whole.iter().any(|slope| slope.abs() > 0.1), "{whole}");
 }

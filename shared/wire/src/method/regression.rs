@@ -12,16 +12,12 @@ use crate::generated::SelectionStop;
 use crate::generated::regression_answer::Answer as Answered;
 use crate::generated::regression_request::Request as Asked;
 use crate::method::NUMBER_BYTES;
-use ndarray::Array1;
-use protocol::limits::{
-    FEATURES_MAX, LEVELS_MAX, REGRESSION_COLUMNS_MAX, SPLINE_MAX, TIME_CELLS_MAX,
-};
-use protocol::message::regression::{
-    Answer, Design, Evaluating, POWERS, Request, RiskSets, Sums, Weighing, Weights,
-};
+use ndarray::{Array1, Array2};
+use protocol::limits::{FEATURES_MAX, LEVELS_MAX, REGRESSION_COLUMNS_MAX, SPLINE_MAX};
+use protocol::message::regression::{Answer, Design, Evaluating, Request, Sums};
 use protocol::method::regression::model::{
-    self, BaselineHazard, Coefficient, Criterion, FeatureTest, Model, ProportionalityTest, Removed,
-    Selection, Spline, Stopped, Sureness, Ties,
+    self, Coefficient, Criterion, FeatureTest, Model, ProportionalityTest, Removed, Selection,
+    Spline, Stopped, Sureness, Ties,
 };
 use std::sync::Arc;
 
@@ -31,10 +27,7 @@ impl Travels for Request {
     fn cut(self) -> (pb::RegressionRequest, OutgoingParts) {
         let request = Some(match self {
             Self::Evaluate(asked) => Asked::Evaluate(point_to_proto(&asked)),
-            Self::Weigh(asked) => Asked::Weigh(pb::WeighProducts {
-                point: Some(point_to_proto(&asked.point)),
-                weights: asked.weights.iter().map(weights_to_proto).collect(),
-            }),
+            Self::Test(asked) => Asked::Test(point_to_proto(&asked)),
             Self::Finish(asked) => Asked::Finish(point_to_proto(&asked)),
         });
         (pb::RegressionRequest { request }, OutgoingParts::none())
@@ -47,13 +40,7 @@ impl Travels for Request {
     fn join(header: pb::RegressionRequest, _: &mut IncomingParts) -> Result<Self, WireError> {
         Ok(match present("request", header.request)? {
             Asked::Evaluate(asked) => Self::Evaluate(point(asked)?),
-            Asked::Weigh(asked) => {
-                at_most("weights", asked.weights.len(), POWERS)?;
-                Self::Weigh(Weighing {
-                    point: point(present("a point", asked.point)?)?,
-                    weights: Arc::new(each(asked.weights, weights)?),
-                })
-            }
+            Asked::Test(asked) => Self::Test(point(asked)?),
             Asked::Finish(asked) => Self::Finish(point(asked)?),
         })
     }
@@ -62,38 +49,17 @@ impl Travels for Request {
 pub(super) fn point_to_proto(point: &Evaluating) -> pb::RegressionPoint {
     pb::RegressionPoint {
         rows: point.design.rows.clone(),
-        ends: point.design.ends.clone(),
         at: point.at.to_vec(),
         fold: point.design.fold,
     }
 }
 
 pub(super) fn point(found: pb::RegressionPoint) -> Result<Evaluating, WireError> {
-    let pb::RegressionPoint {
-        rows,
-        ends,
-        at,
-        fold,
-    } = found;
+    let pb::RegressionPoint { rows, at, fold } = found;
     at_most("rows", rows.len(), REGRESSION_COLUMNS_MAX)?;
-    at_most("cells", ends.len(), TIME_CELLS_MAX)?;
     Ok(Evaluating {
-        design: Arc::new(Design { rows, ends, fold }),
+        design: Arc::new(Design { rows, fold }),
         at: Arc::new(numbers("coefficients", at, 1 + REGRESSION_COLUMNS_MAX)?),
-    })
-}
-
-fn weights_to_proto(weights: &Weights) -> pb::CellWeights {
-    pb::CellWeights {
-        at_risk: weights.at_risk.clone(),
-        with_event: weights.with_event.clone(),
-    }
-}
-
-fn weights(found: pb::CellWeights) -> Result<Weights, WireError> {
-    Ok(Weights {
-        at_risk: numbers("weights of cells", found.at_risk, TIME_CELLS_MAX)?,
-        with_event: numbers("weights of cells", found.with_event, TIME_CELLS_MAX)?,
     })
 }
 
@@ -106,81 +72,58 @@ impl Travels for Answer {
     type Header = pb::RegressionAnswer;
 
     fn cut(self) -> (pb::RegressionAnswer, OutgoingParts) {
-        let mut matrices = OutgoingMatrices::default();
-        let answer = Some(match self {
+        let (answer, information) = match self {
             Self::Likelihood(sums) => {
-                let header = pb::Likelihood {
-                    patients: sums.patients,
-                    log_likelihood: sums.log_likelihood,
-                    gradient: sums.gradient.to_vec(),
-                    information: Some(shape(&sums.information)),
-                };
-                matrices = matrices.and(sums.information);
-                Answered::Likelihood(header)
+                let (header, information) = sums_to_proto(sums);
+                (Answered::Likelihood(header), information)
             }
-            Self::RiskSets { patients, sets } => {
-                let header = pb::RiskSets {
-                    patients,
-                    at_risk: Some(shape(&sets.at_risk)),
-                    with_event: Some(shape(&sets.with_event)),
-                };
-                matrices = matrices.and(sets.at_risk).and(sets.with_event);
-                Answered::RiskSets(header)
+            Self::Proportionality(sums) => {
+                let (header, information) = sums_to_proto(sums);
+                (Answered::Proportionality(header), information)
             }
-            Self::Products(products) => {
-                let header = pb::Products {
-                    products: products.iter().map(shape).collect(),
-                };
-                for product in products {
-                    matrices = matrices.and(product);
-                }
-                Answered::Products(header)
-            }
-        });
+        };
+        let matrices = OutgoingMatrices::default().and(information);
+        let answer = Some(answer);
         let parts = OutgoingParts::matrices(matrices);
         (pb::RegressionAnswer { answer }, parts)
     }
 
     fn declared(header: &pb::RegressionAnswer) -> Result<Declared, WireError> {
-        Ok(match present("answer", header.answer.as_ref())? {
-            Answered::Likelihood(told) => {
-                Declared::matrices([present("information", told.information)?])
-            }
-            Answered::RiskSets(told) => Declared::matrices([
-                present("sums of those at risk", told.at_risk)?,
-                present("sums of those with the event", told.with_event)?,
-            ]),
-            Answered::Products(told) => {
-                at_most("products", told.products.len(), POWERS)?;
-                Declared::matrices(told.products.iter().copied())
-            }
-        })
+        let (Answered::Likelihood(told) | Answered::Proportionality(told)) =
+            present("answer", header.answer.as_ref())?;
+        let information = present("information", told.information)?;
+        Ok(Declared::matrices([information]))
     }
 
     fn join(header: pb::RegressionAnswer, parts: &mut IncomingParts) -> Result<Self, WireError> {
         Ok(match present("answer", header.answer)? {
-            Answered::Likelihood(told) => {
-                let gradient = numbers("derivatives", told.gradient, 1 + REGRESSION_COLUMNS_MAX)?;
-                Self::Likelihood(Sums {
-                    patients: count("patients", told.patients)?,
-                    log_likelihood: finite("a log-likelihood", told.log_likelihood)?,
-                    gradient: Array1::from(gradient),
-                    information: parts.matrices.take()?,
-                })
-            }
-            Answered::RiskSets(told) => Self::RiskSets {
-                patients: count("patients", told.patients)?,
-                sets: RiskSets {
-                    at_risk: parts.matrices.take()?,
-                    with_event: parts.matrices.take()?,
-                },
-            },
-            Answered::Products(told) => {
-                let products = told.products.iter().map(|_| parts.matrices.take());
-                Self::Products(products.collect::<Result<_, _>>()?)
-            }
+            Answered::Likelihood(told) => Self::Likelihood(sums(told, 1, parts)?),
+            Answered::Proportionality(told) => Self::Proportionality(sums(told, 2, parts)?),
         })
     }
+}
+
+fn sums_to_proto(sums: Sums) -> (pb::Likelihood, Array2<f64>) {
+    let header = pb::Likelihood {
+        patients: sums.patients,
+        events: sums.events,
+        log_likelihood: sums.log_likelihood,
+        gradient: sums.gradient.to_vec(),
+        information: Some(shape(&sums.information)),
+    };
+    (header, sums.information)
+}
+
+/// Every column so many times.
+fn sums(told: pb::Likelihood, times: usize, parts: &mut IncomingParts) -> Result<Sums, WireError> {
+    let most = 1 + times * REGRESSION_COLUMNS_MAX;
+    Ok(Sums {
+        patients: count("patients", told.patients)?,
+        events: count("events", told.events)?,
+        log_likelihood: finite("a log-likelihood", told.log_likelihood)?,
+        gradient: Array1::from(numbers("derivatives", told.gradient, most)?),
+        information: parts.matrices.take()?,
+    })
 }
 
 impl Travels for Box<Model> {
@@ -206,8 +149,6 @@ impl Travels for Box<Model> {
             steps: self.steps,
             evaluations: self.evaluations,
             evaluations_max: self.evaluations_max,
-            hazard_times: self.baseline.times,
-            hazards: self.baseline.cumulative,
             proportionality: self
                 .proportionality
                 .into_iter()
@@ -230,8 +171,6 @@ impl Travels for Box<Model> {
         at_most("tests", header.proportionality.len(), LEVELS_MAX)?;
         at_most("splines", header.splines.len(), REGRESSION_COLUMNS_MAX)?;
         at_most("remarks", header.remarks.len(), LEVELS_MAX)?;
-        let [times, cumulative] = [header.hazard_times, header.hazards]
-            .map(|found| numbers("hazards", found, LEVELS_MAX));
         Ok(Self::new(Model {
             family,
             patients: summed("patients", header.patients)?,
@@ -247,10 +186,6 @@ impl Travels for Box<Model> {
             steps: header.steps,
             evaluations: header.evaluations,
             evaluations_max: header.evaluations_max,
-            baseline: BaselineHazard {
-                times: times?,
-                cumulative: cumulative?,
-            },
             proportionality: each(header.proportionality, test)?,
             splines: each(header.splines, spline)?,
             selection: header.selection.map(selection).transpose()?,
@@ -410,15 +345,13 @@ fn selection(found: pb::RegressionSelection) -> Result<Selection, WireError> {
 
 /// Bytes of the parts of an answer at most; none where the answer has no parts.
 pub(super) fn answer_bytes_max(request: &Request) -> Option<u64> {
-    let square = |point: &Evaluating| (point.at.len() as u64).pow(2);
+    let square = |point: &Evaluating, times: u64| {
+        let columns = times * point.at.len() as u64;
+        NUMBER_BYTES * columns.pow(2)
+    };
     match request {
-        Request::Evaluate(point) => {
-            let cells = 2 * point.design.ends.len() as u64 * (1 + point.at.len() as u64);
-            Some(NUMBER_BYTES * (square(point) + cells))
-        }
-        Request::Weigh(weighing) => {
-            Some(NUMBER_BYTES * weighing.weights.len() as u64 * square(&weighing.point))
-        }
+        Request::Evaluate(point) => Some(square(point, 1)),
+        Request::Test(point) => Some(square(point, 2)),
         Request::Finish(_) => None,
     }
 }

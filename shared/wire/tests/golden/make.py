@@ -144,13 +144,13 @@ metric_parts = [
         round=1, primal_residual=0.5, dual_residual=0.25, penalty=1, left=0.5, residual=0.25, seconds=0.125)])),
     f.Part(features=u.FeaturesChunk(features=[u.FeatureResult(name="cp=4", mean=0.5, scale=2, missing_share=0.0625)])),
     f.Part(dropped=u.DroppedChunk(names=["fbs=1"]))]
-point = r.RegressionPoint(rows=[0, 2], ends=[700, 4096], at=[0.5, -0.25])
+point = r.RegressionPoint(rows=[0, 2], at=[0.5, -0.25])
 regression = r.RegressionModel(
     family=3, patients=600, events=120, log_likelihood=-700.5, null_log_likelihood=-750.25, aic=1405, coefficients=[
         r.RegressionCoefficient(name="age", value=0.5, step=9, sureness=r.Sureness(standard_error=0.25, low=0.125, high=0.875, p=0.0625)),
         r.RegressionCoefficient(name="fbs=1", step=1)],
     features=[r.RegressionTest(feature="age", chi_squared=4, degrees=1, p=0.0625)], remarks=["fbs=1 is constant"],
-    converged=True, steps=4, evaluations=5, evaluations_max=14, hazard_times=[10, 20], hazards=[0.125, 0.5],
+    converged=True, steps=4, evaluations=5, evaluations_max=14,
     proportionality=[r.RegressionTest(chi_squared=1.5, degrees=1, p=0.25)],
     splines=[r.RegressionSpline(feature="age", knots=[40, 55, 70.5])], selection=r.RegressionSelection(
         wald_p=0.0625, removed=[r.RemovedFeature(feature="cp", degrees=3, value=0.75)], fits=2, stopped=1))
@@ -159,6 +159,7 @@ fared = [n.AlikeGroup(classes=[40, 300], sums=[-0.5]), n.AlikeGroup(classes=[0, 
 dividing = c.Dividing(samples=[0, 3], clusters=[2, 2], centres=shape(4, 1))
 marks = [c.ClusterMark(sites=4, patients=[340, 0], sums=[54.5, 0], squares=[100, 0]),
          c.ClusterMark(sites=1, patients=[0, 340], sums=[0, 54.5], squares=[0, 100])]
+likelihood = r.Likelihood(patients=300, events=40, log_likelihood=-2.5, gradient=[0.5, -0.5], information=shape(2, 2))
 golden = {
     "begin": site(f.ToSite(begin=f.Begin(run=run, job='name = "heart-disease"\n', seed=2**63, warrant=f.Warrant(
         token="monday", chain=[b"\x30\x00", b"\x30\x01\x02"], scheme=0x0403, signature=b"\x07\x08\x09")))),
@@ -200,8 +201,7 @@ golden = {
     "grow": ask_forest([edges], grow=t.Grow(trees=167, edges=2, event_times=[1, 2.5], class_weights=[1, 1])),
     "judge": ask_forest([nodes], judge=t.Judge(first_tree=1, trees=trees)),
     "evaluate": ask_regression(evaluate=point),
-    "weigh": ask_regression(weigh=r.WeighProducts(
-        point=point, weights=[r.CellWeights(at_risk=[0.5, 0.25], with_event=[0.125, 0])])),
+    "test": ask_regression(test=point),
     "finish_regression": ask_regression(finish=point),
     "judge_folds": ask([chunk(0, [0.5, 1]), chunk(1, [0.25, 0])], compare=v.CompareRequest(judge=v.JudgeFolds(
         metrics=[shape(2, 1), shape(2, 1)],
@@ -244,12 +244,8 @@ golden = {
     "validated": reply_unpsl(validated=u.Validated(candidates=[u.ValidatedCandidate(counts=[
         u.ValidationCounts(counts=u.RightCounts(right=250, wrong=50)), u.ValidationCounts()])])),
     "grown": reply_forest([nodes], grown=t.Grown(trees=trees)),
-    "likelihood": reply_regression([chunk(0, [1, 0.25, 0.25, 2])], likelihood=r.Likelihood(
-        patients=300, log_likelihood=-2.5, gradient=[0.5, -0.5], information=shape(2, 2))),
-    "risk_sets": reply_regression(
-        [chunk(0, [300, 1, 2, 200, 3, 4]), chunk(1, [40, 5, 6, 30, 7, 8])],
-        risk_sets=r.RiskSets(patients=300, at_risk=shape(2, 3), with_event=shape(2, 3))),
-    "products": reply_regression([chunk(0, [1, 0.25, 0.25, 2])], products=r.Products(products=[shape(2, 2)])),
+    "likelihood": reply_regression([chunk(0, [1, 0.25, 0.25, 2])], likelihood=likelihood),
+    "proportionality": reply_regression([chunk(0, [1, 0.25, 0.25, 2])], proportionality=likelihood),
     "comparison": reply(compare=v.CompareAnswer(judged=v.JudgedFamilies(families=judged_families))),
     "distances": reply_neighbours(distances=n.Distances(counts=[0, 300, 7])),
     "alike": reply_neighbours(alike=n.Alike(groups=groups)),

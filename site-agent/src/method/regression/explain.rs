@@ -7,7 +7,6 @@ use crate::explain::kinds::{
 use privacy::Rules;
 use protocol::cohort::OutcomeKind;
 use protocol::job::Job;
-use protocol::message::regression::POWERS;
 use protocol::method::regression::settings::RegressionSettings;
 
 /// Error rules: the regression's own prediction and that of neighbours.
@@ -34,15 +33,12 @@ fn messages(rules: &Rules, job: &Job, settings: &RegressionSettings) -> Vec<Mess
     let sizes = Sizes::of_features(job);
     let is_cox = matches!(job.cohort.outcome.kind, OutcomeKind::Survival { .. });
     let mut messages = vec![description(&sizes), moments(rules, job, &sizes)];
-    let purpose = "histograms, from which all sites take pooled medians and interquartile ranges, the knots of splines, and of a \
-                   survival time the cells of follow-up";
+    let purpose = "histograms, from which all sites take pooled medians and interquartile ranges, and the knots of splines";
     messages.extend(quantiles(rules, job, purpose));
     messages.push(prepared(true, &sizes));
+    messages.push(likelihood(job, settings, &sizes));
     if is_cox {
-        messages.push(risk_sets(settings, &sizes));
-        messages.push(products(settings, &sizes));
-    } else {
-        messages.push(likelihood(settings, &sizes));
+        messages.push(proportionality(&sizes));
     }
     messages.push(assessment(rules, job, &sizes));
     messages.push(refusal());
@@ -52,31 +48,31 @@ fn messages(rules: &Rules, job: &Job, settings: &RegressionSettings) -> Vec<Mess
 /// What the regressions of folds make it send.
 pub(crate) fn of_folds(job: &Job, settings: &RegressionSettings) -> Vec<MessageKind> {
     let sizes = Sizes::of_features(job);
-    let is_cox = matches!(job.cohort.outcome.kind, OutcomeKind::Survival { .. });
-    let all = match is_cox {
-        true => vec![risk_sets(settings, &sizes), products(settings, &sizes)],
-        false => vec![likelihood(settings, &sizes)],
-    };
-    let of_each = |one: MessageKind| MessageKind {
+    vec![MessageKind {
         times: u64::from(settings.parts) * u64::from(settings.round_limit),
-        ..one
-    };
-    all.into_iter().map(of_each).collect()
+        ..likelihood(job, settings, &sizes)
+    }]
 }
 
-fn likelihood(settings: &RegressionSettings, sizes: &Sizes) -> MessageKind {
-    let columns = sizes.rows + 1;
-    let numbers = columns * (columns + 1) + 2;
+fn likelihood(job: &Job, settings: &RegressionSettings, sizes: &Sizes) -> MessageKind {
+    let is_cox = matches!(job.cohort.outcome.kind, OutcomeKind::Survival { .. });
+    let columns = sizes.rows + u64::from(!is_cox);
+    let numbers = columns * (columns + 1) + 3;
     MessageKind {
         kind: "likelihood",
         purpose: "at some coefficients: the log-likelihood of the site's patients, its gradient and its information, of which \
-                  sums over the sites are used",
-        shape: format!("2 + {columns} + {columns} x {columns}"),
+                  sums over the sites are used; of a survival time each site has risk sets of its own",
+        shape: format!("3 + {columns} + {columns} x {columns}"),
         bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
         bytes: NUMBER_BYTES * numbers,
         times: u64::from(settings.round_limit),
         rule: "second_moments, parameters_max, similarity_max, rounds_per_cohort_max, patients_min",
-        withheld: "no: it holds no count but that of the patients".to_owned(),
+        withheld: match is_cox {
+            true => "leaves masked alone".to_owned(),
+            false => {
+                "no: it holds no count but those of the patients and of the second class".to_owned()
+            }
+        },
         worst: searched(settings)
             + &format!(
                 "How the outcome goes with every feature, and the second moments weighted by how uncertain each patient's outcome \
@@ -96,43 +92,20 @@ fn searched(settings: &RegressionSettings) -> String {
     }
 }
 
-fn risk_sets(settings: &RegressionSettings, sizes: &Sizes) -> MessageKind {
-    let (cells, columns) = (u64::from(settings.time_cells), sizes.rows);
-    let numbers = 2 * cells * (columns + 1) + 1;
-    let columns = usize::try_from(columns).unwrap_or(usize::MAX);
+fn proportionality(sizes: &Sizes) -> MessageKind {
+    let columns = 2 * sizes.rows;
+    let numbers = columns * (columns + 1) + 3;
     MessageKind {
-        kind: "risk_sets",
-        purpose: "at some coefficients, for each cell of follow-up: over the patients at risk and over those with the event the \
-                  sums of exp(x'b), and of each feature with that weight",
-        shape: format!("1 + 2 x up to {cells} x {}", columns + 1),
+        kind: "proportionality",
+        purpose: "at the coefficients that were found: the same with each feature twice, as it is and times the time of the \
+                  event, from which tests of proportional hazards follow",
+        shape: format!("3 + {columns} + {columns} x {columns}"),
         bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
         bytes: NUMBER_BYTES * numbers,
-        times: u64::from(settings.round_limit),
+        times: 1,
         rule: "second_moments, contributions, rounds_per_cohort_max, patients_min",
-        withheld: format!(
-            "leaves masked alone; a cell has at least {} events over all sites, so that all evaluations together tell fewer \
-             numbers of its patients than these have values",
-            settings.events_min(columns)
-        ),
-        worst: searched(settings)
-            + "Of each cell of follow-up the events, how many are still followed, and their mean features: over all sites.",
-    }
-}
-
-fn products(settings: &RegressionSettings, sizes: &Sizes) -> MessageKind {
-    let (powers, columns) = (POWERS as u64, sizes.rows);
-    let numbers = powers * columns * columns;
-    MessageKind {
-        kind: "products",
-        purpose: "at some coefficients: the second moments of the site's patients with the weights that follow from all sites' \
-                  sums",
-        shape: format!("1 or {powers} x {columns} x {columns}"),
-        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
-        bytes: NUMBER_BYTES * numbers,
-        times: u64::from(settings.round_limit) + 1,
-        rule: "second_moments, contributions, rounds_per_cohort_max, patients_min",
-        withheld: "no: it holds no count".to_owned(),
-        worst: format!("Weighted second moments of all patients together: {TOGETHER}."),
+        withheld: "leaves masked alone".to_owned(),
+        worst: format!("How each feature's effect changes with time: {TOGETHER}."),
     }
 }
 

@@ -11,13 +11,14 @@ use crate::run::stop::Stop;
 use ndarray::{Array1, Array2, Axis, s};
 use privacy::Contributions;
 use protocol::failure::Code;
-use protocol::message::regression::{Design, Evaluating, Request, RiskSets, Weighing};
+use protocol::message::regression::{Design, Evaluating, Request};
 use protocol::message::{Answer, PairCounts, Summary, regression as message};
 use protocol::method::regression::settings::{REGRESSION_RULE, RegressionSettings, WEIGHTED_RULE};
 use results::RegressionResults;
 use similarity::cohort::Outcome;
 use similarity::compare::{Comparison, Weighted};
 use similarity::judge::predicted::Predicted;
+use similarity::learn::regression::Ties;
 use similarity::learn::regression::cox::FollowUp;
 use similarity::learn::regression::glm::Family;
 use similarity::learn::regression::rows;
@@ -48,7 +49,11 @@ struct Made {
 /// What is regressed.
 enum Target {
     Glm(Family, Array1<f64>),
-    Cox(FollowUp),
+    Cox {
+        follow_up: FollowUp,
+        ties: Ties,
+        horizon: f64,
+    },
 }
 
 /// Patients, who make no pairs here.
@@ -84,7 +89,7 @@ impl Regressor {
     ) -> Result<Answer, Stop> {
         match request {
             Request::Evaluate(point) => self.evaluate(site, prepared, point),
-            Request::Weigh(weighing) => self.weigh(site, prepared, weighing),
+            Request::Test(point) => self.test(site, prepared, point),
             Request::Finish(point) => self.finish(site, prepared, point),
         }
     }
@@ -98,7 +103,7 @@ impl Regressor {
     ) -> Option<f64> {
         let point = match request {
             Request::Evaluate(point) => point,
-            Request::Weigh(_) | Request::Finish(_) => return None,
+            Request::Test(_) | Request::Finish(_) => return None,
         };
         let has_steps = matches!(site.cohort.cohort.outcome(), Outcome::Classes { .. });
         let is_told = site.job.contributions == Contributions::Own;
@@ -122,31 +127,39 @@ impl Regressor {
     ) -> Result<Answer, Stop> {
         let (made, at) = self.at(site, prepared, point)?;
         let design = made.matrix.view();
-        Ok(Answer::Regression(match &made.target {
-            Target::Glm(family, y) => message::Answer::Likelihood(family.sums(&design, y, &at)),
-            Target::Cox(follow_up) => message::Answer::RiskSets {
-                patients: design.nrows() as u64,
-                sets: RiskSets::of(follow_up, &design, &at),
+        Ok(Answer::Regression(message::Answer::Likelihood(
+            match &made.target {
+                Target::Glm(family, y) => family.sums(&design, y, &at),
+                Target::Cox {
+                    follow_up, ties, ..
+                } => follow_up.sums(&design, &at, *ties),
             },
-        }))
+        )))
     }
 
-    fn weigh(
+    fn test(
         &mut self,
         site: &SiteRun,
         prepared: &Prepared,
-        weighing: &Weighing,
+        point: &Evaluating,
     ) -> Result<Answer, Stop> {
-        let (made, at) = self.at(site, prepared, &weighing.point)?;
-        let Target::Cox(follow_up) = &made.target else {
-            let text =
-                "the coordinator asked for weighted products, of which this regression has none";
-            return Err(Stop::failed(Code::Protocol, text));
-        };
-        let products = weighing.weights.iter();
-        let products = products.map(|one| follow_up.products(&made.matrix.view(), &at, one));
-        let products = products.collect();
-        Ok(Answer::Regression(message::Answer::Products(products)))
+        let (made, at) = self.at(site, prepared, point)?;
+        match &made.target {
+            Target::Glm(..) => {
+                let text = "the coordinator asked for a test of proportional hazards, which this regression does not have";
+                Err(Stop::failed(Code::Protocol, text))
+            }
+            Target::Cox {
+                follow_up,
+                ties,
+                horizon,
+            } => {
+                let times = follow_up.times().iter();
+                let scale: Vec<f64> = times.map(|time| time / horizon).collect();
+                let sums = follow_up.sums_with_time(&made.matrix.view(), &at, *ties, &scale);
+                Ok(Answer::Regression(message::Answer::Proportionality(sums)))
+            }
+        }
     }
 
     /// The patients as the point's design has them, and its coefficients.
@@ -162,7 +175,7 @@ impl Regressor {
             self.made = None;
             self.made = Some((
                 Arc::clone(design),
-                Made::new(site, prepared, design, self.folds)?,
+                Made::new(site, prepared, design, (&self.settings, self.folds))?,
             ));
         }
         let made = self.made.as_ref().map(|(_, made)| made);
@@ -215,15 +228,20 @@ impl Regressor {
 }
 
 impl Made {
-    fn new(site: &SiteRun, prepared: &Prepared, design: &Design, folds: u32) -> Result<Self, Stop> {
+    fn new(
+        site: &SiteRun,
+        prepared: &Prepared,
+        design: &Design,
+        (settings, folds): (&RegressionSettings, u32),
+    ) -> Result<Self, Stop> {
         let whole = site.cohort.cohort.outcome();
         let Some(fold) = design.fold else {
-            let target = Target::of(site, whole, design)?;
+            let target = Target::of(site, whole, settings)?;
             let matrix = columns(prepared, design, target.has_constant())?;
             return Ok(Self { matrix, target });
         };
         let training = site.parted(folds)?.split(fold as usize).training;
-        let target = Target::of(site, &whole.select(&training), design)?;
+        let target = Target::of(site, &whole.select(&training), settings)?;
         let matrix = columns(prepared, design, target.has_constant())?;
         Ok(Self {
             matrix: matrix.select(Axis(0), &training),
@@ -255,18 +273,19 @@ pub(super) fn columns(
 }
 
 impl Target {
-    fn of(site: &SiteRun, outcome: &Outcome, design: &Design) -> Result<Self, Stop> {
+    fn of(site: &SiteRun, outcome: &Outcome, settings: &RegressionSettings) -> Result<Self, Stop> {
         match outcome {
             Outcome::Numeric(values) => Ok(Self::Glm(Family::Linear, values.clone())),
             Outcome::Classes { codes, .. } => {
                 Ok(Self::Glm(Family::Logistic, codes.mapv(f64::from)))
             }
             Outcome::Survival { time, event } => {
-                let grid = site.job.grids().events;
-                let grid = grid
-                    .ok_or_else(|| Stop::failed(Code::Outcome, "the job has no grid of events"))?;
-                let follow_up = FollowUp::in_cells(time, event, grid, &design.ends);
-                Ok(Self::Cox(follow_up))
+                let horizon = site.job.cohort.outcome.kind.horizon();
+                Ok(Self::Cox {
+                    follow_up: FollowUp::until(time, event, horizon),
+                    ties: settings.ties,
+                    horizon,
+                })
             }
         }
     }

@@ -225,7 +225,7 @@ pub(super) fn gate(job: &Job, patients: u64) -> Gate {
     };
     let facts = CohortFacts {
         patients,
-        classes: vec![patients / 2; 2],
+        classes: super::classes(job, patients),
         runs_before: 0,
         rounds_before: 0,
         so_far: SoFar::default(),

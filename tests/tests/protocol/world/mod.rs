@@ -23,6 +23,7 @@ pub(crate) use promises::{
     a_refusal_ends_the_run_by_name, every_planted_fault_is_caught, storms_leave_the_bits_of_calms,
     survives,
 };
+use protocol::cohort::OutcomeKind;
 use protocol::failure::Failure;
 use protocol::job::Job;
 use protocol::message::{
@@ -485,6 +486,16 @@ impl<P: Played> World<P> {
     }
 }
 
+/// Half of the patients in each class, or half with an event.
+pub(super) fn classes(job: &Job, patients: u64) -> Vec<u64> {
+    match job.cohort.outcome.kind {
+        OutcomeKind::Survival { .. } => vec![patients / 2],
+        OutcomeKind::Numeric | OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => {
+            vec![patients / 2; 2]
+        }
+    }
+}
+
 /// What a site answers: common questions alike for every method.
 fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
     let patients = P::patients(site);
@@ -510,7 +521,7 @@ fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
         }
         Request::Describe => Answer::Described(Description {
             patients,
-            classes: vec![half; 2],
+            classes: classes(job, patients),
             validates: 1,
         }),
         Request::Moments => {

@@ -215,8 +215,6 @@ pub struct CompareSettings {
     pub regression: RegressionSettings,
     /// How the forest of a fold is grown, and that of all sites.
     pub forest: ForestSettings,
-    /// Whether the outcome is a survival time: a step of its regression asks twice.
-    pub is_survival: bool,
 }
 
 impl CompareSettings {
@@ -251,7 +249,7 @@ impl CompareSettings {
         let mut regression = root.table_or_nothing("regression", |section| {
             foreign(section, &NOT_OF_REGRESSION);
             limited = section.has("round_limit");
-            RegressionSettings::read(section, outcome)
+            RegressionSettings::read(section)
         })?;
         regression.parts = folds;
         if !limited {
@@ -272,8 +270,6 @@ impl CompareSettings {
             unpsl,
             regression,
             forest,
-            is_survival: outcome
-                .is_some_and(|outcome| matches!(outcome.kind, OutcomeKind::Survival { .. })),
         })
     }
 
@@ -324,19 +320,14 @@ impl CompareSettings {
         self.fold_rounds() + u64::from(self.grows_in_common())
     }
 
-    /// Those without each fold at most: of the metrics of all folds, and of their regressions every evaluation, of a survival time
-    /// with what each step asks beside it.
+    /// Those without each fold at most: of the metrics of all folds, and of their regressions every evaluation.
     #[must_use]
     pub fn fold_rounds(&self) -> u64 {
         let metrics = match self.learns_metrics() {
             true => self.unpsl.validation_rounds(),
             false => 0,
         };
-        let regressions = match (self.fits_regressions(), self.is_survival) {
-            (false, _) => 0,
-            (true, false) => 1,
-            (true, true) => 2,
-        };
+        let regressions = u64::from(self.fits_regressions());
         let evaluations = u64::from(self.folds) * u64::from(self.regression.round_limit);
         metrics + regressions * evaluations
     }

@@ -1,10 +1,9 @@
 //! One model of some of the features, by Newton's method on sums over the sites.
 
-use super::message::{Answer, Design, Evaluating, Request, RiskSets, Sums, Weighing};
+use super::message::{Design, Evaluating, Sums};
 use super::settings::RegressionSettings;
 use crate::exchange::count;
-use ndarray::{Array1, Array2, Axis};
-use similarity::learn::regression::cox::{CellCounts, RiskTerms};
+use ndarray::Array1;
 use similarity::learn::regression::newton::{Newton, Wanted};
 use similarity::learn::regression::rows::Rows;
 use similarity::learn::regression::selection::Weighed;
@@ -21,27 +20,22 @@ pub(super) struct Attempt {
     newton: Newton,
     /// What sums at coefficients of 0 tell; none before the first evaluation.
     first: Option<First>,
-    /// What the risk sets said where their products are wanted, or were last.
-    terms: Option<RiskTerms>,
 }
 
 /// What the sums at coefficients of 0 tell, whatever comes after.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 struct First {
     patients: u64,
     events: u64,
     null_log_likelihood: f64,
-    /// Of a Cox regression.
-    sets: RiskSets,
 }
 
 impl Attempt {
-    /// From coefficients of 0. `ends` are the cells of follow-up, none but of a Cox regression; `fold` is left out, where one is.
+    /// From coefficients of 0. `fold` is left out, where one is.
     pub(super) fn new(
         settings: &RegressionSettings,
         family: Family,
         rows: Rows,
-        ends: Vec<u32>,
         fold: Option<u32>,
     ) -> Self {
         let penalty = rows.scaling.penalty(settings.ridge, family);
@@ -50,21 +44,18 @@ impl Attempt {
             ridge: settings.ridge,
             design: Arc::new(Design {
                 rows: rows.fitted.iter().map(|row| count(*row)).collect(),
-                ends,
                 fold,
             }),
             newton: Newton::new(penalty),
             rows,
             first: None,
-            terms: None,
         }
     }
 
     /// The same model of fewer features, from where this one says that its maximum is; of a linear regression, whose log-likelihood is
     /// a quadratic, it is fitted at once. Where a column takes the place of one that said the same, it begins at 0.
     pub(super) fn reduced(&self, settings: &RegressionSettings, rows: Rows) -> Self {
-        let ends = self.design.ends.clone();
-        let mut reduced = Self::new(settings, self.family, rows, ends, self.design.fold);
+        let mut reduced = Self::new(settings, self.family, rows, self.design.fold);
         let ones = usize::from(self.family.has_intercept());
         let fitted = &self.rows.fitted;
         let place = |row: &usize| fitted.iter().position(|one| one == row);
@@ -90,20 +81,7 @@ impl Attempt {
                 }
             }
         }
-        let columns: Vec<usize> = std::iter::once(0)
-            .chain(places.iter().map(|place| 1 + place))
-            .collect();
-        let chosen = |sums: &Array2<f64>| match sums.is_empty() {
-            true => sums.clone(),
-            false => sums.select(Axis(1), &columns),
-        };
-        reduced.first = Some(First {
-            sets: RiskSets {
-                at_risk: chosen(&first.sets.at_risk),
-                with_event: chosen(&first.sets.with_event),
-            },
-            ..*first
-        });
+        reduced.first = Some(*first);
         reduced
     }
 
@@ -113,11 +91,6 @@ impl Attempt {
 
     pub(super) fn newton(&self) -> &Newton {
         &self.newton
-    }
-
-    /// What the risk sets said of the last point whose products were wanted.
-    pub(super) fn terms(&self) -> Option<&RiskTerms> {
-        self.terms.as_ref()
     }
 
     /// Coefficients, the constant among them.
@@ -143,85 +116,21 @@ impl Attempt {
     }
 
     pub(super) fn is_cox(&self) -> bool {
-        !self.design.ends.is_empty()
+        matches!(self.family, Family::Cox(_))
     }
 
-    /// Steps of the grid of events before which the cells end.
-    pub(super) fn ends(&self) -> &[u32] {
-        &self.design.ends
-    }
-
-    /// What the next step wants.
-    pub(super) fn request(&self) -> Request {
-        match &self.terms {
-            Some(terms) if self.newton.wanted() == Wanted::Information => {
-                Request::Weigh(Weighing {
-                    point: self.point(),
-                    weights: Arc::new(vec![terms.weights.clone()]),
-                })
-            }
-            _ => Request::Evaluate(self.point()),
-        }
-    }
-
-    /// Nothing, of the shape that answers `request`.
-    pub(super) fn empty(&self, request: &Request) -> Answer {
-        let size = self.newton.asked().len();
-        let square = || Array2::zeros((size, size));
-        match (request, self.is_cox()) {
-            (Request::Weigh(weighing), _) => {
-                Answer::Products(weighing.weights.iter().map(|_| square()).collect())
-            }
-            (_, true) => Answer::RiskSets {
-                patients: 0,
-                sets: RiskSets::zero(self.design.ends.len(), size),
-            },
-            (_, false) => Answer::Likelihood(Sums::zero(size)),
-        }
-    }
-
-    /// Patients of all sites by cells.
-    pub(super) fn counts(&self) -> CellCounts {
-        match &self.first {
-            Some(first) => CellCounts::of_sets(first.patients, &first.sets),
-            None => CellCounts::of_sets(0, &RiskSets::zero(self.design.ends.len(), 0)),
-        }
+    /// Events, once they are known.
+    pub(super) fn events(&self) -> Option<u64> {
+        self.first.map(|first| first.events)
     }
 
     /// Takes what an evaluation told.
-    pub(super) fn take_values(&mut self, answer: Answer) {
-        let at = self.newton.asked().clone();
-        match (answer, self.family) {
-            (Answer::Likelihood(sums), family) => {
-                self.first.get_or_insert_with(|| First::of(&sums, family));
-                self.newton.learn_value(sums.log_likelihood, sums.gradient);
-                if self.newton.wanted() == Wanted::Information {
-                    self.newton.learn_information(sums.information);
-                }
-            }
-            (Answer::RiskSets { patients, sets }, Family::Cox(ties)) => {
-                let first = self.first.get_or_insert_with(|| First {
-                    patients,
-                    events: sets.events().iter().sum(),
-                    null_log_likelihood: sets.terms(&sets, &at, ties).log_likelihood,
-                    sets: sets.clone(),
-                });
-                let terms = sets.terms(&first.sets, &at, ties);
-                self.newton
-                    .learn_value(terms.log_likelihood, terms.gradient(|_| 1.0));
-                if self.newton.wanted() == Wanted::Information {
-                    self.terms = Some(terms);
-                }
-            }
-            (Answer::RiskSets { .. } | Answer::Products(_), _) => {}
-        }
-    }
-
-    /// Takes the products that a step wanted.
-    pub(super) fn take_products(&mut self, products: &[Array2<f64>]) {
-        if let (Some(terms), Some(product)) = (&self.terms, products.first()) {
-            let information = terms.information(product, |_| 1.0);
-            self.newton.learn_information(information);
+    pub(super) fn take(&mut self, sums: Sums) {
+        self.first
+            .get_or_insert_with(|| First::of(&sums, self.family));
+        self.newton.learn_value(sums.log_likelihood, sums.gradient);
+        if self.newton.wanted() == Wanted::Information {
+            self.newton.learn_information(sums.information);
         }
     }
 
@@ -253,33 +162,30 @@ impl Attempt {
 }
 
 impl First {
-    /// Of a linear or logistic regression's sums at 0.
     #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a count of patients
     fn of(sums: &Sums, family: Family) -> Self {
         let patients = sums.patients as f64;
-        // The constant is the first column, of ones.
-        let slope = sums.gradient.first().copied().unwrap_or(0.0);
-        let (null_log_likelihood, events) = match family {
+        let null_log_likelihood = match family {
             Family::Logistic => {
-                let positive = (slope + patients / 2.0).round();
+                let positive = sums.events as f64;
                 let of_class = |count: f64| match count > 0.0 {
                     true => count * (count / patients).ln(),
                     false => 0.0,
                 };
-                let value = of_class(positive) + of_class(patients - positive);
-                (value, positive as u64)
+                of_class(positive) + of_class(patients - positive)
             }
-            Family::Linear | Family::Cox(_) => {
+            Family::Linear => {
+                // The constant is the first column, of ones.
+                let slope = sums.gradient.first().copied().unwrap_or(0.0);
                 let squares = -2.0 * sums.log_likelihood - slope * slope / patients;
-                (normal_log_likelihood(squares, patients), 0)
+                normal_log_likelihood(squares, patients)
             }
+            Family::Cox(_) => sums.log_likelihood,
         };
         Self {
             patients: sums.patients,
-            events,
+            events: sums.events,
             null_log_likelihood,
-            sets: RiskSets::zero(0, 0),
         }
     }
 }

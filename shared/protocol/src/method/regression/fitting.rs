@@ -2,20 +2,18 @@
 
 use super::attempt::Attempt;
 use super::judging;
-use super::message::{Answer, Evaluating, Request, Weighing};
+use super::message::{Answer, Evaluating, Request, Sums};
 use super::model::{Model, Selection, Stopped};
 use super::settings::RegressionSettings;
 use crate::checks::unexpected;
 use crate::cohort::CohortSpecification;
-use crate::exchange::{Asking, Closed, Course, Stage, Turn, count};
+use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::{Code, Failure};
 use crate::limits::REGRESSION_COLUMNS_MAX;
 use crate::message;
 use crate::stage::preparing::Prepared;
-use ndarray::Array2;
 use similarity::cohort::standardise::{Feature, Standardisation};
-use similarity::learn::regression::cox::RiskTerms;
-use similarity::learn::regression::hazards::{Proportionality, TimeScale};
+use similarity::learn::regression::hazards::proportionality;
 use similarity::learn::regression::newton::Wanted;
 use similarity::learn::regression::rows::Rows;
 use similarity::learn::regression::selection::Search;
@@ -111,14 +109,7 @@ impl Fitting {
             );
             return Err(Failure::new(Code::Settings, text));
         }
-        let ends = ends(
-            settings,
-            &cohort,
-            family,
-            rows.fitted.len(),
-            &prepared.events,
-        )?;
-        let whole = Attempt::new(settings, family, rows, ends, fold);
+        let whole = Attempt::new(settings, family, rows, fold);
         Ok(Self {
             settings: settings.clone(),
             cohort,
@@ -135,27 +126,33 @@ impl Fitting {
     }
 
     fn request(&self) -> Request {
-        match (&self.state, self.attempt.terms()) {
-            (State::Testing(_), Some(terms)) => Request::Weigh(Weighing {
-                point: self.attempt.point(),
-                weights: Arc::new(self.proportionality(terms).weights().to_vec()),
-            }),
-            _ => self.attempt.request(),
+        match self.state {
+            State::Stepping => Request::Evaluate(self.attempt.point()),
+            State::Testing(_) => Request::Test(self.attempt.best()),
         }
     }
 
-    /// The test of proportional hazards on the scale of Kaplan and Meier.
-    fn proportionality<'r>(&self, terms: &'r RiskTerms) -> Proportionality<'r> {
-        let counts = self.attempt.counts();
-        let scale = TimeScale::KaplanMeier.at(&self.times(), &counts);
-        Proportionality::new(terms, &scale, &counts.events)
+    /// Nothing, of the shape that answers what is asked.
+    fn empty(&self) -> Answer {
+        let columns = self.attempt.newton().asked().len();
+        match self.state {
+            State::Stepping => Answer::Likelihood(Sums::zero(columns)),
+            State::Testing(_) => Answer::Proportionality(Sums::zero(2 * columns)),
+        }
     }
 
-    /// When each cell ends.
-    fn times(&self) -> Vec<f64> {
-        let grid = self.cohort.grid_of_events();
-        let ends = self.attempt.ends().iter();
-        ends.filter_map(|end| Some(grid?.border(*end))).collect()
+    /// Too few events say of whom they are. Of all patients, or all but a fold.
+    fn has_events(&self) -> Result<(), Failure> {
+        let at_least = self.settings.events_min();
+        let is_few = |events: u64| self.attempt.is_cox() && events < at_least;
+        match self.attempt.events().is_some_and(is_few) {
+            false => Ok(()),
+            true => {
+                let text =
+                    format!("found fewer than {at_least} events before the horizon over all sites");
+                Err(Failure::new(Code::Outcome, text))
+            }
+        }
     }
 
     /// Whether another evaluation may be asked for.
@@ -222,16 +219,12 @@ impl Fitting {
     }
 
     /// What it comes to.
-    fn fitted(&self, fit: &Fit, products: Option<&[Array2<f64>]>) -> Fitted {
+    fn fitted(&self, fit: &Fit, test: Option<&Sums>) -> Fitted {
         let mut model = Model::of(fit, self.settings.confidence);
         model.evaluations = self.evaluations;
         model.evaluations_max = self.settings.round_limit;
-        if let (Some(terms), Some(products)) = (self.attempt.terms(), products) {
-            model.baseline = fit.baseline(&self.times(), terms);
-            if let Ok(products) = products.try_into() {
-                let test = self.proportionality(terms);
-                model.proportionality = test.tests(products, &fit.terms, &fit.places());
-            }
+        if let Some(sums) = test {
+            model.proportionality = proportionality(sums, &fit.terms, &fit.places());
         }
         if let Some(criterion) = self.settings.selection {
             let removed = self.search.as_ref().map_or(&[][..], Search::removed);
@@ -256,50 +249,6 @@ impl Fitting {
     }
 }
 
-/// Where the cells of follow-up of a Cox regression of so many columns end; none of another.
-fn ends(
-    settings: &RegressionSettings,
-    cohort: &CohortSpecification,
-    family: regression::Model,
-    columns: usize,
-    events: &[u64],
-) -> Result<Vec<u32>, Failure> {
-    let (Some(grid), regression::Model::Cox(_)) = (cohort.grid_of_events(), family) else {
-        return Ok(Vec::new());
-    };
-    let at_least = settings.events_min(columns);
-    let found = match settings.is_alone {
-        // Who is censored between two events is then at risk at the first of them alone.
-        true => Some((1..=grid.cells()).collect()),
-        false => cells(events, settings.time_cells, at_least),
-    };
-    found.ok_or_else(|| {
-        let text = format!("found fewer than {at_least} events before the horizon over all sites");
-        Failure::new(Code::Outcome, text)
-    })
-}
-
-/// Where the cells of the time grid end: at most so many, each of at least so many of the events, which come by steps of their grid.
-/// None where all events are too few for one.
-fn cells(events: &[u64], most: u32, at_least: u64) -> Option<Vec<u32>> {
-    let all: u64 = events.iter().sum();
-    let wanted = at_least.max(all.div_ceil(u64::from(most))).max(1);
-    if all < wanted {
-        return None;
-    }
-    let (mut ends, mut inside, mut left) = (Vec::new(), 0, all);
-    for (end, events) in (1..).zip(events) {
-        inside += events;
-        left -= events;
-        if inside >= wanted && left >= wanted {
-            ends.push(end);
-            inside = 0;
-        }
-    }
-    ends.push(count(events.len()));
-    Some(ends)
-}
-
 impl Asking for Fitting {
     fn phase(&self) -> &'static str {
         "fitting"
@@ -314,12 +263,11 @@ impl Asking for Fitting {
     }
 
     fn judge(&self, _: usize, patients: u64, answer: &message::Answer) -> Result<(), Failure> {
-        judging::answer(answer, &self.attempt.empty(&self.request()), patients)
+        judging::answer(answer, &self.empty(), patients)
     }
 
     fn blank(&self) -> Option<message::Answer> {
-        let empty = self.attempt.empty(&self.request());
-        Some(message::Answer::Regression(empty))
+        Some(message::Answer::Regression(self.empty()))
     }
 
     fn course(&self) -> Course {
@@ -332,27 +280,19 @@ impl Stage for Fitting {
 
     fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Fitted>, Failure> {
         let sum = match closed.take_sum()? {
-            message::Answer::Regression(sum) => sum,
+            message::Answer::Regression(sum) => sum.into_sums(),
             other => return Err(unexpected(&other, "sums over the patients")),
         };
         if let State::Testing(fit) = &self.state {
-            let Answer::Products(products) = sum else {
-                return Err(Failure::new(Code::Protocol, "no products were summed"));
-            };
-            return Ok(Turn::Done(self.fitted(fit, Some(&products))));
+            return Ok(Turn::Done(self.fitted(fit, Some(&sum))));
         }
-        match sum {
-            Answer::Products(products) => self.attempt.take_products(&products),
-            sum => {
-                self.evaluations += 1;
-                self.attempt.take_values(sum);
-            }
-        }
+        self.evaluations += 1;
+        self.attempt.take(sum);
+        self.has_events()?;
         match self.attempt.newton().wanted() {
-            Wanted::Information => return Ok(Turn::Ask),
-            Wanted::Value if self.may_ask() => return Ok(Turn::Ask),
+            Wanted::Information | Wanted::Value if self.may_ask() => return Ok(Turn::Ask),
             // What is not fitted to its end is no better than the best before it.
-            Wanted::Value => {
+            Wanted::Information | Wanted::Value => {
                 if let Some(search) = &self.search {
                     self.attempt = search.best().clone();
                     self.stopped = Some(Stopped::Evaluations);
@@ -368,7 +308,7 @@ impl Stage for Fitting {
         let converged = fit.ending == regression::Ending::Converged;
         // Of a fold nobody asks whether hazards are proportional.
         let is_whole = self.whole.point().design.fold.is_none();
-        if converged && is_whole && self.attempt.is_cox() && self.attempt.terms().is_some() {
+        if converged && is_whole && self.attempt.is_cox() {
             self.state = State::Testing(Box::new(fit));
             return Ok(Turn::Ask);
         }

@@ -1,6 +1,6 @@
 //! What a site may answer in a run of regression.
 
-use super::message::{Answer, RiskSets, Sums};
+use super::message::{Answer, Sums};
 use super::settings::{REGRESSION_RULE, WEIGHTED_RULE};
 use crate::assessment::{Assessment, ErrorMeasure};
 use crate::checks::{ensure, errors, evaluation, length, numbers, unexpected};
@@ -26,47 +26,28 @@ pub(super) fn answer(
             "at most the patients that were described",
         )
     };
-    match (own, blank) {
-        (Answer::Likelihood(own), Answer::Likelihood(wanted)) => {
-            let Sums {
-                patients: told,
-                log_likelihood,
-                gradient,
-                information,
-            } = own;
-            all(*told)?;
-            length("derivatives", gradient.len(), wanted.gradient.len())?;
-            is_shaped(information, &wanted.information)?;
-            numbers([log_likelihood])?;
-            numbers(gradient)?;
-            numbers(information)
+    let (own, wanted) = match (own, blank) {
+        (Answer::Likelihood(own), Answer::Likelihood(wanted))
+        | (Answer::Proportionality(own), Answer::Proportionality(wanted)) => (own, wanted),
+        (Answer::Likelihood(_), Answer::Proportionality(_))
+        | (Answer::Proportionality(_), Answer::Likelihood(_)) => {
+            return Err(unexpected(found, blank.kind()));
         }
-        (
-            Answer::RiskSets {
-                patients: told,
-                sets,
-            },
-            Answer::RiskSets { sets: wanted, .. },
-        ) => {
-            all(*told)?;
-            let RiskSets {
-                at_risk,
-                with_event,
-            } = sets;
-            is_shaped(at_risk, &wanted.at_risk)?;
-            is_shaped(with_event, &wanted.with_event)?;
-            numbers(at_risk)?;
-            numbers(with_event)
-        }
-        (Answer::Products(own), Answer::Products(wanted)) => {
-            length("products", own.len(), wanted.len())?;
-            own.iter().zip(wanted).try_for_each(|(own, wanted)| {
-                is_shaped(own, wanted)?;
-                numbers(own)
-            })
-        }
-        _ => Err(unexpected(found, blank.kind())),
-    }
+    };
+    let Sums {
+        patients: told,
+        events,
+        log_likelihood,
+        gradient,
+        information,
+    } = own;
+    all(*told)?;
+    ensure(events <= told, "more events than patients", "at most all")?;
+    length("derivatives", gradient.len(), wanted.gradient.len())?;
+    is_shaped(information, &wanted.information)?;
+    numbers([log_likelihood])?;
+    numbers(gradient)?;
+    numbers(information)
 }
 
 fn is_shaped(found: &Array2<f64>, wanted: &Array2<f64>) -> Result<(), Failure> {

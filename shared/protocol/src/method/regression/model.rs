@@ -3,7 +3,7 @@
 use crate::cohort::Feature;
 use crate::exchange::{Course, count};
 use similarity::cohort::spline::curve;
-pub use similarity::learn::regression::hazards::{BaselineHazard, ProportionalityTest};
+pub use similarity::learn::regression::hazards::ProportionalityTest;
 use similarity::learn::regression::selection;
 pub use similarity::learn::regression::selection::Criterion;
 use similarity::learn::regression::terms::{Term, TermKind};
@@ -44,8 +44,6 @@ pub struct Model {
     pub evaluations: u32,
     /// See `evaluations`.
     pub evaluations_max: u32,
-    /// Of a Cox regression the hazard of a patient whose linear predictor is 0, by cells of the time grid.
-    pub baseline: BaselineHazard,
     /// Of a Cox regression whether effects change with time.
     pub proportionality: Vec<ProportionalityTest>,
     /// The features that have a spline.
@@ -237,7 +235,6 @@ impl Model {
             steps: fit.steps,
             evaluations: 0,
             evaluations_max: 0,
-            baseline: BaselineHazard::default(),
             proportionality: Vec::new(),
         }
     }
@@ -259,7 +256,6 @@ impl Model {
             steps: 0,
             evaluations: 0,
             evaluations_max: 0,
-            baseline: BaselineHazard::default(),
             proportionality: Vec::new(),
             splines: Vec::new(),
             selection: None,

@@ -1,12 +1,12 @@
 //! What a job of regression asks of a site.
 
-use super::message::{Design, Evaluating, RISK_SETS, Request, Weighing};
+use super::message::{Design, Evaluating, LIKELIHOOD, Request};
 use super::settings::RegressionSettings;
 use crate::cohort::CohortSpecification;
 use crate::failure::Refusal;
 use crate::message::{self, PREPARED};
 use crate::question::{Known, after, prepares, unasked, wanted};
-use similarity::learn::regression::hazards::POWERS;
+use similarity::learn::regression::Model;
 
 /// Judges a question.
 pub(crate) fn judge(
@@ -28,9 +28,12 @@ pub(crate) fn judge(
             after(PREPARED, known)?;
             match request {
                 Request::Evaluate(point) => at_a_point(settings, cohort, point, known, None),
-                Request::Weigh(weighing) => {
-                    after(RISK_SETS, known)?;
-                    weighs(settings, cohort, weighing, known, None)
+                Request::Test(point) => {
+                    after(LIKELIHOOD, known)?;
+                    let is_cox =
+                        matches!(settings.model(&cohort.outcome.kind), Some(Model::Cox(_)));
+                    wanted(is_cox, "a job of a survival time")?;
+                    at_a_point(settings, cohort, point, known, None)
                 }
                 Request::Finish(point) => at_a_point(settings, cohort, point, known, None),
             }
@@ -51,11 +54,7 @@ pub(crate) fn of_folds(
     after(PREPARED, known)?;
     match request {
         Request::Evaluate(point) => at_a_point(settings, cohort, point, known, Some(folds)),
-        Request::Weigh(weighing) => {
-            after(RISK_SETS, known)?;
-            weighs(settings, cohort, weighing, known, Some(folds))
-        }
-        Request::Finish(_) => unasked("a job of one regression"),
+        Request::Test(_) | Request::Finish(_) => unasked("a job of one regression"),
     }
 }
 
@@ -68,7 +67,7 @@ pub(crate) fn at_a_point(
     folds: Option<u32>,
 ) -> Result<(), Refusal> {
     let Evaluating { design, at } = point;
-    let Design { rows, ends, fold } = design.as_ref();
+    let Design { rows, fold } = design.as_ref();
     let is_part = match (fold, folds) {
         (None, None) => true,
         (Some(fold), Some(folds)) => *fold < folds,
@@ -80,36 +79,8 @@ pub(crate) fn at_a_point(
         && rows.last().is_some_and(|last| (*last as usize) < of);
     wanted(are_rows, "rows of the prepared patients")?;
     let model = settings.model(&cohort.outcome.kind);
-    let constant = model.is_some_and(similarity::learn::regression::Model::has_intercept);
+    let constant = model.is_some_and(Model::has_intercept);
     let fit = at.len() == rows.len() + usize::from(constant)
         && at.iter().all(|coefficient| coefficient.is_finite());
-    wanted(fit, "a coefficient a row")?;
-    let are_cells = match cohort.grid_of_events() {
-        None => ends.is_empty(),
-        Some(grid) => {
-            !ends.is_empty()
-                && ends.len() <= settings.time_cells as usize
-                && ends.is_sorted_by(|one, next| one < next)
-                && ends.last() == Some(&grid.cells())
-        }
-    };
-    wanted(are_cells, "at most the job's cells of the grid of events")
-}
-
-fn weighs(
-    settings: &RegressionSettings,
-    cohort: &CohortSpecification,
-    weighing: &Weighing,
-    known: Known<'_>,
-    folds: Option<u32>,
-) -> Result<(), Refusal> {
-    at_a_point(settings, cohort, &weighing.point, known, folds)?;
-    let cells = weighing.point.design.ends.len();
-    let numbers = |numbers: &[f64]| numbers.len() == cells && numbers.iter().all(|n| n.is_finite());
-    let all = weighing.weights.as_slice();
-    let fit = [1, POWERS].contains(&all.len())
-        && all
-            .iter()
-            .all(|one| numbers(&one.at_risk) && numbers(&one.with_event));
-    wanted(fit, "weights of the cells")
+    wanted(fit, "a coefficient a row")
 }

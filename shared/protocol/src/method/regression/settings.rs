@@ -2,7 +2,7 @@
 
 use crate::cohort::{CohortSpecification, Grids, OutcomeKind, OutcomeSpecification};
 use crate::document::{Section, narrow};
-use crate::limits::{LAMBDA_MAX, PARAMETERS_SHARE_MAX, TIME_CELLS_MAX};
+use crate::limits::{LAMBDA_MAX, PARAMETERS_SHARE_MAX};
 use similarity::learn::regression::selection::Criterion;
 use similarity::learn::regression::{Model, Ties};
 
@@ -10,20 +10,14 @@ use similarity::learn::regression::{Model, Ties};
 pub const REGRESSION_RULE: &str = "regression";
 /// The rule of the nearest neighbours by the distance that a regression weighs.
 pub const WEIGHTED_RULE: &str = "weighted";
-/// Cells of the time grid on one cohort alone, at most: as many as the grid of events has steps.
-const STEPS: u32 = 4096;
-/// Cells of the time grid of a Cox regression at most, where the job does not say.
-const TIME_CELLS: u32 = 30;
-/// Events of a cell at least, whatever the features.
+/// Events of all sites at least, of a Cox regression.
 const EVENTS_MIN: u64 = 10;
-/// Evaluations at most of a Cox regression, where the job does not say: every one tells of every cell.
-const EVALUATIONS_COX: u64 = 14;
-/// Evaluations at most of another, where the job does not say.
+/// Evaluations at most, where the job does not say.
 const EVALUATIONS: u64 = 30;
-/// Evaluations at most of a selection by Wald's test, where the job does not say: of a Cox regression, and of another.
-const EVALUATIONS_WALD: [u64; 2] = [40, 100];
+/// Evaluations at most of a selection by Wald's test, where the job does not say.
+const EVALUATIONS_WALD: u64 = 100;
 /// The same by Akaike's criterion, which fits all that lack one feature.
-const EVALUATIONS_AIC: [u64; 2] = [60, 300];
+const EVALUATIONS_AIC: u64 = 300;
 /// The most that a job can say.
 const EVALUATIONS_MAX: u64 = 1_000;
 /// Evaluations at most of a selection on one cohort alone.
@@ -37,8 +31,6 @@ pub struct RegressionSettings {
     pub ridge: f64,
     /// How tied events of a Cox regression are taken.
     pub ties: Ties,
-    /// Cells of the time grid of a Cox regression at most.
-    pub time_cells: u32,
     /// Confidence of the intervals, 0 to 1.
     pub confidence: f64,
     /// Neighbours of a patient by the weighted distance.
@@ -55,13 +47,9 @@ pub struct RegressionSettings {
 
 impl RegressionSettings {
     /// Reads the table `regression`, every key of which has a default.
-    pub(crate) fn read(
-        section: &mut Section<'_, '_>,
-        outcome: Option<&OutcomeSpecification>,
-    ) -> Self {
+    pub(crate) fn read(section: &mut Section<'_, '_>) -> Self {
         let ties = [("efron", Ties::Efron), ("breslow", Ties::Breslow)];
         let ridge = format!("a number of 0 or more, at most {LAMBDA_MAX:e}");
-        let is_cox = outcome.is_some_and(|outcome| is_survival(&outcome.kind));
         let criteria = [
             ("none", None),
             ("aic", Some(Criterion::Aic)),
@@ -75,20 +63,15 @@ impl RegressionSettings {
             other => other,
         };
         let evaluations = match selection {
-            None => [EVALUATIONS_COX, EVALUATIONS],
+            None => EVALUATIONS,
             Some(Criterion::Wald { .. }) => EVALUATIONS_WALD,
             Some(Criterion::Aic) => EVALUATIONS_AIC,
-        }[usize::from(!is_cox)];
+        };
         Self {
             ridge: section.number("ridge", 0.0, &ridge, |value| {
                 (0.0..=LAMBDA_MAX).contains(&value)
             }),
             ties: section.choice("ties", &ties).unwrap_or_default(),
-            time_cells: narrow(section.count(
-                "time_cells",
-                u64::from(TIME_CELLS),
-                2..=TIME_CELLS_MAX as u64,
-            )),
             confidence: section.number("confidence", 0.95, "a number from 0.5 to 0.999", |x| {
                 (0.5..=0.999).contains(&x)
             }),
@@ -100,11 +83,10 @@ impl RegressionSettings {
         }
     }
 
-    /// On one cohort alone: every step of the grid of events is a cell.
+    /// On one cohort alone.
     pub(crate) fn alone(self) -> Self {
         Self {
             is_alone: true,
-            time_cells: STEPS,
             round_limit: match self.selection {
                 // Nobody counts what one cohort tells itself.
                 Some(_) => ALONE,
@@ -126,37 +108,28 @@ impl RegressionSettings {
         }
     }
 
-    /// What the sites count: values, from which quartiles and knots follow, and the times of events, from which the time grid of a
-    /// Cox regression does.
+    /// What the sites count: values, from which quartiles and knots follow.
     #[must_use]
     pub fn grids(&self, cohort: &CohortSpecification) -> Grids {
         Grids {
             columns: cohort.grids_of_quantiles(),
-            events: cohort.grid_of_events(),
+            events: None,
         }
     }
 
-    /// Rounds at most: every evaluation, what each step asks beside it, and the test of proportional hazards.
+    /// Rounds at most: every evaluation, and the test of proportional hazards.
     #[must_use]
     pub fn rounds(&self) -> u64 {
-        2 * u64::from(self.round_limit) + 1
+        u64::from(self.round_limit) + 1
     }
 
-    /// Events of a cell of the time grid at least, where so many columns are fitted. Every evaluation tells 1 + p numbers of those with
-    /// an event in a cell, and 1 + p of those whose follow-up ends there: over all evaluations fewer than these patients have
-    /// values.
+    /// Events of all sites at least, of a Cox regression.
     #[must_use]
-    pub fn events_min(&self, columns: usize) -> u64 {
-        if self.is_alone {
-            return 1;
+    pub fn events_min(&self) -> u64 {
+        match self.is_alone {
+            true => 1,
+            false => EVENTS_MIN,
         }
-        let (columns, evaluations) = (columns.max(1) as u64, self.evaluations());
-        EVENTS_MIN.max((evaluations * (1 + columns)).div_ceil(columns))
-    }
-
-    /// Evaluations of all parts at most.
-    fn evaluations(&self) -> u64 {
-        u64::from(self.parts) * u64::from(self.round_limit)
     }
 
     /// Whether so many coefficients, of all fits together, may be told of so many patients.
@@ -189,8 +162,7 @@ pub(crate) fn check(
     }
     if let OutcomeKind::Survival { horizon: None, .. } = kind {
         let found = "\"regression\" and an outcome without a horizon";
-        let wanted =
-            "horizon = the last time that matters, up to which the sites count events on a grid";
+        let wanted = "horizon = the last time that matters: events after it do not count";
         root.problem("method", found, wanted);
     }
 }
@@ -206,6 +178,6 @@ pub(crate) fn needs_sums(
         );
     }
     is_survival(&outcome.kind).then_some(
-        "contributions = \"sums\", because of one site alone the sums of a cell of the time grid are of few patients",
+        "contributions = \"sums\", because of one site alone the derivatives are sums over few patients",
     )
 }

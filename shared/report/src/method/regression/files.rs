@@ -5,7 +5,7 @@ use protocol::method::regression::model::{Criterion, Family, Model, Selection, S
 use serde::Serialize;
 use std::io;
 
-/// `coefficients.csv` and `regression.json`; of a Cox regression `baseline.csv` and `proportional_hazards.csv`.
+/// `coefficients.csv` and `regression.json`; of a Cox regression `proportional_hazards.csv`.
 pub(crate) fn files(model: &Model) -> Vec<File> {
     if model.coefficients.is_empty() {
         return Vec::new();
@@ -15,7 +15,6 @@ pub(crate) fn files(model: &Model) -> Vec<File> {
         ("regression.json", regression_json(model)),
     ];
     if model.ties().is_some() {
-        files.push(("baseline.csv", baseline_csv(model)));
         files.push(("proportional_hazards.csv", hazards_csv(model)));
     }
     files
@@ -49,15 +48,6 @@ fn coefficients_csv(model: &Model) -> io::Result<Vec<u8>> {
             sure(|sure| sure.p),
             one.step.to_string(),
         ])?;
-    }
-    table.into_inner().map_err(io::Error::other)
-}
-
-fn baseline_csv(model: &Model) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["time", "cumulative_hazard"])?;
-    for (time, hazard) in model.baseline.times.iter().zip(&model.baseline.cumulative) {
-        table.write_record([time.to_string(), hazard.to_string()])?;
     }
     table.into_inner().map_err(io::Error::other)
 }

@@ -1,7 +1,6 @@
 //! Cox regression from risk-set sums.
 //!
-//! Events happen in *cells*: of an exact fit every distinct event time is one, of a federated fit every step of a common
-//! grid. In cell c with d events let, over the patients at risk, S0 = sum exp(x'b), S1 = sum x exp(x'b),
+//! Events happen in *cells*: every distinct event time is one. In cell c with d events let, over the patients at risk, S0 = sum exp(x'b), S1 = sum x exp(x'b),
 //! S2 = sum x x' exp(x'b), and E0, E1, E2 the same over those with the event. With f_k = k / d of Efron's approximation
 //! (0 of Breslow's), sums over k = 0 ... d - 1, and D_k = S0 - f_k E0,
 //!
@@ -11,14 +10,12 @@
 //! information     A S2 - B E2            - sum_k m_k m_k',   A = sum_k 1 / D_k,   B = sum_k f_k / D_k
 //! ```
 //!
-//! A site adds S0, S1, E0, E1 of every cell ([`RiskSets`]). Once A and B of every cell are known, all that is left is one sum over
-//! patients, X' diag(w) X with w_i = exp(x_i'b) (sum of A over the cells in which i is at risk - B of the cell of its event)
-//! ([`FollowUp::products`]): no second moments of a single cell.
+//! A fit of several hospitals is stratified: each has risk sets of its own, and adds one log-likelihood, gradient and information
+//! ([`FollowUp::sums`]). No number of a single cell leaves, and no hospital moves the risk sets of another.
 
 use ndarray::{Array1, Array2, ArrayView2, s};
 
-use crate::cohort::quantile::Grid;
-use crate::learn::regression::sums::by_blocks;
+use crate::learn::regression::sums::{Sums, by_blocks};
 use crate::numeric::linear_algebra::add_product;
 
 /// How events at one time are taken.
@@ -37,14 +34,14 @@ const NEVER: u32 = u32::MAX;
 /// The cells of a cohort's follow-up, and where its patients are in them.
 #[derive(Clone, PartialEq)]
 pub struct FollowUp {
-    /// The time of each cell, rising: its event time, or its upper end.
+    /// The event time of each cell, rising.
     times: Vec<f64>,
     /// The last cell in which each patient is at risk, or [`NEVER`].
     last: Vec<u32>,
     event: Vec<bool>,
 }
 
-/// Patients by cells. Those of several sites on one grid add up.
+/// Patients by cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellCounts {
     /// Patients.
@@ -57,9 +54,9 @@ pub struct CellCounts {
     pub ending: Vec<u64>,
 }
 
-/// S0, S1 and E0, E1 of every cell: a site's share at given coefficients.
+/// S0, S1 and E0, E1 of every cell at given coefficients.
 #[derive(Clone, PartialEq)]
-pub struct RiskSets {
+pub(super) struct RiskSets {
     /// Cells x (1 + p): over the patients at risk.
     pub at_risk: Array2<f64>,
     /// Cells x (1 + p): over those with the event.
@@ -68,7 +65,7 @@ pub struct RiskSets {
 
 /// Of every cell a factor for whoever is at risk there, and one for whoever has the event there.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Weights {
+pub(super) struct Weights {
     /// A number a cell.
     pub at_risk: Vec<f64>,
     /// A number a cell.
@@ -76,8 +73,8 @@ pub struct Weights {
 }
 
 /// What the sums of all cells say at their coefficients.
-#[derive(Debug, Clone)]
-pub struct RiskTerms {
+#[derive(Clone)]
+pub(super) struct RiskTerms {
     /// Log-likelihood.
     pub log_likelihood: f64,
     /// A and B of every cell.
@@ -110,44 +107,12 @@ impl FollowUp {
         }
     }
 
-    /// Cells that end at the rising times of `grid`: whoever is followed to within a cell counts as followed to its end.
-    /// Beyond the last, all are censored.
+    /// The same up to a horizon, at which whoever is followed beyond it is censored.
     #[must_use]
-    pub fn on_grid(time: &Array1<f64>, event: &Array1<bool>, grid: &[f64]) -> Self {
-        let (mut last, mut seen) = (Vec::new(), Vec::new());
-        for (time, event) in time.iter().zip(event) {
-            let cell = grid.partition_point(|end| end < time);
-            seen.push(*event && cell < grid.len());
-            last.push(match grid.len().checked_sub(1) {
-                Some(final_cell) => cell.min(final_cell) as u32,
-                None => NEVER,
-            });
-        }
-        Self {
-            times: grid.to_vec(),
-            last,
-            event: seen,
-        }
-    }
-
-    /// Cells of neighbouring steps of `grid`, each up to, not including, a step of `ends`, which rise to the last. Who is followed
-    /// beyond the grid is censored at its end.
-    #[must_use]
-    pub fn in_cells(time: &Array1<f64>, event: &Array1<bool>, grid: Grid, ends: &[u32]) -> Self {
-        let horizon = grid.border(grid.cells());
-        let cell = |time: &f64| {
-            let step = grid.cell(*time) as u32;
-            ends.partition_point(|end| *end <= step) as u32
-        };
-        Self {
-            times: ends.iter().map(|end| grid.border(*end)).collect(),
-            last: time.iter().map(cell).collect(),
-            event: time
-                .iter()
-                .zip(event)
-                .map(|(time, event)| *event && *time <= horizon)
-                .collect(),
-        }
+    pub fn until(time: &Array1<f64>, event: &Array1<bool>, horizon: f64) -> Self {
+        let seen = time.iter().zip(event);
+        let seen = seen.map(|(time, event)| *event && *time <= horizon);
+        Self::exact(&time.mapv(|time| time.min(horizon)), &seen.collect())
     }
 
     /// The time of each cell, rising.
@@ -162,9 +127,9 @@ impl FollowUp {
         self.event.iter().filter(|event| **event).count() as u64
     }
 
-    /// Patients by cells; `time` is theirs, of which an exact fit's cells are only some.
+    /// Patients by cells; `time` is theirs, of which the cells are only some.
     #[must_use]
-    pub fn counts(&self, time: &Array1<f64>, exact: bool) -> CellCounts {
+    pub fn counts(&self, time: &Array1<f64>) -> CellCounts {
         let mut counts = CellCounts {
             patients: self.last.len() as u64,
             at_risk: vec![0; self.times.len()],
@@ -178,7 +143,7 @@ impl FollowUp {
             let cell = cell as usize;
             counts.at_risk[cell] += 1;
             counts.events[cell] += u64::from(self.event[patient]);
-            counts.ending[cell] += u64::from(!exact || time[patient] == self.times[cell]);
+            counts.ending[cell] += u64::from(time[patient] == self.times[cell]);
         }
         for cell in (1..self.times.len()).rev() {
             counts.at_risk[cell - 1] += counts.at_risk[cell];
@@ -186,12 +151,81 @@ impl FollowUp {
         counts
     }
 
+    /// What these patients, as a stratum of their own, add to a fit: at coefficients `at` their log-likelihood and its derivatives.
+    ///
+    /// # Panics
+    /// Where the shapes do not fit.
+    #[must_use]
+    pub fn sums(&self, design: &ArrayView2<f64>, at: &Array1<f64>, ties: Ties) -> Sums {
+        let terms = self.terms(design, at, ties);
+        let products = self.products(design, at, &terms.weights);
+        Sums {
+            patients: design.nrows() as u64,
+            events: self.events(),
+            log_likelihood: terms.log_likelihood,
+            gradient: terms.gradient(|_| 1.0),
+            information: terms.information(&products, |_| 1.0),
+        }
+    }
+
+    /// The same with every column x twice: as it is, and as g(t) x with a coefficient of 0, g having a value a cell. What a score
+    /// test of proportional hazards looks at.
+    ///
+    /// # Panics
+    /// Where the shapes do not fit.
+    #[must_use]
+    pub fn sums_with_time(
+        &self,
+        design: &ArrayView2<f64>,
+        at: &Array1<f64>,
+        ties: Ties,
+        scale: &[f64],
+    ) -> Sums {
+        let (terms, size) = (self.terms(design, at, ties), design.ncols());
+        let mut sums = Sums::zero(2 * size);
+        sums.patients = design.nrows() as u64;
+        sums.events = self.events();
+        sums.log_likelihood = terms.log_likelihood;
+        let powers: [&dyn Fn(usize) -> f64; 3] = [&|_| 1.0, &|cell| scale[cell], &|cell| {
+            scale[cell] * scale[cell]
+        }];
+        for (power, factor) in powers.into_iter().enumerate() {
+            let products = self.products(design, at, &terms.weighted(factor));
+            let information = terms.information(&products, factor);
+            for (row, column) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                if row + column == power {
+                    let (row, column) = (row * size, column * size);
+                    let place = s![row..row + size, column..column + size];
+                    sums.information.slice_mut(place).assign(&information);
+                }
+            }
+            if power < 2 {
+                let place = s![power * size..(power + 1) * size];
+                sums.gradient
+                    .slice_mut(place)
+                    .assign(&terms.gradient(factor));
+            }
+        }
+        sums
+    }
+
+    /// What the risk sets say at coefficients `at`.
+    pub(super) fn terms(
+        &self,
+        design: &ArrayView2<f64>,
+        at: &Array1<f64>,
+        ties: Ties,
+    ) -> RiskTerms {
+        let first = RiskSets::of(self, design, &Array1::zeros(at.len()));
+        RiskSets::of(self, design, at).terms(&first, at, ties)
+    }
+
     /// X' diag(w) X over the patients of `design`, n x p, at coefficients `at`: see the module's text.
     ///
     /// # Panics
     /// Where there are not as many weights as cells.
     #[must_use]
-    pub fn products(
+    fn products(
         &self,
         design: &ArrayView2<f64>,
         at: &Array1<f64>,
@@ -237,43 +271,10 @@ impl FollowUp {
     }
 }
 
-impl CellCounts {
-    /// Of the sums of `patients` at coefficients 0, on a grid.
-    #[must_use]
-    pub fn of_sets(patients: u64, sets: &RiskSets) -> Self {
-        let at_risk = sets.at_risk.column(0);
-        let at_risk: Vec<u64> = at_risk.iter().map(|one| one.round() as u64).collect();
-        let after = at_risk.iter().skip(1).copied().chain([0]);
-        Self {
-            patients,
-            ending: at_risk
-                .iter()
-                .zip(after)
-                .map(|(here, after)| here.saturating_sub(after))
-                .collect(),
-            events: sets.events(),
-            at_risk,
-        }
-    }
-
-    /// Adds the counts of another site on the same grid.
-    pub fn merge(&mut self, other: &Self) {
-        self.patients += other.patients;
-        let add = |own: &mut Vec<u64>, other: &[u64]| {
-            own.iter_mut()
-                .zip(other)
-                .for_each(|(own, other)| *own += other);
-        };
-        add(&mut self.at_risk, &other.at_risk);
-        add(&mut self.events, &other.events);
-        add(&mut self.ending, &other.ending);
-    }
-}
-
 impl RiskSets {
     /// Of nobody.
     #[must_use]
-    pub fn zero(cells: usize, columns: usize) -> Self {
+    pub(super) fn zero(cells: usize, columns: usize) -> Self {
         let sums = || Array2::zeros((cells, 1 + columns));
         Self {
             at_risk: sums(),
@@ -283,7 +284,7 @@ impl RiskSets {
 
     /// The sums of every cell over the patients of `design`, n x p, at coefficients `at`.
     #[must_use]
-    pub fn of(follow_up: &FollowUp, design: &ArrayView2<f64>, at: &Array1<f64>) -> Self {
+    pub(super) fn of(follow_up: &FollowUp, design: &ArrayView2<f64>, at: &Array1<f64>) -> Self {
         let mut sets = Self::zero(follow_up.times.len(), design.ncols());
         let eta = design.dot(at);
         for (patient, x) in design.outer_iter().enumerate() {
@@ -312,15 +313,9 @@ impl RiskSets {
         sets
     }
 
-    /// Adds the sums of another site on the same grid at the same coefficients.
-    pub fn merge(&mut self, other: &Self) {
-        self.at_risk += &other.at_risk;
-        self.with_event += &other.with_event;
-    }
-
     /// Of sums at coefficients 0: the events of each cell.
     #[must_use]
-    pub fn events(&self) -> Vec<u64> {
+    pub(super) fn events(&self) -> Vec<u64> {
         let events = self.with_event.column(0);
         events.iter().map(|events| events.round() as u64).collect()
     }
@@ -328,7 +323,7 @@ impl RiskSets {
     /// What the sums at coefficients `at` say, where those at 0 were `first`. By IEEE operations in a fixed order, so that the bits
     /// are the same on every processor.
     #[must_use]
-    pub fn terms(&self, first: &Self, at: &Array1<f64>, ties: Ties) -> RiskTerms {
+    pub(super) fn terms(&self, first: &Self, at: &Array1<f64>, ties: Ties) -> RiskTerms {
         let (cells, width) = self.at_risk.dim();
         let events = first.events();
         let mut terms = RiskTerms {
@@ -371,7 +366,7 @@ impl RiskSets {
 impl RiskTerms {
     /// The gradient, each cell's part by a factor of its own.
     #[must_use]
-    pub fn gradient(&self, factor: impl Fn(usize) -> f64) -> Array1<f64> {
+    pub(super) fn gradient(&self, factor: impl Fn(usize) -> f64) -> Array1<f64> {
         let mut gradient = Array1::zeros(self.slopes.ncols());
         for (cell, slope) in self.slopes.outer_iter().enumerate() {
             gradient.scaled_add(factor(cell), &slope);
@@ -381,7 +376,7 @@ impl RiskTerms {
 
     /// The weights, each cell's by a factor of its own.
     #[must_use]
-    pub fn weighted(&self, factor: impl Fn(usize) -> f64) -> Weights {
+    pub(super) fn weighted(&self, factor: impl Fn(usize) -> f64) -> Weights {
         let by = |weights: &[f64]| {
             let weights = weights.iter().enumerate();
             weights
@@ -397,7 +392,7 @@ impl RiskTerms {
     /// The information, each cell's part by a factor of its own: `products` are those of [`RiskTerms::weighted`] by the same
     /// factors.
     #[must_use]
-    pub fn information(
+    pub(super) fn information(
         &self,
         products: &Array2<f64>,
         factor: impl Fn(usize) -> f64,
@@ -424,18 +419,8 @@ impl RiskTerms {
 
     /// What each cell adds to the cumulative hazard of a patient whose linear predictor is 0.
     #[must_use]
-    pub fn hazards(&self) -> &[f64] {
+    pub(super) fn hazards(&self) -> &[f64] {
         &self.weights.at_risk
-    }
-}
-
-impl std::fmt::Debug for RiskSets {
-    /// Shape only: sums of few patients do not belong in a log.
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("RiskSets")
-            .field("cells", &self.at_risk.nrows())
-            .finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Linear and logistic regression: a site's sums at given coefficients.
 
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2, s};
 
 use crate::learn::regression::sums::{Sums, by_blocks};
 use crate::numeric::linear_algebra::add_product;
@@ -25,6 +25,10 @@ impl Family {
         let blocks = by_blocks(design, |first, rows| {
             let mut sums = Sums::zero(width);
             sums.patients = rows.nrows() as u64;
+            if self == Self::Logistic {
+                let own = y.slice(s![first..first + rows.nrows()]);
+                sums.events = own.iter().filter(|one| **one == 1.0).count() as u64;
+            }
             let mut weighted = Array2::zeros(rows.raw_dim());
             for (row, x) in rows.outer_iter().enumerate() {
                 let Point {

@@ -1,12 +1,13 @@
 //! What belongs to a Cox regression beside its coefficients: the baseline hazard, and whether hazards are proportional.
 
-use ndarray::{Array1, Array2, Axis, s};
+use ndarray::{Array1, Axis, s};
 
 use crate::cohort::Cohort;
 use crate::judge::error::{RiskCase, concordance};
-use crate::learn::regression::cox::{CellCounts, RiskSets, RiskTerms, Weights};
+use crate::learn::regression::cox::CellCounts;
 use crate::learn::regression::fit::Fit;
 use crate::learn::regression::prepare::{Prepared, RegressionError, Settings, Target};
+use crate::learn::regression::sums::Sums;
 use crate::learn::regression::terms::Terms;
 use crate::numeric::chi_squared::above;
 use crate::numeric::linear_algebra::Cholesky;
@@ -93,91 +94,55 @@ impl BaselineHazard {
     }
 }
 
-/// A test of proportional hazards under way: of every power 0, 1, 2 of the time scale g it wants the products by the weights of that
-/// power.
-#[derive(Debug, Clone)]
-pub struct Proportionality<'r> {
-    terms: &'r RiskTerms,
-    /// Of each cell, less its mean over the events.
-    g: Vec<f64>,
-}
-
-/// Powers of the time scale of which products are wanted.
-pub const POWERS: usize = 3;
-
-impl<'r> Proportionality<'r> {
-    /// At the coefficients of `terms`, on a time scale with a number a cell; `events` are the cells'.
-    #[must_use]
-    pub fn new(terms: &'r RiskTerms, scale: &[f64], events: &[u64]) -> Self {
-        // The scale's own middle is taken off: it changes no test, and keeps digits.
-        let seen = scale.iter().zip(events);
-        let sum: f64 = seen.map(|(g, events)| g * *events as f64).sum();
-        let all: u64 = events.iter().sum();
-        let middle = sum / all.max(1) as f64;
-        Self {
-            terms,
-            g: scale.iter().map(|g| g - middle).collect(),
-        }
-    }
-
-    fn factor(&self, power: usize) -> impl Fn(usize) -> f64 {
-        move |cell| match power {
-            0 => 1.0,
-            1 => self.g[cell],
-            _ => self.g[cell] * self.g[cell],
-        }
-    }
-
-    /// The weights of each power.
-    #[must_use]
-    pub fn weights(&self) -> [Weights; POWERS] {
-        std::array::from_fn(|power| self.terms.weighted(self.factor(power)))
-    }
-
-    /// The tests of every feature, and of all together: the score of b_k g(t) x_k beside b_k x_k. `products` are those of the
-    /// weights; `places` has each fitted column of each feature.
-    #[must_use]
-    pub fn tests(
-        &self,
-        products: &[Array2<f64>; POWERS],
-        terms: &Terms,
-        places: &[Vec<usize>],
-    ) -> Vec<ProportionalityTest> {
-        let information =
-            |power: usize| self.terms.information(&products[power], self.factor(power));
-        let [plain, first, second] = std::array::from_fn(information);
-        let gradient = self.terms.gradient(self.factor(1));
-        let Ok(factor) = Cholesky::factor(&plain) else {
-            return Vec::new();
-        };
-        // What is left of the information on the changing effects once the constant ones are known.
-        let left = second - first.dot(&factor.solve(&first));
-        let test = |columns: &[usize]| {
-            let score = gradient.select(Axis(0), columns);
-            let matrix = left.select(Axis(0), columns).select(Axis(1), columns);
-            let solved = Cholesky::factor(&matrix).ok()?;
-            let solved = solved.solve(&score.clone().insert_axis(Axis(1)));
-            let chi_squared = score.dot(&solved.slice(s![.., 0]));
-            Some((chi_squared, columns.len()))
-        };
-        let told = |term: Option<String>, columns: &[usize]| {
-            let (chi_squared, degrees) = test(columns)?;
-            Some(ProportionalityTest {
-                term,
-                chi_squared,
-                degrees,
-                p: above(chi_squared, degrees),
-            })
-        };
-        let all: Vec<usize> = places.iter().flatten().copied().collect();
-        let named = terms.terms().iter().zip(places);
-        named
-            .filter(|(_, columns)| !columns.is_empty())
-            .map(|(term, columns)| told(Some(term.name.clone()), columns))
-            .chain([told(None, &all)])
-            .flatten()
-            .collect()
-    }
+/// The tests of every feature, and of all together: the score of b_k g(t) x_k, once b_k x_k is known. `sums` are those of
+/// [`FollowUp::sums_with_time`]; `places` has each fitted column of each feature.
+///
+/// [`FollowUp::sums_with_time`]: crate::learn::regression::cox::FollowUp::sums_with_time
+#[must_use]
+pub fn proportionality(
+    sums: &Sums,
+    terms: &Terms,
+    places: &[Vec<usize>],
+) -> Vec<ProportionalityTest> {
+    let size = sums.gradient.len() / 2;
+    let block = |row: usize, column: usize| {
+        let (row, column) = (row * size, column * size);
+        sums.information
+            .slice(s![row..row + size, column..column + size])
+    };
+    let Ok(factor) = Cholesky::factor(&block(0, 0).to_owned()) else {
+        return Vec::new();
+    };
+    // What is left of score and information on the changing effects once the constant ones are known.
+    let constant = sums.gradient.slice(s![..size]).insert_axis(Axis(1));
+    let known = factor.solve(&constant.to_owned());
+    let gradient = &sums.gradient.slice(s![size..]) - &block(1, 0).dot(&known).column(0);
+    let left = &block(1, 1) - &block(1, 0).dot(&factor.solve(&block(0, 1).to_owned()));
+    let test = |columns: &[usize]| {
+        let score = gradient.select(Axis(0), columns);
+        let matrix = left.select(Axis(0), columns).select(Axis(1), columns);
+        let solved = Cholesky::factor(&matrix).ok()?;
+        let solved = solved.solve(&score.clone().insert_axis(Axis(1)));
+        let chi_squared = score.dot(&solved.slice(s![.., 0]));
+        Some((chi_squared, columns.len()))
+    };
+    let told = |term: Option<String>, columns: &[usize]| {
+        let (chi_squared, degrees) = test(columns)?;
+        Some(ProportionalityTest {
+            term,
+            chi_squared,
+            degrees,
+            p: above(chi_squared, degrees),
+        })
+    };
+    let all: Vec<usize> = places.iter().flatten().copied().collect();
+    let named = terms.terms().iter().zip(places);
+    named
+        .filter(|(_, columns)| !columns.is_empty())
+        .map(|(term, columns)| told(Some(term.name.clone()), columns))
+        .chain([told(None, &all)])
+        .flatten()
+        .collect()
 }
 
 /// What belongs to a Cox regression beside its coefficients.
@@ -209,7 +174,6 @@ impl Fit {
             time,
             event,
             ties,
-            exact,
         } = &prepared.target
         else {
             return Ok(None);
@@ -219,17 +183,19 @@ impl Fit {
             .iter()
             .map(|column| self.coefficients[*column] * self.scaling.scales[*column])
             .collect();
-        let counts = follow_up.counts(time, *exact);
         let design = prepared.design.view();
-        let first = RiskSets::of(follow_up, &design, &Array1::zeros(at.len()));
-        let terms = RiskSets::of(follow_up, &design, &at).terms(&first, &at, *ties);
-        let scale = scale.at(follow_up.times(), &counts);
-        let test = Proportionality::new(&terms, &scale, &counts.events);
-        let products = test
-            .weights()
-            .map(|weights| follow_up.products(&design, &at, &weights));
-        let proportionality = test.tests(&products, &self.terms, &self.places());
-        let baseline = self.baseline(follow_up.times(), &terms);
+        let counts = follow_up.counts(time);
+        let mut scale = scale.at(follow_up.times(), &counts);
+        // The scale's own middle is taken off: it changes no test, and keeps digits.
+        let seen = scale.iter().zip(&counts.events);
+        let sum: f64 = seen.map(|(g, events)| g * *events as f64).sum();
+        let middle = sum / follow_up.events() as f64;
+        scale.iter_mut().for_each(|g| *g -= middle);
+        let sums = follow_up.sums_with_time(&design, &at, *ties, &scale);
+        let proportionality = proportionality(&sums, &self.terms, &self.places());
+        let shift = self.coefficients.dot(&self.scaling.means);
+        let hazards = follow_up.terms(&design, &at, *ties);
+        let baseline = BaselineHazard::of_cells(follow_up.times(), hazards.hazards(), shift);
         let risks = prepared.design.dot(&at);
         let cases: Vec<RiskCase> = (0..time.len())
             .map(|row| RiskCase {
@@ -251,12 +217,5 @@ impl Fit {
     #[must_use]
     pub fn places(&self) -> Vec<Vec<usize>> {
         self.scaling.places(&self.terms, self.model)
-    }
-
-    /// The baseline hazard of a Cox regression by cells that end at `times`, from what their sums said.
-    #[must_use]
-    pub fn baseline(&self, times: &[f64], terms: &RiskTerms) -> BaselineHazard {
-        let shift = self.coefficients.dot(&self.scaling.means);
-        BaselineHazard::of_cells(times, terms.hazards(), shift)
     }
 }

@@ -1,8 +1,8 @@
 //! Linear, logistic and Cox regression.
 //!
 //! A fit needs of its patients nothing but sums: [`sums::ColumnSums`] and [`sums::Products`] to scale the columns, then
-//! at every step of [`newton::Newton`] either [`glm::Family::sums`], or [`cox::RiskSets`] and [`cox::FollowUp::products`]. Sums of several sites, added,
-//! give the fit of all their patients to rounding. [`fit()`] is that of one cohort.
+//! at every step of [`newton::Newton`] [`glm::Family::sums`] or [`cox::FollowUp::sums`]. Sums of several sites, added, give the fit
+//! of all their patients to rounding; of survival times the fit that is stratified by site. [`fit()`] is that of one cohort.
 
 pub mod cox;
 pub mod fit;

@@ -3,7 +3,7 @@
 use ndarray::{Array1, Array2, Axis};
 
 use crate::cohort::{Cohort, Outcome};
-use crate::learn::regression::cox::{FollowUp, RiskSets, Ties};
+use crate::learn::regression::cox::{FollowUp, Ties};
 use crate::learn::regression::fit::{Fit, FitParts, Model, normal_log_likelihood};
 use crate::learn::regression::glm::Family;
 use crate::learn::regression::newton::{Maximum, Newton, Wanted};
@@ -21,8 +21,6 @@ pub struct Settings {
     pub ties: Ties,
     /// Degrees of freedom of the spline of each column, 1 being a line; lines alone where it is empty.
     pub splines: Vec<usize>,
-    /// Rising times of a grid on which a Cox regression takes follow-up; exact times where it is empty.
-    pub grid: Vec<f64>,
 }
 
 /// A regression that cannot be made.
@@ -86,7 +84,6 @@ pub(super) enum Target {
         time: Array1<f64>,
         event: Array1<bool>,
         ties: Ties,
-        exact: bool,
     },
 }
 
@@ -194,11 +191,7 @@ impl Target {
                 if time.iter().any(|time| !(time.is_finite() && *time >= 0.0)) {
                     return Err(RegressionError::Times);
                 }
-                let exact = settings.grid.is_empty();
-                let follow_up = match exact {
-                    true => FollowUp::exact(&time, &event),
-                    false => FollowUp::on_grid(&time, &event, &settings.grid),
-                };
+                let follow_up = FollowUp::exact(&time, &event);
                 if follow_up.events() == 0 {
                     return Err(RegressionError::NoEvents);
                 }
@@ -207,7 +200,6 @@ impl Target {
                     time,
                     event,
                     ties: settings.ties,
-                    exact,
                 })
             }
         }
@@ -217,29 +209,17 @@ impl Target {
     fn maximum(&self, design: &Array2<f64>, penalty: Array1<f64>) -> Maximum {
         let design = design.view();
         let mut newton = Newton::new(penalty);
-        match self {
-            Self::Glm(family, y) => {
-                while newton.wanted() != Wanted::Nothing {
-                    let sums = family.sums(&design, y, newton.asked());
-                    newton.learn_value(sums.log_likelihood, sums.gradient);
-                    if newton.wanted() == Wanted::Information {
-                        newton.learn_information(sums.information);
-                    }
-                }
-            }
-            Self::Cox {
-                follow_up, ties, ..
-            } => {
-                let first = RiskSets::of(follow_up, &design, newton.asked());
-                while newton.wanted() != Wanted::Nothing {
-                    let at = newton.asked().clone();
-                    let terms = RiskSets::of(follow_up, &design, &at).terms(&first, &at, *ties);
-                    newton.learn_value(terms.log_likelihood, terms.gradient(|_| 1.0));
-                    if newton.wanted() == Wanted::Information {
-                        let products = follow_up.products(&design, &at, &terms.weights);
-                        newton.learn_information(terms.information(&products, |_| 1.0));
-                    }
-                }
+        while newton.wanted() != Wanted::Nothing {
+            let at = newton.asked();
+            let sums = match self {
+                Self::Glm(family, y) => family.sums(&design, y, at),
+                Self::Cox {
+                    follow_up, ties, ..
+                } => follow_up.sums(&design, at, *ties),
+            };
+            newton.learn_value(sums.log_likelihood, sums.gradient);
+            if newton.wanted() == Wanted::Information {
+                newton.learn_information(sums.information);
             }
         }
         newton.maximum(design.nrows() as u64)
@@ -274,8 +254,7 @@ impl Target {
                 ..
             } => {
                 let (nothing, at) = (Array2::zeros((time.len(), 0)), Array1::zeros(0));
-                let sets = RiskSets::of(follow_up, &nothing.view(), &at);
-                let terms = sets.terms(&sets, &at, *ties);
+                let terms = follow_up.terms(&nothing.view(), &at, *ties);
                 (terms.log_likelihood, follow_up.events())
             }
         }

@@ -16,6 +16,8 @@ pub(crate) const BLOCK: usize = 2048;
 pub struct Sums {
     /// Patients.
     pub patients: u64,
+    /// Events, or patients of the second class; 0 of a linear regression.
+    pub events: u64,
     /// Log-likelihood (of a linear regression -1/2 of the sum of squared residuals).
     pub log_likelihood: f64,
     /// Its first derivatives, p.
@@ -30,6 +32,7 @@ impl Sums {
     pub fn zero(columns: usize) -> Self {
         Self {
             patients: 0,
+            events: 0,
             log_likelihood: 0.0,
             gradient: Array1::zeros(columns),
             information: Array2::zeros((columns, columns)),
@@ -39,6 +42,7 @@ impl Sums {
     /// Adds the sums of another site.
     pub fn merge(&mut self, other: &Self) {
         self.patients += other.patients;
+        self.events += other.events;
         self.log_likelihood += other.log_likelihood;
         self.gradient += &other.gradient;
         self.information += &other.information;

@@ -4,12 +4,12 @@ use crate::generated as pb;
 use crate::tests::{answers_are_golden, ask, left, requests_are_golden, result_is_golden};
 use ndarray::array;
 use prost::Message;
-use protocol::message::regression::{self, RiskSets, Sums, Weights};
+use protocol::message::regression::{self, Sums};
 use protocol::message::{Answer, Request};
 use protocol::method::Model;
 use protocol::method::regression::model::{
-    self, BaselineHazard, Coefficient, Criterion, Family, FeatureTest, ProportionalityTest,
-    Removed, Selection, Spline, Stopped, Sureness, Ties,
+    self, Coefficient, Criterion, Family, FeatureTest, ProportionalityTest, Removed, Selection,
+    Spline, Stopped, Sureness, Ties,
 };
 use protocol::progress::Ending;
 use protocol::result::RunResult;
@@ -19,7 +19,6 @@ fn point() -> regression::Evaluating {
     regression::Evaluating {
         design: Arc::new(regression::Design {
             rows: vec![0, 2],
-            ends: vec![700, 4096],
             fold: None,
         }),
         at: Arc::new(vec![0.5, -0.25]),
@@ -65,10 +64,6 @@ fn model() -> model::Model {
         steps: 4,
         evaluations: 5,
         evaluations_max: 14,
-        baseline: BaselineHazard {
-            times: vec![10.0, 20.0],
-            cumulative: vec![0.125, 0.5],
-        },
         proportionality: vec![ProportionalityTest {
             term: None,
             chi_squared: 1.5,
@@ -98,39 +93,23 @@ fn result(model: model::Model) -> RunResult {
 
 #[test]
 fn every_message_is_what_googles_protobuf_writes_and_reads_back_from_it() {
-    let weights = Weights {
-        at_risk: vec![0.5, 0.25],
-        with_event: vec![0.125, 0.0],
-    };
-    let weighing = regression::Weighing {
-        point: point(),
-        weights: Arc::new(vec![weights]),
-    };
     let requests = [
         ("evaluate", regression::Request::Evaluate(point())),
-        ("weigh", regression::Request::Weigh(weighing)),
+        ("test", regression::Request::Test(point())),
         ("finish_regression", regression::Request::Finish(point())),
     ];
     let requests = requests.map(|(name, request)| (name, ask(Request::Regression(request))));
     requests_are_golden(requests.into());
-    let likelihood = regression::Answer::Likelihood(Sums {
+    let sums = Sums {
         patients: 300,
+        events: 40,
         log_likelihood: -2.5,
         gradient: array![0.5, -0.5],
         information: array![[1.0, 0.25], [0.25, 2.0]],
-    });
-    let risk_sets = regression::Answer::RiskSets {
-        patients: 300,
-        sets: RiskSets {
-            at_risk: array![[300.0, 1.0, 2.0], [200.0, 3.0, 4.0]],
-            with_event: array![[40.0, 5.0, 6.0], [30.0, 7.0, 8.0]],
-        },
     };
-    let products = regression::Answer::Products(vec![array![[1.0, 0.25], [0.25, 2.0]]]);
     let answers = [
-        ("likelihood", likelihood),
-        ("risk_sets", risk_sets),
-        ("products", products),
+        ("likelihood", regression::Answer::Likelihood(sums.clone())),
+        ("proportionality", regression::Answer::Proportionality(sums)),
     ];
     let answers = answers.map(|(name, answer)| (name, Answer::Regression(answer)));
     answers_are_golden(answers.into());
@@ -146,7 +125,6 @@ fn what_no_regression_says_is_refused_with_what_was_wrong() {
     let of = |change: fn(&mut pb::RegressionPoint)| {
         let mut asked = pb::RegressionPoint {
             rows: vec![0, 2],
-            ends: vec![700, 4096],
             at: vec![0.5, -0.25],
             fold: None,
         };
@@ -173,7 +151,6 @@ fn what_no_regression_says_is_refused_with_what_was_wrong() {
     assert_eq!(of(|_| ()), "");
     assert!(of(|asked| asked.at[0] = f64::NAN).contains("NaN"));
     assert!(of(|asked| asked.rows = vec![1; 2_001]).contains("rows"));
-    assert!(of(|asked| asked.ends = vec![1; 201]).contains("cells"));
     let spoilt = |change: fn(&mut model::Model)| {
         let mut model = model();
         change(&mut model);

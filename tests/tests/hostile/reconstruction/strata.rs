@@ -1,0 +1,182 @@
+//! A hospital with an unmodified agent and made-up patients against a Cox regression: it puts many events before and on a day on which
+//! one patient of the others has an event, so that whatever is counted by time is counted for that patient alone. It hears every sum, takes
+//! off what its own patients add, and looks for the others' rows.
+
+use super::normal;
+use ndarray::{Array1, Array2, ArrayView1};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use similarity::learn::regression::Ties;
+use similarity::learn::regression::cox::FollowUp;
+use similarity::learn::regression::newton::{Newton, Wanted};
+use similarity::learn::regression::sums::Sums;
+use std::collections::BTreeSet;
+
+const FEATURES: usize = 5;
+const HORIZON: f64 = 1_000.0;
+/// Days that one run is about, and made-up events of each.
+const DAYS: usize = 14;
+const MADE_UP: usize = 200;
+/// A row is recovered where a number of the sums is so near, as a share of its size.
+const RECOVERED: f64 = 0.1;
+
+/// Patients of a hospital.
+struct Hospital {
+    rows: Array2<f64>,
+    time: Array1<f64>,
+    event: Array1<bool>,
+}
+
+impl Hospital {
+    /// Patients of whom no two have an event at one time.
+    fn honest(count: usize, draw: &mut ChaCha8Rng) -> Self {
+        let rows = Array2::from_shape_simple_fn((count, FEATURES), || normal(draw));
+        let time = rows.outer_iter().map(|row| {
+            let hazard = f64::exp(0.6 * row[0] - 0.4 * row[1]);
+            let chance: f64 = draw.random_range(1e-6..1.0);
+            (-700.0 * chance.ln() / hazard).min(HORIZON)
+        });
+        let time: Array1<f64> = time.collect();
+        let event = time.iter().map(|time| *time < HORIZON);
+        let event = event.collect();
+        Self { rows, time, event }
+    }
+
+    /// Events a hair before, and on, each of these times.
+    fn made_up(times: &[f64], draw: &mut ChaCha8Rng) -> Self {
+        let all: Vec<f64> = times
+            .iter()
+            .flat_map(|time| [time - 1e-9, *time])
+            .flat_map(|time| std::iter::repeat_n(time, MADE_UP / 2))
+            .collect();
+        Self {
+            rows: Array2::from_shape_simple_fn((all.len(), FEATURES), || normal(draw)),
+            event: Array1::from_elem(all.len(), true),
+            time: Array1::from(all),
+        }
+    }
+
+    fn sums(&self, at: &Array1<f64>) -> Sums {
+        let follow_up = FollowUp::until(&self.time, &self.event, HORIZON);
+        follow_up.sums(&self.rows.view(), at, Ties::Efron)
+    }
+
+    /// The test of proportional hazards, which leaves as well.
+    fn with_time(&self, at: &Array1<f64>) -> Sums {
+        let follow_up = FollowUp::until(&self.time, &self.event, HORIZON);
+        let scale: Vec<f64> = follow_up.times().iter().map(|t| t / HORIZON).collect();
+        follow_up.sums_with_time(&self.rows.view(), at, Ties::Efron, &scale)
+    }
+}
+
+fn pooled(hospitals: &[&Hospital], of: impl Fn(&Hospital) -> Sums) -> Sums {
+    let mut all = of(hospitals[0]);
+    let others = hospitals[1..].iter();
+    others.for_each(|one| all.merge(&of(one)));
+    all
+}
+
+/// What is left of a sum without the own part.
+fn others(all: &Sums, own: &Sums) -> Vec<Array1<f64>> {
+    let gradient = &all.gradient - &own.gradient;
+    let information = &all.information - &own.information;
+    let parts = gradient.exact_chunks(FEATURES).into_iter();
+    let parts = parts.map(|part| part.to_owned()).collect::<Vec<_>>();
+    let rows = information.exact_chunks((1, FEATURES)).into_iter();
+    let rows = rows.map(|row| row.iter().copied().collect());
+    parts.into_iter().chain(rows).collect()
+}
+
+/// Vectors of one run: of every question until the fit converges, and of the test after it.
+fn heard(honest: [&Hospital; 2], liar: &Hospital) -> Vec<Array1<f64>> {
+    let all = [honest[0], honest[1], liar];
+    let mut newton = Newton::new(Array1::zeros(FEATURES));
+    let mut heard = Vec::new();
+    while newton.wanted() != Wanted::Nothing {
+        let at = newton.asked().clone();
+        let sum = pooled(&all, |one| one.sums(&at));
+        heard.extend(others(&sum, &liar.sums(&at)));
+        newton.learn_value(sum.log_likelihood, sum.gradient);
+        if newton.wanted() == Wanted::Information {
+            newton.learn_information(sum.information);
+        }
+    }
+    let at = newton.maximum(0).at;
+    let sum = pooled(&all, |one| one.with_time(&at));
+    heard.extend(others(&sum, &liar.with_time(&at)));
+    heard
+}
+
+/// Patients with an event whose row one of these vectors is.
+fn recovered(vectors: &[Array1<f64>], honest: [&Hospital; 2]) -> usize {
+    let size = |one: ArrayView1<'_, f64>| one.dot(&one).sqrt();
+    let is_told = |row: ArrayView1<'_, f64>| {
+        let far = |vector: &Array1<f64>| size((vector - &row).view());
+        vectors
+            .iter()
+            .any(|vector| far(vector) < RECOVERED * size(row))
+    };
+    let of = |one: &Hospital| {
+        let rows = one.rows.outer_iter().zip(&one.event);
+        rows.filter(|(row, event)| **event && is_told(*row)).count()
+    };
+    honest.into_iter().map(of).sum()
+}
+
+#[test]
+fn made_up_events_single_out_nobody_of_a_stratified_cox_regression() {
+    let mut draw = ChaCha8Rng::seed_from_u64(11);
+    let [one, other] = [150, 90].map(|count| Hospital::honest(count, &mut draw));
+    let honest = [&one, &other];
+    let wanted: Vec<f64> = honest
+        .iter()
+        .flat_map(|one| one.time.iter().zip(&one.event))
+        .filter(|(_, event)| **event)
+        .map(|(time, _)| *time)
+        .collect();
+    let events = wanted.len();
+    let (mut told, mut firsts) = (Vec::new(), BTreeSet::new());
+    for days in wanted.chunks(DAYS) {
+        let liar = Hospital::made_up(days, &mut draw);
+        // The first question is at coefficients of 0: nothing that the liar does moves what the others answer.
+        let zeros = Array1::zeros(FEATURES);
+        let first = pooled(&honest, |one| one.sums(&zeros));
+        let all = pooled(&[&one, &other, &liar], |one| one.sums(&zeros));
+        let left = &all.gradient - &liar.sums(&zeros).gradient;
+        assert!(
+            (&left - &first.gradient)
+                .iter()
+                .all(|away| away.abs() < 1e-9)
+        );
+        firsts.insert(first.gradient.mapv(f64::to_bits).to_vec());
+        told.push(heard(honest, &liar));
+    }
+    // Whatever two runs differ by is looked at as well.
+    let pairs = told.windows(2).flat_map(|two| two[0].iter().zip(&two[1]));
+    let apart: Vec<Array1<f64>> = pairs.map(|(one, other)| one - other).collect();
+    let runs = told.len();
+    let vectors: Vec<Array1<f64>> = told.into_iter().flatten().collect();
+    let found = recovered(&vectors, honest) + recovered(&apart, honest);
+    println!(
+        "{runs} runs, {} vectors, {events} events: {found} rows",
+        vectors.len()
+    );
+    assert_eq!(firsts.len(), 1);
+    assert_eq!(found, 0);
+}
+
+/// The search knows a row where a sum is of one event: as a sum by time would be, which the made-up events cut.
+#[test]
+fn a_sum_over_one_event_is_a_row() {
+    let mut draw = ChaCha8Rng::seed_from_u64(11);
+    let [one, other] = [150, 90].map(|count| Hospital::honest(count, &mut draw));
+    let honest = [&one, &other];
+    let told = honest.iter().flat_map(|one| {
+        let with_event = one.rows.outer_iter().zip(&one.event);
+        with_event
+            .filter(|(_, event)| **event)
+            .map(|(row, _)| row.to_owned())
+    });
+    let told: Vec<Array1<f64>> = told.collect();
+    assert_eq!(recovered(&told, honest), told.len());
+}
