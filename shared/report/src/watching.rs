@@ -141,7 +141,6 @@ impl Default for Watching {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::moment;
     use protocol::name::RunId;
     use protocol::progress::{Course, Ending, Times};
 
