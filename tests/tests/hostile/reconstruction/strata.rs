@@ -10,7 +10,6 @@ use similarity::learn::regression::Ties;
 use similarity::learn::regression::cox::FollowUp;
 use similarity::learn::regression::newton::{Newton, Wanted};
 use similarity::learn::regression::sums::Sums;
-use std::collections::BTreeSet;
 
 const FEATURES: usize = 5;
 const HORIZON: f64 = 1_000.0;
@@ -135,20 +134,9 @@ fn made_up_events_single_out_nobody_of_a_stratified_cox_regression() {
         .map(|(time, _)| *time)
         .collect();
     let events = wanted.len();
-    let (mut told, mut firsts) = (Vec::new(), BTreeSet::new());
+    let mut told = Vec::new();
     for days in wanted.chunks(DAYS) {
         let liar = Hospital::made_up(days, &mut draw);
-        // The first question is at coefficients of 0: nothing that the liar does moves what the others answer.
-        let zeros = Array1::zeros(FEATURES);
-        let first = pooled(&honest, |one| one.sums(&zeros));
-        let all = pooled(&[&one, &other, &liar], |one| one.sums(&zeros));
-        let left = &all.gradient - &liar.sums(&zeros).gradient;
-        assert!(
-            (&left - &first.gradient)
-                .iter()
-                .all(|away| away.abs() < 1e-9)
-        );
-        firsts.insert(first.gradient.mapv(f64::to_bits).to_vec());
         told.push(heard(honest, &liar));
     }
     // Whatever two runs differ by is looked at as well.
@@ -161,7 +149,6 @@ fn made_up_events_single_out_nobody_of_a_stratified_cox_regression() {
         "{runs} runs, {} vectors, {events} events: {found} rows",
         vectors.len()
     );
-    assert_eq!(firsts.len(), 1);
     assert_eq!(found, 0);
 }
 
