@@ -38,7 +38,7 @@ codes! {
     // Why a run failed.
     Cohort "KDR-COHORT" "The data of a site does not fit the job.",
     Policy "KDR-POLICY" "The policy of a site refuses the job or a question.",
-    Sites "KDR-SITES" "Too few sites joined, or answered in time.",
+    Sites "KDR-SITES" "No site has what the run asks for.",
     Outcome "KDR-OUTCOME" "The method cannot use an outcome of this kind.",
     Pairs "KDR-PAIRS" "There are no similar or no dissimilar pairs of patients to learn from.",
     Standardise "KDR-STANDARDISE" "The features cannot be standardised.",
