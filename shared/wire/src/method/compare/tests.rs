@@ -81,7 +81,6 @@ fn every_message_is_what_googles_protobuf_writes_and_reads_back_from_it() {
     let point = Evaluating {
         design: Arc::new(Design {
             rows: vec![0, 2],
-            ends: Vec::new(),
             fold: Some(1),
         }),
         at: Arc::new(vec![0.5, -0.25, 1.0]),
