@@ -319,7 +319,7 @@ fn a_run_of_regression_survives_loss_delay_repetition_and_restart_and_fits_all_w
 
 #[test]
 fn a_disturbed_run_leaves_the_bits_of_the_undisturbed_one() {
-    world::storms_leave_the_bits_of_calms::<Regressions>(1000..1024, |random| drawn(random));
+    world::storms_leave_the_bits_of_calms::<Regressions>(1000..1024, drawn);
 }
 
 #[test]

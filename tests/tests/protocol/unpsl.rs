@@ -54,7 +54,7 @@ pub(crate) struct Quadratics {
 
 #[test]
 fn the_protocol_survives_loss_delay_repetition_reordering_and_restart() {
-    let endings = world::survives::<Quadratics>(0..120, |random| random_job(random));
+    let endings = world::survives::<Quadratics>(0..120, random_job);
     let learnt = |ending: &&Ending| matches!(ending, Ending::Converged | Ending::RoundLimit);
     let learnt = endings.iter().filter(learnt).count();
     assert!(learnt > 30, "only {learnt} of 120 runs learnt a metric");
@@ -62,7 +62,7 @@ fn the_protocol_survives_loss_delay_repetition_reordering_and_restart() {
 
 #[test]
 fn a_disturbed_run_ends_with_the_bits_of_the_undisturbed_one() {
-    world::storms_leave_the_bits_of_calms::<Quadratics>(1000..1024, |random| random_job(random));
+    world::storms_leave_the_bits_of_calms::<Quadratics>(1000..1024, random_job);
 }
 
 #[test]
