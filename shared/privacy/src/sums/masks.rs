@@ -259,12 +259,12 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for exchange in 0..200_u32 {
             for one in &masks {
-                let tag = one.tag(&[true; 3], &exchange.to_be_bytes(), &own[0]);
+                let tag = one.tag(&exchange.to_be_bytes(), &own[0]);
                 assert!(seen.insert(tag.unwrap().number()));
             }
         }
         let alone = Masks::new(0, masks[0].pairs.clone(), None);
-        assert!(alone.tag(&[true; 3], b"a", &own[0]).is_none());
+        assert!(alone.tag(b"a", &own[0]).is_none());
     }
 
     /// The sum of 256 answers of the largest words there are: what is carried is known.
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn every_covered_word_looks_like_chance() {
         let own = vec![Words::received(vec![0; 2_000]); 3];
-        for words in covered(&federation(3), &[true; 3], b"exchange 9", &own) {
+        for words in covered(&federation(3), b"exchange 9", &own) {
             let mut seen = [0_u32; 256];
             let words = words.unwrap();
             let bytes = words.as_slice().iter().flat_map(|word| word.to_le_bytes());

@@ -370,10 +370,10 @@ mod tests {
         let columns = job.cohort.standardised_columns();
         let prepared = Prepared {
             second_moments: None,
-            events: Vec::new(),
             counts: Vec::new(),
             standardisation: Standardisation::from_moments(&columns, &moments, &[]).unwrap(),
             totals: Totals::of(&[summary, summary]),
+            patients: 2 * summary.patients,
             summaries: vec![Some(summary), Some(summary)],
             missing: Vec::new(),
             pooled_missing: Vec::new(),
@@ -393,8 +393,6 @@ mod tests {
             let mut closed = Closed {
                 answers: vec![answer(1.0), answer(-1.0)],
                 sum: None,
-                told: &[true, true],
-                members: &[true, true],
                 sites: &[],
                 seconds: 0.0,
                 notes: &mut notes,
