@@ -30,7 +30,6 @@ fn look(steep: f64, border: f64) -> Request {
     Request::Regression(message::Request::Evaluate(Evaluating {
         design: Arc::new(Design {
             rows: (0..FEATURES as u32).collect(),
-            ends: Vec::new(),
             fold: None,
         }),
         at: Arc::new(at),
