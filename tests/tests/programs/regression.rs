@@ -346,7 +346,9 @@ fn what_no_regression_can_do_is_said_before_or_while_it_runs() {
     let none = DAYS.replace("horizon = 900", "horizon = 19");
     simulated(&home, &job(&none, &features(), "")).must_fail(RUN, &["class_patients_min"]);
     // Nine in all, where the hospitals have no minimum of their own.
-    SITES.map(|site| with_few(&home, site, 3, "1"));
+    for site in SITES {
+        with_few(&home, site, 3, "1");
+    }
     home.write("policy.toml", &format!("{POLICY}class_patients_min = 1\n"));
     let few = job(DAYS, &features(), "");
     simulated(&home, &few).must_fail(RUN, &["events before the horizon"]);

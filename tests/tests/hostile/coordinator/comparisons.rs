@@ -67,7 +67,6 @@ fn nothing_is_asked_but_what_folds_ask_and_the_families_are_judged_once() {
     let regression = Request::Regression(regression::Request::Evaluate(Evaluating {
         design: Arc::new(Design {
             rows: vec![0],
-            ends: Vec::new(),
             fold: Some(0),
         }),
         at: vec![0.0; 2].into(),
