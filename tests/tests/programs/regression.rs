@@ -4,7 +4,7 @@
 //! `../../reference/regression/federated.R` made the numbers of survival times, stratified by hospital, and
 //! `shared/similarity/tests/reference/regression/regression.R` the others.
 
-use kindred_tests::exit::{RUN, USAGE};
+use kindred_tests::exit::{REFUSED, RUN, USAGE};
 use kindred_tests::programs::{Home, Ran, coordinator, site_agent};
 use kindred_tests::results::{names, result};
 use kindred_tests::workspace::{real_data, root};
@@ -255,7 +255,7 @@ fn nine_events_are_too_few_and_nine_censored_patients_are_not() {
     simulated(&home, &job(DAYS, &features(), "")).must_succeed();
     assert_eq!(result(&home.join("out"))["status"], "converged");
     with_few(&home, "east", 9, "1");
-    simulated(&home, &job(DAYS, &features(), "")).must_fail(RUN, &["class_patients_min"]);
+    simulated(&home, &job(DAYS, &features(), "")).must_fail(REFUSED, &["class_patients_min"]);
 }
 
 #[test]
@@ -344,9 +344,11 @@ fn what_no_regression_can_do_is_said_before_or_while_it_runs() {
     }
     // Nobody has had an event by then.
     let none = DAYS.replace("horizon = 900", "horizon = 19");
-    simulated(&home, &job(&none, &features(), "")).must_fail(RUN, &["class_patients_min"]);
+    simulated(&home, &job(&none, &features(), "")).must_fail(REFUSED, &["class_patients_min"]);
     // Nine in all, where the hospitals have no minimum of their own.
-    SITES.iter().for_each(|site| with_few(&home, site, 3, "1"));
+    for site in SITES {
+        with_few(&home, site, 3, "1");
+    }
     home.write("policy.toml", &format!("{POLICY}class_patients_min = 1\n"));
     let few = job(DAYS, &features(), "");
     simulated(&home, &few).must_fail(RUN, &["events before the horizon"]);
