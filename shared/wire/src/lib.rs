@@ -39,8 +39,9 @@ pub use encoding::{
 pub use error::WireError;
 pub use identity::certificates::{self, CredentialFiles};
 pub use identity::credentials::TlsError;
-pub use identity::keys::{KeyError, SEED_BYTES, Said, SiteKeys, run_digest};
+pub use identity::keys::{KeyError, Said, SiteKeys, run_digest};
 pub use identity::pairs::Acquaintance;
+pub use identity::secrets::RunSecrets;
 pub use identity::tls::{ClientTls, ServerTls, database_tls};
 pub use identity::warrant::{SignatureError, Signer, WarrantError, Warrants, run_id};
 pub use identity::{Identity, IdentityError};

@@ -5,4 +5,5 @@ pub mod identity;
 pub mod journal;
 mod key;
 pub mod ledger;
+pub mod secrets;
 pub mod transcript;

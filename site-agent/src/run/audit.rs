@@ -3,7 +3,7 @@
 use super::summing::Summing;
 use crate::books::chain::ChainError;
 use crate::books::transcript::{self, Transcript};
-use crate::books::{journal, ledger};
+use crate::books::{journal, ledger, secrets};
 use crate::config::SiteConfig;
 use protocol::job::Job;
 use protocol::message::Request;
@@ -98,7 +98,8 @@ pub fn audit(config: &SiteConfig, run: &RunId) -> Result<Audit, AuditError> {
         text: errors.to_string(),
     })?;
     let secret = ledger::secret(&config.folder, "keys").map_err(books)?;
-    let summing = Summing::new(&begin, &job, &digest, &config.site, &secret);
+    let kept = secrets::read(&config.folder, &digest).map_err(books)?;
+    let summing = Summing::new(&begin, &job, &digest, &config.site, &secret, kept);
     let mut summing = summing.map_err(|stop| AuditError::Job {
         run: run.to_string(),
         text: stop.to_string(),

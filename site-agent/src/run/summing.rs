@@ -1,8 +1,9 @@
 //! A site's side of a run of sums: it follows the run by itself, answers only what follows from it, and covers what it says.
 
 use super::follower::{Follower, keys, question, refusal};
+use crate::books::chain::ChainError;
 use crate::books::identity::RunDigest;
-use crate::books::transcript;
+use crate::books::{secrets, transcript};
 use crate::config::SiteConfig;
 use crate::method::Secret;
 use crate::run::stop::Stop;
@@ -15,7 +16,8 @@ use protocol::name::SiteName;
 use protocol::replica::Next;
 use protocol::run::Record;
 use std::collections::BTreeSet;
-use wire::{Acquaintance, SEED_BYTES, Said, Sealed, Signer, SiteKeys};
+use std::path::Path;
+use wire::{Acquaintance, KeyError, RunSecrets, Said, Sealed, Signer, SiteKeys};
 
 /// Digits of a digest that a refusal names.
 const DIGITS: usize = 16;
@@ -23,41 +25,83 @@ const DIGITS: usize = 16;
 /// A run of sums at this site.
 pub(super) struct Summing {
     follower: Follower,
-    keys: SiteKeys,
+    /// Numbers that this site alone can tell, from its own key and the run.
+    own: [u8; 32],
+    /// The site's keys for this run, once its cohort is known.
+    keys: Option<SiteKeys>,
     /// What the site shares with the others, once all have encapsulated their secrets.
     masks: Option<Masks>,
     /// Exchanges that this process has answered.
     answered: BTreeSet<u32>,
     /// Why nothing more of this run leaves.
-    broken: Option<Refusal>,
+    broken: Option<Stop>,
 }
 
 impl Summing {
-    /// Makes ready to follow a run. The keys follow from a secret of the site and from the run: a site that starts again has
-    /// them again.
+    /// Makes ready to follow a run. The keys follow from a secret of the site, from the run, and from what was drawn for the
+    /// run and is `kept`: a site that starts again has them again.
     pub(super) fn new(
         begin: &Begin,
         job: &Job,
         digest: &str,
         site: &SiteName,
         secret: &Secret,
+        kept: Option<RunSecrets>,
     ) -> Result<Self, Stop> {
         let own = job.sites.iter().position(|name| name == site);
         let own = own.ok_or_else(|| refused("sites", "the job does not name this site"))?;
-        let mut seed = [0; SEED_BYTES];
-        for (place, part) in seed.chunks_mut(8).enumerate() {
+        let mut number = [0; 32];
+        for (place, part) in number.chunks_mut(8).enumerate() {
             let text = format!("{place}/{digest}");
             part.copy_from_slice(&secret(text.as_bytes()).to_be_bytes());
         }
-        let keys = SiteKeys::from_seed(&seed)
-            .map_err(|error| Stop::failed(Code::Internal, error.to_string()))?;
+        let keys = kept.map(|kept| SiteKeys::new(digest, &number, kept));
         Ok(Self {
             follower: Follower::new(begin, job, digest.to_string(), own),
-            keys,
+            own: number,
+            keys: keys.transpose().map_err(|error| unusable(&error))?,
             masks: None,
             answered: BTreeSet::new(),
             broken: None,
         })
+    }
+
+    /// Holds the run to one cohort: its keys are for it, and with other patients the same masks would cover other numbers.
+    /// Where there are no keys yet, they are drawn, and kept in `folder` before anything leaves.
+    ///
+    /// # Errors
+    /// [`ChainError`] where they cannot be kept: then nothing may be sent.
+    pub(super) fn settle(
+        &mut self,
+        cohort: [u8; 32],
+        folder: &Path,
+    ) -> Result<Result<(), Stop>, ChainError> {
+        if let Some(keys) = &self.keys {
+            let is_same = *keys.secrets().cohort() == cohort;
+            let text = "the patients, or their values, are not those that this run began with";
+            let settled = is_same.then_some(());
+            return Ok(settled.ok_or_else(|| refused("same_cohort", text)));
+        }
+        let digest = &self.follower.digest;
+        let drawn = RunSecrets::draw(cohort);
+        match drawn.and_then(|drawn| SiteKeys::new(digest, &self.own, drawn)) {
+            Ok(keys) => {
+                secrets::write(folder, digest, keys.secrets())?;
+                self.keys = Some(keys);
+                Ok(Ok(()))
+            }
+            Err(error) => Ok(Err(unusable(&error))),
+        }
+    }
+
+    /// Nothing more of this run leaves.
+    pub(super) fn give_up(&mut self, stop: Stop) {
+        self.broken.get_or_insert(stop);
+    }
+
+    /// The site's keys, once its cohort is known.
+    fn keys(&self) -> Result<&SiteKeys, Stop> {
+        self.keys.as_ref().ok_or_else(Stop::early)
     }
 
     /// The run, by the site's own copy of the coordinator's machine.
@@ -69,14 +113,25 @@ impl Summing {
     pub(super) fn introduce(&self, config: &SiteConfig) -> Result<Introduction, Stop> {
         let signer = Signer::load(&config.tls);
         let signer = signer.map_err(|error| Stop::failed(Code::Internal, error.to_string()))?;
-        let introduction = self.keys.introduce(&signer, &self.follower.digest);
-        introduction.map_err(|error| Stop::failed(Code::Internal, error.to_string()))
+        let introduction = self.keys()?.introduce(&signer, &self.follower.digest);
+        introduction.map_err(|error| unusable(&error))
     }
 
-    /// The secrets that it shares with later sites.
-    pub(super) fn encapsulate(&self) -> Result<Encapsulations, Stop> {
-        let told = self.keys.encapsulate(&self.acquaintance());
-        told.map_err(|error| Stop::Refused(keys(&error)))
+    /// The secrets that it shares with later sites, once they are kept in `folder`.
+    ///
+    /// # Errors
+    /// [`ChainError`] where they cannot be kept: then nothing may be sent.
+    pub(super) fn encapsulate(
+        &mut self,
+        folder: &Path,
+    ) -> Result<Result<Encapsulations, Stop>, ChainError> {
+        let Some(mut own) = self.keys.take() else {
+            return Ok(Err(Stop::early()));
+        };
+        let told = own.encapsulate(&self.acquaintance());
+        let kept = secrets::write(folder, &self.follower.digest, own.secrets());
+        self.keys = Some(own);
+        kept.map(|()| told.map_err(|error| Stop::Refused(keys(&error))))
     }
 
     fn acquaintance(&self) -> Acquaintance<'_> {
@@ -107,7 +162,7 @@ impl Summing {
             }
             Err(refusal) => {
                 tracing::error!(rule = refusal.rule, "{}", refusal.text);
-                self.broken = Some(refusal);
+                self.give_up(Stop::Refused(refusal));
                 None
             }
         }
@@ -129,8 +184,10 @@ impl Summing {
         }
         self.follower.follow(closed, config)?;
         if matches!(asked, Some(Request::Encapsulate)) {
-            let masks = self.keys.masks(&self.acquaintance());
-            self.masks = Some(masks.map_err(|error| keys(&error))?);
+            if let Some(own) = &self.keys {
+                let masks = own.masks(&self.acquaintance());
+                self.masks = Some(masks.map_err(|error| keys(&error))?);
+            }
         }
         let own = &record.answers[self.follower.own];
         let is_new = !self.answered.contains(&record.exchange) && own.is_some();
@@ -159,18 +216,23 @@ impl Summing {
         let Some(Some(Answer::Introduced(found))) = record.answers.get(self.follower.own) else {
             return Ok(());
         };
-        self.keys.are_of(found).then_some(()).ok_or_else(|| {
-            refusal(
+        match &self.keys {
+            Some(own) if own.are_of(found) => Ok(()),
+            Some(_) => {
+                let text = "the coordinator passed on other keys as this site's own";
+                Err(refusal("keys", text))
+            }
+            None => Err(refusal(
                 "keys",
-                "the coordinator passed on other keys as this site's own",
-            )
-        })
+                "this site has no keys of this run any more",
+            )),
+        }
     }
 
     /// Whether a question is the one that follows from the run.
     pub(super) fn judge(&self, ask: &Ask, digest: &RunDigest) -> Result<Next, Stop> {
-        if let Some(refusal) = &self.broken {
-            return Err(Stop::Refused(refusal.clone()));
+        if let Some(stop) = &self.broken {
+            return Err(stop.clone());
         }
         let next = self.follower.next();
         let next = next.ok_or_else(|| Stop::Refused(question(ask.exchange, "nothing is open")))?;
@@ -218,15 +280,22 @@ impl Summing {
         })
     }
 
-    /// The site's word for an answer, which this process has then given.
+    /// The site's word for an answer, which this process has then given; empty before the site has keys.
     pub(super) fn sign(&mut self, exchange: u32, answer: &Sealed) -> Vec<u8> {
         self.answered.insert(exchange);
-        self.keys.sign(&Said {
-            run: &self.follower.digest,
-            exchange,
-            answer: &answer.digest(),
-        })
+        let signed = self.keys.as_ref().map(|own| {
+            own.sign(&Said {
+                run: &self.follower.digest,
+                exchange,
+                answer: &answer.digest(),
+            })
+        });
+        signed.unwrap_or_default()
     }
+}
+
+fn unusable(error: &KeyError) -> Stop {
+    Stop::failed(Code::Internal, error.to_string())
 }
 
 fn refused(rule: &str, text: &str) -> Stop {

@@ -9,7 +9,7 @@ use crate::books::chain::ChainError;
 use crate::books::identity::{Question, RunDigest};
 use crate::books::journal::{Entry, Journal};
 use crate::books::ledger::{Answered, CohortCounts, Ledger};
-use crate::books::transcript;
+use crate::books::{secrets, transcript};
 use crate::config::SiteConfig;
 use crate::method::{self, Computation, class_counts};
 use crate::source::{self, CohortProblems, ReadProgress, SiteCohort};
@@ -135,7 +135,9 @@ impl Worker {
         }
         let secret = self.ledger.secret("keys");
         let digest = digest.to_string();
-        Summing::new(begin, job, &digest, &self.config.site, &secret).map(Some)
+        let kept = secrets::read(&self.config.folder, &digest);
+        let kept = kept.map_err(|error| Stop::failed(Code::Internal, error.to_string()))?;
+        Summing::new(begin, job, &digest, &self.config.site, &secret, kept).map(Some)
     }
 
     /// Takes notice of an exchange that closed in the run at hand. Where another process of this site answered in it, this one
@@ -148,24 +150,23 @@ impl Worker {
         let Some(current) = own.filter(|current| current.run == closed.run) else {
             return Ok(());
         };
+        // Its cohort comes first: the keys that are judged are for it.
+        if current.introduced_elsewhere(closed)
+            && let Err(stop) = current.admit(&self.config, &mut self.ledger, now)?
+            && let Some(summing) = &mut current.summing
+        {
+            summing.give_up(stop);
+        }
         let Some(summing) = &mut current.summing else {
             return Ok(());
         };
-        match summing.follow(closed, &self.config) {
-            None => Ok(()),
-            Some(Request::Introduce) => {
-                let admitted = current.admit(&self.config, &mut self.ledger, now)?;
-                // Without a cohort the next question gets no answer, and says so.
-                drop(admitted);
-                Ok(())
+        match (summing.follow(closed, &self.config), &mut current.admitted) {
+            (Some(request), Some(admitted)) if request != Request::Introduce => {
+                drop(admitted.computation.answer(&request));
             }
-            Some(request) => {
-                if let Some(admitted) = &mut current.admitted {
-                    drop(admitted.computation.answer(&request));
-                }
-                Ok(())
-            }
+            (Some(_), _) | (None, _) => {}
         }
+        Ok(())
     }
 
     /// Where the site's journal ends.
@@ -206,7 +207,7 @@ impl Worker {
             (Request::Introduce, _) => {
                 current.introduce(&self.config, &mut self.ledger, ask, now)?
             }
-            (Request::Encapsulate, _) => current.encapsulate(ask),
+            (Request::Encapsulate, _) => current.encapsulate(&self.config, ask)?,
             (_, Some(_)) => current.answer_summed(&mut self.ledger, ask)?,
             (Request::Describe, None) => current.describe(&self.config, &mut self.ledger, now)?,
             (request, None) => current.answer(&mut self.ledger, ask.exchange, request)?,
@@ -290,6 +291,7 @@ impl Current {
     ) -> Result<Result<(), Stop>, ChainError> {
         // Of the cohort as the source has it, before logarithms are taken.
         let fingerprint = ledger.fingerprint(cohort.identifiers());
+        let values = cohort.digest(config.policy.rules().cell_min);
         let mut description = Description {
             patients: cohort.cohort.patients() as u64,
             classes: class_counts(cohort.cohort.outcome(), job.cohort.outcome.kind.horizon()),
@@ -328,6 +330,11 @@ impl Current {
             Err(stop) => return Ok(Err(stop)),
         };
         description.validates = u64::from(gate.validates());
+        if let Some(summing) = &mut self.summing
+            && let Err(stop) = summing.settle(values, &config.folder)?
+        {
+            return Ok(Err(stop));
+        }
         ledger.begin(&self.digest, &self.run, &fingerprint)?;
         if let Some(asks) = asks {
             ledger.ask(&self.digest, asks)?;

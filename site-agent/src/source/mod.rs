@@ -12,6 +12,7 @@ mod coding;
 mod column;
 mod csv;
 mod dictionary;
+mod digest;
 mod field;
 mod found;
 mod intake;

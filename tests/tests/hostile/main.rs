@@ -10,6 +10,7 @@ mod masks;
 mod member;
 mod neighbours;
 mod operator;
+mod pads;
 mod places;
 mod questions;
 mod raw;

@@ -38,28 +38,28 @@ fn sites(patients: &str) -> (Home, BTreeMap<SiteName, Worker>) {
 }
 
 /// What a site makes of what it says before it leaves.
-type Forge = fn(&SiteName, &mut Reply<Answer>);
+pub(crate) type Forge = fn(&SiteName, &mut Reply<Answer>);
 
 /// A conversation of an honest coordinator with the sites, of which each message to one of them can be changed.
 pub(crate) struct Court {
     pub(crate) run: Run,
     pub(crate) job: String,
-    workers: BTreeMap<SiteName, Worker>,
+    pub(crate) workers: BTreeMap<SiteName, Worker>,
     events: Vec<Event>,
     /// What a site changes of what it says before it leaves.
-    forge: Forge,
+    pub(crate) forge: Forge,
     pub(crate) home: Home,
 }
 
 /// What a site has said.
 pub(crate) struct Said {
-    site: SiteName,
+    pub(crate) site: SiteName,
     request: Request,
     pub(crate) answer: Answer,
 }
 
 impl Court {
-    fn open() -> Self {
+    pub(crate) fn open() -> Self {
         Self::of(PATIENTS, DEMO_JOB)
     }
 
@@ -123,7 +123,11 @@ impl Court {
     }
 
     /// What a site answers to one message, as it travels.
-    fn tell(&mut self, site: &SiteName, message: ToSite) -> Option<(Request, Reply<Answer>)> {
+    pub(crate) fn tell(
+        &mut self,
+        site: &SiteName,
+        message: ToSite,
+    ) -> Option<(Request, Reply<Answer>)> {
         let worker = self.workers.get_mut(site).unwrap();
         let frames = wire::encode_to_site(message);
         match wire::decode_to_site(&frames).unwrap() {

@@ -1,15 +1,17 @@
 //! The keys of a site for one run: what it agrees with every other site by, and what its answers are signed with.
 //!
-//! They follow from a secret of the site and from the run, so that a site that starts again has them again and keeps no file.
-//! The key of its certificate signs them; the coordinator passes them on and can put no other in their place.
+//! They follow from a secret of the site, the run, and what the site drew at random for the run on one cohort and keeps. So a
+//! site that starts again has them again, and other patients have other keys. The key of its certificate signs them; the coordinator passes them on and can put no other in their place.
 
 use crate::encoding::sealed::digest_of;
 use crate::identity::Identity;
-use crate::identity::pairs::SECRET_BYTES;
+use crate::identity::pairs::derived;
+use crate::identity::secrets::{RunSecrets, SECRET_BYTES, Told};
 use crate::identity::warrant::{SignatureError, Signed, Signer, WarrantError, Warrants};
-use aws_lc_rs::agreement::{PrivateKey, X25519};
+use aws_lc_rs::agreement::{self, PrivateKey, UnparsedPublicKey, X25519};
+use aws_lc_rs::error::Unspecified;
+use aws_lc_rs::kem::{DecapsulationKey, ML_KEM_768};
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey as Verifying};
-use libcrux_ml_kem::mlkem768::{MlKem768KeyPair, generate_key_pair};
 use protocol::failure::{Code, Failure};
 use protocol::message::{Answer, Begin, Introduction};
 use protocol::name::SiteName;
@@ -17,20 +19,25 @@ use protocol::run::{Event, Proof, Run};
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// Bytes that the keys of a run follow from.
-pub const SEED_BYTES: usize = 160;
+/// The key of the agreement is taken from what a site keeps with this.
+const AGREEMENT: &[u8] = b"kindred: a site's key of agreement for a run, version 1";
+/// The key that signs answers is taken from it with this.
+const SIGNING: &[u8] = b"kindred: a site's key of signatures for a run, version 1";
+/// What a site tells all later ones is taken from it with this.
+const COMMON: &[u8] = b"kindred: a secret for all later sites, version 2";
 /// What the certificate's key signs of them begins with this.
 const INTRODUCTION: &[u8] = b"kindred: keys of a site for a run, version 2\0";
 /// What is signed of an answer begins with this.
 const ANSWER: &[u8] = b"kindred: an answer of a run, version 1\0";
 
-/// The secret keys of a site for one run.
+/// The secret keys of a site for one run on one cohort.
 pub struct SiteKeys {
     pub(super) agreement: PrivateKey,
     signing: Ed25519KeyPair,
-    pub(super) encapsulation: MlKem768KeyPair,
-    /// What the secrets that it encapsulates for others follow from.
-    pub(super) encapsulated: [u8; SECRET_BYTES],
+    pub(super) decapsulation: DecapsulationKey,
+    /// What it tells every later site.
+    pub(super) common: [u8; SECRET_BYTES],
+    pub(super) secrets: RunSecrets,
 }
 
 /// An answer, as a site's word is for it.
@@ -78,7 +85,9 @@ pub enum KeyError {
         exchange: u32,
     },
     /// Nothing can be agreed with them.
-    #[error("the keys of {site} agree on nothing")]
+    #[error(
+        "the keys of {site} agree on nothing: wanted a point of X25519 of full order and a key of ML-KEM-768"
+    )]
     Agreement {
         /// Whose they are.
         site: String,
@@ -86,22 +95,30 @@ pub enum KeyError {
 }
 
 impl SiteKeys {
-    /// The keys that follow from a secret of this run.
+    /// The keys that follow from the site's `own` secret, the run, and what was drawn for it.
     ///
     /// # Errors
     /// [`KeyError::Unusable`].
-    pub fn from_seed(seed: &[u8; SEED_BYTES]) -> Result<Self, KeyError> {
-        let (agreement, rest) = seed.split_at(SECRET_BYTES);
-        let (signing, rest) = rest.split_at(SECRET_BYTES);
-        let (encapsulation, encapsulated) = rest.split_at(2 * SECRET_BYTES);
+    pub fn new(run: &str, own: &[u8; SECRET_BYTES], secrets: RunSecrets) -> Result<Self, KeyError> {
+        let secret = [&own[..], &secrets.random].concat();
+        let info = [run.as_bytes(), b"\0", secrets.cohort()].concat();
+        let part = |purpose| derived(purpose, &secret, &info).map_err(|_| KeyError::Unusable);
         let unusable = |_| KeyError::Unusable;
-        let short = |_| KeyError::Unusable;
         Ok(Self {
-            encapsulation: generate_key_pair(encapsulation.try_into().map_err(short)?),
-            encapsulated: encapsulated.try_into().map_err(short)?,
-            agreement: PrivateKey::from_private_key(&X25519, agreement).map_err(unusable)?,
-            signing: Ed25519KeyPair::from_seed_unchecked(signing).map_err(unusable)?,
+            agreement: PrivateKey::from_private_key(&X25519, &part(AGREEMENT)?)
+                .map_err(unusable)?,
+            signing: Ed25519KeyPair::from_seed_unchecked(&part(SIGNING)?).map_err(unusable)?,
+            decapsulation: DecapsulationKey::new(&ML_KEM_768, &secrets.decapsulation)
+                .map_err(unusable)?,
+            common: part(COMMON)?,
+            secrets,
         })
+    }
+
+    /// What the site has to keep of them, before anything of them leaves.
+    #[must_use]
+    pub fn secrets(&self) -> &RunSecrets {
+        &self.secrets
     }
 
     /// What the site tells of them, with the word of its certificate's key.
@@ -112,7 +129,7 @@ impl SiteKeys {
         let agreement = self.agreement.compute_public_key();
         let agreement = agreement.map_err(|_| KeyError::Unusable)?.as_ref().to_vec();
         let signing = self.signing.public_key().as_ref().to_vec();
-        let encapsulation = self.encapsulation.pk().to_vec();
+        let encapsulation = self.secrets.encapsulation.clone();
         let signed = signer.sign_bytes(&vouched(run, [&agreement, &signing, &encapsulation]))?;
         Ok(Introduction {
             agreement,
@@ -130,7 +147,7 @@ impl SiteKeys {
         let agreement = self.agreement.compute_public_key();
         let same = agreement.is_ok_and(|own| own.as_ref() == introduction.agreement);
         same && self.signing.public_key().as_ref() == introduction.signing
-            && self.encapsulation.pk()[..] == introduction.encapsulation
+            && self.secrets.encapsulation == introduction.encapsulation
     }
 
     /// The site's word for an answer.
@@ -158,7 +175,8 @@ impl Said<'_> {
 }
 
 impl Warrants {
-    /// Whether an introduction is of the site that it should be of: by a certificate of the own authority, now.
+    /// Whether an introduction is of the site that it should be of, by a certificate of the own authority, now, and whether
+    /// anything can be agreed with its keys.
     ///
     /// # Errors
     /// [`KeyError`] says why not.
@@ -186,7 +204,11 @@ impl Warrants {
             source,
         })?;
         match holder {
-            Identity::Site(found) if found == *site => Ok(()),
+            Identity::Site(found) if found == *site => agrees(introduction)
+                .then_some(())
+                .ok_or_else(|| KeyError::Agreement {
+                    site: site.to_string(),
+                }),
             other => Err(KeyError::Other {
                 site: site.to_string(),
                 found: other.to_string(),
@@ -252,6 +274,14 @@ pub fn run_digest(begin: &Begin, operator: &str) -> String {
     digits.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Whether a stranger can agree on something with these keys, by X25519 and by ML-KEM-768.
+fn agrees(introduction: &Introduction) -> bool {
+    let public = UnparsedPublicKey::new(&X25519, &introduction.agreement);
+    let stranger = PrivateKey::generate(&X25519);
+    let agreed = stranger.and_then(|own| agreement::agree(&own, public, Unspecified, |_| Ok(())));
+    agreed.is_ok() && Told::fresh(&introduction.encapsulation).is_ok()
+}
+
 /// The bytes that the certificate's key signs.
 fn vouched(run: &str, keys: [&[u8]; 3]) -> Vec<u8> {
     let mut bytes = INTRODUCTION.to_vec();
@@ -292,7 +322,8 @@ pub(super) mod tests {
         for (place, name) in names.iter().enumerate() {
             let files = issue(folder.path(), &Role::Site, name, Validity::days(1)).unwrap();
             let signer = Signer::load(&files).unwrap();
-            let keys = SiteKeys::from_seed(&[place as u8 + 1; SEED_BYTES]).unwrap();
+            let secrets = RunSecrets::draw([3; 32]).unwrap();
+            let keys = SiteKeys::new(RUN, &[place as u8 + 1; 32], secrets).unwrap();
             let introduction = keys.introduce(&signer, RUN).unwrap();
             parties.push(Party { keys, introduction });
             warrants = Some(Warrants::load(&files.authority).unwrap());

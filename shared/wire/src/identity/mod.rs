@@ -4,6 +4,7 @@ pub mod certificates;
 pub(crate) mod credentials;
 pub(crate) mod keys;
 pub(crate) mod pairs;
+pub(crate) mod secrets;
 pub(crate) mod tls;
 pub(crate) mod warrant;
 

@@ -5,12 +5,10 @@
 //! what the first has told all is what all of them share.
 
 use crate::identity::keys::{KeyError, SiteKeys};
+use crate::identity::secrets::{SECRET_BYTES, array};
 use aws_lc_rs::agreement::{self, UnparsedPublicKey, X25519};
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
-use libcrux_ml_kem::mlkem768::{
-    MlKem768Ciphertext, MlKem768PublicKey, decapsulate, encapsulate, validate_public_key,
-};
 use privacy::sums::{Masks, PAIR_BYTES};
 use protocol::message::{Encapsulations, Introduction};
 use protocol::name::SiteName;
@@ -18,15 +16,8 @@ use sha2::{Digest, Sha256};
 
 /// What two sites share is taken from their agreements with this.
 const PAIR: &[u8] = b"kindred: masks of two sites, version 2";
-/// What is encapsulated for another site follows from the site's own secret with this.
-const ENCAPSULATED: &[u8] = b"kindred: a secret for another site, version 1";
-/// What a site tells all later ones follows from its own secret with this.
-const COMMON: &[u8] = b"kindred: a secret for all later sites, version 1";
 /// What that is covered with for one of them is taken from what is shared with it, with this.
 const COVER: &[u8] = b"kindred: a secret of two sites for one of all, version 1";
-/// Bytes of a secret that is shared by ML-KEM, and of what it follows from.
-pub(super) const SECRET_BYTES: usize = 32;
-
 /// What the sites of a run have told each other of their keys, a place a site of the job.
 #[derive(Debug, Clone, Copy)]
 pub struct Acquaintance<'a> {
@@ -43,26 +34,28 @@ pub struct Acquaintance<'a> {
 }
 
 impl SiteKeys {
-    /// A secret for every later site that has introduced itself.
+    /// A secret for every later site that has introduced itself: the same whenever it is asked. Nothing of it may leave before
+    /// [`SiteKeys::secrets`] are kept.
     ///
     /// # Errors
     /// [`KeyError::Agreement`].
-    pub fn encapsulate(&self, others: &Acquaintance<'_>) -> Result<Encapsulations, KeyError> {
+    pub fn encapsulate(&mut self, others: &Acquaintance<'_>) -> Result<Encapsulations, KeyError> {
         let sites = others.sites.len();
-        let mut told = Encapsulations {
+        let mut said = Encapsulations {
             ciphertexts: vec![Vec::new(); sites],
             common: vec![Vec::new(); sites],
         };
-        let common = self.common(others)?;
         for (place, introduction) in others.introduced() {
             if place > others.own {
-                let (ciphertext, secret) = self.for_later(others, place, introduction)?;
-                let agreed = self.agreed(others, place, introduction, &ciphertext, &secret)?;
-                told.ciphertexts[place] = ciphertext.as_slice().to_vec();
-                told.common[place] = agreed.covered(&common);
+                let told = self.secrets.tell(&introduction.encapsulation);
+                let told = told.map_err(|_| others.disagreement(place))?;
+                let agreed =
+                    self.agreed(others, place, introduction, &told.ciphertext, &told.secret)?;
+                said.ciphertexts[place] = told.ciphertext;
+                said.common[place] = agreed.covered(&self.common);
             }
         }
-        Ok(told)
+        Ok(said)
     }
 
     /// What the site shares with each other that has introduced itself and taken part in what followed, and what all of them
@@ -72,24 +65,29 @@ impl SiteKeys {
     /// [`KeyError::Agreement`].
     pub fn masks(&self, others: &Acquaintance<'_>) -> Result<Masks, KeyError> {
         let mut pairs = vec![None; others.sites.len()];
-        let mut first = (others.own, self.common(others)?);
+        let mut first = (others.own, self.common);
         for (place, introduction) in others.introduced() {
-            let later = place > others.own;
-            let told = others.encapsulations.get(place).and_then(Option::as_ref);
-            let (ciphertext, secret) = match told {
-                _ if later => self.for_later(others, place, introduction)?,
-                None => continue,
-                Some(told) => {
+            let earlier = others.encapsulations.get(place).and_then(Option::as_ref);
+            let earlier = earlier.filter(|_| place < others.own);
+            let (ciphertext, secret) = match (earlier, place > others.own) {
+                (_, true) => match self.secrets.told(&introduction.encapsulation) {
+                    Some(told) => (told.ciphertext.clone(), told.secret),
+                    None => continue,
+                },
+                (None, false) => continue,
+                (Some(told), false) => {
                     let bytes = told.ciphertexts.get(others.own);
-                    let ciphertext =
-                        MlKem768Ciphertext::try_from(bytes.map_or(&[][..], Vec::as_slice));
-                    let ciphertext = ciphertext.map_err(|_| others.disagreement(place))?;
-                    let secret = decapsulate(self.encapsulation.private_key(), &ciphertext);
-                    (ciphertext, secret)
+                    let ciphertext = bytes.cloned().unwrap_or_default();
+                    let secret = self.decapsulation.decapsulate(ciphertext[..].into());
+                    let secret = secret.ok().and_then(|secret| array(secret.as_ref()).ok());
+                    (
+                        ciphertext,
+                        secret.ok_or_else(|| others.disagreement(place))?,
+                    )
                 }
             };
             let agreed = self.agreed(others, place, introduction, &ciphertext, &secret)?;
-            if let Some(told) = told.filter(|_| place < first.0) {
+            if let Some(told) = earlier.filter(|_| place < first.0) {
                 let bytes = told.common.get(others.own);
                 let common = bytes.and_then(|bytes| agreed.uncovered(bytes));
                 first = (place, common.ok_or_else(|| others.disagreement(place))?);
@@ -99,23 +97,17 @@ impl SiteKeys {
         Ok(Masks::new(others.own, pairs, Some(first.1)))
     }
 
-    /// What the site tells all later ones.
-    fn common(&self, others: &Acquaintance<'_>) -> Result<[u8; PAIR_BYTES], KeyError> {
-        let common = derived(COMMON, &self.encapsulated, others.run.as_bytes());
-        common.map_err(|_| others.disagreement(others.own))
-    }
-
     /// What follows from both agreements with another site.
     fn agreed(
         &self,
         others: &Acquaintance<'_>,
         place: usize,
         introduction: &Introduction,
-        ciphertext: &MlKem768Ciphertext,
+        ciphertext: &[u8],
         secret: &[u8; SECRET_BYTES],
     ) -> Result<Agreed, KeyError> {
         let public = UnparsedPublicKey::new(&X25519, &introduction.agreement);
-        let told = Sha256::digest(ciphertext.as_slice());
+        let told = Sha256::digest(ciphertext);
         let info = [others.run.as_bytes(), &others.names(place), &told].concat();
         let agreed = agreement::agree(&self.agreement, public, Unspecified, |shared| {
             let both = [shared, &secret[..]].concat();
@@ -125,25 +117,6 @@ impl SiteKeys {
             })
         });
         agreed.map_err(|_| others.disagreement(place))
-    }
-
-    /// What the site encapsulates for a later one, and the ciphertext: the same whenever it is asked.
-    fn for_later(
-        &self,
-        others: &Acquaintance<'_>,
-        place: usize,
-        introduction: &Introduction,
-    ) -> Result<(MlKem768Ciphertext, [u8; SECRET_BYTES]), KeyError> {
-        let disagreement = || others.disagreement(place);
-        let key = MlKem768PublicKey::try_from(introduction.encapsulation.as_slice());
-        let key = key.map_err(|_| disagreement())?;
-        if !validate_public_key(&key) {
-            return Err(disagreement());
-        }
-        let bound = Sha256::digest(key.as_slice());
-        let info = [others.run.as_bytes(), &others.names(place), &bound].concat();
-        let chance = derived(ENCAPSULATED, &self.encapsulated, &info);
-        Ok(encapsulate(&key, chance.map_err(|_| disagreement())?))
     }
 }
 
@@ -196,7 +169,11 @@ impl KeyType for PairLength {
     }
 }
 
-fn derived(salt: &[u8], secret: &[u8], info: &[u8]) -> Result<[u8; PAIR_BYTES], Unspecified> {
+pub(super) fn derived(
+    salt: &[u8],
+    secret: &[u8],
+    info: &[u8],
+) -> Result<[u8; PAIR_BYTES], Unspecified> {
     let mut pair = [0; PAIR_BYTES];
     let secret = Salt::new(HKDF_SHA256, salt).extract(secret);
     secret.expand(&[info], PairLength)?.fill(&mut pair)?;
@@ -216,16 +193,16 @@ mod tests {
     }
 
     impl Told {
-        fn of(run: &str, sites: &[SiteName], parties: &[Party]) -> Self {
+        fn of(run: &str, sites: &[SiteName], parties: &mut [Party]) -> Self {
             let introductions = parties.iter().map(|one| Some(one.introduction.clone()));
             let mut told = Self {
                 introductions: introductions.collect(),
                 encapsulations: Vec::new(),
             };
-            let encapsulated = |(own, party): (usize, &Party)| {
+            let encapsulated = |(own, party): (usize, &mut Party)| {
                 Some(party.keys.encapsulate(&told.to(run, sites, own)).unwrap())
             };
-            told.encapsulations = parties.iter().enumerate().map(encapsulated).collect();
+            told.encapsulations = parties.iter_mut().enumerate().map(encapsulated).collect();
             told
         }
 
@@ -259,11 +236,11 @@ mod tests {
 
     #[test]
     fn two_sites_share_what_nobody_else_does() {
-        let (_folder, _, sites, parties) = federation(&["north", "south", "east"]);
-        let told = Told::of(RUN, &sites, &parties);
+        let (_folder, _, sites, mut parties) = federation(&["north", "south", "east"]);
+        let told = Told::of(RUN, &sites, &mut parties);
         assert_eq!(summed(&told, &sites, &parties), zeros());
         // Keys of another run share something else.
-        let other = Told::of("other", &sites, &parties);
+        let other = Told::of("other", &sites, &mut parties);
         let other = parties[0]
             .keys
             .masks(&other.to("other", &sites, 0))
@@ -277,9 +254,9 @@ mod tests {
     /// Each of the two agreements has a part in it: with one of them alone nothing fits together.
     #[test]
     fn what_is_shared_follows_from_both_agreements() {
-        let (_folder, _, sites, parties) = federation(&["north", "south", "east"]);
-        let told = Told::of(RUN, &sites, &parties);
-        let again = Told::of(RUN, &sites, &parties);
+        let (_folder, _, sites, mut parties) = federation(&["north", "south", "east"]);
+        let told = Told::of(RUN, &sites, &mut parties);
+        let again = Told::of(RUN, &sites, &mut parties);
         assert_eq!(told.encapsulations, again.encapsulations);
         let [north, south, east] = [0, 1, 2].map(|site: usize| {
             let all = &told.encapsulations[site].as_ref().unwrap().ciphertexts;
@@ -289,25 +266,23 @@ mod tests {
             [north, south, east],
             [[0, 1_088, 1_088], [0, 0, 1_088], [0, 0, 0]]
         );
-        let mut swapped = Told::of(RUN, &sites, &parties);
+        let mut swapped = Told::of(RUN, &sites, &mut parties);
         let north = swapped.encapsulations[0].as_mut().unwrap();
         north.ciphertexts[1][17] ^= 1;
         assert_ne!(summed(&swapped, &sites, &parties), zeros());
-        let mut swapped = Told::of(RUN, &sites, &parties);
+        let mut swapped = Told::of(RUN, &sites, &mut parties);
         let agreement = parties[2].introduction.agreement.clone();
         swapped.introductions[1].as_mut().unwrap().agreement = agreement;
         assert_ne!(summed(&swapped, &sites, &parties), zeros());
         // Without the secret of one site nothing is covered.
-        let mut silent = Told::of(RUN, &sites, &parties);
+        let mut silent = Told::of(RUN, &sites, &mut parties);
         silent.encapsulations[0] = None;
         let masks = parties[1].keys.masks(&silent.to(RUN, &sites, 1)).unwrap();
         assert!(!masks.cover(b"a", &mut zeros()));
-        let mut damaged = Told::of(RUN, &sites, &parties);
+        let mut damaged = Told::of(RUN, &sites, &mut parties);
         damaged.introductions[2].as_mut().unwrap().encapsulation = vec![255; 1_184];
-        let error = parties[0]
-            .keys
-            .masks(&damaged.to(RUN, &sites, 0))
-            .unwrap_err();
+        let damaged = damaged.to(RUN, &sites, 0);
+        let error = parties[0].keys.encapsulate(&damaged).unwrap_err();
         assert!(matches!(error, KeyError::Agreement { .. }), "{error}");
     }
 }

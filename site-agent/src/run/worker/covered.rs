@@ -6,17 +6,17 @@ use crate::books::ledger::{Answered, Ledger};
 use crate::config::SiteConfig;
 use crate::run::figures;
 use crate::run::stop::Stop;
+use crate::run::summing::Summing;
 use privacy::{Cost, Covering, Disclosure, Released};
 use protocol::failure::{Code, Refusal};
-use protocol::message::{Answer, Ask};
+use protocol::message::{Answer, Ask, Closed, Request};
 use protocol::time::Timestamp;
-use wire::Sealed;
 
 impl Current {
     /// Answers the question that follows from the run, and no other. What adds up is covered; it is in the ledger before it is
     /// released.
     pub(super) fn answer_summed(&mut self, ledger: &mut Ledger, ask: &Ask) -> Outcome {
-        let (Some(summing), Some(admitted)) = (&self.summing, &mut self.admitted) else {
+        let Some(summing) = &self.summing else {
             return Ok(Err(match &self.job {
                 Err(stop) => stop.clone(),
                 Ok(_) => Stop::early(),
@@ -25,6 +25,9 @@ impl Current {
         let next = match summing.judge(ask, &self.digest) {
             Ok(next) => next,
             Err(stop) => return Ok(Err(stop)),
+        };
+        let Some(admitted) = &mut self.admitted else {
+            return Ok(Err(Stop::early()));
         };
         if let Err(refusal) = admitted.gate.still_open() {
             return Ok(Err(refused(refusal)));
@@ -95,24 +98,43 @@ impl Current {
         if let Err(stop) = summing.judge(ask, &self.digest) {
             return Ok(Err(stop));
         }
-        let introduction = summing.introduce(config);
         if self.admitted.is_none()
             && let Err(stop) = self.admit(config, ledger, now)?
         {
             return Ok(Err(stop));
         }
+        let introduction = self
+            .summing
+            .as_ref()
+            .map(|summing| summing.introduce(config));
+        let introduction = introduction.unwrap_or_else(|| Err(Stop::early()));
         Ok(introduction.map(|introduction| wire::seal(Released::notice(introduction))))
     }
 
+    /// Whether another process of this site has introduced itself in what closed, so that this one has yet to read the cohort.
+    pub(super) fn introduced_elsewhere(&self, closed: &Closed) -> bool {
+        let Some(follower) = self.summing.as_ref().map(Summing::follower) else {
+            return false;
+        };
+        let own = closed.record.answers.get(follower.own);
+        self.admitted.is_none()
+            && matches!(follower.asked(), Some(Request::Introduce))
+            && matches!(own, Some(Some(Answer::Introduced(_))))
+    }
+
     /// A secret for each later site, which covers what is said later. Nothing of the cohort is in it.
-    pub(super) fn encapsulate(&self, ask: &Ask) -> Result<Sealed, Stop> {
+    pub(super) fn encapsulate(&mut self, config: &SiteConfig, ask: &Ask) -> Outcome {
         if let Err(stop) = &self.job {
-            return Err(stop.clone());
+            return Ok(Err(stop.clone()));
         }
-        let summing = self.summing.as_ref().ok_or_else(Stop::early)?;
-        summing.judge(ask, &self.digest)?;
-        let told = summing.encapsulate()?;
-        Ok(wire::seal(Released::notice(told)))
+        let Some(summing) = &mut self.summing else {
+            return Ok(Err(Stop::early()));
+        };
+        if let Err(stop) = summing.judge(ask, &self.digest) {
+            return Ok(Err(stop));
+        }
+        let told = summing.encapsulate(&config.folder)?;
+        Ok(told.map(|told| wire::seal(Released::notice(told))))
     }
 }
 

@@ -1,0 +1,64 @@
+//! What a site's answers follow from, as one number: two cohorts with one digest give the same answers.
+
+use super::SiteCohort;
+use sha2::{Digest, Sha256};
+use similarity::cohort::{Outcome, Values};
+
+/// Raised whenever the same patients may give another answer.
+const ARITHMETIC: u64 = 1;
+
+impl SiteCohort {
+    /// SHA-256 of all values of the cohort in their order, of how small counts are kept, and of the version of the arithmetic.
+    #[must_use]
+    pub fn digest(&self, cell_min: u64) -> [u8; 32] {
+        let mut digest = Cells(Sha256::new());
+        digest.number(ARITHMETIC);
+        digest.number(cell_min);
+        self.identifiers().for_each(|patient| digest.bytes(patient));
+        for column in self.cohort.columns() {
+            digest.bytes(column.name.as_bytes());
+            match &column.values {
+                Values::Numeric(values) => digest.reals(values),
+                Values::Categorical { codes, levels } => digest.codes(codes, levels),
+            }
+        }
+        match self.cohort.outcome() {
+            Outcome::Classes { codes, levels } => digest.codes(codes, levels),
+            Outcome::Numeric(values) => digest.reals(values),
+            Outcome::Survival { time, event } => {
+                digest.reals(time);
+                event
+                    .iter()
+                    .for_each(|event| digest.number(u64::from(*event)));
+            }
+        }
+        digest.0.finalize().into()
+    }
+}
+
+struct Cells(Sha256);
+
+impl Cells {
+    fn number(&mut self, number: u64) {
+        self.0.update(number.to_be_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.0.update(bytes);
+    }
+
+    fn reals<'v>(&mut self, values: impl IntoIterator<Item = &'v f64>) {
+        values
+            .into_iter()
+            .for_each(|value| self.number(value.to_bits()));
+    }
+
+    fn codes<'v>(&mut self, codes: impl IntoIterator<Item = &'v u32>, levels: &[String]) {
+        self.number(levels.len() as u64);
+        levels.iter().for_each(|level| self.bytes(level.as_bytes()));
+        codes
+            .into_iter()
+            .for_each(|code| self.number(u64::from(*code)));
+    }
+}
