@@ -108,6 +108,36 @@ fn move_largest(groups: &mut Vec<(u32, u64)>, wanted: u64, present: u64, cell_mi
     }
 }
 
+/// Joins neighbouring cells of a grid until each group holds `minimum` values, and counts each group in the cell where its mean
+/// is. There are as many cells as before; fewer values in all count nowhere.
+pub(crate) fn gather(counts: &mut [u64], minimum: u64) {
+    let mut groups: Vec<(u64, u128)> = Vec::new();
+    let (mut count, mut places) = (0_u64, 0_u128);
+    for (place, cell) in (0_u128..).zip(counts.iter_mut()) {
+        let cell = std::mem::take(cell);
+        count = count.saturating_add(cell);
+        places += u128::from(cell) * place;
+        if count > 0 && count >= minimum {
+            groups.push((count, places));
+            (count, places) = (0, 0);
+        }
+    }
+    if let Some(last) = groups.last_mut() {
+        last.0 = last.0.saturating_add(count);
+        last.1 += places;
+    }
+    for (count, places) in groups {
+        // The mean's cell, half a cell rounded up.
+        let mean = (2 * places + u128::from(count)) / (2 * u128::from(count));
+        let cell = usize::try_from(mean)
+            .ok()
+            .and_then(|place| counts.get_mut(place));
+        if let Some(cell) = cell {
+            *cell = cell.saturating_add(count);
+        }
+    }
+}
+
 /// Rounds small cells to 0 or `minimum`. The sum of the cells stays, and is at least `minimum`.
 pub(crate) fn adjust(cells: &mut [u64], minimum: u64) {
     // The first of the largest cells.
@@ -186,4 +216,30 @@ fn fill(sums: &Sums) -> f64 {
 #[allow(clippy::cast_precision_loss)] // exact below 2^53 patients
 fn whole(count: u64) -> f64 {
     count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_of_few_values_are_counted_where_their_mean_is() {
+        let gathered = |mut counts: Vec<u64>, minimum| {
+            gather(&mut counts, minimum);
+            counts
+        };
+        assert_eq!(
+            gathered(vec![1, 0, 0, 0, 2, 0, 0, 7], 3),
+            [0, 0, 0, 3, 0, 0, 0, 7]
+        );
+        assert_eq!(
+            gathered(vec![3, 0, 0, 4, 0, 1, 0, 1], 3),
+            [3, 0, 0, 0, 6, 0, 0, 0]
+        );
+        // A site without a minimum tells each cell; of too few values nothing is told.
+        assert_eq!(gathered(vec![1, 0, 2], 1), [1, 0, 2]);
+        assert_eq!(gathered(vec![1, 0, 2], 4), [0, 0, 0]);
+        // Borders beyond counts that any cohort has.
+        assert_eq!(gathered(vec![u64::MAX, u64::MAX], 10), [u64::MAX, u64::MAX]);
+    }
 }

@@ -80,7 +80,9 @@ impl Gate {
     }
 
     /// Clears one message whose numbers add up over sites, covered, so that they can be read in the sum alone. Small counts
-    /// stay as they are, for nobody can tell whose they are. It costs what it costs in the clear.
+    /// stay as they are, for nobody can tell whose they are. Only in a histogram, whose cells are as fine as values, neighbours
+    /// are joined to groups of `cell_min` values, each of which counts in the cell of its mean.
+    /// It costs what it costs in the clear.
     ///
     /// # Errors
     /// A [`Refusal`] that names the rule: `sites_min` judges whom it is summed with, `numbers` what no sum can hold.
@@ -151,6 +153,11 @@ impl Gate {
                 Content::Cohort { patients, classes } => self.same_cohort(patients, classes)?,
                 Content::Groups(counts) | Content::Clusters(counts) => {
                     self.whole_groups(&counts)?
+                }
+                Content::Histograms(histograms) => {
+                    for Histogram { counts, .. } in histograms {
+                        cells::gather(counts, self.rules.cell_min);
+                    }
                 }
                 _ => {}
             }

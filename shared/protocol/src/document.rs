@@ -1,6 +1,7 @@
 //! Reads a TOML document whole: every problem is found before any is reported, each with its line,
 //! and an unknown key names the nearest known one.
 
+mod characters;
 mod errors;
 mod value;
 
@@ -44,6 +45,7 @@ pub fn read<T>(
         }
     };
     let problems = Problems::default();
+    characters::judge(&root, &problems);
     let parsed = match root.take() {
         ValueInner::Table(table) => {
             let mut section = Section::new(String::new(), table, 0, &problems);

@@ -13,7 +13,9 @@ pub const WORDS_MAX: usize = 1 << 22;
 /// they hear the sum.
 pub const ANSWERS_MEGABYTES: u64 = 64;
 /// The most that a job can say of them.
-pub const ANSWERS_MEGABYTES_MAX: u64 = 16 << 10;
+pub const ANSWERS_MEGABYTES_MAX: u64 = 256;
+/// What a result says of missing values is a multiple of so many patients, rounded up: a share tells of no fewer.
+pub const PUBLISHED_PATIENTS: u64 = 10;
 /// Bytes of a public key, or of a secret encapsulated by one.
 pub const KEY_BYTES_MAX: usize = 2_048;
 /// Characters of a site's, operator's or job's name.

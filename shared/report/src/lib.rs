@@ -37,7 +37,8 @@ pub use watching::Watching;
 
 use protocol::job::Job;
 use protocol::result::RunResult;
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// A file of the results could not be written.
@@ -90,6 +91,15 @@ pub fn write(result: &RunResult, folder: &Path) -> Result<(), ReportError> {
     write_with(result, &[], folder)
 }
 
+/// Results of patients are their owner's alone, whatever the umask.
+fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
 /// [`write()`], with figures of the patients in the page.
 ///
 /// # Errors
@@ -101,7 +111,7 @@ pub fn write_with(
 ) -> Result<(), ReportError> {
     let put = |name: &str, bytes: io::Result<Vec<u8>>| {
         let path = folder.join(name);
-        let written = bytes.and_then(|bytes| std::fs::write(&path, bytes));
+        let written = bytes.and_then(|bytes| private_file(&path)?.write_all(&bytes));
         written.map_err(|source| ReportError { path, source })
     };
     let job = Job::parse_for_one(&result.job).map_err(|problems| ReportError {
@@ -121,4 +131,17 @@ pub fn write_with(
     let page = method::chapters(result, &job)
         .map(|chapters| page::html(result, &job, &chapters, figures).into_bytes());
     put("report.html", page.map_err(io::Error::other))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::private_file;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_file_of_results_is_its_owners_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = private_file(&folder.path().join("result.json")).unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
 }

@@ -127,6 +127,24 @@ pub fn is_unwritten(folder: &Path) -> bool {
     !folder.join(FILE_NAME).exists() && !folder.join(ledger::FILE_NAME).exists()
 }
 
+/// Where there is a ledger there is a journal: an agent makes the journal first.
+///
+/// # Errors
+/// [`ChainError::Broken`] where the journal was taken away.
+pub fn is_beside_its_ledger(folder: &Path) -> Result<(), ChainError> {
+    let path = folder.join(FILE_NAME);
+    if path.exists() || !folder.join(ledger::FILE_NAME).exists() {
+        return Ok(());
+    }
+    Err(ChainError::Broken {
+        path: path.display().to_string(),
+        number: 1,
+        found: "no file".to_owned(),
+        wanted: "the journal that belongs to the ledger of this folder: the file is missing"
+            .to_owned(),
+    })
+}
+
 /// Checks the journal in `folder`, against a head that was kept elsewhere where there is one.
 ///
 /// # Errors

@@ -69,6 +69,8 @@ pub struct Answered {
 /// What the entries come to.
 #[derive(Debug, Default)]
 struct Books {
+    /// The digest of the site's key.
+    key: Option<String>,
     runs: Vec<Run>,
     /// Runs for which a cohort was read, by day and operator.
     descriptions: BTreeMap<(u64, String), BTreeSet<RunDigest>>,
@@ -99,6 +101,8 @@ pub struct Asks {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Event {
+    /// A digest of the site's key: always the first entry, and no other.
+    Key { digest: String },
     /// A cohort is read for an operator's run, on a day since 1970.
     Description {
         run: RunDigest,
@@ -154,8 +158,14 @@ impl Ledger {
         let (chain, _) = Chain::open(&folder.join(FILE_NAME), kept, |link: Link<Event>| {
             books.note(link.entry);
         })?;
+        let key_path = folder.join(KEY_NAME);
+        let key = key(&key_path, chain.head().entries == 0)?;
+        let digest = format!("{:016x}", key.secret("ledger", &[]));
         // With another key every cohort would be a new one.
-        let key = key(&folder.join(KEY_NAME), chain.head().entries == 0)?;
+        let is_new = chain.head().entries == 0;
+        if !is_new && books.key.as_ref() != Some(&digest) {
+            return Err(other_key(&folder.join(FILE_NAME), &key_path));
+        }
         let mut ledger = Self {
             chain,
             folder: folder.to_owned(),
@@ -163,6 +173,9 @@ impl Ledger {
             books,
             cohorts: BTreeMap::new(),
         };
+        if is_new {
+            ledger.record(Event::Key { digest })?;
+        }
         let runs = ledger.books.runs.iter();
         let identities: BTreeSet<String> = runs.map(|run| run.cohort.clone()).collect();
         for identity in identities {
@@ -404,6 +417,19 @@ impl Ledger {
     }
 }
 
+/// The key is not the one that the ledger was begun with.
+fn other_key(ledger: &Path, key: &Path) -> ChainError {
+    ChainError::Broken {
+        path: ledger.display().to_string(),
+        number: 1,
+        found: "the digest of another key, or none".to_owned(),
+        wanted: format!(
+            "the digest of {}: put back the key that this ledger was begun with",
+            key.display()
+        ),
+    }
+}
+
 impl Books {
     fn latest(&self, run: &RunDigest) -> Option<&Run> {
         self.runs.iter().rev().find(|known| known.digest == *run)
@@ -418,6 +444,9 @@ impl Books {
 
     fn note(&mut self, event: Event) {
         match event {
+            Event::Key { digest } => {
+                self.key.get_or_insert(digest);
+            }
             Event::Description { run, operator, day } => {
                 let today = self.descriptions.entry((day, operator)).or_default();
                 today.insert(run);

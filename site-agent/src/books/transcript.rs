@@ -32,6 +32,33 @@ pub fn begin(folder: &Path, digest: &str, begin: &Begin) -> io::Result<()> {
     fs::rename(beside, path)
 }
 
+/// Takes away the oldest copies of other runs until all together are `bytes_max` at most, and says so in the log. A run that goes
+/// on has its copy written again when it is heard of again.
+///
+/// # Errors
+/// What the file system says.
+pub fn make_room(folder: &Path, current: &RunId, bytes_max: u64) -> io::Result<()> {
+    let mut copies = Vec::new();
+    for entry in fs::read_dir(folder.join(FOLDER))? {
+        let entry = entry?;
+        let found = entry.metadata()?;
+        copies.push((found.modified()?, entry.path(), found.len()));
+    }
+    copies.sort();
+    let mut bytes: u64 = copies.iter().map(|(.., bytes)| bytes).sum();
+    let own = path(folder, current);
+    for (_, path, freed) in copies.into_iter().filter(|(_, path, _)| *path != own) {
+        if bytes <= bytes_max {
+            break;
+        }
+        fs::remove_file(&path)?;
+        bytes -= freed;
+        let run = path.file_name().unwrap_or_default().to_string_lossy();
+        tracing::warn!(%run, freed, "the copy of an old run was taken away: all copies were more than transcripts_megabytes_max");
+    }
+    Ok(())
+}
+
 /// Adds an exchange that closed.
 ///
 /// # Errors

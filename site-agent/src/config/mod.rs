@@ -18,6 +18,11 @@ use protocol::name::SiteName;
 use std::path::{Path, PathBuf};
 use wire::{Address, ClientTls, CredentialFiles, Dial, TlsError, Warrants};
 
+/// Megabytes of the copies of all runs together, where the file does not say.
+const TRANSCRIPTS_MEGABYTES: u64 = 4_096;
+/// The most that it can say.
+const TRANSCRIPTS_MEGABYTES_MAX: u64 = 1 << 30;
+
 /// One site's configuration. Only [`SiteConfig::parse`] makes one, so what it holds fits together.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -34,6 +39,8 @@ pub struct SiteConfig {
     pub proxy: Option<Proxy>,
     /// Folder of local results and of the journal.
     pub folder: PathBuf,
+    /// Bytes of the copies of all runs together, at most: of more the oldest go.
+    pub transcripts_bytes_max: u64,
     /// Where the patients are and how their columns read.
     pub source: SourceConfig,
     /// What may leave the site; closed where the file has no `[policy]`.
@@ -120,6 +127,11 @@ impl SiteConfig {
             });
             let proxy = root.table("proxy", |section| proxy(section, folder));
             let results = path(root, "folder", folder);
+            let transcripts = root.count(
+                "transcripts_megabytes_max",
+                TRANSCRIPTS_MEGABYTES,
+                1..=TRANSCRIPTS_MEGABYTES_MAX,
+            );
             let source = source::read(root, folder);
             let policy = root.table("policy", policy::read).unwrap_or_default();
             let (tls, revoked) = files?;
@@ -130,6 +142,7 @@ impl SiteConfig {
                 revoked,
                 proxy,
                 folder: results?,
+                transcripts_bytes_max: transcripts << 20,
                 source: source?,
                 policy,
             })

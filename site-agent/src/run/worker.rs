@@ -7,7 +7,7 @@ use super::stop::{EARLY, Stop};
 use super::summing::Summing;
 use crate::books::chain::ChainError;
 use crate::books::identity::{Question, RunDigest};
-use crate::books::journal::{Entry, Journal};
+use crate::books::journal::{self, Entry, Journal};
 use crate::books::ledger::{Answered, CohortCounts, Ledger};
 use crate::books::{secrets, transcript};
 use crate::config::SiteConfig;
@@ -66,6 +66,7 @@ impl Worker {
     /// # Errors
     /// [`ChainError`] where the journal or the ledger cannot be trusted or written.
     pub fn open(config: SiteConfig, now: Timestamp) -> Result<Self, ChainError> {
+        journal::is_beside_its_ledger(&config.folder)?;
         let journal = Journal::open(&config.folder, now)?;
         let ledger = Ledger::open(&config.folder, journal.ledger().as_ref())?;
         Ok(Self {
@@ -130,7 +131,11 @@ impl Worker {
         if job.contributions == Contributions::Own {
             return Ok(None);
         }
-        if let Err(error) = transcript::begin(&self.config.folder, &digest.to_string(), begin) {
+        let folder = &self.config.folder;
+        let begun = transcript::begin(folder, &digest.to_string(), begin).and_then(|()| {
+            transcript::make_room(folder, &begin.run, self.config.transcripts_bytes_max)
+        });
+        if let Err(error) = begun {
             tracing::error!(%error, "a copy of the run could not be begun");
         }
         let secret = self.ledger.secret("keys");

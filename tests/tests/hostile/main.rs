@@ -3,9 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
 
+mod books;
 mod cluster;
 mod coordinator;
+mod histograms;
 mod jobs;
+mod labels;
 mod masks;
 mod member;
 mod neighbours;

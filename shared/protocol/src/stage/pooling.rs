@@ -4,7 +4,7 @@ use crate::checks::unexpected;
 use crate::cohort::{GriddedColumn, MissingShare};
 use crate::exchange::Closed;
 use crate::failure::{Code, Failure};
-use crate::limits::MISSING_SHARES_MAX;
+use crate::limits::{MISSING_SHARES_MAX, PUBLISHED_PATIENTS};
 use crate::message::{Answer, ColumnHistogram, ColumnMoments, Quartiles};
 use similarity::cohort::quantile::{Grid, Group, Histogram, Pooled};
 use similarity::cohort::spline::Curve;
@@ -35,6 +35,15 @@ pub(crate) fn blank(columns: &[GriddedColumn], events: Option<Grid>) -> Answer {
     )
 }
 
+/// The share of patients without a value as a result tells it: their number is rounded up to tens, so that nobody reads how many
+/// fewer they are.
+#[allow(clippy::cast_precision_loss)] // counts of patients
+pub(crate) fn published(share: f64, patients: u64) -> f64 {
+    let (patients, step) = (patients.max(1) as f64, PUBLISHED_PATIENTS as f64);
+    let missing = (share * patients).round();
+    ((missing / step).ceil() * step / patients).min(1.0)
+}
+
 /// What a site misses of each feature, by its released moments.
 pub(super) fn missing_shares(
     features: &[standardise::Feature],
@@ -45,7 +54,7 @@ pub(super) fn missing_shares(
         .filter(|(_, moments)| moments.missing() > 0)
         .map(|(feature, moments)| MissingShare {
             feature: feature.name.clone(),
-            share: moments.share_missing(),
+            share: published(moments.share_missing(), moments.patients()),
         })
         .collect();
     if shares.len() > MISSING_SHARES_MAX {
@@ -144,4 +153,20 @@ fn in_groups(column: &GriddedColumn, histogram: &ColumnHistogram) -> Result<Hist
         .collect();
     Histogram::from_groups(column.grid, groups)
         .map_err(|error| Failure::new(Code::Protocol, error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::published;
+
+    /// One patient of 594 without a value was told as 0.00168.
+    #[test]
+    fn a_share_of_missing_values_tells_of_no_fewer_than_ten() {
+        let told = |missing: f64| published(missing / 594.0, 594) * 594.0;
+        let found = [0.0, 1.0, 9.0, 10.0, 11.0, 99.0, 594.0].map(told);
+        let wanted = [0.0, 10.0, 10.0, 10.0, 20.0, 100.0, 594.0];
+        for (found, wanted) in found.into_iter().zip(wanted) {
+            assert!((found - wanted).abs() < 1e-9, "{found}, {wanted}");
+        }
+    }
 }

@@ -98,6 +98,8 @@ pub(crate) struct Prepared {
     /// What the sites counted on the method's grids, or all together, where it is kept.
     pub(crate) counts: Vec<Vec<ColumnHistogram>>,
     pub(crate) totals: Totals,
+    /// Patients of all sites together.
+    pub(crate) patients: u64,
     /// One place per site; none for one that was not there.
     pub(crate) summaries: Vec<Option<Summary>>,
     /// What each site misses.
@@ -245,6 +247,7 @@ impl<P: Preparable> Preparation<P> {
             second_moments,
             counts: self.counts.clone(),
             totals: preparing.totals,
+            patients: preparing.moments.first().map_or(0, ColumnMoments::patients),
             summaries: self.summaries.clone(),
             missing: self.missing.clone(),
             pooled_missing: pooling::missing_shares(&self.columns, &preparing.moments),

@@ -354,6 +354,47 @@ pub(super) mod tests {
         assert!(foreign.introduced(RUN, &sites[0], introduction).is_err());
     }
 
+    /// A member sends keys that its certificate signs and that nobody can use: it is at fault, and is named, before another site
+    /// hears of them.
+    #[test]
+    fn keys_that_agree_on_nothing_are_the_fault_of_their_site() {
+        let (folder, warrants, sites, parties) = federation(&["north", "south"]);
+        let files = issue(folder.path(), &Role::Site, "south", Validity::days(1)).unwrap();
+        let signer = Signer::load(&files).unwrap();
+        let good = &parties[1].introduction;
+        let low_order = |first| {
+            let mut point = vec![0; 32];
+            point[0] = first;
+            point
+        };
+        let forged = [
+            (low_order(0), good.encapsulation.clone()),
+            (low_order(1), good.encapsulation.clone()),
+            (good.agreement.clone(), vec![255; 1_184]),
+            (good.agreement.clone(), vec![1; 1_183]),
+            (vec![9; 31], good.encapsulation.clone()),
+        ];
+        for (agreement, encapsulation) in forged {
+            let keys = [&agreement[..], &good.signing, &encapsulation];
+            let signed = signer.sign_bytes(&vouched(RUN, keys)).unwrap();
+            let introduction = Introduction {
+                signing: good.signing.clone(),
+                chain: signed.chain,
+                scheme: signed.scheme,
+                signature: signed.signature,
+                agreement,
+                encapsulation,
+            };
+            let error = warrants
+                .introduced(RUN, &sites[1], &introduction)
+                .unwrap_err();
+            let KeyError::Agreement { site } = error else {
+                panic!("{error}");
+            };
+            assert_eq!(site, "south");
+        }
+    }
+
     #[test]
     fn a_word_is_for_one_answer_in_one_place() {
         let (_folder, _, _, parties) = federation(&["north", "south"]);

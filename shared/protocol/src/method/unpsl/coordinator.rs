@@ -225,7 +225,7 @@ impl Unpsl {
             objective,
             selection: self.selection.clone(),
             folds: self.validated_folds(),
-            features: standardisation.map_or(Vec::new(), features),
+            features: self.prepared().map_or(Vec::new(), features),
             dropped: standardisation.map_or(Vec::new(), |known| known.dropped().to_vec()),
             metric: fit
                 .filter(|fit| !fit.rows().is_empty())
@@ -277,13 +277,15 @@ impl Unpsl {
     }
 }
 
-fn features(standardisation: &standardise::Standardisation) -> Vec<FeatureResult> {
-    let shares = standardisation.shares_missing();
+fn features(prepared: &Prepared) -> Vec<FeatureResult> {
+    let standardisation = &prepared.standardisation;
+    let (shares, patients) = (standardisation.shares_missing(), prepared.patients);
+    let published = |share: &f64| crate::stage::pooling::published(*share, patients);
     let row = |row: &standardise::MatrixRow| FeatureResult {
         name: row.name().to_owned(),
         mean: row.scaling().mean,
         scale: row.scaling().scale,
-        missing_share: shares.get(row.column()).copied().unwrap_or(0.0),
+        missing_share: shares.get(row.column()).map_or(0.0, published),
     };
     standardisation.rows().iter().map(row).collect()
 }
