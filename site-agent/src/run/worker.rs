@@ -165,11 +165,10 @@ impl Worker {
         let Some(summing) = &mut current.summing else {
             return Ok(());
         };
-        match (summing.follow(closed, &self.config), &mut current.admitted) {
-            (Some(request), Some(admitted)) if request != Request::Introduce => {
-                drop(admitted.computation.answer(&request));
-            }
-            (Some(_), _) | (None, _) => {}
+        let again = summing.follow(closed, &self.config);
+        let again = again.filter(|request| *request != Request::Introduce);
+        if let (Some(request), Some(admitted)) = (again, &mut current.admitted) {
+            drop(admitted.computation.answer(&request));
         }
         Ok(())
     }
