@@ -3,7 +3,7 @@
 
 use crate::books::chain::{Chain, ChainError, Head, Link, file_error};
 use crate::books::identity::{Question, RunDigest};
-use crate::books::key::{key, replace};
+use crate::books::key::{key, other_key, replace};
 use crate::method::Secret;
 use privacy::{CohortFacts, Cost, Fingerprint, FingerprintKey, SoFar};
 use protocol::name::RunId;
@@ -414,19 +414,6 @@ impl Ledger {
                 false => Err(changed()),
             })
             .map_err(|source| file_error(&path, "read", source))
-    }
-}
-
-/// The key is not the one that the ledger was begun with.
-fn other_key(ledger: &Path, key: &Path) -> ChainError {
-    ChainError::Broken {
-        path: ledger.display().to_string(),
-        number: 1,
-        found: "the digest of another key, or none".to_owned(),
-        wanted: format!(
-            "the digest of {}: put back the key that this ledger was begun with",
-            key.display()
-        ),
     }
 }
 
