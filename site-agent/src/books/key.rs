@@ -29,6 +29,19 @@ pub(super) fn key(path: &Path, first: bool) -> Result<FingerprintKey, ChainError
     Ok(FingerprintKey::new(bytes))
 }
 
+/// The key is not the one that the ledger was begun with.
+pub(super) fn other_key(ledger: &Path, key: &Path) -> ChainError {
+    ChainError::Broken {
+        path: ledger.display().to_string(),
+        number: 1,
+        found: "the digest of another key, or none".to_owned(),
+        wanted: format!(
+            "the digest of {}: put back the key that this ledger was begun with",
+            key.display()
+        ),
+    }
+}
+
 /// Writes a file that only its owner may read: beside, then renamed.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");

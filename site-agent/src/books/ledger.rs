@@ -3,7 +3,7 @@
 
 use crate::books::chain::{Chain, ChainError, Head, Link, file_error};
 use crate::books::identity::{Question, RunDigest};
-use crate::books::key::{key, replace};
+use crate::books::key::{key, other_key, replace};
 use crate::method::Secret;
 use privacy::{CohortFacts, Cost, Fingerprint, FingerprintKey, SoFar};
 use protocol::name::RunId;
