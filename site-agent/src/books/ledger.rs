@@ -417,19 +417,6 @@ impl Ledger {
     }
 }
 
-/// The key is not the one that the ledger was begun with.
-fn other_key(ledger: &Path, key: &Path) -> ChainError {
-    ChainError::Broken {
-        path: ledger.display().to_string(),
-        number: 1,
-        found: "the digest of another key, or none".to_owned(),
-        wanted: format!(
-            "the digest of {}: put back the key that this ledger was begun with",
-            key.display()
-        ),
-    }
-}
-
 impl Books {
     fn latest(&self, run: &RunDigest) -> Option<&Run> {
         self.runs.iter().rev().find(|known| known.digest == *run)
