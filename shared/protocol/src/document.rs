@@ -1,6 +1,7 @@
 //! Reads a TOML document whole: every problem is found before any is reported, each with its line,
 //! and an unknown key names the nearest known one.
 
+mod characters;
 mod errors;
 mod value;
 
@@ -44,6 +45,7 @@ pub fn read<T>(
         }
     };
     let problems = Problems::default();
+    characters::judge(&root, &problems);
     let parsed = match root.take() {
         ValueInner::Table(table) => {
             let mut section = Section::new(String::new(), table, 0, &problems);
@@ -376,13 +378,13 @@ pub fn nearest<'k>(found: &str, known: &[&'k str]) -> Option<&'k str> {
     (likeness(best) >= NEAR_ENOUGH).then_some(best)
 }
 
-fn nearest_hint(found: &str, known: &[&str]) -> String {
+pub(crate) fn nearest_hint(found: &str, known: &[&str]) -> String {
     nearest(found, known)
         .map(|near| format!("; did you mean {near:?}?"))
         .unwrap_or_default()
 }
 
-fn list(names: &[&str]) -> String {
+pub(crate) fn list(names: &[&str]) -> String {
     names
         .iter()
         .map(|name| format!("{name:?}"))
