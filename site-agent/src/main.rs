@@ -3,17 +3,19 @@
 use clap::Parser;
 use protocol::name::RunId;
 use protocol::progress::Ending;
+use protocol::study::StudyName;
 use report::{SayError, remark, say, with_causes};
 use site_agent::books::journal;
 use site_agent::books::ledger::KEY_NAME;
-use site_agent::cli::{Cli, Command, Data, Journal, JournalVerify, Policy, Serve};
+use site_agent::cli::{Cli, Command, Data, Journal, JournalVerify, Policy, Serve, Study};
 use site_agent::config::SiteConfig;
 use site_agent::exit::Exit;
 use site_agent::explain::{Explanation, NOTHING_LOWERED};
 use site_agent::run::audit;
 use site_agent::run::{driver, local};
 use site_agent::source::{DataCheck, Dictionary};
-use site_agent::{cases, cli, source, synthesise};
+use site_agent::studies::{Listing, Review};
+use site_agent::{cases, cli, source, studies, synthesise};
 use std::error::Error;
 use std::fmt::Display;
 use std::path::Path;
@@ -97,6 +99,7 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
             tell_lowered(&SiteConfig::open(&arguments.config)?.policy.lowered())?;
             Ok(Exit::Done)
         }
+        Command::Study(command) => study(&command),
         Command::Journal(Journal::List(arguments)) => {
             let folder = SiteConfig::open(&arguments.config)?.folder;
             if journal::is_unwritten(&folder) {
@@ -132,6 +135,39 @@ fn verify_journal(arguments: JournalVerify) -> Result<(), Box<dyn Error>> {
         say(audit::audit(&config, &RunId::new(&run)?)?)?;
     }
     Ok(())
+}
+
+/// Reviews, approves, lists or leaves studies.
+fn study(command: &Study) -> Result<Exit, Box<dyn Error>> {
+    match command {
+        Study::Review(arguments) => {
+            let config = SiteConfig::open(&arguments.config)?;
+            let study = wire::jobs::study(&arguments.study)?;
+            said(Review {
+                study: &study,
+                config: &config,
+            })
+        }
+        Study::Approve(arguments) => {
+            let record = studies::approve(&arguments.config, &arguments.study, driver::now())?;
+            said(format_args!(
+                "approved {}: at most {} patients, commitment sha256:{}",
+                record.study, record.patients_at_most, record.commitment
+            ))
+        }
+        Study::List(arguments) => {
+            let config = SiteConfig::open(&arguments.config)?;
+            said(Listing(studies::all(&config.folder, &config.site)?))
+        }
+        Study::Leave(arguments) => {
+            let config = SiteConfig::open(&arguments.config)?;
+            studies::leave(&config, &StudyName::new(&arguments.name)?)?;
+            said(format_args!(
+                "left {}: its patients are deleted",
+                arguments.name
+            ))
+        }
+    }
 }
 
 /// Prints what was asked for.
@@ -236,6 +272,7 @@ async fn stop(until_stdin_closes: bool) {
 fn job(path: &Path) -> Result<protocol::job::Job, Box<dyn Error>> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("{} could not be read: {error}", path.display()))?;
+    let text = wire::jobs::with_study(path, text)?;
     let job = protocol::job::Job::parse(&text)
         .map_err(|problems| format!("{}:\n{problems}", path.display()))?;
     Ok(job)

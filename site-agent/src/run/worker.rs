@@ -13,8 +13,9 @@ use crate::books::transcript;
 use crate::config::SiteConfig;
 use crate::method::{self, Computation, class_counts};
 use crate::source::{self, CohortProblems, ReadProgress, SiteCohort};
+use crate::studies;
 use ndarray::Array2;
-use privacy::{Admission, Contributions, Cost, Disclosure, Gate, Released};
+use privacy::{Admission, Contributions, Cost, Disclosure, Gate, Policy, Released};
 use protocol::failure::{Code, Failure, Refusal};
 use protocol::job::Job;
 use protocol::message::{
@@ -22,6 +23,7 @@ use protocol::message::{
 };
 use protocol::method::Known;
 use protocol::name::{OperatorName, RunId};
+use protocol::study::CertificateFingerprint;
 use protocol::time::Timestamp;
 use similarity::numeric::seed::Seed;
 use std::collections::BTreeSet;
@@ -43,6 +45,8 @@ struct Current {
     run: RunId,
     digest: RunDigest,
     operator: String,
+    /// The certificate that signed the job.
+    certificate: Option<CertificateFingerprint>,
     seed: Seed,
     job: Result<Job, Stop>,
     /// Where sums are told.
@@ -113,6 +117,11 @@ impl Worker {
             run,
             digest,
             operator,
+            certificate: begin
+                .warrant
+                .chain
+                .first()
+                .map(|one| CertificateFingerprint::of(one)),
             seed: Seed(seed),
             job,
             summing,
@@ -254,7 +263,12 @@ impl Current {
             Ok(job) => job.clone(),
             Err(stop) => return Ok(Err(stop.clone())),
         };
-        let admission = match config.policy.admit(&job.facts(&self.operator)) {
+        let frozen = match studies::for_run(config, &job, self.certificate.as_ref(), now)? {
+            Ok(frozen) => frozen,
+            Err(refusal) => return Ok(Err(Stop::Refused(refusal))),
+        };
+        let policy = within(&config.policy, &job);
+        let admission = match policy.admit(&job.facts(&self.operator)) {
             Ok(admission) => admission,
             Err(refusal) => return Ok(Err(refused(refusal))),
         };
@@ -270,7 +284,10 @@ impl Current {
         let mut progress = |progress: ReadProgress| {
             tracing::info!(rows = progress.rows, "reading the cohort");
         };
-        let read = source::read_for_release(&config.source, &job, cell_min, &mut progress);
+        let read = match &frozen {
+            Some(frozen) => frozen.cohort(&job),
+            None => source::read_for_release(&config.source, &job, cell_min, &mut progress),
+        };
         let cohort = match read {
             Ok(cohort) => cohort,
             Err(problems) => return Ok(Err(unfit(&problems, &job))),
@@ -483,4 +500,13 @@ fn sentence(code: Code) -> &'static str {
 #[must_use]
 pub fn run_folder(config: &SiteConfig, run: &RunId) -> PathBuf {
     config.folder.join("runs").join(run.as_str())
+}
+
+/// The site's rules, with the limits of the job's study where those are lower.
+fn within(policy: &Policy, job: &Job) -> Policy {
+    let Some(study) = &job.study else {
+        return policy.clone();
+    };
+    let limits = study.limits;
+    policy.limited(limits.runs, limits.rounds, limits.queries)
 }
