@@ -12,10 +12,10 @@ use crate::books::ledger::{Answered, CohortCounts, Ledger};
 use crate::books::transcript;
 use crate::config::SiteConfig;
 use crate::method::{self, Computation, class_counts};
-use crate::source::{self, CohortProblems, ReadProgress, SiteCohort};
+use crate::source::{CohortProblems, SiteCohort};
 use crate::studies;
 use ndarray::Array2;
-use privacy::{Admission, Contributions, Cost, Disclosure, Gate, Policy, Released};
+use privacy::{Admission, Contributions, Cost, Disclosure, Gate, Released};
 use protocol::failure::{Code, Failure, Refusal};
 use protocol::job::Job;
 use protocol::message::{
@@ -267,7 +267,7 @@ impl Current {
             Ok(frozen) => frozen,
             Err(refusal) => return Ok(Err(Stop::Refused(refusal))),
         };
-        let policy = within(&config.policy, &job);
+        let policy = studies::within(&config.policy, &job);
         let admission = match policy.admit(&job.facts(&self.operator)) {
             Ok(admission) => admission,
             Err(refusal) => return Ok(Err(refused(refusal))),
@@ -280,14 +280,7 @@ impl Current {
             }
             ledger.describe(&self.digest, &self.operator, day)?;
         }
-        let cell_min = config.policy.rules().cell_min;
-        let mut progress = |progress: ReadProgress| {
-            tracing::info!(rows = progress.rows, "reading the cohort");
-        };
-        let read = match &frozen {
-            Some(frozen) => frozen.cohort(&job),
-            None => source::read_for_release(&config.source, &job, cell_min, &mut progress),
-        };
+        let read = studies::cohort(frozen.as_ref(), config, &job);
         let cohort = match read {
             Ok(cohort) => cohort,
             Err(problems) => return Ok(Err(unfit(&problems, &job))),
@@ -500,13 +493,4 @@ fn sentence(code: Code) -> &'static str {
 #[must_use]
 pub fn run_folder(config: &SiteConfig, run: &RunId) -> PathBuf {
     config.folder.join("runs").join(run.as_str())
-}
-
-/// The site's rules, with the limits of the job's study where those are lower.
-fn within(policy: &Policy, job: &Job) -> Policy {
-    let Some(study) = &job.study else {
-        return policy.clone();
-    };
-    let limits = study.limits;
-    policy.limited(limits.runs, limits.rounds, limits.queries)
 }

@@ -11,7 +11,7 @@ mod run;
 
 pub use approve::{StudyError, approve, leave};
 pub use review::{Listing, Review};
-pub use run::{Frozen, for_run};
+pub use run::{Frozen, cohort, for_run, within};
 
 use crate::books::chain::ChainError;
 use base64::Engine;

@@ -3,8 +3,8 @@
 use super::{Approved, CONFIGURATION, SNAPSHOT, all, commitment};
 use crate::books::chain::{ChainError, file_error};
 use crate::config::{SiteConfig, SourceConfig};
-use crate::source::snapshot;
-use crate::source::{CohortProblems, FrozenTable, SiteCohort};
+use crate::source::{self, CohortProblems, FrozenTable, ReadProgress, SiteCohort, snapshot};
+use privacy::Policy;
 use protocol::failure::Refusal;
 use protocol::job::Job;
 use protocol::study::{CertificateFingerprint, Study};
@@ -18,16 +18,6 @@ pub struct Frozen {
     table: FrozenTable,
     source: SourceConfig,
     cell_min: u64,
-}
-
-impl Frozen {
-    /// The cohort of a job of the study.
-    ///
-    /// # Errors
-    /// [`CohortProblems`] where the job does not fit.
-    pub fn cohort(&self, job: &Job) -> Result<SiteCohort, CohortProblems> {
-        self.table.cohort(&self.source, job, self.cell_min)
-    }
 }
 
 /// What a run of `job` reads at this site: the frozen patients of the job's study, or, where neither the job nor the site
@@ -135,5 +125,36 @@ fn refused(text: String) -> Refusal {
     Refusal {
         rule: RULE.to_owned(),
         text,
+    }
+}
+
+/// The cohort of a job: of the frozen patients, or of the source where the job is of no study.
+///
+/// # Errors
+/// [`CohortProblems`], of which the coordinator may hear the misfits.
+pub fn cohort(
+    frozen: Option<&Frozen>,
+    config: &SiteConfig,
+    job: &Job,
+) -> Result<SiteCohort, CohortProblems> {
+    if let Some(frozen) = frozen {
+        return frozen.table.cohort(&frozen.source, job, frozen.cell_min);
+    }
+    let cell_min = config.policy.rules().cell_min;
+    let mut progress = |progress: ReadProgress| {
+        tracing::info!(rows = progress.rows, "reading the cohort");
+    };
+    source::read_for_release(&config.source, job, cell_min, &mut progress)
+}
+
+/// The site's rules, with the limits of the job's study where those are lower.
+#[must_use]
+pub fn within(policy: &Policy, job: &Job) -> Policy {
+    match &job.study {
+        None => policy.clone(),
+        Some(study) => {
+            let limits = study.limits;
+            policy.limited(limits.runs, limits.rounds, limits.queries)
+        }
     }
 }

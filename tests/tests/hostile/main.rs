@@ -17,4 +17,5 @@ mod reconstruction;
 mod signature;
 mod soak;
 mod stranger;
+mod studies;
 mod totals;
