@@ -7,7 +7,9 @@ use protocol::study::StudyName;
 use report::{SayError, remark, say, with_causes};
 use site_agent::books::journal;
 use site_agent::books::ledger::KEY_NAME;
-use site_agent::cli::{Cli, Command, Data, Journal, JournalVerify, Policy, Serve, Study};
+use site_agent::cli::{
+    Cli, Command, Data, Journal, JournalVerify, Policy, PolicyExplain, Serve, Study,
+};
 use site_agent::config::SiteConfig;
 use site_agent::exit::Exit;
 use site_agent::explain::{Explanation, NOTHING_LOWERED};
@@ -81,20 +83,7 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
         Command::Data(Data::Dictionary(arguments)) => {
             said(Dictionary::of_job(&job(&arguments.job)?))
         }
-        Command::Policy(Policy::Explain(arguments)) => {
-            let config = SiteConfig::open(&arguments.config)?;
-            let job = job(&arguments.job)?;
-            let explanation = match &arguments.operator {
-                Some(operator) => Explanation::new(&config.policy, &job, operator),
-                None => Explanation::for_any_operator(&config.policy, &job),
-            };
-            say(&explanation)?;
-            Ok(if explanation.refusals.is_empty() {
-                Exit::Done
-            } else {
-                Exit::Refused
-            })
-        }
+        Command::Policy(Policy::Explain(arguments)) => explain(&arguments),
         Command::Policy(Policy::Lowered(arguments)) => {
             tell_lowered(&SiteConfig::open(&arguments.config)?.policy.lowered())?;
             Ok(Exit::Done)
@@ -135,6 +124,25 @@ fn verify_journal(arguments: JournalVerify) -> Result<(), Box<dyn Error>> {
         say(audit::audit(&config, &RunId::new(&run)?)?)?;
     }
     Ok(())
+}
+
+/// Prints what a job would make this site send, and whether the site would refuse it.
+fn explain(arguments: &PolicyExplain) -> Result<Exit, Box<dyn Error>> {
+    let config = SiteConfig::open(&arguments.config)?;
+    let job = job(&arguments.job)?;
+    let policy = studies::within(&config.policy, &job);
+    let mut explanation = match &arguments.operator {
+        Some(operator) => Explanation::new(&policy, &job, operator),
+        None => Explanation::for_any_operator(&policy, &job),
+    };
+    let approved = studies::approved(&config, &job, driver::now())?;
+    explanation.refusals.extend(approved.err());
+    say(&explanation)?;
+    Ok(if explanation.refusals.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Refused
+    })
 }
 
 /// Reviews, approves, lists or leaves studies.

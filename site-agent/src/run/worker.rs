@@ -265,7 +265,7 @@ impl Current {
         };
         let frozen = match studies::for_run(config, &job, self.certificate.as_ref(), now)? {
             Ok(frozen) => frozen,
-            Err(refusal) => return Ok(Err(Stop::Refused(refusal))),
+            Err(refusal) => return Ok(Err(refused(refusal))),
         };
         let policy = studies::within(&config.policy, &job);
         let admission = match policy.admit(&job.facts(&self.operator)) {

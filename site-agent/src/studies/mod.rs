@@ -11,7 +11,7 @@ mod run;
 
 pub use approve::{StudyError, approve, leave};
 pub use review::{Listing, Review};
-pub use run::{Frozen, cohort, for_run, within};
+pub use run::{Frozen, approved, cohort, for_run, within};
 
 use crate::books::chain::ChainError;
 use base64::Engine;

@@ -4,10 +4,9 @@ use super::{Approved, CONFIGURATION, SNAPSHOT, all, commitment};
 use crate::books::chain::{ChainError, file_error};
 use crate::config::{SiteConfig, SourceConfig};
 use crate::source::{self, CohortProblems, FrozenTable, ReadProgress, SiteCohort, snapshot};
-use privacy::Policy;
-use protocol::failure::Refusal;
+use privacy::{Policy, Refusal};
 use protocol::job::Job;
-use protocol::study::{CertificateFingerprint, Study};
+use protocol::study::CertificateFingerprint;
 use protocol::time::Timestamp;
 use std::path::Path;
 
@@ -20,73 +19,72 @@ pub struct Frozen {
     cell_min: u64,
 }
 
+/// The approval of the job's study, or none where neither the job nor the site knows a study.
+///
+/// # Errors
+/// A [`Refusal`] by the rule `study`; a [`ChainError`] where an approval is not what the site signed.
+pub fn approved(
+    config: &SiteConfig,
+    job: &Job,
+    now: Timestamp,
+) -> Result<Result<Option<Approved>, Refusal>, ChainError> {
+    let mut approved = all(&config.folder, &config.site)?.into_iter();
+    let Some(study) = &job.study else {
+        return Ok(match approved.next() {
+            None => Ok(None),
+            // Another roster over the same patients would tell one hospital's sums by subtraction.
+            Some(_) => refused(
+                "the site has approved a study of its patients, and answers jobs of studies alone",
+            ),
+        });
+    };
+    let known = approved.find(|one| one.study.name == study.name && !one.left);
+    let name = study.name.as_str();
+    let Some(known) = known else {
+        return Ok(refused(&format!(
+            "the site has not approved the study {name:?}"
+        )));
+    };
+    let (own, found) = (&known.record.digest, study.digest());
+    if *own != found {
+        return Ok(refused(&format!(
+            "found the study {name:?} with the digest {found}, wanted the one that the site approved, {own}"
+        )));
+    }
+    if study.is_over(now) {
+        return Ok(refused(&format!(
+            "the study {name:?} ended on {}",
+            study.until
+        )));
+    }
+    Ok(Ok(Some(known)))
+}
+
 /// What a run of `job` reads at this site: the frozen patients of the job's study, or, where neither the job nor the site
 /// knows a study, none of them. `operator` is the certificate that signed the job.
 ///
 /// # Errors
-/// A [`Refusal`] by the rule `study`; a [`ChainError`] where an approval or its patients are not what the site approved.
+/// As [`approved`]; also where the patients are not those that the site approved.
 pub fn for_run(
     config: &SiteConfig,
     job: &Job,
     operator: Option<&CertificateFingerprint>,
     now: Timestamp,
 ) -> Result<Result<Option<Frozen>, Refusal>, ChainError> {
-    let approved = all(&config.folder, &config.site)?;
-    let Some(study) = &job.study else {
-        return Ok(match approved.first() {
-            None => Ok(None),
-            // Another roster over the same patients would tell one hospital's sums by subtraction.
-            Some(_) => Err(refused(
-                "the site has approved a study of its patients, and answers jobs of studies alone"
-                    .to_owned(),
-            )),
-        });
+    let known = match approved(config, job, now)? {
+        Ok(Some(known)) => known,
+        Ok(None) => return Ok(Ok(None)),
+        Err(refusal) => return Ok(Err(refusal)),
     };
-    let known = approved
-        .iter()
-        .find(|one| one.study.name == study.name && !one.left);
-    if let Err(refusal) = admit(study, known, operator, now) {
-        return Ok(Err(refusal));
-    }
-    match known {
-        Some(known) => known.read().map(|frozen| Ok(Some(frozen))),
-        None => Ok(Ok(None)),
-    }
-}
-
-fn admit(
-    study: &Study,
-    known: Option<&Approved>,
-    operator: Option<&CertificateFingerprint>,
-    now: Timestamp,
-) -> Result<(), Refusal> {
-    let name = &study.name;
-    let Some(known) = known else {
-        return Err(refused(format!(
-            "the site has not approved the study {:?}",
-            name.as_str()
-        )));
-    };
-    if known.record.digest != study.digest() {
-        let (own, found) = (&known.record.digest, study.digest());
-        return Err(refused(format!(
-            "found the study {:?} with the digest {found}, wanted the one that the site approved, {own}",
-            name.as_str()
-        )));
-    }
-    if study.is_over(now) {
-        let text = format!("the study {:?} ended on {}", name.as_str(), study.until);
-        return Err(refused(text));
-    }
-    let is_pinned = operator.is_some_and(|found| {
-        let mut operators = study.operators.iter();
+    let is_pinned = |found: &CertificateFingerprint| {
+        let mut operators = known.study.operators.iter();
         operators.any(|operator| operator.certificate == *found)
-    });
-    if !is_pinned {
+    };
+    if !operator.is_some_and(is_pinned) {
         let text = "found a job by another certificate, wanted one of the study's operators";
-        return Err(refused(text.to_owned()));
+        return Ok(refused(text));
     }
-    Ok(())
+    known.read().map(|frozen| Ok(Some(frozen)))
 }
 
 impl Approved {
@@ -121,11 +119,11 @@ impl Approved {
     }
 }
 
-fn refused(text: String) -> Refusal {
-    Refusal {
+fn refused<T>(text: &str) -> Result<T, Refusal> {
+    Err(Refusal {
         rule: RULE.to_owned(),
-        text,
-    }
+        text: text.to_owned(),
+    })
 }
 
 /// The cohort of a job: of the frozen patients, or of the source where the job is of no study.

@@ -4,7 +4,7 @@
 use kindred_tests::deployment::{Deployment, SITES, tls_of};
 use kindred_tests::exit::{JOURNAL, REFUSED, RUN, USAGE};
 use kindred_tests::programs::{Ran, site_agent};
-use kindred_tests::results::result;
+use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -57,14 +57,23 @@ fn submit(deployment: &Deployment, job: &str, out: &str) -> Ran {
     deployment.job(&["submit", "count.toml", "--wait", "--out", out])
 }
 
-/// Patients, and the sum of their scores: the intercept is the mean, for features are centred.
+/// Patients, and the sum of their scores, from what a regression publishes: the two standard errors tell the mean of the
+/// feature, and the line tells the mean score there.
 fn told(deployment: &Deployment, out: &str) -> (f64, f64) {
     let folder = deployment.home.join(out);
-    let patients = result(&folder)["patients"].as_f64().unwrap();
+    let model: Value =
+        serde_json::from_slice(&fs::read(folder.join("regression.json")).unwrap()).unwrap();
+    let number = |key: &str| model[key].as_f64().unwrap();
+    let (patients, deviation) = (number("patients"), number("residual_deviation"));
     let table = fs::read_to_string(folder.join("coefficients.csv")).unwrap();
-    let first = table.lines().nth(1).unwrap();
-    let mean: f64 = first.split(',').nth(1).unwrap().parse().unwrap();
-    (patients, patients * mean)
+    let row = |index: usize| -> [f64; 2] {
+        let mut fields = table.lines().nth(index).unwrap().split(',').skip(1);
+        [(); 2].map(|()| fields.next().unwrap().parse().unwrap())
+    };
+    let [[constant, error], [slope, error_of_slope]] = [row(1), row(2)];
+    let squares = (deviation / error_of_slope).powi(2);
+    let mean = (((error / deviation).powi(2) - 1.0 / patients) * squares).sqrt();
+    (patients, patients * (constant + slope * mean))
 }
 
 /// The scores of a hospital.
@@ -144,6 +153,22 @@ fn one_roster(deployment: &Deployment) {
         let wanted = ["study", "answers jobs of studies alone"];
         submit(deployment, &job(sites), "refused").must_fail(RUN, &wanted);
     }
+    let explain = [
+        "policy",
+        "explain",
+        "--config",
+        "north.toml",
+        "--job",
+        "count.toml",
+    ];
+    let explained = deployment.home.run(&site_agent(), &explain);
+    explained.must_fail(REFUSED, &[]);
+    // Another operator, whom the policy allows and the study does not name.
+    deployment.admit_rival();
+    let of_study = format!("{METHOD}study = \"score.study.toml\"\n{OF_STUDY}");
+    deployment.home.write("count.toml", &of_study);
+    let rival = deployment.job_by_rival(&["submit", "count.toml", "--wait", "--out", "rival"]);
+    rival.must_fail(RUN, &["wanted one of the study's operators"]);
     let three = study(deployment, "three", &SITES[..3]);
     deployment.home.write("three.study.toml", &three);
     let wanted = ["other hospitals than the study \"score\" has"];
