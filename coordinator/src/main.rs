@@ -85,6 +85,7 @@ async fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
             for path in [&files.certificate, &files.key, &files.authority] {
                 say(path.display())?;
             }
+            remark(format_args!("fingerprint {}", wire::fingerprint(&files)?));
             if tell_end(&files.certificate)? < day(validity.until) {
                 remark("note: it would outlive its authority, and ends with it");
             }

@@ -52,6 +52,9 @@ pub enum OperatorError {
         #[source]
         source: io::Error,
     },
+    /// The study beside the job cannot be used.
+    #[error(transparent)]
+    Study(#[from] wire::jobs::StudyFileError),
     /// The job has problems.
     #[error("{}:\n{problems}", path.display())]
     Job {
@@ -138,6 +141,7 @@ pub async fn submit(arguments: &cli::Submit) -> Result<Submitted, OperatorError>
         path: arguments.job.clone(),
         source,
     })?;
+    let text = wire::jobs::with_study(&arguments.job, text)?;
     let job = Job::parse(&text).map_err(|problems| OperatorError::Job {
         path: arguments.job.clone(),
         problems,

@@ -1,8 +1,10 @@
 //! The command line of `kindred-site-agent`.
 
 mod predict;
+mod study;
 
 pub use predict::{KernelOption, LearnerOption, Predict};
+pub use study::{Study, StudyFile, StudyLeave};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -39,6 +41,9 @@ pub enum Command {
     /// Look at the site's release policy
     #[command(subcommand)]
     Policy(Policy),
+    /// Review studies, and approve or leave them
+    #[command(subcommand)]
+    Study(Study),
     /// Look at what has left the site
     #[command(subcommand)]
     Journal(Journal),

@@ -5,6 +5,7 @@ use crate::cases::CasesError;
 use crate::run::audit::AuditError;
 use crate::run::driver::AgentError;
 use crate::run::local::LocalError;
+use crate::studies::StudyError;
 use report::SayError;
 use similarity::uses::clusters::ClusterError;
 use similarity::uses::prediction::PredictionError;
@@ -45,6 +46,8 @@ impl Exit {
             }
         } else if let Some(AgentError::Books(error)) = error.downcast_ref() {
             Self::of(error)
+        } else if let Some(error) = error.downcast_ref::<StudyError>() {
+            Self::of_study(error)
         } else if let Some(ChainError::InUse { .. }) = error.downcast_ref() {
             Self::Usage
         } else if let Some(AuditError::Unknown { .. }) = error.downcast_ref() {
@@ -103,6 +106,22 @@ impl Exit {
             Self::Failed
         } else {
             Self::Usage
+        }
+    }
+}
+
+impl Exit {
+    fn of_study(error: &StudyError) -> Self {
+        match error {
+            StudyError::Books(error) => Self::of(error),
+            StudyError::Data(_) => Self::Data,
+            StudyError::Refused { .. } => Self::Refused,
+            StudyError::Write { .. } | StudyError::Snapshot(_) => Self::Failed,
+            StudyError::File(_)
+            | StudyError::Config(_)
+            | StudyError::Tls(_)
+            | StudyError::Signature(_)
+            | StudyError::Known { .. } => Self::Usage,
         }
     }
 }

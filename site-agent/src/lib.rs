@@ -10,4 +10,5 @@ pub mod method;
 pub mod patients;
 pub mod run;
 pub mod source;
+pub mod studies;
 pub mod synthesise;

@@ -3,17 +3,21 @@
 use clap::Parser;
 use protocol::name::RunId;
 use protocol::progress::Ending;
+use protocol::study::StudyName;
 use report::{SayError, remark, say, with_causes};
 use site_agent::books::journal;
 use site_agent::books::ledger::KEY_NAME;
-use site_agent::cli::{Cli, Command, Data, Journal, JournalVerify, Policy, Serve};
+use site_agent::cli::{
+    Cli, Command, Data, Journal, JournalVerify, Policy, PolicyExplain, Serve, Study,
+};
 use site_agent::config::SiteConfig;
 use site_agent::exit::Exit;
 use site_agent::explain::{Explanation, NOTHING_LOWERED};
 use site_agent::run::audit;
 use site_agent::run::{driver, local};
 use site_agent::source::{DataCheck, Dictionary};
-use site_agent::{cases, cli, source, synthesise};
+use site_agent::studies::{Listing, Review};
+use site_agent::{cases, cli, source, studies, synthesise};
 use std::error::Error;
 use std::fmt::Display;
 use std::path::Path;
@@ -79,24 +83,12 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
         Command::Data(Data::Dictionary(arguments)) => {
             said(Dictionary::of_job(&job(&arguments.job)?))
         }
-        Command::Policy(Policy::Explain(arguments)) => {
-            let config = SiteConfig::open(&arguments.config)?;
-            let job = job(&arguments.job)?;
-            let explanation = match &arguments.operator {
-                Some(operator) => Explanation::new(&config.policy, &job, operator),
-                None => Explanation::for_any_operator(&config.policy, &job),
-            };
-            say(&explanation)?;
-            Ok(if explanation.refusals.is_empty() {
-                Exit::Done
-            } else {
-                Exit::Refused
-            })
-        }
+        Command::Policy(Policy::Explain(arguments)) => explain(&arguments),
         Command::Policy(Policy::Lowered(arguments)) => {
             tell_lowered(&SiteConfig::open(&arguments.config)?.policy.lowered())?;
             Ok(Exit::Done)
         }
+        Command::Study(command) => study(&command),
         Command::Journal(Journal::List(arguments)) => {
             let folder = SiteConfig::open(&arguments.config)?.folder;
             if journal::is_unwritten(&folder) {
@@ -132,6 +124,58 @@ fn verify_journal(arguments: JournalVerify) -> Result<(), Box<dyn Error>> {
         say(audit::audit(&config, &RunId::new(&run)?)?)?;
     }
     Ok(())
+}
+
+/// Prints what a job would make this site send, and whether the site would refuse it.
+fn explain(arguments: &PolicyExplain) -> Result<Exit, Box<dyn Error>> {
+    let config = SiteConfig::open(&arguments.config)?;
+    let job = job(&arguments.job)?;
+    let policy = studies::within(&config.policy, &job);
+    let mut explanation = match &arguments.operator {
+        Some(operator) => Explanation::new(&policy, &job, operator),
+        None => Explanation::for_any_operator(&policy, &job),
+    };
+    let approved = studies::approved(&config, &job, driver::now())?;
+    explanation.refusals.extend(approved.err());
+    say(&explanation)?;
+    Ok(if explanation.refusals.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Refused
+    })
+}
+
+/// Reviews, approves, lists or leaves studies.
+fn study(command: &Study) -> Result<Exit, Box<dyn Error>> {
+    match command {
+        Study::Review(arguments) => {
+            let config = SiteConfig::open(&arguments.config)?;
+            let study = wire::jobs::study(&arguments.study)?;
+            said(Review {
+                study: &study,
+                config: &config,
+            })
+        }
+        Study::Approve(arguments) => {
+            let record = studies::approve(&arguments.config, &arguments.study, driver::now())?;
+            said(format_args!(
+                "approved {}: at most {} patients, commitment sha256:{}",
+                record.study, record.patients_at_most, record.commitment
+            ))
+        }
+        Study::List(arguments) => {
+            let config = SiteConfig::open(&arguments.config)?;
+            said(Listing(studies::all(&config.folder, &config.site)?))
+        }
+        Study::Leave(arguments) => {
+            let config = SiteConfig::open(&arguments.config)?;
+            studies::leave(&config, &StudyName::new(&arguments.name)?)?;
+            said(format_args!(
+                "left {}: its patients are deleted",
+                arguments.name
+            ))
+        }
+    }
 }
 
 /// Prints what was asked for.
@@ -236,6 +280,7 @@ async fn stop(until_stdin_closes: bool) {
 fn job(path: &Path) -> Result<protocol::job::Job, Box<dyn Error>> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("{} could not be read: {error}", path.display()))?;
+    let text = wire::jobs::with_study(path, text)?;
     let job = protocol::job::Job::parse(&text)
         .map_err(|problems| format!("{}:\n{problems}", path.display()))?;
     Ok(job)

@@ -378,13 +378,13 @@ pub fn nearest<'k>(found: &str, known: &[&'k str]) -> Option<&'k str> {
     (likeness(best) >= NEAR_ENOUGH).then_some(best)
 }
 
-fn nearest_hint(found: &str, known: &[&str]) -> String {
+pub(crate) fn nearest_hint(found: &str, known: &[&str]) -> String {
     nearest(found, known)
         .map(|near| format!("; did you mean {near:?}?"))
         .unwrap_or_default()
 }
 
-fn list(names: &[&str]) -> String {
+pub(crate) fn list(names: &[&str]) -> String {
     names
         .iter()
         .map(|name| format!("{name:?}"))

@@ -28,5 +28,6 @@ pub mod run;
 pub mod scores;
 pub mod site;
 mod stage;
+pub mod study;
 mod sums;
 pub mod time;

@@ -20,7 +20,11 @@ pub const PUBLISHED_PATIENTS: u64 = 10;
 pub const KEY_BYTES_MAX: usize = 2_048;
 /// Characters of a site's, operator's or job's name.
 pub const NAME_LENGTH_MAX: usize = 64;
-/// Bytes of a job file.
+/// Bytes of a study's text.
+pub const STUDY_LENGTH_MAX: usize = JOB_LENGTH_MAX / 2;
+/// Outcomes of a study.
+pub const OUTCOMES_MAX: usize = 20;
+/// Bytes of a job file, with the study that it is of.
 pub const JOB_LENGTH_MAX: usize = 256 << 10;
 /// Problems of a configuration or a job that are told one by one.
 pub const DOCUMENT_PROBLEMS_MAX: usize = 100;

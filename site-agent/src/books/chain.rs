@@ -89,6 +89,16 @@ pub enum ChainError {
         /// What was wanted.
         wanted: String,
     },
+    /// The approval of a study, or its patients, are not what the site approved.
+    #[error("{path}: found {found}, wanted {wanted}")]
+    Study {
+        /// The file.
+        path: String,
+        /// What was found.
+        found: &'static str,
+        /// What was wanted.
+        wanted: &'static str,
+    },
 }
 
 /// A head was not `ENTRIES:HASH`.

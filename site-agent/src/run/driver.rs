@@ -304,7 +304,8 @@ fn signed_by(begin: &Begin, config: &SiteConfig) -> Result<OperatorName, Refusal
 }
 
 /// The wall clock.
-pub(crate) fn now() -> Timestamp {
+#[must_use]
+pub fn now() -> Timestamp {
     let since = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();

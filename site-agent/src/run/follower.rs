@@ -7,6 +7,7 @@ use protocol::message::{Answer, Begin, Closed, Encapsulations, Introduction, Req
 use protocol::name::SiteName;
 use protocol::replica::{Next, Replica};
 use protocol::run::Record;
+use protocol::study::CertificateFingerprint;
 use wire::{KeyError, Said};
 
 /// The run, by the site's own copy of the coordinator's machine.
@@ -15,6 +16,8 @@ pub(super) struct Follower {
     pub(super) sites: Vec<SiteName>,
     pub(super) own: usize,
     replica: Replica,
+    /// The certificates of the sites, where the job is of a study.
+    pinned: Vec<CertificateFingerprint>,
     /// Digest of all that was heard.
     heard: wire::Heard,
 }
@@ -26,6 +29,7 @@ impl Follower {
             sites: job.sites.clone(),
             own,
             replica: Replica::new(begin, job.clone(), own),
+            pinned: pinned(job),
             heard: wire::Heard::default(),
         }
     }
@@ -82,10 +86,11 @@ impl Follower {
                 "the site cannot judge the keys of others; its log says why",
             )
         })?;
-        for (site, answer) in self.sites.iter().zip(&record.answers) {
+        for (place, (site, answer)) in self.sites.iter().zip(&record.answers).enumerate() {
             if let Some(Answer::Introduced(introduction)) = answer {
                 let judged = warrants.introduced(&self.digest, site, introduction);
                 judged.map_err(|error| keys(&error))?;
+                judge_pinned(site, introduction, self.pinned.get(place))?;
             }
         }
         Ok(())
@@ -114,6 +119,31 @@ impl Follower {
             }
         }
         Ok(())
+    }
+}
+
+/// The certificates of a study's hospitals; none where the job is of no study.
+fn pinned(job: &Job) -> Vec<CertificateFingerprint> {
+    let hospitals = job.study.iter().flat_map(|study| &study.hospitals);
+    hospitals.map(|one| one.certificate.clone()).collect()
+}
+
+/// A site of a study shows the certificate that the study names.
+fn judge_pinned(
+    site: &SiteName,
+    introduction: &Introduction,
+    pinned: Option<&CertificateFingerprint>,
+) -> Result<(), Refusal> {
+    let Some(pinned) = pinned else { return Ok(()) };
+    let found = introduction.chain.first();
+    let found = found.map(|certificate| CertificateFingerprint::of(certificate));
+    match found {
+        Some(found) if found == *pinned => Ok(()),
+        Some(found) => Err(refusal(
+            "study",
+            &format!("found the certificate {found} of {site}, wanted the study's, {pinned}"),
+        )),
+        None => Err(refusal("study", &format!("found no certificate of {site}"))),
     }
 }
 

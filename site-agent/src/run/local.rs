@@ -74,6 +74,9 @@ pub enum LocalError {
         /// All of them.
         problems: DocumentErrors,
     },
+    /// The study beside the job cannot be used.
+    #[error(transparent)]
+    Study(#[from] wire::jobs::StudyFileError),
     /// The site's configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -113,6 +116,7 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
         path: path.clone(),
         source,
     })?;
+    let text = wire::jobs::with_study(path, text)?;
     let job = Job::parse_for_one(&text).map_err(|problems| LocalError::Job {
         path: path.clone(),
         problems,

@@ -12,7 +12,8 @@ use crate::books::ledger::{Answered, CohortCounts, Ledger};
 use crate::books::{secrets, transcript};
 use crate::config::SiteConfig;
 use crate::method::{self, Computation, class_counts};
-use crate::source::{self, CohortProblems, ReadProgress, SiteCohort};
+use crate::source::{CohortProblems, SiteCohort};
+use crate::studies;
 use ndarray::Array2;
 use privacy::{Admission, Contributions, Cost, Disclosure, Gate, Released};
 use protocol::failure::{Code, Failure, Refusal};
@@ -22,6 +23,7 @@ use protocol::message::{
 };
 use protocol::method::Known;
 use protocol::name::{OperatorName, RunId};
+use protocol::study::CertificateFingerprint;
 use protocol::time::Timestamp;
 use similarity::numeric::seed::Seed;
 use std::collections::BTreeSet;
@@ -43,6 +45,8 @@ struct Current {
     run: RunId,
     digest: RunDigest,
     operator: String,
+    /// The certificate that signed the job.
+    certificate: Option<CertificateFingerprint>,
     seed: Seed,
     job: Result<Job, Stop>,
     /// Where sums are told.
@@ -114,6 +118,11 @@ impl Worker {
             run,
             digest,
             operator,
+            certificate: begin
+                .warrant
+                .chain
+                .first()
+                .map(|one| CertificateFingerprint::of(one)),
             seed: Seed(seed),
             job,
             summing,
@@ -259,7 +268,12 @@ impl Current {
             Ok(job) => job.clone(),
             Err(stop) => return Ok(Err(stop.clone())),
         };
-        let admission = match config.policy.admit(&job.facts(&self.operator)) {
+        let frozen = match studies::for_run(config, &job, self.certificate.as_ref(), now)? {
+            Ok(frozen) => frozen,
+            Err(refusal) => return Ok(Err(refused(refusal))),
+        };
+        let policy = studies::within(&config.policy, &job);
+        let admission = match policy.admit(&job.facts(&self.operator)) {
             Ok(admission) => admission,
             Err(refusal) => return Ok(Err(refused(refusal))),
         };
@@ -271,11 +285,7 @@ impl Current {
             }
             ledger.describe(&self.digest, &self.operator, day)?;
         }
-        let cell_min = config.policy.rules().cell_min;
-        let mut progress = |progress: ReadProgress| {
-            tracing::info!(rows = progress.rows, "reading the cohort");
-        };
-        let read = source::read_for_release(&config.source, &job, cell_min, &mut progress);
+        let read = studies::cohort(frozen.as_ref(), config, &job);
         let cohort = match read {
             Ok(cohort) => cohort,
             Err(problems) => return Ok(Err(unfit(&problems, &job))),

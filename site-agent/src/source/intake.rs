@@ -4,6 +4,7 @@ mod problems;
 
 use super::column::ColumnReader;
 use super::field::Field;
+use super::frozen::{FrozenTable, Recorder};
 use super::layout::{Layout, NeededColumns, places, position};
 use super::misfit::{Cause, Structure};
 use super::outcome::OutcomeReader;
@@ -17,8 +18,8 @@ use super::terms::Terms;
 use super::value::Mismatch;
 use super::{Queries, ReadProgress, SiteCohort};
 use crate::config::SourceConfig;
+use protocol::cohort::CohortSpecification;
 use protocol::document::nearest;
-use protocol::job::Job;
 use similarity::cohort::{Cohort, Column};
 use std::collections::HashSet;
 
@@ -44,6 +45,8 @@ pub(super) struct Intake<'p> {
     without_patient: Faults,
     /// Digests of the patients' rows, where the site names no patients and its word counts.
     digests: Option<RowDigests>,
+    /// Where rows are kept as they are, and nothing else is read.
+    recorder: Option<Recorder>,
     /// Where a dictionary is to be written.
     survey: Option<Survey>,
     outcome: Option<OutcomeReader>,
@@ -60,11 +63,11 @@ pub(super) struct Intake<'p> {
 }
 
 impl<'p> Intake<'p> {
-    /// Prepares to read what `job` needs from `config`. What the site declares otherwise than the
+    /// Prepares to read what `cohort` needs from `config`, of which the features at the places `gridded` are counted on grids. What the site declares otherwise than the
     /// job becomes a problem, and reading goes on without that column.
     pub(super) fn new(
         config: &SourceConfig,
-        job: &Job,
+        (cohort, gridded): (&CohortSpecification, &HashSet<usize>),
         terms: Terms,
         (source, word): (String, &'static str),
         progress: &'p mut dyn FnMut(ReadProgress),
@@ -77,12 +80,11 @@ impl<'p> Intake<'p> {
                 &source, column, None, cause, &found, &wanted,
             ));
         };
-        let outcome = OutcomeReader::new(&job.cohort.outcome, config, terms)
+        let outcome = OutcomeReader::new(&cohort.outcome, config, terms)
             .map_err(|(column, mismatch)| problem(&column, mismatch))
             .ok();
-        let gridded: HashSet<usize> = job.grids().columns.iter().map(|one| one.column).collect();
-        let mut columns = Vec::with_capacity(job.cohort.features.len());
-        for (index, feature) in job.cohort.features.iter().enumerate() {
+        let mut columns = Vec::with_capacity(cohort.features.len());
+        for (index, feature) in cohort.features.iter().enumerate() {
             match ColumnReader::new(feature, config, terms, gridded.contains(&index)) {
                 Ok(column) => columns.push(column),
                 Err(mismatches) => {
@@ -101,6 +103,7 @@ impl<'p> Intake<'p> {
             rows_of_patients: Vec::new(),
             without_patient: Faults::default(),
             digests: digests.then(RowDigests::default),
+            recorder: None,
             survey: None,
             outcome,
             queries: false,
@@ -118,6 +121,28 @@ impl<'p> Intake<'p> {
     /// Looks also at what the columns hold, where a survey is wanted.
     pub(super) fn with_survey(self, survey: Option<Survey>) -> Self {
         Self { survey, ..self }
+    }
+
+    /// Keeps rows as they are, instead of reading them.
+    pub(super) fn record(&mut self, recorder: Recorder) {
+        self.recorder = Some(recorder);
+    }
+
+    /// The rows that were kept, or what was wrong with the source.
+    pub(super) fn into_table(mut self) -> Result<FrozenTable, CohortProblems> {
+        self.collect_problems();
+        match self.recorder {
+            Some(recorder) if self.problems.is_empty() => Ok(recorder.table),
+            _ => Err(CohortProblems::new(self.problems)),
+        }
+    }
+
+    /// The numbers of the rows of patients who have an outcome.
+    pub(super) fn rows_with_outcome(mut self) -> Vec<u64> {
+        let left_out = self.settle();
+        let keep = marks(self.rows_of_patients.len(), &left_out);
+        let rows = self.rows_of_patients.into_iter().zip(keep);
+        rows.filter_map(|(row, keep)| keep.then_some(row)).collect()
     }
 
     /// Reads features alone, of patients whose outcome nobody knows yet.
@@ -172,6 +197,9 @@ impl<'p> Intake<'p> {
 
     /// Which of the source's columns are needed.
     pub(super) fn needed(&self) -> NeededColumns {
+        if let Some(recorder) = &self.recorder {
+            return recorder.needed();
+        }
         if self.digests.is_some() {
             return NeededColumns::All;
         }
@@ -202,6 +230,9 @@ impl<'p> Intake<'p> {
     /// and reading goes on without it.
     pub(super) fn layout(&mut self, names: &[String]) -> Layout {
         self.fields_wanted = names.len();
+        if let Some(recorder) = &mut self.recorder {
+            return Layout::of_columns(recorder.places(names));
+        }
         let mut problems = std::mem::take(&mut self.problems);
         let places = places(names);
         let near: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -276,7 +307,10 @@ impl<'p> Intake<'p> {
         layout: &Layout,
         field: impl Fn(usize) -> Field<'f>,
     ) {
-        if self.patient(row, layout, &field) {
+        if let Some(recorder) = &mut self.recorder {
+            self.rows += 1;
+            recorder.keep(row, layout.columns.iter().map(|place| field(*place)));
+        } else if self.patient(row, layout, &field) {
             for (column, position) in self.columns.iter_mut().zip(&layout.columns) {
                 column.read(row, field(*position));
             }
@@ -291,6 +325,12 @@ impl<'p> Intake<'p> {
         layout: &Layout,
         field: impl Fn(usize, usize) -> Field<'f>,
     ) {
+        if self.recorder.is_some() {
+            for (index, row) in (0..count).zip(first..) {
+                self.row(row, layout, |place| field(place, index));
+            }
+            return;
+        }
         let mut kept = Vec::with_capacity(count);
         for (index, row) in (0..count).zip(first..) {
             if self.patient(row, layout, &|position| field(position, index)) {

@@ -14,6 +14,19 @@ pub(super) struct Layout {
     pub(super) surveyed: Vec<Option<usize>>,
 }
 
+impl Layout {
+    /// The columns at these places alone.
+    pub(super) fn of_columns(columns: Vec<usize>) -> Self {
+        Self {
+            patient: None,
+            outcome: 0,
+            event: 0,
+            columns,
+            surveyed: Vec::new(),
+        }
+    }
+}
+
 /// Which of a source's columns are needed.
 pub(super) enum NeededColumns {
     /// All: the site names no patients, and knows them by their rows.
@@ -23,6 +36,14 @@ pub(super) enum NeededColumns {
 }
 
 impl NeededColumns {
+    /// The names; none where all are needed.
+    pub(super) fn into_names(self) -> Option<HashSet<String>> {
+        match self {
+            Self::All => None,
+            Self::Named(names) => Some(names),
+        }
+    }
+
     pub(super) fn has(&self, name: &str) -> bool {
         match self {
             Self::All => true,

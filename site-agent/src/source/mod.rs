@@ -15,6 +15,7 @@ mod dictionary;
 mod digest;
 mod field;
 mod found;
+mod frozen;
 mod intake;
 mod layout;
 mod level;
@@ -34,7 +35,9 @@ mod value;
 
 pub use check::{DataCheck, check};
 pub use dictionary::Dictionary;
+pub use frozen::{Freezing, FrozenTable};
 pub use misfit::{JobColumn, Misfit, Structure};
+pub use parquet::snapshot;
 pub use patients::Patients;
 pub use problem::{CohortProblem, CohortProblems, Rows};
 pub use summary::{ColumnSummary, Content};
@@ -45,6 +48,7 @@ use protocol::job::Job;
 use reading::Reading;
 use rows::RowDigests;
 use similarity::cohort::{Cohort, Column};
+use std::collections::HashSet;
 use std::fmt;
 use survey::Survey;
 use terms::Terms;
@@ -199,20 +203,35 @@ fn read_by(
     wanted: Wanted,
     progress: &mut dyn FnMut(ReadProgress),
 ) -> Reading {
-    let (name, word) = match &source.kind {
-        SourceKind::Csv(csv) => (csv.path.display().to_string(), "line"),
-        SourceKind::Parquet(parquet) => (parquet.path.display().to_string(), "row"),
-        SourceKind::Postgres(postgres) => (postgres.name(), "row"),
-    };
-    let intake = Intake::new(source, job, terms, (name, word), progress);
+    let cohort = (&*job.cohort, &gridded(job));
+    let intake = Intake::new(source, cohort, terms, called(source), progress);
     let mut intake = match wanted {
         Wanted::Cohort(survey) => intake.with_survey(survey),
         Wanted::Queries => intake.of_queries(),
     };
-    match &source.kind {
-        SourceKind::Csv(csv) => self::csv::read(csv, &mut intake),
-        SourceKind::Parquet(parquet) => self::parquet::read(parquet, &mut intake),
-        SourceKind::Postgres(postgres) => self::postgres::read(postgres, &mut intake),
-    }
+    read_source(source, &mut intake);
     intake.finish()
+}
+
+/// Reads all rows of a source.
+fn read_source(source: &SourceConfig, intake: &mut Intake<'_>) {
+    match &source.kind {
+        SourceKind::Csv(csv) => self::csv::read(csv, intake),
+        SourceKind::Parquet(parquet) => self::parquet::read(parquet, intake),
+        SourceKind::Postgres(postgres) => self::postgres::read(postgres, intake),
+    }
+}
+
+/// What the problems call a source and one of its rows.
+fn called(source: &SourceConfig) -> (String, &'static str) {
+    match &source.kind {
+        SourceKind::Csv(csv) => (csv.path.display().to_string(), "line"),
+        SourceKind::Parquet(parquet) => (parquet.path.display().to_string(), "row"),
+        SourceKind::Postgres(postgres) => (postgres.name(), "row"),
+    }
+}
+
+/// The places of the features that a job's sites count on grids.
+fn gridded(job: &Job) -> HashSet<usize> {
+    job.grids().columns.iter().map(|one| one.column).collect()
 }

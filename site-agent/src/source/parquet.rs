@@ -7,6 +7,7 @@ mod arrow_schema;
 mod cells;
 mod kind;
 mod pages;
+pub mod snapshot;
 
 use super::csv::unopened;
 use super::intake::Intake;

@@ -21,4 +21,5 @@ mod reconstruction;
 mod signature;
 mod soak;
 mod stranger;
+mod studies;
 mod totals;

@@ -80,7 +80,7 @@ fn values(kind: &OutcomeKind) -> Vec<&String> {
 
 pub(crate) fn features(
     root: &mut Section<'_, '_>,
-    outcome: Option<&OutcomeSpecification>,
+    outcomes: &[OutcomeSpecification],
 ) -> Vec<Feature> {
     let mut seen = HashSet::new();
     let features = root.tables("features", |section| {
@@ -92,7 +92,10 @@ pub(crate) fn features(
                 "each feature once",
             );
         }
-        if outcome.is_some_and(|outcome| is_outcome(outcome, &feature.name)) {
+        if outcomes
+            .iter()
+            .any(|outcome| is_outcome(outcome, &feature.name))
+        {
             let found = format!("{:?}, the outcome's column", feature.name);
             section.problem("name", &found, "a feature that is not the outcome");
         }

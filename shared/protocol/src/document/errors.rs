@@ -60,6 +60,14 @@ impl DocumentErrors {
         self.more
     }
 
+    /// The same of a document that stands within another, by this name.
+    pub(crate) fn within(mut self, name: &str) -> Self {
+        for error in &mut self.errors {
+            error.text = format!("{name}: {}", error.text);
+        }
+        self
+    }
+
     /// One pass over the text for the lines of all problems.
     pub(super) fn at_lines(text: &str, problems: Problems) -> Self {
         let mut told = problems.told.into_inner();

@@ -8,6 +8,7 @@ use crate::failure::Refusal;
 use crate::message::Request;
 use crate::method::{Known, Method};
 use crate::name::SiteName;
+use crate::study::Study;
 pub use privacy::Contributions;
 use privacy::JobFacts;
 use std::sync::Arc;
@@ -31,6 +32,8 @@ pub struct Job {
     pub cohort: Arc<CohortSpecification>,
     /// How patients are compared.
     pub method: Method,
+    /// The study that it is of.
+    pub study: Option<Arc<Study>>,
 }
 
 impl Job {

@@ -1,13 +1,14 @@
 //! From TOML to [`Job`].
 
 use super::Job;
-use crate::cohort::{self, CohortSpecification};
+use crate::cohort::{self, CohortSpecification, Feature, OutcomeSpecification};
 use crate::document::{self, DocumentErrors, Section};
 use crate::limits::{
     ANSWERS_MEGABYTES, ANSWERS_MEGABYTES_MAX, JOB_LENGTH_MAX, SITES_MAX, SUMMED_SITES_MIN,
 };
 use crate::method::Method;
 use crate::name::SiteName;
+use crate::study::{self, Study};
 use privacy::Contributions;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -32,18 +33,21 @@ impl Job {
     fn read(text: &str, summed: bool) -> Result<Self, DocumentErrors> {
         // A longer text is not even read.
         let is_short = text.len() <= JOB_LENGTH_MAX;
-        document::read(if is_short { text } else { "" }, |root| {
+        let (own, study) = study::split(if is_short { text } else { "" });
+        let study = study.map(Study::parse).transpose();
+        let study = study.map_err(|errors| errors.within("the study"))?;
+        document::read(own, |root| {
             if !is_short {
                 let wanted = format!("at most {JOB_LENGTH_MAX}");
                 root.problem("the file", &format!("{} bytes", text.len()), &wanted);
                 return None;
             }
-            job(text, root, summed)
+            job(text, root, study, summed)
         })
     }
 }
 
-fn job(text: &str, root: &mut Section<'_, '_>, summed: bool) -> Option<Job> {
+fn job(text: &str, root: &mut Section<'_, '_>, study: Option<Study>, summed: bool) -> Option<Job> {
     let name = root.required::<String>("name").unwrap_or_default();
     if SiteName::new(&name).is_err() {
         root.problem(
@@ -52,7 +56,11 @@ fn job(text: &str, root: &mut Section<'_, '_>, summed: bool) -> Option<Job> {
             "a-z, 0-9, '-' and '_', at most 64 characters",
         );
     }
-    let sites = sites(root);
+    let named = of_study(root, study.as_ref());
+    let sites = match &study {
+        Some(study) => study.roster(),
+        None => sites(root),
+    };
     let (contributions, answers_bytes_max) = root
         .table("aggregation", |section| {
             let words = Contributions::ALL.map(|one| (one.name(), one));
@@ -69,8 +77,14 @@ fn job(text: &str, root: &mut Section<'_, '_>, summed: bool) -> Option<Job> {
         enough_to_sum(root, contributions, sites.len());
     }
     let seed = root.or("seed", 1);
-    let outcome = root.required_table("outcome", cohort::outcome);
-    let features = cohort::features(root, outcome.as_ref());
+    let (outcome, features) = match &study {
+        Some(study) => chosen(root, study),
+        None => {
+            let outcome = root.required_table("outcome", cohort::outcome);
+            let features = cohort::features(root, outcome.as_slice());
+            (outcome, features)
+        }
+    };
     let method = Method::read(root, outcome.as_ref(), &features, sites.len());
     if let (true, Contributions::Own, Some(method), Some(outcome)) =
         (summed, contributions, &method, &outcome)
@@ -78,6 +92,12 @@ fn job(text: &str, root: &mut Section<'_, '_>, summed: bool) -> Option<Job> {
     {
         root.problem("aggregation", "contributions = \"own\"", wanted);
     }
+    if let (Some(study), Some(method)) = (&study, &method)
+        && let Err(outside) = study.allows(method.name())
+    {
+        outside.report(root);
+    }
+    named?;
     Some(Job {
         text: text.to_owned(),
         name,
@@ -90,7 +110,54 @@ fn job(text: &str, root: &mut Section<'_, '_>, summed: bool) -> Option<Job> {
             features,
         }),
         method: method?,
+        study: study.map(Arc::new),
     })
+}
+
+/// Whether the key `study` and the study that travels with the job belong together. A job may name the study's file
+/// instead, from which whoever submits it has read the study.
+fn of_study(root: &mut Section<'_, '_>, study: Option<&Study>) -> Option<()> {
+    let Some(study) = study else {
+        if let Some(name) = root.optional::<String>("study") {
+            let wanted = "the study's text after the job; name its file, \"NAME.study.toml\"";
+            root.problem("study", &format!("{name:?} without its text"), wanted);
+        }
+        return Some(());
+    };
+    let name: String = root.required("study")?;
+    if name != study.name.as_str() && !study::is_file(&name) {
+        root.problem(
+            "study",
+            &format!("{name:?}"),
+            &format!("{:?}", study.name.as_str()),
+        );
+    }
+    for key in ["sites", "aggregation"] {
+        if root.has(key) {
+            root.pass_over(&[key]);
+            root.problem(key, "the job's own", "none: the study decides it");
+        }
+    }
+    Some(())
+}
+
+/// The outcome and the features that a job of a study names.
+fn chosen(
+    root: &mut Section<'_, '_>,
+    study: &Study,
+) -> (Option<OutcomeSpecification>, Vec<Feature>) {
+    let outcome = root.required::<String>("outcome");
+    let outcome = outcome.and_then(|name| {
+        let found = study.outcome(&name);
+        let found = found.map_err(|outside| outside.report(root)).ok()?;
+        Some(found.specification.clone())
+    });
+    let names = root.optional::<Vec<String>>("features");
+    let features = study.chosen(names.as_deref()).unwrap_or_else(|outside| {
+        outside.iter().for_each(|one| one.report(root));
+        study.features.clone()
+    });
+    (outcome, features)
 }
 
 /// Among fewer than three sites nothing can hide: of two each is the other's remainder.

@@ -1,5 +1,6 @@
 //! Who a certificate says its owner is, and all that is done with certificates and keys.
 
+pub(crate) mod approval;
 pub mod certificates;
 pub(crate) mod credentials;
 pub(crate) mod keys;

@@ -254,7 +254,7 @@ fn signed(job: &str, seed: u64, token: &str) -> Vec<u8> {
     bytes
 }
 
-fn verifies(certificate: &CertificateDer<'_>, signed: &Signed, message: &[u8]) -> bool {
+pub(crate) fn verifies(certificate: &CertificateDer<'_>, signed: &Signed, message: &[u8]) -> bool {
     let Ok(certificate) = EndEntityCert::try_from(certificate) else {
         return false;
     };

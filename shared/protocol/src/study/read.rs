@@ -1,0 +1,188 @@
+//! From TOML to [`Study`].
+
+use super::{CertificateFingerprint, Pinned, Study, StudyLimits, StudyName, StudyOutcome};
+use crate::cohort::{self, OutcomeSpecification};
+use crate::document::{self, DocumentErrors, Section, list, nearest_hint};
+use crate::limits::{OUTCOMES_MAX, SITES_MAX, STUDY_LENGTH_MAX, SUMMED_SITES_MIN};
+use crate::method::Method;
+use crate::name::{NameError, OperatorName, SiteName};
+use std::collections::HashSet;
+use time::Date;
+use time::macros::format_description;
+
+const NAME_WANTED: &str = "a-z, 0-9, '-' and '_', at most 64 characters";
+
+impl Study {
+    /// Parses a study.
+    ///
+    /// # Errors
+    /// All problems of the text at once, each with its line.
+    pub fn parse(text: &str) -> Result<Self, DocumentErrors> {
+        // A longer text is not even read.
+        let is_short = text.len() <= STUDY_LENGTH_MAX;
+        document::read(if is_short { text } else { "" }, |root| {
+            if !is_short {
+                let wanted = format!("at most {STUDY_LENGTH_MAX}");
+                root.problem("the file", &format!("{} bytes", text.len()), &wanted);
+                return None;
+            }
+            study(text, root)
+        })
+    }
+}
+
+fn study(text: &str, root: &mut Section<'_, '_>) -> Option<Study> {
+    let name: Option<String> = root.required("name");
+    let name = name.and_then(|name| {
+        let parsed = StudyName::new(&name).ok();
+        if parsed.is_none() {
+            root.problem("name", &format!("{name:?}"), NAME_WANTED);
+        }
+        parsed
+    });
+    let title = line(root, "title");
+    let purpose: Option<String> = root.required("purpose");
+    let until = until(root);
+    let operators = parties(root, "operators", OperatorName::new);
+    let hospitals = parties(root, "hospitals", SiteName::new);
+    if !(SUMMED_SITES_MIN..=SITES_MAX).contains(&hospitals.len()) {
+        let found = format!("{} hospitals", hospitals.len());
+        let wanted = format!("{SUMMED_SITES_MIN} to {SITES_MAX}, among which a sum can hide");
+        root.problem("hospitals", &found, &wanted);
+    }
+    let methods = methods(root);
+    let limits = root.required_table("limits", |section| Some(limits(section)));
+    let outcomes = outcomes(root);
+    let specifications: Vec<OutcomeSpecification> = outcomes
+        .iter()
+        .map(|outcome| outcome.specification.clone())
+        .collect();
+    let features = cohort::features(root, &specifications);
+    Some(Study {
+        text: text.to_owned(),
+        name: name?,
+        title: title?,
+        purpose: purpose?,
+        until: until?,
+        operators,
+        hospitals,
+        methods,
+        limits: limits?,
+        outcomes,
+        features,
+    })
+}
+
+/// A text of one line, which is not empty.
+fn line(section: &mut Section<'_, '_>, key: &'static str) -> Option<String> {
+    let text: String = section.required(key)?;
+    if text.trim().is_empty() || text.contains(['\n', '\r', '\t']) {
+        section.problem(key, &format!("{text:?}"), "one line of text");
+    }
+    Some(text)
+}
+
+fn until(root: &mut Section<'_, '_>) -> Option<Date> {
+    let text: String = root.required("until")?;
+    let date = Date::parse(&text, format_description!("[year]-[month]-[day]")).ok();
+    if date.is_none() {
+        let wanted = "the last day of the study, YYYY-MM-DD";
+        root.problem("until", &format!("{text:?}"), wanted);
+    }
+    date
+}
+
+/// Parties with the fingerprints of their certificates, each once.
+fn parties<N: Clone + Eq + std::hash::Hash>(
+    root: &mut Section<'_, '_>,
+    key: &'static str,
+    parse: impl Fn(&str) -> Result<N, NameError>,
+) -> Vec<Pinned<N>> {
+    let mut names = HashSet::new();
+    let mut certificates = HashSet::new();
+    let is_absent = !root.has(key);
+    let parties = root.tables(key, |section| {
+        let name: Option<String> = section.required("name");
+        let certificate: Option<String> = section.required("certificate");
+        let (name, certificate) = (name?, certificate?);
+        let parsed = parse(&name);
+        if parsed.is_err() {
+            section.problem("name", &format!("{name:?}"), NAME_WANTED);
+        } else if !parsed.as_ref().is_ok_and(|name| names.insert(name.clone())) {
+            section.problem("name", &format!("{name:?} twice"), "each name once");
+        }
+        let fingerprint = CertificateFingerprint::new(&certificate);
+        if fingerprint.is_none() {
+            let wanted = "\"sha256:\" and 64 digits of 0-9 and a-f";
+            section.problem("certificate", &format!("{certificate:?}"), wanted);
+        } else if !certificates.insert(fingerprint.clone()) {
+            section.problem("certificate", "a certificate twice", "one of each party");
+        }
+        Some(Pinned {
+            name: parsed.ok()?,
+            certificate: fingerprint?,
+        })
+    });
+    if is_absent {
+        root.problem(key, "none", "a list of { name, certificate }");
+    }
+    parties
+}
+
+fn methods(root: &mut Section<'_, '_>) -> Vec<String> {
+    let methods: Vec<String> = root.required("methods").unwrap_or_default();
+    for method in &methods {
+        if !Method::NAMES.contains(&method.as_str()) {
+            let near = nearest_hint(method, &Method::NAMES);
+            let wanted = format!("one of {}{near}", list(&Method::NAMES));
+            root.problem("methods", &format!("{method:?}"), &wanted);
+        }
+    }
+    let distinct: HashSet<&String> = methods.iter().collect();
+    if methods.is_empty() || distinct.len() < methods.len() {
+        let found = format!("{methods:?}");
+        root.problem("methods", &found, "at least one method, each once");
+    }
+    methods
+}
+
+fn limits(section: &mut Section<'_, '_>) -> StudyLimits {
+    let mut limit = |key, least| {
+        if !section.has(key) {
+            section.required::<u64>(key);
+        }
+        section.count(key, least, least..=u64::MAX >> 1)
+    };
+    StudyLimits {
+        runs: limit("runs", 1),
+        rounds: limit("rounds", 1),
+        queries: limit("queries", 0),
+    }
+}
+
+fn outcomes(root: &mut Section<'_, '_>) -> Vec<StudyOutcome> {
+    let mut seen = HashSet::new();
+    let is_absent = !root.has("outcomes");
+    let outcomes = root.tables("outcomes", |section| {
+        let name = line(section, "name");
+        let label = line(section, "label");
+        if let Some(name) = &name
+            && !seen.insert(name.clone())
+        {
+            section.problem("name", &format!("{name:?} twice"), "each outcome once");
+        }
+        let specification = cohort::outcome(section);
+        Some(StudyOutcome {
+            name: name?,
+            label: label?,
+            specification: specification?,
+        })
+    });
+    if is_absent {
+        root.problem("outcomes", "none", "a table headed [[outcomes]] for each");
+    } else if outcomes.len() > OUTCOMES_MAX {
+        let found = outcomes.len().to_string();
+        root.problem("outcomes", &found, &format!("at most {OUTCOMES_MAX}"));
+    }
+    outcomes
+}

@@ -1,0 +1,192 @@
+//! Promise: a study is read whole or refused with all its problems, and a job of it has nothing that the study has not.
+
+#![allow(clippy::unwrap_used)] // functions that tests share
+
+use protocol::job::Job;
+use protocol::study::{Study, split};
+use protocol::time::Timestamp;
+
+fn certificate(digit: char) -> String {
+    format!("sha256:{}", digit.to_string().repeat(64))
+}
+
+fn text() -> String {
+    let hospitals = ["north", "south", "east"].iter().zip(['1', '2', '3']);
+    let hospitals = hospitals
+        .map(|(name, digit)| {
+            format!(
+                "{{ name = {name:?}, certificate = {:?} }}",
+                certificate(digit)
+            )
+        })
+        .collect::<Vec<_>>()
+        .join(", ");
+    format!(
+        "name = \"heart\"\ntitle = \"Who is alike?\"\npurpose = \"Care\"\nuntil = \"2027-12-31\"\n\
+         operators = [{{ name = \"lab\", certificate = {:?} }}]\nhospitals = [{hospitals}]\n\
+         methods = [\"unpsl\", \"regression\"]\nlimits = {{ runs = 10, rounds = 500, queries = 0 }}\n\
+         [[outcomes]]\nname = \"disease\"\nlabel = \"Disease\"\ncolumn = \"num\"\nkind = \"binary\"\npositive = [\"1\"]\n\
+         [[outcomes]]\nname = \"death\"\nlabel = \"Death\"\ncolumn = \"days\"\nkind = \"survival\"\nevent = \"dead\"\n\
+         [[features]]\nname = \"age\"\nkind = \"numeric\"\n[[features]]\nname = \"sex\"\nkind = \"binary\"\n",
+        certificate('a')
+    )
+}
+
+const JOB: &str =
+    "name = \"a\"\nmethod = \"unpsl\"\nstudy = \"heart\"\noutcome = \"disease\"\n[unpsl]\n";
+
+fn problems(text: &str) -> String {
+    Study::parse(text).map_or_else(|errors| errors.to_string(), |_| String::new())
+}
+
+fn job(own: &str) -> Result<Job, String> {
+    let study = Study::parse(&text()).unwrap();
+    Job::parse(&study.join(own)).map_err(|errors| errors.to_string())
+}
+
+#[test]
+fn a_whole_study_is_read_and_its_digest_is_of_every_byte() {
+    let study = Study::parse(&text()).unwrap();
+    assert_eq!(study.text, text());
+    assert_eq!((study.outcomes.len(), study.features.len()), (2, 2));
+    let other = Study::parse(&format!("{}\n", text())).unwrap();
+    assert_ne!(study.digest(), other.digest());
+    assert_eq!(study.digest().len(), 64);
+}
+
+#[test]
+fn every_problem_of_a_study_comes_at_once_with_its_line() {
+    let text = text()
+        .replace("\"Who is alike?\"", "\"Who\\nis alike?\"")
+        .replace("2027-12-31", "2027-13-31")
+        .replace("\"south\"", "\"north\"")
+        .replace(&certificate('3'), "sha256:33")
+        .replace("\"unpsl\", ", "\"unpls\", ")
+        .replace("name = \"death\"", "name = \"disease\"")
+        .replace("name = \"sex\"", "name = \"dead\"")
+        .replace("purpose", "purposes");
+    let found = problems(&text);
+    for wanted in [
+        "line 2: title: found \"Who\\nis alike?\", wanted one line of text",
+        "line 3: purposes: found an unknown key; did you mean \"purpose\"?",
+        "line 4: until: found \"2027-13-31\", wanted the last day of the study",
+        "line 6: hospitals.name: found \"north\" twice",
+        "line 6: hospitals.certificate: found \"sha256:33\", wanted \"sha256:\" and 64 digits",
+        "line 7: methods: found \"unpls\", wanted one of \"unpsl\"",
+        "did you mean \"unpsl\"?",
+        "outcomes.name: found \"disease\" twice",
+        "features.name: found \"dead\", the outcome's column",
+    ] {
+        assert!(found.contains(wanted), "{wanted} is not in\n{found}");
+    }
+}
+
+#[test]
+fn two_hospitals_are_too_few_to_hide_among() {
+    let third = format!(
+        ", {{ name = \"east\", certificate = {:?} }}",
+        certificate('3')
+    );
+    let found = problems(&text().replace(&third, ""));
+    assert!(
+        found.contains("hospitals: found 2 hospitals, wanted 3 to"),
+        "{found}"
+    );
+}
+
+#[test]
+fn what_people_read_is_what_programs_read() {
+    for (character, name) in [
+        ("\\u202e", "U+202E"),
+        ("\u{2067}", "U+2067"),
+        ("\\u001b", "U+001B"),
+    ] {
+        let found = problems(&text().replace("Care", &format!("Care{character}")));
+        let wanted = format!("line 3: found the character {name}, wanted text without control");
+        assert!(found.contains(&wanted), "{found}");
+        let found =
+            job(&JOB.replace("name = \"a\"", &format!("name = \"a{character}\""))).unwrap_err();
+        assert!(found.contains(name), "{found}");
+    }
+}
+
+#[test]
+fn a_job_of_a_study_has_its_hospitals_its_outcome_and_its_features() {
+    let study = Study::parse(&text()).unwrap();
+    let whole = job(JOB).unwrap();
+    assert_eq!(whole.sites, study.roster());
+    assert_eq!(whole.cohort.outcome, study.outcomes[0].specification);
+    assert_eq!(whole.cohort.features, study.features);
+    assert_eq!(whole.study.as_deref(), Some(&study));
+    assert_eq!(split(&whole.text), (JOB, Some(text().as_str())));
+    let some = job(&JOB.replace("[unpsl]", "features = [\"sex\"]\n[unpsl]")).unwrap();
+    assert_eq!(some.cohort.features, study.features[1..]);
+}
+
+#[test]
+fn a_job_has_nothing_that_its_study_has_not() {
+    let replaced = |from: &str, to: &str| job(&JOB.replace(from, to)).unwrap_err();
+    for (found, wanted) in [
+        (
+            replaced("disease", "diseases"),
+            "outcome: found \"diseases\", wanted one of \"disease\", \"death\" of the study \"heart\"; did you mean \"disease\"?",
+        ),
+        (
+            replaced("[unpsl]", "features = [\"agee\"]\n[unpsl]"),
+            "features: found \"agee\", wanted one of \"age\", \"sex\" of the study \"heart\"; did you mean \"age\"?",
+        ),
+        (
+            replaced("[unpsl]", "features = []\n[unpsl]"),
+            "features: found none",
+        ),
+        (
+            replaced("[unpsl]", "features = [\"age\", \"age\"]\n[unpsl]"),
+            "features: found \"age\" twice",
+        ),
+        (
+            {
+                let forest = JOB.replace("\"unpsl\"", "\"forest\"");
+                job(&forest.replace("[unpsl]", "[forest]")).unwrap_err()
+            },
+            "wanted one of \"unpsl\", \"regression\" of the study",
+        ),
+        (
+            replaced("[unpsl]", "sites = [\"north\"]\n[unpsl]"),
+            "sites: found the job's own, wanted none",
+        ),
+        (
+            replaced("\"heart\"", "\"hearts\""),
+            "study: found \"hearts\", wanted \"heart\"",
+        ),
+        (
+            replaced("outcome = \"disease\"", "[outcome]\ncolumn = \"x\""),
+            "outcome: found table, wanted a string",
+        ),
+    ] {
+        assert!(found.contains(wanted), "{wanted} is not in\n{found}");
+    }
+    let alone = Job::parse(JOB).unwrap_err().to_string();
+    assert!(
+        alone.contains("study: found \"heart\" without its text"),
+        "{alone}"
+    );
+    let broken = Job::parse(
+        &Study::parse(&text())
+            .unwrap()
+            .join(JOB)
+            .replace("2027-12", "2027-13"),
+    );
+    let broken = broken.unwrap_err().to_string();
+    assert!(
+        broken.contains("line 4: the study: until: found"),
+        "{broken}"
+    );
+}
+
+#[test]
+fn a_study_is_over_when_its_last_day_is() {
+    let study = Study::parse(&text()).unwrap();
+    let midnight = 1_830_297_600_000; // 2028-01-01T00:00:00Z
+    assert!(!study.is_over(Timestamp(midnight - 1)));
+    assert!(study.is_over(Timestamp(midnight)));
+}

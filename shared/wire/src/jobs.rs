@@ -1,0 +1,55 @@
+//! Files of jobs, and of the studies that they are of.
+
+use protocol::document::DocumentErrors;
+use protocol::study::{Study, is_file, named};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A file of a study that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StudyFileError {
+    /// It could not be read.
+    #[error("{} could not be read", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// It has problems.
+    #[error("{}:\n{problems}", path.display())]
+    Problems {
+        /// The file.
+        path: PathBuf,
+        /// All of them.
+        problems: DocumentErrors,
+    },
+}
+
+/// The text of a job as it travels: with the study whose file it names, if it names one. `path` is the job's file.
+///
+/// # Errors
+/// [`StudyFileError`] names the study's file.
+pub fn with_study(path: &Path, text: String) -> Result<String, StudyFileError> {
+    let Some(word) = named(&text).filter(|word| is_file(word)) else {
+        return Ok(text);
+    };
+    let path = path.parent().unwrap_or(Path::new("")).join(word);
+    Ok(study(&path)?.join(&text))
+}
+
+/// Reads a study.
+///
+/// # Errors
+/// [`StudyFileError`] names the file.
+pub fn study(path: &Path) -> Result<Study, StudyFileError> {
+    let text = std::fs::read_to_string(path).map_err(|source| StudyFileError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    Study::parse(&text).map_err(|problems| StudyFileError::Problems {
+        path: path.to_owned(),
+        problems,
+    })
+}

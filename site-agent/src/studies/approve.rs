@@ -1,0 +1,317 @@
+//! How a site approves a study, and how it leaves one.
+
+use super::{
+    APPROVAL, Approved, CONFIGURATION, FOLDER, LEFT, PATIENTS, Record, SNAPSHOT, STUDY, Signed,
+    all, commitment, hexadecimal, own,
+};
+use crate::books::chain::ChainError;
+use crate::books::ledger;
+use crate::config::{ConfigError, SiteConfig};
+use crate::source::snapshot;
+use crate::source::{CohortProblems, Freezing, FrozenTable};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use privacy::Fingerprint;
+use protocol::study::{CertificateFingerprint, Study, StudyName};
+use protocol::time::Timestamp;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+use wire::jobs::StudyFileError;
+use wire::{SignatureError, Signer, TlsError, private};
+
+const RANDOM_BYTES: usize = 32;
+
+/// A study that cannot be approved, or left.
+#[derive(Debug, thiserror::Error)]
+pub enum StudyError {
+    /// The study's file cannot be used.
+    #[error(transparent)]
+    File(#[from] StudyFileError),
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The certificate or key cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The key cannot sign.
+    #[error(transparent)]
+    Signature(#[from] SignatureError),
+    /// An earlier approval is not what the site signed.
+    #[error(transparent)]
+    Books(#[from] ChainError),
+    /// The source does not fit the study.
+    #[error("the data does not fit the study:\n{0}")]
+    Data(CohortProblems),
+    /// The site cannot be part of the study.
+    #[error("{what}: found {found}, wanted {wanted}")]
+    Refused {
+        /// The part of the study.
+        what: &'static str,
+        /// What it says.
+        found: String,
+        /// What this site can approve.
+        wanted: String,
+    },
+    /// The name is taken.
+    #[error("the study {name:?}: found {found}, wanted {wanted}")]
+    Known {
+        /// Its name.
+        name: String,
+        /// What this site has under that name.
+        found: String,
+        /// What would do.
+        wanted: &'static str,
+    },
+    /// The approval could not be written.
+    #[error("{path} could not be written")]
+    Write {
+        /// The folder or file.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The snapshot could not be made.
+    #[error("the snapshot could not be made: {0}")]
+    Snapshot(String),
+}
+
+/// Approves a study: freezes its patients and signs what they are.
+///
+/// # Errors
+/// [`StudyError`]; then nothing is approved.
+pub fn approve(config: &Path, study: &Path, now: Timestamp) -> Result<Record, StudyError> {
+    let text = fs::read(config).map_err(|source| ConfigError::Read {
+        path: config.display().to_string(),
+        source,
+    })?;
+    let config = SiteConfig::open(config)?;
+    let study = wire::jobs::study(study)?;
+    let known = all(&config.folder, &config.site)?;
+    judge(&config, &study, &known, now)?;
+    let cell_min = config.policy.rules().cell_min;
+    let freezing = Freezing {
+        source: &config.source,
+        cohorts: study
+            .outcomes
+            .iter()
+            .map(|outcome| study.cohort(outcome))
+            .collect(),
+        cell_min,
+    };
+    let table = freezing.read(&mut |_| ()).map_err(StudyError::Data)?;
+    let patients = ledger::fingerprint(&config.folder, table.identifiers(&config.source))?;
+    apart(&study, &known, &patients)?;
+    let random = random().map_err(|source| StudyError::Write {
+        path: "/dev/urandom".to_owned(),
+        source,
+    })?;
+    let record = Record {
+        study: study.name.to_string(),
+        digest: study.digest(),
+        commitment: commitment(&random, &text, cell_min, &table),
+        patients_at_most: table.patients().next_multiple_of(10),
+        approved: now.0,
+    };
+    let signed = sign(&config, &record, random, cell_min)?;
+    write(&config, &study, &text, &table, &patients, &signed)?;
+    Ok(record)
+}
+
+/// Leaves a study: deletes its patients. That it was approved stays known, so that no other study takes its place.
+///
+/// # Errors
+/// [`StudyError`].
+pub fn leave(config: &SiteConfig, name: &StudyName) -> Result<(), StudyError> {
+    let known = all(&config.folder, &config.site)?;
+    let own = known
+        .iter()
+        .find(|one| one.study.name == *name && !one.left);
+    let Some(own) = own else {
+        let names = known.iter().filter(|one| !one.left);
+        let names: Vec<&str> = names.map(|one| one.study.name.as_str()).collect();
+        return Err(StudyError::Known {
+            name: name.to_string(),
+            found: format!("no such approval, but of {names:?}"),
+            wanted: "a study that this site has approved and not left",
+        });
+    };
+    let failed = |path: &Path| {
+        let path = path.display().to_string();
+        |source| StudyError::Write { path, source }
+    };
+    let (left, snapshot) = (own.folder.join(LEFT), own.folder.join(SNAPSHOT));
+    private::write(&left, b"").map_err(failed(&left))?;
+    fs::remove_file(&snapshot).map_err(failed(&snapshot))
+}
+
+/// Whether this site can be part of the study.
+fn judge(
+    config: &SiteConfig,
+    study: &Study,
+    known: &[Approved],
+    now: Timestamp,
+) -> Result<(), StudyError> {
+    let same = known.iter().find(|one| one.study.name == study.name);
+    if let Some(same) = same {
+        let found = match (same.left, same.record.digest == study.digest()) {
+            (true, _) => "a study of this name that this site has left",
+            (false, true) => "an approval of it",
+            (false, false) => "an approval of another text under this name",
+        };
+        return Err(StudyError::Known {
+            name: study.name.to_string(),
+            found: found.to_owned(),
+            wanted: "a study of a new name",
+        });
+    }
+    let refused = |what, found, wanted| {
+        Err(StudyError::Refused {
+            what,
+            found,
+            wanted,
+        })
+    };
+    if study.is_over(now) {
+        let wanted = "a day that is not over".to_owned();
+        return refused("until", study.until.to_string(), wanted);
+    }
+    let certificate = wire::fingerprint(&config.tls)?;
+    match own(study, &config.site) {
+        None => {
+            let names: Vec<&str> = study
+                .hospitals
+                .iter()
+                .map(|one| one.name.as_str())
+                .collect();
+            let near = protocol::document::nearest(config.site.as_str(), &names);
+            let near = near.map(|near| format!("; the nearest is {near:?}"));
+            let wanted = format!("{:?}{}", config.site.as_str(), near.unwrap_or_default());
+            return refused("hospitals", format!("{names:?}"), wanted);
+        }
+        Some(own) if own.certificate != certificate => {
+            return refused(
+                "hospitals",
+                format!("{} for this site", own.certificate),
+                certificate_meant(&certificate),
+            );
+        }
+        Some(_) => {}
+    }
+    let least = config.policy.rules().sites_min;
+    if (study.hospitals.len() as u64) < least {
+        let found = format!("{} hospitals", study.hospitals.len());
+        return refused(
+            "hospitals",
+            found,
+            format!("{least} or more, as sites_min of this site says"),
+        );
+    }
+    Ok(())
+}
+
+fn certificate_meant(certificate: &CertificateFingerprint) -> String {
+    format!("{certificate}, which is this site's certificate")
+}
+
+/// No other roster over patients of an earlier study: the difference of two sums would be one hospital's.
+fn apart(study: &Study, known: &[Approved], patients: &Fingerprint) -> Result<(), StudyError> {
+    let roster = |study: &Study| {
+        let mut roster = study.roster();
+        roster.sort();
+        roster
+    };
+    for other in known {
+        let both = patients.patients() + other.patients.patients();
+        let shares = patients.difference(&other.patients) < both;
+        if shares && roster(&other.study) != roster(study) {
+            return Err(StudyError::Refused {
+                what: "hospitals",
+                found: format!(
+                    "other hospitals than the study {:?} has, over patients of it",
+                    other.study.name.as_str()
+                ),
+                wanted: "the same hospitals, or other patients".to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn random() -> io::Result<String> {
+    let mut bytes = [0; RANDOM_BYTES];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(hexadecimal(&bytes))
+}
+
+fn sign(
+    config: &SiteConfig,
+    record: &Record,
+    random: String,
+    cell_min: u64,
+) -> Result<Signed, StudyError> {
+    let record = serde_json::to_string(record).map_err(json)?;
+    let warrant = Signer::load(&config.tls)?.approve(record.as_bytes())?;
+    Ok(Signed {
+        record,
+        chain: warrant
+            .chain
+            .iter()
+            .map(|one| STANDARD.encode(one))
+            .collect(),
+        scheme: warrant.scheme,
+        signature: STANDARD.encode(&warrant.signature),
+        random,
+        cell_min,
+    })
+}
+
+/// Writes the folder of an approval: beside, then renamed, so that it is there whole or not at all.
+fn write(
+    config: &SiteConfig,
+    study: &Study,
+    configuration: &[u8],
+    table: &FrozenTable,
+    patients: &Fingerprint,
+    signed: &Signed,
+) -> Result<(), StudyError> {
+    let snapshot =
+        snapshot::to_bytes(table).map_err(|error| StudyError::Snapshot(error.to_string()))?;
+    let approval = serde_json::to_vec_pretty(signed).map_err(json)?;
+    let studies = config.folder.join(FOLDER);
+    let folder = studies.join(study.name.as_str());
+    let partial = studies.join(format!(".{}.partial", study.name));
+    let written = (|| {
+        private::folder(&config.folder)?;
+        private::folder(&studies)?;
+        if partial.exists() {
+            fs::remove_dir_all(&partial)?;
+        }
+        private::folder(&partial)?;
+        for (name, bytes) in [
+            (STUDY, study.text.as_bytes()),
+            (CONFIGURATION, configuration),
+            (SNAPSHOT, &snapshot),
+            (PATIENTS, &patients.to_bytes()),
+            (APPROVAL, &approval),
+        ] {
+            let path = partial.join(name);
+            private::write(&path, bytes)?;
+            File::open(&path)?.sync_all()?;
+        }
+        fs::rename(&partial, &folder)?;
+        File::open(&studies)?.sync_all()
+    })();
+    written.map_err(|source| {
+        let _ = fs::remove_dir_all(&partial);
+        StudyError::Write {
+            path: folder.display().to_string(),
+            source,
+        }
+    })
+}
+
+fn json(error: serde_json::Error) -> StudyError {
+    StudyError::Snapshot(error.to_string())
+}

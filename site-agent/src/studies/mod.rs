@@ -1,0 +1,180 @@
+//! Studies that this site has approved: each a folder with the study's text, the site's configuration as it was, the
+//! frozen patients, and a signed approval that commits to all of them.
+//!
+//! ```text
+//! FOLDER/studies/NAME/   study.toml  site.toml  snapshot.parquet  patients  approval.json
+//! ```
+
+mod approve;
+mod review;
+mod run;
+
+pub use approve::{StudyError, approve, leave};
+pub use review::{Listing, Review};
+pub use run::{Frozen, approved, cohort, for_run, within};
+
+use crate::books::chain::ChainError;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use privacy::Fingerprint;
+use protocol::message::Warrant;
+use protocol::name::SiteName;
+use protocol::study::{Pinned, Study, StudyName};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+
+const FOLDER: &str = "studies";
+const STUDY: &str = "study.toml";
+const CONFIGURATION: &str = "site.toml";
+const SNAPSHOT: &str = "snapshot.parquet";
+const PATIENTS: &str = "patients";
+const APPROVAL: &str = "approval.json";
+const LEFT: &str = "left";
+const APPROVAL_MEANT: &str = "an approval that this site signed";
+
+/// What an approval says, and what is signed of it: every byte.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// The study's name.
+    pub study: String,
+    /// SHA-256 of its text, hexadecimal.
+    pub digest: String,
+    /// SHA-256 of random bytes, the site's configuration and its frozen patients, hexadecimal.
+    pub commitment: String,
+    /// The number of patients, rounded up to ten.
+    pub patients_at_most: u64,
+    /// When it was approved: milliseconds since the Unix epoch.
+    pub approved: u64,
+}
+
+/// `approval.json`.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Signed {
+    /// A [`Record`], as the signature is of it.
+    record: String,
+    /// Certificates from the site's to the authority's, base64.
+    chain: Vec<String>,
+    scheme: u16,
+    signature: String,
+    /// What the commitment hides behind, hexadecimal. It stays at the site.
+    random: String,
+    /// A count below this is withheld: the site's rule when it approved.
+    cell_min: u64,
+}
+
+/// A study that this site has approved.
+#[derive(Debug)]
+pub struct Approved {
+    /// The study.
+    pub study: Study,
+    /// What the site signed.
+    pub record: Record,
+    /// Whether the site has left it: its patients are deleted.
+    pub left: bool,
+    patients: Fingerprint,
+    random: String,
+    cell_min: u64,
+    folder: PathBuf,
+}
+
+/// All studies that the site in `folder` has approved, by name, also those that it has left.
+///
+/// # Errors
+/// [`ChainError`] where an approval is not what the site signed.
+pub fn all(folder: &Path, site: &SiteName) -> Result<Vec<Approved>, ChainError> {
+    let studies = folder.join(FOLDER);
+    let failed = |source| crate::books::chain::file_error(&studies, "read", source);
+    let mut folders = match std::fs::read_dir(&studies) {
+        Ok(entries) => entries
+            .map(|entry| Ok(entry?.path()))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(failed)?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(failed(error)),
+    };
+    // An approval that was interrupted has never been one.
+    folders.retain(|path| StudyName::new(&name_of(path)).is_ok());
+    folders.sort();
+    folders.iter().map(|folder| open(folder, site)).collect()
+}
+
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+fn open(folder: &Path, site: &SiteName) -> Result<Approved, ChainError> {
+    let read = |name: &str| {
+        let path = folder.join(name);
+        std::fs::read(&path).map_err(|error| crate::books::chain::file_error(&path, "read", error))
+    };
+    let broken = |name: &str, wanted: &'static str| ChainError::Study {
+        path: folder.join(name).display().to_string(),
+        found: "something else",
+        wanted,
+    };
+    let text = String::from_utf8(read(STUDY)?).ok();
+    let study = text.and_then(|text| Study::parse(&text).ok());
+    let study = study.ok_or_else(|| broken(STUDY, "the study that this site approved"))?;
+    let signed: Option<Signed> = serde_json::from_slice(&read(APPROVAL)?).ok();
+    let signed = signed.ok_or_else(|| broken(APPROVAL, APPROVAL_MEANT))?;
+    let record: Option<Record> = serde_json::from_str(&signed.record).ok();
+    let own = own(&study, site);
+    let (Some(record), Some(warrant), Some(own)) = (record, signed.warrant(), own) else {
+        return Err(broken(APPROVAL, APPROVAL_MEANT));
+    };
+    let is_signed = wire::has_approved(&own.certificate, signed.record.as_bytes(), &warrant);
+    if !is_signed || record.study != name_of(folder) || record.digest != study.digest() {
+        return Err(broken(APPROVAL, APPROVAL_MEANT));
+    }
+    let patients = Fingerprint::from_bytes(&read(PATIENTS)?);
+    Ok(Approved {
+        study,
+        record,
+        left: folder.join(LEFT).exists(),
+        patients: patients.map_err(|_| broken(PATIENTS, "digests of patients"))?,
+        random: signed.random,
+        cell_min: signed.cell_min,
+        folder: folder.to_owned(),
+    })
+}
+
+/// The entry of this site among the study's hospitals.
+fn own<'s>(study: &'s Study, site: &SiteName) -> Option<&'s Pinned<SiteName>> {
+    study.hospitals.iter().find(|one| one.name == *site)
+}
+
+impl Signed {
+    fn warrant(&self) -> Option<Warrant> {
+        let chain = self.chain.iter().map(|one| STANDARD.decode(one).ok());
+        Some(Warrant {
+            token: String::new(),
+            chain: chain.collect::<Option<_>>()?,
+            scheme: self.scheme,
+            signature: STANDARD.decode(&self.signature).ok()?,
+        })
+    }
+}
+
+/// SHA-256 of what hides, the configuration and the patients, hexadecimal. Every part tells its length.
+fn commitment(
+    random: &str,
+    configuration: &[u8],
+    cell_min: u64,
+    table: &crate::source::FrozenTable,
+) -> String {
+    let mut digest = Sha256::new();
+    digest.update(random.as_bytes());
+    digest.update(cell_min.to_be_bytes());
+    digest.update((configuration.len() as u64).to_be_bytes());
+    digest.update(configuration);
+    table.canonical(&mut |bytes| digest.update(bytes));
+    hexadecimal(&digest.finalize())
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

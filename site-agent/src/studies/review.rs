@@ -1,0 +1,117 @@
+//! What a study asks of this site, as a page for whoever approves it.
+
+use super::Approved;
+use crate::config::SiteConfig;
+use protocol::study::Study;
+use std::fmt;
+
+/// A study, before it is approved.
+pub struct Review<'r> {
+    /// The study.
+    pub study: &'r Study,
+    /// The site.
+    pub config: &'r SiteConfig,
+}
+
+/// The studies that a site has approved.
+pub struct Listing(pub Vec<Approved>);
+
+impl fmt::Display for Review<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { study, config } = self;
+        writeln!(out, "{}: {}\n{}\n", study.name, study.title, study.purpose)?;
+        self.worst(out)?;
+        writeln!(
+            out,
+            "\nIt ends after {}. Nothing is answered later.",
+            study.until
+        )?;
+        writeln!(out, "\nHospitals. Every run asks all of them:")?;
+        for hospital in &study.hospitals {
+            let own = match hospital.name == config.site {
+                true => ", this site",
+                false => "",
+            };
+            writeln!(out, "  {} {}{own}", hospital.name, hospital.certificate)?;
+        }
+        writeln!(out, "Operators, who may submit jobs:")?;
+        for operator in &study.operators {
+            writeln!(out, "  {} {}", operator.name, operator.certificate)?;
+        }
+        writeln!(out, "Outcomes:")?;
+        for outcome in &study.outcomes {
+            let column = &outcome.specification.column;
+            writeln!(
+                out,
+                "  {} (column {column:?}): {}",
+                outcome.name, outcome.label
+            )?;
+        }
+        writeln!(out, "Features, {}:", study.features.len())?;
+        for feature in &study.features {
+            writeln!(out, "  {}: {}", feature.name, feature.label)?;
+        }
+        write!(out, "Digest of this text: sha256:{}", study.digest())
+    }
+}
+
+impl Review<'_> {
+    /// The most that could leave, then what this site's policy says about it.
+    fn worst(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { study, config } = self;
+        let (limits, rules) = (study.limits, config.policy.rules());
+        let (runs, rounds) = (
+            limits.runs.min(rules.runs_per_cohort_max),
+            limits.rounds.min(rules.rounds_per_cohort_max),
+        );
+        let queries = limits.queries.min(rules.queries_per_cohort_max);
+        writeln!(out, "The most that can leave, if you approve:")?;
+        writeln!(
+            out,
+            "  up to {runs} runs over the patients of each outcome, with {rounds} rounds in all, of any of the methods below;"
+        )?;
+        writeln!(
+            out,
+            "  questions about {queries} patients of others or centres of groups, in all."
+        )?;
+        writeln!(out, "Methods:")?;
+        for method in &study.methods {
+            let allowed = match rules.methods.allows(method) {
+                true => "this site's policy allows it",
+                false => "this site's policy refuses it",
+            };
+            writeln!(out, "  {method}: {allowed}")?;
+        }
+        writeln!(
+            out,
+            "What each job makes leave, message by message: kindred-site-agent policy explain --job JOB.toml"
+        )?;
+        writeln!(
+            out,
+            "Approving copies the patients who have an outcome into this site's folder. Runs read the copy alone."
+        )
+    }
+}
+
+impl fmt::Display for Listing {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return write!(out, "this site has approved no study");
+        }
+        for (index, one) in self.0.iter().enumerate() {
+            if index > 0 {
+                writeln!(out)?;
+            }
+            let state = match one.left {
+                true => "left".to_owned(),
+                false => format!("until {}", one.study.until),
+            };
+            write!(
+                out,
+                "{}  {state}  at most {} patients  sha256:{}",
+                one.study.name, one.record.patients_at_most, one.record.digest
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,158 @@
+//! What a run reads: the patients that its study has frozen, or a refusal.
+
+use super::{Approved, CONFIGURATION, SNAPSHOT, all, commitment};
+use crate::books::chain::{ChainError, file_error};
+use crate::config::{SiteConfig, SourceConfig};
+use crate::source::{self, CohortProblems, FrozenTable, ReadProgress, SiteCohort, snapshot};
+use privacy::{Policy, Refusal};
+use protocol::job::Job;
+use protocol::study::CertificateFingerprint;
+use protocol::time::Timestamp;
+use std::path::Path;
+
+const RULE: &str = "study";
+
+/// The frozen patients of a study, and how their columns read.
+pub struct Frozen {
+    table: FrozenTable,
+    source: SourceConfig,
+    cell_min: u64,
+}
+
+/// The approval of the job's study, or none where neither the job nor the site knows a study.
+///
+/// # Errors
+/// A [`Refusal`] by the rule `study`; a [`ChainError`] where an approval is not what the site signed.
+pub fn approved(
+    config: &SiteConfig,
+    job: &Job,
+    now: Timestamp,
+) -> Result<Result<Option<Approved>, Refusal>, ChainError> {
+    let mut approved = all(&config.folder, &config.site)?.into_iter();
+    let Some(study) = &job.study else {
+        return Ok(match approved.next() {
+            None => Ok(None),
+            // Another roster over the same patients would tell one hospital's sums by subtraction.
+            Some(_) => refused(
+                "the site has approved a study of its patients, and answers jobs of studies alone",
+            ),
+        });
+    };
+    let known = approved.find(|one| one.study.name == study.name && !one.left);
+    let name = study.name.as_str();
+    let Some(known) = known else {
+        return Ok(refused(&format!(
+            "the site has not approved the study {name:?}"
+        )));
+    };
+    let (own, found) = (&known.record.digest, study.digest());
+    if *own != found {
+        return Ok(refused(&format!(
+            "found the study {name:?} with the digest {found}, wanted the one that the site approved, {own}"
+        )));
+    }
+    if study.is_over(now) {
+        return Ok(refused(&format!(
+            "the study {name:?} ended on {}",
+            study.until
+        )));
+    }
+    Ok(Ok(Some(known)))
+}
+
+/// What a run of `job` reads at this site: the frozen patients of the job's study, or, where neither the job nor the site
+/// knows a study, none of them. `operator` is the certificate that signed the job.
+///
+/// # Errors
+/// As [`approved`]; also where the patients are not those that the site approved.
+pub fn for_run(
+    config: &SiteConfig,
+    job: &Job,
+    operator: Option<&CertificateFingerprint>,
+    now: Timestamp,
+) -> Result<Result<Option<Frozen>, Refusal>, ChainError> {
+    let known = match approved(config, job, now)? {
+        Ok(Some(known)) => known,
+        Ok(None) => return Ok(Ok(None)),
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let is_pinned = |found: &CertificateFingerprint| {
+        let mut operators = known.study.operators.iter();
+        operators.any(|operator| operator.certificate == *found)
+    };
+    if !operator.is_some_and(is_pinned) {
+        let text = "found a job by another certificate, wanted one of the study's operators";
+        return Ok(refused(text));
+    }
+    known.read().map(|frozen| Ok(Some(frozen)))
+}
+
+impl Approved {
+    /// The frozen patients, as the site committed to them.
+    fn read(&self) -> Result<Frozen, ChainError> {
+        let read = |name: &str| {
+            let path = self.folder.join(name);
+            std::fs::read(&path).map_err(|error| file_error(&path, "read", error))
+        };
+        let configuration = read(CONFIGURATION)?;
+        let table = snapshot::from_bytes(read(SNAPSHOT)?);
+        let table = table.ok_or_else(|| self.broken())?;
+        let found = commitment(&self.random, &configuration, self.cell_min, &table);
+        if found != self.record.commitment {
+            return Err(self.broken());
+        }
+        let text = String::from_utf8(configuration).map_err(|_| self.broken())?;
+        let config = SiteConfig::parse(&text, Path::new("")).map_err(|_| self.broken())?;
+        Ok(Frozen {
+            table,
+            source: config.source,
+            cell_min: self.cell_min,
+        })
+    }
+
+    fn broken(&self) -> ChainError {
+        ChainError::Study {
+            path: self.folder.join(SNAPSHOT).display().to_string(),
+            found: "other patients, or another configuration",
+            wanted: "those that the site committed to when it approved the study",
+        }
+    }
+}
+
+fn refused<T>(text: &str) -> Result<T, Refusal> {
+    Err(Refusal {
+        rule: RULE.to_owned(),
+        text: text.to_owned(),
+    })
+}
+
+/// The cohort of a job: of the frozen patients, or of the source where the job is of no study.
+///
+/// # Errors
+/// [`CohortProblems`], of which the coordinator may hear the misfits.
+pub fn cohort(
+    frozen: Option<&Frozen>,
+    config: &SiteConfig,
+    job: &Job,
+) -> Result<SiteCohort, CohortProblems> {
+    if let Some(frozen) = frozen {
+        return frozen.table.cohort(&frozen.source, job, frozen.cell_min);
+    }
+    let cell_min = config.policy.rules().cell_min;
+    let mut progress = |progress: ReadProgress| {
+        tracing::info!(rows = progress.rows, "reading the cohort");
+    };
+    source::read_for_release(&config.source, job, cell_min, &mut progress)
+}
+
+/// The site's rules, with the limits of the job's study where those are lower.
+#[must_use]
+pub fn within(policy: &Policy, job: &Job) -> Policy {
+    match &job.study {
+        None => policy.clone(),
+        Some(study) => {
+            let limits = study.limits;
+            policy.limited(limits.runs, limits.rounds, limits.queries)
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Promise: the frozen patients of a study are those of the source, to the bit, and a commitment is of every value.
+
+#![allow(clippy::unwrap_used)] // functions that tests share
+
+mod sources;
+
+use protocol::cohort::CohortSpecification;
+use protocol::job::Job;
+use site_agent::config::SourceConfig;
+use site_agent::source::{Freezing, FrozenTable, read_for_release, snapshot};
+use sources::{JOB, config, job};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+/// Patients 1 to 40, of whom some lack one outcome, and the last lacks both.
+fn patients(folder: &Path) {
+    let mut table = "id,age,chol,sex,born,grade,smoker,num,days,dead,other\n".to_owned();
+    for patient in 1..=40 {
+        let sex = ["M", "F"][patient % 2];
+        let grade = ["low", "mid", "high"][patient % 3];
+        let (num, days) = match patient {
+            40 => (String::new(), String::new()),
+            _ if patient % 7 == 0 => (String::new(), patient.to_string()),
+            _ if patient % 5 == 0 => ((patient % 2).to_string(), String::new()),
+            _ => ((patient % 2).to_string(), patient.to_string()),
+        };
+        let chol = if patient % 4 == 0 {
+            String::new()
+        } else {
+            format!("{}.25", 150 + patient)
+        };
+        writeln!(
+            table,
+            "p{patient},{},{chol},{sex},19{:02}-02-28,{grade},{},{num},{days},{},x{patient}",
+            30 + patient,
+            40 + patient,
+            patient % 2,
+            patient % 2
+        )
+        .unwrap();
+    }
+    fs::write(folder.join("patients.csv"), table).unwrap();
+}
+
+fn of_days() -> Job {
+    let job = JOB.replace("method = 'unpsl'", "method = 'regression'");
+    let job = job.replace(
+        "column = 'num'\nkind = 'binary'\npositive = ['1', '2']",
+        "column = 'days'\nkind = 'survival'\nevent = 'dead'\nhorizon = 30",
+    );
+    let job = job.replace("[unpsl]\nrank = 1", "[regression]");
+    let job = job.replace("contributions = \"own\"", "contributions = \"sums\"");
+    Job::parse(&job.replace("['north']", "['north', 'south', 'east']")).unwrap()
+}
+
+fn frozen(source: &SourceConfig, jobs: &[&Job]) -> FrozenTable {
+    let cohorts: Vec<CohortSpecification> = jobs.iter().map(|job| (*job.cohort).clone()).collect();
+    let freezing = Freezing {
+        source,
+        cohorts,
+        cell_min: 1,
+    };
+    freezing.read(&mut |_| ()).unwrap()
+}
+
+fn canonical(table: &FrozenTable) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    table.canonical(&mut |part| bytes.extend_from_slice(part));
+    bytes
+}
+
+fn same_cohorts(source: &SourceConfig, table: &FrozenTable, jobs: &[&Job]) {
+    for job in jobs {
+        let whole = read_for_release(source, job, 1, &mut |_| ()).unwrap();
+        let own = table.cohort(source, job, 1).unwrap();
+        assert_eq!(format!("{:?}", own.cohort), format!("{:?}", whole.cohort));
+        assert_eq!(own.cohort.patients(), whole.cohort.patients());
+        for (own, whole) in own.cohort.columns().iter().zip(whole.cohort.columns()) {
+            assert_eq!(own.name, whole.name);
+            let [own, whole] = [own, whole].map(|column| match &column.values {
+                similarity::cohort::Values::Numeric(numbers) => numbers
+                    .iter()
+                    .map(|number| number.to_bits())
+                    .collect::<Vec<_>>(),
+                similarity::cohort::Values::Categorical { codes, .. } => {
+                    codes.iter().map(|code| u64::from(*code)).collect()
+                }
+            });
+            assert_eq!(own, whole);
+        }
+        let ids = |cohort: &site_agent::source::SiteCohort| -> Vec<Vec<u8>> {
+            cohort.identifiers().map(<[u8]>::to_vec).collect()
+        };
+        assert_eq!(ids(&own), ids(&whole));
+        assert_eq!(own.patients.id(0), whole.patients.id(0));
+    }
+}
+
+#[test]
+fn the_frozen_patients_are_those_of_the_source_by_every_outcome() {
+    let folder = tempfile::tempdir().unwrap();
+    patients(folder.path());
+    let (one, other) = (job(JOB), of_days());
+    for patient in ["patient = 'id'\n", ""] {
+        let source = format!("kind = 'csv'\npath = 'patients.csv'\n{patient}");
+        let source = config(folder.path(), &source, "");
+        let table = frozen(&source, &[&one, &other]);
+        // The last has no outcome at all.
+        assert_eq!(table.patients(), 39);
+        same_cohorts(&source, &table, &[&one, &other]);
+        let read = snapshot::from_bytes(snapshot::to_bytes(&table).unwrap()).unwrap();
+        assert!(read == table);
+        same_cohorts(&source, &read, &[&one, &other]);
+        // Without identifiers the whole row tells who a patient is.
+        let has_other = canonical(&table).windows(3).any(|bytes| bytes == b"x17");
+        assert_eq!(has_other, patient.is_empty());
+    }
+}
+
+#[test]
+fn a_snapshot_keeps_the_types_of_a_parquet_file() {
+    let folder = tempfile::tempdir().unwrap();
+    patients(folder.path());
+    let csv = config(
+        folder.path(),
+        "kind = 'csv'\npath = 'patients.csv'\npatient = 'id'\n",
+        "",
+    );
+    let table = frozen(&csv, &[&job(JOB)]);
+    fs::write(
+        folder.path().join("patients.parquet"),
+        snapshot::to_bytes(&table).unwrap(),
+    )
+    .unwrap();
+    let parquet = "kind = 'parquet'\npath = 'patients.parquet'\npatient = 'row of the source'\n";
+    let parquet = config(folder.path(), parquet, "");
+    // Its identifiers are whole numbers, its other columns text.
+    let again = frozen(&parquet, &[&job(JOB)]);
+    let read = snapshot::from_bytes(snapshot::to_bytes(&again).unwrap()).unwrap();
+    assert!(read == again);
+    same_cohorts(&parquet, &read, &[&job(JOB)]);
+}
+
+#[test]
+fn a_changed_byte_of_a_snapshot_is_damage_or_another_table() {
+    let folder = tempfile::tempdir().unwrap();
+    patients(folder.path());
+    let source = config(
+        folder.path(),
+        "kind = 'csv'\npath = 'patients.csv'\npatient = 'id'\n",
+        "",
+    );
+    let table = frozen(&source, &[&job(JOB)]);
+    let bytes = snapshot::to_bytes(&table).unwrap();
+    let mut others = 0;
+    for place in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[place] ^= 1;
+        // What the reader takes for the same values is the same table; nothing else has its canonical bytes.
+        if let Some(read) = snapshot::from_bytes(changed)
+            && read != table
+        {
+            others += 1;
+            assert_ne!(canonical(&read), canonical(&table), "byte {place}");
+        }
+    }
+    assert!(others > 100, "{others} changes were another table");
+}
+
+#[test]
+fn data_that_does_not_fit_one_outcome_is_refused_with_its_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    patients(folder.path());
+    let path = folder.path().join("patients.csv");
+    let table = fs::read_to_string(&path)
+        .unwrap()
+        .replace(",11,1,x11", ",-11,1,x11");
+    fs::write(&path, table).unwrap();
+    let source = config(
+        folder.path(),
+        "kind = 'csv'\npath = 'patients.csv'\npatient = 'id'\n",
+        "",
+    );
+    let (one, other) = (job(JOB), of_days());
+    let cohorts = [&one, &other].map(|job| (*job.cohort).clone()).to_vec();
+    let freezing = Freezing {
+        source: &source,
+        cohorts,
+        cell_min: 1,
+    };
+    let problems = freezing.read(&mut |_| ()).unwrap_err().to_string();
+    assert!(
+        problems.contains("days") && problems.contains("line 12"),
+        "{problems}"
+    );
+    assert!(!problems.contains("-11"), "{problems}");
+}
