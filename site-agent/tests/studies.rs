@@ -143,7 +143,7 @@ fn a_snapshot_keeps_the_types_of_a_parquet_file() {
 }
 
 #[test]
-fn a_changed_byte_of_a_snapshot_is_damage_or_another_table() {
+fn a_changed_byte_of_a_snapshot_is_damage() {
     let folder = tempfile::tempdir().unwrap();
     patients(folder.path());
     let source = config(
@@ -153,19 +153,13 @@ fn a_changed_byte_of_a_snapshot_is_damage_or_another_table() {
     );
     let table = frozen(&source, &[&job(JOB)]);
     let bytes = snapshot::to_bytes(&table).unwrap();
-    let mut others = 0;
+    assert_eq!(snapshot::from_bytes(bytes.clone()), Some(table));
     for place in 0..bytes.len() {
         let mut changed = bytes.clone();
         changed[place] ^= 1;
-        // What the reader takes for the same values is the same table; nothing else has its canonical bytes.
-        if let Some(read) = snapshot::from_bytes(changed)
-            && read != table
-        {
-            others += 1;
-            assert_ne!(canonical(&read), canonical(&table), "byte {place}");
-        }
+        assert_eq!(snapshot::from_bytes(changed), None, "byte {place}");
     }
-    assert!(others > 100, "{others} changes were another table");
+    assert_eq!(snapshot::from_bytes(bytes[..20].to_vec()), None);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The site's own key, and files that only their owner may read.
 
 use crate::books::chain::{ChainError, file_error, sync_folder};
-use privacy::FingerprintKey;
+use crate::books::ledger;
+use privacy::{Fingerprint, FingerprintKey};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -40,6 +41,20 @@ pub(super) fn other_key(ledger: &Path, key: &Path) -> ChainError {
             key.display()
         ),
     }
+}
+
+/// The fingerprint of patients by the key of the site in `folder`, whoever has its ledger open.
+///
+/// # Errors
+/// [`ChainError`] where the site's key cannot be read, or made before the first run.
+pub fn fingerprint<I: AsRef<[u8]>>(
+    folder: &Path,
+    identifiers: impl IntoIterator<Item = I>,
+) -> Result<Fingerprint, ChainError> {
+    private::folder(folder).map_err(|error| file_error(folder, "made", error))?;
+    let is_first = !folder.join(ledger::FILE_NAME).exists();
+    let key = key(&folder.join(ledger::KEY_NAME), is_first)?;
+    Ok(Fingerprint::new(&key, identifiers))
 }
 
 /// Writes a file that only its owner may read: beside, then renamed.

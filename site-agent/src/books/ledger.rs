@@ -37,20 +37,6 @@ pub fn secret(folder: &Path, purpose: &'static str) -> Result<Secret, ChainError
     Ok(of_key(key(&folder.join(KEY_NAME), false)?, purpose))
 }
 
-/// As [`Ledger::fingerprint`], whoever has the ledger in `folder` open.
-///
-/// # Errors
-/// [`ChainError`] where the site's key cannot be read, or made before the first run.
-pub fn fingerprint<I: AsRef<[u8]>>(
-    folder: &Path,
-    identifiers: impl IntoIterator<Item = I>,
-) -> Result<Fingerprint, ChainError> {
-    private::folder(folder).map_err(|error| file_error(folder, "made", error))?;
-    let is_first = !folder.join(FILE_NAME).exists();
-    let key = key(&folder.join(KEY_NAME), is_first)?;
-    Ok(Fingerprint::new(&key, identifiers))
-}
-
 fn of_key(key: FingerprintKey, purpose: &'static str) -> Secret {
     Box::new(move |bytes| key.secret(purpose, bytes))
 }

@@ -3,7 +3,7 @@
 pub mod chain;
 pub mod identity;
 pub mod journal;
-mod key;
+pub mod key;
 pub mod ledger;
 pub mod secrets;
 pub mod transcript;

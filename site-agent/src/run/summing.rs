@@ -183,11 +183,9 @@ impl Summing {
             self.judge_total(record.exchange, total)?;
         }
         self.follower.follow(closed, config)?;
-        if matches!(asked, Some(Request::Encapsulate)) {
-            if let Some(own) = &self.keys {
-                let masks = own.masks(&self.acquaintance());
-                self.masks = Some(masks.map_err(|error| keys(&error))?);
-            }
+        if let (Some(Request::Encapsulate), Some(own)) = (&asked, &self.keys) {
+            let masks = own.masks(&self.acquaintance());
+            self.masks = Some(masks.map_err(|error| keys(&error))?);
         }
         let own = &record.answers[self.follower.own];
         let is_new = !self.answered.contains(&record.exchange) && own.is_some();

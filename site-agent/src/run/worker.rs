@@ -2,8 +2,9 @@
 //! is in the ledger and the journal, on the disk, before the caller gets it.
 
 mod covered;
+mod notice;
 
-use super::stop::{EARLY, Stop};
+use super::stop::Stop;
 use super::summing::Summing;
 use crate::books::chain::ChainError;
 use crate::books::identity::{Question, RunDigest};
@@ -15,8 +16,9 @@ use crate::method::{self, Computation, class_counts};
 use crate::source::{CohortProblems, SiteCohort};
 use crate::studies;
 use ndarray::Array2;
-use privacy::{Admission, Contributions, Cost, Disclosure, Gate, Released};
-use protocol::failure::{Code, Failure, Refusal};
+use notice::notice;
+use privacy::{Admission, Contributions, Cost, Disclosure, Gate};
+use protocol::failure::{Code, Refusal};
 use protocol::job::Job;
 use protocol::message::{
     Answer, Ask, Begin, Closed, Description, JournalHead, PREPARED, Reply, Request,
@@ -476,28 +478,6 @@ fn unfit(problems: &CohortProblems, job: &Job) -> Stop {
 
 fn refused(refusal: privacy::Refusal) -> Stop {
     Stop::Refused(refusal.into())
-}
-
-/// What the coordinator hears. Of a failure it is a fixed sentence: paths and numbers are for the site's log.
-fn notice(stop: Stop) -> Released<Answer> {
-    match stop {
-        Stop::Unfit(problems) => Released::notice(problems),
-        Stop::Refused(refusal) => Released::notice(refusal),
-        Stop::Failed(Failure { code, text }) => {
-            tracing::error!("{code}: {text}");
-            Released::notice(Failure::new(code, sentence(code)))
-        }
-    }
-}
-
-fn sentence(code: Code) -> &'static str {
-    match code {
-        Code::Job => "the site cannot read the job; its agent may be of another version",
-        Code::State => EARLY,
-        Code::Results => "the site could not write its local results; its log says why",
-        Code::Forest => "the site could not grow or judge the forest; its log says why",
-        _ => "the site could not compute its answer; its log says why",
-    }
 }
 
 /// Where the local results of a run are.

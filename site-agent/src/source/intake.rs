@@ -270,8 +270,10 @@ impl<'p> Intake<'p> {
                 .take_if(|name| position(&places, name).is_err());
             self.patients = Patients::new(self.patient_column.is_some());
         }
-        let patient = self.patient_column.as_deref();
-        let patient = patient.and_then(|name| find("", name));
+        let patient = self
+            .patient_column
+            .as_deref()
+            .and_then(|name| find("", name));
         let (mut outcome, mut event) = (None, None);
         if let Some(reader) = &self.outcome {
             outcome = find(reader.name(), reader.source_column());

@@ -5,7 +5,7 @@ use super::{
     all, commitment, hexadecimal, own,
 };
 use crate::books::chain::ChainError;
-use crate::books::ledger;
+use crate::books::key;
 use crate::config::{ConfigError, SiteConfig};
 use crate::source::snapshot;
 use crate::source::{CohortProblems, Freezing, FrozenTable};
@@ -101,7 +101,7 @@ pub fn approve(config: &Path, study: &Path, now: Timestamp) -> Result<Record, St
         cell_min,
     };
     let table = freezing.read(&mut |_| ()).map_err(StudyError::Data)?;
-    let patients = ledger::fingerprint(&config.folder, table.identifiers(&config.source))?;
+    let patients = key::fingerprint(&config.folder, table.identifiers(&config.source))?;
     apart(&study, &known, &patients)?;
     let random = random().map_err(|source| StudyError::Write {
         path: "/dev/urandom".to_owned(),

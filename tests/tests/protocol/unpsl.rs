@@ -191,9 +191,9 @@ fn a_silent_member_is_waited_for_by_name_for_as_long_as_it_takes() {
         assert_eq!(progress.waiting_for, ["site-1"], "seed {seed}");
         assert!(progress.away.is_empty() && !is_stalled(now));
         assert!(is_stalled(now.after(PATIENCE)));
-        // It wakes, and is asked again when it connects again.
+        // It is asked again when it starts again.
         world.mute = None;
-        world.reconnect(1);
+        world.start_again(1);
         assert_eq!(world.drive(), None, "seed {seed}");
         assert_eq!(world.ending, Some(Ending::RoundLimit), "seed {seed}");
     }

@@ -13,13 +13,16 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
+use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use time::OffsetDateTime;
 
+/// Bytes of a SHA-256.
+const DIGEST_BYTES: usize = 32;
 /// The first column: the rows' numbers in the source.
 const ROW: &str = "row of the source";
 
-/// The table as a Parquet file.
+/// The table as a Parquet file, with its SHA-256 in front: a damaged file is never parsed.
 ///
 /// # Errors
 /// [`ParquetError`] where a column holds values of several types, or the file cannot be made.
@@ -49,7 +52,8 @@ pub fn to_bytes(table: &FrozenTable) -> Result<Vec<u8>, ParquetError> {
         index += 1;
     }
     group.close()?;
-    writer.into_inner()
+    let file = writer.into_inner()?;
+    Ok([&Sha256::digest(&file)[..], &file].concat())
 }
 
 /// The Parquet type of a column.
@@ -125,7 +129,12 @@ fn values<T: DataType>(
 /// Reads what [`to_bytes`] made; none where the bytes are none of it.
 #[must_use]
 pub fn from_bytes(bytes: Vec<u8>) -> Option<FrozenTable> {
-    let file = SerializedFileReader::new(bytes::Bytes::from(bytes)).ok()?;
+    let mut file = bytes::Bytes::from(bytes);
+    let digest = (file.len() >= DIGEST_BYTES).then(|| file.split_to(DIGEST_BYTES))?;
+    if Sha256::digest(&file)[..] != digest[..] {
+        return None;
+    }
+    let file = SerializedFileReader::new(file).ok()?;
     let schema = file.metadata().file_metadata().schema_descr_ptr();
     let mut kept = Vec::new();
     for (leaf, field) in schema.root_schema().get_fields().iter().enumerate() {

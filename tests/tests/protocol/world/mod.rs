@@ -240,11 +240,15 @@ impl<P: Played> World<P> {
         (self.now, progress, move |at| run.is_stalled(at))
     }
 
-    /// A site's stream is lost, and opened again.
-    pub(crate) fn reconnect(&mut self, site: usize) {
-        self.lose(site);
-        self.sites[site].up = true;
-        self.tell(Event::Connected(self.sites[site].name.clone()));
+    /// A site's process is killed, and started again.
+    pub(crate) fn start_again(&mut self, site: usize) {
+        let agent = &mut self.sites[site];
+        agent.cut_off();
+        agent.kill(gate(&self.job, P::patients(site)));
+        agent.up = true;
+        let name = agent.name.clone();
+        self.tell(Event::Disconnected(name.clone()));
+        self.tell(Event::Connected(name));
     }
 
     fn step(&mut self) {
