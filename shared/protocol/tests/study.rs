@@ -102,7 +102,7 @@ fn what_people_read_is_what_programs_read() {
         ("\\u001b", "U+001B"),
     ] {
         let found = problems(&text().replace("Care", &format!("Care{character}")));
-        let wanted = format!("line 3: found the character {name}, wanted text without control");
+        let wanted = format!("line 3: found the character {name}, wanted none that hides");
         assert!(found.contains(&wanted), "{found}");
         let found =
             job(&JOB.replace("name = \"a\"", &format!("name = \"a{character}\""))).unwrap_err();

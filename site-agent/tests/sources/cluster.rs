@@ -2,10 +2,14 @@
 
 #![allow(clippy::unwrap_used)] // functions that tests share
 
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
+
+static STARTING: Mutex<()> = Mutex::new(());
 
 /// A running cluster; it is stopped and removed when it is dropped.
 pub(crate) struct Cluster {
@@ -23,16 +27,11 @@ impl Cluster {
             .tempdir()
             .unwrap();
         std::fs::write(folder.path().join("password"), "secret").unwrap();
-        let port = std::net::TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
         own(folder.path());
-        let cluster = Self {
+        let mut cluster = Self {
             folder,
             programs,
-            port,
+            port: 0,
         };
         let data = cluster.data();
         cluster.run(
@@ -57,6 +56,12 @@ impl Cluster {
             std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
         }
         own(Path::new(&data));
+        // Between a port that is found free and the server on it no other server may find it.
+        let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        cluster.port = port;
+        drop(free);
         let options = format!(
             "-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off \
              -c ssl=on"

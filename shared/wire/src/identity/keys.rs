@@ -358,9 +358,10 @@ pub(super) mod tests {
     /// hears of them.
     #[test]
     fn keys_that_agree_on_nothing_are_the_fault_of_their_site() {
-        let (folder, warrants, sites, parties) = federation(&["north", "south"]);
-        let files = issue(folder.path(), &Role::Site, "south", Validity::days(1)).unwrap();
+        let (folder, warrants, _, parties) = federation(&["north", "south"]);
+        let files = issue(folder.path(), &Role::Site, "east", Validity::days(1)).unwrap();
         let signer = Signer::load(&files).unwrap();
+        let east = SiteName::new("east").unwrap();
         let good = &parties[1].introduction;
         let low_order = |first| {
             let mut point = vec![0; 32];
@@ -385,13 +386,11 @@ pub(super) mod tests {
                 agreement,
                 encapsulation,
             };
-            let error = warrants
-                .introduced(RUN, &sites[1], &introduction)
-                .unwrap_err();
+            let error = warrants.introduced(RUN, &east, &introduction).unwrap_err();
             let KeyError::Agreement { site } = error else {
                 panic!("{error}");
             };
-            assert_eq!(site, "south");
+            assert_eq!(site, "east");
         }
     }
 
