@@ -230,9 +230,14 @@ impl<'p> Intake<'p> {
     /// and reading goes on without it.
     pub(super) fn layout(&mut self, names: &[String]) -> Layout {
         self.fields_wanted = names.len();
-        if let Some(recorder) = &mut self.recorder {
-            return Layout::of_columns(recorder.places(names));
+        match &mut self.recorder {
+            Some(recorder) => Layout::of_columns(recorder.places(names)),
+            None => self.layout_of_readers(names),
         }
+    }
+
+    /// Where the fields are that the outcome's and the features' readers want.
+    fn layout_of_readers(&mut self, names: &[String]) -> Layout {
         let mut problems = std::mem::take(&mut self.problems);
         let places = places(names);
         let near: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -156,15 +156,24 @@ fn others_place_nobody(deployment: &Deployment, run: &str) {
 
 /// A forest of survival times: groups are told by their events in the time followed, and small groups are of patients with an event up to the
 /// horizon or of others.
+/// Of 18 federations with bags of their own one parted its patients along something else than their hazard.
 #[test]
 fn by_a_forest_of_survival_times_groups_differ_in_their_events() {
+    let differ = |attempt: usize| {
+        let [one, other] = hazards_of_two_groups(&format!("survival-{attempt}"));
+        one.max(other) > 1.2 * one.min(other)
+    };
+    assert!((0..3).any(differ), "in none of three federations");
+}
+
+fn hazards_of_two_groups(name: &str) -> [f64; 2] {
     let demo = job("federated");
     let (before, rest) = demo.split_once("[outcome]").unwrap();
     let (_, features) = rest.split_once("[[features]]").unwrap();
     let outcome = "[outcome]\ncolumn = \"days\"\nkind = \"survival\"\nevent = \"event\"\nevent_values = [\"1\"]\nhorizon = 1000\n";
     let job = format!("{before}{outcome}\n[[features]]{features}");
     let deployment = with_outcome("survival", &job);
-    let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
+    let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", name]);
     let run = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
     let answer = grouped(&deployment, &run, 2, "clusters");
     let groups = answer["groups"].as_array().unwrap().iter();
@@ -178,10 +187,8 @@ fn by_a_forest_of_survival_times_groups_differ_in_their_events() {
     };
     let (patients, hazards): (Vec<u64>, Vec<f64>) = groups.map(of_group).unzip();
     println!("{patients:?}, {hazards:?}");
-    assert_eq!(patients.len(), 2);
     assert_eq!(Some(patients.iter().sum()), answer["grouped"].as_u64());
-    let [one, other] = [hazards[0], hazards[1]];
-    assert!(one.max(other) > 1.2 * one.min(other));
+    hazards.try_into().unwrap()
 }
 
 /// What a hospital says of its columns: the job's ranges, codes and levels; of the outcome's five grades, of which one is rare, two.
