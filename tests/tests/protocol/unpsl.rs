@@ -195,7 +195,8 @@ fn a_silent_member_is_waited_for_by_name_for_as_long_as_it_takes() {
         world.mute = None;
         world.start_again(1);
         assert_eq!(world.drive(), None, "seed {seed}");
-        assert_eq!(world.ending, Some(Ending::RoundLimit), "seed {seed}");
+        let learnt = matches!(world.ending, Some(Ending::RoundLimit | Ending::Converged));
+        assert!(learnt, "seed {seed}: {:?}", world.ending);
     }
 }
 
