@@ -165,10 +165,11 @@ impl Driver {
     fn begin_next(&mut self) {
         let sites = &self.sites;
         let is_ready = |one: &Submission| one.job.sites.iter().all(|site| sites.contains_key(site));
-        let yields = |course: &mut Course| course.may_yield(self.clock.now());
-        if self.active.as_mut().is_some_and(yields) && self.queue.has(is_ready) {
+        let now = self.clock.now();
+        let yields = |course: &Course| course.may_yield(now);
+        if self.active.as_ref().is_some_and(yields) && self.queue.has(is_ready) {
             // It waits for who is away, and goes on from its last stored exchange when they are back.
-            let waiting = self.active.take().map(Course::into_submission);
+            let waiting = self.active.take().map(|course| course.into_submission(now));
             waiting.into_iter().for_each(|one| self.queue.push(one));
         }
         if self.active.is_some() {

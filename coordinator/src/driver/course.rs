@@ -89,19 +89,23 @@ impl Course {
     }
 
     /// Whether it computes nothing, has nothing to hear, and waits for who is away.
-    pub(super) fn may_yield(&mut self, now: Timestamp) -> bool {
+    pub(super) fn may_yield(&self, now: Timestamp) -> bool {
         match &self.state {
-            State::Idle(going) if self.waiting.is_empty() => {
-                self.submission.began = going.run.progress(now).times.began;
-                going.run.is_stalled(now)
-            }
-            State::Idle(_) | State::Computing(_) | State::Gone => false,
+            State::Idle(going) => self.waiting.is_empty() && going.run.is_stalled(now),
+            State::Computing(_) | State::Gone => false,
         }
     }
 
     /// What takes the run up again later.
-    pub(super) fn into_submission(self) -> Submission {
-        self.submission
+    pub(super) fn into_submission(self, now: Timestamp) -> Submission {
+        let began = match &self.state {
+            State::Idle(going) => going.run.progress(now).times.began,
+            State::Computing(_) | State::Gone => self.submission.began,
+        };
+        Submission {
+            began,
+            ..self.submission
+        }
     }
 
     /// Keeps an event for the next step. A site that comes again and again is kept once.

@@ -361,7 +361,8 @@ fn opening(number: u64, previous: &str) -> String {
     format!("{{\"number\":{number},\"previous\":\"{previous}\",\"entry\":")
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+/// Bytes as they are written down.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

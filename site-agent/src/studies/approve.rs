@@ -2,9 +2,9 @@
 
 use super::{
     APPROVAL, Approved, CONFIGURATION, FOLDER, LEFT, PATIENTS, Record, SNAPSHOT, STUDY, Signed,
-    all, commitment, hexadecimal, own,
+    all, commitment, own,
 };
-use crate::books::chain::ChainError;
+use crate::books::chain::{ChainError, hexadecimal};
 use crate::books::key;
 use crate::config::{ConfigError, SiteConfig};
 use crate::source::snapshot;

@@ -13,7 +13,7 @@ pub use approve::{StudyError, approve, leave};
 pub use review::{Listing, Review};
 pub use run::{Frozen, approved, cohort, for_run, within};
 
-use crate::books::chain::ChainError;
+use crate::books::chain::{ChainError, file_error, hexadecimal};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use privacy::Fingerprint;
@@ -86,7 +86,7 @@ pub struct Approved {
 /// [`ChainError`] where an approval is not what the site signed.
 pub fn all(folder: &Path, site: &SiteName) -> Result<Vec<Approved>, ChainError> {
     let studies = folder.join(FOLDER);
-    let failed = |source| crate::books::chain::file_error(&studies, "read", source);
+    let failed = |source| file_error(&studies, "read", source);
     let mut folders = match std::fs::read_dir(&studies) {
         Ok(entries) => entries
             .map(|entry| Ok(entry?.path()))
@@ -109,7 +109,7 @@ fn name_of(path: &Path) -> String {
 fn open(folder: &Path, site: &SiteName) -> Result<Approved, ChainError> {
     let read = |name: &str| {
         let path = folder.join(name);
-        std::fs::read(&path).map_err(|error| crate::books::chain::file_error(&path, "read", error))
+        std::fs::read(&path).map_err(|error| file_error(&path, "read", error))
     };
     let broken = |name: &str, wanted: &'static str| ChainError::Study {
         path: folder.join(name).display().to_string(),
@@ -173,8 +173,4 @@ fn commitment(
     digest.update(configuration);
     table.canonical(&mut |bytes| digest.update(bytes));
     hexadecimal(&digest.finalize())
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
