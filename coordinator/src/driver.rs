@@ -8,6 +8,7 @@ mod calls;
 mod course;
 mod queue;
 mod received;
+mod studies;
 
 use crate::clock::Clock;
 use crate::journals::Journals;
@@ -20,6 +21,7 @@ use protocol::progress::{Ending, Progress};
 use protocol::run::{Action, Event};
 use protocol::time::Timestamp;
 use queue::Queue;
+use studies::Studies;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -55,6 +57,7 @@ struct Driver {
     calls: Arc<Semaphore>,
     done: mpsc::Sender<calls::Done>,
     journals: Journals,
+    studies: Studies,
 }
 
 /// A run that has not ended, as its operator sees it.
@@ -128,6 +131,7 @@ impl Driver {
     ) -> Result<Self, StoreError> {
         let clock = Clock::start(store.latest()?);
         let journals = Journals::new(store.journals()?);
+        let studies = Studies::new(store.studies()?);
         let mut waiting = Vec::new();
         for unfinished in store.unfinished()? {
             match unfinished.submission {
@@ -155,6 +159,7 @@ impl Driver {
             calls: Arc::new(Semaphore::new(CALLS_AT_ONCE_MAX)),
             done,
             journals,
+            studies,
         };
         waiting
             .into_iter()
@@ -163,8 +168,11 @@ impl Driver {
     }
 
     fn begin_next(&mut self) {
-        let sites = &self.sites;
-        let is_ready = |one: &Submission| one.job.sites.iter().all(|site| sites.contains_key(site));
+        let (sites, studies) = (&self.sites, &self.studies);
+        let may_begin = |one: &Submission| studies.may_begin(&one.job);
+        let is_ready = |one: &Submission| {
+            may_begin(one) && one.job.sites.iter().all(|site| sites.contains_key(site))
+        };
         let now = self.clock.now();
         let yields = |course: &Course| course.may_yield(now);
         if self.active.as_ref().is_some_and(yields) && self.queue.has(is_ready) {
@@ -176,7 +184,7 @@ impl Driver {
             return;
         }
         let next = self.queue.next(is_ready);
-        let Some(submission) = next.or_else(|| self.queue.next(|_| true)) else {
+        let Some(submission) = next.or_else(|| self.queue.next(may_begin)) else {
             return;
         };
         let before = self
@@ -238,6 +246,7 @@ impl Driver {
                 }
             }
         });
+        self.offer(&site);
         self.tell(Event::Connected(site));
     }
 
@@ -277,13 +286,21 @@ impl Driver {
                     });
                 }
             }
+            Some(ToCoordinator::Approved(approved)) if current => {
+                self.hear_approval(site, approved);
+            }
             None if current => {
                 if let Some(gone) = self.sites.remove(&site) {
                     self.add_past(&site, gone.sender.traffic());
                 }
                 self.tell(Event::Disconnected(site));
             }
-            Some(ToCoordinator::Hello { .. } | ToCoordinator::Reply { .. }) | None => {}
+            Some(
+                ToCoordinator::Hello { .. }
+                | ToCoordinator::Reply { .. }
+                | ToCoordinator::Approved(_),
+            )
+            | None => {}
         }
     }
 
@@ -309,7 +326,14 @@ impl Driver {
 
     /// Carries out what a step of the active run decided and stored.
     fn carry_out(&mut self, stepped: Result<Stepped, StoreError>) -> Result<(), StoreError> {
-        let Stepped { actions, ended } = stepped?;
+        let Stepped {
+            actions,
+            ended,
+            opening,
+        } = stepped?;
+        if let (Some(course), Some(opening)) = (&self.active, opening) {
+            self.studies.open(course.job(), opening);
+        }
         for action in actions {
             match action {
                 // Done where it was decided.

@@ -61,7 +61,7 @@ impl Exit {
     /// The code for a call that the coordinator refused, or that never reached it.
     fn of_call(code: Code) -> Self {
         match code {
-            Code::Job | Code::Run | Code::Token => Self::Usage,
+            Code::Job | Code::Run | Code::Study | Code::Token => Self::Usage,
             Code::Running => Self::Going,
             Code::Ended => Self::Ended,
             Code::Store | Code::Result | Code::Internal => Self::Failed,

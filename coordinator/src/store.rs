@@ -5,9 +5,11 @@
 mod journals;
 mod kept;
 mod schema;
+mod studies;
 
 use kept::readable;
 pub use kept::{UNREADABLE, ended_progress, failed_result, unreadable};
+pub use studies::KeptStudy;
 
 use protocol::job::Job;
 use protocol::limits::{RESULT_BYTES_PER_OPERATOR_MAX, RESULTS_PER_OPERATOR_MAX};
@@ -176,6 +178,16 @@ impl Store {
             Some(true) => Known::Same,
             Some(false) => Known::Other,
         })
+    }
+
+    /// Whether the run has ended, or is not known any more.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn has_ended(&self, run: &RunId) -> Result<bool, StoreError> {
+        let sql = "SELECT count(*) FROM runs WHERE id = ?1 AND id NOT IN (SELECT run FROM ended)";
+        let going: i64 = self.connection.query_row(sql, [run.as_str()], |row| row.get(0))?;
+        Ok(going == 0)
     }
 
     /// Notes that a run began.
@@ -418,6 +430,7 @@ fn drop_oldest(transaction: &Transaction<'_>, run: &str) -> Result<(), StoreErro
     let mut statement = transaction.prepare_cached(
         "SELECT ended.run, ended.bytes FROM ended JOIN runs ON runs.id = ended.run
          WHERE runs.operator = (SELECT operator FROM runs WHERE id = ?1)
+         AND runs.id NOT IN (SELECT run FROM studies)
          ORDER BY runs.submitted DESC, runs.rowid DESC",
     )?;
     let mut rows = statement.query([run])?;

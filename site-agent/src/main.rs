@@ -150,22 +150,26 @@ fn study(command: &Study) -> Result<Exit, Box<dyn Error>> {
     match command {
         Study::Review(arguments) => {
             let config = SiteConfig::open(&arguments.config)?;
-            let study = wire::jobs::study(&arguments.study)?;
+            let study = studies::proposed::file(&config, &arguments.study);
+            let study = wire::jobs::study(&study)?;
             said(Review {
                 study: &study,
                 config: &config,
             })
         }
         Study::Approve(arguments) => {
-            let record = studies::approve(&arguments.config, &arguments.study, driver::now())?;
+            let signed = studies::approve(&arguments.config, &arguments.study, driver::now())?;
+            let approval = signed.approval;
             said(format_args!(
                 "approved {}: at most {} patients, commitment sha256:{}",
-                record.study, record.patients_at_most, record.commitment
+                approval.study, approval.patients_at_most, approval.commitment
             ))
         }
         Study::List(arguments) => {
             let config = SiteConfig::open(&arguments.config)?;
-            said(Listing(studies::all(&config.folder, &config.site)?))
+            let approved = studies::all(&config.folder, &config.site)?;
+            let waiting = studies::proposed::waiting(&config, &approved)?;
+            said(Listing { approved, waiting })
         }
         Study::Leave(arguments) => {
             let config = SiteConfig::open(&arguments.config)?;

@@ -310,6 +310,7 @@ fn digest(name: &str) -> RunDigest {
         job: name.to_owned(),
         seed: 1,
         warrant: Warrant::default(),
+        opening: None,
     };
     RunDigest::of(&begin, "researcher")
 }

@@ -51,6 +51,7 @@ pub fn begin_by(worker: &mut Worker, operator: &str, run: &str, job: &str, seed:
         job: job.to_owned(),
         seed,
         warrant: Warrant::default(),
+        opening: None,
     };
     worker.begin(begin, Ok(operator_name(operator)));
 }

@@ -1,13 +1,14 @@
 //! What operators ask. A run is its operator's own: for everybody else it is not there.
 
-use super::{Driver, SharedStore, Shown, locked};
-use crate::store::{Known, Listed, StoreError, Submission, UNREADABLE, unreadable};
+use super::{Driver, SharedStore, Shown, locked, studies};
+use crate::store::{KeptStudy, Known, Listed, StoreError, Submission, UNREADABLE, unreadable};
 use protocol::failure::{Code, Failure};
 use protocol::job::Job;
 use protocol::message::Warrant;
-use protocol::name::{OperatorName, RunId};
+use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::progress::{Ending, Progress, Times};
 use protocol::run::{Action, Event, Run};
+use protocol::study::SignedApproval;
 use protocol::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,6 +24,13 @@ pub(super) enum Done {
         submission: Option<Box<Submission>>,
         answer: Result<RunId, Failure>,
         reply: Reply<RunId>,
+        /// The study that is proposed by it.
+        study: Option<Box<KeptStudy>>,
+    },
+    /// A hospital has approved a study.
+    Approved {
+        site: SiteName,
+        approved: SignedApproval,
     },
     /// A run was taken from the queue.
     Cancelled {
@@ -88,6 +96,12 @@ impl Driver {
                 }),
             },
             OperatorCall::List { reply } => self.list(operator, reply),
+            OperatorCall::ListStudies { reply } => {
+                let _ = reply.send(Ok(self.list_studies(operator)));
+            }
+            OperatorCall::CloseStudy { study, reply } => {
+                self.close_study(operator, &study, reply);
+            }
         }
     }
 
@@ -99,13 +113,18 @@ impl Driver {
                 submission,
                 answer,
                 reply,
+                study,
             } => {
                 self.queue.release(&operator);
+                if let Some(study) = study {
+                    self.proposed(*study);
+                }
                 if let Some(submission) = submission {
                     self.enqueue(*submission);
                 }
                 let _ = reply.send(answer);
             }
+            Done::Approved { site, approved } => self.approved(site, approved),
             Done::Cancelled { run, ending, reply } => {
                 self.ended(&run, ending);
                 let _ = reply.send(Ok(()));
@@ -172,11 +191,12 @@ impl Driver {
         tokio::task::spawn_blocking(move || {
             let operator = submitted.operator.to_string();
             let told = match take(submitted, &store) {
-                Ok((submission, answer)) => Done::Submitted {
+                Ok((submission, answer, study)) => Done::Submitted {
                     operator,
                     submission,
                     answer,
                     reply,
+                    study: study.map(Box::new),
                 },
                 Err(error) => Done::Broken(error),
             };
@@ -269,11 +289,7 @@ impl Driver {
 }
 
 /// The same job with the same token is the same run, however often it is submitted.
-#[allow(clippy::type_complexity)] // what is queued, and what is answered
-fn take(
-    submitted: Submitted,
-    store: &SharedStore,
-) -> Result<(Option<Box<Submission>>, Result<RunId, Failure>), StoreError> {
+fn take(submitted: Submitted, store: &SharedStore) -> Result<Taken, StoreError> {
     let Submitted {
         operator,
         job,
@@ -284,26 +300,28 @@ fn take(
     } = submitted;
     let parsed = match Job::parse(&job) {
         Ok(parsed) => parsed,
-        Err(errors) => return Ok((None, Err(Failure::new(Code::Job, errors.to_string())))),
+        Err(errors) => return Ok(refused(Failure::new(Code::Job, errors.to_string()))),
     };
     let Ok(run) = wire::run_id(&operator, &warrant.token) else {
-        return Ok((
-            None,
-            Err(Failure::new(Code::Job, "the token makes no run id")),
-        ));
+        let text = "the token makes no run id";
+        return Ok(refused(Failure::new(Code::Job, text)));
     };
-    let store = locked(store);
-    match store.known(&run, &job, seed)? {
-        Known::Same => return Ok((None, Ok(run))),
+    let known = locked(store).known(&run, &job, seed)?;
+    match known {
+        Known::Same => return Ok((None, Ok(run), None)),
         Known::Other => {
             let text = "this token stands for another job or seed; use a new token";
-            return Ok((None, Err(Failure::new(Code::Token, text))));
+            return Ok(refused(Failure::new(Code::Token, text)));
         }
         Known::New => {}
     }
     if let Err(full) = room {
-        return Ok((None, Err(full)));
+        return Ok(refused(full));
     }
+    let study = match studies::take(&parsed, &run, &warrant, at, store)? {
+        Ok(study) => study,
+        Err(failure) => return Ok(refused(failure)),
+    };
     let submission = Submission {
         run: run.clone(),
         operator: operator.to_string(),
@@ -313,8 +331,23 @@ fn take(
         submitted: at,
         began: None,
     };
+    let store = locked(store);
+    if let Some(study) = &study {
+        store.propose(&study.study, &run, at)?;
+    }
     store.submit(&submission)?;
-    Ok((Some(Box::new(submission)), Ok(run)))
+    Ok((Some(Box::new(submission)), Ok(run), study))
+}
+
+/// What is queued, what is answered, and the study that is proposed.
+type Taken = (
+    Option<Box<Submission>>,
+    Result<RunId, Failure>,
+    Option<KeptStudy>,
+);
+
+fn refused(failure: Failure) -> Taken {
+    (None, Err(failure), None)
 }
 
 /// Ends a run that was queued.

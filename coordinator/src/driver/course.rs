@@ -5,8 +5,10 @@ use super::{SharedStore, VERSION, locked};
 use crate::clock::Clock;
 use crate::store::{StoreError, Submission, failed_result};
 use protocol::failure::{Code, Failure};
+use protocol::job::Job;
 use protocol::message::{Begin, Closed, ToSite};
 use protocol::name::{RunId, SiteName};
+use protocol::opening::Opening;
 use protocol::progress::Ending;
 use protocol::result::RunResult;
 use protocol::run::{Action, Event, Run};
@@ -50,6 +52,8 @@ pub(super) struct Stepped {
     pub(super) actions: Vec<Action>,
     /// How the run ended, as it is stored.
     pub(super) ended: Option<Ending>,
+    /// How a study opened by the run.
+    pub(super) opening: Option<Opening>,
 }
 
 struct Computed {
@@ -70,6 +74,10 @@ impl Course {
 
     pub(super) fn run(&self) -> &RunId {
         &self.submission.run
+    }
+
+    pub(super) fn job(&self) -> &Job {
+        &self.submission.job
     }
 
     pub(super) fn operator(&self) -> &str {
@@ -145,7 +153,11 @@ impl Course {
                     let failed = failed_result(id, text, seed, Failure::new(Code::Store, text_of));
                     let ended = Some(locked(&store).end(failed, clock.now())?);
                     let actions = Vec::new();
-                    let stepped = Stepped { actions, ended };
+                    let stepped = Stepped {
+                        actions,
+                        ended,
+                        opening: None,
+                    };
                     Ok(Computed {
                         going: None,
                         stepped,
@@ -218,6 +230,7 @@ impl Course {
         Ok(Stepped {
             actions: Vec::new(),
             ended: Some(locked(store).end(failed, clock.now())?),
+            opening: None,
         })
     }
 }
@@ -243,15 +256,30 @@ fn begun(
         job: job.text.clone(),
         seed,
         warrant: warrant.clone(),
+        opening: None,
     };
     let digest = run_digest(&begin, &operator);
+    let opening = match job.study.as_ref().filter(|_| !job.opens_study()) {
+        Some(study) => match locked(store).study(&study.name)?.and_then(|one| one.opening) {
+            Some(opening) => Some(opening),
+            None => return Ok(Err("its study has not opened".to_owned())),
+        },
+        None => None,
+    };
+    let new = |run, job, began| {
+        let run = Run::new(run, job, seed, warrant, began);
+        match &opening {
+            Some(opening) => run.opened(opening),
+            None => run,
+        }
+    };
+    let mut heard = Heard::after(opening.as_ref());
     let Some(began) = began else {
         let began = clock.now();
         locked(store).begin(&run, began)?;
         tracing::info!(%run, %operator, "a run begins");
-        let run = Run::new(run, job, seed, warrant, began);
+        let run = new(run, job, began);
         let received = Received::default();
-        let heard = Heard::default();
         return Ok(Ok(Box::new(Going {
             run,
             digest,
@@ -267,14 +295,13 @@ fn begun(
     };
     tracing::info!(%run, exchanges = records.len(), "a run goes on");
     let mut received = Received::default();
-    let mut heard = Heard::default();
     for record in &records {
         heard.add(&as_heard(Closed::new(run.clone(), record.clone())));
         for (site, answer) in job.sites.iter().zip(&record.answers) {
             answer.iter().for_each(|answer| received.note(site, answer));
         }
     }
-    let fresh = Run::new(run, job, seed, warrant, began);
+    let fresh = new(run, job, began);
     let resumed = fresh.resume(records, clock.now());
     Ok(resumed
         .map(|run| {
@@ -300,6 +327,7 @@ fn compute(
     let mut stepped = Stepped {
         actions: Vec::new(),
         ended: None,
+        opening: None,
     };
     let Going {
         mut run,
@@ -328,7 +356,8 @@ fn compute(
                     heard.add(&closed);
                     told = Some(closed);
                 }
-                Action::End(_) => {
+                Action::End(ending) => {
+                    stepped.opening = opened(&run, &ending, &digest, store)?;
                     let result = whole(run.result(VERSION), traffic, &received, &heard);
                     stepped.ended = Some(locked(store).end(result, clock.now())?);
                 }
@@ -361,6 +390,22 @@ fn compute(
     Ok(Computed { going, stepped })
 }
 
+/// How a study opens by a run that ends, where it does: on the disk before the run has ended.
+fn opened(
+    run: &Run,
+    ending: &Ending,
+    digest: &str,
+    store: &SharedStore,
+) -> Result<Option<Opening>, StoreError> {
+    let study = run.job().study.as_ref();
+    let study = study.filter(|_| run.job().opens_study() && super::is_result(ending));
+    let (Some(study), Some(opening)) = (study, run.opening(digest)) else {
+        return Ok(None);
+    };
+    locked(store).open_study(&study.name, &opening)?;
+    Ok(Some(opening))
+}
+
 /// The result of a run with what its machine does not see: what travelled, and what closed.
 fn whole(
     mut result: RunResult,
@@ -386,7 +431,6 @@ fn whole(
 mod tests {
     use super::*;
     use crate::store::Store;
-    use protocol::job::Job;
     use protocol::message::Warrant;
     use std::sync::Mutex;
 

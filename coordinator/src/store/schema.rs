@@ -58,8 +58,25 @@ ALTER TABLE answers DROP COLUMN member;
 ALTER TABLE answers DROP COLUMN fault_code;
 ALTER TABLE answers DROP COLUMN fault;";
 
+/// Studies, and what hospitals have approved.
+const SIXTH: &str = "
+CREATE TABLE studies (
+    name TEXT PRIMARY KEY,
+    text TEXT NOT NULL,
+    run TEXT NOT NULL,
+    proposed INTEGER NOT NULL,
+    closed INTEGER NOT NULL,
+    opening BLOB
+) STRICT;
+CREATE TABLE approvals (
+    study TEXT NOT NULL,
+    site TEXT NOT NULL,
+    approved BLOB NOT NULL,
+    PRIMARY KEY (study, site)
+) STRICT;";
+
 /// The version whose tables this program uses.
-const VERSION: i64 = 5;
+const VERSION: i64 = 6;
 
 /// Makes the tables, or brings those of an earlier version up to date.
 pub(super) fn bring_up_to_date(connection: &mut Connection) -> Result<(), StoreError> {
@@ -76,8 +93,11 @@ pub(super) fn bring_up_to_date(connection: &mut Connection) -> Result<(), StoreE
     if version < 4 {
         transaction.execute_batch(FOURTH)?;
     }
-    if version < VERSION {
+    if version < 5 {
         transaction.execute_batch(FIFTH)?;
+    }
+    if version < VERSION {
+        transaction.execute_batch(SIXTH)?;
         transaction.pragma_update(None, "user_version", VERSION)?;
     }
     transaction.commit()?;

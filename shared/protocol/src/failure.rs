@@ -60,6 +60,7 @@ codes! {
     Run "KDR-RUN" "There is no such run of this operator.",
     Running "KDR-RUNNING" "The run has not ended yet.",
     Ended "KDR-ENDED" "The run has ended already.",
+    Study "KDR-STUDY" "The study does not take the job.",
     Busy "KDR-BUSY" "Too many calls, or too many runs, wait already.",
     Role "KDR-ROLE" "The role in the certificate does not allow the call.",
     Version "KDR-VERSION" "The two sides speak different versions of the protocol.",

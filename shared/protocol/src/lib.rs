@@ -20,6 +20,7 @@ pub mod limits;
 pub mod message;
 pub mod method;
 pub mod name;
+pub mod opening;
 pub mod progress;
 mod question;
 pub mod replica;

@@ -19,6 +19,7 @@ pub use crate::method::neighbours::message as neighbours;
 pub use crate::method::regression::message as regression;
 pub use crate::method::unpsl::message as unpsl;
 use crate::name::RunId;
+use crate::study::SignedApproval;
 pub use begin::{Begin, Warrant};
 pub use checked::{Closed, Encapsulations, Introduction, summed_kind};
 use disclosed::{column, histogram};
@@ -56,6 +57,8 @@ pub enum ToSite {
     Closed(Arc<Closed>),
     /// One exchange.
     Ask(Ask),
+    /// The text of a study that names the site and waits for its approval.
+    Proposed(String),
     /// The run is over; the site may let go of it.
     End {
         /// The run.
@@ -87,6 +90,8 @@ pub enum ToCoordinator<A> {
     },
     /// The answer to one exchange.
     Reply(Reply<A>),
+    /// The site has approved a study. It says so again on every stream.
+    Approved(SignedApproval),
 }
 
 /// The answer to one exchange.

@@ -5,6 +5,7 @@
 
 use crate::job::Job;
 use crate::message::{Answer, Begin, Closed, Encapsulations, Introduction, Request};
+use crate::opening::Opening;
 use crate::run::{ReplayError, Run};
 use crate::time::Timestamp;
 
@@ -31,14 +32,18 @@ pub struct Next {
 }
 
 impl Replica {
-    /// A run that begins, as the site at place `site` of the job follows it.
+    /// A run that begins, as the site at place `site` of the job follows it. `opening` is that of its study, where it has one.
     #[must_use]
-    pub fn new(begin: &Begin, job: Job, site: usize) -> Self {
+    pub fn new(begin: &Begin, job: Job, site: usize, opening: Option<&Opening>) -> Self {
         let Begin {
             run, seed, warrant, ..
         } = begin.clone();
+        let run = Run::new(run, job, seed, warrant, Timestamp(0));
         Self {
-            run: Run::new(run, job, seed, warrant, Timestamp(0)),
+            run: match opening {
+                Some(opening) => run.opened(opening),
+                None => run,
+            },
             site,
             closed: 0,
         }
@@ -81,6 +86,12 @@ impl Replica {
             blank,
             tagged,
         })
+    }
+
+    /// What later runs of the study begin with, once all sites have told each other their keys. `digest` is the run's.
+    #[must_use]
+    pub fn opening(&self, digest: &str) -> Option<Opening> {
+        self.run.opening(digest)
     }
 
     /// The keys of each site that has introduced itself.

@@ -32,6 +32,8 @@ pub enum Action<A> {
     Follow(Arc<Closed>),
     /// Compute one answer; requests of a run come in the order of their exchanges.
     Compute(Ask),
+    /// Keep the text of a study for whoever may approve it.
+    Propose(String),
     /// The run is over.
     LetGo {
         /// The run.
@@ -98,6 +100,7 @@ impl<A: Clone> Site<A> {
                 false => Vec::new(),
             },
             ToSite::Ask(ask) => self.asked(ask),
+            ToSite::Proposed(study) => vec![Action::Propose(study)],
             ToSite::End { run, ending } => {
                 if self.run() != Some(&run) {
                     return Vec::new();

@@ -9,17 +9,20 @@ use crate::encoding::sealed::Sealed;
 use crate::encoding::values;
 use crate::generated as pb;
 use crate::identity::warrant::Signer;
-use crate::message::{progress, to_coordinator, to_site};
+use crate::message::{progress, study, to_coordinator, to_site};
 use protocol::message::{ToCoordinator, ToSite};
 use protocol::name::RunId;
 use protocol::progress::Progress;
 use protocol::result::RunResult;
+use protocol::study::{StudyName, StudyState};
 use std::sync::Arc;
 use tokio_stream::StreamExt;
 use tonic::Streaming;
 
 /// Runs that are listed at most.
 const RUNS_LISTED_MAX: usize = 10_000;
+/// Studies that are listed at most.
+const STUDIES_LISTED_MAX: usize = 1_000;
 
 /// A site's stream to the coordinator.
 #[derive(Debug, Clone)]
@@ -224,6 +227,42 @@ impl OperatorClient {
                 .map_err(ConnectionError::Protocol)?;
         }
         Ok(runs)
+    }
+
+    /// The studies that name the operator, the newest first.
+    ///
+    /// # Errors
+    /// [`ConnectionError`] where the line broke or the coordinator refused.
+    pub async fn studies(&self) -> Result<Vec<StudyState>, ConnectionError> {
+        let request = with_version(pb::ListStudiesRequest {});
+        let response = self.line.operations().list_studies(request).await;
+        let mut found = response
+            .map_err(|status| self.failed(&status))?
+            .into_inner();
+        let mut studies = Vec::new();
+        while let Some(one) = found
+            .message()
+            .await
+            .map_err(|status| self.failed(&status))?
+        {
+            studies.push(study::state(one).map_err(ConnectionError::Protocol)?);
+            values::at_most("a list of studies", studies.len(), STUDIES_LISTED_MAX)
+                .map_err(ConnectionError::Protocol)?;
+        }
+        Ok(studies)
+    }
+
+    /// Ends a study.
+    ///
+    /// # Errors
+    /// [`ConnectionError`] where the line broke or the coordinator refused.
+    pub async fn close_study(&self, study: &StudyName) -> Result<(), ConnectionError> {
+        let request = with_version(pb::CloseStudyRequest {
+            study: study.to_string(),
+        });
+        let response = self.line.operations().close_study(request).await;
+        response.map_err(|status| self.failed(&status))?;
+        Ok(())
     }
 
     fn failed(&self, status: &tonic::Status) -> ConnectionError {

@@ -10,6 +10,7 @@ use protocol::message::{Answer, Closed, ToCoordinator, ToSite, Warrant};
 use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::progress::Progress;
 use protocol::result::RunResult;
+use protocol::study::{StudyName, StudyState};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -75,6 +76,18 @@ pub enum OperatorCall {
         run: RunId,
         /// The result, once the run has ended.
         reply: Reply<RunResult>,
+    },
+    /// The studies that name the operator, the newest first.
+    ListStudies {
+        /// Where they stand.
+        reply: Reply<Vec<StudyState>>,
+    },
+    /// End a study.
+    CloseStudy {
+        /// The study.
+        study: StudyName,
+        /// Done.
+        reply: Reply<()>,
     },
     /// Every run, the newest first.
     List {

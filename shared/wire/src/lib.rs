@@ -49,6 +49,7 @@ pub use identity::warrant::{SignatureError, Signer, WarrantError, Warrants, run_
 pub use identity::{Identity, IdentityError};
 pub use incoming::{Incoming, OperatorCall, Reply, SiteReceiver, SiteSender, Traffic};
 pub use message::covered::as_heard;
+pub use message::study::{decode_approved, decode_opening, encode_approved, encode_opening};
 pub use server::{ServeError, serve};
 pub use visible::LogLine;
 

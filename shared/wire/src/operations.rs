@@ -8,6 +8,7 @@ use crate::generated::operations_server::Operations;
 use crate::identity::warrant::Warrants;
 use crate::incoming::{Incoming, OperatorCall, Reply};
 use crate::message::progress::progress_to_proto;
+use crate::message::study::{state_to_proto, study_name};
 use crate::message::to_site::warrant;
 use protocol::limits::JOB_LENGTH_MAX;
 use protocol::name::{OperatorName, RunId};
@@ -132,6 +133,35 @@ impl Operations for Operator {
         Ok(Response::new(tokio_stream::iter(ResultFrames(Frames::of(
             result,
         )))))
+    }
+
+    type ListStudiesStream = Iter<std::vec::IntoIter<Result<pb::StudyState, Status>>>;
+
+    async fn list_studies(
+        &self,
+        request: Request<pb::ListStudiesRequest>,
+    ) -> Result<Response<Self::ListStudiesStream>, Status> {
+        let operator = operator(&request)?;
+        let studies = self
+            .ask(operator, |reply| OperatorCall::ListStudies { reply })
+            .await?;
+        let studies: Vec<_> = studies
+            .into_iter()
+            .map(|study| Ok(state_to_proto(study)))
+            .collect();
+        Ok(Response::new(tokio_stream::iter(studies)))
+    }
+
+    async fn close_study(
+        &self,
+        request: Request<pb::CloseStudyRequest>,
+    ) -> Result<Response<pb::CloseStudyReply>, Status> {
+        let operator = operator(&request)?;
+        let study = study_name(&request.into_inner().study);
+        let study = study.map_err(|error| status::protocol_violation(&error))?;
+        self.ask(operator, |reply| OperatorCall::CloseStudy { study, reply })
+            .await?;
+        Ok(Response::new(pb::CloseStudyReply {}))
     }
 
     type ListStream = Iter<std::vec::IntoIter<Result<pb::Progress, Status>>>;

@@ -257,6 +257,7 @@ async fn introduce(
             return;
         }
         Ok(Ok(Some(ToCoordinator::Reply(_)))) => "a reply".to_owned(),
+        Ok(Ok(Some(ToCoordinator::Approved(_)))) => "an approval".to_owned(),
         Ok(Ok(None)) => "the end of the stream".to_owned(),
         Ok(Err(error)) => error.to_string(),
         Err(_) => format!("nothing for {} s", HELLO_TIMEOUT.as_secs()),

@@ -63,6 +63,7 @@ pub(crate) fn left(ending: Ending, model: Model) -> RunResult {
 pub(crate) fn coordinator_frames(message: ToCoordinator<Answer>) -> Vec<Bytes> {
     encode_to_coordinator(match message {
         ToCoordinator::Hello { version } => ToCoordinator::Hello { version },
+        ToCoordinator::Approved(approved) => ToCoordinator::Approved(approved),
         ToCoordinator::Reply(reply) => ToCoordinator::Reply(Reply {
             signature: Vec::new(),
             run: reply.run,

@@ -61,6 +61,7 @@ mod tests {
             run: RunId::new("a").unwrap(),
             job: job.to_owned(),
             seed: 5,
+            opening: None,
             warrant: Warrant {
                 token: token.to_owned(),
                 ..Warrant::default()

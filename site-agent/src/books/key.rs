@@ -58,7 +58,7 @@ pub fn fingerprint<I: AsRef<[u8]>>(
 }
 
 /// Writes a file that only its owner may read: beside, then renamed.
-pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
     let mut options = OpenOptions::new();
     let mut file = private::open(&beside, options.write(true).create(true).truncate(true))?;

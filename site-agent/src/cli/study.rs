@@ -11,7 +11,7 @@ pub enum Study {
     Review(StudyFile),
     /// Approve a study: copy its patients into this site's folder, and sign what they are
     Approve(StudyFile),
-    /// Print the studies that this site has approved
+    /// Print the studies that this site has approved, and those that wait for its approval
     List(SiteOnly),
     /// Leave a study: delete its copy of the patients; no run of it is answered any more
     Leave(StudyLeave),
@@ -23,8 +23,8 @@ pub struct StudyFile {
     /// The site's configuration
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
-    /// The study
-    #[arg(value_name = "STUDY.toml")]
+    /// The study: its file, or the name of one that was proposed
+    #[arg(value_name = "STUDY")]
     pub study: PathBuf,
 }
 

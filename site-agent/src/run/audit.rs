@@ -1,9 +1,9 @@
 //! Works a run out again from the site's own copy: whether every question was the one that follows, whoever asked it.
 
-use super::summing::Summing;
+use super::summing::{Keyed, Summing};
 use crate::books::chain::ChainError;
 use crate::books::transcript::{self, Transcript};
-use crate::books::{journal, ledger, secrets};
+use crate::books::{journal, ledger};
 use crate::config::SiteConfig;
 use protocol::job::Job;
 use protocol::message::Request;
@@ -98,8 +98,10 @@ pub fn audit(config: &SiteConfig, run: &RunId) -> Result<Audit, AuditError> {
         text: errors.to_string(),
     })?;
     let secret = ledger::secret(&config.folder, "keys").map_err(books)?;
-    let kept = secrets::read(&config.folder, &digest).map_err(books)?;
-    let summing = Summing::new(&begin, &job, &digest, &config.site, &secret, kept);
+    let keyed = Keyed::read(&config.folder, &begin, &job, &digest);
+    let summing = keyed.and_then(|keyed| {
+        Summing::new(&begin, &job, &digest, &config.site, &secret, keyed)
+    });
     let mut summing = summing.map_err(|stop| AuditError::Job {
         run: run.to_string(),
         text: stop.to_string(),

@@ -4,11 +4,15 @@ use super::orders::{self, ORDERS_MAX, Order, Orders};
 use super::worker::Worker;
 use crate::books::chain::ChainError;
 use crate::config::SiteConfig;
+use crate::studies;
 use protocol::failure::Refusal;
-use protocol::message::{Begin, Reply};
-use protocol::name::OperatorName;
+use protocol::message::{Begin, Reply, ToCoordinator};
+use protocol::name::{OperatorName, SiteName};
 use protocol::site::{Action, Event, Site};
+use protocol::study::SignedApproval;
 use protocol::time::Timestamp;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use tokio::sync::{mpsc, oneshot, watch};
 use wire::{ConnectionError, CoordinatorReceiver, CoordinatorSender, Dial, Remedy, Sealed};
@@ -25,6 +29,8 @@ const REPLACED_PAUSE: Duration = Duration::from_secs(30);
 const FULL_PAUSE: Duration = Duration::from_millis(5);
 /// How long an agent that stops waits for the coordinator to take its leave.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often the agent looks for new approvals.
+const LOOK: Duration = Duration::from_secs(1);
 /// Answers that wait while the stream is down.
 const COMPUTED_MAX: usize = 8;
 
@@ -71,7 +77,10 @@ pub async fn serve(
         });
     }
     let mut worker = Worker::open(config.clone(), now())?;
-    let (mut desk, panicked) = start_worker(move |order| carry_out(&mut worker, &config, order));
+    let approvals = Approvals::new(&config);
+    let (mut desk, panicked) = start_worker(approvals, move |order| {
+        carry_out(&mut worker, &config, order)
+    });
     let (stopping, stopped) = watch::channel(());
     let mut attending = std::pin::pin!(attend(&coordinator, &dial, &mut desk, stopped));
     tokio::select! {
@@ -187,8 +196,17 @@ async fn converse(
     desk: &mut Desk,
     stopped: &mut watch::Receiver<()>,
 ) -> Ended {
+    desk.approvals.said.clear();
+    let mut look = tokio::time::interval(LOOK);
     loop {
         let event = tokio::select! {
+            _ = look.tick() => {
+                for approved in desk.approvals.news().await {
+                    // A stream that is down is noticed by the receiver; all is said again on the next.
+                    let _ = sender.send(ToCoordinator::Approved(approved)).await;
+                }
+                continue;
+            },
             message = receiver.next() => match message {
                 Ok(message) => Event::Received(message),
                 Err(error) => return Ended::Lost(error),
@@ -233,11 +251,48 @@ async fn converse(
 struct Desk {
     orders: Orders,
     computed: mpsc::Receiver<Computed>,
+    approvals: Approvals,
+}
+
+/// What this site has approved, and what of it was said on this stream. Approvals are made by another process.
+struct Approvals {
+    folder: PathBuf,
+    site: SiteName,
+    said: BTreeSet<String>,
+}
+
+impl Approvals {
+    fn new(config: &SiteConfig) -> Self {
+        Self {
+            folder: config.folder.clone(),
+            site: config.site.clone(),
+            said: BTreeSet::new(),
+        }
+    }
+
+    /// Approvals that were not said yet. One that cannot be read is in the log, once.
+    async fn news(&mut self) -> Vec<SignedApproval> {
+        let (folder, site, said) = (self.folder.clone(), self.site.clone(), self.said.clone());
+        let read = tokio::task::spawn_blocking(move || studies::unsaid(&folder, &site, &said));
+        match read.await {
+            Ok(Ok(news)) => {
+                let names = news.iter().map(|one| one.approval.study.clone());
+                self.said.extend(names);
+                news
+            }
+            Ok(Err(error)) => {
+                tracing::error!(%error, "what this site has approved cannot be read");
+                Vec::new()
+            }
+            Err(_) => Vec::new(),
+        }
+    }
 }
 
 /// Reading and solving block, so they have a thread of their own. The second value is ready once the thread has
 /// panicked: an agent without a worker would be connected and mute.
 fn start_worker(
+    approvals: Approvals,
     mut carry_out: impl FnMut(Order) -> Option<Computed> + Send + 'static,
 ) -> (Desk, oneshot::Receiver<()>) {
     let (orders, inbox) = orders::orders();
@@ -254,7 +309,12 @@ fn start_worker(
             }
         }
     });
-    (Desk { orders, computed }, panicked)
+    let desk = Desk {
+        orders,
+        computed,
+        approvals,
+    };
+    (desk, panicked)
 }
 
 fn carry_out(worker: &mut Worker, config: &SiteConfig, order: Order) -> Option<Computed> {
@@ -263,6 +323,12 @@ fn carry_out(worker: &mut Worker, config: &SiteConfig, order: Order) -> Option<C
         Action::Begin(begin) => {
             let operator = signed_by(&begin, config);
             worker.begin(begin, operator);
+            None
+        }
+        Action::Propose(study) => {
+            if let Err(error) = studies::proposed::keep(config, &study) {
+                tracing::error!(%error, "a study that was proposed could not be kept");
+            }
             None
         }
         Action::LetGo { run, ending } => {
@@ -282,6 +348,7 @@ fn signed_by(begin: &Begin, config: &SiteConfig) -> Result<OperatorName, Refusal
         job,
         seed,
         warrant,
+        opening: _,
     } = begin;
     let refused = |text: String| Refusal {
         rule: "operators".to_owned(),
@@ -319,9 +386,17 @@ mod tests {
     use protocol::message::{Ask, Request};
     use protocol::name::RunId;
 
+    fn approvals() -> Approvals {
+        Approvals {
+            folder: PathBuf::new(),
+            site: SiteName::new("north").unwrap(),
+            said: BTreeSet::new(),
+        }
+    }
+
     #[tokio::test]
     async fn a_worker_that_panics_is_noticed_at_once() {
-        let (desk, panicked) = start_worker(|_| panic!("of the test"));
+        let (desk, panicked) = start_worker(approvals(), |_| panic!("of the test"));
         let run = RunId::new("run").unwrap();
         let (exchange, request) = (1, Request::Describe);
         let order = Action::Compute(Ask {
@@ -337,7 +412,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_worker_with_nothing_to_do_is_alive() {
-        let (desk, panicked) = start_worker(|_| None);
+        let (desk, panicked) = start_worker(approvals(), |_| None);
         let noticed = tokio::time::timeout(Duration::from_millis(200), panicked).await;
         assert!(noticed.is_err());
         drop(desk);

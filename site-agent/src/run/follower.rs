@@ -5,6 +5,7 @@ use protocol::failure::Refusal;
 use protocol::job::Job;
 use protocol::message::{Answer, Begin, Closed, Encapsulations, Introduction, Request};
 use protocol::name::SiteName;
+use protocol::opening::Opening;
 use protocol::replica::{Next, Replica};
 use protocol::run::Record;
 use protocol::study::CertificateFingerprint;
@@ -23,14 +24,21 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    pub(super) fn new(begin: &Begin, job: &Job, digest: String, own: usize) -> Self {
+    /// `opening` is that of the job's study, where it has opened.
+    pub(super) fn new(
+        begin: &Begin,
+        job: &Job,
+        digest: String,
+        own: usize,
+        opening: Option<&Opening>,
+    ) -> Self {
         Self {
             digest,
             sites: job.sites.clone(),
             own,
-            replica: Replica::new(begin, job.clone(), own),
+            replica: Replica::new(begin, job.clone(), own, opening),
             pinned: pinned(job),
-            heard: wire::Heard::default(),
+            heard: wire::Heard::after(opening),
         }
     }
 
@@ -57,6 +65,11 @@ impl Follower {
     /// What each has told the later ones alone.
     pub(super) fn encapsulations(&self) -> &[Option<Encapsulations>] {
         self.replica.encapsulations()
+    }
+
+    /// What later runs of the study begin with, once all sites have told each other their keys.
+    pub(super) fn opening(&self) -> Option<Opening> {
+        self.replica.opening(&self.digest)
     }
 
     /// The digest of all that the sites said, as this one heard it.

@@ -50,7 +50,7 @@ impl Orders {
             Action::LetGo { run: over, .. } => state
                 .waiting
                 .retain(|waiting| !matches!(waiting, Action::Compute(ask) if ask.run == *over)),
-            Action::Send(_) | Action::Compute(_) | Action::Follow(_) => {}
+            Action::Send(_) | Action::Compute(_) | Action::Follow(_) | Action::Propose(_) => {}
         }
         // What closed takes no place of a question: it comes before the question that builds on it, and is waited for.
         let follows = |order: &Order| matches!(order, Action::Follow(_));
@@ -114,6 +114,7 @@ mod tests {
             job: String::new(),
             seed: 1,
             warrant: Warrant::default(),
+            opening: None,
         })
     }
 

@@ -7,12 +7,14 @@ use crate::books::{secrets, transcript};
 use crate::config::SiteConfig;
 use crate::method::Secret;
 use crate::run::stop::Stop;
+use crate::studies::opened;
 use privacy::Covering;
 use privacy::sums::{Masks, Total};
 use protocol::failure::{Code, Refusal};
 use protocol::job::Job;
 use protocol::message::{Answer, Ask, Begin, Closed, Encapsulations, Introduction, Request};
 use protocol::name::SiteName;
+use protocol::opening::Opening;
 use protocol::replica::Next;
 use protocol::run::Record;
 use std::collections::BTreeSet;
@@ -27,43 +29,65 @@ pub(super) struct Summing {
     follower: Follower,
     /// Numbers that this site alone can tell, from its own key and the run.
     own: [u8; 32],
-    /// The site's keys for this run, once its cohort is known.
+    /// The digest that the keys follow from: this run's, or that of the run by which its study opened.
+    keyed: String,
+    /// The site's keys, once its cohort is known.
     keys: Option<SiteKeys>,
     /// What the site shares with the others, once all have encapsulated their secrets.
     masks: Option<Masks>,
     /// Exchanges that this process has answered.
     answered: BTreeSet<u32>,
+    /// How the study opens by this run, as long as nobody has taken it.
+    opening: Option<Opening>,
     /// Why nothing more of this run leaves.
     broken: Option<Stop>,
 }
 
 impl Summing {
-    /// Makes ready to follow a run. The keys follow from a secret of the site, from the run, and from what was drawn for the
-    /// run and is `kept`: a site that starts again has them again.
+    /// Makes ready to follow a run. The keys follow from a secret of the site, from the run or that by which its study opened, and
+    /// from what was drawn for that and is `kept`: a site that starts again has them again.
     pub(super) fn new(
         begin: &Begin,
         job: &Job,
         digest: &str,
         site: &SiteName,
         secret: &Secret,
-        kept: Option<RunSecrets>,
+        keyed: Keyed,
     ) -> Result<Self, Stop> {
         let own = job.sites.iter().position(|name| name == site);
         let own = own.ok_or_else(|| refused("sites", "the job does not name this site"))?;
+        let Keyed { opening, kept } = keyed;
+        let keyed = match &opening {
+            Some(opening) => opening.digest.clone(),
+            None => digest.to_owned(),
+        };
         let mut number = [0; 32];
         for (place, part) in number.chunks_mut(8).enumerate() {
-            let text = format!("{place}/{digest}");
+            let text = format!("{place}/{keyed}");
             part.copy_from_slice(&secret(text.as_bytes()).to_be_bytes());
         }
-        let keys = kept.map(|kept| SiteKeys::new(digest, &number, kept));
-        Ok(Self {
-            follower: Follower::new(begin, job, digest.to_string(), own),
+        let keys = kept.map(|kept| SiteKeys::new(&keyed, &number, kept));
+        let mut summing = Self {
+            follower: Follower::new(begin, job, digest.to_owned(), own, opening.as_ref()),
             own: number,
+            keyed,
             keys: keys.transpose().map_err(|error| unusable(&error))?,
             masks: None,
             answered: BTreeSet::new(),
+            opening: None,
             broken: None,
-        })
+        };
+        if opening.is_some() {
+            let keys = summing.keys.as_ref().ok_or_else(lost)?;
+            let masks = keys.masks(&summing.acquaintance());
+            summing.masks = Some(masks.map_err(|error| unusable(&error))?);
+        }
+        Ok(summing)
+    }
+
+    /// How the study opens by this run: once, when all sites have told each other their keys.
+    pub(super) fn take_opening(&mut self) -> Option<Opening> {
+        self.opening.take()
     }
 
     /// Holds the run to one cohort: its keys are for it, and with other patients the same masks would cover other numbers.
@@ -82,11 +106,10 @@ impl Summing {
             let settled = is_same.then_some(());
             return Ok(settled.ok_or_else(|| refused("same_cohort", text)));
         }
-        let digest = &self.follower.digest;
         let drawn = RunSecrets::draw(cohort);
-        match drawn.and_then(|drawn| SiteKeys::new(digest, &self.own, drawn)) {
+        match drawn.and_then(|drawn| SiteKeys::new(&self.keyed, &self.own, drawn)) {
             Ok(keys) => {
-                secrets::write(folder, digest, keys.secrets())?;
+                secrets::write(folder, &self.keyed, keys.secrets())?;
                 self.keys = Some(keys);
                 Ok(Ok(()))
             }
@@ -129,7 +152,7 @@ impl Summing {
             return Ok(Err(Stop::early()));
         };
         let told = own.encapsulate(&self.acquaintance());
-        let kept = secrets::write(folder, &self.follower.digest, own.secrets());
+        let kept = secrets::write(folder, &self.keyed, own.secrets());
         self.keys = Some(own);
         kept.map(|()| told.map_err(|error| Stop::Refused(keys(&error))))
     }
@@ -137,7 +160,7 @@ impl Summing {
     fn acquaintance(&self) -> Acquaintance<'_> {
         let follower = &self.follower;
         Acquaintance {
-            run: &follower.digest,
+            run: &self.keyed,
             sites: &follower.sites,
             own: follower.own,
             introductions: follower.introductions(),
@@ -186,6 +209,7 @@ impl Summing {
         if let (Some(Request::Encapsulate), Some(own)) = (&asked, &self.keys) {
             let masks = own.masks(&self.acquaintance());
             self.masks = Some(masks.map_err(|error| keys(&error))?);
+            self.opening = self.follower.opening();
         }
         let own = &record.answers[self.follower.own];
         let is_new = !self.answered.contains(&record.exchange) && own.is_some();
@@ -290,6 +314,47 @@ impl Summing {
         });
         signed.unwrap_or_default()
     }
+}
+
+/// What the keys of a run follow from, beside the site's own secret.
+pub(super) struct Keyed {
+    /// How the job's study opened; none where the run itself exchanges keys.
+    pub(super) opening: Option<Opening>,
+    /// What was drawn and kept.
+    pub(super) kept: Option<RunSecrets>,
+}
+
+impl Keyed {
+    /// What this site keeps for a run with this digest.
+    pub(super) fn read(
+        folder: &Path,
+        begin: &Begin,
+        job: &Job,
+        digest: &str,
+    ) -> Result<Self, Stop> {
+        let broken = |error: ChainError| Stop::failed(Code::Internal, error.to_string());
+        let opening = match (&job.study, &begin.opening) {
+            (Some(study), Some(run)) => {
+                let found = opened::read(folder, &study.name, run).map_err(broken)?;
+                let found = found.filter(|opening| opening.is_of(job.sites.len()));
+                Some(found.ok_or_else(lost)?)
+            }
+            (Some(_), None) if !job.opens_study() => {
+                let text = "found a job of a study that has not opened, wanted one of an open study";
+                return Err(refused("study", text));
+            }
+            (Some(_), None) | (None, _) => None,
+        };
+        let keyed = opening.as_ref().map_or(digest, |opening| &opening.digest);
+        let kept = secrets::read(folder, keyed).map_err(broken)?;
+        Ok(Self { opening, kept })
+    }
+}
+
+/// The study opened without this site, or before its folder was put back.
+fn lost() -> Stop {
+    let text = "this site has no keys of the study's opening; wanted the folder that it had when the study opened";
+    refused("study", text)
 }
 
 fn unusable(error: &KeyError) -> Stop {

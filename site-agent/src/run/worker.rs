@@ -5,12 +5,12 @@ mod covered;
 mod notice;
 
 use super::stop::Stop;
-use super::summing::Summing;
+use super::summing::{Keyed, Summing};
 use crate::books::chain::ChainError;
 use crate::books::identity::{Question, RunDigest};
 use crate::books::journal::{self, Entry, Journal};
 use crate::books::ledger::{Answered, CohortCounts, Ledger};
-use crate::books::{secrets, transcript};
+use crate::books::transcript;
 use crate::config::SiteConfig;
 use crate::method::{self, Computation, class_counts};
 use crate::source::{CohortProblems, SiteCohort};
@@ -151,9 +151,8 @@ impl Worker {
         }
         let secret = self.ledger.secret("keys");
         let digest = digest.to_string();
-        let kept = secrets::read(&self.config.folder, &digest);
-        let kept = kept.map_err(|error| Stop::failed(Code::Internal, error.to_string()))?;
-        Summing::new(begin, job, &digest, &self.config.site, &secret, kept).map(Some)
+        let keyed = Keyed::read(&self.config.folder, begin, job, &digest)?;
+        Summing::new(begin, job, &digest, &self.config.site, &secret, keyed).map(Some)
     }
 
     /// Takes notice of an exchange that closed in the run at hand. Where another process of this site answered in it, this one
@@ -167,7 +166,7 @@ impl Worker {
             return Ok(());
         };
         // Its cohort comes first: the keys that are judged are for it.
-        if current.introduced_elsewhere(closed)
+        if current.admitted_elsewhere(closed)
             && let Err(stop) = current.admit(&self.config, &mut self.ledger, now)?
             && let Some(summing) = &mut current.summing
         {
@@ -177,6 +176,10 @@ impl Worker {
             return Ok(());
         };
         let again = summing.follow(closed, &self.config);
+        let study = current.job.as_ref().ok().and_then(|job| job.study.as_ref());
+        if let (Some(study), Some(opening)) = (study, summing.take_opening()) {
+            studies::opened::keep(&self.config.folder, &study.name, &opening)?;
+        }
         let again = again.filter(|request| *request != Request::Introduce);
         if let (Some(request), Some(admitted)) = (again, &mut current.admitted) {
             drop(admitted.computation.answer(&request));
@@ -223,6 +226,9 @@ impl Worker {
                 current.introduce(&self.config, &mut self.ledger, ask, now)?
             }
             (Request::Encapsulate, _) => current.encapsulate(&self.config, ask)?,
+            (Request::Describe, Some(_)) => {
+                current.describe_summed(&self.config, &mut self.ledger, ask, now)?
+            }
             (_, Some(_)) => current.answer_summed(&mut self.ledger, ask)?,
             (Request::Describe, None) => current.describe(&self.config, &mut self.ledger, now)?,
             (request, None) => current.answer(&mut self.ledger, ask.exchange, request)?,
@@ -293,7 +299,12 @@ impl Current {
             Err(problems) => return Ok(Err(unfit(&problems, &job))),
         };
         cohort.log_remarks();
-        self.open_gate(config, ledger, &admission, job, cohort)
+        // Of the cohort as the source has it, before logarithms are taken.
+        let values = match &frozen {
+            Some(frozen) => frozen.commitment(),
+            None => cohort.digest(config.policy.rules().cell_min),
+        };
+        self.open_gate(config, ledger, &admission, job, (cohort, values))
     }
 
     /// Judges the cohort by the site's own books and makes ready to answer.
@@ -303,11 +314,9 @@ impl Current {
         ledger: &mut Ledger,
         admission: &Admission,
         job: Job,
-        cohort: SiteCohort,
+        (cohort, values): (SiteCohort, [u8; 32]),
     ) -> Result<Result<(), Stop>, ChainError> {
-        // Of the cohort as the source has it, before logarithms are taken.
         let fingerprint = ledger.fingerprint(cohort.identifiers());
-        let values = cohort.digest(config.policy.rules().cell_min);
         let mut description = Description {
             patients: cohort.cohort.patients() as u64,
             classes: class_counts(cohort.cohort.outcome(), job.cohort.outcome.kind.horizon()),

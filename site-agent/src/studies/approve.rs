@@ -1,18 +1,16 @@
 //! How a site approves a study, and how it leaves one.
 
 use super::{
-    APPROVAL, Approved, CONFIGURATION, FOLDER, LEFT, PATIENTS, Record, SNAPSHOT, STUDY, Signed,
-    all, commitment, own,
+    APPROVAL, Approved, CONFIGURATION, FOLDER, LEFT, PATIENTS, SNAPSHOT, STUDY, Signed, all,
+    commitment, own, proposed,
 };
 use crate::books::chain::{ChainError, hexadecimal};
 use crate::books::key;
 use crate::config::{ConfigError, SiteConfig};
 use crate::source::snapshot;
 use crate::source::{CohortProblems, Freezing, FrozenTable};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use privacy::Fingerprint;
-use protocol::study::{CertificateFingerprint, Study, StudyName};
+use protocol::study::{Approval, CertificateFingerprint, SignedApproval, Study, StudyName};
 use protocol::time::Timestamp;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -77,17 +75,17 @@ pub enum StudyError {
     Snapshot(String),
 }
 
-/// Approves a study: freezes its patients and signs what they are.
+/// Approves a study, which is a file or the name of one that was proposed: freezes its patients and signs what they are.
 ///
 /// # Errors
 /// [`StudyError`]; then nothing is approved.
-pub fn approve(config: &Path, study: &Path, now: Timestamp) -> Result<Record, StudyError> {
+pub fn approve(config: &Path, study: &Path, now: Timestamp) -> Result<SignedApproval, StudyError> {
     let text = fs::read(config).map_err(|source| ConfigError::Read {
         path: config.display().to_string(),
         source,
     })?;
     let config = SiteConfig::open(config)?;
-    let study = wire::jobs::study(study)?;
+    let study = wire::jobs::study(&proposed::file(&config, study))?;
     let known = all(&config.folder, &config.site)?;
     judge(&config, &study, &known, now)?;
     let cell_min = config.policy.rules().cell_min;
@@ -107,16 +105,17 @@ pub fn approve(config: &Path, study: &Path, now: Timestamp) -> Result<Record, St
         path: "/dev/urandom".to_owned(),
         source,
     })?;
-    let record = Record {
+    let approval = Approval {
         study: study.name.to_string(),
         digest: study.digest(),
         commitment: commitment(&random, &text, cell_min, &table),
         patients_at_most: table.patients().next_multiple_of(10),
-        approved: now.0,
+        approved: now,
     };
-    let signed = sign(&config, &record, random, cell_min)?;
-    write(&config, &study, &text, &table, &patients, &signed)?;
-    Ok(record)
+    let signed = Signer::load(&config.tls)?.approve(approval)?;
+    let kept = Signed::of(&signed, random, cell_min);
+    write(&config, &study, &text, &table, &patients, &kept)?;
+    Ok(signed)
 }
 
 /// Leaves a study: deletes its patients. That it was approved stays known, so that no other study takes its place.
@@ -155,7 +154,7 @@ fn judge(
 ) -> Result<(), StudyError> {
     let same = known.iter().find(|one| one.study.name == study.name);
     if let Some(same) = same {
-        let found = match (same.left, same.record.digest == study.digest()) {
+        let found = match (same.left, same.signed.approval.digest == study.digest()) {
             (true, _) => "a study of this name that this site has left",
             (false, true) => "an approval of it",
             (false, false) => "an approval of another text under this name",
@@ -243,28 +242,6 @@ fn random() -> io::Result<String> {
     let mut bytes = [0; RANDOM_BYTES];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(hexadecimal(&bytes))
-}
-
-fn sign(
-    config: &SiteConfig,
-    record: &Record,
-    random: String,
-    cell_min: u64,
-) -> Result<Signed, StudyError> {
-    let record = serde_json::to_string(record).map_err(json)?;
-    let warrant = Signer::load(&config.tls)?.approve(record.as_bytes())?;
-    Ok(Signed {
-        record,
-        chain: warrant
-            .chain
-            .iter()
-            .map(|one| STANDARD.encode(one))
-            .collect(),
-        scheme: warrant.scheme,
-        signature: STANDARD.encode(&warrant.signature),
-        random,
-        cell_min,
-    })
 }
 
 /// Writes the folder of an approval: beside, then renamed, so that it is there whole or not at all.

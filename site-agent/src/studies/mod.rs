@@ -2,10 +2,13 @@
 //! frozen patients, and a signed approval that commits to all of them.
 //!
 //! ```text
-//! FOLDER/studies/NAME/   study.toml  site.toml  snapshot.parquet  patients  approval.json
+//! FOLDER/proposed/       NAME.study.toml
+//! FOLDER/studies/NAME/   study.toml  site.toml  snapshot.parquet  patients  approval.json  openings/RUN
 //! ```
 
 mod approve;
+pub mod opened;
+pub mod proposed;
 mod review;
 mod run;
 
@@ -19,9 +22,11 @@ use base64::engine::general_purpose::STANDARD;
 use privacy::Fingerprint;
 use protocol::message::Warrant;
 use protocol::name::SiteName;
-use protocol::study::{Pinned, Study, StudyName};
+use protocol::study::{Approval, Pinned, SignedApproval, Study, StudyName};
+use protocol::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 const FOLDER: &str = "studies";
@@ -33,28 +38,16 @@ const APPROVAL: &str = "approval.json";
 const LEFT: &str = "left";
 const APPROVAL_MEANT: &str = "an approval that this site signed";
 
-/// What an approval says, and what is signed of it: every byte.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Record {
-    /// The study's name.
-    pub study: String,
-    /// SHA-256 of its text, hexadecimal.
-    pub digest: String,
-    /// SHA-256 of random bytes, the site's configuration and its frozen patients, hexadecimal.
-    pub commitment: String,
-    /// The number of patients, rounded up to ten.
-    pub patients_at_most: u64,
-    /// When it was approved: milliseconds since the Unix epoch.
-    pub approved: u64,
-}
-
 /// `approval.json`.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Signed {
-    /// A [`Record`], as the signature is of it.
-    record: String,
+    study: String,
+    digest: String,
+    commitment: String,
+    patients_at_most: u64,
+    /// Milliseconds since the Unix epoch.
+    approved: u64,
     /// Certificates from the site's to the authority's, base64.
     chain: Vec<String>,
     scheme: u16,
@@ -71,7 +64,7 @@ pub struct Approved {
     /// The study.
     pub study: Study,
     /// What the site signed.
-    pub record: Record,
+    pub signed: SignedApproval,
     /// Whether the site has left it: its patients are deleted.
     pub left: bool,
     patients: Fingerprint,
@@ -85,6 +78,12 @@ pub struct Approved {
 /// # Errors
 /// [`ChainError`] where an approval is not what the site signed.
 pub fn all(folder: &Path, site: &SiteName) -> Result<Vec<Approved>, ChainError> {
+    let folders = folders(folder)?;
+    folders.iter().map(|folder| open(folder, site)).collect()
+}
+
+/// The folders of studies, by name.
+fn folders(folder: &Path) -> Result<Vec<PathBuf>, ChainError> {
     let studies = folder.join(FOLDER);
     let failed = |source| file_error(&studies, "read", source);
     let mut folders = match std::fs::read_dir(&studies) {
@@ -98,7 +97,26 @@ pub fn all(folder: &Path, site: &SiteName) -> Result<Vec<Approved>, ChainError> 
     // An approval that was interrupted has never been one.
     folders.retain(|path| StudyName::new(&name_of(path)).is_ok());
     folders.sort();
-    folders.iter().map(|folder| open(folder, site)).collect()
+    Ok(folders)
+}
+
+/// Approvals that the coordinator has yet to hear on this stream: of studies that are not among `said`, and that the site has not
+/// left.
+///
+/// # Errors
+/// As [`all`].
+pub fn unsaid(
+    folder: &Path,
+    site: &SiteName,
+    said: &BTreeSet<String>,
+) -> Result<Vec<SignedApproval>, ChainError> {
+    let is_news = |path: &PathBuf| !said.contains(&name_of(path));
+    let mut news = Vec::new();
+    for folder in folders(folder)?.iter().filter(|path| is_news(path)) {
+        let approved = open(folder, site)?;
+        news.extend((!approved.left).then_some(approved.signed));
+    }
+    Ok(news)
 }
 
 fn name_of(path: &Path) -> String {
@@ -121,23 +139,23 @@ fn open(folder: &Path, site: &SiteName) -> Result<Approved, ChainError> {
     let study = study.ok_or_else(|| broken(STUDY, "the study that this site approved"))?;
     let signed: Option<Signed> = serde_json::from_slice(&read(APPROVAL)?).ok();
     let signed = signed.ok_or_else(|| broken(APPROVAL, APPROVAL_MEANT))?;
-    let record: Option<Record> = serde_json::from_str(&signed.record).ok();
-    let own = own(&study, site);
-    let (Some(record), Some(warrant), Some(own)) = (record, signed.warrant(), own) else {
+    let (random, cell_min) = (signed.random.clone(), signed.cell_min);
+    let (Some(signed), Some(own)) = (signed.approval(), own(&study, site)) else {
         return Err(broken(APPROVAL, APPROVAL_MEANT));
     };
-    let is_signed = wire::has_approved(&own.certificate, signed.record.as_bytes(), &warrant);
-    if !is_signed || record.study != name_of(folder) || record.digest != study.digest() {
+    let is_signed = wire::has_approved(&own.certificate, &signed);
+    let (name, digest) = (&signed.approval.study, &signed.approval.digest);
+    if !is_signed || *name != name_of(folder) || *digest != study.digest() {
         return Err(broken(APPROVAL, APPROVAL_MEANT));
     }
     let patients = Fingerprint::from_bytes(&read(PATIENTS)?);
     Ok(Approved {
         study,
-        record,
+        signed,
         left: folder.join(LEFT).exists(),
         patients: patients.map_err(|_| broken(PATIENTS, "digests of patients"))?,
-        random: signed.random,
-        cell_min: signed.cell_min,
+        random,
+        cell_min,
         folder: folder.to_owned(),
     })
 }
@@ -148,13 +166,39 @@ fn own<'s>(study: &'s Study, site: &SiteName) -> Option<&'s Pinned<SiteName>> {
 }
 
 impl Signed {
-    fn warrant(&self) -> Option<Warrant> {
+    fn of(signed: &SignedApproval, random: String, cell_min: u64) -> Self {
+        let SignedApproval { approval, word } = signed;
+        let chain = word.chain.iter().map(|one| STANDARD.encode(one));
+        Self {
+            study: approval.study.clone(),
+            digest: approval.digest.clone(),
+            commitment: approval.commitment.clone(),
+            patients_at_most: approval.patients_at_most,
+            approved: approval.approved.0,
+            chain: chain.collect(),
+            scheme: word.scheme,
+            signature: STANDARD.encode(&word.signature),
+            random,
+            cell_min,
+        }
+    }
+
+    fn approval(self) -> Option<SignedApproval> {
         let chain = self.chain.iter().map(|one| STANDARD.decode(one).ok());
-        Some(Warrant {
-            token: String::new(),
-            chain: chain.collect::<Option<_>>()?,
-            scheme: self.scheme,
-            signature: STANDARD.decode(&self.signature).ok()?,
+        Some(SignedApproval {
+            word: Warrant {
+                token: String::new(),
+                chain: chain.collect::<Option<_>>()?,
+                scheme: self.scheme,
+                signature: STANDARD.decode(&self.signature).ok()?,
+            },
+            approval: Approval {
+                study: self.study,
+                digest: self.digest,
+                commitment: self.commitment,
+                patients_at_most: self.patients_at_most,
+                approved: Timestamp(self.approved),
+            },
         })
     }
 }

@@ -13,8 +13,13 @@ pub struct Review<'r> {
     pub config: &'r SiteConfig,
 }
 
-/// The studies that a site has approved.
-pub struct Listing(pub Vec<Approved>);
+/// The studies of a site.
+pub struct Listing {
+    /// Those that it has approved.
+    pub approved: Vec<Approved>,
+    /// Those that wait for its approval.
+    pub waiting: Vec<Study>,
+}
 
 impl fmt::Display for Review<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -95,23 +100,25 @@ impl Review<'_> {
 
 impl fmt::Display for Listing {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            return write!(out, "this site has approved no study");
-        }
-        for (index, one) in self.0.iter().enumerate() {
-            if index > 0 {
-                writeln!(out)?;
-            }
+        let mut lines = Vec::new();
+        for one in &self.approved {
             let state = match one.left {
                 true => "left".to_owned(),
                 false => format!("until {}", one.study.until),
             };
-            write!(
-                out,
+            let approval = &one.signed.approval;
+            lines.push(format!(
                 "{}  {state}  at most {} patients  sha256:{}",
-                one.study.name, one.record.patients_at_most, one.record.digest
-            )?;
+                one.study.name, approval.patients_at_most, approval.digest
+            ));
         }
-        Ok(())
+        for study in &self.waiting {
+            let (name, digest) = (&study.name, study.digest());
+            lines.push(format!("{name}  waits for approval  sha256:{digest}"));
+        }
+        if lines.is_empty() {
+            lines.push("this site has approved no study, and none was proposed to it".to_owned());
+        }
+        out.write_str(&lines.join("\n"))
     }
 }

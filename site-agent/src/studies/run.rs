@@ -8,6 +8,7 @@ use privacy::{Policy, Refusal};
 use protocol::job::Job;
 use protocol::study::CertificateFingerprint;
 use protocol::time::Timestamp;
+use sha2::{Digest, Sha256};
 use std::path::Path;
 
 const RULE: &str = "study";
@@ -17,6 +18,7 @@ pub struct Frozen {
     table: FrozenTable,
     source: SourceConfig,
     cell_min: u64,
+    commitment: [u8; 32],
 }
 
 /// The approval of the job's study, or none where neither the job nor the site knows a study.
@@ -45,7 +47,7 @@ pub fn approved(
             "the site has not approved the study {name:?}"
         )));
     };
-    let (own, found) = (&known.record.digest, study.digest());
+    let (own, found) = (&known.signed.approval.digest, study.digest());
     if *own != found {
         return Ok(refused(&format!(
             "found the study {name:?} with the digest {found}, wanted the one that the site approved, {own}"
@@ -87,6 +89,14 @@ pub fn for_run(
     known.read().map(|frozen| Ok(Some(frozen)))
 }
 
+impl Frozen {
+    /// A digest of what the site committed to, whatever a job takes of it.
+    #[must_use]
+    pub fn commitment(&self) -> [u8; 32] {
+        self.commitment
+    }
+}
+
 impl Approved {
     /// The frozen patients, as the site committed to them.
     fn read(&self) -> Result<Frozen, ChainError> {
@@ -98,7 +108,7 @@ impl Approved {
         let table = snapshot::from_bytes(read(SNAPSHOT)?);
         let table = table.ok_or_else(|| self.broken())?;
         let found = commitment(&self.random, &configuration, self.cell_min, &table);
-        if found != self.record.commitment {
+        if found != self.signed.approval.commitment {
             return Err(self.broken());
         }
         let text = String::from_utf8(configuration).map_err(|_| self.broken())?;
@@ -107,6 +117,7 @@ impl Approved {
             table,
             source: config.source,
             cell_min: self.cell_min,
+            commitment: Sha256::digest(found).into(),
         })
     }
 

@@ -60,6 +60,7 @@ fn copies_of_runs_have_a_quota_and_the_oldest_goes_first() {
             job: "x".repeat(10_000),
             seed: 1,
             warrant: Warrant::default(),
+            opening: None,
         };
         transcript::begin(folder.path(), "digest", &begin).unwrap();
         thread::sleep(Duration::from_millis(20));

@@ -89,6 +89,7 @@ impl Court {
             job: self.job.clone(),
             seed: 5,
             warrant: Warrant::default(),
+            opening: None,
         };
         let digest = wire::run_digest(&begin, "researcher");
         let mut said = Vec::new();

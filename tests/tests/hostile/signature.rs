@@ -72,6 +72,7 @@ fn begin(operator: &str, job: &str, warrant: Warrant) -> Begin {
         job: job.to_owned(),
         seed: 1,
         warrant,
+        opening: None,
     }
 }
 

@@ -305,6 +305,7 @@ async fn what_a_peer_says_forges_no_line_of_a_log_and_moves_no_terminal() {
         job: FORGERY.to_owned(),
         seed: 1,
         warrant: Warrant::default(),
+        opening: None,
     };
     let ending = FORGERY.to_owned();
     sender.send(ToSite::Begin(begin)).unwrap();

@@ -82,6 +82,7 @@ fn a_sum_of_the_coordinators_choosing_would_choose_the_next_metric_and_is_refuse
         job: job(),
         seed: 5,
         warrant: Warrant::default(),
+        opening: None,
     };
     let replica = |site| Replica::new(&begin, Job::parse(&begin.job).unwrap(), site);
     let mut believer = replica(1);

@@ -190,6 +190,7 @@ impl Play {
             job: sample.job.text.clone(),
             seed: 5,
             warrant: Warrant::default(),
+            opening: None,
         };
         let fresh = || {
             let job = sample.job.clone();

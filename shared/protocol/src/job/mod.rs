@@ -48,6 +48,12 @@ impl Job {
         }
     }
 
+    /// Whether a run of it opens its study: it is the study's card.
+    #[must_use]
+    pub fn opens_study(&self) -> bool {
+        self.study.is_some() && self.method.name() == crate::study::CARD
+    }
+
     /// What the sites count on grids.
     #[must_use]
     pub fn grids(&self) -> Grids {

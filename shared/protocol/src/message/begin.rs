@@ -13,6 +13,8 @@ pub struct Begin {
     pub seed: u64,
     /// The word of the operator who submitted the job.
     pub warrant: Warrant,
+    /// The run by which the job's study opened; none of that run itself, and of a job of no study.
+    pub opening: Option<RunId>,
 }
 
 /// An operator's signed word for a job, which the coordinator passes on and cannot make. Empty where nobody

@@ -3,6 +3,7 @@
 use super::{Record, ReplayError, Run, Step, Work};
 use crate::message::{Answer, Encapsulations, Introduction, Request};
 use crate::name::SiteName;
+use crate::opening::Opening;
 use privacy::Contributions;
 use privacy::sums::Total;
 
@@ -69,6 +70,19 @@ impl Run {
     /// What each site has told the later ones alone.
     pub(crate) fn encapsulations(&self) -> &[Option<Encapsulations>] {
         &self.encapsulations
+    }
+
+    /// What later runs of the study begin with, once all sites have told each other their keys. `digest` is this run's.
+    #[must_use]
+    pub fn opening(&self, digest: &str) -> Option<Opening> {
+        let introductions = self.introductions.iter().cloned();
+        let encapsulations = self.encapsulations.iter().cloned();
+        Some(Opening {
+            run: self.id.clone(),
+            digest: digest.to_owned(),
+            introductions: introductions.collect::<Option<_>>()?,
+            encapsulations: encapsulations.collect::<Option<_>>()?,
+        })
     }
 
     /// Whether the sites tell sums alone, and check what they are asked.

@@ -21,6 +21,7 @@ use crate::message::{
 };
 use crate::method::{Method, Stages};
 use crate::name::{RunId, SiteName};
+use crate::opening::Opening;
 use crate::progress::{Ending, Progress};
 use crate::result::RunResult;
 use crate::stage::agreeing::Agreeing;
@@ -141,6 +142,8 @@ pub struct Run {
     introductions: Vec<Option<Introduction>>,
     /// What each of them has told the later ones alone.
     encapsulations: Vec<Option<Encapsulations>>,
+    /// The run that opened the job's study, whose keys it has.
+    opening: Option<RunId>,
     notes: Vec<String>,
 }
 
@@ -209,8 +212,19 @@ impl Run {
             totals: 0,
             introductions,
             encapsulations,
+            opening: None,
             notes: Vec::new(),
         }
+    }
+
+    /// The run with the keys that its study was opened by: no keys are asked for.
+    #[must_use]
+    pub fn opened(mut self, opening: &Opening) -> Self {
+        self.introductions = opening.introductions.iter().cloned().map(Some).collect();
+        self.encapsulations = opening.encapsulations.iter().cloned().map(Some).collect();
+        self.opening = Some(opening.run.clone());
+        self.work = Work::Agreeing(Agreeing::new(Arc::clone(&self.job.cohort)));
+        self
     }
 
     /// Replays stored records after a restart. All sites are disconnected until they come back.
@@ -386,6 +400,7 @@ impl Run {
             job: self.job.text.clone(),
             seed: self.seed,
             warrant: self.warrant.clone(),
+            opening: self.opening.clone(),
         });
         Action::Send {
             site: self.sites[index].name.clone(),

@@ -4,6 +4,7 @@
 //! asks all hospitals of the study.
 
 mod read;
+mod state;
 
 use crate::cohort::{CohortSpecification, Feature, OutcomeSpecification};
 use crate::document::{Section, list, nearest_hint};
@@ -13,8 +14,12 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use time::Date;
 
+pub use state::{Approval, SignedApproval, HospitalState, Standing, StudyState};
+
 /// Between the job and the study that travels with it.
 const SEPARATOR: &str = "\n# The study, as its hospitals approved it:\n";
+/// The method of the job that opens a study.
+pub(crate) const CARD: &str = "card";
 const DAY_MILLISECONDS: u64 = 24 * 60 * 60 * 1_000;
 
 /// A study, parsed.
@@ -155,6 +160,15 @@ impl Study {
     #[must_use]
     pub fn join(&self, job: &str) -> String {
         format!("{job}{SEPARATOR}{}", self.text)
+    }
+
+    /// The job that opens the study, as it travels.
+    #[must_use]
+    pub fn card(&self) -> String {
+        let name = self.name.as_str();
+        self.join(&format!(
+            "name = \"{name}\"\nstudy = \"{name}\"\nmethod = \"{CARD}\"\n"
+        ))
     }
 
     /// The names of the hospitals, in order.

@@ -47,7 +47,7 @@ impl Asked {
                 state.questions.push_back(question);
             }
             // What was asked may still be answered: the answer was on its way.
-            ToSite::End { .. } | ToSite::Closed(_) => {}
+            ToSite::End { .. } | ToSite::Closed(_) | ToSite::Proposed(_) => {}
         }
     }
 
@@ -130,6 +130,7 @@ mod tests {
             job,
             seed: 1,
             warrant: Warrant::default(),
+            opening: None,
         };
         asked.note(&ToSite::Begin(begin));
         asked.note(&ask(2, Request::Moments));

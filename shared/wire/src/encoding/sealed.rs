@@ -3,10 +3,12 @@
 use crate::encoding::encode_to_site;
 use crate::encoding::parts::Travels;
 use crate::generated::Part;
+use crate::message::study::encode_opening;
 use bytes::Bytes;
 use privacy::{Disclosure, Released};
 use prost::Message;
 use protocol::message::{Answer, Closed, ToSite};
+use protocol::opening::Opening;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;
@@ -102,6 +104,16 @@ pub struct Heard {
 }
 
 impl Heard {
+    /// Nothing has closed yet, but for how the study opened, where the run is of one.
+    #[must_use]
+    pub fn after(opening: Option<&Opening>) -> Self {
+        let bytes = opening.map(encode_opening);
+        let hash = bytes.map(|bytes| Sha256::digest(bytes).into());
+        Self {
+            hash: hash.unwrap_or_default(),
+        }
+    }
+
     /// Adds an exchange that closed.
     pub fn add(&mut self, closed: &Closed) {
         let mut hash = Sha256::new();

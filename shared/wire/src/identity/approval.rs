@@ -4,11 +4,11 @@ use crate::identity::certificates::CredentialFiles;
 use crate::identity::credentials::{Credentials, TlsError};
 use crate::identity::warrant::{SignatureError, Signed, Signer, verifies};
 use protocol::message::Warrant;
-use protocol::study::CertificateFingerprint;
+use protocol::study::{Approval, SignedApproval, CertificateFingerprint};
 use rustls::pki_types::CertificateDer;
 
 /// What a signature is of begins with this, so that no other signature of the same key can stand for it.
-const PURPOSE: &[u8] = b"kindred: a hospital approves a study, version 1\0";
+const PURPOSE: &[u8] = b"kindred: a hospital approves a study, version 2\0";
 
 /// The fingerprint of the certificate that these files hold.
 ///
@@ -20,59 +20,88 @@ pub fn fingerprint(files: &CredentialFiles) -> Result<CertificateFingerprint, Tl
 }
 
 impl Signer {
-    /// The certificate's word for an approval.
+    /// The approval with the certificate's word for it.
     ///
     /// # Errors
     /// [`SignatureError`] where the key cannot sign.
-    pub fn approve(&self, approval: &[u8]) -> Result<Warrant, SignatureError> {
-        let signed = self.sign_bytes(&[PURPOSE, approval].concat())?;
-        Ok(Warrant {
-            token: String::new(),
-            chain: signed.chain,
-            scheme: signed.scheme,
-            signature: signed.signature,
+    pub fn approve(&self, approval: Approval) -> Result<SignedApproval, SignatureError> {
+        let signed = self.sign_bytes(&message(&approval))?;
+        Ok(SignedApproval {
+            approval,
+            word: Warrant {
+                token: String::new(),
+                chain: signed.chain,
+                scheme: signed.scheme,
+                signature: signed.signature,
+            },
         })
     }
 }
 
 /// Whether the holder of this certificate has signed the approval.
 #[must_use]
-pub fn has_approved(
-    certificate: &CertificateFingerprint,
-    approval: &[u8],
-    warrant: &Warrant,
-) -> bool {
-    let Some(first) = warrant.chain.first() else {
+pub fn has_approved(certificate: &CertificateFingerprint, approved: &SignedApproval) -> bool {
+    let SignedApproval { approval, word } = approved;
+    let Some(first) = word.chain.first() else {
         return false;
     };
     let signed = Signed {
-        chain: warrant.chain.clone(),
-        scheme: warrant.scheme,
-        signature: warrant.signature.clone(),
+        chain: word.chain.clone(),
+        scheme: word.scheme,
+        signature: word.signature.clone(),
     };
-    let message = [PURPOSE, approval].concat();
+    let certified = CertificateDer::from(first.as_slice());
     CertificateFingerprint::of(first) == *certificate
-        && verifies(&CertificateDer::from(first.as_slice()), &signed, &message)
+        && verifies(&certified, &signed, &message(approval))
+}
+
+/// The bytes that are signed of an approval.
+fn message(approval: &Approval) -> Vec<u8> {
+    let Approval {
+        study,
+        digest,
+        commitment,
+        patients_at_most,
+        approved,
+    } = approval;
+    let mut bytes = PURPOSE.to_vec();
+    for text in [study, digest, commitment] {
+        bytes.extend((text.len() as u64).to_be_bytes());
+        bytes.extend(text.as_bytes());
+    }
+    bytes.extend(patients_at_most.to_be_bytes());
+    bytes.extend(approved.0.to_be_bytes());
+    bytes
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::identity::certificates::{Role, Validity, init, issue};
+    use protocol::time::Timestamp;
 
     #[test]
-    fn an_approval_holds_for_its_bytes_and_its_certificate_alone() {
+    fn an_approval_holds_for_its_words_and_its_certificate_alone() {
         let home = tempfile::tempdir().unwrap();
         init(home.path(), Validity::days(10)).unwrap();
         let party = |name| issue(home.path(), &Role::Site, name, Validity::days(5)).unwrap();
         let (north, south) = (party("north"), party("south"));
-        let signed = Signer::load(&north).unwrap().approve(b"yes").unwrap();
+        let approval = Approval {
+            study: "heart".to_owned(),
+            digest: "a".repeat(64),
+            commitment: "b".repeat(64),
+            patients_at_most: 120,
+            approved: Timestamp(1),
+        };
+        let signed = Signer::load(&north).unwrap().approve(approval).unwrap();
         let (own, other) = (fingerprint(&north).unwrap(), fingerprint(&south).unwrap());
-        assert!(has_approved(&own, b"yes", &signed));
-        assert!(!has_approved(&own, b"yes ", &signed));
-        assert!(!has_approved(&other, b"yes", &signed));
+        assert!(has_approved(&own, &signed));
+        assert!(!has_approved(&other, &signed));
+        let mut more = signed.clone();
+        more.approval.patients_at_most = 130;
+        assert!(!has_approved(&own, &more));
         // The operator's word for a job is none for a study.
-        let asked = Signer::load(&north).unwrap().sign("yes", 1, "a").unwrap();
-        assert!(!has_approved(&own, b"yes", &asked));
+        let word = Signer::load(&north).unwrap().sign("yes", 1, "a").unwrap();
+        assert!(!has_approved(&own, &SignedApproval { word, ..signed }));
     }
 }

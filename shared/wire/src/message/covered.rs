@@ -41,6 +41,17 @@ pub(crate) fn introduction(found: pb::Introduction) -> Result<Introduction, Wire
     })
 }
 
+pub(crate) fn encapsulations_to_proto(told: Encapsulations) -> pb::Encapsulations {
+    let Encapsulations {
+        ciphertexts,
+        common,
+    } = told;
+    pb::Encapsulations {
+        ciphertexts,
+        common,
+    }
+}
+
 pub(crate) fn encapsulations(found: pb::Encapsulations) -> Result<Encapsulations, WireError> {
     let pb::Encapsulations {
         ciphertexts,

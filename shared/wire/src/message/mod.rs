@@ -8,6 +8,7 @@ pub(crate) mod preparing;
 pub(crate) mod progress;
 pub(crate) mod result;
 pub(crate) mod sites;
+pub(crate) mod study;
 pub(crate) mod to_coordinator;
 pub(crate) mod to_site;
 

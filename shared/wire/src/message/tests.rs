@@ -59,6 +59,7 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         run: run(),
         job: "name = \"heart-disease\"\n".to_owned(),
         seed: 1 << 63,
+        opening: Some(run()),
         warrant: Warrant {
             token: "monday".to_owned(),
             chain: vec![vec![0x30, 0x00], vec![0x30, 0x01, 0x02]],
@@ -395,7 +396,7 @@ proptest! {
 
     #[test]
     fn every_job_survives_the_way(job in ".{0,300}", seed in any::<u64>()) {
-        let message = ToSite::Begin(Begin { run: run(), job, seed, warrant: Warrant::default() });
+        let message = ToSite::Begin(Begin { run: run(), job, seed, warrant: Warrant::default(), opening: None });
         prop_assert_eq!(decode_to_site(&encode_to_site(message.clone())).unwrap(), message);
     }
 

@@ -8,6 +8,7 @@ use crate::encoding::values::{at_most, label, malformed, present, run_id};
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::to_coordinator::Message;
+use crate::message::study::{approved, approved_to_proto};
 use prost::Message as _;
 use protocol::limits::SIGNATURE_BYTES_MAX;
 use protocol::message::{Answer, JournalHead, Reply, ToCoordinator};
@@ -28,6 +29,10 @@ pub(crate) fn frames(message: ToCoordinator<Sealed>) -> std::vec::IntoIter<ToCoo
     let (message, parts) = match message {
         ToCoordinator::Hello { version } => {
             let message = Some(Message::Hello(pb::Hello { version }));
+            (pb::ToCoordinator { message }.encode_to_vec(), Vec::new())
+        }
+        ToCoordinator::Approved(approved) => {
+            let message = Some(Message::Approved(approved_to_proto(approved)));
             (pb::ToCoordinator { message }.encode_to_vec(), Vec::new())
         }
         ToCoordinator::Reply(reply) => {
@@ -74,13 +79,13 @@ impl Frame for ToCoordinatorFrame {
     fn answers(header: &pb::ToCoordinator) -> Option<(&str, u32)> {
         match &header.message {
             Some(Message::Reply(reply)) => Some((&reply.run, reply.exchange)),
-            Some(Message::Hello(_)) | None => None,
+            Some(Message::Hello(_) | Message::Approved(_)) | None => None,
         }
     }
 
     fn declared(header: &pb::ToCoordinator) -> Result<Declared, WireError> {
         match present("message to the coordinator", header.message.as_ref())? {
-            Message::Hello(_) => Ok(Declared::default()),
+            Message::Hello(_) | Message::Approved(_) => Ok(Declared::default()),
             Message::Reply(reply) => Answer::declared(present("answer", reply.answer.as_ref())?),
         }
     }
@@ -94,6 +99,7 @@ impl Frame for ToCoordinatorFrame {
                 Message::Hello(hello) => ToCoordinator::Hello {
                     version: label("an agent's version", hello.version)?,
                 },
+                Message::Approved(found) => ToCoordinator::Approved(approved(found)?),
                 Message::Reply(reply) => ToCoordinator::Reply(Reply {
                     run: run_id(&reply.run)?,
                     exchange: reply.exchange,

@@ -8,6 +8,7 @@ use crate::generated as pb;
 use crate::generated::to_site::Message;
 use protocol::limits::{
     CERTIFICATE_BYTES_MAX, CHAIN_MAX, JOB_LENGTH_MAX, NAME_LENGTH_MAX, SIGNATURE_BYTES_MAX,
+    STUDY_LENGTH_MAX,
 };
 use protocol::message::{Ask, Begin, Closed, Request, ToSite, Warrant};
 use std::sync::Arc;
@@ -21,6 +22,10 @@ impl Travels for ToSite {
         let (message, parts) = match self {
             Self::Begin(begin) => (Message::Begin(begin_to_proto(begin)), OutgoingParts::none()),
             Self::Ask(ask) => ask.cut_as(Message::Ask),
+            Self::Proposed(study) => {
+                let proposed = Message::Proposed(pb::Proposed { study });
+                (proposed, OutgoingParts::none())
+            }
             Self::Closed(closed) => Arc::unwrap_or_clone(closed).cut_as(Message::Closed),
             Self::End { run, ending } => {
                 let end = pb::End {
@@ -36,7 +41,7 @@ impl Travels for ToSite {
 
     fn declared(header: &pb::ToSite) -> Result<Declared, WireError> {
         match present("message to a site", header.message.as_ref())? {
-            Message::Begin(_) | Message::End(_) => Ok(Declared::default()),
+            Message::Begin(_) | Message::End(_) | Message::Proposed(_) => Ok(Declared::default()),
             Message::Ask(ask) => Ask::declared(ask),
             Message::Closed(closed) => Closed::declared(closed),
         }
@@ -46,6 +51,9 @@ impl Travels for ToSite {
         Ok(match present("message to a site", header.message)? {
             Message::Begin(found) => Self::Begin(begin(found)?),
             Message::Ask(ask) => Self::Ask(Ask::join(ask, parts)?),
+            Message::Proposed(found) => {
+                Self::Proposed(text("a study's text", found.study, STUDY_LENGTH_MAX)?)
+            }
             Message::Closed(closed) => Self::Closed(Arc::new(Closed::join(closed, parts)?)),
             Message::End(end) => Self::End {
                 run: run_id(&end.run)?,
@@ -87,6 +95,7 @@ fn begin_to_proto(begin: Begin) -> pb::Begin {
         job: begin.job,
         seed: begin.seed,
         warrant: Some(warrant_to_proto(begin.warrant)),
+        opening: begin.opening.map(|run| run.as_str().to_owned()),
     }
 }
 
@@ -96,6 +105,7 @@ fn begin(begin: pb::Begin) -> Result<Begin, WireError> {
         job: text("a job's text", begin.job, JOB_LENGTH_MAX)?,
         seed: begin.seed,
         warrant: warrant(present("a warrant", begin.warrant)?)?,
+        opening: begin.opening.as_deref().map(run_id).transpose()?,
     })
 }
 

@@ -111,15 +111,36 @@ impl Current {
         Ok(introduction.map(|introduction| wire::seal(Released::notice(introduction))))
     }
 
-    /// Whether another process of this site has introduced itself in what closed, so that this one has yet to read the cohort.
-    pub(super) fn introduced_elsewhere(&self, closed: &Closed) -> bool {
+    /// Admits the cohort of a run whose study has opened, at the first question, and answers.
+    pub(super) fn describe_summed(
+        &mut self,
+        config: &SiteConfig,
+        ledger: &mut Ledger,
+        ask: &Ask,
+        now: Timestamp,
+    ) -> Outcome {
+        if let Some(summing) = self.summing.as_ref().filter(|_| self.admitted.is_none()) {
+            if let Err(stop) = summing.judge(ask, &self.digest) {
+                return Ok(Err(stop));
+            }
+            if let Err(stop) = self.admit(config, ledger, now)? {
+                return Ok(Err(stop));
+            }
+        }
+        self.answer_summed(ledger, ask)
+    }
+
+    /// Whether another process of this site has answered the question at which a cohort is admitted, so that this one has yet to read
+    /// the cohort.
+    pub(super) fn admitted_elsewhere(&self, closed: &Closed) -> bool {
         let Some(follower) = self.summing.as_ref().map(Summing::follower) else {
             return false;
         };
         let own = closed.record.answers.get(follower.own);
+        let asked = follower.asked();
         self.admitted.is_none()
-            && matches!(follower.asked(), Some(Request::Introduce))
-            && matches!(own, Some(Some(Answer::Introduced(_))))
+            && matches!(asked, Some(Request::Introduce | Request::Describe))
+            && matches!(own, Some(Some(answer)) if !answer.is_reason())
     }
 
     /// A secret for each later site, which covers what is said later. Nothing of the cohort is in it.

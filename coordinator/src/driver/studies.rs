@@ -1,0 +1,307 @@
+//! Studies at the coordinator: who has approved them, and what is taken of them.
+
+use super::calls::Done;
+use super::{Driver, SharedStore, locked};
+use crate::store::{KeptStudy, StoreError};
+use protocol::failure::{Code, Failure};
+use protocol::job::Job;
+use protocol::message::{ToSite, Warrant};
+use protocol::name::{OperatorName, RunId, SiteName};
+use protocol::opening::Opening;
+use protocol::study::{
+    CertificateFingerprint, HospitalState, SignedApproval, Standing, Study, StudyName, StudyState,
+};
+use protocol::time::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use wire::Reply;
+
+/// All studies, by name.
+#[derive(Debug, Default)]
+pub(super) struct Studies(BTreeMap<StudyName, KeptStudy>);
+
+impl Studies {
+    pub(super) fn new(all: Vec<KeptStudy>) -> Self {
+        let named = all.into_iter().map(|one| (one.study.name.clone(), one));
+        Self(named.collect())
+    }
+
+    pub(super) fn keep(&mut self, study: KeptStudy) {
+        self.0.insert(study.study.name.clone(), study);
+    }
+
+    /// Notes how a study opened.
+    pub(super) fn open(&mut self, job: &Job, opening: Opening) {
+        let study = job.study.as_ref().map(|study| &study.name);
+        if let Some(known) = study.and_then(|name| self.0.get_mut(name)) {
+            known.opening = Some(opening);
+        }
+    }
+
+    /// Whether nothing but the presence of its sites keeps a job from beginning: a study opens once all have approved it.
+    pub(super) fn may_begin(&self, job: &Job) -> bool {
+        let study = job.study.as_ref().filter(|_| job.opens_study());
+        study.is_none_or(|study| {
+            let known = self.0.get(&study.name);
+            known.is_some_and(|known| known.awaits().next().is_none())
+        })
+    }
+
+    /// The texts of the studies that wait for this site's approval.
+    pub(super) fn proposals(&self, site: &SiteName, now: Timestamp) -> Vec<String> {
+        let waits = |one: &&KeptStudy| {
+            !one.closed && !one.study.is_over(now) && one.awaits().any(|name| name == site)
+        };
+        let waiting = self.0.values().filter(waits);
+        waiting.map(|one| one.study.text.clone()).collect()
+    }
+
+    /// Whether a site's approval is of a study that names it, and is signed by the certificate that the study names; false
+    /// where it is known.
+    fn is_news(&self, site: &SiteName, found: &SignedApproval) -> Result<bool, String> {
+        let name = &found.approval.study;
+        let name = StudyName::new(name).map_err(|error| error.to_string())?;
+        let known = self.0.get(&name).ok_or("no such study was proposed")?;
+        if found.approval.digest != known.study.digest() {
+            return Err("the study of this name has another text".to_owned());
+        }
+        let hospitals = known.study.hospitals.iter();
+        let own = hospitals.into_iter().find(|one| one.name == *site);
+        let own = own.ok_or("the study does not name this site")?;
+        if !wire::has_approved(&own.certificate, found) {
+            return Err("it is not signed by the certificate that the study names".to_owned());
+        }
+        match known.approvals.get(site) {
+            Some(earlier) if earlier.approval != found.approval => {
+                Err("this site has approved the study before, with other patients".to_owned())
+            }
+            Some(_) => Ok(false),
+            None => Ok(true),
+        }
+    }
+}
+
+impl KeptStudy {
+    /// The hospitals that have yet to approve it.
+    fn awaits(&self) -> impl Iterator<Item = &SiteName> {
+        let names = self.study.hospitals.iter().map(|one| &one.name);
+        names.filter(|name| !self.approvals.contains_key(*name))
+    }
+
+    fn is_of(&self, operator: &OperatorName) -> bool {
+        let mut operators = self.study.operators.iter();
+        operators.any(|one| one.name == *operator)
+    }
+}
+
+impl Driver {
+    /// Sends the texts of studies to a site whose approval they wait for.
+    pub(super) fn offer(&self, site: &SiteName) {
+        let Some(connected) = self.sites.get(site) else {
+            return;
+        };
+        for text in self.studies.proposals(site, self.clock.now()) {
+            if let Err(error) = connected.sender.send(ToSite::Proposed(text)) {
+                tracing::warn!(%site, %error, "a study was not sent");
+            }
+        }
+    }
+
+    /// A study was proposed: all its hospitals that are here hear of it.
+    pub(super) fn proposed(&mut self, study: KeptStudy) {
+        let sites = study.study.roster();
+        self.studies.keep(study);
+        sites.iter().for_each(|site| self.offer(site));
+    }
+
+    /// A site says that it has approved a study.
+    pub(super) fn hear_approval(&self, site: SiteName, approved: SignedApproval) {
+        let study = approved.approval.study.clone();
+        match self.studies.is_news(&site, &approved) {
+            Ok(false) => return,
+            Ok(true) => {}
+            Err(reason) => {
+                tracing::warn!(%site, study, reason, "an approval is not taken");
+                return;
+            }
+        }
+        let (store, done) = (Arc::clone(&self.store), self.done.clone());
+        tokio::task::spawn_blocking(move || {
+            let kept = locked(&store).approve(&site, &approved);
+            let told = match kept {
+                Ok(()) => Done::Approved { site, approved },
+                Err(error) => Done::Broken(error),
+            };
+            // Nobody is left to hear where the driver has stopped.
+            let _ = done.blocking_send(told);
+        });
+    }
+
+    /// An approval is on the disk.
+    pub(super) fn approved(&mut self, site: SiteName, approved: SignedApproval) {
+        let name = StudyName::new(&approved.approval.study).ok();
+        let Some(known) = name.and_then(|name| self.studies.0.get_mut(&name)) else {
+            return;
+        };
+        let study = known.study.name.as_str();
+        tracing::info!(%site, study, "a hospital has approved a study");
+        known.approvals.insert(site, approved);
+    }
+
+    /// The studies that name the operator, the newest first.
+    pub(super) fn list_studies(&self, operator: &OperatorName) -> Vec<StudyState> {
+        let own = self.studies.0.values().filter(|one| one.is_of(operator));
+        let mut states: Vec<StudyState> = own.map(|one| self.state(one)).collect();
+        states.sort_by_key(|one| std::cmp::Reverse(one.proposed));
+        states
+    }
+
+    fn state(&self, kept: &KeptStudy) -> StudyState {
+        let study = &kept.study;
+        let standing = match &kept.opening {
+            _ if kept.closed => Standing::Closed,
+            _ if study.is_over(self.clock.now()) => Standing::Over,
+            Some(_) => Standing::Open,
+            None if !self.shown.contains_key(&kept.run) => Standing::Failed,
+            None if kept.awaits().next().is_some() => Standing::Proposed,
+            None => Standing::Opening,
+        };
+        let hospital = |name: SiteName| HospitalState {
+            connected: self.sites.contains_key(&name),
+            approval: kept.approvals.get(&name).map(|one| one.approval.clone()),
+            name,
+        };
+        StudyState {
+            name: study.name.clone(),
+            title: study.title.clone(),
+            digest: study.digest(),
+            until: study.until,
+            run: kept.run.clone(),
+            proposed: kept.proposed,
+            standing,
+            hospitals: study.roster().into_iter().map(hospital).collect(),
+        }
+    }
+
+    /// Ends a study: no job of it is taken any more.
+    pub(super) fn close_study(
+        &mut self,
+        operator: &OperatorName,
+        name: &StudyName,
+        reply: Reply<()>,
+    ) {
+        let own = self.studies.0.get_mut(name);
+        let Some(own) = own.filter(|one| one.is_of(operator)) else {
+            let text = format!("found no study {:?}; `study list` shows yours", name.as_str());
+            let _ = reply.send(Err(Failure::new(Code::Study, text)));
+            return;
+        };
+        own.closed = true;
+        let (store, done, name) = (Arc::clone(&self.store), self.done.clone(), name.clone());
+        tokio::task::spawn_blocking(move || {
+            let closed = locked(&store).close_study(&name);
+            match closed {
+                Ok(()) => {
+                    let _ = reply.send(Ok(()));
+                }
+                Err(error) => {
+                    let _ = done.blocking_send(Done::Broken(error));
+                }
+            }
+        });
+    }
+}
+
+/// Whether a job of a study is taken: the study is open, or the job opens it. Gives a study that is proposed by it.
+pub(super) fn take(
+    job: &Job,
+    run: &RunId,
+    warrant: &Warrant,
+    at: Timestamp,
+    store: &SharedStore,
+) -> Result<Result<Option<KeptStudy>, Failure>, StoreError> {
+    let Some(study) = &job.study else {
+        return Ok(Ok(None));
+    };
+    let known = locked(store).study(&study.name)?;
+    let judged = judge(job, study, known.as_ref(), warrant, at);
+    if let Err(text) = judged {
+        return Ok(Err(Failure::new(Code::Study, text)));
+    }
+    if !job.opens_study() {
+        return Ok(Ok(None));
+    }
+    if let Some(known) = known {
+        let ended = locked(store).has_ended(&known.run)?;
+        if !ended || known.opening.is_some() {
+            let text = format!(
+                "the study {:?} was proposed already, by run {}; `study show` says where it stands",
+                study.name.as_str(),
+                known.run
+            );
+            return Ok(Err(Failure::new(Code::Study, text)));
+        }
+        return Ok(Ok(Some(KeptStudy {
+            run: run.clone(),
+            ..known
+        })));
+    }
+    Ok(Ok(Some(KeptStudy {
+        study: Study::clone(study),
+        run: run.clone(),
+        proposed: at,
+        closed: false,
+        opening: None,
+        approvals: BTreeMap::new(),
+    })))
+}
+
+/// Why a job of a study is not taken.
+fn judge(
+    job: &Job,
+    study: &Study,
+    known: Option<&KeptStudy>,
+    warrant: &Warrant,
+    at: Timestamp,
+) -> Result<(), String> {
+    let name = study.name.as_str();
+    let signer = warrant.chain.first();
+    let signer = signer.map(|certificate| CertificateFingerprint::of(certificate));
+    let mut operators = study.operators.iter();
+    if !operators.any(|one| Some(&one.certificate) == signer.as_ref()) {
+        return Err(format!(
+            "found a job by another certificate, wanted one of the operators of the study {name:?}"
+        ));
+    }
+    if study.is_over(at) {
+        return Err(format!("the study {name:?} ended on {}", study.until));
+    }
+    let Some(known) = known else {
+        return match job.opens_study() {
+            true => Ok(()),
+            false => Err(format!(
+                "found no study {name:?}; `study propose` proposes it to its hospitals"
+            )),
+        };
+    };
+    let (found, wanted) = (study.digest(), known.study.digest());
+    if found != wanted {
+        return Err(format!(
+            "found a study {name:?} with the digest {found}, wanted the one that was proposed, {wanted}, or another name"
+        ));
+    }
+    if known.closed {
+        return Err(format!("the study {name:?} is closed"));
+    }
+    if job.opens_study() || known.opening.is_some() {
+        return Ok(());
+    }
+    let waits: Vec<&str> = known.awaits().map(SiteName::as_str).collect();
+    Err(match waits.is_empty() {
+        false => format!(
+            "the study {name:?} is not open: it waits for the approval of {}",
+            waits.join(", ")
+        ),
+        true => format!("the study {name:?} is not open: its card is not ready"),
+    })
+}

@@ -1,0 +1,50 @@
+//! How a study opened, as this site heard it: the keys of all hospitals, which every run of the study has.
+
+use super::FOLDER;
+use crate::books::chain::{ChainError, file_error};
+use crate::books::key::replace;
+use protocol::name::RunId;
+use protocol::opening::Opening;
+use protocol::study::StudyName;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use wire::private;
+
+const OPENINGS: &str = "openings";
+
+fn openings(folder: &Path, study: &StudyName) -> PathBuf {
+    folder.join(FOLDER).join(study.as_str()).join(OPENINGS)
+}
+
+/// Keeps how a study opened. When this returns, it is on the disk.
+///
+/// # Errors
+/// [`ChainError::File`].
+pub fn keep(folder: &Path, study: &StudyName, opening: &Opening) -> Result<(), ChainError> {
+    let openings = openings(folder, study);
+    let path = openings.join(opening.run.as_str());
+    private::folder(&openings)
+        .and_then(|()| replace(&path, &wire::encode_opening(opening)))
+        .map_err(|source| file_error(&path, "written", source))
+}
+
+/// How a study opened by a run; none where this site took no part in it.
+///
+/// # Errors
+/// [`ChainError::File`] where it cannot be read, or is not what was written.
+pub fn read(
+    folder: &Path,
+    study: &StudyName,
+    run: &RunId,
+) -> Result<Option<Opening>, ChainError> {
+    let path = openings(folder, study).join(run.as_str());
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(file_error(&path, "read", error)),
+    };
+    let opening = wire::decode_opening(&bytes).map_err(io::Error::other);
+    let opening = opening.map_err(|source| file_error(&path, "read", source))?;
+    Ok(Some(opening))
+}
