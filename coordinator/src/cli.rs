@@ -1,7 +1,10 @@
 //! The command line of `kindred-coordinator`.
 
+mod study;
+
 use clap::{Args, Parser, Subcommand, value_parser};
 use std::path::PathBuf;
+pub use study::{Study, StudyCard, StudyDraft, StudyOf, StudyPropose, StudyShow};
 
 /// The longest life of a certificate, a hundred years.
 const DAYS_MAX: i64 = 36_500;
@@ -22,6 +25,9 @@ pub enum Command {
     Simulate(Simulate),
     /// Wait for sites and operators
     Serve(Serve),
+    /// Draft and propose studies, see where they stand, and fetch their cards
+    #[command(subcommand)]
+    Study(Study),
     /// Submit, watch or cancel runs, and fetch their results
     #[command(subcommand)]
     Job(Job),

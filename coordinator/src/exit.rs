@@ -1,7 +1,7 @@
 //! Exit codes, as deploy/README.md documents them.
 
 use crate::folder;
-use crate::operator::{ClusterError, OperatorError, SimilarError};
+use crate::operator::{ClusterError, OperatorError, SimilarError, StudyError};
 use crate::serve::ServeError;
 use crate::simulate::{AgentsError, SimulateError};
 use protocol::failure::Code;
@@ -85,6 +85,7 @@ impl Exit {
             Some(
                 SimulateError::Job { .. }
                 | SimulateError::Unreadable { .. }
+                | SimulateError::Draft(_)
                 | SimulateError::NoData { .. },
             ) => return Self::Usage,
             Some(SimulateError::Folder(error)) if error.is_usage() => return Self::Usage,
@@ -92,6 +93,8 @@ impl Exit {
             Some(SimulateError::Agents(AgentsError::Ended { status, .. })) => {
                 return match status.code() {
                     Some(2) => Self::Usage,
+                    Some(3) => Self::Data,
+                    Some(4) => Self::Refused,
                     Some(5) => Self::Connection,
                     _ => Self::Failed,
                 };
@@ -108,6 +111,12 @@ impl Exit {
             Some(
                 OperatorError::Tls(_)
                 | OperatorError::File { .. }
+                | OperatorError::StudyFile(_)
+                | OperatorError::Study(
+                    StudyError::Draft { .. }
+                    | StudyError::Problems { .. }
+                    | StudyError::Unknown { .. },
+                )
                 | OperatorError::Job { .. }
                 | OperatorError::Config(_),
             ) => return Self::Usage,

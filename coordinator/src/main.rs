@@ -1,13 +1,14 @@
 //! `kindred-coordinator`.
 
 use clap::Parser;
-use coordinator::cli::{Certificates, Cli, Command, Issue, Job, Revoked, RunAndOut};
+use coordinator::cli::{Certificates, Cli, Command, Issue, Job, Revoked, RunAndOut, Study};
 use coordinator::exit::{Exit, UsageError};
 use coordinator::operator::{self, Asked, Watched};
 use coordinator::{serve, simulate};
 use protocol::name::RunId;
 use protocol::progress::Ending;
 use report::{PendingFolder, SayError, remark, runs_json, runs_table, say, with_causes};
+use report::{studies_json, studies_table, study_json, study_text};
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
@@ -70,6 +71,7 @@ async fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
             serve::serve(&arguments).await?;
             Ok(Exit::Done)
         }
+        Command::Study(study) => run_study(study).await,
         Command::Job(job) => run_job(job).await,
         Command::Certificates(Certificates::Init(arguments)) => {
             certificates::init(&arguments.folder, Validity::days(arguments.days))?;
@@ -150,6 +152,47 @@ async fn run_job(job: Job) -> Result<Exit, Box<dyn Error>> {
                 true => runs_json(&runs)?,
                 false => runs_table(&runs),
             })?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+async fn run_study(study: Study) -> Result<Exit, Box<dyn Error>> {
+    match study {
+        Study::Draft(arguments) => {
+            operator::draft(&arguments)?.iter().try_for_each(say)?;
+            Ok(Exit::Done)
+        }
+        Study::Propose(arguments) => {
+            let (run, watched) = operator::propose(&arguments).await?;
+            say(&run)?;
+            match watched {
+                Some(watched) => finish(&watched, &run, &arguments.config),
+                None => Ok(Exit::Done),
+            }
+        }
+        Study::List(arguments) => {
+            let studies = operator::studies(&arguments.config).await?;
+            say(match arguments.json {
+                true => studies_json(&studies)?,
+                false => studies_table(&studies),
+            })?;
+            Ok(Exit::Done)
+        }
+        Study::Show(arguments) => {
+            let study = operator::study(&arguments.of).await?;
+            say(match arguments.json {
+                true => study_json(&study)?,
+                false => study_text(&study),
+            })?;
+            Ok(Exit::Done)
+        }
+        Study::Card(arguments) => {
+            let (run, watched) = operator::card(&arguments).await?;
+            finish(&watched, &run, &arguments.of.config)
+        }
+        Study::Close(arguments) => {
+            operator::close(&arguments).await?;
             Ok(Exit::Done)
         }
     }

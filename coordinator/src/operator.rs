@@ -4,11 +4,13 @@ mod asking;
 mod cluster;
 mod patients;
 mod similar;
+mod study;
 
 pub use asking::Asked;
 pub use cluster::{ClusterError, cluster};
 pub use patients::{PatientsProblem, PatientsProblems};
 pub use similar::{SimilarError, similar};
+pub use study::{StudyError, card, close, draft, propose, studies, study};
 
 use crate::cli;
 use crate::config::{ConfigError, OperatorConfig};
@@ -54,7 +56,10 @@ pub enum OperatorError {
     },
     /// The study beside the job cannot be used.
     #[error(transparent)]
-    Study(#[from] wire::jobs::StudyFileError),
+    StudyFile(#[from] wire::jobs::StudyFileError),
+    /// The study cannot be drafted, or is not known.
+    #[error(transparent)]
+    Study(#[from] StudyError),
     /// The job has problems.
     #[error("{}:\n{problems}", path.display())]
     Job {

@@ -15,6 +15,9 @@ use protocol::job::Job;
 use protocol::name::{NameError, OperatorName, SiteName};
 use protocol::progress::Ending;
 use protocol::result::RunResult;
+use protocol::study::{
+    CertificateFingerprint, DraftError, Party, Study, is_file, named, of_job, pinned,
+};
 use report::{FolderError, PendingFolder, Replace, ReportError, Watching};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -59,6 +62,9 @@ pub enum SimulateError {
         /// All of them.
         problems: DocumentErrors,
     },
+    /// The study of the job cannot be filled in.
+    #[error("the study: {0}")]
+    Draft(#[from] DraftError),
     /// A job of one's own needs data.
     #[error("found no --data DIR, wanted the folder with one file per site: {wanted}")]
     NoData {
@@ -121,6 +127,11 @@ pub struct Simulated {
 
 /// Everything that a simulation needs, checked before anything is started.
 struct Plan {
+    /// The job without its study.
+    own: String,
+    /// The study, whose parties have no certificates yet.
+    draft: String,
+    /// The job, by certificates that nobody has.
     job: Job,
     seed: u64,
     policy: Option<String>,
@@ -153,7 +164,13 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
     };
     let files = site_files(&plan.job, &data)?;
     let certificates = home.path().join("certificates");
-    let parties = issue_certificates(&plan.job, &certificates)?;
+    let parties = issue_certificates(&plan, &certificates)?;
+    let study = plan.study(|party| parties.certificate(party))?;
+    let study_file = home.path().join("study.toml");
+    std::fs::write(&study_file, &study.text).map_err(|source| SimulateError::File {
+        path: study_file.clone(),
+        source,
+    })?;
     let tls = ServerTls::load(&parties.coordinator)?;
     let store = Store::open(&home.path().join("coordinator.sqlite"))?;
     let (calls, incoming) = mpsc::channel(CALLS_MAX);
@@ -176,25 +193,76 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
         coordinator: address.to_string(),
         policy: plan.policy.clone(),
         sites_min: plan.job.sites.len(),
-        contributions: plan.job.contributions,
         dictionary: agents::dictionary(&plan.site_agent, home.path(), &plan.job.text).await?,
         seed: plan.seed,
     };
     let lowered = agents.prepare(&files).await?;
     tell(&lowered);
+    let approved = agents.approve(&files, &study_file).await;
+    if approved.is_ok() {
+        report::remark("note: Every site has approved the study.");
+    }
     let mut running = agents.start(&files)?;
-    let outcome = run(&plan, &parties.operator, &calls, &mut running, &mut signals).await;
+    let outcome = match approved {
+        Ok(()) => {
+            let mut desk = Desk {
+                operator: &parties.operators[0],
+                calls: &calls,
+                agents: &mut running,
+                signals: &mut signals,
+            };
+            both(&plan, &study, &mut desk).await
+        }
+        Err(error) => Err(error.into()),
+    };
     running.stop().await;
     drop(stop);
     let _ = tokio::join!(serving, driving);
-    let mut result = outcome?;
+    let (card, mut result) = outcome?;
     tell(&result.notes);
     result.notes.extend(lowered);
-    leave(result, &plan, &files, home.path(), output)
+    leave(card, result, &plan, &files, home.path(), output)
+}
+
+impl Plan {
+    /// The study with the certificates of its parties.
+    fn study(
+        &self,
+        certificate: impl Fn(Party<'_>) -> Option<CertificateFingerprint>,
+    ) -> Result<Study, SimulateError> {
+        study(&self.draft, certificate)
+    }
+}
+
+/// The study of a draft.
+fn study(
+    draft: &str,
+    certificate: impl Fn(Party<'_>) -> Option<CertificateFingerprint>,
+) -> Result<Study, SimulateError> {
+    let text = pinned(draft, certificate)?;
+    Study::parse(&text).map_err(|problems| SimulateError::Job {
+        name: "the study".to_owned(),
+        problems,
+    })
+}
+
+/// The run that opens the study, and then the job's own; where the study does not open, that run alone.
+async fn both(
+    plan: &Plan,
+    study: &Study,
+    desk: &mut Desk<'_>,
+) -> Result<(Option<RunResult>, RunResult), SimulateError> {
+    let card = desk.run(&study.card(), plan.seed).await?;
+    if plan.job.opens_study() || !driver::is_result(&card.ending) {
+        return Ok((None, card));
+    }
+    let result = desk.run(&study.join(&plan.own), plan.seed).await?;
+    Ok((Some(card), result))
 }
 
 /// Writes what the run leaves, if it leaves anything.
 fn leave(
+    card: Option<RunResult>,
     mut result: RunResult,
     plan: &Plan,
     files: &[(SiteName, PathBuf)],
@@ -211,6 +279,14 @@ fn leave(
         false => None,
         true => {
             report::write(&result, output.path())?;
+            if let Some(card) = &card {
+                let folder = output.path().join("card");
+                wire::private::folder(&folder).map_err(|source| SimulateError::File {
+                    path: folder.clone(),
+                    source,
+                })?;
+                report::write(card, &folder)?;
+            }
             keep_sites(files, &result, home, output.path())?;
             Some(output.finish()?)
         }
@@ -240,7 +316,26 @@ fn plan(arguments: &Simulate) -> Result<Plan, SimulateError> {
         Some(path) => (path.display().to_string(), read(path)?),
         None => ("the embedded job".to_owned(), DEMO_JOB.to_owned()),
     };
-    let job = Job::parse(&text).map_err(|problems| SimulateError::Job { name, problems })?;
+    let problems = |problems| SimulateError::Job {
+        name: name.clone(),
+        problems,
+    };
+    let file = named(&text).filter(|word| is_file(word));
+    let (own, draft) = match (file, &arguments.job) {
+        (Some(file), Some(path)) => {
+            let path = path.parent().unwrap_or(Path::new("")).join(file);
+            (text, read(&path)?)
+        }
+        (Some(_), None) | (None, _) => {
+            of_job(&Job::parse(&text).map_err(problems)?, agents::OPERATOR)?
+        }
+    };
+    let nobody = |party: Party<'_>| {
+        let name = format!("{party:?}");
+        Some(CertificateFingerprint::of(name.as_bytes()))
+    };
+    let joined = study(&draft, nobody)?.join(&own);
+    let job = Job::parse(&joined).map_err(problems)?;
     if arguments.job.is_some() && arguments.data.is_none() {
         let files: Vec<String> = job.sites.iter().map(|site| format!("{site}.csv")).collect();
         return Err(SimulateError::NoData {
@@ -256,6 +351,8 @@ fn plan(arguments: &Simulate) -> Result<Plan, SimulateError> {
             .out
             .clone()
             .unwrap_or_else(|| PathBuf::from(format!("kindred-{}", job.name))),
+        own,
+        draft,
         job,
     })
 }
@@ -290,74 +387,98 @@ fn site_files(job: &Job, data: &Path) -> Result<Vec<(SiteName, PathBuf)>, Simula
 
 /// What a simulation's own parties prove themselves by.
 struct Parties {
+    folder: PathBuf,
     coordinator: CredentialFiles,
-    operator: Signer,
+    /// The operators of the study. The first submits its jobs.
+    operators: Vec<(OperatorName, Signer)>,
+}
+
+impl Parties {
+    fn certificate(&self, party: Party<'_>) -> Option<CertificateFingerprint> {
+        let name = match party {
+            Party::Operator(name) => format!("operator-{name}"),
+            Party::Hospital(name) => format!("site-{name}"),
+        };
+        wire::fingerprint_of(&self.folder.join(name).join("certificate.pem")).ok()
+    }
 }
 
 /// A throw-away authority and a certificate for everyone.
-fn issue_certificates(job: &Job, folder: &Path) -> Result<Parties, SimulateError> {
+fn issue_certificates(plan: &Plan, folder: &Path) -> Result<Parties, SimulateError> {
     let validity = Validity::days(DAYS);
     certificates::init(folder, validity)?;
-    for site in &job.sites {
+    for site in &plan.job.sites {
         certificates::issue(folder, &Role::Site, site.as_str(), validity)?;
+    }
+    let mut operators = Vec::new();
+    let study = plan.job.study.as_deref();
+    for operator in study.into_iter().flat_map(|study| &study.operators) {
+        let name = operator.name.clone();
+        let files = certificates::issue(folder, &Role::Operator, name.as_str(), validity)?;
+        operators.push((name, Signer::load(&files)?));
     }
     let hosts = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
     let role = Role::Coordinator { hosts };
-    let operator = certificates::issue(folder, &Role::Operator, agents::OPERATOR, validity)?;
     Ok(Parties {
         coordinator: certificates::issue(folder, &role, "coordinator", validity)?,
-        operator: Signer::load(&operator)?,
+        folder: folder.to_owned(),
+        operators,
     })
 }
 
-/// Submits the job, shows the run, and fetches what it leaves.
-async fn run(
-    plan: &Plan,
-    signer: &Signer,
-    calls: &mpsc::Sender<Incoming>,
-    agents: &mut agents::Running,
-    signals: &mut StopSignals,
-) -> Result<RunResult, SimulateError> {
-    let operator = OperatorName::new(agents::OPERATOR)?;
-    let warrant = signer
-        .sign(&plan.job.text, plan.seed, &fresh_token(&plan.job.text))
-        .map_err(SimulateError::Signature)?;
-    let run = ask(calls, &operator, |reply| OperatorCall::Submit {
-        job: plan.job.text.clone(),
-        seed: plan.seed,
-        warrant,
-        reply,
-    })
-    .await?;
-    let mut progress = ask(calls, &operator, |reply| OperatorCall::Watch {
-        run: run.clone(),
-        reply,
-    })
-    .await?;
-    let mut watching = Watching::new();
-    let cancel = || {
-        ask(calls, &operator, |reply| OperatorCall::Cancel {
+/// Where runs are submitted and watched.
+struct Desk<'d> {
+    operator: &'d (OperatorName, Signer),
+    calls: &'d mpsc::Sender<Incoming>,
+    agents: &'d mut agents::Running,
+    signals: &'d mut StopSignals,
+}
+
+impl Desk<'_> {
+    /// Submits a job, shows the run, and fetches what it leaves.
+    async fn run(&mut self, text: &str, seed: u64) -> Result<RunResult, SimulateError> {
+        let (operator, signer) = self.operator;
+        let calls = self.calls;
+        let warrant = signer
+            .sign(text, seed, &fresh_token(text))
+            .map_err(SimulateError::Signature)?;
+        let run = ask(calls, operator, |reply| OperatorCall::Submit {
+            job: text.to_owned(),
+            seed,
+            warrant,
+            reply,
+        })
+        .await?;
+        let mut progress = ask(calls, operator, |reply| OperatorCall::Watch {
             run: run.clone(),
             reply,
         })
-    };
-    loop {
-        watching.show(&progress.borrow_and_update());
-        if progress.borrow().ending.is_some() {
-            break;
+        .await?;
+        let mut watching = Watching::new();
+        let cancel = || {
+            ask(calls, operator, |reply| OperatorCall::Cancel {
+                run: run.clone(),
+                reply,
+            })
+        };
+        loop {
+            watching.show(&progress.borrow_and_update());
+            if progress.borrow().ending.is_some() {
+                break;
+            }
+            tokio::select! {
+                changed = progress.changed() => changed.map_err(|_| stopped())?,
+                exit = self.agents.exited() => self.agents.judge(&exit)?,
+                () = self.signals.next() => cancel().await?,
+            }
         }
-        tokio::select! {
-            changed = progress.changed() => changed.map_err(|_| stopped())?,
-            exit = agents.exited() => agents.judge(&exit)?,
-            () = signals.next() => cancel().await?,
-        }
+        watching.finish();
+        ask(calls, operator, |reply| OperatorCall::FetchResult {
+            run,
+            reply,
+        })
+        .await
     }
-    watching.finish();
-    ask(calls, &operator, |reply| OperatorCall::FetchResult {
-        run,
-        reply,
-    })
-    .await
 }
 
 async fn ask<T>(

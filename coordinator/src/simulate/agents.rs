@@ -1,7 +1,6 @@
 //! The site agents of a simulation, as child processes that never outlive it.
 
 use protocol::document;
-use protocol::job::Contributions;
 use protocol::name::SiteName;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -24,7 +23,7 @@ const LOG_LINES: usize = 8;
 /// their defaults, but for the sites that the job itself says.
 const ALLOWED: [&str; 4] = ["operators", "methods", "outcomes", "features"];
 /// What a simulation opens beside, so that every job may run on one machine.
-const OPENED: [&str; 3] = ["second_moments", "sites_min", "contributions"];
+const OPENED: [&str; 2] = ["second_moments", "sites_min"];
 
 /// A site agent could not be started, or ended by itself.
 #[derive(Debug, thiserror::Error)]
@@ -80,8 +79,6 @@ pub(super) struct Agents {
     pub(super) policy: Option<String>,
     /// Sites without which the job fails.
     pub(super) sites_min: usize,
-    /// In which form the job has the sites tell what adds up; each of them allows it.
-    pub(super) contributions: Contributions,
     /// The tables `[columns]` of every site.
     pub(super) dictionary: String,
     /// The seed of the run.
@@ -194,6 +191,31 @@ impl Agents {
         Ok(lowered)
     }
 
+    /// Lets every site approve the study.
+    pub(super) async fn approve(
+        &self,
+        files: &[(SiteName, PathBuf)],
+        study: &Path,
+    ) -> Result<(), AgentsError> {
+        let mut approving = JoinSet::new();
+        for (site, _) in files {
+            let mut command = Command::new(&self.program);
+            command
+                .args(["study", "approve", "--config"])
+                .arg(folder(&self.home, site).join("site.toml"))
+                .arg(study);
+            let (program, site) = (self.program.clone(), site.to_string());
+            approving.spawn(async move { output(command, &program, &site).await.map(drop) });
+        }
+        let all = approving.join_all().await;
+        let mut problems = all.into_iter().filter_map(Result::err);
+        let Some(first) = problems.next() else {
+            return Ok(());
+        };
+        problems.for_each(|problem| report::remark(format_args!("error: {problem}")));
+        Err(first)
+    }
+
     /// Starts one agent a site.
     pub(super) fn start(&self, files: &[(SiteName, PathBuf)]) -> Result<Running, AgentsError> {
         let mut running = Running {
@@ -260,7 +282,6 @@ impl Agents {
         for key in self.opened() {
             let _ = match key {
                 "sites_min" => writeln!(policy, "{key} = {}", self.sites_min),
-                "contributions" => writeln!(policy, "{key} = \"{}\"", self.contributions.name()),
                 _ => writeln!(policy, "{key} = true"),
             };
         }

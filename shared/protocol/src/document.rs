@@ -378,7 +378,9 @@ pub fn nearest<'k>(found: &str, known: &[&'k str]) -> Option<&'k str> {
     (likeness(best) >= NEAR_ENOUGH).then_some(best)
 }
 
-pub(crate) fn nearest_hint(found: &str, known: &[&str]) -> String {
+/// `; did you mean NAME?`, where a known name is near.
+#[must_use]
+pub fn nearest_hint(found: &str, known: &[&str]) -> String {
     nearest(found, known)
         .map(|near| format!("; did you mean {near:?}?"))
         .unwrap_or_default()

@@ -16,6 +16,7 @@ mod plots;
 mod quality;
 mod saying;
 mod scatter;
+mod studies;
 mod tables;
 mod watching;
 mod words;
@@ -32,6 +33,7 @@ pub use npy::npy;
 pub use page::{Shares, sheet};
 pub use plots::{Curve, against, survival, survival_by};
 pub use saying::{SayError, remark, say, with_causes};
+pub use studies::{studies_json, studies_table, study_json, study_text};
 pub use scatter::{scatter_by_group, scatter_by_value};
 pub use watching::Watching;
 

@@ -23,13 +23,18 @@ pub fn runs_table(runs: &[Progress]) -> String {
     ];
     let mut rows = vec![heading.map(str::to_owned)];
     rows.extend(runs.iter().map(row));
-    let mut widths = [0; 8];
-    for row in &rows {
+    aligned(&rows)
+}
+
+/// Rows whose columns begin below each other.
+pub(crate) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
+    let mut widths = [0; N];
+    for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }
     }
-    let line = |row: &[String; 8]| {
+    let line = |row: &[String; N]| {
         let cells = row.iter().zip(widths);
         let cells: Vec<String> = cells
             .map(|(cell, width)| format!("{cell:<width$}"))

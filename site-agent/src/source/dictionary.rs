@@ -2,7 +2,8 @@
 //! `complete`, to be reviewed and pasted into site.toml.
 
 use crate::config::{ColumnMapping, DeclaredRange, EVERY_OTHER};
-use protocol::cohort::{Feature, FeatureKind, Impute, OutcomeKind, Transform};
+use protocol::cohort::{Feature, FeatureKind, Impute, OutcomeKind, OutcomeSpecification};
+use protocol::cohort::Transform;
 use protocol::job::Job;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -34,27 +35,39 @@ pub(super) struct Entry {
 }
 
 impl Dictionary {
-    /// What `job` takes for granted, for a site that agrees with all of it.
+    /// What `job` takes for granted, or its study, for a site that agrees with all of it.
     #[must_use]
     pub fn of_job(job: &Job) -> Self {
         let mut dictionary = Self::default();
-        for feature in &job.cohort.features {
+        let study = job.study.as_deref();
+        let features = study.map_or(&job.cohort.features, |study| &study.features);
+        for feature in features {
             dictionary.add(&feature.name, of_feature(feature));
         }
-        let column = &job.cohort.outcome.column;
-        match &job.cohort.outcome.kind {
-            OutcomeKind::Binary { positive, negative } => {
-                dictionary.add(column, classes(positive, negative));
+        match study {
+            None => dictionary.add_outcome(&job.cohort.outcome),
+            Some(study) => {
+                let outcomes = study.outcomes.iter();
+                outcomes.for_each(|one| dictionary.add_outcome(&one.specification));
             }
-            OutcomeKind::Categorical { levels } => dictionary.add(column, listed(levels)),
+        }
+        dictionary
+    }
+
+    fn add_outcome(&mut self, outcome: &OutcomeSpecification) {
+        let column = &outcome.column;
+        match &outcome.kind {
+            OutcomeKind::Binary { positive, negative } => {
+                self.add(column, classes(positive, negative));
+            }
+            OutcomeKind::Categorical { levels } => self.add(column, listed(levels)),
             OutcomeKind::Numeric => {}
             OutcomeKind::Survival {
                 event,
                 event_values,
                 ..
-            } => dictionary.add(event, classes(event_values, &[])),
+            } => self.add(event, classes(event_values, &[])),
         }
-        dictionary
     }
 
     fn add(&mut self, name: &str, mapping: ColumnMapping) {

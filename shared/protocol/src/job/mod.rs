@@ -10,7 +10,7 @@ use crate::method::{Known, Method};
 use crate::name::SiteName;
 use crate::study::Study;
 pub use privacy::Contributions;
-use privacy::JobFacts;
+use privacy::{JobFacts, Permission};
 use std::sync::Arc;
 
 /// A job, parsed. Its text travels; its types do not.
@@ -75,6 +75,10 @@ impl Job {
     #[must_use]
     pub fn facts(&self, operator: &str) -> JobFacts {
         let needs = self.method.needs();
+        let mut permissions = needs.permissions;
+        if self.study.is_none() {
+            permissions.insert(Permission::WithoutStudy);
+        }
         let mut outcomes = vec![self.cohort.outcome.column.clone()];
         if let OutcomeKind::Survival { event, .. } = &self.cohort.outcome.kind {
             outcomes.push(event.clone());
@@ -87,7 +91,7 @@ impl Job {
             features: features.map(|feature| feature.name.clone()).collect(),
             sites: self.sites.len() as u64,
             contributions: self.contributions,
-            permissions: needs.permissions,
+            permissions,
             round_limit: needs.rounds,
             folds: needs.folds,
             validation: needs.validation,

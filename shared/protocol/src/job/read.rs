@@ -132,11 +132,9 @@ fn of_study(root: &mut Section<'_, '_>, study: Option<&Study>) -> Option<()> {
             &format!("{:?}", study.name.as_str()),
         );
     }
-    for key in ["sites", "aggregation"] {
-        if root.has(key) {
-            root.pass_over(&[key]);
-            root.problem(key, "the job's own", "none: the study decides it");
-        }
+    if root.has("sites") {
+        root.pass_over(&["sites"]);
+        root.problem("sites", "the job's own", "none: the study decides it");
     }
     Some(())
 }

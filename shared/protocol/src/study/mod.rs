@@ -3,6 +3,7 @@
 //! A job of a study names one of its outcomes and some of its features. It names no hospitals: every run
 //! asks all hospitals of the study.
 
+mod draft;
 mod read;
 mod state;
 
@@ -14,6 +15,7 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use time::Date;
 
+pub use draft::{DraftError, Party, of_job, pinned};
 pub use state::{Approval, SignedApproval, HospitalState, Standing, StudyState};
 
 /// Between the job and the study that travels with it.

@@ -123,7 +123,7 @@ fn parties<N: Clone + Eq + std::hash::Hash>(
             certificate: fingerprint?,
         })
     });
-    if is_absent {
+    if is_absent || parties.is_empty() && names.is_empty() {
         root.problem(key, "none", "a list of { name, certificate }");
     }
     parties

@@ -1,11 +1,12 @@
 //! A hospital's signature under its approval of a study.
 
 use crate::identity::certificates::CredentialFiles;
-use crate::identity::credentials::{Credentials, TlsError};
+use crate::identity::credentials::{TlsError, chain};
 use crate::identity::warrant::{SignatureError, Signed, Signer, verifies};
 use protocol::message::Warrant;
 use protocol::study::{Approval, SignedApproval, CertificateFingerprint};
 use rustls::pki_types::CertificateDer;
+use std::path::Path;
 
 /// What a signature is of begins with this, so that no other signature of the same key can stand for it.
 const PURPOSE: &[u8] = b"kindred: a hospital approves a study, version 2\0";
@@ -15,8 +16,15 @@ const PURPOSE: &[u8] = b"kindred: a hospital approves a study, version 2\0";
 /// # Errors
 /// [`TlsError`] names the file.
 pub fn fingerprint(files: &CredentialFiles) -> Result<CertificateFingerprint, TlsError> {
-    let credentials = Credentials::read(files)?;
-    Ok(CertificateFingerprint::of(&credentials.chain[0]))
+    fingerprint_of(&files.certificate)
+}
+
+/// The fingerprint of the certificate in a file.
+///
+/// # Errors
+/// [`TlsError`] names the file.
+pub fn fingerprint_of(certificate: &Path) -> Result<CertificateFingerprint, TlsError> {
+    Ok(CertificateFingerprint::of(&chain(certificate)?[0]))
 }
 
 impl Signer {

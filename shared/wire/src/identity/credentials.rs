@@ -108,7 +108,7 @@ impl Credentials {
 }
 
 /// The certificates of a file; at least one.
-fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+pub(super) fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let failed = |source| pem(path, "certificates", source);
     let certificates = CertificateDer::pem_file_iter(path)
         .map_err(failed)?

@@ -4,6 +4,7 @@ use super::settings::NeighboursSettings;
 use crate::document::DocumentErrors;
 use crate::job::Job;
 use crate::method::Method;
+use crate::study;
 
 /// A job that cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +43,8 @@ pub(crate) fn derived(learned: &Job, method: &Method, table: &str) -> Result<Str
     let named = format!("method = \"{name}\"");
     let mut lines: Vec<&str> = Vec::new();
     let (mut is_root, mut is_left_out) = (true, false);
-    for line in learned.text.lines() {
+    let (own, _) = study::split(&learned.text);
+    for line in own.lines() {
         let trimmed = line.trim_start();
         if let Some(heading) = heading(trimmed) {
             is_root = false;
@@ -57,7 +59,11 @@ pub(crate) fn derived(learned: &Job, method: &Method, table: &str) -> Result<Str
         }
     }
     let lines = lines.join("\n");
-    let text = format!("{}\n\n[{name}]\n{table}", lines.trim_end());
+    let own = format!("{}\n\n[{name}]\n{table}", lines.trim_end());
+    let text = match &learned.study {
+        Some(study) => study.join(&own),
+        None => own,
+    };
     let job = Job::parse(&text)?;
     let same = job.cohort == learned.cohort
         && job.sites == learned.sites

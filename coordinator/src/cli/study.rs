@@ -1,0 +1,91 @@
+//! The command line of `study`.
+
+use super::List;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// What an operator can do with studies.
+#[derive(Debug, Subcommand)]
+pub enum Study {
+    /// Fill in the fingerprint of every party's certificate, and print the study as hospitals will approve it
+    Draft(StudyDraft),
+    /// Propose a study to its hospitals; prints the run that opens it once all have approved it
+    Propose(StudyPropose),
+    /// List the studies that name you
+    List(List),
+    /// Print where a study stands: who has approved it, and who is waited for
+    Show(StudyShow),
+    /// Fetch the card of an open study: its patients, outcomes and features over all hospitals
+    Card(StudyCard),
+    /// Close a study: no job of it is taken any more
+    Close(StudyOf),
+}
+
+/// `study draft`.
+#[derive(Debug, Args)]
+pub struct StudyDraft {
+    /// The study, with operators = ["NAME"] and hospitals = ["NAME", "NAME"]
+    #[arg(value_name = "STUDY.toml")]
+    pub study: PathBuf,
+    /// Folder of certificates: site-NAME/certificate.pem and operator-NAME/certificate.pem
+    #[arg(long, value_name = "DIR")]
+    pub certificates: PathBuf,
+    /// File for the drafted study [default: print it]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// `study propose`.
+#[derive(Debug, Args)]
+pub struct StudyPropose {
+    /// The study
+    #[arg(value_name = "STUDY.toml")]
+    pub study: PathBuf,
+    /// The operator's configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Wait until all hospitals have approved it, then fetch its card
+    #[arg(long)]
+    pub wait: bool,
+    /// Folder for the card [default: kindred-RUN]
+    #[arg(long, value_name = "DIR", requires = "wait")]
+    pub out: Option<PathBuf>,
+    /// Replace the results of another run in that folder; other files there are never touched
+    #[arg(long, requires = "wait")]
+    pub force: bool,
+}
+
+/// A study by its name.
+#[derive(Debug, Args)]
+pub struct StudyOf {
+    /// The study's name
+    pub study: String,
+    /// The operator's configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+}
+
+/// `study show`.
+#[derive(Debug, Args)]
+pub struct StudyShow {
+    /// Which
+    #[command(flatten)]
+    pub of: StudyOf,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `study card`.
+#[derive(Debug, Args)]
+pub struct StudyCard {
+    /// Which
+    #[command(flatten)]
+    pub of: StudyOf,
+    /// Folder for the card [default: kindred-RUN]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Replace the results of another run in that folder; other files there are never touched
+    #[arg(long)]
+    pub force: bool,
+}
