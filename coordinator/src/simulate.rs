@@ -16,7 +16,7 @@ use protocol::name::{NameError, OperatorName, SiteName};
 use protocol::progress::Ending;
 use protocol::result::RunResult;
 use protocol::study::{
-    CertificateFingerprint, DraftError, Party, Study, is_file, named, of_job, pinned,
+    CertificateFingerprint, DraftError, Party, Study, is_file, named, nobody, of_job, pinned,
 };
 use report::{FolderError, PendingFolder, Replace, ReportError, Watching};
 use std::io;
@@ -330,11 +330,7 @@ fn plan(arguments: &Simulate) -> Result<Plan, SimulateError> {
             of_job(&Job::parse(&text).map_err(problems)?, agents::OPERATOR)?
         }
     };
-    let nobody = |party: Party<'_>| {
-        let name = format!("{party:?}");
-        Some(CertificateFingerprint::of(name.as_bytes()))
-    };
-    let joined = study(&draft, nobody)?.join(&own);
+    let joined = study(&draft, |party| Some(nobody(party)))?.join(&own);
     let job = Job::parse(&joined).map_err(problems)?;
     if arguments.job.is_some() && arguments.data.is_none() {
         let files: Vec<String> = job.sites.iter().map(|site| format!("{site}.csv")).collect();

@@ -151,7 +151,7 @@ fn study(command: &Study) -> Result<Exit, Box<dyn Error>> {
         Study::Review(arguments) => {
             let config = SiteConfig::open(&arguments.config)?;
             let study = studies::proposed::file(&config, &arguments.study);
-            let study = wire::jobs::study(&study)?;
+            let study = wire::jobs::draft(&study)?;
             said(Review {
                 study: &study,
                 config: &config,
@@ -284,7 +284,7 @@ async fn stop(until_stdin_closes: bool) {
 fn job(path: &Path) -> Result<protocol::job::Job, Box<dyn Error>> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("{} could not be read: {error}", path.display()))?;
-    let text = wire::jobs::with_study(path, text)?;
+    let text = wire::jobs::with_draft(path, text)?;
     let job = protocol::job::Job::parse(&text)
         .map_err(|problems| format!("{}:\n{problems}", path.display()))?;
     Ok(job)

@@ -9,4 +9,5 @@ pub mod federation;
 pub mod programs;
 pub mod results;
 pub mod samples;
+pub mod studies;
 pub mod workspace;

@@ -1,7 +1,7 @@
 //! Files of jobs, and of the studies that they are of.
 
 use protocol::document::DocumentErrors;
-use protocol::study::{Study, is_file, named};
+use protocol::study::{Study, by_nobody, is_file, named};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +32,22 @@ pub enum StudyFileError {
 /// # Errors
 /// [`StudyFileError`] names the study's file.
 pub fn with_study(path: &Path, text: String) -> Result<String, StudyFileError> {
+    joined(path, text, study)
+}
+
+/// As [`with_study`], for whoever only looks: the parties of the study may have no certificates yet.
+///
+/// # Errors
+/// [`StudyFileError`] names the study's file.
+pub fn with_draft(path: &Path, text: String) -> Result<String, StudyFileError> {
+    joined(path, text, draft)
+}
+
+fn joined(
+    path: &Path,
+    text: String,
+    study: impl Fn(&Path) -> Result<Study, StudyFileError>,
+) -> Result<String, StudyFileError> {
     let Some(word) = named(&text).filter(|word| is_file(word)) else {
         return Ok(text);
     };
@@ -39,16 +55,31 @@ pub fn with_study(path: &Path, text: String) -> Result<String, StudyFileError> {
     Ok(study(&path)?.join(&text))
 }
 
+/// Reads a study whose parties may have no certificates yet.
+///
+/// # Errors
+/// [`StudyFileError`] names the file.
+pub fn draft(path: &Path) -> Result<Study, StudyFileError> {
+    parsed(path, &by_nobody(&read(path)?))
+}
+
 /// Reads a study.
 ///
 /// # Errors
 /// [`StudyFileError`] names the file.
 pub fn study(path: &Path) -> Result<Study, StudyFileError> {
-    let text = std::fs::read_to_string(path).map_err(|source| StudyFileError::Read {
+    parsed(path, &read(path)?)
+}
+
+fn read(path: &Path) -> Result<String, StudyFileError> {
+    std::fs::read_to_string(path).map_err(|source| StudyFileError::Read {
         path: path.to_owned(),
         source,
-    })?;
-    Study::parse(&text).map_err(|problems| StudyFileError::Problems {
+    })
+}
+
+fn parsed(path: &Path, text: &str) -> Result<Study, StudyFileError> {
+    Study::parse(text).map_err(|problems| StudyFileError::Problems {
         path: path.to_owned(),
         problems,
     })

@@ -116,7 +116,7 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
         path: path.clone(),
         source,
     })?;
-    let text = wire::jobs::with_study(path, text)?;
+    let text = wire::jobs::with_draft(path, text)?;
     let job = Job::parse_for_one(&text).map_err(|problems| LocalError::Job {
         path: path.clone(),
         problems,

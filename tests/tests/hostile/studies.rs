@@ -3,7 +3,7 @@
 
 use kindred_tests::deployment::{Deployment, SITES, tls_of};
 use kindred_tests::exit::{JOURNAL, REFUSED, USAGE};
-use kindred_tests::programs::{Ran, site_agent};
+use kindred_tests::programs::{PATIENCE, Ran, coordinator, site_agent, until};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
@@ -33,19 +33,23 @@ fn hospitals() -> Deployment {
         .must_succeed();
     let port = deployment.port();
     for site in SITES {
-        let tls = tls_of(&format!("site-{site}"));
-        let config = format!(
-            "site = \"{site}\"\ncoordinator = \"127.0.0.1:{port}\"\nfolder = \"sites/{site}\"\n{tls}\
-             [source]\nkind = \"csv\"\npath = \"data/{site}.csv\"\npatient = \"patient\"\n\
-             [policy]\noperators = [\"*\"]\nmethods = [\"*\"]\noutcomes = [\"*\"]\nfeatures = [\"*\"]\nsecond_moments = true\n"
-        );
-        deployment.home.write(&format!("{site}.toml"), &config);
+        configure(&deployment, port, site, "");
     }
     deployment.start_coordinator();
     for site in SITES {
         deployment.start_agent(site);
     }
     deployment
+}
+
+fn configure(deployment: &Deployment, port: u16, site: &str, more: &str) {
+    let tls = tls_of(&format!("site-{site}"));
+    let config = format!(
+        "site = \"{site}\"\ncoordinator = \"127.0.0.1:{port}\"\nfolder = \"sites/{site}\"\n{tls}\
+         [source]\nkind = \"csv\"\npath = \"data/{site}.csv\"\npatient = \"patient\"\n\
+         [policy]\noperators = [\"*\"]\nmethods = [\"*\"]\noutcomes = [\"*\"]\nfeatures = [\"*\"]\nsecond_moments = true\n{more}"
+    );
+    deployment.home.write(&format!("{site}.toml"), &config);
 }
 
 fn job(sites: &[&str]) -> String {
@@ -111,12 +115,26 @@ fn approve(deployment: &Deployment, site: &str, study: &str) -> Ran {
     deployment.home.run(&site_agent(), &arguments)
 }
 
+fn propose(deployment: &Deployment, study: &str) -> Ran {
+    let arguments = ["study", "propose", study, "--config", "operator.toml"];
+    deployment.home.run(&coordinator(), &arguments)
+}
+
 const OF_STUDY: &str = "outcome = \"score\"\n[regression]\n";
 
 #[test]
 fn a_study_has_one_roster_and_one_set_of_patients() {
     let mut deployment = hospitals();
-    // Without a study: west's patients and the mean of their scores.
+    // By default no hospital takes part in a job that chooses its hospitals.
+    let wanted = ["jobs_without_study", "chooses its hospitals"];
+    submit(&deployment, &job(&SITES), "refused").must_fail(REFUSED, &wanted);
+    let port = deployment.port();
+    for site in SITES {
+        configure(&deployment, port, site, "jobs_without_study = true\n");
+        deployment.kill_agent(site);
+        deployment.start_agent(site);
+    }
+    // Where all do: west's patients and the mean of their scores.
     for (sites, out) in [(&SITES[..], "four"), (&SITES[..3], "three")] {
         submit(&deployment, &job(sites), out).must_succeed();
     }
@@ -137,12 +155,18 @@ fn a_study_has_one_roster_and_one_set_of_patients() {
     let text = study(&deployment, "score", &SITES);
     deployment.home.write("score.study.toml", &text);
     let of_study = format!("{METHOD}study = \"score.study.toml\"\n{OF_STUDY}");
+    propose(&deployment, "score.study.toml").must_succeed();
     // Nobody has approved it.
-    submit(&deployment, &of_study, "early")
-        .must_fail(REFUSED, &["has not approved the study \"score\""]);
+    let wanted = ["waits for the approval of north, south, east, west"];
+    submit(&deployment, &of_study, "early").must_fail(USAGE, &wanted);
     for site in SITES {
         approve(&deployment, site, "score.study.toml").must_succeed();
     }
+    let show = ["study", "show", "score", "--config", "operator.toml"];
+    until("the study to open", PATIENCE, || {
+        let shown = deployment.home.run(&coordinator(), &show).must_succeed();
+        shown.stdout.starts_with("score: open").then_some(())
+    });
     one_roster(&deployment);
     one_set_of_patients(&mut deployment, &of_study, &text);
 }
@@ -168,7 +192,7 @@ fn one_roster(deployment: &Deployment) {
     let of_study = format!("{METHOD}study = \"score.study.toml\"\n{OF_STUDY}");
     deployment.home.write("count.toml", &of_study);
     let rival = deployment.job_by_rival(&["submit", "count.toml", "--wait", "--out", "rival"]);
-    rival.must_fail(REFUSED, &["wanted one of the study's operators"]);
+    rival.must_fail(USAGE, &["wanted one of the operators of the study"]);
     let three = study(deployment, "three", &SITES[..3]);
     deployment.home.write("three.study.toml", &three);
     let wanted = ["other hospitals than the study \"score\" has"];
@@ -180,8 +204,7 @@ fn one_roster(deployment: &Deployment) {
     let again = approve(deployment, "north", "score.study.toml");
     again.must_fail(USAGE, &["found an approval of it"]);
     let job = format!("{METHOD}study = \"other.study.toml\"\n{OF_STUDY}");
-    submit(deployment, &job, "other")
-        .must_fail(REFUSED, &["wanted the one that the site approved"]);
+    submit(deployment, &job, "other").must_fail(USAGE, &["wanted the one that was proposed"]);
     let over = study(deployment, "over", &SITES).replace("2099-12-31", "2020-12-31");
     deployment.home.write("over.study.toml", &over);
     let over = approve(deployment, "north", "over.study.toml");

@@ -30,8 +30,11 @@ fn every_file_of_deploy_is_read_by_the_parser_that_a_program_uses() {
             .file_name()
             .and_then(|name| name.to_str())
             .unwrap_or_default();
-        if path.starts_with("deploy/jobs") {
-            read(&path, Job::parse(&text(&path)));
+        if name.ends_with(".study.toml") {
+            read(&path, wire::jobs::draft(&file));
+        } else if path.starts_with("deploy/jobs") {
+            let joined = read(&path, wire::jobs::with_draft(&file, text(&path)));
+            read(&path, Job::parse(&joined));
         } else if path.starts_with("deploy/policies") {
             read(&path, policy::parse(&text(&path)));
         } else if name.starts_with("site") {

@@ -18,6 +18,7 @@ mod recovery;
 mod regression;
 mod report_pages;
 mod speaking;
+mod studies;
 mod sums;
 mod treatments;
 mod validation;

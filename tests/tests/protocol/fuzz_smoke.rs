@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use coordinator::config::{CoordinatorConfig, OperatorConfig};
 use kindred_tests::samples::SITE;
-use kindred_tests::workspace::{files, text};
+use kindred_tests::workspace::{files, root, text};
 use protocol::document::DocumentErrors;
 use protocol::job::Job;
 use protocol::message::forest::{
@@ -13,6 +13,7 @@ use protocol::message::forest::{
 use protocol::message::{Ask, Request, ToSite};
 use protocol::method::forest::assembly::assemble;
 use protocol::name::RunId;
+use protocol::study::{Study, by_nobody};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use similarity::cohort::{Column, MISSING_LEVEL, Values};
@@ -314,11 +315,19 @@ fn no_changed_job_or_policy_stops_its_parser() {
     let mut random = ChaCha8Rng::seed_from_u64(2);
     let (mut jobs, mut policies) = (Counts::default(), Counts::default());
     for path in files("deploy/jobs", &["toml"]) {
-        let good = text(path);
+        let is_study = path.to_string_lossy().ends_with(".study.toml");
+        let good = text(&path);
+        let good = match is_study {
+            true => by_nobody(&good),
+            false => wire::jobs::with_draft(&root().join(&path), good).unwrap(),
+        };
         for _ in 0..times(1_500) {
             let input = changed(good.as_bytes(), &mut random);
             let input = String::from_utf8_lossy(&input);
-            jobs.document(&input, Job::parse(&input));
+            match is_study {
+                true => jobs.document(&input, Study::parse(&input)),
+                false => jobs.document(&input, Job::parse(&input)),
+            }
         }
     }
     for path in files("deploy/policies", &["toml"]) {

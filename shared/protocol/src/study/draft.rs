@@ -81,6 +81,27 @@ pub fn pinned(
     Ok(drafted)
 }
 
+/// The certificate of nobody, which stands for a party's where a study is only looked at.
+#[must_use]
+pub fn nobody(party: Party<'_>) -> CertificateFingerprint {
+    CertificateFingerprint::of(format!("{party:?}").as_bytes())
+}
+
+/// The text, where its parties have certificates, and else with those of nobody: for whoever only looks at a study.
+#[must_use]
+pub fn by_nobody(text: &str) -> String {
+    let has_names = |key| {
+        let root = toml_span::parse(text).ok()?;
+        let list = root.as_table()?.get(key)?.as_array()?;
+        Some(list.iter().any(|one| one.as_str().is_some()))
+    };
+    let is_draft = ["operators", "hospitals"]
+        .into_iter()
+        .any(|key| has_names(key).unwrap_or(false));
+    let filled = is_draft.then(|| pinned(text, |party| Some(nobody(party))).ok());
+    filled.flatten().unwrap_or_else(|| text.to_owned())
+}
+
 /// A list of parties: the place of its key and value, and the names.
 struct Parties {
     from: usize,
@@ -182,11 +203,7 @@ fn heading(line: &str) -> Option<&str> {
 
 /// Whether what came out asks the same of the same patients.
 fn is_same(job: &Job, own: &str, study: &str) -> bool {
-    let placeholder = |party: Party<'_>| {
-        let (Party::Operator(name) | Party::Hospital(name)) = party;
-        Some(CertificateFingerprint::of(format!("{party:?} {name}").as_bytes()))
-    };
-    let study = pinned(study, placeholder).ok();
+    let study = pinned(study, |party| Some(nobody(party))).ok();
     let study = study.and_then(|text| Study::parse(&text).ok());
     let again = study.and_then(|study| Job::parse(&study.join(own)).ok());
     again.is_some_and(|again| {

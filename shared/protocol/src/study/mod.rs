@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use time::Date;
 
-pub use draft::{DraftError, Party, of_job, pinned};
+pub use draft::{DraftError, Party, by_nobody, nobody, of_job, pinned};
 pub use state::{Approval, SignedApproval, HospitalState, Standing, StudyState};
 
 /// Between the job and the study that travels with it.

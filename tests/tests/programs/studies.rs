@@ -1,0 +1,158 @@
+//! Promise: a study goes from a draft to its card and its runs, whoever is away or starts again on the way; and what is not the
+//! study that its hospitals approved is refused with a reason.
+
+use kindred_tests::deployment::{Deployment, SITES};
+use kindred_tests::exit::{GOING, REFUSED, USAGE};
+use kindred_tests::programs::{PATIENCE, Ran, coordinator, site_agent, until};
+use std::fs;
+
+const HEAD: &str = "name = \"demo\"\ntitle = \"Who has the class?\"\npurpose = \"A test\"\nuntil = \"2099-12-31\"\n\
+    methods = [\"regression\", \"unpsl\", \"neighbours\"]\nlimits = { runs = 10, rounds = 200, queries = 100 }\n\
+    operators = [\"researcher\"]\nhospitals = [\"north\", \"south\", \"east\", \"west\"]\n";
+const PATIENTS: &str = "[[outcomes]]\nname = \"class\"\nlabel = \"Class\"\ncolumn = \"class\"\nkind = \"binary\"\n\
+    positive = [\"positive\"]\nnegative = [\"negative\"]\n\
+    [[features]]\nname = \"first_1\"\nlabel = \"First\"\nkind = \"numeric\"\n\
+    [[features]]\nname = \"first_3\"\nkind = \"numeric\"\n\
+    [[features]]\nname = \"grade\"\nkind = \"categorical\"\nlevels = [\"low\", \"middle\", \"high\"]\n";
+const REGRESSION: &str = "name = \"weights\"\nmethod = \"regression\"\nstudy = \"demo.study.toml\"\noutcome = \"class\"\n[regression]\n";
+const UNPSL: &str = "name = \"metric\"\nmethod = \"unpsl\"\nstudy = \"demo.study.toml\"\noutcome = \"class\"\nfeatures = [\"first_1\", \"first_3\"]\n\
+    [unpsl]\nrank = 1\nlambda_sparsity = 0.001\n";
+
+fn study(deployment: &Deployment, arguments: &[&str]) -> Ran {
+    let all = [&["study"], arguments, &["--config", "operator.toml"]].concat();
+    deployment.home.run(&coordinator(), &all)
+}
+
+fn at_site(deployment: &Deployment, site: &str, arguments: &[&str]) -> Ran {
+    let config = format!("{site}.toml");
+    let all = [&["study"], arguments, &["--config", &config]].concat();
+    deployment.home.run(&site_agent(), &all)
+}
+
+fn draft(deployment: &Deployment, text: &str, out: &str) -> Ran {
+    deployment.home.write("draft.toml", text);
+    let arguments = ["study", "draft", "draft.toml", "--certificates", "certificates", "--out", out];
+    deployment.home.run(&coordinator(), &arguments)
+}
+
+fn submit(deployment: &Deployment, job: &str, out: &str) -> Ran {
+    deployment.home.write("job.toml", job);
+    deployment.job(&["submit", "job.toml", "--wait", "--out", out])
+}
+
+fn until_shown(deployment: &Deployment, wanted: &str) {
+    until(wanted, PATIENCE, || {
+        let shown = study(deployment, &["show", "demo"]).must_succeed();
+        shown.stdout.contains(wanted).then_some(())
+    });
+}
+
+#[test]
+fn a_study_goes_from_a_draft_to_its_card_and_its_runs() {
+    let mut deployment = Deployment::start();
+    draft(&deployment, &format!("{HEAD}{PATIENTS}"), "demo.study.toml").must_succeed();
+    submit(&deployment, REGRESSION, "early").must_fail(USAGE, &["`study propose` proposes it"]);
+    study(&deployment, &["propose", "demo.study.toml"]).must_succeed();
+    until_shown(&deployment, "demo: proposed, waiting for the approval of north, south, east, west");
+    study(&deployment, &["card", "demo", "--out", "early"]).must_fail(GOING, &[]);
+
+    for site in &SITES[..3] {
+        until("the proposal at the site", PATIENCE, || {
+            let listed = at_site(&deployment, site, &["list"]).must_succeed();
+            listed.stdout.contains("demo  waits for approval").then_some(())
+        });
+        let review = at_site(&deployment, site, &["review", "demo"]).must_succeed();
+        assert!(review.stdout.contains("up to 10 runs"), "{}", review.stdout);
+        at_site(&deployment, site, &["approve", "demo"]).must_succeed();
+    }
+    until_shown(&deployment, "demo: proposed, waiting for the approval of west");
+    let waits = ["it waits for the approval of west"];
+    submit(&deployment, REGRESSION, "early").must_fail(USAGE, &waits);
+    // Whoever is killed while the study waits has forgotten nothing.
+    deployment.kill_coordinator();
+    deployment.kill_agent("north");
+    deployment.start_coordinator();
+    deployment.start_agent("north");
+    at_site(&deployment, "west", &["approve", "demo.study.toml"]).must_succeed();
+    until_shown(&deployment, "demo: open");
+    study(&deployment, &["propose", "demo.study.toml"]).must_fail(USAGE, &["was proposed already"]);
+
+    study(&deployment, &["card", "demo", "--out", "card"]).must_succeed();
+    let card = fs::read_to_string(deployment.home.join("card/card.csv")).unwrap();
+    assert!(card.contains("First") || card.contains("first_1"), "{card}");
+    runs(&mut deployment);
+    closed(&deployment);
+}
+
+/// Runs of an open study exchange no keys, and give the same bits after everybody was started again.
+fn runs(deployment: &mut Deployment) {
+    submit(deployment, REGRESSION, "first").must_succeed();
+    let listed = ["journal", "list", "--config", "north.toml"];
+    let journal = deployment.home.run(&site_agent(), &listed).must_succeed();
+    assert_eq!(journal.stdout.matches("introduction").count(), 1, "{}", journal.stdout);
+    deployment.kill_coordinator();
+    SITES.iter().for_each(|site| deployment.kill_agent(site));
+    deployment.start_coordinator();
+    SITES.iter().for_each(|site| deployment.start_agent(site));
+    submit(deployment, REGRESSION, "second").must_succeed();
+    let read = |out: &str| fs::read(deployment.home.join(out).join("coefficients.csv")).unwrap();
+    assert_eq!(read("first"), read("second"));
+    // Another method, other features, and a question by what it has learned.
+    submit(deployment, UNPSL, "metric").must_succeed();
+    let result = kindred_tests::results::result(&deployment.home.join("metric"));
+    deployment.home.write("new.csv", "id,first_1,first_3\nnew,0.1,0.2\n");
+    let run = result["run"].as_str().unwrap();
+    let alike = ["similar", "--run", run, "--new", "new.csv", "--id", "id", "--out", "alike"];
+    deployment.job(&alike).must_succeed();
+}
+
+fn closed(deployment: &Deployment) {
+    study(deployment, &["close", "demo"]).must_succeed();
+    until_shown(deployment, "demo: closed");
+    submit(deployment, REGRESSION, "late").must_fail(USAGE, &["the study \"demo\" is closed"]);
+    let unknown = ["found no study \"dem\" that names you; did you mean \"demo\"?"];
+    study(deployment, &["show", "dem"]).must_fail(USAGE, &unknown);
+}
+
+#[test]
+fn what_is_not_the_study_that_was_approved_is_refused() {
+    let deployment = Deployment::alone();
+    // All problems of a text at once.
+    let wrong = format!("{HEAD}{PATIENTS}").replace("kind = \"binary\"", "kind = \"binery\"");
+    let wrong = wrong.replace("until = \"2099-12-31\"", "until = \"soon\"");
+    draft(&deployment, &wrong, "wrong.toml").must_fail(USAGE, &["until", "binery"]);
+    let nobody = format!("{HEAD}{PATIENTS}").replace("\"east\", \"west\"", "\"elsewhere\", \"nowhere\"");
+    let wanted = ["found no certificate of elsewhere, nowhere"];
+    draft(&deployment, &nobody, "wrong.toml").must_fail(USAGE, &wanted);
+    assert!(!deployment.home.join("wrong.toml").exists());
+
+    draft(&deployment, &format!("{HEAD}{PATIENTS}"), "demo.study.toml").must_succeed();
+    study(&deployment, &["propose", "demo.study.toml"]).must_succeed();
+    let other = format!("{HEAD}{PATIENTS}").replace("Who has the class?", "Who has it?");
+    draft(&deployment, &other, "other.toml").must_succeed();
+    let wanted = ["wanted the one that was proposed", "or another name"];
+    study(&deployment, &["propose", "other.toml"]).must_fail(USAGE, &wanted);
+    // An operator whom the study does not name.
+    deployment.admit_rival();
+    deployment.home.write("job.toml", REGRESSION);
+    let rival = deployment.job_by_rival(&["submit", "job.toml"]);
+    rival.must_fail(USAGE, &["wanted one of the operators of the study \"demo\""]);
+    let propose = ["study", "propose", "demo.study.toml", "--config", "rival.toml"];
+    let rival = deployment.home.run(&coordinator(), &propose);
+    rival.must_fail(USAGE, &["wanted one of the operators of the study \"demo\""]);
+    // A job of what the study does not have.
+    for (from, to, wanted) in [
+        ("outcome = \"class\"", "outcome = \"clas\"", "did you mean \"class\"?"),
+        ("[regression]", "features = [\"first_2\"]\n[regression]", "\"first_2\""),
+        ("method = \"regression\"", "method = \"forest\"\n", "\"forest\""),
+    ] {
+        let job = REGRESSION.replacen(from, to, 1);
+        submit(&deployment, &job, "out").must_fail(USAGE, &[wanted]);
+    }
+    // A site that approves by another certificate than the text names.
+    let stranger = fs::read_to_string(deployment.home.join("demo.study.toml")).unwrap();
+    let digits = stranger.split("sha256:").nth(2).unwrap().split('"').next().unwrap();
+    let stranger = stranger.replace(digits, &"0".repeat(64)).replace("\"demo\"", "\"strange\"");
+    deployment.home.write("strange.toml", &stranger);
+    at_site(&deployment, "north", &["approve", "strange.toml"]).must_fail(REFUSED, &["certificate"]);
+}
