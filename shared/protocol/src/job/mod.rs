@@ -69,9 +69,12 @@ impl Job {
     #[must_use]
     pub fn facts(&self, operator: &str) -> JobFacts {
         let needs = self.method.needs();
-        let mut outcomes = vec![self.cohort.outcome.column.clone()];
-        if let OutcomeKind::Survival { event, .. } = &self.cohort.outcome.kind {
-            outcomes.push(event.clone());
+        let mut outcomes = Vec::new();
+        for outcome in self.method.outcomes(&self.cohort) {
+            outcomes.push(outcome.column.clone());
+            if let OutcomeKind::Survival { event, .. } = &outcome.kind {
+                outcomes.push(event.clone());
+            }
         }
         let features = self.cohort.features.iter();
         JobFacts {
