@@ -42,6 +42,8 @@ pub enum Content<'message> {
     Groups(Vec<u64>),
     /// What is told of clusters of such groups: each count is of a whole number of them.
     Clusters(Vec<u64>),
+    /// Patients by group and level, and sums over them. It leaves in a sum over sites alone.
+    Tabulated,
     /// So many coefficients of a regression, of which it tells the derivatives.
     Coefficients(u64),
     /// What a gate has covered; it leaves by the gate that covered it, and by no other.
@@ -176,6 +178,7 @@ impl Content<'_> {
             | Self::Tables(_)
             | Self::Errors(_)
             | Self::Paired(_)
+            | Self::Tabulated
             | Self::Covered => Cost::Message,
             Self::HeldOut(_) | Self::Nodes(_) | Self::LocalUpdate => Cost::Rounds(1),
         }
@@ -198,6 +201,7 @@ impl Content<'_> {
             | Self::Errors(_)
             | Self::Paired(_)
             | Self::Coefficients(_)
+            | Self::Tabulated
             | Self::Covered => None,
         }
     }

@@ -247,6 +247,10 @@ impl Gate {
         let rules = &self.rules;
         match content {
             Content::SecondMoments | Content::LocalUpdate | Content::Covered => Ok(()),
+            Content::Tabulated => {
+                let text = "tables of patients leave in a sum over sites alone";
+                Err(Refusal::new("contributions", text))
+            }
             Content::Coefficients(number) => self.few_enough(number),
             Content::Groups(counts) | Content::Clusters(counts) => self.whole_groups(&counts),
             Content::Cohort { patients, classes } => self.same_cohort(patients, classes),

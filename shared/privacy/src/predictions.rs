@@ -23,6 +23,7 @@ pub fn publish(contents: Vec<Content<'_>>, start: u64) {
             | Content::SecondMoments
             | Content::Nodes(_)
             | Content::LocalUpdate
+            | Content::Tabulated
             | Content::Coefficients(_)
             | Content::Groups(_)
             | Content::Clusters(_)

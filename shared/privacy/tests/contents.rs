@@ -24,6 +24,7 @@ enum Part {
     LocalUpdate,
     Groups(&'static [u64]),
     Clusters(&'static [u64]),
+    Tabulated,
     /// Patients who are judged, who alone is right, and sums.
     Paired(u64, Option<[u64; 3]>, Option<[f64; 5]>),
 }
@@ -67,6 +68,7 @@ impl Part {
             Self::Errors(sums) => Content::Errors(vec![Errors::Counted(sums)]),
             Self::Nodes => Content::Nodes(vec![TerminalNode::Mean { patients: PATIENTS }]),
             Self::LocalUpdate => Content::LocalUpdate,
+            Self::Tabulated => Content::Tabulated,
             Self::Groups(counts) => Content::Groups(counts.to_vec()),
             Self::Clusters(counts) => Content::Clusters(counts.to_vec()),
             Self::Paired(judged, counts, sums) => Content::Paired(Paired {
@@ -447,4 +449,14 @@ fn queries_are_counted_over_all_runs_of_a_cohort_and_one_run_parts_it() {
         raised.contains("groupings_per_cohort_max is 2, raised from 1."),
         "{raised}"
     );
+}
+
+/// Counts of groups are small and many: no rule of one site makes them harmless.
+#[test]
+fn a_table_of_patients_leaves_in_a_sum_over_sites_alone() {
+    let mut table = Message(vec![Part::Tabulated]);
+    assert_eq!(Cost::of(&table.content()), Cost::Message);
+    let refusal = gate(&all(), &all()).unwrap().release(table).unwrap_err();
+    assert_eq!(refusal.rule, "contributions");
+    assert!(refusal.text.contains("in a sum over sites alone"), "{refusal}");
 }

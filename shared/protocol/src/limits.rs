@@ -16,6 +16,12 @@ pub const ANSWERS_MEGABYTES: u64 = 64;
 pub const ANSWERS_MEGABYTES_MAX: u64 = 256;
 /// What a result says of missing values is a multiple of so many patients, rounded up: a share tells of no fewer.
 pub const PUBLISHED_PATIENTS: u64 = 10;
+/// Patients of all sites whom a group, or what two sums differ by, holds at least on the card of a study.
+pub const CARD_PATIENTS_MIN: u64 = 2 * PUBLISHED_PATIENTS;
+/// Combinations of who has which outcome of a study, and in which of its groups.
+pub const PARTS_MAX: usize = 512;
+/// Counts on the card of a study: levels and missing values by group.
+pub const CARD_COUNTS_MAX: usize = 1 << 19;
 /// Bytes of a public key, or of a secret encapsulated by one.
 pub const KEY_BYTES_MAX: usize = 2_048;
 /// Characters of a site's, operator's or job's name.

@@ -6,22 +6,23 @@
 
 mod begin;
 mod checked;
+mod conversation;
 mod disclosed;
 mod preparing;
 mod told;
 
 use crate::assessment::{ASSESSMENT, Assessment};
 use crate::failure::{Code, Failure, Problem, Refusal};
+pub use crate::method::card::message as card;
 pub use crate::method::cluster::message as cluster;
 pub use crate::method::compare::message as compare;
 pub use crate::method::forest::message as forest;
 pub use crate::method::neighbours::message as neighbours;
 pub use crate::method::regression::message as regression;
 pub use crate::method::unpsl::message as unpsl;
-use crate::name::RunId;
-use crate::study::SignedApproval;
 pub use begin::{Begin, Warrant};
 pub use checked::{Closed, Encapsulations, Introduction, summed_kind};
+pub use conversation::{Ask, JournalHead, Reply, ToCoordinator, ToSite};
 use disclosed::{column, histogram};
 use ndarray::Array2;
 pub use preparing::Preparing;
@@ -47,76 +48,6 @@ pub(crate) const QUANTILES: &str = "quantiles";
 pub const PREPARED: &str = "prepared";
 /// The kind of message that says that a site has the pooled correlation.
 pub(crate) const CORRELATED: &str = "correlated";
-
-/// From coordinator to site.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ToSite {
-    /// A run begins, or the site came back to it. Saying it twice changes nothing.
-    Begin(Begin),
-    /// A closed exchange of a run that its sites check.
-    Closed(Arc<Closed>),
-    /// One exchange.
-    Ask(Ask),
-    /// The text of a study that names the site and waits for its approval.
-    Proposed(String),
-    /// The run is over; the site may let go of it.
-    End {
-        /// The run.
-        run: RunId,
-        /// One sentence: how it ended.
-        ending: String,
-    },
-}
-
-/// One exchange, as one site hears it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ask {
-    /// The run.
-    pub run: RunId,
-    /// Number of the exchange in the run, from 1.
-    pub exchange: u32,
-    /// What is asked.
-    pub request: Request,
-}
-
-/// From site to coordinator. `A` is a released answer as it travels at the site, and [`Answer`] at the
-/// coordinator.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ToCoordinator<A> {
-    /// First on every stream.
-    Hello {
-        /// Version of the agent.
-        version: String,
-    },
-    /// The answer to one exchange.
-    Reply(Reply<A>),
-    /// The site has approved a study. It says so again on every stream.
-    Approved(SignedApproval),
-}
-
-/// The answer to one exchange.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Reply<A> {
-    /// The run.
-    pub run: RunId,
-    /// The exchange that is answered.
-    pub exchange: u32,
-    /// Where the site's journal ends with the answer; none where a site keeps none.
-    pub journal: Option<JournalHead>,
-    /// The site's word for it, where the sites of the run check each other's; else empty.
-    pub signature: Vec<u8>,
-    /// The answer.
-    pub answer: A,
-}
-
-/// Where a site's journal ends. The coordinator remembers it, so that a journal that was cut or written anew shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JournalHead {
-    /// Its entries.
-    pub entries: u64,
-    /// The hash of the last one, 64 hexadecimal digits.
-    pub hash: String,
-}
 
 /// What the coordinator asks of a site.
 #[derive(Debug, Clone, PartialEq)]
@@ -147,6 +78,8 @@ pub enum Request {
     Cluster(cluster::Request),
     /// Of comparisons of similarities alone.
     Compare(compare::Request),
+    /// Of the card of a study alone.
+    Card(card::Request),
 }
 
 /// What a site answers.
@@ -190,6 +123,8 @@ pub enum Answer {
     Cluster(cluster::Answer),
     /// Of comparisons of similarities alone.
     Compare(compare::Answer),
+    /// Of the card of a study alone.
+    Card(card::Answer),
 }
 
 impl Request {
@@ -210,6 +145,7 @@ impl Request {
             Self::Neighbours(request) => request.answer_kind(),
             Self::Cluster(request) => request.answer_kind(),
             Self::Compare(request) => request.answer_kind(),
+            Self::Card(request) => request.answer_kind(),
         }
     }
 
@@ -226,7 +162,8 @@ impl Request {
             | Self::Correlate(_)
             | Self::Neighbours(_)
             | Self::Cluster(_)
-            | Self::Compare(_) => 0,
+            | Self::Compare(_)
+            | Self::Card(_) => 0,
             Self::Unpsl(request) => request.rounds(),
             Self::Forest(request) => request.rounds(),
             Self::Regression(request) => request.rounds(),
@@ -246,6 +183,7 @@ impl Request {
             | Self::Prepare(_)
             | Self::Neighbours(_)
             | Self::Cluster(_)
+            | Self::Card(_)
             | Self::Forest(_) => false,
         }
     }
@@ -262,7 +200,8 @@ impl Request {
             | Self::Regression(_)
             | Self::Neighbours(_)
             | Self::Cluster(_)
-            | Self::Compare(_) => false,
+            | Self::Compare(_)
+            | Self::Card(_) => false,
             Self::Unpsl(request) => request.leaves_state(),
             Self::Forest(request) => request.leaves_state(),
         }
@@ -284,7 +223,8 @@ impl Request {
             | Self::Forest(_)
             | Self::Regression(_)
             | Self::Neighbours(_)
-            | Self::Cluster(_) => Vec::new(),
+            | Self::Cluster(_)
+            | Self::Card(_) => Vec::new(),
         }
     }
 
@@ -297,7 +237,8 @@ impl Request {
             | Self::Prepare(_)
             | Self::Correlate(_)
             | Self::Neighbours(_)
-            | Self::Compare(_) => false,
+            | Self::Compare(_)
+            | Self::Card(_) => false,
             Self::Unpsl(request) => request.repeats(),
             Self::Cluster(request) => request.repeats(),
             Self::Forest(request) => request.repeats(),
@@ -335,7 +276,8 @@ impl Answer {
             | Self::Regression(_)
             | Self::Neighbours(_)
             | Self::Cluster(_)
-            | Self::Compare(_) => None,
+            | Self::Compare(_)
+            | Self::Card(_) => None,
         }
     }
 
@@ -347,6 +289,7 @@ impl Answer {
             Self::Neighbours(answer) => Some(answer),
             Self::Cluster(answer) => Some(answer),
             Self::Compare(answer) => Some(answer),
+            Self::Card(answer) => Some(answer),
             Self::Forest(_) => None,
             Self::Introduced(_)
             | Self::Encapsulated(_)
@@ -395,7 +338,8 @@ impl Answer {
             | Self::Regression(_)
             | Self::Neighbours(_)
             | Self::Cluster(_)
-            | Self::Compare(_) => Vec::new(),
+            | Self::Compare(_)
+            | Self::Card(_) => Vec::new(),
         }
     }
 }
@@ -422,6 +366,7 @@ impl Disclosure for Answer {
             Self::Neighbours(answer) => answer.kind(),
             Self::Cluster(answer) => answer.kind(),
             Self::Compare(answer) => answer.kind(),
+            Self::Card(answer) => answer.kind(),
         }
     }
 
@@ -452,6 +397,7 @@ impl Disclosure for Answer {
             Self::Neighbours(answer) => answer.shape(),
             Self::Cluster(answer) => answer.shape(),
             Self::Compare(answer) => answer.shape(),
+            Self::Card(answer) => answer.shape(),
         }
     }
 
@@ -489,6 +435,7 @@ impl Disclosure for Answer {
             Self::Neighbours(answer) => answer.content(),
             Self::Cluster(answer) => answer.content(),
             Self::Compare(answer) => answer.content(),
+            Self::Card(answer) => answer.content(),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::assessment::{Assessment, EvaluationCounts, FeatureImportance, RuleErr
 use crate::failure::{Code, Failure};
 use crate::message::{
     Answer, BetweenMoments, ColumnHistogram, ColumnMoments, MOMENTS, PREPARED, SiteMoments,
-    cluster, neighbours, regression, unpsl,
+    card, cluster, neighbours, regression, unpsl,
 };
 use ndarray::Array2;
 use privacy::Disclosure;
@@ -70,7 +70,8 @@ impl Answer {
             .into_iter()
             .chain(regression::SUMMED_KINDS)
             .chain(neighbours::SUMMED_KINDS)
-            .chain(cluster::SUMMED_KINDS);
+            .chain(cluster::SUMMED_KINDS)
+            .chain(card::SUMMED_KINDS);
         let kinds = [MOMENTS, PREPARED].into_iter().chain(of_methods);
         let is_empty = matches!(self, Self::Prepared(None) | Self::Covered(_));
         !is_empty && kinds.into_iter().any(|kind| kind == self.kind())

@@ -2,7 +2,7 @@
 //! what left each site, then how it went.
 
 use crate::LocalFigure;
-use crate::method::Chapters;
+use crate::method::{self, Chapters};
 use crate::tables::{self, Bar};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use protocol::job::Job;
@@ -18,7 +18,7 @@ pub(crate) fn html(
     chapters: &Chapters,
     of_patients: &[LocalFigure],
 ) -> String {
-    let title = format!("{}: patient similarity", job.name);
+    let title = method::title(job);
     let page = html! {
         (DOCTYPE)
         html lang="en" {

@@ -3,9 +3,10 @@
 //!
 //! # To add a method
 //!
-//! A folder beside `unpsl`, `forest`, `regression`, `neighbours`, `cluster` and `compare` answers the method's requests, explains its messages and writes what stays at the
+//! A folder beside `unpsl`, `forest`, `regression`, `neighbours`, `cluster`, `compare` and `card` answers the method's requests, explains its messages and writes what stays at the
 //! site. Each `match` below then lacks an arm; nothing else in this crate names a method.
 
+mod card;
 mod cluster;
 mod compare;
 mod figures;
@@ -31,6 +32,7 @@ use protocol::message::{
     Summary,
 };
 use protocol::method::Method;
+use protocol::study::Study;
 use similarity::cohort::quantile::{Grid, Histogram, QuantileError, counts};
 use similarity::cohort::{Outcome, Values};
 use similarity::learn::unpsl::selection::Folds;
@@ -72,6 +74,7 @@ enum Own {
     Neighbours(Box<neighbours::Counter>),
     Cluster(Box<cluster::Divider>),
     Compare(Box<compare::Comparer>),
+    Card(Box<card::Tabulator>),
 }
 
 impl Computation {
@@ -117,6 +120,10 @@ impl Computation {
             Method::Compare(settings) => {
                 let comparer = compare::Comparer::new(settings.as_ref().clone(), rules, secret);
                 Own::Compare(Box::new(comparer))
+            }
+            Method::Card(settings) => {
+                let enrolled = cohort.take_enrolled().ok_or_else(card::without_study)?;
+                Own::Card(Box::new(card::Tabulator::new(settings.clone(), enrolled)))
             }
         };
         Ok(Self {
@@ -170,7 +177,8 @@ impl Computation {
             | Request::Regression(_)
             | Request::Neighbours(_)
             | Request::Cluster(_)
-            | Request::Compare(_) => self.of_method(request),
+            | Request::Compare(_)
+            | Request::Card(_) => self.of_method(request),
         }
     }
 
@@ -199,6 +207,7 @@ impl Computation {
             (Request::Compare(request), Own::Compare(comparer)) => {
                 comparer.answer(site, prepared?, request)
             }
+            (Request::Card(request), Own::Card(tabulator)) => tabulator.answer(request),
             _ => Err(Stop::other_method()),
         }
     }
@@ -294,7 +303,9 @@ impl Own {
             Self::Unpsl(learner) => learner.summary(site),
             Self::Compare(comparer) => comparer.summary(site),
             Self::Regression(_) => Ok(regression::summary(site)),
-            Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => Err(Stop::other_method()),
+            Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) | Self::Card(_) => {
+                Err(Stop::other_method())
+            }
         }
     }
 
@@ -306,7 +317,8 @@ impl Own {
             | Self::Forest(_)
             | Self::Neighbours(_)
             | Self::Cluster(_)
-            | Self::Compare(_) => false,
+            | Self::Compare(_)
+            | Self::Card(_) => false,
         }
     }
 
@@ -316,7 +328,9 @@ impl Own {
             Self::Unpsl(learner) => Ok(learner.correlates()),
             Self::Regression(_) => Ok(true),
             Self::Compare(comparer) => Ok(comparer.multiplies()),
-            Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => Err(Stop::other_method()),
+            Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) | Self::Card(_) => {
+                Err(Stop::other_method())
+            }
         }
     }
 
@@ -326,7 +340,7 @@ impl Own {
             Self::Unpsl(learner) => learner.forget(),
             Self::Regression(regressor) => regressor.forget(),
             Self::Compare(comparer) => comparer.forget(),
-            Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => {}
+            Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) | Self::Card(_) => {}
         }
     }
 }
@@ -340,6 +354,7 @@ pub(crate) fn explained(rules: &Rules, job: &Job) -> Told {
         Method::Neighbours(settings) => neighbours::explain::told(rules, job, settings),
         Method::Cluster(settings) => cluster::explain::told(rules, job, settings),
         Method::Compare(settings) => compare::explain::told(rules, job, settings),
+        Method::Card(settings) => card::explain::told(job, settings),
     }
 }
 
@@ -351,9 +366,24 @@ pub(crate) fn asks(job: &Job, runs: &Path) -> Result<Option<Asks>, Stop> {
     match &job.method {
         Method::Neighbours(settings) => neighbours::asks(settings, job, runs).map(Some),
         Method::Cluster(settings) => cluster::asks(settings, job, runs).map(Some),
-        Method::Unpsl(_) | Method::Forest(_) | Method::Regression(_) | Method::Compare(_) => {
-            Ok(None)
-        }
+        Method::Unpsl(_)
+        | Method::Forest(_)
+        | Method::Regression(_)
+        | Method::Compare(_)
+        | Method::Card(_) => Ok(None),
+    }
+}
+
+/// The study of which a job wants all patients with all outcomes; none where it wants the cohort of one outcome alone.
+pub(crate) fn wants_enrolled(job: &Job) -> Option<&Study> {
+    match &job.method {
+        Method::Card(_) => job.study.as_deref(),
+        Method::Unpsl(_)
+        | Method::Forest(_)
+        | Method::Regression(_)
+        | Method::Neighbours(_)
+        | Method::Cluster(_)
+        | Method::Compare(_) => None,
     }
 }
 

@@ -7,7 +7,7 @@ use super::driver::{VERSION, now};
 use super::stop::Stop;
 use crate::cli::Local;
 use crate::config::{ConfigError, SiteConfig, SourceConfig};
-use crate::method::Computation;
+use crate::method::{self, Computation};
 use crate::method::unpsl::BestStart;
 use crate::source::{self, CohortProblems};
 use privacy::Rules;
@@ -124,6 +124,13 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
     let source = source_of(arguments)?;
     let out = PendingFolder::begin(&arguments.out, Replace::forced(arguments.force))?;
     let cohort = source::read_cohort(&source, &job, &mut |_| ()).map_err(LocalError::Data)?;
+    let cohort = match method::wants_enrolled(&job) {
+        None => cohort,
+        Some(study) => {
+            let enrolled = source::read_enrolled(&source, study, &mut |_| ());
+            cohort.with_enrolled(enrolled.map_err(LocalError::Data)?)
+        }
+    };
     for remark in &cohort.remarks {
         report::remark(format_args!("note: {remark}"));
     }

@@ -1,8 +1,8 @@
 //! What a site's answers follow from, as one number: two cohorts with one digest give the same answers.
 
-use super::SiteCohort;
+use super::{Enrolled, KnownOutcome, SiteCohort};
 use sha2::{Digest, Sha256};
-use similarity::cohort::{Outcome, Values};
+use similarity::cohort::{Column, Outcome, Values};
 
 /// Raised whenever the same patients may give another answer.
 const ARITHMETIC: u64 = 1;
@@ -15,21 +15,13 @@ impl SiteCohort {
         digest.number(ARITHMETIC);
         digest.number(cell_min);
         self.identifiers().for_each(|patient| digest.bytes(patient));
-        for column in self.cohort.columns() {
-            digest.bytes(column.name.as_bytes());
-            match &column.values {
-                Values::Numeric(values) => digest.reals(values),
-                Values::Categorical { codes, levels } => digest.codes(codes, levels),
-            }
-        }
-        match self.cohort.outcome() {
-            Outcome::Classes { codes, levels } => digest.codes(codes, levels),
-            Outcome::Numeric(values) => digest.reals(values),
-            Outcome::Survival { time, event } => {
-                digest.reals(time);
-                event
-                    .iter()
-                    .for_each(|event| digest.number(u64::from(*event)));
+        digest.columns(self.cohort.columns());
+        digest.outcome(self.cohort.outcome());
+        if let Some(Enrolled { columns, outcomes }) = &self.enrolled {
+            digest.columns(columns);
+            for KnownOutcome { rows, outcome } in outcomes {
+                rows.iter().for_each(|row| digest.number(*row as u64));
+                digest.outcome(outcome);
             }
         }
         digest.0.finalize().into()
@@ -46,6 +38,28 @@ impl Cells {
     fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.0.update(bytes);
+    }
+
+    fn columns(&mut self, columns: &[Column]) {
+        for column in columns {
+            self.bytes(column.name.as_bytes());
+            match &column.values {
+                Values::Numeric(values) => self.reals(values),
+                Values::Categorical { codes, levels } => self.codes(codes, levels),
+            }
+        }
+    }
+
+    fn outcome(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Classes { codes, levels } => self.codes(codes, levels),
+            Outcome::Numeric(values) => self.reals(values),
+            Outcome::Survival { time, event } => {
+                self.reals(time);
+                let event = event.iter();
+                event.for_each(|event| self.number(u64::from(*event)));
+            }
+        }
     }
 
     fn reals<'v>(&mut self, values: impl IntoIterator<Item = &'v f64>) {

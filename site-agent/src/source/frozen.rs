@@ -219,7 +219,7 @@ impl FrozenTable {
     }
 
     /// Reads all rows into `intake`, as their source would.
-    fn feed(&self, intake: &mut Intake<'_>) {
+    pub(super) fn feed(&self, intake: &mut Intake<'_>) {
         let needed = intake.needed();
         let kept: Vec<usize> = (0..self.names.len())
             .filter(|index| needed.has(&self.names[*index]))
@@ -236,7 +236,7 @@ impl FrozenTable {
         }
     }
 
-    fn keep(&mut self, rows: &BTreeSet<u64>) {
+    pub(super) fn keep(&mut self, rows: &BTreeSet<u64>) {
         let marks: Vec<bool> = self.rows.iter().map(|row| rows.contains(row)).collect();
         super::outcome::retain(&mut self.rows, &marks);
         for column in &mut self.columns {
@@ -280,7 +280,7 @@ impl Cell {
 }
 
 impl Recorder {
-    fn new(wanted: Option<HashSet<String>>) -> Self {
+    pub(super) fn new(wanted: Option<HashSet<String>>) -> Self {
         Self {
             wanted,
             table: FrozenTable {

@@ -20,7 +20,7 @@ use super::{Queries, ReadProgress, SiteCohort};
 use crate::config::SourceConfig;
 use protocol::cohort::CohortSpecification;
 use protocol::document::nearest;
-use similarity::cohort::{Cohort, Column};
+use similarity::cohort::{Cohort, Column, Outcome};
 use std::collections::HashSet;
 
 /// Rows between two reports of progress.
@@ -143,6 +143,22 @@ impl<'p> Intake<'p> {
         let keep = marks(self.rows_of_patients.len(), &left_out);
         let rows = self.rows_of_patients.into_iter().zip(keep);
         rows.filter_map(|(row, keep)| keep.then_some(row)).collect()
+    }
+
+    /// The numbers of the rows of patients who have an outcome, and the outcome.
+    pub(super) fn into_outcome(mut self) -> Result<(Vec<u64>, Outcome), CohortProblems> {
+        let left_out = self.settle();
+        self.collect_problems();
+        let keep = marks(self.rows_of_patients.len(), &left_out);
+        self.leave_out(&left_out);
+        match self.outcome {
+            Some(outcome) if self.problems.is_empty() => {
+                let rows = self.rows_of_patients.into_iter().zip(keep);
+                let rows = rows.filter_map(|(row, keep)| keep.then_some(row)).collect();
+                Ok((rows, outcome.finish()))
+            }
+            _ => Err(CohortProblems::new(self.problems)),
+        }
     }
 
     /// Reads features alone, of patients whose outcome nobody knows yet.
@@ -406,6 +422,7 @@ impl<'p> Intake<'p> {
                 left_out,
                 remarks: remarks.clone(),
                 degenerate: None,
+                enrolled: None,
                 digests: self.digests,
             }),
             queries,

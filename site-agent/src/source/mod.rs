@@ -13,6 +13,7 @@ mod column;
 mod csv;
 mod dictionary;
 mod digest;
+mod enrolled;
 mod field;
 mod found;
 mod frozen;
@@ -35,6 +36,7 @@ mod value;
 
 pub use check::{DataCheck, check};
 pub use dictionary::Dictionary;
+pub use enrolled::{Enrolled, KnownOutcome, read_enrolled};
 pub use frozen::{Freezing, FrozenTable};
 pub use misfit::{JobColumn, Misfit, Structure};
 pub use parquet::snapshot;
@@ -67,10 +69,24 @@ pub struct SiteCohort {
     pub remarks: Vec<CohortProblem>,
     /// Why its outcome cannot be learned from, which is said once a policy has judged the cohort.
     degenerate: Option<CohortProblem>,
+    /// All patients of the job's study, where its method wants them.
+    enrolled: Option<Enrolled>,
     digests: Option<RowDigests>,
 }
 
 impl SiteCohort {
+    /// The same, with all patients of the job's study.
+    #[must_use]
+    pub fn with_enrolled(self, enrolled: Enrolled) -> Self {
+        let enrolled = Some(enrolled);
+        Self { enrolled, ..self }
+    }
+
+    /// All patients of the job's study, where they were read.
+    pub(crate) fn take_enrolled(&mut self) -> Option<Enrolled> {
+        self.enrolled.take()
+    }
+
     /// Logs where the site's word differs from the job's.
     pub fn log_remarks(&self) {
         for remark in &self.remarks {

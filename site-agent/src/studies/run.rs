@@ -3,6 +3,7 @@
 use super::{Approved, CONFIGURATION, SNAPSHOT, all, commitment};
 use crate::books::chain::{ChainError, file_error};
 use crate::config::{SiteConfig, SourceConfig};
+use crate::method;
 use crate::source::{self, CohortProblems, FrozenTable, ReadProgress, SiteCohort, snapshot};
 use privacy::{Policy, Refusal};
 use protocol::job::Job;
@@ -146,8 +147,18 @@ pub fn cohort(
     config: &SiteConfig,
     job: &Job,
 ) -> Result<SiteCohort, CohortProblems> {
-    if let Some(frozen) = frozen {
-        return frozen.table.cohort(&frozen.source, job, frozen.cell_min);
+    if let Some(Frozen {
+        table,
+        source,
+        cell_min,
+        commitment: _,
+    }) = frozen
+    {
+        let cohort = table.cohort(source, job, *cell_min)?;
+        return match method::wants_enrolled(job) {
+            None => Ok(cohort),
+            Some(study) => Ok(cohort.with_enrolled(table.enrolled(source, study, *cell_min)?)),
+        };
     }
     let cell_min = config.policy.rules().cell_min;
     let mut progress = |progress: ReadProgress| {

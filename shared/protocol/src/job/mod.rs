@@ -51,7 +51,7 @@ impl Job {
     /// Whether a run of it opens its study: it is the study's card.
     #[must_use]
     pub fn opens_study(&self) -> bool {
-        self.study.is_some() && self.method.name() == crate::study::CARD
+        self.study.is_some() && matches!(self.method, Method::Card(_))
     }
 
     /// What the sites count on grids.
@@ -79,9 +79,12 @@ impl Job {
         if self.study.is_none() {
             permissions.insert(Permission::WithoutStudy);
         }
-        let mut outcomes = vec![self.cohort.outcome.column.clone()];
-        if let OutcomeKind::Survival { event, .. } = &self.cohort.outcome.kind {
-            outcomes.push(event.clone());
+        let mut outcomes = Vec::new();
+        for outcome in self.method.outcomes(&self.cohort) {
+            outcomes.push(outcome.column.clone());
+            if let OutcomeKind::Survival { event, .. } = &outcome.kind {
+                outcomes.push(event.clone());
+            }
         }
         let features = self.cohort.features.iter();
         JobFacts {

@@ -77,7 +77,10 @@ fn job(text: &str, root: &mut Section<'_, '_>, study: Option<Study>, summed: boo
         enough_to_sum(root, contributions, sites.len());
     }
     let seed = root.or("seed", 1);
+    let named_method = Method::named(root);
+    let is_of_all = named_method.is_some_and(Method::is_of_all);
     let (outcome, features) = match &study {
+        Some(study) if is_of_all => all(root, study),
         Some(study) => chosen(root, study),
         None => {
             let outcome = root.required_table("outcome", cohort::outcome);
@@ -85,7 +88,9 @@ fn job(text: &str, root: &mut Section<'_, '_>, study: Option<Study>, summed: boo
             (outcome, features)
         }
     };
-    let method = Method::read(root, outcome.as_ref(), &features, sites.len());
+    let roster = (sites.len(), study.as_ref());
+    let method =
+        named_method.and_then(|name| Method::read(name, root, outcome.as_ref(), &features, roster));
     if let (true, Contributions::Own, Some(method), Some(outcome)) =
         (summed, contributions, &method, &outcome)
         && let Some(wanted) = method.needs_sums(outcome)
@@ -93,6 +98,7 @@ fn job(text: &str, root: &mut Section<'_, '_>, study: Option<Study>, summed: boo
         root.problem("aggregation", "contributions = \"own\"", wanted);
     }
     if let (Some(study), Some(method)) = (&study, &method)
+        && !is_of_all
         && let Err(outside) = study.allows(method.name())
     {
         outside.report(root);
@@ -137,6 +143,22 @@ fn of_study(root: &mut Section<'_, '_>, study: Option<&Study>) -> Option<()> {
         root.problem("sites", "the job's own", "none: the study decides it");
     }
     Some(())
+}
+
+/// The first outcome and all features of a study, where the method is of all of it.
+fn all(
+    root: &mut Section<'_, '_>,
+    study: &Study,
+) -> (Option<OutcomeSpecification>, Vec<Feature>) {
+    for key in ["outcome", "features"] {
+        if root.has(key) {
+            root.pass_over(&[key]);
+            root.problem(key, "the job's own", "none: the method is of all that the study has");
+        }
+    }
+    let first = study.outcomes.first();
+    let outcome = first.map(|outcome| outcome.specification.clone());
+    (outcome, study.features.clone())
 }
 
 /// The outcome and the features that a job of a study names.

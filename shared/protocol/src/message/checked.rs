@@ -1,7 +1,7 @@
 //! What sites hear and tell of each other where sums are told and each checks what it is asked.
 
 use super::{
-    Answer, DESCRIPTION, MOMENTS, PREPARED, QUANTILES, cluster, compare, neighbours, regression,
+    Answer, DESCRIPTION, MOMENTS, PREPARED, QUANTILES, card, cluster, compare, neighbours, regression,
     unpsl,
 };
 use crate::assessment::ASSESSMENT;
@@ -19,7 +19,8 @@ pub fn summed_kind(name: &str) -> Option<&'static str> {
         .chain(regression::SUMMED_KINDS)
         .chain(neighbours::SUMMED_KINDS)
         .chain(cluster::SUMMED_KINDS)
-        .chain(compare::SUMMED_KINDS);
+        .chain(compare::SUMMED_KINDS)
+        .chain(card::SUMMED_KINDS);
     let mut all = common.into_iter().chain(of_methods);
     all.find(|kind| *kind == name)
 }

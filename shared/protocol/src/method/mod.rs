@@ -2,20 +2,22 @@
 //!
 //! # To add a method
 //!
-//! A folder beside `unpsl`, `forest`, `regression`, `neighbours` and `cluster` holds its `settings` (a table of the job), its `message`s, the `question`s that its
+//! A folder beside `unpsl`, `forest`, `regression`, `neighbours`, `cluster`, `compare` and `card` holds its `settings` (a table of the job), its `message`s, the `question`s that its
 //! job allows, the `coordinator`'s stages, and the `model` that it leaves. Each `match` below then lacks an arm, and so do
 //! those of [`Request`] and [`Answer`](crate::message::Answer); nothing else in this crate names a method.
 
+pub mod card;
 pub mod cluster;
 pub mod compare;
 pub mod forest;
 pub mod neighbours;
+mod placing;
 pub mod regression;
 mod terms;
 pub mod unpsl;
 
 use crate::cohort::{
-    self, CohortSpecification, Feature, Grids, MissingShare, OutcomeSpecification, Value,
+    self, CohortSpecification, Feature, Grids, MissingShare, OutcomeSpecification,
 };
 use crate::document::Section;
 use crate::exchange::{Asking, Closed, Course, Turn};
@@ -25,16 +27,16 @@ use crate::progress::Ending;
 pub use crate::question::Known;
 use crate::question::once;
 use crate::stage::assessing::Assessments;
+use crate::study::Study;
+use card::settings::CardSettings;
 use cluster::settings::ClusterSettings;
 use compare::settings::CompareSettings;
 use forest::settings::{ForestScope, ForestSettings};
 use neighbours::settings::NeighboursSettings;
 use privacy::Permission;
 use regression::settings::RegressionSettings;
-use similarity::compare::proximity::places;
 use std::collections::BTreeSet;
 pub(crate) use terms::Beginning;
-use terms::Placing;
 pub use terms::{Needs, Unplaced};
 use unpsl::settings::UnpslSettings;
 
@@ -54,6 +56,8 @@ pub enum Method {
     Cluster(ClusterSettings),
     /// Which similarity suits the patients.
     Compare(Box<CompareSettings>),
+    /// Who the patients of a study are.
+    Card(CardSettings),
 }
 
 /// What a run has learnt.
@@ -71,6 +75,8 @@ pub enum Model {
     Cluster(cluster::model::Model),
     /// How well each similarity predicts.
     Compare(compare::model::Model),
+    /// Who the patients of a study are.
+    Card(card::model::Model),
 }
 
 /// A method under way, at the coordinator.
@@ -82,17 +88,19 @@ pub(crate) enum Stages {
     Neighbours(Box<neighbours::coordinator::Neighbours>),
     Cluster(Box<cluster::coordinator::Cluster>),
     Compare(Box<compare::coordinator::Compare>),
+    Card(Box<card::coordinator::Card>),
 }
 
 impl Method {
     /// The names of all methods, as job files and policies spell them.
-    pub const NAMES: [&'static str; 6] = [
+    pub const NAMES: [&'static str; 7] = [
         "unpsl",
         "forest",
         "regression",
         "neighbours",
         "cluster",
         "compare",
+        "card",
     ];
 
     /// The method's name.
@@ -105,21 +113,31 @@ impl Method {
             Self::Neighbours(_) => Self::NAMES[3],
             Self::Cluster(_) => Self::NAMES[4],
             Self::Compare(_) => Self::NAMES[5],
+            Self::Card(_) => Self::NAMES[6],
         }
     }
 
-    /// Reads the key `method`, and the table of that name.
-    pub(crate) fn read(
-        root: &mut Section<'_, '_>,
-        outcome: Option<&OutcomeSpecification>,
-        features: &[Feature],
-        sites: usize,
-    ) -> Option<Self> {
+    /// Reads the key `method`.
+    pub(crate) fn named(root: &mut Section<'_, '_>) -> Option<&'static str> {
         if !root.has("method") {
             root.required::<String>("method");
         }
-        let names = Self::NAMES.map(|name| (name, name));
-        let name = root.choice("method", &names)?;
+        root.choice("method", &Self::NAMES.map(|name| (name, name)))
+    }
+
+    /// Whether it is of all outcomes and features of a study, and so allowed by each.
+    pub(crate) fn is_of_all(name: &str) -> bool {
+        name == Self::NAMES[6]
+    }
+
+    /// Reads the table of the method `name`.
+    pub(crate) fn read(
+        name: &'static str,
+        root: &mut Section<'_, '_>,
+        outcome: Option<&OutcomeSpecification>,
+        features: &[Feature],
+        (sites, study): (usize, Option<&Study>),
+    ) -> Option<Self> {
         let method = if name == Self::NAMES[0] {
             root.required_table(name, |section| Some(UnpslSettings::read(section)))
                 .map(Self::Unpsl)
@@ -135,6 +153,8 @@ impl Method {
         } else if name == Self::NAMES[5] {
             CompareSettings::read(root, outcome, features.len(), sites)
                 .map(|settings| Self::Compare(Box::new(settings)))
+        } else if name == Self::NAMES[6] {
+            CardSettings::read(root, study).map(Self::Card)
         } else {
             let count = features.len();
             root.required_table(name, |section| {
@@ -158,7 +178,7 @@ impl Method {
                 cohort::lines_alone(root, features);
                 compare::settings::check(root, settings, outcome, features, sites);
             }
-            (Some(Self::Neighbours(_) | Self::Cluster(_)) | None, _) | (_, None) => {}
+            (Some(Self::Neighbours(_) | Self::Cluster(_) | Self::Card(_)) | None, _) | (_, None) => {}
         }
         method
     }
@@ -169,6 +189,7 @@ impl Method {
             Self::Unpsl(_) | Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => None,
             Self::Regression(settings) => regression::settings::needs_sums(settings, outcome),
             Self::Compare(settings) => compare::settings::needs_sums(settings),
+            Self::Card(_) => Some("none: the card of a study is of sums"),
         }
     }
 
@@ -185,6 +206,23 @@ impl Method {
             Self::Neighbours(settings) => Self::Neighbours(settings),
             Self::Cluster(settings) => Self::Cluster(settings),
             Self::Compare(settings) => Self::Compare(Box::new(settings.alone())),
+            Self::Card(settings) => Self::Card(settings),
+        }
+    }
+
+    /// The outcomes of the patients whom it is about.
+    pub(crate) fn outcomes<'m>(
+        &'m self,
+        cohort: &'m CohortSpecification,
+    ) -> Vec<&'m OutcomeSpecification> {
+        match self {
+            Self::Card(settings) => settings.specifications().collect(),
+            Self::Unpsl(_)
+            | Self::Forest(_)
+            | Self::Regression(_)
+            | Self::Neighbours(_)
+            | Self::Cluster(_)
+            | Self::Compare(_) => vec![&cohort.outcome],
         }
     }
 
@@ -197,7 +235,7 @@ impl Method {
             },
             Self::Forest(settings) => settings.grids(cohort),
             Self::Regression(settings) => settings.grids(cohort),
-            Self::Neighbours(_) | Self::Cluster(_) => Grids::default(),
+            Self::Neighbours(_) | Self::Cluster(_) | Self::Card(_) => Grids::default(),
             Self::Compare(settings) => settings.grids(cohort),
         }
     }
@@ -258,6 +296,7 @@ impl Method {
                 folds: settings.parts(),
                 ..nothing
             },
+            Self::Card(_) => nothing,
         }
     }
 
@@ -281,6 +320,7 @@ impl Method {
             Self::Neighbours(_) => neighbours::question::judge(request, known),
             Self::Cluster(settings) => cluster::question::judge(settings, request, known),
             Self::Compare(settings) => compare::question::judge(settings, cohort, request, known),
+            Self::Card(settings) => card::question::judge(settings, request, known),
         }
     }
 
@@ -311,6 +351,7 @@ impl Method {
                 let method = compare::coordinator::Compare::new(settings, beginning);
                 Stages::Compare(Box::new(method))
             }
+            Self::Card(settings) => Stages::Card(Box::new(card::coordinator::Card::new(settings))),
         }
     }
 }
@@ -326,6 +367,7 @@ impl Model {
             Self::Neighbours(model) => model.course(),
             Self::Cluster(model) => model.course(),
             Self::Compare(model) => model.course(),
+            Self::Card(_) => Course::default(),
         }
     }
 
@@ -338,6 +380,7 @@ impl Model {
             Self::Neighbours(model) => !model.alike.is_empty(),
             Self::Cluster(model) => !model.tried.is_empty(),
             Self::Compare(model) => !model.families.is_empty(),
+            Self::Card(model) => model.table.is_some(),
         }
     }
 
@@ -349,65 +392,9 @@ impl Model {
             | Self::Forest(_)
             | Self::Regression(_)
             | Self::Neighbours(_)
-            | Self::Cluster(_) => {}
-        }
-    }
-}
-
-impl Model {
-    /// By how many numbers it places a patient of `cohort`.
-    ///
-    /// # Errors
-    /// [`Unplaced::Nothing`].
-    pub fn coordinates(&self, cohort: &CohortSpecification) -> Result<usize, Unplaced> {
-        let coordinates = match self {
-            Self::Unpsl(model) => model.metric.as_ref().map_or(0, |metric| metric.ncols()),
-            // One a feature, straight or curved.
-            Self::Regression(model) if !model.coefficients.is_empty() => cohort.features.len(),
-            Self::Forest(model) if model.forest.is_some() => {
-                places::coordinates(cohort.features.len())
-            }
-            Self::Regression(_)
-            | Self::Forest(_)
-            | Self::Neighbours(_)
             | Self::Cluster(_)
-            | Self::Compare(_) => 0,
-        };
-        match coordinates {
-            0 => Err(Unplaced::Nothing),
-            coordinates => Ok(coordinates),
+            | Self::Card(_) => {}
         }
-    }
-
-    /// Where it places patients of elsewhere, who have these values in the features of `cohort`.
-    ///
-    /// # Errors
-    /// [`Unplaced`].
-    pub fn place(
-        &self,
-        cohort: &CohortSpecification,
-        patients: &[Vec<Value>],
-    ) -> Result<Vec<Vec<f64>>, Unplaced> {
-        if !self.is_learnt(false) {
-            return Err(Unplaced::Nothing);
-        }
-        let place: Box<Placing<'_>> = match self {
-            Self::Unpsl(model) => Box::new(|patient| unpsl::placing::place(model, cohort, patient)),
-            // A curve is told by its knots, and patients of elsewhere are placed by straight lines alone.
-            Self::Regression(model) if model.splines.is_empty() => {
-                Box::new(|patient| regression::placing::place(model, cohort, patient))
-            }
-            Self::Forest(model) => {
-                let common = model.forest.as_ref().ok_or(Unplaced::Nothing)?;
-                let placer = forest::placing::Placer::new(common, cohort);
-                let placer = placer.map_err(|_| Unplaced::Nothing)?;
-                Box::new(move |patient| placer.place(patient))
-            }
-            Self::Regression(_) | Self::Neighbours(_) | Self::Cluster(_) | Self::Compare(_) => {
-                return Err(Unplaced::Nothing);
-            }
-        };
-        terms::placed(patients, &*place)
     }
 }
 
@@ -421,6 +408,7 @@ impl Stages {
             Self::Neighbours(method) => method.as_ref(),
             Self::Cluster(method) => method.as_ref(),
             Self::Compare(method) => method.asking(),
+            Self::Card(method) => method.as_ref(),
         }
     }
 
@@ -433,6 +421,7 @@ impl Stages {
             Self::Neighbours(method) => method.close(closed),
             Self::Cluster(method) => method.close(closed),
             Self::Compare(method) => method.close(closed),
+            Self::Card(method) => method.close(closed),
         }
     }
 
@@ -445,6 +434,7 @@ impl Stages {
             Self::Neighbours(method) => Method::Neighbours(method.settings().clone()),
             Self::Cluster(method) => Method::Cluster(method.settings().clone()),
             Self::Compare(method) => Method::Compare(Box::new(method.settings().clone())),
+            Self::Card(method) => Method::Card(method.settings().clone()),
         }
     }
 
@@ -457,6 +447,7 @@ impl Stages {
             Self::Neighbours(method) => Model::Neighbours(method.model()),
             Self::Cluster(method) => Model::Cluster(method.model()),
             Self::Compare(method) => Model::Compare(method.model()),
+            Self::Card(method) => Model::Card(method.model()),
         }
     }
 
@@ -464,7 +455,7 @@ impl Stages {
     pub(crate) fn missing(&self) -> &[Vec<MissingShare>] {
         match self {
             Self::Unpsl(method) => method.missing(),
-            Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => &[],
+            Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) | Self::Card(_) => &[],
             Self::Regression(method) => method.missing(),
             Self::Compare(method) => method.missing(),
         }
@@ -474,7 +465,7 @@ impl Stages {
     pub(crate) fn pooled_missing(&self) -> &[MissingShare] {
         match self {
             Self::Unpsl(method) => method.pooled_missing(),
-            Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => &[],
+            Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) | Self::Card(_) => &[],
             Self::Regression(method) => method.pooled_missing(),
             Self::Compare(method) => method.pooled_missing(),
         }
@@ -486,7 +477,7 @@ impl Stages {
             Self::Unpsl(method) => method.assessments(),
             Self::Forest(method) => method.assessments(),
             Self::Regression(method) => method.assessments(),
-            Self::Neighbours(_) | Self::Cluster(_) | Self::Compare(_) => None,
+            Self::Neighbours(_) | Self::Cluster(_) | Self::Compare(_) | Self::Card(_) => None,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! asks all hospitals of the study.
 
 mod draft;
+mod outcome;
 mod read;
 mod state;
 
@@ -12,6 +13,7 @@ use crate::document::{Section, list, nearest_hint};
 use crate::name::{NameError, OperatorName, SiteName};
 use crate::time::Timestamp;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::fmt;
 use time::Date;
 
@@ -86,6 +88,10 @@ pub struct StudyOutcome {
     pub name: String,
     /// What people read instead of the name.
     pub label: String,
+    /// The unit of a number, or of a survival time; empty where none is given.
+    pub unit: String,
+    /// What people read instead of some of its groups.
+    pub level_labels: BTreeMap<String, String>,
     /// Its columns and coding.
     pub specification: OutcomeSpecification,
 }

@@ -4,7 +4,7 @@ use super::{CertificateFingerprint, Pinned, Study, StudyLimits, StudyName, Study
 use crate::cohort::{self, OutcomeSpecification};
 use crate::document::{self, DocumentErrors, Section, list, nearest_hint};
 use crate::limits::{OUTCOMES_MAX, SITES_MAX, STUDY_LENGTH_MAX, SUMMED_SITES_MIN};
-use crate::method::Method;
+use crate::method::{Method, card};
 use crate::name::{NameError, OperatorName, SiteName};
 use std::collections::HashSet;
 use time::Date;
@@ -58,6 +58,7 @@ fn study(text: &str, root: &mut Section<'_, '_>) -> Option<Study> {
         .map(|outcome| outcome.specification.clone())
         .collect();
     let features = cohort::features(root, &specifications);
+    card::settings::check(root, &outcomes, &features);
     Some(Study {
         text: text.to_owned(),
         name: name?,
@@ -171,12 +172,20 @@ fn outcomes(root: &mut Section<'_, '_>) -> Vec<StudyOutcome> {
         {
             section.problem("name", &format!("{name:?} twice"), "each outcome once");
         }
+        let unit = section.or("unit", String::new());
+        let level_labels = section
+            .table("level_labels", |section| Some(section.entries()))
+            .unwrap_or_default();
         let specification = cohort::outcome(section);
-        Some(StudyOutcome {
+        let outcome = StudyOutcome {
             name: name?,
             label: label?,
+            unit,
+            level_labels: level_labels.into_iter().collect(),
             specification: specification?,
-        })
+        };
+        labels_of_groups(section, &outcome);
+        Some(outcome)
     });
     if is_absent {
         root.problem("outcomes", "none", "a table headed [[outcomes]] for each");
@@ -185,4 +194,22 @@ fn outcomes(root: &mut Section<'_, '_>) -> Vec<StudyOutcome> {
         root.problem("outcomes", &found, &format!("at most {OUTCOMES_MAX}"));
     }
     outcomes
+}
+
+/// Reports labels and units that no group and no number has.
+fn labels_of_groups(section: &Section<'_, '_>, outcome: &StudyOutcome) {
+    let groups = outcome.groups();
+    let known: Vec<&str> = groups.iter().map(String::as_str).collect();
+    for name in outcome.level_labels.keys() {
+        if !known.contains(&name.as_str()) {
+            let near = nearest_hint(name, &known);
+            let wanted = format!("labels of {}{near}", list(&known));
+            section.problem("level_labels", &format!("{name:?}"), &wanted);
+        }
+    }
+    let has_classes = !outcome.specification.kind.classes().is_empty();
+    if has_classes && !outcome.unit.is_empty() {
+        let found = format!("{:?}", outcome.unit);
+        section.problem("unit", &found, "none: classes have no unit");
+    }
 }

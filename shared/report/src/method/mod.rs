@@ -1,6 +1,7 @@
 //! What a run of each method leaves: its own files, and its chapters of the page. The one place of this crate that
 //! names all methods.
 
+mod card;
 mod cluster;
 mod compare;
 mod forest;
@@ -55,9 +56,31 @@ pub(crate) fn chapters(result: &RunResult, job: &Job) -> Result<Chapters, Figure
             cluster::chapters(result, job, settings, model)
         }
         (Some(Model::Compare(model)), _) => compare::chapters(result, job, model),
-        (Some(Model::Forest(_) | Model::Regression(_) | Model::Cluster(_)), _) | (None, _) => {
-            Ok(nothing(result))
+        (Some(Model::Card(model)), Method::Card(settings)) => {
+            Ok(card::chapters(result, job, settings, model))
         }
+        (
+            Some(Model::Forest(_) | Model::Regression(_) | Model::Cluster(_) | Model::Card(_)),
+            _,
+        )
+        | (None, _) => Ok(nothing(result)),
+    }
+}
+
+/// The title of a run's page.
+pub(crate) fn title(job: &Job) -> String {
+    match (&job.method, &job.study) {
+        (Method::Card(_), Some(study)) => study.title.clone(),
+        (
+            Method::Unpsl(_)
+            | Method::Forest(_)
+            | Method::Regression(_)
+            | Method::Neighbours(_)
+            | Method::Cluster(_)
+            | Method::Compare(_)
+            | Method::Card(_),
+            _,
+        ) => format!("{}: patient similarity", job.name),
     }
 }
 
@@ -70,6 +93,7 @@ pub(crate) fn files(result: &RunResult, job: &Job) -> Vec<File> {
         Some(Model::Neighbours(model)) => neighbours::files(result, job, model),
         Some(Model::Cluster(model)) => cluster::files(result, job, model),
         Some(Model::Compare(model)) => compare::files(job, model),
+        Some(Model::Card(model)) => card::files(result, job, model),
         None => Vec::new(),
     }
 }
@@ -80,9 +104,10 @@ pub(crate) fn learnt(result: &RunResult) -> Learnt<'_> {
         Some(Model::Unpsl(model)) => unpsl::learnt(model),
         Some(Model::Forest(model)) => forest::learnt(model),
         Some(Model::Regression(model)) => regression::learnt(model),
-        Some(Model::Neighbours(_) | Model::Cluster(_) | Model::Compare(_)) | None => {
-            Learnt::default()
-        }
+        Some(
+            Model::Neighbours(_) | Model::Cluster(_) | Model::Compare(_) | Model::Card(_),
+        )
+        | None => Learnt::default(),
     }
 }
 
@@ -95,7 +120,8 @@ pub(crate) fn truth(result: &RunResult) -> Option<String> {
             | Model::Regression(_)
             | Model::Neighbours(_)
             | Model::Cluster(_)
-            | Model::Compare(_),
+            | Model::Compare(_)
+            | Model::Card(_),
         )
         | None => None,
     }
@@ -110,7 +136,8 @@ pub(crate) fn alike(result: &RunResult, job: &Job, names: &[String]) -> Option<A
             | Model::Forest(_)
             | Model::Regression(_)
             | Model::Cluster(_)
-            | Model::Compare(_),
+            | Model::Compare(_)
+            | Model::Card(_),
         )
         | None => None,
     }
@@ -125,7 +152,8 @@ pub(crate) fn groups(result: &RunResult, job: &Job) -> Option<String> {
             | Model::Forest(_)
             | Model::Regression(_)
             | Model::Neighbours(_)
-            | Model::Compare(_),
+            | Model::Compare(_)
+            | Model::Card(_),
         )
         | None => None,
     }

@@ -2,10 +2,11 @@
 //!
 //! # To add a method
 //!
-//! A file of `proto/` holds its requests, its answers and what a run of it leaves; a file beside `unpsl`, `forest`, `regression`, `neighbours`, `cluster` and
-//! `compare` says how each travels ([`Travels`]). Each `match` over requests, answers and models below then lacks an arm; nothing else in
+//! A file of `proto/` holds its requests, its answers and what a run of it leaves; a file beside `unpsl`, `forest`, `regression`, `neighbours`, `cluster`,
+//! `compare` and `card` says how each travels ([`Travels`]). Each `match` over requests, answers and models below then lacks an arm; nothing else in
 //! this crate names a method. A list of a kind of its own is one line of `encoding::parts`.
 
+pub(crate) mod card;
 pub(crate) mod cluster;
 pub(crate) mod compare;
 pub(crate) mod forest;
@@ -27,7 +28,7 @@ use protocol::assessment::Assessment;
 use protocol::limits::{CLASSES_MAX, MATRIX_ENTRIES_MAX};
 use protocol::message::{
     Answer, ColumnMoments, Description, Encapsulations, Preparing, Request, SecondMoments,
-    SiteMoments, cluster as clusters, compare as comparisons, forest as forests,
+    SiteMoments, card as cards, cluster as clusters, compare as comparisons, forest as forests,
     neighbours as alike, regression as regressions, unpsl as metrics,
 };
 use protocol::method::{self, Model};
@@ -69,6 +70,7 @@ impl Travels for Request {
             Self::Neighbours(request) => request.cut_as(Asked::Neighbours),
             Self::Cluster(request) => request.cut_as(Asked::Cluster),
             Self::Compare(request) => request.cut_as(Asked::Compare),
+            Self::Card(request) => request.cut_as(Asked::Card),
         }
     }
 
@@ -90,6 +92,7 @@ impl Travels for Request {
             Asked::Neighbours(request) => alike::Request::declared(request),
             Asked::Cluster(request) => clusters::Request::declared(request),
             Asked::Compare(request) => comparisons::Request::declared(request),
+            Asked::Card(request) => cards::Request::declared(request),
         }
     }
 
@@ -112,6 +115,7 @@ impl Travels for Request {
             Asked::Neighbours(request) => Self::Neighbours(Travels::join(request, parts)?),
             Asked::Cluster(request) => Self::Cluster(Travels::join(request, parts)?),
             Asked::Compare(request) => Self::Compare(Travels::join(request, parts)?),
+            Asked::Card(request) => Self::Card(Travels::join(request, parts)?),
         })
     }
 }
@@ -171,6 +175,7 @@ impl Travels for Answer {
             Self::Neighbours(answer) => answer.cut_as(Answered::Neighbours),
             Self::Cluster(answer) => answer.cut_as(Answered::Cluster),
             Self::Compare(answer) => answer.cut_as(Answered::Compare),
+            Self::Card(answer) => answer.cut_as(Answered::Card),
         };
         let answer = Some(answer);
         (pb::Answer { answer }, parts)
@@ -203,6 +208,7 @@ impl Travels for Answer {
             Answered::Neighbours(answer) => alike::Answer::declared(answer),
             Answered::Cluster(answer) => clusters::Answer::declared(answer),
             Answered::Compare(answer) => comparisons::Answer::declared(answer),
+            Answered::Card(answer) => cards::Answer::declared(answer),
         }
     }
 
@@ -241,6 +247,7 @@ impl Travels for Answer {
             Answered::Neighbours(answer) => Self::Neighbours(Travels::join(answer, parts)?),
             Answered::Cluster(answer) => Self::Cluster(Travels::join(answer, parts)?),
             Answered::Compare(answer) => Self::Compare(Travels::join(answer, parts)?),
+            Answered::Card(answer) => Self::Card(Travels::join(answer, parts)?),
         })
     }
 }
@@ -260,6 +267,7 @@ impl Travels for Model {
             Self::Neighbours(model) => model.cut_as(Left::Neighbours),
             Self::Cluster(model) => model.cut_as(Left::Cluster),
             Self::Compare(model) => model.cut_as(Left::Compare),
+            Self::Card(model) => model.cut_as(Left::Card),
         }
     }
 
@@ -271,6 +279,7 @@ impl Travels for Model {
             Left::Neighbours(model) => method::neighbours::model::Model::declared(model),
             Left::Cluster(model) => method::cluster::model::Model::declared(model),
             Left::Compare(model) => method::compare::model::Model::declared(model),
+            Left::Card(model) => method::card::model::Model::declared(model),
         }
     }
 
@@ -282,6 +291,7 @@ impl Travels for Model {
             Left::Neighbours(model) => Self::Neighbours(Travels::join(model, parts)?),
             Left::Cluster(model) => Self::Cluster(Travels::join(model, parts)?),
             Left::Compare(model) => Self::Compare(Travels::join(model, parts)?),
+            Left::Card(model) => Self::Card(Travels::join(model, parts)?),
         })
     }
 }
@@ -301,6 +311,7 @@ pub(crate) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
         Request::Neighbours(request) => Some(neighbours::answer_bytes_max(request)),
         Request::Cluster(request) => Some(cluster::answer_bytes_max(request, job_bytes)),
         Request::Compare(_) => Some(compare::ANSWER_BYTES_MAX),
+        Request::Card(request) => Some(card::answer_bytes_max(request, job_bytes)),
     };
     // Covered, a number takes twice the bytes, and four numbers of a moment eleven words.
     let covered = |bytes: u64| bytes.saturating_mul(COVERED_FACTOR);

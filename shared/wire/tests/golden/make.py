@@ -13,8 +13,8 @@ out = tempfile.mkdtemp()
 subprocess.check_call([sys.executable, "-m", "grpc_tools.protoc", f"-I{ROOT}", f"--python_out={out}",
                        *map(str, sorted(ROOT.glob("federation/v1/*.proto")))])
 sys.path.insert(0, out)
-m, s, u, t, r, n, c, v, f, o = (importlib.import_module(f"federation.v1.{name}_pb2")
-                    for name in ("parts", "site", "unpsl", "forest", "regression", "neighbours", "cluster", "compare", "federation", "operations"))
+m, s, u, t, r, n, c, v, k, f, o = (importlib.import_module(f"federation.v1.{name}_pb2")
+                    for name in ("parts", "site", "unpsl", "forest", "regression", "neighbours", "cluster", "compare", "card", "federation", "operations"))
 
 run = "heart-disease-1"
 block = lambda data: f.Part(blocks=m.BlocksChunk(blocks=[m.Block(bytes=data)]))
@@ -27,6 +27,10 @@ categorical = m.ColumnMoments(categorical=m.CategoricalMoments(counts=[12, 0, 30
 columns = f.Part(columns=m.ColumnsChunk(columns=[numeric, categorical]))
 histograms = f.Part(histograms=m.HistogramsChunk(histograms=[
     m.Histogram(ends=[300, 4096], counts=[290, 13]), m.Histogram()]))
+card_counts = k.CardGroupCounts(patients=303, features=[
+    k.CardFeatureCounts(levels=[290], missing=13), k.CardFeatureCounts(levels=[12, 0, 291])])
+card_group = k.CardGroup(patients=303, features=[
+    k.CardEntry(missing=20, moments=k.CardMoments(mean=54.5, deviation=9.5)), k.CardEntry(levels=[10, 0, 290])])
 pairs = f.PairCounts(similar=20, dissimilar=10)
 totals = f.Totals(patients=600, pairs=pairs, sites=2)
 evaluation = s.EvaluationCounts(rule="distance", neighbours=5, confusion=s.Confusion(
@@ -83,6 +87,10 @@ def ask_regression(**request):
     return ask(regression=r.RegressionRequest(**request))
 
 
+def ask_card(**request):
+    return ask(card=k.CardRequest(**request))
+
+
 def ask_neighbours(**request):
     return ask(neighbours=n.NeighboursRequest(**request))
 
@@ -110,6 +118,10 @@ def ask_cluster(parts=(), **request):
 
 def reply_cluster(parts=(), **answer):
     return reply(parts, cluster=c.ClusterAnswer(**answer))
+
+
+def reply_card(**answer):
+    return reply(card=k.CardAnswer(**answer))
 
 
 def reply_neighbours(**answer):
@@ -209,6 +221,8 @@ golden = {
     "judge_folds_in_common": ask([chunk(0, [0.5, 1]), chunk(1, [0.25, 0]), nodes], compare=v.CompareRequest(judge=v.JudgeFolds(
         metrics=[shape(2, 1), shape(2, 1)], forest=t.Judge(first_tree=1, trees=trees),
         regressions=[r.RegressionPoint(rows=[0, 2], at=[0.5, -0.25, 1], fold=1)]))),
+    "count_card": ask_card(count=k.CountCard()),
+    "sum_card": ask_card(sum=k.SumCard(places=[0, 2, 300])),
     "measure": ask_neighbours(measure=n.MeasureDistances()),
     "count_alike": ask_neighbours(count=n.CountAlike(radii=[0.5, 1.25])),
     "measure_spread": ask_cluster(measure=c.MeasureSpread()),
@@ -254,6 +268,9 @@ golden = {
     "nearest_sums": reply_cluster([chunk(0, [54.5, 0])], sums=c.NearestSums(patients=[300, 0], sums=shape(2, 1))),
     "agreement": reply_cluster(agreement=c.Agreement(fared=fared, tables=[300, 0, 7, 40])),
     "marks": reply_cluster(marks=c.ClusterMarks(clusters=marks)),
+    "card_counts": reply_card(counts=k.CardCounts(groups=[card_counts, card_counts], parts=[0, 300, 3])),
+    "card_sums": reply_card(sums=k.CardSums(features=[16_000.5, 900_000.25, -1.5, 2.25], outcomes=[
+        k.CardOutcomeSums(), k.CardOutcomeSums(sums=[0.5, 1.25]), k.CardOutcomeSums(sums=[1_250.5])])),
     "progress": [o.Progress(run=run, job="heart-disease", method="unpsl", phase="rounds", sites_connected=2, sites=3,
                             waiting_for=["west"], away=["west"], waiting_since=1_700_000_000_000, ending=failed, ahead=2,
                             times=o.Times(submitted=1_700_000_000_000, began=1_700_000_000_250), course=o.Course(
@@ -278,6 +295,11 @@ golden = {
         patients=690, neighbours=5, folds=4,
         families=[v.ComparedFamily(counts=one, sites=3, off_by=9) for one in judged_families],
         left_out=[v.LeftOutFamily(family="unpsl", reason="the metric of a fold is empty")])),
+    "card": result(o.Ending(completed=o.Completed()), card=k.CardModel(
+        groups=[card_group, card_group], steps=[10, 10], outcomes=[
+            k.CardOutcome(classes=k.CardClasses()), k.CardOutcome(number=k.CardMoments(mean=-1.5, deviation=2.25)),
+            k.CardOutcome(time=1_250.5)])),
+    "card_without": result(o.Ending(completed=o.Completed()), card=k.CardModel()),
     "forest_without": result(o.Ending(completed=o.Completed()), forest=t.ForestModel()),
 }
 for name, frames in golden.items():

@@ -1,0 +1,162 @@
+//! What a site, or all together, may answer where the card of a study is asked for.
+
+use super::message::{Answer, Counts, FeatureCounts, GroupCounts, Sums};
+use super::settings::{CardSettings, counted, levels};
+use crate::checks::{ROUNDING, count, ensure, length, numbers, unexpected};
+use crate::cohort::{Feature, FeatureKind};
+use crate::failure::Failure;
+use crate::limits::AGE_MAX;
+use crate::message;
+
+/// Patients by group, level and part.
+pub(super) fn counts(settings: &CardSettings, found: &message::Answer) -> Result<(), Failure> {
+    let message::Answer::Card(Answer::Counts(found)) = found else {
+        return Err(unexpected(found, "counts"));
+    };
+    length("groups", found.groups.len(), settings.places().len())?;
+    length("parts", found.parts.len(), settings.parts())?;
+    for group in &found.groups {
+        of_group(settings, group)?;
+    }
+    let all = found.groups.first().map_or(0, |everyone| everyone.patients);
+    let wanted = "parts that add up to the groups";
+    ensure(sum(&found.parts) == Some(all), "parts of other patients", wanted)?;
+    let mut in_groups = vec![0_u64; found.groups.len()];
+    for (part, patients) in found.parts.iter().enumerate() {
+        for (outcome, state) in settings.states_of(part).into_iter().enumerate() {
+            if let Some(group) = state.checked_sub(1) {
+                in_groups[settings.groups_of(outcome).start + group] += patients;
+            }
+        }
+    }
+    let groups = found.groups.iter().zip(in_groups).skip(1);
+    let mut alike = groups.map(|(group, in_parts)| group.patients == in_parts);
+    ensure(alike.all(|same| same), "parts of other groups", wanted)
+}
+
+fn of_group(settings: &CardSettings, group: &GroupCounts) -> Result<(), Failure> {
+    count(group.patients)?;
+    length("features", group.features.len(), settings.features.len())?;
+    for (feature, found) in settings.features.iter().zip(&group.features) {
+        length("levels", found.levels.len(), counted(&feature.kind))?;
+        let all = sum(&found.levels).and_then(|present| present.checked_add(found.missing));
+        ensure(
+            all == Some(group.patients),
+            "counts of other patients than the group has",
+            "counts of its patients",
+        )?;
+    }
+    Ok(())
+}
+
+fn sum(counts: &[u64]) -> Option<u64> {
+    let mut counts = counts.iter();
+    counts.try_fold(0_u64, |sum, count| sum.checked_add(*count))
+}
+
+/// Sums of numbers, of patients who were counted before.
+pub(super) fn sums(
+    settings: &CardSettings,
+    (counts, places): (&Counts, &[u32]),
+    found: &message::Answer,
+) -> Result<(), Failure> {
+    let message::Answer::Card(Answer::Sums(found)) = found else {
+        return Err(unexpected(found, "sums"));
+    };
+    length("sums", found.features.len(), places.len())?;
+    length("outcomes", found.outcomes.len(), settings.outcomes.len())?;
+    for (place, [sum, squares]) in places.iter().zip(&found.features) {
+        let (group, feature) = at(settings, *place);
+        let present = counts.groups[group].features[feature].present();
+        let range = range(&settings.features[feature]);
+        possible(present, [*sum, *squares], range)?;
+    }
+    for (place, outcome) in settings.outcomes.iter().enumerate() {
+        let own = &found.outcomes[place];
+        let kind = &outcome.specification.kind;
+        length("sums of an outcome", own.len(), CardSettings::sums_of(kind))?;
+        let groups = &counts.groups[settings.groups_of(place)];
+        let patients = groups.iter().map(|group| group.patients).sum();
+        match own.as_slice() {
+            [time] => {
+                numbers([time])?;
+                ensure(*time >= 0.0, "a time below 0", "a time at risk")?;
+            }
+            [sum, squares] => possible(patients, [*sum, *squares], None)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The group and the feature of a place.
+pub(super) fn at(settings: &CardSettings, place: u32) -> (usize, usize) {
+    let features = settings.features.len().max(1);
+    (place as usize / features, place as usize % features)
+}
+
+/// The range that a number of the feature lies in.
+fn range(feature: &Feature) -> Option<(f64, f64)> {
+    match &feature.kind {
+        FeatureKind::Numeric { range, .. } => *range,
+        FeatureKind::Age { .. } => Some((0.0, AGE_MAX)),
+        FeatureKind::Categorical { .. }
+        | FeatureKind::Ordinal { .. }
+        | FeatureKind::Binary { .. } => None,
+    }
+}
+
+/// Whether so many numbers within a range can have this sum and these squares.
+#[allow(clippy::cast_precision_loss)] // counts of patients
+fn possible(
+    patients: u64,
+    [sum, squares]: [f64; 2],
+    range: Option<(f64, f64)>,
+) -> Result<(), Failure> {
+    numbers([&sum, &squares])?;
+    let patients = patients as f64;
+    let slack = |value: f64| ROUNDING * value.abs().max(f64::MIN_POSITIVE);
+    let is_spread = squares >= 0.0 && sum * sum <= patients * squares + slack(sum * sum);
+    let is_within = range.is_none_or(|(low, high)| {
+        let (low, high) = (low * patients, high * patients);
+        let slack = ROUNDING * (low.abs() + high.abs());
+        (low - slack..=high + slack).contains(&sum)
+    });
+    ensure(
+        is_spread && is_within,
+        "sums that no patients have",
+        "sums over its patients",
+    )
+}
+
+/// Nobody, in the shape of the counts.
+pub(super) fn nobody(settings: &CardSettings) -> Answer {
+    let feature = |feature: &Feature| FeatureCounts {
+        levels: vec![0; counted(&feature.kind)],
+        missing: 0,
+    };
+    let group = GroupCounts {
+        patients: 0,
+        features: settings.features.iter().map(feature).collect(),
+    };
+    Answer::Counts(Counts {
+        groups: vec![group; settings.places().len()],
+        parts: vec![0; settings.parts()],
+    })
+}
+
+/// Nothing, in the shape of the sums.
+pub(super) fn nothing(settings: &CardSettings, places: &[u32]) -> Answer {
+    let outcomes = settings.specifications();
+    Answer::Sums(Sums {
+        features: vec![[0.0; 2]; places.len()],
+        outcomes: outcomes
+            .map(|one| vec![0.0; CardSettings::sums_of(&one.kind)])
+            .collect(),
+    })
+}
+
+/// Whether sums of a feature are told: it is a number.
+pub(super) fn has_sums(feature: &Feature) -> bool {
+    levels(&feature.kind).is_none()
+}

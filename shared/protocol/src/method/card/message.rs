@@ -1,0 +1,146 @@
+//! What coordinator and site say to each other of the card of a study. All of it adds up over the sites, and is told as a sum alone.
+
+use privacy::Content;
+use privacy::sums::{Number, Summand};
+use std::sync::Arc;
+
+/// The kind of message that counts patients.
+const COUNTS: &str = "card_counts";
+/// The kind of message that sums what enough patients have.
+const SUMS: &str = "card_sums";
+
+/// Kinds of message that add up over the sites: all.
+pub(crate) const SUMMED_KINDS: [&str; 2] = [COUNTS, SUMS];
+
+/// What the coordinator asks of a site.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    /// Patients by group, level and part.
+    Count,
+    /// Sums of numbers: of features in these places, and of every outcome that has some. A place is that of a group times the
+    /// number of features, and the feature.
+    Sum(Arc<Vec<u32>>),
+}
+
+/// What a site answers.
+#[derive(Clone, PartialEq)]
+pub enum Answer {
+    /// Patients by group, level and part.
+    Counts(Counts),
+    /// Sums of numbers.
+    Sums(Sums),
+}
+
+/// Patients by group, level and part.
+#[derive(Clone, PartialEq)]
+pub struct Counts {
+    /// All patients, then each group of each outcome.
+    pub groups: Vec<GroupCounts>,
+    /// Patients by who has which outcome, in which group.
+    pub parts: Vec<u64>,
+}
+
+/// What is counted of a group.
+#[derive(Clone, PartialEq)]
+pub struct GroupCounts {
+    /// Its patients.
+    pub patients: u64,
+    /// One a feature.
+    pub features: Vec<FeatureCounts>,
+}
+
+/// What is counted of a feature in a group.
+#[derive(Clone, PartialEq)]
+pub struct FeatureCounts {
+    /// Patients at each level; of a number, whoever has one.
+    pub levels: Vec<u64>,
+    /// Patients without a value.
+    pub missing: u64,
+}
+
+/// Sums of numbers, each in its own unit.
+#[derive(Clone, PartialEq)]
+pub struct Sums {
+    /// The sum and the sum of squares of each place that was asked for.
+    pub features: Vec<[f64; 2]>,
+    /// Of each outcome: of a survival time the time at risk; of a number its sum and sum of squares.
+    pub outcomes: Vec<Vec<f64>>,
+}
+
+impl FeatureCounts {
+    /// Patients with a value.
+    #[must_use]
+    pub fn present(&self) -> u64 {
+        self.levels.iter().sum()
+    }
+}
+
+impl Request {
+    /// The kind of message that answers it.
+    pub(crate) fn answer_kind(&self) -> &'static str {
+        match self {
+            Self::Count => COUNTS,
+            Self::Sum(_) => SUMS,
+        }
+    }
+}
+
+impl Answer {
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Counts(_) => COUNTS,
+            Self::Sums(_) => SUMS,
+        }
+    }
+
+    pub(crate) fn shape(&self) -> String {
+        match self {
+            Self::Counts(counts) => {
+                format!("{} groups, {} parts", counts.groups.len(), counts.parts.len())
+            }
+            Self::Sums(sums) => {
+                let of_outcomes: usize = sums.outcomes.iter().map(Vec::len).sum();
+                format!("{} x 2 + {of_outcomes}", sums.features.len())
+            }
+        }
+    }
+
+    pub(crate) fn content(&mut self) -> Vec<Content<'_>> {
+        vec![Content::Tabulated]
+    }
+}
+
+impl Summand for Answer {
+    fn numbers(&mut self, visit: &mut dyn FnMut(Number<'_>)) {
+        match self {
+            Self::Counts(Counts { groups, parts }) => {
+                for group in groups {
+                    visit(Number::Count(&mut group.patients));
+                    for feature in &mut group.features {
+                        for count in &mut feature.levels {
+                            visit(Number::Count(count));
+                        }
+                        visit(Number::Count(&mut feature.missing));
+                    }
+                }
+                parts
+                    .iter_mut()
+                    .for_each(|count| visit(Number::Count(count)));
+            }
+            Self::Sums(Sums { features, outcomes }) => {
+                let features = features.iter_mut().flatten();
+                // In units of the data.
+                for sum in features.chain(outcomes.iter_mut().flatten()) {
+                    visit(Number::Measure(sum));
+                }
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Counts {
+    /// Nothing: numbers of a site do not belong in a log.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Counts").finish_non_exhaustive()
+    }
+}

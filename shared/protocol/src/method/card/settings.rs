@@ -1,0 +1,166 @@
+//! What the card of a study counts: it has no settings, for everything follows from the study.
+
+use crate::cohort::{Feature, FeatureKind, OutcomeKind, OutcomeSpecification};
+use crate::document::Section;
+use crate::limits::{CARD_COUNTS_MAX, PARTS_MAX};
+use crate::study::{Study, StudyOutcome};
+
+/// The outcomes and features of a study.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CardSettings {
+    /// The outcomes.
+    pub outcomes: Vec<StudyOutcome>,
+    /// The features.
+    pub features: Vec<Feature>,
+}
+
+/// A group of patients on the card: all, or those of a group of one outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// All patients of the study.
+    Everyone,
+    /// Those in a group of an outcome, both by number.
+    Group {
+        /// The outcome.
+        outcome: usize,
+        /// The group.
+        group: usize,
+    },
+}
+
+impl CardSettings {
+    /// Reads the table `card`, which may be absent.
+    pub(crate) fn read(root: &mut Section<'_, '_>, study: Option<&Study>) -> Option<Self> {
+        root.table_or_nothing("card", |_| ());
+        let Some(study) = study else {
+            let wanted = "study = \"NAME.study.toml\", for a card is of a study";
+            root.problem("method", "\"card\" without a study", wanted);
+            return None;
+        };
+        Some(Self {
+            outcomes: study.outcomes.clone(),
+            features: study.features.clone(),
+        })
+    }
+
+    /// The columns and codings of the outcomes.
+    pub(crate) fn specifications(&self) -> impl Iterator<Item = &OutcomeSpecification> {
+        self.outcomes.iter().map(|outcome| &outcome.specification)
+    }
+
+    /// The groups of patients, in the order in which they are counted.
+    #[must_use]
+    pub fn places(&self) -> Vec<Place> {
+        let mut places = vec![Place::Everyone];
+        for (outcome, own) in self.outcomes.iter().enumerate() {
+            let groups = 0..own.groups().len();
+            places.extend(groups.map(|group| Place::Group { outcome, group }));
+        }
+        places
+    }
+
+    /// Where the groups of an outcome are among all groups.
+    #[must_use]
+    pub fn groups_of(&self, outcome: usize) -> std::ops::Range<usize> {
+        let sizes = self.outcomes.iter().map(|one| one.groups().len());
+        let start = 1 + sizes.clone().take(outcome).sum::<usize>();
+        let own = sizes.skip(outcome).take(1).sum::<usize>();
+        start..start + own
+    }
+
+    /// The states of each outcome: absent, or one of its groups.
+    fn states(&self) -> impl Iterator<Item = usize> {
+        self.outcomes.iter().map(|one| one.groups().len() + 1)
+    }
+
+    /// Combinations of the states of all outcomes.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        let mut states = self.states();
+        states
+            .try_fold(1_usize, usize::checked_mul)
+            .unwrap_or(usize::MAX)
+    }
+
+    /// The part of a patient whose outcomes have these states: 0 where absent, else the group's number from 1.
+    #[must_use]
+    pub fn part(&self, states: &[usize]) -> usize {
+        let places = self.states().zip(states);
+        places.fold(0, |part, (states, state)| part * states + state)
+    }
+
+    /// The states of the outcomes of a part.
+    pub(crate) fn states_of(&self, part: usize) -> Vec<usize> {
+        let sizes: Vec<usize> = self.states().collect();
+        let mut rest = part;
+        let mut states: Vec<usize> = sizes
+            .iter()
+            .rev()
+            .map(|size| {
+                let state = rest % size;
+                rest /= size;
+                state
+            })
+            .collect();
+        states.reverse();
+        states
+    }
+
+    /// Sums over the patients of one outcome: of a survival time the time at risk, of a number itself and its square.
+    #[must_use]
+    pub fn sums_of(kind: &OutcomeKind) -> usize {
+        match kind {
+            OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => 0,
+            OutcomeKind::Numeric => 2,
+            OutcomeKind::Survival { .. } => 1,
+        }
+    }
+
+    /// Counts of all groups.
+    fn counts(&self) -> usize {
+        let of_group = self.features.iter().map(|one| counted(&one.kind) + 1);
+        let of_group = of_group.sum::<usize>() + 1;
+        self.places().len().saturating_mul(of_group)
+    }
+}
+
+/// The levels that are counted of a feature; none of a number.
+#[must_use]
+pub fn levels(kind: &FeatureKind) -> Option<Vec<&str>> {
+    match kind {
+        FeatureKind::Categorical { levels } | FeatureKind::Ordinal { levels } => {
+            Some(levels.iter().map(String::as_str).collect())
+        }
+        FeatureKind::Binary { positive, negative } => Some(vec![negative, positive]),
+        FeatureKind::Numeric { .. } | FeatureKind::Age { .. } => None,
+    }
+}
+
+/// Counts of a feature beside the missing ones: one a level; of a number, whoever has one.
+#[must_use]
+pub fn counted(kind: &FeatureKind) -> usize {
+    levels(kind).map_or(1, |levels| levels.len())
+}
+
+/// Reports a study whose card would be too large.
+pub(crate) fn check(root: &Section<'_, '_>, outcomes: &[StudyOutcome], features: &[Feature]) {
+    let settings = CardSettings {
+        outcomes: outcomes.to_vec(),
+        features: features.to_vec(),
+    };
+    let parts = settings.parts();
+    if parts > PARTS_MAX {
+        let found = match parts {
+            usize::MAX => "too many combinations of their groups".to_owned(),
+            parts => format!("{parts} combinations of their groups"),
+        };
+        let wanted = format!("at most {PARTS_MAX}, where an outcome may also be absent: fewer outcomes or classes");
+        root.problem("outcomes", &found, &wanted);
+    }
+    let counts = settings.counts();
+    if counts > CARD_COUNTS_MAX {
+        let found = format!("{counts} counts of levels by groups");
+        let wanted = format!("at most {CARD_COUNTS_MAX}: fewer levels, features or classes");
+        root.problem("features", &found, &wanted);
+    }
+}

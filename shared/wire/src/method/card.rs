@@ -1,0 +1,253 @@
+//! The card of a study on its way: what is asked, what is answered, and what a run leaves.
+
+use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
+use crate::encoding::values::{at_most, each, finite, present, summed};
+use crate::error::WireError;
+use crate::generated as pb;
+use crate::generated::card_answer::Answer as Answered;
+use crate::generated::card_outcome::Summary;
+use crate::generated::card_request::Request as Asked;
+use crate::method::NUMBER_BYTES;
+use protocol::limits::{CARD_COUNTS_MAX, LEVELS_MAX, OUTCOMES_MAX, PARTS_MAX};
+use protocol::message::card::{Answer, Counts, FeatureCounts, GroupCounts, Request, Sums};
+use protocol::method::card::model::{Entry, Group, Model, Moments, OutcomeSummary, Table};
+use std::sync::Arc;
+
+/// All patients, and the groups of the outcomes: with every group there is a part.
+const GROUPS_MAX: usize = 1 + PARTS_MAX;
+/// Sums over the patients of an outcome at most.
+const SUMS_MAX: usize = 2;
+/// Counts of a group for each byte of the job: a level takes at least four bytes there.
+const COUNTS_PER_JOB_BYTE: u64 = 1;
+
+impl Travels for Request {
+    type Header = pb::CardRequest;
+
+    fn cut(self) -> (pb::CardRequest, OutgoingParts) {
+        let request = Some(match self {
+            Self::Count => Asked::Count(pb::CountCard {}),
+            Self::Sum(places) => Asked::Sum(pb::SumCard {
+                places: places.to_vec(),
+            }),
+        });
+        (pb::CardRequest { request }, OutgoingParts::none())
+    }
+
+    fn declared(_: &pb::CardRequest) -> Result<Declared, WireError> {
+        Ok(Declared::default())
+    }
+
+    fn join(header: pb::CardRequest, _: &mut IncomingParts) -> Result<Self, WireError> {
+        Ok(match present("request", header.request)? {
+            Asked::Count(_) => Self::Count,
+            Asked::Sum(asked) => {
+                at_most("places", asked.places.len(), CARD_COUNTS_MAX)?;
+                Self::Sum(Arc::new(asked.places))
+            }
+        })
+    }
+}
+
+impl Travels for Answer {
+    type Header = pb::CardAnswer;
+
+    fn cut(self) -> (pb::CardAnswer, OutgoingParts) {
+        let answer = Some(match self {
+            Self::Counts(counts) => Answered::Counts(counts_to_proto(counts)),
+            Self::Sums(Sums { features, outcomes }) => Answered::Sums(pb::CardSums {
+                features: features.into_iter().flatten().collect(),
+                outcomes: outcomes
+                    .into_iter()
+                    .map(|sums| pb::CardOutcomeSums { sums })
+                    .collect(),
+            }),
+        });
+        (pb::CardAnswer { answer }, OutgoingParts::none())
+    }
+
+    fn declared(_: &pb::CardAnswer) -> Result<Declared, WireError> {
+        Ok(Declared::default())
+    }
+
+    fn join(header: pb::CardAnswer, _: &mut IncomingParts) -> Result<Self, WireError> {
+        Ok(match present("answer", header.answer)? {
+            Answered::Counts(told) => Self::Counts(counts(told)?),
+            Answered::Sums(told) => Self::Sums(sums(told)?),
+        })
+    }
+}
+
+fn counts_to_proto(Counts { groups, parts }: Counts) -> pb::CardCounts {
+    let feature = |FeatureCounts { levels, missing }| pb::CardFeatureCounts { levels, missing };
+    let group = |GroupCounts { patients, features }| pb::CardGroupCounts {
+        patients,
+        features: features.into_iter().map(feature).collect(),
+    };
+    pb::CardCounts {
+        groups: groups.into_iter().map(group).collect(),
+        parts,
+    }
+}
+
+fn patients(count: u64) -> Result<u64, WireError> {
+    summed("patients", count)
+}
+
+fn counts(told: pb::CardCounts) -> Result<Counts, WireError> {
+    at_most("groups", told.groups.len(), GROUPS_MAX)?;
+    at_most("parts", told.parts.len(), PARTS_MAX)?;
+    let feature = |found: pb::CardFeatureCounts| {
+        at_most("levels", found.levels.len(), LEVELS_MAX)?;
+        Ok(FeatureCounts {
+            levels: each(found.levels, patients)?,
+            missing: patients(found.missing)?,
+        })
+    };
+    let group = |found: pb::CardGroupCounts| {
+        at_most("features", found.features.len(), CARD_COUNTS_MAX)?;
+        Ok(GroupCounts {
+            patients: patients(found.patients)?,
+            features: each(found.features, feature)?,
+        })
+    };
+    Ok(Counts {
+        groups: each(told.groups, group)?,
+        parts: each(told.parts, patients)?,
+    })
+}
+
+fn sums(told: pb::CardSums) -> Result<Sums, WireError> {
+    let pb::CardSums { features, outcomes } = told;
+    at_most("sums", features.len(), 2 * CARD_COUNTS_MAX)?;
+    at_most("outcomes", outcomes.len(), OUTCOMES_MAX)?;
+    let features = each(features, |sum| finite("a sum of a feature", sum))?;
+    let (pairs, rest) = features.as_chunks();
+    at_most("sums without their squares", rest.len(), 0)?;
+    let outcome = |found: pb::CardOutcomeSums| {
+        at_most("sums of an outcome", found.sums.len(), SUMS_MAX)?;
+        each(found.sums, |sum| finite("a sum of outcomes", sum))
+    };
+    Ok(Sums {
+        features: pairs.to_vec(),
+        outcomes: each(outcomes, outcome)?,
+    })
+}
+
+impl Travels for Model {
+    type Header = pb::CardModel;
+
+    fn cut(self) -> (pb::CardModel, OutgoingParts) {
+        let header = self.table.map_or_else(pb::CardModel::default, |table| {
+            let Table {
+                groups,
+                steps,
+                outcomes,
+            } = table;
+            let group = |Group { patients, features }| pb::CardGroup {
+                patients,
+                features: features.into_iter().map(entry_to_proto).collect(),
+            };
+            pb::CardModel {
+                groups: groups.into_iter().map(group).collect(),
+                steps,
+                outcomes: outcomes.into_iter().map(outcome_to_proto).collect(),
+            }
+        });
+        (header, OutgoingParts::none())
+    }
+
+    fn declared(_: &pb::CardModel) -> Result<Declared, WireError> {
+        Ok(Declared::default())
+    }
+
+    fn join(header: pb::CardModel, _: &mut IncomingParts) -> Result<Self, WireError> {
+        let pb::CardModel {
+            groups,
+            steps,
+            outcomes,
+        } = header;
+        if groups.is_empty() {
+            return Ok(Self { table: None });
+        }
+        at_most("groups", groups.len(), GROUPS_MAX)?;
+        at_most("steps", steps.len(), CARD_COUNTS_MAX)?;
+        at_most("outcomes", outcomes.len(), OUTCOMES_MAX)?;
+        let group = |found: pb::CardGroup| {
+            at_most("features", found.features.len(), CARD_COUNTS_MAX)?;
+            Ok(Group {
+                patients: patients(found.patients)?,
+                features: each(found.features, entry)?,
+            })
+        };
+        let table = Table {
+            groups: each(groups, group)?,
+            steps: each(steps, |step| summed("a step", step))?,
+            outcomes: each(outcomes, outcome)?,
+        };
+        Ok(Self { table: Some(table) })
+    }
+}
+
+fn entry_to_proto(entry: Entry) -> pb::CardEntry {
+    let levels = entry.levels.into_iter();
+    pb::CardEntry {
+        levels: levels.map(Option::unwrap_or_default).collect(),
+        missing: entry.missing,
+        moments: entry.moments.map(moments_to_proto),
+    }
+}
+
+fn entry(found: pb::CardEntry) -> Result<Entry, WireError> {
+    at_most("levels", found.levels.len(), LEVELS_MAX)?;
+    let told = |count| Ok(Some(patients(count)?).filter(|count| *count > 0));
+    Ok(Entry {
+        levels: each(found.levels, told)?,
+        missing: patients(found.missing)?,
+        moments: found.moments.map(moments).transpose()?,
+    })
+}
+
+fn moments_to_proto(Moments { mean, deviation }: Moments) -> pb::CardMoments {
+    pb::CardMoments { mean, deviation }
+}
+
+fn moments(found: pb::CardMoments) -> Result<Moments, WireError> {
+    Ok(Moments {
+        mean: finite("a mean", found.mean)?,
+        deviation: finite("a standard deviation", found.deviation)?,
+    })
+}
+
+fn outcome_to_proto(outcome: OutcomeSummary) -> pb::CardOutcome {
+    let summary = Some(match outcome {
+        OutcomeSummary::Classes => Summary::Classes(pb::CardClasses {}),
+        OutcomeSummary::Number(own) => Summary::Number(moments_to_proto(own)),
+        OutcomeSummary::Time(time) => Summary::Time(time),
+    });
+    pb::CardOutcome { summary }
+}
+
+fn outcome(found: pb::CardOutcome) -> Result<OutcomeSummary, WireError> {
+    Ok(match present("summary", found.summary)? {
+        Summary::Classes(_) => OutcomeSummary::Classes,
+        Summary::Number(own) => OutcomeSummary::Number(moments(own)?),
+        Summary::Time(time) => OutcomeSummary::Time(finite("a time at risk", time)?),
+    })
+}
+
+/// Bytes of an answer at most.
+pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
+    let numbers = match request {
+        Request::Count => {
+            let most = (CARD_COUNTS_MAX + PARTS_MAX) as u64;
+            let counts = job_bytes.saturating_mul(COUNTS_PER_JOB_BYTE * GROUPS_MAX as u64);
+            counts.min(most)
+        }
+        // Of a sum in a unit of the data four words.
+        Request::Sum(places) => 2 * (2 * places.len() + SUMS_MAX * OUTCOMES_MAX) as u64,
+    };
+    NUMBER_BYTES * numbers
+}
+
+#[cfg(test)]
+mod tests;

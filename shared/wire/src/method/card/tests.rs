@@ -1,0 +1,108 @@
+//! The card of a study on its way: against Google's protobuf (tests/golden), and what must be refused.
+
+use crate::tests::{answers_are_golden, ask, left, requests_are_golden, result_is_golden};
+use protocol::message::card::{self, Counts, FeatureCounts, GroupCounts, Sums};
+use protocol::message::{Answer, Request};
+use protocol::method::Model;
+use protocol::method::card::model::{self, Entry, Group, Moments, OutcomeSummary, Table};
+use protocol::progress::Ending;
+use protocol::result::RunResult;
+use std::sync::Arc;
+
+fn counts() -> Counts {
+    let number = FeatureCounts {
+        levels: vec![290],
+        missing: 13,
+    };
+    let levels = FeatureCounts {
+        levels: vec![12, 0, 291],
+        missing: 0,
+    };
+    let group = GroupCounts {
+        patients: 303,
+        features: vec![number, levels],
+    };
+    Counts {
+        groups: vec![group.clone(), group],
+        parts: vec![0, 300, 3],
+    }
+}
+
+fn result(mean: f64) -> RunResult {
+    let number = Entry {
+        levels: Vec::new(),
+        missing: 20,
+        moments: Some(Moments {
+            mean,
+            deviation: 9.5,
+        }),
+    };
+    let levels = Entry {
+        levels: vec![Some(10), None, Some(290)],
+        missing: 0,
+        moments: None,
+    };
+    let group = Group {
+        patients: 303,
+        features: vec![number, levels],
+    };
+    let table = Table {
+        groups: vec![group.clone(), group],
+        steps: vec![10, 10],
+        outcomes: vec![
+            OutcomeSummary::Classes,
+            OutcomeSummary::Number(Moments {
+                mean: -1.5,
+                deviation: 2.25,
+            }),
+            OutcomeSummary::Time(1_250.5),
+        ],
+    };
+    let table = Some(table);
+    left(Ending::Completed, Model::Card(model::Model { table }))
+}
+
+#[test]
+fn every_message_is_what_googles_protobuf_writes_and_reads_back_from_it() {
+    let places = Arc::new(vec![0, 2, 300]);
+    let requests = [
+        ("count_card", card::Request::Count),
+        ("sum_card", card::Request::Sum(places)),
+    ];
+    let requests = requests.map(|(name, request)| (name, ask(Request::Card(request))));
+    requests_are_golden(requests.into());
+    let sums = Sums {
+        features: vec![[16_000.5, 900_000.25], [-1.5, 2.25]],
+        outcomes: vec![Vec::new(), vec![0.5, 1.25], vec![1_250.5]],
+    };
+    let answers = [
+        ("card_counts", card::Answer::Counts(counts())),
+        ("card_sums", card::Answer::Sums(sums)),
+    ];
+    let answers = answers.map(|(name, answer)| (name, Answer::Card(answer)));
+    answers_are_golden(answers.into());
+}
+
+#[test]
+fn what_a_run_leaves_is_what_googles_protobuf_writes_and_reads_back_from_it() {
+    result_is_golden("card", &result(54.5));
+    let nothing = Model::Card(model::Model { table: None });
+    result_is_golden("card_without", &left(Ending::Completed, nothing));
+}
+
+#[test]
+fn what_nobody_can_have_left_is_refused_with_what_was_wrong() {
+    let refused = |result: &RunResult| {
+        let left = crate::decode_result(&crate::encode_result(result));
+        left.err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
+    };
+    assert_eq!(refused(&result(54.5)), "");
+    assert!(refused(&result(f64::NAN)).contains("a mean"));
+    let mut many = result(54.5);
+    if let Some(Model::Card(model::Model { table: Some(table) })) = &mut many.model {
+        table.outcomes = vec![OutcomeSummary::Classes; 21];
+    }
+    assert!(refused(&many).contains("outcomes"));
+}

@@ -1,0 +1,74 @@
+//! What a job for the card of a study would make this site send.
+
+use crate::explain::kinds::{MessageKind, NUMBER_BYTES, Sizes, Told, description, refusal};
+use protocol::job::Job;
+use protocol::limits::{CARD_PATIENTS_MIN, PUBLISHED_PATIENTS};
+use protocol::method::card::settings::{CardSettings, counted, levels};
+
+const WITHHELD: &str = "nothing of this site by itself, for it leaves covered";
+
+pub(crate) fn told(job: &Job, settings: &CardSettings) -> Told {
+    Told {
+        messages: vec![
+            description(&Sizes::of_outcome(job)),
+            counts(settings),
+            sums(settings),
+            refusal(),
+        ],
+        brake: "Nothing needs one: both questions are the same whatever the answers of a single site are.".to_owned(),
+        open: format!(
+            "The hospitals and the coordinator hear the sums as they are, counts below {PUBLISHED_PATIENTS} among them; what is \
+             published has none of those. The run ends before any sum of numbers is asked for, where a group has fewer than \
+             {CARD_PATIENTS_MIN} patients over all hospitals, or so few have one outcome and not another."
+        ),
+    }
+}
+
+fn counts(settings: &CardSettings) -> MessageKind {
+    let features = settings.features.iter();
+    let each: usize = features.map(|one| counted(&one.kind) + 1).sum();
+    let (groups, parts) = (settings.places().len(), settings.parts());
+    let numbers = (groups * (each + 1) + parts) as u64;
+    MessageKind {
+        kind: "card_counts",
+        purpose: "patients of each group of each outcome, by level of each feature, and by who has which outcome: the study's \
+                  Table 1",
+        shape: format!("{groups} groups, {parts} parts"),
+        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
+        bytes: NUMBER_BYTES * numbers,
+        times: 1,
+        rule: "contributions, sites_min",
+        withheld: WITHHELD.to_owned(),
+        worst: format!(
+            "How many patients of each group have each level or no value. A count of fewer than {PUBLISHED_PATIENTS} is not \
+             published."
+        ),
+    }
+}
+
+fn sums(settings: &CardSettings) -> MessageKind {
+    let features = settings.features.iter();
+    let numeric = features.filter(|one| levels(&one.kind).is_none()).count();
+    let groups = settings.places().len();
+    let of_outcomes: usize = settings
+        .outcomes
+        .iter()
+        .map(|one| CardSettings::sums_of(&one.specification.kind))
+        .sum();
+    let numbers = (2 * groups * numeric + of_outcomes) as u64;
+    MessageKind {
+        kind: "card_sums",
+        purpose: "sums and sums of squares of each number by group, of which the table shows means and standard deviations, \
+                  and the time at risk",
+        shape: format!("up to {groups} x {numeric} x 2 + {of_outcomes}"),
+        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
+        bytes: NUMBER_BYTES * numbers,
+        times: 1,
+        rule: "contributions, sites_min",
+        withheld: WITHHELD.to_owned(),
+        worst: format!(
+            "The mean and spread of each number in each group of which {CARD_PATIENTS_MIN} patients or more have it, over all \
+             hospitals. Who knows all patients of a group but one can work out that one."
+        ),
+    }
+}

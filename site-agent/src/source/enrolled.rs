@@ -1,0 +1,132 @@
+//! All patients of a study with all its outcomes: whom its card describes.
+
+use super::frozen::{FrozenTable, Recorder};
+use super::intake::Intake;
+use super::terms::Terms;
+use super::{CohortProblems, ReadProgress, called, read_source};
+use crate::config::SourceConfig;
+use protocol::cohort::{CohortSpecification, Feature};
+use protocol::study::{Study, StudyOutcome};
+use similarity::cohort::{Column, Outcome};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt;
+
+/// The patients of a study.
+#[derive(Clone)]
+pub struct Enrolled {
+    /// The features of each patient who has an outcome, each in its own unit.
+    pub columns: Vec<Column>,
+    /// The outcomes of the study, in its order.
+    pub outcomes: Vec<KnownOutcome>,
+}
+
+/// An outcome of a study, and who has it.
+#[derive(Clone)]
+pub struct KnownOutcome {
+    /// The places of those who have it among all patients.
+    pub rows: Vec<usize>,
+    /// What it is, one value each.
+    pub outcome: Outcome,
+}
+
+impl FrozenTable {
+    /// All patients with at least one outcome of `study`, by the site's declarations.
+    ///
+    /// # Errors
+    /// [`CohortProblems`], of which the coordinator may hear the misfits.
+    pub fn enrolled(
+        &self,
+        source: &SourceConfig,
+        study: &Study,
+        cell_min: u64,
+    ) -> Result<Enrolled, CohortProblems> {
+        self.enrolled_by(source, study, Terms::Site { cell_min })
+    }
+
+    fn enrolled_by(
+        &self,
+        source: &SourceConfig,
+        study: &Study,
+        terms: Terms,
+    ) -> Result<Enrolled, CohortProblems> {
+        let mut known = Vec::with_capacity(study.outcomes.len());
+        for outcome in &study.outcomes {
+            let mut unheard = |_| ();
+            let mut intake = intake((source, terms), outcome, &[], &mut unheard);
+            self.feed(&mut intake);
+            known.push(intake.into_outcome()?);
+        }
+        let rows: BTreeSet<u64> = known.iter().flat_map(|(rows, _)| rows).copied().collect();
+        let mut kept = self.clone();
+        kept.keep(&rows);
+        let places: BTreeMap<u64, usize> = rows.iter().copied().zip(0..).collect();
+        let of_known = |(rows, outcome): (Vec<u64>, Outcome)| KnownOutcome {
+            rows: rows.iter().filter_map(|row| places.get(row).copied()).collect(),
+            outcome,
+        };
+        Ok(Enrolled {
+            columns: kept.features(source, study, terms)?,
+            outcomes: known.into_iter().map(of_known).collect(),
+        })
+    }
+
+    fn features(
+        &self,
+        source: &SourceConfig,
+        study: &Study,
+        terms: Terms,
+    ) -> Result<Vec<Column>, CohortProblems> {
+        let Some(outcome) = study.outcomes.first() else {
+            return Ok(Vec::new());
+        };
+        let mut unheard = |_| ();
+        let intake = intake((source, terms), outcome, &study.features, &mut unheard);
+        // Whoever has no value stays in: the card says how many they are.
+        let mut intake = intake.of_queries();
+        self.feed(&mut intake);
+        let queries = intake.finish().into_queries()?;
+        Ok(queries.columns)
+    }
+}
+
+/// Reads all patients of `study` from a source, by the study's own declarations: for results that stay.
+///
+/// # Errors
+/// [`CohortProblems`]: everything that does not fit, none of it with a patient's value.
+pub fn read_enrolled(
+    source: &SourceConfig,
+    study: &Study,
+    progress: &mut dyn FnMut(ReadProgress),
+) -> Result<Enrolled, CohortProblems> {
+    let Some(outcome) = study.outcomes.first() else {
+        return Err(CohortProblems::new(Vec::new()));
+    };
+    let mut intake = intake((source, Terms::Job), outcome, &[], progress);
+    intake.record(Recorder::new(None));
+    read_source(source, &mut intake);
+    intake.into_table()?.enrolled_by(source, study, Terms::Job)
+}
+
+fn intake<'p>(
+    (source, terms): (&SourceConfig, Terms),
+    outcome: &StudyOutcome,
+    features: &[Feature],
+    progress: &'p mut dyn FnMut(ReadProgress),
+) -> Intake<'p> {
+    let cohort = CohortSpecification {
+        outcome: outcome.specification.clone(),
+        features: features.to_vec(),
+    };
+    let gridded = HashSet::new();
+    Intake::new(source, (&cohort, &gridded), terms, called(source), progress)
+}
+
+impl fmt::Debug for Enrolled {
+    /// The count of outcomes only.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Enrolled")
+            .field("outcomes", &self.outcomes.len())
+            .finish_non_exhaustive()
+    }
+}
