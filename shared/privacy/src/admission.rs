@@ -34,7 +34,7 @@ pub(crate) fn admit(rules: &Rules, job: &JobFacts) -> Result<Admission, Refusal>
 
 pub(crate) fn refusals(rules: &Rules, job: &JobFacts) -> Vec<Refusal> {
     let operator = std::slice::from_ref(&job.operator);
-    let method = std::slice::from_ref(&job.method);
+    let method = job.method.as_slice();
     let lists: [(&str, &str, &Allowed, &[String]); 4] = [
         ("operators", "the operator", &rules.operators, operator),
         ("methods", "the method", &rules.methods, method),

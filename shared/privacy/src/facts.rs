@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 pub struct JobFacts {
     /// The operator who submitted it, from their certificate.
     pub operator: String,
-    /// The method.
-    pub method: String,
-    /// The columns of the outcome; two for survival.
+    /// The method; none where approving the study was the site's consent to it.
+    pub method: Option<String>,
+    /// The columns of the outcome; two for survival. None of a study's, which the site has approved.
     pub outcomes: Vec<String>,
-    /// The features.
+    /// The features. None of a study's.
     pub features: Vec<String>,
     /// Its sites, every one of which answers every question.
     pub sites: u64,

@@ -132,7 +132,7 @@ fn job(permissions: &BTreeSet<Permission>, rounds: u64) -> JobFacts {
     JobFacts {
         contributions: Contributions::Own,
         operator: "researcher".to_owned(),
-        method: "method".to_owned(),
+        method: Some("method".to_owned()),
         outcomes: Vec::new(),
         features: Vec::new(),
         sites: 3,

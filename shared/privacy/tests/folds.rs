@@ -53,7 +53,7 @@ fn gate_after(
     };
     let job = JobFacts {
         operator: "researcher".to_owned(),
-        method: "unpsl".to_owned(),
+        method: Some("unpsl".to_owned()),
         outcomes: Vec::new(),
         features: Vec::new(),
         sites: 3,

@@ -82,7 +82,7 @@ impl Disclosure for Message {
 fn job() -> JobFacts {
     JobFacts {
         operator: "researcher".to_owned(),
-        method: "forest".to_owned(),
+        method: Some("forest".to_owned()),
         outcomes: vec!["disease".to_owned()],
         features: vec!["age".to_owned()],
         sites: 3,

@@ -125,7 +125,7 @@ fn job() -> JobFacts {
     JobFacts {
         contributions: Contributions::Own,
         operator: "researcher".to_owned(),
-        method: "unpsl".to_owned(),
+        method: Some("unpsl".to_owned()),
         outcomes: vec!["disease".to_owned()],
         features: vec!["age".to_owned(), "chol".to_owned()],
         sites: 3,

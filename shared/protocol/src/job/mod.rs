@@ -76,22 +76,23 @@ impl Job {
     pub fn facts(&self, operator: &str) -> JobFacts {
         let needs = self.method.needs();
         let mut permissions = needs.permissions;
+        let (mut outcomes, mut features) = (Vec::new(), Vec::new());
+        // What a study has, the site has approved.
         if self.study.is_none() {
             permissions.insert(Permission::WithoutStudy);
-        }
-        let mut outcomes = Vec::new();
-        for outcome in self.method.outcomes(&self.cohort) {
+            let outcome = &self.cohort.outcome;
             outcomes.push(outcome.column.clone());
             if let OutcomeKind::Survival { event, .. } = &outcome.kind {
                 outcomes.push(event.clone());
             }
+            let names = self.cohort.features.iter();
+            features.extend(names.map(|feature| feature.name.clone()));
         }
-        let features = self.cohort.features.iter();
         JobFacts {
             operator: operator.to_owned(),
-            method: self.method.name().to_owned(),
+            method: (!self.opens_study()).then(|| self.method.name().to_owned()),
             outcomes,
-            features: features.map(|feature| feature.name.clone()).collect(),
+            features,
             sites: self.sites.len() as u64,
             contributions: self.contributions,
             permissions,

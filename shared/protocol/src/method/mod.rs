@@ -210,22 +210,6 @@ impl Method {
         }
     }
 
-    /// The outcomes of the patients whom it is about.
-    pub(crate) fn outcomes<'m>(
-        &'m self,
-        cohort: &'m CohortSpecification,
-    ) -> Vec<&'m OutcomeSpecification> {
-        match self {
-            Self::Card(settings) => settings.specifications().collect(),
-            Self::Unpsl(_)
-            | Self::Forest(_)
-            | Self::Regression(_)
-            | Self::Neighbours(_)
-            | Self::Cluster(_)
-            | Self::Compare(_) => vec![&cohort.outcome],
-        }
-    }
-
     /// What the sites count on grids.
     pub(crate) fn grids(&self, cohort: &CohortSpecification) -> Grids {
         match self {
