@@ -131,7 +131,7 @@ pub fn converse(
                         .follow(&closed, NOW)
                         .expect("books that can be written");
                 }
-                ToSite::End { .. } => {}
+                ToSite::End { .. } | ToSite::Proposed(_) => {}
             }
         }
     }

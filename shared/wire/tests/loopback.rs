@@ -9,8 +9,10 @@ use privacy::Covered;
 use privacy::sums::Words;
 use protocol::failure::{Code, Failure};
 use protocol::message::{Answer, Closed, ToSite};
+use protocol::name::SiteName;
 use protocol::progress::{Course, Ending, Progress, Times};
 use protocol::run::Record;
+use protocol::study::{Approval, HospitalState, Standing, StudyName, StudyState};
 use protocol::time::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -154,6 +156,13 @@ async fn an_operator_submits_watches_and_is_told_why_not() {
                         .send(Ok(vec![state(2, None), state(1, None)]))
                         .unwrap();
                 }
+                OperatorCall::ListStudies { reply } => {
+                    reply.send(Ok(vec![study()])).unwrap();
+                }
+                OperatorCall::CloseStudy { study: name, reply } => {
+                    assert_eq!(name, study().name);
+                    reply.send(Ok(())).unwrap();
+                }
                 // No answer: as if the program went down.
                 OperatorCall::FetchResult { .. } => {}
             }
@@ -161,6 +170,8 @@ async fn an_operator_submits_watches_and_is_told_why_not() {
     });
     assert_eq!(client.submit("job", 7, "token").await.unwrap(), run());
     assert_eq!(client.list().await.unwrap().len(), 2);
+    assert_eq!(client.studies().await.unwrap(), [study()]);
+    client.close_study(&study().name).await.unwrap();
     let refused = client.cancel(&run()).await.unwrap_err();
     assert_eq!(
         (refused.code(), refused.to_string().as_str()),
@@ -501,4 +512,30 @@ async fn certificates_are_never_written_over_and_keys_are_secret() {
         assert_eq!(mode & 0o777, 0o600);
     }
     assert!(issue(&port.path(), &Role::Site, "../up", Validity::days(1)).is_err());
+}
+
+/// A study that one of two hospitals has approved.
+fn study() -> StudyState {
+    let hospital = |name: &str, approval| HospitalState {
+        name: SiteName::new(name).unwrap(),
+        connected: true,
+        approval,
+    };
+    let approval = Approval {
+        study: "heart".to_owned(),
+        digest: "a".repeat(64),
+        commitment: "b".repeat(64),
+        patients_at_most: 120,
+        approved: Timestamp(3),
+    };
+    StudyState {
+        name: StudyName::new("heart").unwrap(),
+        title: "Who is alike?".to_owned(),
+        digest: "a".repeat(64),
+        until: time::macros::date!(2027 - 12 - 31),
+        run: run(),
+        proposed: Timestamp(2),
+        standing: Standing::Proposed,
+        hospitals: vec![hospital("north", Some(approval)), hospital("south", None)],
+    }
 }

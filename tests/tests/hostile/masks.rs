@@ -145,10 +145,10 @@ impl Court {
                 let sent = wire::encode_to_coordinator(ToCoordinator::Reply(reply));
                 match wire::decode_to_coordinator(&sent).unwrap() {
                     ToCoordinator::Reply(reply) => Some((ask.request, reply)),
-                    ToCoordinator::Hello { .. } => None,
+                    ToCoordinator::Hello { .. } | ToCoordinator::Approved(_) => None,
                 }
             }
-            ToSite::End { .. } => None,
+            ToSite::End { .. } | ToSite::Proposed(_) => None,
         }
     }
 }

@@ -83,7 +83,7 @@ async fn converse(dial: &Dial, number: usize, lie: Lie) {
                 }
             }
             ToSite::End { .. } => job = None,
-            ToSite::Closed(_) => {}
+            ToSite::Closed(_) | ToSite::Proposed(_) => {}
         }
     }
 }

@@ -56,7 +56,7 @@ fn heard(court: &mut Court, truth: impl Fn(&Court) -> Vec<Patients>) -> (Vec<Tol
                     heard.insert(exchange, summed(words, question));
                 }
             }
-            ToSite::Begin(_) | ToSite::End { .. } => {}
+            ToSite::Begin(_) | ToSite::End { .. } | ToSite::Proposed(_) => {}
         }
         vec![message]
     });

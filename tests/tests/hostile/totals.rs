@@ -84,7 +84,7 @@ fn a_sum_of_the_coordinators_choosing_would_choose_the_next_metric_and_is_refuse
         warrant: Warrant::default(),
         opening: None,
     };
-    let replica = |site| Replica::new(&begin, Job::parse(&begin.job).unwrap(), site);
+    let replica = |site| Replica::new(&begin, Job::parse(&begin.job).unwrap(), site, None);
     let mut believer = replica(1);
     let mut chosen = None;
     let rule = rule_in(court(), |message| {

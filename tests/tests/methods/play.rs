@@ -106,7 +106,8 @@ impl Agent {
                         events.push(site::Event::Computed(reply.expect("an answer")));
                     }
                     site::Action::Send(ToCoordinator::Reply(reply)) => said.push(reply),
-                    site::Action::Send(ToCoordinator::Hello { .. }) => {}
+                    site::Action::Send(ToCoordinator::Hello { .. } | ToCoordinator::Approved(_))
+                    | site::Action::Propose(_) => {}
                     site::Action::LetGo { run, .. } => self.worker.let_go(&run),
                 }
             }
@@ -251,7 +252,10 @@ impl Play {
     fn send(&mut self, site: usize, message: ToSite) {
         let ask = match &message {
             ToSite::Ask(ask) => Some(ask.clone()),
-            ToSite::Begin(_) | ToSite::Closed(_) | ToSite::End { .. } => None,
+            ToSite::Begin(_)
+            | ToSite::Closed(_)
+            | ToSite::End { .. }
+            | ToSite::Proposed(_) => None,
         };
         let said = match (self.weather, &ask) {
             (Weather::SitesArePestered, Some(_)) => {

@@ -106,7 +106,7 @@ pub(crate) fn gate() -> Gate {
     let job = JobFacts {
         contributions: Contributions::Own,
         operator: "east".to_owned(),
-        method: "unpsl".to_owned(),
+        method: Some("unpsl".to_owned()),
         outcomes: vec!["num".to_owned()],
         features: vec!["age".to_owned()],
         sites: 3,

@@ -174,7 +174,7 @@ impl Agent {
                     self.heard = wire::Heard::default();
                 }
                 Action::Follow(closed) => self.follow(&closed),
-                Action::Send(_) | Action::LetGo { .. } => {}
+                Action::Send(_) | Action::LetGo { .. } | Action::Propose(_) => {}
             }
         }
     }
@@ -184,7 +184,7 @@ impl Agent {
 fn replica(begin: &Begin, site: usize) -> Option<Replica> {
     let job = Job::parse(&begin.job).unwrap_or_else(|errors| panic!("{errors}"));
     let sums = job.contributions == Contributions::Sums;
-    sums.then(|| Replica::new(begin, job, site))
+    sums.then(|| Replica::new(begin, job, site, None))
 }
 
 /// A dual of 0, where the job has one.
