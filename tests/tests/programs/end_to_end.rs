@@ -204,7 +204,8 @@ fn settings(job: &Job) -> Settings {
         | Method::Regression(_)
         | Method::Neighbours(_)
         | Method::Cluster(_)
-        | Method::Compare(_) => {
+        | Method::Compare(_)
+        | Method::Card(_) => {
             panic!("a job of UnPSL")
         }
     }
