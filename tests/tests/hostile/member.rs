@@ -131,7 +131,8 @@ fn truth(number: usize, job: &Job, request: &Request) -> Answer {
         | Request::Regression(_)
         | Request::Neighbours(_)
         | Request::Cluster(_)
-        | Request::Compare(_) => {
+        | Request::Compare(_)
+        | Request::Card(_) => {
             panic!("the jobs of this file learn a metric")
         }
     }

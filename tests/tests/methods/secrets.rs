@@ -4,7 +4,7 @@ use crate::play::Played;
 use crate::samples::{NUMBERS, SITES, Sample, WORDS};
 use kindred_tests::federation::RUN;
 use kindred_tests::results::npy;
-use protocol::message::{Answer, cluster, compare, forest, neighbours, regression, unpsl};
+use protocol::message::{Answer, card, cluster, compare, forest, neighbours, regression, unpsl};
 use protocol::method::Method;
 use std::collections::HashMap;
 
@@ -56,6 +56,10 @@ pub(crate) fn numbers(answer: &Answer) -> usize {
                 |one: &compare::FamilyCounts| one.differences.map_or(0, |all| all.len());
             own.iter().map(|one| 1 + differences(one)).sum()
         }
+        Answer::Card(card::Answer::Counts(_)) => 0,
+        Answer::Card(card::Answer::Sums(own)) => {
+            2 * own.features.len() + own.outcomes.iter().map(Vec::len).sum::<usize>()
+        }
         Answer::Assessed(own) => {
             usize::from(own.objective.is_some()) + own.errors.len() + 2 * own.importance.len()
         }
@@ -105,7 +109,8 @@ impl Secrets {
             Method::Unpsl(_)
             | Method::Regression(_)
             | Method::Neighbours(_)
-            | Method::Cluster(_) => false,
+            | Method::Cluster(_)
+            | Method::Card(_) => false,
         };
         let is_cut = |value: f64| cuts && format!("{value:.2e}").parse() == Ok(value);
         let mut secrets = Self::default();

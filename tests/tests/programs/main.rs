@@ -4,6 +4,7 @@
 
 mod alike_elsewhere;
 mod by_forest;
+mod card;
 mod clusters_elsewhere;
 mod command_line;
 mod compare;

@@ -10,6 +10,7 @@ use protocol::assessment::{
 };
 use protocol::failure::{Code, Failure, Problem, Refusal};
 use protocol::job::Job;
+use protocol::message::card;
 use protocol::message::cluster::{self, Agreement, Mark, Marks, NearestSums, Spread};
 use protocol::message::compare;
 use protocol::message::forest::{self, NodeKind, NodeTable, TerminalTable, TreeTable, Trees};
@@ -195,7 +196,24 @@ fn after(answer: Option<&Answer>) -> Option<Answer> {
                 differences: Some([NUMBER; 5]),
             }]))
         }
-        Answer::Compare(_) => Answer::Assessed(assessment()),
+        Answer::Compare(_) => {
+            let feature = card::FeatureCounts {
+                levels: vec![COUNT],
+                missing: COUNT,
+            };
+            Answer::Card(card::Answer::Counts(card::Counts {
+                groups: vec![card::GroupCounts {
+                    patients: COUNT,
+                    features: vec![feature],
+                }],
+                parts: vec![COUNT],
+            }))
+        }
+        Answer::Card(card::Answer::Counts(_)) => Answer::Card(card::Answer::Sums(card::Sums {
+            features: vec![[NUMBER; 2]],
+            outcomes: vec![vec![NUMBER]],
+        })),
+        Answer::Card(card::Answer::Sums(_)) => Answer::Assessed(assessment()),
         Answer::Assessed(_) => Answer::Covered(Covered {
             kind: "covered",
             words: Words::received(vec![u128::from(COUNT)]),

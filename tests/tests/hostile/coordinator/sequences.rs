@@ -127,6 +127,7 @@ impl Account {
             Answer::Neighbours(_) => "alike",
             Answer::Cluster(_) => "clusters",
             Answer::Compare(_) => "comparison",
+            Answer::Card(_) => "card",
             Answer::Moments(_) => "moments",
             Answer::Quantiles(_) => "quantiles",
             Answer::Prepared(_) => "prepared",

@@ -557,7 +557,8 @@ fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
         | Request::Regression(_)
         | Request::Neighbours(_)
         | Request::Cluster(_)
-        | Request::Compare(_) => P::pretend(site, request),
+        | Request::Compare(_)
+        | Request::Card(_) => P::pretend(site, request),
     }
 }
 

@@ -125,7 +125,8 @@ fn timeless(mut result: RunResult) -> RunResult {
             | Model::Regression(_)
             | Model::Neighbours(_)
             | Model::Cluster(_)
-            | Model::Compare(_),
+            | Model::Compare(_)
+            | Model::Card(_),
         )
         | None => {}
     }

@@ -1,7 +1,7 @@
 //! The cells of a Table 1, in words.
 
 use crate::words::figure;
-use protocol::cohort::Feature;
+use protocol::cohort::{Feature, FeatureKind};
 use protocol::limits::PUBLISHED_PATIENTS;
 use protocol::method::card::model::{Entry, Moments};
 use protocol::method::card::settings::levels;
@@ -51,9 +51,22 @@ pub(super) fn lines(feature: &Feature, entry: &Entry, step: u64) -> Vec<Line> {
     lines
 }
 
-/// What people read for a level.
+/// What people read for a level: its label, yes or no, or its name.
 pub(super) fn label<'f>(feature: &'f Feature, level: &'f str) -> &'f str {
-    feature.level_labels.get(level).map_or(level, String::as_str)
+    match (feature.level_labels.get(level), &feature.kind) {
+        (Some(label), _) => label,
+        (None, FeatureKind::Binary { positive, .. }) => match level == positive {
+            true => "yes",
+            false => "no",
+        },
+        (
+            None,
+            FeatureKind::Numeric { .. }
+            | FeatureKind::Age { .. }
+            | FeatureKind::Categorical { .. }
+            | FeatureKind::Ordinal { .. },
+        ) => level,
+    }
 }
 
 fn counted(count: Option<u64>, share: Option<f64>, step: u64) -> String {
@@ -103,10 +116,7 @@ pub(super) fn rate_in_words(rate: f64, unit: &str) -> String {
         units *= 10;
     }
     let figure = figure(rate * f64::from(units));
-    match units {
-        1 => format!("{figure} in one ({unit})"),
-        units => format!("{figure} in {units} ({unit})"),
-    }
+    format!("{figure} per {units} {unit}")
 }
 
 #[cfg(test)]
@@ -124,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_rate_is_of_as_many_units_as_make_it_a_figure() {
-        assert_eq!(rate_in_words(0.000_82, "days"), "8.2 in 10000 (days)");
-        assert_eq!(rate_in_words(2.5, "years"), "2.5 in one (years)");
+        assert_eq!(rate_in_words(0.000_82, "days"), "8.2 per 10000 days");
+        assert_eq!(rate_in_words(2.5, "years"), "2.5 per 1 years");
     }
 }
