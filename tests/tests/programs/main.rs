@@ -15,6 +15,7 @@ mod forest_quality;
 mod forest_worker;
 mod honest_scores;
 mod local;
+mod rare_columns;
 mod recovery;
 mod regression;
 mod report_pages;

@@ -312,9 +312,11 @@ pub(super) fn derivatives(
             "an objective below 0",
             "a sum of losses",
         )?;
-        // T is a sum of outer products, and so has no entry below 0 on its diagonal.
+        // T is a sum of outer products, and so has no entry below 0 on its diagonal, but for rounding.
         let diagonal = (0..rows).map(|row| own.triangles[[1, row * (row + 3) / 2]]);
-        let is_curved = diagonal.into_iter().all(|entry| entry >= 0.0) && own.threshold[1] >= 0.0;
+        let rounding = ROUNDING * diagonal.clone().fold(0.0, f64::max);
+        let is_curved =
+            diagonal.into_iter().all(|entry| entry >= -rounding) && own.threshold[1] >= 0.0;
         ensure(
             is_curved,
             "a curvature below 0",

@@ -107,19 +107,20 @@ impl PairLoss {
         diagonal
     }
 
-    /// sum_i r_i x_i x_i' over columns of the patients; of distances about their weighted mean.
+    /// sum_i r_i x_i x_i' over columns of the patients; of distances about their weighted mean. The mean is taken from the
+    /// patients and not from the sum, so that rounding leaves no variance below 0: every term of the diagonal is a square.
     fn curvature(&self, patients: &Array2<f64>, weights: &Array1<f64>, sum: f64) -> Array2<f64> {
+        let about_mean = self.form == Form::Distance && sum > 0.0;
+        let centred = about_mean.then(|| {
+            let means = weights.dot(patients) / sum;
+            patients - &means
+        });
+        let patients = centred.as_ref().unwrap_or(patients);
         let mut scaled = patients.clone();
         for (mut row, weight) in scaled.rows_mut().into_iter().zip(weights) {
             row *= *weight;
         }
         let mut curvature = transposed_product(&patients.view(), &scaled.view());
-        if self.form == Form::Distance && sum > 0.0 {
-            let means = scaled.sum_axis(Axis(0)) / sum;
-            for ((one, other), value) in curvature.indexed_iter_mut() {
-                *value -= sum * means[one] * means[other];
-            }
-        }
         make_symmetric(&mut curvature, 1.0);
         curvature
     }
