@@ -165,7 +165,7 @@ fn a_study_has_one_roster_and_one_set_of_patients() {
     let show = ["study", "show", "score", "--config", "operator.toml"];
     until("the study to open", PATIENCE, || {
         let shown = deployment.home.run(&coordinator(), &show).must_succeed();
-        shown.stdout.starts_with("score: open").then_some(())
+        shown.stdout.starts_with("score: open\n").then_some(())
     });
     one_roster(&deployment);
     one_set_of_patients(&mut deployment, &of_study, &text);

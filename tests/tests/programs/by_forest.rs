@@ -9,6 +9,7 @@ use crate::clusters_elsewhere::{
 use kindred_tests::deployment::{Deployment, SITES};
 use kindred_tests::exit::{REFUSED, USAGE};
 use kindred_tests::samples::demo_of_forests;
+use kindred_tests::studies::whole_job;
 use kindred_tests::workspace::{real_data, root};
 use ndarray::{Array2, Axis, concatenate};
 use protocol::job::Job;
@@ -221,8 +222,8 @@ fn four_real_hospitals_have_groups_in_common_by_their_forest() {
     };
     let mut deployment = Deployment::prepare();
     let read = |path: &str| fs::read_to_string(root().join("deploy").join(path)).unwrap();
-    let policy = read("policies/heart-disease-forest.toml") + "clusters = true\n";
-    let mut job = read("jobs/heart-disease-forest.toml");
+    let policy = read("policies/heart-disease-forest.toml") + "clusters = true\njobs_without_study = true\n";
+    let mut job = whole_job("heart-disease-forest.toml");
     let grades = "positive = [\"1\", \"2\", \"3\", \"4\"]";
     assert!(job.contains(grades));
     job = job.replace(grades, "positive = [\"1\"]");

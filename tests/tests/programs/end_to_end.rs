@@ -8,6 +8,7 @@ use kindred_tests::exit::REFUSED;
 use kindred_tests::programs::{Home, Ran, coordinator, ran};
 use kindred_tests::results::{names, npy, result};
 use kindred_tests::samples::{DEMO_JOB, demo_job, in_the_clear};
+use kindred_tests::studies::whole_job;
 use kindred_tests::workspace::{real_data, root};
 use ndarray::{Array1, Array2, ArrayView1};
 use protocol::job::Job;
@@ -428,7 +429,7 @@ fn four_real_hospitals_converge_under_the_policy_that_admits_the_smallest() {
         return;
     };
     let home = Home::new();
-    let sample = fs::read_to_string(root().join("deploy/jobs/heart-disease.toml")).unwrap();
+    let sample = whole_job("heart-disease.toml");
     let policy = root().join("deploy/policies/heart-disease.toml");
     let [policy, data] = [&policy, &data].map(|path| path.to_string_lossy().into_owned());
     for (keys, rounds_max) in [

@@ -7,6 +7,7 @@ use kindred_tests::exit::{DATA, REFUSED, USAGE};
 use kindred_tests::programs::{Home, Ran, coordinator, ran, site_agent};
 use kindred_tests::results::{names, npy, result};
 use kindred_tests::samples::{demo_of_forests, in_the_clear};
+use kindred_tests::studies::whole_job;
 use kindred_tests::workspace::{real_data, root};
 use serde_json::Value;
 use similarity::learn::forest::Forest;
@@ -366,7 +367,7 @@ fn four_real_hospitals_grow_one_forest() {
         return;
     };
     let home = Home::new();
-    let job = fs::read_to_string(root().join("deploy/jobs/heart-disease-forest.toml")).unwrap();
+    let job = whole_job("heart-disease-forest.toml");
     let listed =
         in_the_clear(&job).replace("proximity = \"proximity\"", "proximity = \"out-of-bag\"");
     let job = home.write("job.toml", &listed);

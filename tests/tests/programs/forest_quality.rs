@@ -5,6 +5,7 @@
 
 use kindred_tests::deployment::SITES;
 use kindred_tests::programs::{Home, coordinator, site_agent};
+use kindred_tests::studies::whole_job;
 use kindred_tests::workspace::{real_data, text};
 use protocol::job::Job;
 use rand::SeedableRng;
@@ -168,7 +169,7 @@ fn on_four_hospitals_a_common_forest_errs_little_more_than_a_pooled_one() {
         return;
     };
     let sites = ["cleveland", "hungarian", "switzerland", "va"];
-    let job = sample("heart-disease-forest.toml");
+    let job = whole_job("heart-disease-forest.toml");
     let ways = compare(&job, &data, &sites);
     print("heart disease, share misclassified", &ways);
     assert!(ways.federated.mean() < ways.pooled.mean() + 0.08);

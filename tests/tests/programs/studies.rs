@@ -74,7 +74,7 @@ fn a_study_goes_from_a_draft_to_its_card_and_its_runs() {
     deployment.start_coordinator();
     deployment.start_agent("north");
     at_site(&deployment, "west", &["approve", "demo.study.toml"]).must_succeed();
-    until_shown(&deployment, "demo: open");
+    until_shown(&deployment, "demo: open\n");
     study(&deployment, &["propose", "demo.study.toml"]).must_fail(USAGE, &["was proposed already"]);
 
     study(&deployment, &["card", "demo", "--out", "card"]).must_succeed();
