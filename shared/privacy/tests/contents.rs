@@ -458,5 +458,8 @@ fn a_table_of_patients_leaves_in_a_sum_over_sites_alone() {
     assert_eq!(Cost::of(&table.content()), Cost::Message);
     let refusal = gate(&all(), &all()).unwrap().release(table).unwrap_err();
     assert_eq!(refusal.rule, "contributions");
-    assert!(refusal.text.contains("in a sum over sites alone"), "{refusal}");
+    assert!(
+        refusal.text.contains("in a sum over sites alone"),
+        "{refusal}"
+    );
 }

@@ -7,8 +7,8 @@
 use crate::assessment::{Assessment, EvaluationCounts, FeatureImportance, RuleErrors};
 use crate::failure::{Code, Failure};
 use crate::message::{
-    Answer, BetweenMoments, ColumnHistogram, ColumnMoments, MOMENTS, PREPARED, SiteMoments,
-    card, cluster, neighbours, regression, unpsl,
+    Answer, BetweenMoments, ColumnHistogram, ColumnMoments, MOMENTS, PREPARED, SiteMoments, card,
+    cluster, neighbours, regression, unpsl,
 };
 use ndarray::Array2;
 use privacy::Disclosure;

@@ -61,7 +61,10 @@ impl FrozenTable {
         kept.keep(&rows);
         let places: BTreeMap<u64, usize> = rows.iter().copied().zip(0..).collect();
         let of_known = |(rows, outcome): (Vec<u64>, Outcome)| KnownOutcome {
-            rows: rows.iter().filter_map(|row| places.get(row).copied()).collect(),
+            rows: rows
+                .iter()
+                .filter_map(|row| places.get(row).copied())
+                .collect(),
             outcome,
         };
         Ok(Enrolled {

@@ -62,13 +62,21 @@ fn approve(deployment: &Deployment, outcomes_and_features: &str) {
     );
     for site in SITES {
         let own = certificate(&format!("site-{site}"));
-        let _ = write!(study, "[[hospitals]]\nname = \"{site}\"\ncertificate = \"{own}\"\n");
+        let _ = write!(
+            study,
+            "[[hospitals]]\nname = \"{site}\"\ncertificate = \"{own}\"\n"
+        );
     }
-    deployment.home.write("table.study.toml", &(study + outcomes_and_features));
+    deployment
+        .home
+        .write("table.study.toml", &(study + outcomes_and_features));
     for site in SITES {
         let config = format!("{site}.toml");
         let arguments = ["study", "approve", "--config", &config, "table.study.toml"];
-        deployment.home.run(&site_agent(), &arguments).must_succeed();
+        deployment
+            .home
+            .run(&site_agent(), &arguments)
+            .must_succeed();
     }
 }
 
@@ -79,7 +87,8 @@ fn submit(deployment: &Deployment) -> Ran {
 
 /// The made-up patients by hospital, each record as `change` has it.
 fn made_up(change: impl Fn(usize, &mut Vec<String>)) -> [String; 4] {
-    let mut reader = csv::Reader::from_path(root().join("tests/reference/card/patients.csv")).unwrap();
+    let mut reader =
+        csv::Reader::from_path(root().join("tests/reference/card/patients.csv")).unwrap();
     let names = reader.headers().unwrap().clone();
     let head: Vec<&str> = names.iter().skip(1).collect();
     let mut tables = [(); 4].map(|()| head.join(",") + "\n");
@@ -106,7 +115,11 @@ fn the_card_of_a_study_is_the_table_of_the_pooled_rows() {
     check(&card, &wanted);
     let outcome = |place: usize, key: &str| number(&card["outcomes"][place][key]);
     let of = |outcome: &str, key: &str| number(&wanted["outcomes"][outcome][key]);
-    close(outcome(1, "time_at_risk"), of("death", "time_at_risk"), "time at risk");
+    close(
+        outcome(1, "time_at_risk"),
+        of("death", "time_at_risk"),
+        "time at risk",
+    );
     close(outcome(2, "mean"), of("score", "mean"), "mean score");
     let deviation = of("score", "standard_deviation");
     close(outcome(2, "standard_deviation"), deviation, "its deviation");
@@ -182,7 +195,10 @@ fn four_real_hospitals_have_the_table_of_their_pooled_rows() {
             "trestbps" | "chol" => "missing = [\"0\"]\n",
             _ => "",
         };
-        let _ = write!(study, "[[features]]\nname = \"{name}\"\nkind = \"numeric\"\n{missing}");
+        let _ = write!(
+            study,
+            "[[features]]\nname = \"{name}\"\nkind = \"numeric\"\n{missing}"
+        );
         let _ = write!(columns, "[columns.{name}]\n{missing}");
     }
     for (name, levels) in coded {
@@ -191,8 +207,15 @@ fn four_real_hospitals_have_the_table_of_their_pooled_rows() {
             _ => format!("kind = \"categorical\"\nlevels = {levels:?}\n"),
         };
         let _ = write!(study, "[[features]]\nname = \"{name}\"\n{kind}");
-        let same: Vec<String> = levels.iter().map(|one| format!("\"{one}\" = \"{one}\"")).collect();
-        let _ = write!(columns, "[columns.{name}]\nlevels = {{ {} }}\n", same.join(", "));
+        let same: Vec<String> = levels
+            .iter()
+            .map(|one| format!("\"{one}\" = \"{one}\""))
+            .collect();
+        let _ = write!(
+            columns,
+            "[columns.{name}]\nlevels = {{ {} }}\n",
+            same.join(", ")
+        );
     }
     let deployment = hospitals(tables, &columns, "");
     approve(&deployment, &study);
@@ -208,7 +231,9 @@ fn expected(data: &str) -> Value {
 }
 
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
 fn close(found: f64, wanted: f64, what: &str) {
@@ -229,7 +254,10 @@ fn check(card: &Value, wanted: &Value) {
     for feature in card["features"].as_array().unwrap() {
         let name = feature["name"].as_str().unwrap();
         for (found, wanted) in feature["groups"].as_array().unwrap().iter().zip(groups) {
-            assert_eq!((&found["outcome"], &found["group"]), (&wanted["outcome"], &wanted["group"]));
+            assert_eq!(
+                (&found["outcome"], &found["group"]),
+                (&wanted["outcome"], &wanted["group"])
+            );
             let what = format!("{name} of {found}");
             let number_wanted = &wanted["numbers"][name];
             let known = match number_wanted {
@@ -254,7 +282,11 @@ fn check(card: &Value, wanted: &Value) {
                     Some(told) if step == 1 => {
                         assert_eq!(told, count, "{what}");
                         let present: u64 = counts.iter().map(|one| one.as_u64().unwrap()).sum();
-                        close(number(&level["share"]), count as f64 / present as f64, &what);
+                        close(
+                            number(&level["share"]),
+                            count as f64 / present as f64,
+                            &what,
+                        );
                         exact += 1;
                     }
                     Some(told) => {
@@ -265,14 +297,25 @@ fn check(card: &Value, wanted: &Value) {
             }
         }
         let step = feature["counts_in"].as_u64().unwrap_or(1);
-        for (found, outcome) in feature["differences"].as_array().unwrap().iter().zip(card["outcomes"].as_array().unwrap()) {
+        for (found, outcome) in feature["differences"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .zip(card["outcomes"].as_array().unwrap())
+        {
             let wanted = &wanted["differences"][outcome["name"].as_str().unwrap()][name];
             if step == 1 && wanted.is_number() {
-                close(number(found), number(wanted), &format!("{name}, difference"));
+                close(
+                    number(found),
+                    number(wanted),
+                    &format!("{name}, difference"),
+                );
                 differences += 1;
             }
         }
     }
-    println!("{means} means, {exact} exact counts and {differences} differences are those of the pooled rows");
+    println!(
+        "{means} means, {exact} exact counts and {differences} differences are those of the pooled rows"
+    );
     assert!(means > 10 && exact > 10 && differences > 3);
 }

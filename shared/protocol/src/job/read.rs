@@ -146,14 +146,15 @@ fn of_study(root: &mut Section<'_, '_>, study: Option<&Study>) -> Option<()> {
 }
 
 /// The first outcome and all features of a study, where the method is of all of it.
-fn all(
-    root: &mut Section<'_, '_>,
-    study: &Study,
-) -> (Option<OutcomeSpecification>, Vec<Feature>) {
+fn all(root: &mut Section<'_, '_>, study: &Study) -> (Option<OutcomeSpecification>, Vec<Feature>) {
     for key in ["outcome", "features"] {
         if root.has(key) {
             root.pass_over(&[key]);
-            root.problem(key, "the job's own", "none: the method is of all that the study has");
+            root.problem(
+                key,
+                "the job's own",
+                "none: the method is of all that the study has",
+            );
         }
     }
     let first = study.outcomes.first();

@@ -1,8 +1,8 @@
 //! What sites hear and tell of each other where sums are told and each checks what it is asked.
 
 use super::{
-    Answer, DESCRIPTION, MOMENTS, PREPARED, QUANTILES, card, cluster, compare, neighbours, regression,
-    unpsl,
+    Answer, DESCRIPTION, MOMENTS, PREPARED, QUANTILES, card, cluster, compare, neighbours,
+    regression, unpsl,
 };
 use crate::assessment::ASSESSMENT;
 use crate::name::RunId;

@@ -178,7 +178,8 @@ impl Method {
                 cohort::lines_alone(root, features);
                 compare::settings::check(root, settings, outcome, features, sites);
             }
-            (Some(Self::Neighbours(_) | Self::Cluster(_) | Self::Card(_)) | None, _) | (_, None) => {}
+            (Some(Self::Neighbours(_) | Self::Cluster(_) | Self::Card(_)) | None, _)
+            | (_, None) => {}
         }
         method
     }

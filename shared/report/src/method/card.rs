@@ -71,8 +71,11 @@ fn of_outcome(settings: &CardSettings, table: &Table, place: usize) -> Markup {
     let outcome = &settings.outcomes[place];
     let groups = outcome.groups();
     let groups_of = settings.groups_of(place);
-    let places = std::iter::once(Place::Everyone)
-        .chain((0..groups.len()).map(|group| Place::Group { outcome: place, group }));
+    let places =
+        std::iter::once(Place::Everyone).chain((0..groups.len()).map(|group| Place::Group {
+            outcome: place,
+            group,
+        }));
     let places: Vec<Place> = places.collect();
     let heading = |at: &Place| {
         let patients = table.group(settings, *at).map_or(0, |group| group.patients);
@@ -94,7 +97,12 @@ fn of_outcome(settings: &CardSettings, table: &Table, place: usize) -> Markup {
     }
     let mut rows = outcome_rows(settings, table, place, headings.len());
     for feature in 0..settings.features.len() {
-        rows.extend(feature_rows(settings, table, (place, feature), (&places, differs)));
+        rows.extend(feature_rows(
+            settings,
+            table,
+            (place, feature),
+            (&places, differs),
+        ));
     }
     html! {
         h2 { "Patients by " (outcome.label) }
@@ -122,7 +130,13 @@ fn outcome_rows(settings: &CardSettings, table: &Table, place: usize, columns: u
     let outcome = &settings.outcomes[place];
     // Beside all who have the outcome, whose column is the second of a number.
     let alone = |name: String, value: String, column: usize| {
-        let cell = |own: usize| if own == column { value.clone() } else { String::new() };
+        let cell = |own: usize| {
+            if own == column {
+                value.clone()
+            } else {
+                String::new()
+            }
+        };
         Row {
             name,
             is_level: false,
@@ -184,7 +198,11 @@ fn feature_rows(
     let row = |line: usize| {
         let mut cells: Vec<String> = columns
             .iter()
-            .map(|column| column.get(line).map_or(String::new(), |line| line.cell.clone()))
+            .map(|column| {
+                column
+                    .get(line)
+                    .map_or(String::new(), |line| line.cell.clone())
+            })
             .collect();
         if differs {
             cells.push(match (line, difference) {

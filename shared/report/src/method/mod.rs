@@ -59,10 +59,7 @@ pub(crate) fn chapters(result: &RunResult, job: &Job) -> Result<Chapters, Figure
         (Some(Model::Card(model)), Method::Card(settings)) => {
             Ok(card::chapters(result, job, settings, model))
         }
-        (
-            Some(Model::Forest(_) | Model::Regression(_) | Model::Cluster(_) | Model::Card(_)),
-            _,
-        )
+        (Some(Model::Forest(_) | Model::Regression(_) | Model::Cluster(_) | Model::Card(_)), _)
         | (None, _) => Ok(nothing(result)),
     }
 }
@@ -104,9 +101,7 @@ pub(crate) fn learnt(result: &RunResult) -> Learnt<'_> {
         Some(Model::Unpsl(model)) => unpsl::learnt(model),
         Some(Model::Forest(model)) => forest::learnt(model),
         Some(Model::Regression(model)) => regression::learnt(model),
-        Some(
-            Model::Neighbours(_) | Model::Cluster(_) | Model::Compare(_) | Model::Card(_),
-        )
+        Some(Model::Neighbours(_) | Model::Cluster(_) | Model::Compare(_) | Model::Card(_))
         | None => Learnt::default(),
     }
 }

@@ -8,9 +8,7 @@ use protocol::cohort::{Feature, FeatureKind, OutcomeKind};
 use protocol::failure::Code;
 use protocol::limits::AGE_MAX;
 use protocol::message::Answer;
-use protocol::message::card::{
-    self as message, Counts, FeatureCounts, GroupCounts, Request, Sums,
-};
+use protocol::message::card::{self as message, Counts, FeatureCounts, GroupCounts, Request, Sums};
 use protocol::method::card::settings::{CardSettings, counted};
 use similarity::cohort::moments::ColumnMoments;
 use similarity::cohort::{Column, MISSING_LEVEL, Outcome, Values};
@@ -94,8 +92,8 @@ impl Tabulator {
             let (low, high) = range(&self.settings.features[feature]);
             sums_of(values.mapv(|value| value.clamp(low, high)))
         };
-        let of_outcome = |(known, own): (&KnownOutcome, &protocol::study::StudyOutcome)| {
-            match &known.outcome {
+        let of_outcome =
+            |(known, own): (&KnownOutcome, &protocol::study::StudyOutcome)| match &known.outcome {
                 Outcome::Classes { .. } => Ok(Vec::new()),
                 Outcome::Numeric(values) => Ok(sums_of(values.clone())?.to_vec()),
                 Outcome::Survival { time, .. } => {
@@ -103,8 +101,7 @@ impl Tabulator {
                     let [time, _] = sums_of(time.mapv(|time| time.min(horizon)))?;
                     Ok(vec![time])
                 }
-            }
-        };
+            };
         let outcomes = self.outcomes.iter().zip(&self.settings.outcomes);
         Ok(Sums {
             features: places.iter().map(of_place).collect::<Result<_, Stop>>()?,

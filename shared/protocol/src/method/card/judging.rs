@@ -20,7 +20,11 @@ pub(super) fn counts(settings: &CardSettings, found: &message::Answer) -> Result
     }
     let all = found.groups.first().map_or(0, |everyone| everyone.patients);
     let wanted = "parts that add up to the groups";
-    ensure(sum(&found.parts) == Some(all), "parts of other patients", wanted)?;
+    ensure(
+        sum(&found.parts) == Some(all),
+        "parts of other patients",
+        wanted,
+    )?;
     let mut in_groups = vec![0_u64; found.groups.len()];
     for (part, patients) in found.parts.iter().enumerate() {
         for (outcome, state) in settings.states_of(part).into_iter().enumerate() {

@@ -96,7 +96,11 @@ impl Answer {
     pub(crate) fn shape(&self) -> String {
         match self {
             Self::Counts(counts) => {
-                format!("{} groups, {} parts", counts.groups.len(), counts.parts.len())
+                format!(
+                    "{} groups, {} parts",
+                    counts.groups.len(),
+                    counts.parts.len()
+                )
             }
             Self::Sums(sums) => {
                 let of_outcomes: usize = sums.outcomes.iter().map(Vec::len).sum();

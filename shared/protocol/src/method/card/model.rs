@@ -144,6 +144,8 @@ fn between_shares(one: &[f64], other: &[f64]) -> Option<f64> {
     });
     let apart = Array2::from_shape_fn((size, 1), |(row, _)| one[row] - other[row]);
     let solved = Cholesky::factor(&mean).ok()?.solve(&apart);
-    let squared = apart.index_axis(Axis(1), 0).dot(&solved.index_axis(Axis(1), 0));
+    let squared = apart
+        .index_axis(Axis(1), 0)
+        .dot(&solved.index_axis(Axis(1), 0));
     (squared >= 0.0).then(|| squared.sqrt())
 }

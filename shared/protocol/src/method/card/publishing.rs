@@ -7,7 +7,7 @@
 use super::judging::at;
 use super::message::{Counts, FeatureCounts, Sums};
 use super::model::{Entry, Group, Moments, OutcomeSummary, Table};
-use super::separating::rest;
+use super::separating::{is_nested, rest};
 use super::settings::{CardSettings, levels};
 use crate::cohort::OutcomeKind;
 use crate::limits::PUBLISHED_PATIENTS;
@@ -120,7 +120,8 @@ fn step(settings: &CardSettings, counts: &Counts, feature: usize) -> u64 {
         .collect();
     let small = |count: &u64| is_small(*count);
     let some = |count: &u64| *count > 0 && is_small(*count);
-    let is_told = |column: &FeatureCounts| !column.levels.iter().any(small) && !some(&column.missing);
+    let is_told =
+        |column: &FeatureCounts| !column.levels.iter().any(small) && !some(&column.missing);
     // Patients without an outcome, and those by whom two outcomes differ, are the difference of what is told.
     let nobody_apart = |groups: &&[&FeatureCounts]| {
         let rest = rest(columns[0], groups);
@@ -130,14 +131,13 @@ fn step(settings: &CardSettings, counts: &Counts, feature: usize) -> u64 {
     let sum = |groups: &[&FeatureCounts], level: usize| -> u64 {
         groups.iter().map(|group| group.levels[level]).sum()
     };
-    let alike = |one: &&[&FeatureCounts], other: &&[&FeatureCounts]| {
+    let alike = |one: usize, other: usize| {
         let mut levels = 0..columns[0].levels.len();
-        !levels.any(|level| some(&sum(one, level).abs_diff(sum(other, level))))
+        let (own, others) = (outcomes[one], outcomes[other]);
+        !is_nested(settings, counts, (one, other))
+            || !levels.any(|level| some(&sum(own, level).abs_diff(sum(others, level))))
     };
-    let mut pairs = outcomes
-        .iter()
-        .enumerate()
-        .flat_map(|(place, one)| outcomes[..place].iter().map(move |other| (one, other)));
+    let mut pairs = (0..outcomes.len()).flat_map(|one| (0..one).map(move |other| (one, other)));
     let is_exact = columns.iter().all(|column| is_told(column))
         && outcomes.iter().all(nobody_apart)
         && pairs.all(|(one, other)| alike(one, other));
@@ -192,9 +192,25 @@ mod tests {
     #[test]
     fn a_count_is_told_by_the_nearest_ten_and_fewer_than_ten_as_such() {
         let column = column(&[0, 9, 10, 14, 15, 104, 105], 0);
-        let wanted = [None, None, Some(10), Some(10), Some(20), Some(100), Some(110)];
+        let wanted = [
+            None,
+            None,
+            Some(10),
+            Some(10),
+            Some(20),
+            Some(100),
+            Some(110),
+        ];
         assert_eq!(told(&column, 10), wanted);
-        let exact = [None, None, Some(10), Some(14), Some(15), Some(104), Some(105)];
+        let exact = [
+            None,
+            None,
+            Some(10),
+            Some(14),
+            Some(15),
+            Some(104),
+            Some(105),
+        ];
         assert_eq!(told(&column, 1), exact);
     }
 

@@ -94,7 +94,7 @@ pub(super) fn places(settings: &CardSettings, counts: &Counts) -> Vec<u32> {
 }
 
 /// The groups of which the sums of a feature are told: those with enough values. What is left of all patients, or of those
-/// of another outcome, once these are taken away, is nobody, or enough again.
+/// of another outcome whom they are part of, once these are taken away, is nobody, or enough again.
 fn groups_told(settings: &CardSettings, counts: &Counts, feature: usize) -> Vec<usize> {
     let present = |group: usize| counts.groups[group].features[feature].present();
     let everyone = present(0);
@@ -103,6 +103,8 @@ fn groups_told(settings: &CardSettings, counts: &Counts, feature: usize) -> Vec<
     }
     let mut told: Vec<Vec<usize>> = Vec::new();
     for outcome in 0..settings.outcomes.len() {
+        let nested = |other: &usize| is_nested(settings, counts, (outcome, *other));
+        let nested: Vec<usize> = (0..outcome).filter(nested).collect();
         let groups: Range<usize> = settings.groups_of(outcome);
         let mut own: Vec<usize> = groups
             .filter(|group| present(*group) >= CARD_PATIENTS_MIN)
@@ -112,15 +114,37 @@ fn groups_told(settings: &CardSettings, counts: &Counts, feature: usize) -> Vec<
         let sum = |groups: &[usize]| groups.iter().map(|group| present(*group)).sum::<u64>();
         let tells_apart = |own: &[usize]| {
             let own = sum(own);
-            let mut others = told.iter().filter(|other| !other.is_empty());
-            is_few(everyone.saturating_sub(own)) || others.any(|other| is_few(sum(other).abs_diff(own)))
+            let others = nested.iter().map(|other| &told[*other]);
+            let mut others = others.filter(|other| !other.is_empty());
+            is_few(everyone.saturating_sub(own))
+                || others.any(|other| is_few(sum(other).abs_diff(own)))
         };
         while !own.is_empty() && tells_apart(&own) {
             own.remove(0);
         }
         told.push(own);
     }
-    std::iter::once(0).chain(told.into_iter().flatten()).collect()
+    std::iter::once(0)
+        .chain(told.into_iter().flatten())
+        .collect()
+}
+
+/// Whether all patients of one outcome have the other: the difference of their sums is a sum over those who have one alone.
+pub(super) fn is_nested(
+    settings: &CardSettings,
+    counts: &Counts,
+    (one, other): (usize, usize),
+) -> bool {
+    let (mut one_alone, mut other_alone) = (0, 0);
+    for (part, patients) in counts.parts.iter().enumerate() {
+        let states = settings.states_of(part);
+        match (states[one] > 0, states[other] > 0) {
+            (true, false) => one_alone += patients,
+            (false, true) => other_alone += patients,
+            (true, true) | (false, false) => {}
+        }
+    }
+    one_alone == 0 || other_alone == 0
 }
 
 /// Counts of those of everyone who are in none of these groups.
@@ -135,5 +159,104 @@ pub(super) fn rest(everyone: &FeatureCounts, groups: &[&FeatureCounts]) -> Featu
             .map(|(level, all)| less(*all, &|group| group.levels[level]))
             .collect(),
         missing: less(everyone.missing, &|group| group.missing),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::card::message::GroupCounts;
+    use crate::study::Study;
+
+    /// Two outcomes of two classes, and a number.
+    fn settings() -> CardSettings {
+        let certificate = |digit: char| format!("sha256:{}", digit.to_string().repeat(64));
+        let hospitals: String = "123"
+            .chars()
+            .map(|digit| {
+                format!(
+                    "[[hospitals]]\nname = \"site-{digit}\"\ncertificate = \"{}\"\n",
+                    certificate(digit)
+                )
+            })
+            .collect();
+        let outcome = |name: &str| {
+            format!(
+                "[[outcomes]]\nname = \"{name}\"\nlabel = \"{name}\"\ncolumn = \"{name}\"\nkind = \"binary\"\npositive = [\"1\"]\n"
+            )
+        };
+        let text = format!(
+            "name = \"s\"\ntitle = \"s\"\npurpose = \"s\"\nuntil = \"2099-12-31\"\nmethods = [\"unpsl\"]\n\
+             limits = {{ runs = 1, rounds = 1, queries = 0 }}\noperators = [{{ name = \"lab\", certificate = \"{}\" }}]\n\
+             {hospitals}{}{}[[features]]\nname = \"age\"\nkind = \"numeric\"\n",
+            certificate('a'),
+            outcome("disease"),
+            outcome("death"),
+        );
+        let Study {
+            outcomes, features, ..
+        } = Study::parse(&text).unwrap_or_else(|errors| panic!("{errors}"));
+        CardSettings { outcomes, features }
+    }
+
+    /// Patients by the states of both outcomes, of whom so many have no age.
+    fn counts(parts: [[u64; 3]; 3], missing: [u64; 5]) -> Counts {
+        let settings = settings();
+        let flat: Vec<u64> = parts.iter().flatten().copied().collect();
+        let row = |row: usize| parts[row].iter().sum::<u64>();
+        let column = |column: usize| parts.iter().map(|row| row[column]).sum::<u64>();
+        let patients = [flat.iter().sum(), row(1), row(2), column(1), column(2)];
+        let groups = patients
+            .iter()
+            .zip(missing)
+            .map(|(patients, missing)| GroupCounts {
+                patients: *patients,
+                features: vec![FeatureCounts {
+                    levels: vec![patients - missing],
+                    missing,
+                }],
+            });
+        assert_eq!(flat.len(), settings.parts());
+        Counts {
+            groups: groups.collect(),
+            parts: flat,
+        }
+    }
+
+    fn said(parts: [[u64; 3]; 3]) -> String {
+        let failure = check(&settings(), &counts(parts, [0; 5])).err();
+        failure.map_or_else(String::new, |failure| failure.text)
+    }
+
+    #[test]
+    fn a_study_whose_outcomes_tell_few_patients_apart_has_no_card() {
+        assert_eq!(said([[0, 0, 0], [0, 40, 40], [0, 40, 40]]), "");
+        assert_eq!(said([[0, 10, 10], [0, 40, 40], [0, 40, 40]]), "");
+        assert_eq!(
+            said([[0, 10, 9], [0, 40, 40], [0, 40, 40]]),
+            "the study's outcomes \"death\" and \"disease\" differ in fewer than 20 patients: leave one out, or join their levels"
+        );
+        assert_eq!(
+            said([[0, 0, 0], [0, 40, 9], [0, 40, 10]]),
+            "the group \"positive\" of the outcome \"death\" has fewer than 20 patients over all hospitals: join its levels with \
+             others, or leave the outcome out"
+        );
+        let both = said([[0, 40, 40], [40, 0, 2], [40, 0, 0]]);
+        assert!(both.contains("(those who have all)"), "{both}");
+    }
+
+    #[test]
+    fn sums_are_asked_of_groups_with_enough_values_whose_rest_is_nobody_or_enough() {
+        let places = |parts, missing| places(&settings(), &counts(parts, missing));
+        let alike = [[0, 0, 0], [0, 40, 40], [0, 40, 40]];
+        assert_eq!(places(alike, [0; 5]), [0, 1, 2, 3, 4]);
+        // Of the second group 19 have an age: neither it is told, nor, since all less the others are it, the other one.
+        assert_eq!(places(alike, [61, 0, 61, 30, 31]), [0, 3, 4]);
+        // Nobody of it has: then the other one is all.
+        assert_eq!(places(alike, [80, 0, 80, 40, 40]), [0, 1, 3, 4]);
+        // Those without the outcome death are 25, of whom five have an age.
+        let apart = [[0, 0, 0], [10, 40, 40], [15, 40, 40]];
+        assert_eq!(places(apart, [20, 10, 10, 0, 0]), [0, 1, 2, 4]);
+        assert_eq!(places(apart, [180, 90, 90, 80, 80]), [0_u32; 0]);
     }
 }

@@ -154,7 +154,9 @@ pub(crate) fn check(root: &Section<'_, '_>, outcomes: &[StudyOutcome], features:
             usize::MAX => "too many combinations of their groups".to_owned(),
             parts => format!("{parts} combinations of their groups"),
         };
-        let wanted = format!("at most {PARTS_MAX}, where an outcome may also be absent: fewer outcomes or classes");
+        let wanted = format!(
+            "at most {PARTS_MAX}, where an outcome may also be absent: fewer outcomes or classes"
+        );
         root.problem("outcomes", &found, &wanted);
     }
     let counts = settings.counts();

@@ -42,7 +42,10 @@ pub(super) fn csv(settings: &CardSettings, table: &Table) -> io::Result<Vec<u8>>
             };
             let missing = entry.missing.to_string();
             let moments = |of: fn(&Moments) -> f64| {
-                entry.moments.as_ref().map_or(String::new(), |own| text(of(own)))
+                entry
+                    .moments
+                    .as_ref()
+                    .map_or(String::new(), |own| text(of(own)))
             };
             let shares = entry.shares(step);
             for (place, count) in entry.levels.iter().enumerate() {
@@ -227,7 +230,9 @@ fn feature_entry<'c>(
                 level,
                 label: label(own, level),
                 count: *count,
-                share: shares.as_ref().and_then(|shares| shares.get(place).copied()),
+                share: shares
+                    .as_ref()
+                    .and_then(|shares| shares.get(place).copied()),
             })
             .collect()
     };

@@ -25,7 +25,9 @@ pub(super) fn lines(feature: &Feature, entry: &Entry, step: u64) -> Vec<Line> {
     let mut lines = match levels(&feature.kind) {
         None => vec![line(
             &name,
-            entry.moments.map_or_else(|| "too few values".to_owned(), number),
+            entry
+                .moments
+                .map_or_else(|| "too few values".to_owned(), number),
         )],
         Some(_) if entry.levels.is_empty() => vec![line(&name, "not told".to_owned())],
         Some(own) => {
