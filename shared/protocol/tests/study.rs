@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // functions that tests share
 
 use protocol::job::Job;
+use protocol::method::Method;
 use protocol::study::{Study, split};
 use protocol::time::Timestamp;
 
@@ -189,4 +190,78 @@ fn a_study_is_over_when_its_last_day_is() {
     let midnight = 1_830_297_600_000; // 2028-01-01T00:00:00Z
     assert!(!study.is_over(Timestamp(midnight - 1)));
     assert!(study.is_over(Timestamp(midnight)));
+}
+
+#[test]
+fn the_card_is_of_all_outcomes_and_features_whatever_methods_are_allowed() {
+    let card = job("name = \"a\"\nmethod = \"card\"\nstudy = \"heart\"\n").unwrap();
+    let Method::Card(settings) = &card.method else {
+        panic!("another method");
+    };
+    assert_eq!((settings.outcomes.len(), settings.features.len()), (2, 2));
+    assert_eq!(card.cohort.outcome.column, "num");
+    let facts = card.facts("lab");
+    assert_eq!(facts.outcomes, ["num", "days", "dead"]);
+    assert_eq!(facts.features, ["age", "sex"]);
+    assert!(job("name = \"a\"\nmethod = \"card\"\nstudy = \"heart\"\n[card]\n").is_ok());
+    for (own, wanted) in [
+        (
+            "outcome = \"disease\"\n",
+            "outcome: found the job's own, wanted none: the method is of all that the study has",
+        ),
+        (
+            "features = [\"age\"]\n",
+            "features: found the job's own, wanted none",
+        ),
+        ("[card]\ngroups = 2\n", "card.groups: found an unknown key"),
+    ] {
+        let text = format!("name = \"a\"\nmethod = \"card\"\nstudy = \"heart\"\n{own}");
+        let found = job(&text).unwrap_err();
+        assert!(found.contains(wanted), "{wanted} is not in\n{found}");
+    }
+    let alone = "name = \"a\"\nmethod = \"card\"\nsites = [\"a\", \"b\", \"c\"]\n[outcome]\ncolumn = \"num\"\n\
+                 kind = \"numeric\"\n[[features]]\nname = \"age\"\nkind = \"numeric\"\n";
+    let found = Job::parse(alone).unwrap_err().to_string();
+    assert!(
+        found.contains("method: found \"card\" without a study"),
+        "{found}"
+    );
+}
+
+#[test]
+fn groups_have_labels_and_numbers_units_and_the_card_has_an_end() {
+    let labelled = text().replace(
+        "label = \"Death\"",
+        "label = \"Death\"\nunit = \"days\"\nlevel_labels = { event = \"died\" }",
+    );
+    let study = Study::parse(&labelled).unwrap_or_else(|errors| panic!("{errors}"));
+    let death = &study.outcomes[1];
+    assert_eq!(
+        (death.unit.as_str(), death.group_label("event")),
+        ("days", "died")
+    );
+    assert_eq!(death.group_label("censored"), "censored");
+    let wrong = text().replace(
+        "label = \"Disease\"",
+        "label = \"Disease\"\nunit = \"mg\"\nlevel_labels = { posotive = \"ill\" }",
+    );
+    let found = problems(&wrong);
+    for wanted in [
+        "outcomes.level_labels: found \"posotive\", wanted labels of \"negative\", \"positive\"; did you mean \"positive\"?",
+        "outcomes.unit: found \"mg\", wanted none",
+    ] {
+        assert!(found.contains(wanted), "{wanted} is not in\n{found}");
+    }
+    // Three states each: 3^6 combinations.
+    let many: String = (0..4)
+        .map(|number| {
+            format!("[[outcomes]]\nname = \"o{number}\"\nlabel = \"O\"\ncolumn = \"o{number}\"\nkind = \"binary\"\npositive = [\"1\"]\n")
+        })
+        .collect();
+    let found = problems(&text().replace(
+        "[[features]]\nname = \"age\"",
+        &format!("{many}[[features]]\nname = \"age\""),
+    ));
+    let wanted = "outcomes: found 729 combinations of their groups, wanted at most 512";
+    assert!(found.contains(wanted), "{found}");
 }

@@ -8,7 +8,7 @@ use kindred_tests::workspace::root;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const WIDTHS: [u32; 3] = [1200, 768, 390];
+pub(crate) const WIDTHS: [u32; 3] = [1200, 768, 390];
 /// Chromium's numbers of the two schemes.
 const SCHEMES: [(&str, u32); 2] = [("dark", 0), ("light", 1)];
 const OPEN: &str = "forests = true\n";
@@ -119,7 +119,7 @@ const KINDS: [Kind; 4] = [
     },
 ];
 
-fn chromium() -> Option<PathBuf> {
+pub(crate) fn chromium() -> Option<PathBuf> {
     let paths = std::env::var_os("PATH")?;
     let found = std::env::split_paths(&paths)
         .flat_map(|folder| ["chromium", "chromium-browser"].map(|name| folder.join(name)))
@@ -158,7 +158,7 @@ fn browse(chromium: &Path, home: &Home, scheme: u32, arguments: &[String]) -> St
 }
 
 /// `report.html` of a folder fits each width, in the scheme that was asked for.
-fn check(chromium: &Path, home: &Home, folder: &Path, name: &str, widths: &[u32]) {
+pub(crate) fn check(chromium: &Path, home: &Home, folder: &Path, name: &str, widths: &[u32]) {
     let pictures = root().join("target/reports");
     std::fs::create_dir_all(&pictures).unwrap();
     for (scheme, number) in SCHEMES {

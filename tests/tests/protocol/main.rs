@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
 
+mod card;
 mod cluster;
 mod compare;
 mod forest;

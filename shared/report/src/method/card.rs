@@ -109,7 +109,7 @@ fn of_outcome(settings: &CardSettings, table: &Table, place: usize) -> Markup {
         table.wide.card {
             caption { "Mean (standard deviation) of numbers, patients (% of those with a value) of levels." }
             thead {
-                tr { th scope="col" { "" } @for name in &headings { th scope="col" { (name) } } }
+                tr { th scope="col" { "feature" } @for name in &headings { th scope="col" { (name) } } }
             }
             tbody {
                 @for row in &rows {

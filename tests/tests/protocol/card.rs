@@ -1,0 +1,263 @@
+//! Promise: a run for the card of a study holds under loss, delay, repetition, reordering and restart, and every site works out by
+//! itself of which numbers sums are asked.
+//!
+//! The oracle knows what the sites pretend: the coordinator sees covered words alone.
+
+use crate::world::{self, CALM, Played, World};
+use protocol::failure::Code;
+use protocol::job::Job;
+use protocol::message::card::{
+    Answer as Told, Counts, FeatureCounts, GroupCounts, Request as Asked, Sums,
+};
+use protocol::message::{Answer, Request};
+use protocol::method::Model;
+use protocol::method::card::model::{Moments, OutcomeSummary};
+use protocol::progress::Ending;
+use protocol::run::Record;
+use protocol::study::Study;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use std::fmt::Write as _;
+
+/// Sites with two groups of patients, of whom two a group have no age, and one a site has a rare number.
+struct Card {
+    closed: usize,
+}
+
+/// As [`Card`], but at each site one patient has no outcome of the second kind.
+struct Apart;
+
+#[test]
+fn a_run_for_a_card_survives_loss_delay_repetition_and_restart() {
+    let endings = world::survives::<Card>(0..80, |random| job(random.random_range(3..=6)));
+    let completed = endings.iter().filter(|one| **one == Ending::Completed);
+    let completed = completed.count();
+    assert!(completed > 40, "only {completed} of 80 runs completed");
+}
+
+#[test]
+fn a_disturbed_run_leaves_the_bits_of_the_undisturbed_one() {
+    world::storms_leave_the_bits_of_calms::<Card>(1000..1020, |_| job(3));
+}
+
+#[test]
+fn the_oracle_catches_every_planted_fault() {
+    world::every_planted_fault_is_caught::<Card>(&job(3));
+}
+
+#[test]
+fn a_refusal_ends_the_run_and_names_the_site() {
+    world::a_refusal_ends_the_run_by_name::<Card>(&job(3));
+}
+
+#[test]
+fn the_table_is_the_sum_of_what_the_sites_told() {
+    let mut world = World::<Card>::new(1, CALM, &job(4));
+    assert_eq!(world.drive(), None);
+    let Some(Model::Card(model)) = world.result().model else {
+        panic!("no card");
+    };
+    let table = model.table.expect("a table");
+    let patients: u64 = (0..4).map(Card::patients).sum();
+    assert_eq!(table.groups[0].patients, patients);
+    assert_eq!(table.groups[1].patients, patients / 2);
+    let [age, rare, sex] = table.groups[0].features.as_slice() else {
+        panic!("other features");
+    };
+    // Of 16 patients without an age.
+    assert_eq!(age.missing, 20);
+    let Some(Moments { mean, deviation }) = age.moments else {
+        panic!("no mean age");
+    };
+    let present = (patients - 16) as f64;
+    assert!((mean - 50.0).abs() < 1e-12, "{mean}");
+    let wanted = (100.0 * present / (present - 1.0)).sqrt();
+    assert!((deviation - wanted).abs() < 1e-9, "{deviation}");
+    // Four have the rare number: no mean of it.
+    assert_eq!(
+        (rare.moments, rare.missing),
+        (None, (patients - 4).next_multiple_of(10))
+    );
+    assert_eq!(table.steps[2], 1);
+    assert_eq!(sex.levels, [Some(patients / 2); 2]);
+    assert_eq!(
+        table.outcomes,
+        [
+            OutcomeSummary::Classes,
+            OutcomeSummary::Time(10.0 * patients as f64)
+        ]
+    );
+}
+
+#[test]
+fn outcomes_that_differ_in_few_patients_end_the_run_before_a_sum_is_asked_for() {
+    let mut world = World::<Apart>::new(1, CALM, &job(4));
+    // A failure that nobody's lie explains is a complaint.
+    let complaint = world.drive().expect("a failure");
+    assert!(complaint.contains(Code::Outcome.name()), "{complaint}");
+    let wanted = "the study's outcomes \"disease\" and \"death\" differ in fewer than 20 patients: leave one out";
+    assert!(complaint.contains(wanted), "{complaint}");
+    let Some(Model::Card(model)) = world.result().model else {
+        panic!("no card");
+    };
+    assert_eq!(model.table, None);
+}
+
+impl Played for Card {
+    fn new(_: &Job) -> Self {
+        Self { closed: 0 }
+    }
+
+    fn patients(site: usize) -> u64 {
+        80 + 40 * site as u64
+    }
+
+    fn pretend(site: usize, request: &Request) -> Answer {
+        told(Self::patients(site), request, 0)
+    }
+
+    fn is_contribution(answer: &Answer) -> bool {
+        match answer {
+            Answer::Covered(covered) => covered.kind.starts_with("card"),
+            answer => matches!(answer, Answer::Card(_)),
+        }
+    }
+
+    fn recomputed(answer: &mut Answer, _: &mut ChaCha8Rng) {
+        match answer {
+            Answer::Card(Told::Counts(counts)) => counts.parts[0] += 1,
+            Answer::Card(Told::Sums(sums)) => sums.features[0][0] += 1.0,
+            _ => {}
+        }
+    }
+
+    fn sent(&mut self, site: usize, _: u32, request: &Request) -> Option<String> {
+        match request {
+            // Introduced, encapsulated, described: then counts, then sums.
+            Request::Card(Asked::Count) => (self.closed != 4)
+                .then(|| format!("site {site} counts after {} records", self.closed)),
+            Request::Card(Asked::Sum(places)) if self.closed != 5 => Some(format!(
+                "site {site} sums {places:?} after {} records",
+                self.closed
+            )),
+            // The age of all five groups: of the rare number nobody asks.
+            Request::Card(Asked::Sum(places)) => {
+                (**places != [0, 3, 6, 9, 12]).then(|| format!("site {site} sums {places:?}"))
+            }
+            _ => None,
+        }
+    }
+
+    fn stored(&mut self, record: &Record) -> Option<String> {
+        self.closed = record.exchange as usize + 1;
+        let told = record.answers.iter().flatten();
+        let mut clear = told.filter(|answer| matches!(answer, Answer::Card(_)));
+        clear
+            .next()
+            .map(|_| format!("exchange {} closed in the clear", record.exchange))
+    }
+}
+
+impl Played for Apart {
+    fn new(_: &Job) -> Self {
+        Self
+    }
+
+    fn patients(site: usize) -> u64 {
+        Card::patients(site)
+    }
+
+    fn pretend(site: usize, request: &Request) -> Answer {
+        told(Card::patients(site), request, 1)
+    }
+
+    fn is_contribution(answer: &Answer) -> bool {
+        Card::is_contribution(answer)
+    }
+
+    fn recomputed(_: &mut Answer, _: &mut ChaCha8Rng) {}
+
+    fn sent(&mut self, _: usize, _: u32, request: &Request) -> Option<String> {
+        let is_sum = matches!(request, Request::Card(Asked::Sum(_)));
+        is_sum.then(|| "sums of outcomes that few patients tell apart".to_owned())
+    }
+
+    fn stored(&mut self, _: &Record) -> Option<String> {
+        None
+    }
+}
+
+/// What a site of so many patients tells, of whom some have a disease and no follow-up.
+fn told(patients: u64, request: &Request, apart: u64) -> Answer {
+    let Request::Card(request) = request else {
+        panic!("a run for a card asks {request:?}");
+    };
+    let half = patients / 2;
+    let group = |patients: u64, without: u64, rare: u64, odd: u64| GroupCounts {
+        patients,
+        features: vec![
+            FeatureCounts {
+                levels: vec![patients - without],
+                missing: without,
+            },
+            FeatureCounts {
+                levels: vec![rare],
+                missing: patients - rare,
+            },
+            FeatureCounts {
+                levels: vec![(patients - odd) / 2, (patients + odd) / 2],
+                missing: 0,
+            },
+        ],
+    };
+    Answer::Card(match request {
+        Asked::Count => Told::Counts(Counts {
+            groups: vec![
+                group(patients, 4, 1, 0),
+                group(half, 2, 0, 0),
+                group(half, 2, 1, 0),
+                group(half, 2, 0, 0),
+                group(half - apart, 2, 1, apart),
+            ],
+            // Nobody lacks the first outcome; the events are the negative, but for those who have no second.
+            parts: vec![0, 0, 0, 0, half, 0, apart, 0, half - apart],
+        }),
+        Asked::Sum(places) => {
+            let present = |place: &u32| match place / 3 {
+                0 => patients - 4,
+                _ => half - 2,
+            };
+            let sums = places.iter().map(|place| {
+                let present = present(place) as f64;
+                [50.0 * present, 2_600.0 * present]
+            });
+            Told::Sums(Sums {
+                features: sums.collect(),
+                outcomes: vec![Vec::new(), vec![10.0 * patients as f64]],
+            })
+        }
+    })
+}
+
+fn job(sites: usize) -> String {
+    let certificate = |digit: usize| format!("sha256:{}", digit.to_string().repeat(64));
+    let mut study = format!(
+        "name = \"world\"\ntitle = \"World\"\npurpose = \"A test\"\nuntil = \"2099-12-31\"\nmethods = [\"unpsl\"]\n\
+         limits = {{ runs = 1, rounds = 1, queries = 0 }}\noperators = [{{ name = \"lab\", certificate = \"{}\" }}]\n",
+        certificate(9)
+    );
+    for site in 0..sites {
+        let _ = write!(
+            study,
+            "[[hospitals]]\nname = \"site-{site}\"\ncertificate = \"{}\"\n",
+            certificate(site)
+        );
+    }
+    study += "[[outcomes]]\nname = \"disease\"\nlabel = \"Disease\"\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
+              [[outcomes]]\nname = \"death\"\nlabel = \"Death\"\ncolumn = \"days\"\nkind = \"survival\"\nevent = \"died\"\n\
+              [[features]]\nname = \"age\"\nkind = \"numeric\"\n\
+              [[features]]\nname = \"rare\"\nkind = \"numeric\"\n\
+              [[features]]\nname = \"sex\"\nkind = \"binary\"\n";
+    let study = Study::parse(&study).unwrap_or_else(|errors| panic!("{errors}"));
+    study.join("name = \"world\"\nmethod = \"card\"\nstudy = \"world\"\n")
+}
