@@ -59,7 +59,7 @@ fn sites_that_hear_sums_alone_learn_the_metric_of_those_that_hear_every_answer()
         });
         (
             model.metric.unwrap(),
-            result.pooled.unwrap().totals,
+            result.pooled.totals,
             tags.count(),
         )
     };
