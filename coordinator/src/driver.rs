@@ -21,10 +21,10 @@ use protocol::progress::{Ending, Progress};
 use protocol::run::{Action, Event};
 use protocol::time::Timestamp;
 use queue::Queue;
-use studies::Studies;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use studies::Studies;
 use tokio::sync::{Semaphore, mpsc, watch};
 use wire::{Incoming, SiteReceiver, SiteSender, Traffic, Warrants};
 

@@ -186,7 +186,9 @@ impl Store {
     /// [`StoreError`].
     pub fn has_ended(&self, run: &RunId) -> Result<bool, StoreError> {
         let sql = "SELECT count(*) FROM runs WHERE id = ?1 AND id NOT IN (SELECT run FROM ended)";
-        let going: i64 = self.connection.query_row(sql, [run.as_str()], |row| row.get(0))?;
+        let going: i64 = self
+            .connection
+            .query_row(sql, [run.as_str()], |row| row.get(0))?;
         Ok(going == 0)
     }
 

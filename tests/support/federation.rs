@@ -5,7 +5,9 @@ use crate::programs::{Home, PATIENCE, until};
 use bytes::Bytes;
 use privacy::Rules;
 use protocol::job::Job;
-use protocol::message::{Answer, Ask, Begin, Closed, Reply, Request, ToCoordinator, ToSite, Warrant};
+use protocol::message::{
+    Answer, Ask, Begin, Closed, Reply, Request, ToCoordinator, ToSite, Warrant,
+};
 use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::progress::Ending;
 use protocol::result::RunResult;

@@ -260,7 +260,10 @@ fn begun(
     };
     let digest = run_digest(&begin, &operator);
     let opening = match job.study.as_ref().filter(|_| !job.opens_study()) {
-        Some(study) => match locked(store).study(&study.name)?.and_then(|one| one.opening) {
+        Some(study) => match locked(store)
+            .study(&study.name)?
+            .and_then(|one| one.opening)
+        {
             Some(opening) => Some(opening),
             None => return Ok(Err("its study has not opened".to_owned())),
         },

@@ -192,7 +192,10 @@ impl Driver {
     ) {
         let own = self.studies.0.get_mut(name);
         let Some(own) = own.filter(|one| one.is_of(operator)) else {
-            let text = format!("found no study {:?}; `study list` shows yours", name.as_str());
+            let text = format!(
+                "found no study {:?}; `study list` shows yours",
+                name.as_str()
+            );
             let _ = reply.send(Err(Failure::new(Code::Study, text)));
             return;
         };

@@ -56,11 +56,7 @@ fn withhold_tables(rules: &Rules, border: Border, tables: Vec<Table<'_>>) {
 }
 
 /// Tells counts on the grid, and leaves out those of too few patients.
-fn withhold_held_out(
-    rules: &Rules,
-    border: Border,
-    counts: Vec<&mut Option<RightCounts>>,
-) {
+fn withhold_held_out(rules: &Rules, border: Border, counts: Vec<&mut Option<RightCounts>>) {
     for told in counts {
         *told = told.and_then(|RightCounts { right, wrong }| {
             let patients = right.saturating_add(wrong);

@@ -8,9 +8,8 @@ mod support;
 
 use privacy::sums::{Number, Summand};
 use privacy::{
-    Allowed, CohortFacts, Content, Cost, Covered, Disclosure, ErrorSums, Errors, Gate,
-    JobFacts, Paired, Permission, Policy, Refusal, RightCounts, Rules, SoFar, Table, TerminalNode,
-    publish,
+    Allowed, CohortFacts, Content, Cost, Covered, Disclosure, ErrorSums, Errors, Gate, JobFacts,
+    Paired, Permission, Policy, Refusal, RightCounts, Rules, SoFar, Table, TerminalNode, publish,
 };
 use std::collections::BTreeSet;
 use support::{cover, cover_again};
@@ -112,10 +111,11 @@ impl From<Covered> for Message {
 const PATIENTS: u64 = 100;
 
 /// Every kind of part, with what it costs and needs by itself.
-const PARTS: [(Part, Cost, Option<Permission>); 12] = [
+const PARTS: [(Part, Cost, Option<Permission>); 13] = [
     (Part::Cohort, Cost::Nothing, None),
     (Part::Columns, Cost::Message, None),
     (Part::Histograms, Cost::Message, None),
+    (Part::Tabulated, Cost::Message, None),
     (
         Part::SecondMoments,
         Cost::Message,
@@ -458,18 +458,5 @@ fn queries_are_counted_over_all_runs_of_a_cohort_and_one_run_parts_it() {
     assert!(
         raised.contains("groupings_per_cohort_max is 2, raised from 1."),
         "{raised}"
-    );
-}
-
-/// Counts of groups are small and many: no rule of one site makes them harmless.
-#[test]
-fn a_table_of_patients_leaves_in_a_sum_over_sites_alone() {
-    let mut table = Message(vec![Part::Tabulated]);
-    assert_eq!(Cost::of(&table.content()), Cost::Message);
-    let refusal = gate(&all(), &all()).unwrap().release(table).unwrap_err();
-    assert_eq!(refusal.rule, "contributions");
-    assert!(
-        refusal.text.contains("in a sum over sites alone"),
-        "{refusal}"
     );
 }

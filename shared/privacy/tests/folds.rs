@@ -132,7 +132,12 @@ fn a_validation_that_a_job_does_not_insist_on_is_left_out_where_the_rules_do_not
 #[test]
 fn counts_of_held_out_patients_use_up_a_round() {
     let mut gate = gate([25, 25], 5, 2).unwrap();
-    let counts = || Counts(vec![Some(RightCounts { right: 41, wrong: 9 })]);
+    let counts = || {
+        Counts(vec![Some(RightCounts {
+            right: 41,
+            wrong: 9,
+        })])
+    };
     for _ in 0..2 {
         assert!(cover(&mut gate, counts()).is_ok());
     }

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)] // functions that tests share
 
 use privacy::{
-    Allowed, CohortFacts, Content, Disclosure, Gate, JobFacts,
-    Permission, Policy, Refusal, Rules, SoFar, TerminalNode,
+    Allowed, CohortFacts, Content, Disclosure, Gate, JobFacts, Permission, Policy, Refusal, Rules,
+    SoFar, TerminalNode,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;

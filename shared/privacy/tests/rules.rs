@@ -148,10 +148,7 @@ fn a_policy_without_a_word_refuses_by_each_of_its_four_lists() {
         .iter()
         .map(|refusal| refusal.rule.as_str())
         .collect();
-    assert_eq!(
-        rules,
-        ["operators", "methods", "outcomes", "features"]
-    );
+    assert_eq!(rules, ["operators", "methods", "outcomes", "features"]);
     let refusal = Policy::default().admit(&job()).unwrap_err();
     assert_eq!(refusal.rule, "operators, methods, outcomes, features");
     assert!(

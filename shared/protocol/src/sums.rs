@@ -6,9 +6,7 @@
 
 use crate::assessment::{Assessment, EvaluationCounts, FeatureImportance, RuleErrors};
 use crate::failure::{Code, Failure};
-use crate::message::{
-    Answer, BetweenMoments, ColumnHistogram, ColumnMoments, SiteMoments, unpsl,
-};
+use crate::message::{Answer, BetweenMoments, ColumnHistogram, ColumnMoments, SiteMoments, unpsl};
 use ndarray::Array2;
 use privacy::sums::{Number, NumberError, Summand, Words};
 

@@ -33,8 +33,8 @@ pub use npy::npy;
 pub use page::{Shares, sheet};
 pub use plots::{Curve, against, survival, survival_by};
 pub use saying::{SayError, remark, say, with_causes};
-pub use studies::{studies_json, studies_table, study_json, study_text};
 pub use scatter::{scatter_by_group, scatter_by_value};
+pub use studies::{studies_json, studies_table, study_json, study_text};
 pub use watching::Watching;
 
 use protocol::job::Job;

@@ -99,9 +99,8 @@ pub fn audit(config: &SiteConfig, run: &RunId) -> Result<Audit, AuditError> {
     })?;
     let secret = ledger::secret(&config.folder, "keys").map_err(books)?;
     let keyed = Keyed::read(&config.folder, &begin, &job, &digest);
-    let summing = keyed.and_then(|keyed| {
-        Summing::new(&begin, &job, &digest, &config.site, &secret, keyed)
-    });
+    let summing =
+        keyed.and_then(|keyed| Summing::new(&begin, &job, &digest, &config.site, &secret, keyed));
     let mut summing = summing.map_err(|stop| AuditError::Job {
         run: run.to_string(),
         text: stop.to_string(),

@@ -340,7 +340,8 @@ impl Keyed {
                 Some(found.ok_or_else(lost)?)
             }
             (Some(_), None) if !job.opens_study() => {
-                let text = "found a job of a study that has not opened, wanted one of an open study";
+                let text =
+                    "found a job of a study that has not opened, wanted one of an open study";
                 return Err(refused("study", text));
             }
             (Some(_), None) | (None, _) => None,

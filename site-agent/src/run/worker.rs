@@ -20,9 +20,7 @@ use notice::notice;
 use privacy::{Admission, Cost, Disclosure, Gate};
 use protocol::failure::{Code, Refusal};
 use protocol::job::Job;
-use protocol::message::{
-    Answer, Ask, Begin, Closed, Description, JournalHead, Reply, Request,
-};
+use protocol::message::{Answer, Ask, Begin, Closed, Description, JournalHead, Reply, Request};
 use protocol::name::{OperatorName, RunId};
 use protocol::study::CertificateFingerprint;
 use protocol::time::Timestamp;
@@ -131,12 +129,7 @@ impl Worker {
     }
 
     /// Makes ready to follow the run.
-    fn summing(
-        &self,
-        begin: &Begin,
-        job: &Job,
-        digest: &RunDigest,
-    ) -> Result<Summing, Stop> {
+    fn summing(&self, begin: &Begin, job: &Job, digest: &RunDigest) -> Result<Summing, Stop> {
         let folder = &self.config.folder;
         let begun = transcript::begin(folder, &digest.to_string(), begin).and_then(|()| {
             transcript::make_room(folder, &begin.run, self.config.transcripts_bytes_max)
@@ -345,7 +338,6 @@ impl Current {
         });
         Ok(Ok(()))
     }
-
 }
 
 impl Admitted {

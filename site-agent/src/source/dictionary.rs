@@ -2,8 +2,8 @@
 //! `complete`, to be reviewed and pasted into site.toml.
 
 use crate::config::{ColumnMapping, DeclaredRange, EVERY_OTHER};
-use protocol::cohort::{Feature, FeatureKind, Impute, OutcomeKind, OutcomeSpecification};
 use protocol::cohort::Transform;
+use protocol::cohort::{Feature, FeatureKind, Impute, OutcomeKind, OutcomeSpecification};
 use protocol::job::Job;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};

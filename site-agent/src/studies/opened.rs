@@ -33,11 +33,7 @@ pub fn keep(folder: &Path, study: &StudyName, opening: &Opening) -> Result<(), C
 ///
 /// # Errors
 /// [`ChainError::File`] where it cannot be read, or is not what was written.
-pub fn read(
-    folder: &Path,
-    study: &StudyName,
-    run: &RunId,
-) -> Result<Option<Opening>, ChainError> {
+pub fn read(folder: &Path, study: &StudyName, run: &RunId) -> Result<Option<Opening>, ChainError> {
     let path = openings(folder, study).join(run.as_str());
     let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,

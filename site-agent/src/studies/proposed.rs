@@ -39,7 +39,10 @@ pub fn keep(config: &SiteConfig, text: &str) -> Result<(), ChainError> {
     };
     let name = study.name.as_str();
     if own(&study, &config.site).is_none() {
-        tracing::warn!(study = name, "a study was proposed that does not name this site");
+        tracing::warn!(
+            study = name,
+            "a study was proposed that does not name this site"
+        );
         return Ok(());
     }
     let path = path(&config.folder, name);
@@ -47,7 +50,10 @@ pub fn keep(config: &SiteConfig, text: &str) -> Result<(), ChainError> {
         return Ok(());
     }
     if names(config)?.len() >= PROPOSED_MAX && !path.exists() {
-        tracing::warn!(study = name, "more than {PROPOSED_MAX} studies wait for approval; this one was not kept");
+        tracing::warn!(
+            study = name,
+            "more than {PROPOSED_MAX} studies wait for approval; this one was not kept"
+        );
         return Ok(());
     }
     private::folder(&config.folder.join(FOLDER))

@@ -128,7 +128,9 @@ fn the_folds_of_a_site_follow_from_what_it_alone_knows() {
                 rows: Arc::new(vec![None]),
             }))
         };
-        (0..5).map(|fold| site.ask(without(fold))).collect::<Vec<Answer>>()
+        (0..5)
+            .map(|fold| site.ask(without(fold)))
+            .collect::<Vec<Answer>>()
     };
     assert_eq!(told(7), told(7));
     assert_ne!(told(7)[0], told(8)[0]);

@@ -377,6 +377,9 @@ fn a_cohort_that_differs_by_one_patient_is_not_told_beside_the_other() {
         let Ending::Failed(failure) = told else {
             panic!("both cohorts are told, and with them who is in one alone");
         };
-        assert!(failure.text.contains("cohort_difference_min"), "{failure:?}");
+        assert!(
+            failure.text.contains("cohort_difference_min"),
+            "{failure:?}"
+        );
     }
 }

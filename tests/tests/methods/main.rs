@@ -219,7 +219,9 @@ fn a_thousand_questions_of_a_run_that_is_over_get_the_same_bytes_or_none_and_cos
         for record in &played.records {
             let closed = Closed::new(played.begin.run.clone(), record.clone());
             worker.follow(&closed, NOW).unwrap();
-            let next = heard.iter().find(|one| one.ask.exchange == record.exchange + 1);
+            let next = heard
+                .iter()
+                .find(|one| one.ask.exchange == record.exchange + 1);
             for turn in 0..asked {
                 let one = match (turn, next) {
                     (0, Some(next)) => next,
@@ -330,7 +332,9 @@ fn a_question_counts_the_rounds_that_its_answer_costs() {
     of_every_sample(|sample| {
         let played = play(sample, PATIENTS, Weather::Calm);
         for site in SITES {
-            let asked = played.heard_of(site).map(|heard| heard.ask.request.rounds());
+            let asked = played
+                .heard_of(site)
+                .map(|heard| heard.ask.request.rounds());
             let asked: u64 = asked.sum();
             assert_eq!(played.rounds(site), asked, "{sample}");
         }

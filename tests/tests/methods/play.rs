@@ -109,7 +109,9 @@ impl Agent {
                         events.push(site::Event::Computed(reply.expect("an answer")));
                     }
                     site::Action::Send(ToCoordinator::Reply(reply)) => said.push(reply),
-                    site::Action::Send(ToCoordinator::Hello { .. } | ToCoordinator::Approved(_))
+                    site::Action::Send(
+                        ToCoordinator::Hello { .. } | ToCoordinator::Approved(_),
+                    )
                     | site::Action::Propose(_) => {}
                     site::Action::LetGo { run, .. } => self.worker.let_go(&run),
                 }
@@ -257,10 +259,7 @@ impl Play {
     fn send(&mut self, site: usize, message: ToSite) {
         let ask = match &message {
             ToSite::Ask(ask) => Some(ask.clone()),
-            ToSite::Begin(_)
-            | ToSite::Closed(_)
-            | ToSite::End { .. }
-            | ToSite::Proposed(_) => None,
+            ToSite::Begin(_) | ToSite::Closed(_) | ToSite::End { .. } | ToSite::Proposed(_) => None,
         };
         let said = match (self.weather, &ask) {
             (Weather::SitesArePestered, Some(_)) => {

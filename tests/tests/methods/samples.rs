@@ -135,10 +135,7 @@ fn sample(
     settings: &str,
 ) -> Sample {
     let mut text = format!("name = 'sample'\nmethod = '{method}'\nsites = {SITES:?}\n");
-    let _ = writeln!(
-        text,
-        "[outcome]\n{outcome}"
-    );
+    let _ = writeln!(text, "[outcome]\n{outcome}");
     for number in 1..=NUMBERS {
         let _ = writeln!(
             text,

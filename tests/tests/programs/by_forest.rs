@@ -222,7 +222,8 @@ fn four_real_hospitals_have_groups_in_common_by_their_forest() {
     };
     let mut deployment = Deployment::prepare();
     let read = |path: &str| fs::read_to_string(root().join("deploy").join(path)).unwrap();
-    let policy = read("policies/heart-disease-forest.toml") + "clusters = true\njobs_without_study = true\n";
+    let policy =
+        read("policies/heart-disease-forest.toml") + "clusters = true\njobs_without_study = true\n";
     let mut job = whole_job("heart-disease-forest.toml");
     let grades = "positive = [\"1\", \"2\", \"3\", \"4\"]";
     assert!(job.contains(grades));

@@ -339,7 +339,10 @@ fn check_sites(out: &Path, result: &Value, job: &Job, sites: &[Site], metric: &A
     for ((entry, name), site) in entries.iter().zip(&job.sites).zip(sites) {
         assert_eq!(entry["name"], name.as_str());
         let told: Vec<&String> = entry.as_object().unwrap().keys().collect();
-        assert_eq!(told, ["bytes_received", "bytes_sent", "messages", "name", "trees"]);
+        assert_eq!(
+            told,
+            ["bytes_received", "bytes_sent", "messages", "name", "trees"]
+        );
         let own = fs::read(out.join("sites").join(name.as_str()).join("figures.json")).unwrap();
         let own: Value = serde_json::from_slice(&own).unwrap();
         assert_eq!(own["patients"], site.classes.len());

@@ -123,14 +123,22 @@ fn check_counts(out: &Path) {
     for site in result["sites"].as_array().unwrap() {
         let folder = out.join("sites").join(site["name"].as_str().unwrap());
         let files = names(&folder);
-        assert!(SITE_FILES.iter().all(|file| files.contains(&(*file).to_owned())), "{files:?}");
+        assert!(
+            SITE_FILES
+                .iter()
+                .all(|file| files.contains(&(*file).to_owned())),
+            "{files:?}"
+        );
         let own = figures(&folder);
         let count = own["patients"].as_u64().unwrap();
         patients += count;
         let (forest, neighbours) = wrong(&folder);
         for (place, (rule, wrong)) in rules.into_iter().zip([forest, neighbours]).enumerate() {
             let share = errors(&own, rule)["value"].as_f64().unwrap();
-            assert!((share * count as f64 - wrong as f64).abs() < 1e-6, "{rule}: {share}");
+            assert!(
+                (share * count as f64 - wrong as f64).abs() < 1e-6,
+                "{rule}: {share}"
+            );
             sums[place] += wrong;
         }
         check_neighbours(&folder);
@@ -139,7 +147,10 @@ fn check_counts(out: &Path) {
         let told = errors(&result, rule);
         assert_eq!(told["total"].as_u64(), Some(patients), "{rule}");
         let found = told["sum"].as_f64().unwrap();
-        assert!((found - sum as f64).abs() < 10.0 && found % 10.0 == 0.0, "{rule}: {found}");
+        assert!(
+            (found - sum as f64).abs() < 10.0 && found % 10.0 == 0.0,
+            "{rule}: {found}"
+        );
     }
 }
 
@@ -447,10 +458,7 @@ fn a_job_of_forests_on_one_cohort_means_what_it_means_at_a_site() {
     }
     let told = result(&home.join("alone"));
     let (forest, _) = wrong(&alone);
-    assert_eq!(
-        errors(&told, "forest")["sum"].as_f64(),
-        Some(forest as f64)
-    );
+    assert_eq!(errors(&told, "forest")["sum"].as_f64(), Some(forest as f64));
 }
 
 #[test]

@@ -87,7 +87,11 @@ fn the_errors_of_all_hospitals_are_told_within_a_step_however_few_one_of_them_ha
         for (place, (rule, own)) in counted_at(&folder, &metric).into_iter().enumerate() {
             // What stays at the site is exact.
             let confusion = cells(&of_rule(&figures["evaluation"], rule)["confusion"]);
-            assert_eq!([confusion[0][1], confusion[1][0]], own.wrong, "{site}, {rule}");
+            assert_eq!(
+                [confusion[0][1], confusion[1][0]],
+                own.wrong,
+                "{site}, {rule}"
+            );
             few += u64::from(own.wrong.iter().any(|wrong| (1..STEP).contains(wrong)));
             truth[place] += own.wrong.iter().sum::<u64>();
         }
@@ -153,7 +157,11 @@ fn where_nothing_leaves_the_counts_are_exact() {
         let told = of_rule(&one["evaluation"], rule);
         assert_eq!(told["within"], 0.0);
         let wrong: u64 = own.wrong.iter().sum();
-        assert_eq!((&told["patients"], &told["wrong"]), (&120.into(), &wrong.into()), "{rule}");
+        assert_eq!(
+            (&told["patients"], &told["wrong"]),
+            (&120.into(), &wrong.into()),
+            "{rule}"
+        );
         // By pairs of patients: how often the ill one has more ill neighbours.
         let mut ordered = 0.0;
         for (low, negatives) in own.votes[0].iter().enumerate() {

@@ -90,10 +90,17 @@ fn it_finds_the_metric_that_the_rounds_of_one_site_find() {
     assert!(error < 1e-7 && apart < 1e-2, "{error}, {apart}");
     let features = own["features"].as_array().unwrap().iter();
     let names: Vec<&str> = features.map(|one| one["name"].as_str().unwrap()).collect();
-    let wanted: Vec<&str> = wanted.features.iter().map(|one| one.name.as_str()).collect();
+    let wanted: Vec<&str> = wanted
+        .features
+        .iter()
+        .map(|one| one.name.as_str())
+        .collect();
     assert_eq!(names, wanted);
     let matrix = |folder: &Path| npy(&folder.join("matrix.npy"));
-    assert_eq!(matrix(&alone.join("patients")).dim(), matrix(&federated).dim());
+    assert_eq!(
+        matrix(&alone.join("patients")).dim(),
+        matrix(&federated).dim()
+    );
 }
 
 #[test]

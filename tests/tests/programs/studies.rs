@@ -31,7 +31,15 @@ fn at_site(deployment: &Deployment, site: &str, arguments: &[&str]) -> Ran {
 
 fn draft(deployment: &Deployment, text: &str, out: &str) -> Ran {
     deployment.home.write("draft.toml", text);
-    let arguments = ["study", "draft", "draft.toml", "--certificates", "certificates", "--out", out];
+    let arguments = [
+        "study",
+        "draft",
+        "draft.toml",
+        "--certificates",
+        "certificates",
+        "--out",
+        out,
+    ];
     deployment.home.run(&coordinator(), &arguments)
 }
 
@@ -53,19 +61,28 @@ fn a_study_goes_from_a_draft_to_its_card_and_its_runs() {
     draft(&deployment, &format!("{HEAD}{PATIENTS}"), "demo.study.toml").must_succeed();
     submit(&deployment, REGRESSION, "early").must_fail(USAGE, &["`study propose` proposes it"]);
     study(&deployment, &["propose", "demo.study.toml"]).must_succeed();
-    until_shown(&deployment, "demo: proposed, waiting for the approval of north, south, east, west");
+    until_shown(
+        &deployment,
+        "demo: proposed, waiting for the approval of north, south, east, west",
+    );
     study(&deployment, &["card", "demo", "--out", "early"]).must_fail(GOING, &[]);
 
     for site in &SITES[..3] {
         until("the proposal at the site", PATIENCE, || {
             let listed = at_site(&deployment, site, &["list"]).must_succeed();
-            listed.stdout.contains("demo  waits for approval").then_some(())
+            listed
+                .stdout
+                .contains("demo  waits for approval")
+                .then_some(())
         });
         let review = at_site(&deployment, site, &["review", "demo"]).must_succeed();
         assert!(review.stdout.contains("up to 10 runs"), "{}", review.stdout);
         at_site(&deployment, site, &["approve", "demo"]).must_succeed();
     }
-    until_shown(&deployment, "demo: proposed, waiting for the approval of west");
+    until_shown(
+        &deployment,
+        "demo: proposed, waiting for the approval of west",
+    );
     let waits = ["it waits for the approval of west"];
     submit(&deployment, REGRESSION, "early").must_fail(USAGE, &waits);
     // Whoever is killed while the study waits has forgotten nothing.
@@ -89,7 +106,12 @@ fn runs(deployment: &mut Deployment) {
     submit(deployment, REGRESSION, "first").must_succeed();
     let listed = ["journal", "list", "--config", "north.toml"];
     let journal = deployment.home.run(&site_agent(), &listed).must_succeed();
-    assert_eq!(journal.stdout.matches("introduction").count(), 1, "{}", journal.stdout);
+    assert_eq!(
+        journal.stdout.matches("introduction").count(),
+        1,
+        "{}",
+        journal.stdout
+    );
     deployment.kill_coordinator();
     SITES.iter().for_each(|site| deployment.kill_agent(site));
     deployment.start_coordinator();
@@ -100,9 +122,13 @@ fn runs(deployment: &mut Deployment) {
     // Another method, other features, and a question by what it has learned.
     submit(deployment, UNPSL, "metric").must_succeed();
     let result = kindred_tests::results::result(&deployment.home.join("metric"));
-    deployment.home.write("new.csv", "id,first_1,first_3\nnew,0.1,0.2\n");
+    deployment
+        .home
+        .write("new.csv", "id,first_1,first_3\nnew,0.1,0.2\n");
     let run = result["run"].as_str().unwrap();
-    let alike = ["similar", "--run", run, "--new", "new.csv", "--id", "id", "--out", "alike"];
+    let alike = [
+        "similar", "--run", run, "--new", "new.csv", "--id", "id", "--out", "alike",
+    ];
     deployment.job(&alike).must_succeed();
 }
 
@@ -121,7 +147,8 @@ fn what_is_not_the_study_that_was_approved_is_refused() {
     let wrong = format!("{HEAD}{PATIENTS}").replace("kind = \"binary\"", "kind = \"binery\"");
     let wrong = wrong.replace("until = \"2099-12-31\"", "until = \"soon\"");
     draft(&deployment, &wrong, "wrong.toml").must_fail(USAGE, &["until", "binery"]);
-    let nobody = format!("{HEAD}{PATIENTS}").replace("\"east\", \"west\"", "\"elsewhere\", \"nowhere\"");
+    let nobody =
+        format!("{HEAD}{PATIENTS}").replace("\"east\", \"west\"", "\"elsewhere\", \"nowhere\"");
     let wanted = ["found no certificate of elsewhere, nowhere"];
     draft(&deployment, &nobody, "wrong.toml").must_fail(USAGE, &wanted);
     assert!(!deployment.home.join("wrong.toml").exists());
@@ -136,23 +163,56 @@ fn what_is_not_the_study_that_was_approved_is_refused() {
     deployment.admit_rival();
     deployment.home.write("job.toml", REGRESSION);
     let rival = deployment.job_by_rival(&["submit", "job.toml"]);
-    rival.must_fail(USAGE, &["wanted one of the operators of the study \"demo\""]);
-    let propose = ["study", "propose", "demo.study.toml", "--config", "rival.toml"];
+    rival.must_fail(
+        USAGE,
+        &["wanted one of the operators of the study \"demo\""],
+    );
+    let propose = [
+        "study",
+        "propose",
+        "demo.study.toml",
+        "--config",
+        "rival.toml",
+    ];
     let rival = deployment.home.run(&coordinator(), &propose);
-    rival.must_fail(USAGE, &["wanted one of the operators of the study \"demo\""]);
+    rival.must_fail(
+        USAGE,
+        &["wanted one of the operators of the study \"demo\""],
+    );
     // A job of what the study does not have.
     for (from, to, wanted) in [
-        ("outcome = \"class\"", "outcome = \"clas\"", "did you mean \"class\"?"),
-        ("[regression]", "features = [\"first_2\"]\n[regression]", "\"first_2\""),
-        ("method = \"regression\"", "method = \"forest\"\n", "\"forest\""),
+        (
+            "outcome = \"class\"",
+            "outcome = \"clas\"",
+            "did you mean \"class\"?",
+        ),
+        (
+            "[regression]",
+            "features = [\"first_2\"]\n[regression]",
+            "\"first_2\"",
+        ),
+        (
+            "method = \"regression\"",
+            "method = \"forest\"\n",
+            "\"forest\"",
+        ),
     ] {
         let job = REGRESSION.replacen(from, to, 1);
         submit(&deployment, &job, "out").must_fail(USAGE, &[wanted]);
     }
     // A site that approves by another certificate than the text names.
     let stranger = fs::read_to_string(deployment.home.join("demo.study.toml")).unwrap();
-    let digits = stranger.split("sha256:").nth(2).unwrap().split('"').next().unwrap();
-    let stranger = stranger.replace(digits, &"0".repeat(64)).replace("\"demo\"", "\"strange\"");
+    let digits = stranger
+        .split("sha256:")
+        .nth(2)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
+    let stranger = stranger
+        .replace(digits, &"0".repeat(64))
+        .replace("\"demo\"", "\"strange\"");
     deployment.home.write("strange.toml", &stranger);
-    at_site(&deployment, "north", &["approve", "strange.toml"]).must_fail(REFUSED, &["certificate"]);
+    at_site(&deployment, "north", &["approve", "strange.toml"])
+        .must_fail(REFUSED, &["certificate"]);
 }

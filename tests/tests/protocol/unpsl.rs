@@ -111,7 +111,11 @@ fn the_mean_dual_and_the_consensus_are_told_by_their_norms_in_every_round() {
                 assert!(apart <= 1e-9 * wanted.max(1e-3), "{found}, wanted {wanted}");
             }
         }
-        assert!(naive.iter().all(|[metric, duals]| *metric > 0.1 && *duals > 1e-3));
+        assert!(
+            naive
+                .iter()
+                .all(|[metric, duals]| *metric > 0.1 && *duals > 1e-3)
+        );
     }
 }
 
@@ -125,7 +129,11 @@ const LIES: [fn(&Answer) -> Answer; 4] = [
     |answer| match answer {
         Answer::Covered(covered) => {
             let mut covered = covered.clone();
-            covered.kind = if covered.kind == "moments" { "description" } else { "moments" };
+            covered.kind = if covered.kind == "moments" {
+                "description"
+            } else {
+                "moments"
+            };
             Answer::Covered(covered)
         }
         _ => Answer::Correlated,
@@ -421,8 +429,12 @@ impl Quadratics {
             let step = (relaxed - &mean) * self.penalty;
             *dual += &step;
         }
-        let duals = self.duals.iter().fold(Array2::zeros(mean.raw_dim()), |sum, dual| sum + dual);
-        self.norms.push([norm(&mean), norm(&(duals / sites as f64))]);
+        let duals = self
+            .duals
+            .iter()
+            .fold(Array2::zeros(mean.raw_dim()), |sum, dual| sum + dual);
+        self.norms
+            .push([norm(&mean), norm(&(duals / sites as f64))]);
         self.consensus = Some(mean);
     }
 }

@@ -12,8 +12,8 @@ use crate::progress::Ending;
 use crate::stage::agreeing::Agreeing;
 use crate::sums;
 use crate::time::Timestamp;
-use privacy::sums::{Total, WORD_BYTES, Words};
 use privacy::Disclosure;
+use privacy::sums::{Total, WORD_BYTES, Words};
 use similarity::numeric::seed::Seed;
 use std::sync::Arc;
 

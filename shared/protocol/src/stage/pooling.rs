@@ -77,8 +77,8 @@ pub(super) fn pooled(
             true => Vec::new(),
             false => vec![in_groups(column, histogram)?],
         };
-        let values = Pooled::of(&groups)
-            .map_err(|error| Failure::new(Code::Protocol, error.to_string()))?;
+        let values =
+            Pooled::of(&groups).map_err(|error| Failure::new(Code::Protocol, error.to_string()))?;
         let values = values.filter(|values| values.quartiles().is_some());
         if values.is_none() && !moments.get(column.column).is_some_and(is_empty) {
             let text = "no site has enough values of a feature to count them";

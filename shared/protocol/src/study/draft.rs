@@ -225,7 +225,10 @@ mod tests {
         let job = Job::parse(JOB).unwrap();
         let (own, study) = of_job(&job, "simulation").unwrap();
         assert!(!own.contains("sites") && own.contains("seed = 3") && own.contains("rank = 1"));
-        assert!(study.contains("women") && study.contains("hospitals = [\"north\", \"south\", \"east\"]"));
+        assert!(
+            study.contains("women")
+                && study.contains("hospitals = [\"north\", \"south\", \"east\"]")
+        );
     }
 
     #[test]
@@ -246,8 +249,14 @@ mod tests {
     fn a_list_of_parties_with_headings_is_refused_by_its_key() {
         let text = "operators = []\n[[hospitals]]\nname = \"north\"\n";
         let error = pinned(text, |_| None).unwrap_err();
-        assert!(error.to_string().contains("wanted hospitals = ["), "{error}");
+        assert!(
+            error.to_string().contains("wanted hospitals = ["),
+            "{error}"
+        );
         let error = pinned("hospitals = []", |_| None).unwrap_err();
-        assert!(error.to_string().contains("found nothing as operators"), "{error}");
+        assert!(
+            error.to_string().contains("found nothing as operators"),
+            "{error}"
+        );
     }
 }

@@ -18,7 +18,7 @@ use std::fmt;
 use time::Date;
 
 pub use draft::{DraftError, Party, by_nobody, nobody, of_job, pinned};
-pub use state::{Approval, SignedApproval, HospitalState, Standing, StudyState};
+pub use state::{Approval, HospitalState, SignedApproval, Standing, StudyState};
 
 /// Between the job and the study that travels with it.
 const SEPARATOR: &str = "\n# The study, as its hospitals approved it:\n";

@@ -4,7 +4,7 @@ use crate::identity::certificates::CredentialFiles;
 use crate::identity::credentials::{TlsError, chain};
 use crate::identity::warrant::{SignatureError, Signed, Signer, verifies};
 use protocol::message::Warrant;
-use protocol::study::{Approval, SignedApproval, CertificateFingerprint};
+use protocol::study::{Approval, CertificateFingerprint, SignedApproval};
 use rustls::pki_types::CertificateDer;
 use std::path::Path;
 

@@ -10,7 +10,7 @@ use prost::Message as _;
 use protocol::limits::SITES_MAX;
 use protocol::name::SiteName;
 use protocol::opening::Opening;
-use protocol::study::{Approval, SignedApproval, HospitalState, Standing, StudyName, StudyState};
+use protocol::study::{Approval, HospitalState, SignedApproval, Standing, StudyName, StudyState};
 use protocol::time::Timestamp;
 use time::Date;
 use time::macros::format_description;
@@ -101,7 +101,10 @@ pub fn encode_opening(opening: &Opening) -> Vec<u8> {
     let found = pb::Opening {
         run: run.as_str().to_owned(),
         digest,
-        introductions: introductions.into_iter().map(introduction_to_proto).collect(),
+        introductions: introductions
+            .into_iter()
+            .map(introduction_to_proto)
+            .collect(),
         encapsulations: encapsulations
             .into_iter()
             .map(encapsulations_to_proto)

@@ -6,9 +6,7 @@
 )]
 
 use ndarray::Array2;
-use privacy::{
-    Allowed, CohortFacts, Gate, JobFacts, Permission, Policy, Rules, SoFar,
-};
+use privacy::{Allowed, CohortFacts, Gate, JobFacts, Permission, Policy, Rules, SoFar};
 use protocol::message::unpsl::{Centre, Contribution, Form, Part, Round};
 use protocol::message::{Answer, Ask, Reply, Request, ToCoordinator, ToSite, unpsl};
 use protocol::name::RunId;

@@ -17,7 +17,8 @@ const SHARE_BINS: u64 = 10;
 pub(crate) fn told(rules: &Rules, job: &Job, settings: &RegressionSettings) -> Told {
     Told {
         messages: messages(rules, job, settings),
-        brake: "Nothing: every site works out by itself at which coefficients it is asked.".to_owned(),
+        brake: "Nothing: every site works out by itself at which coefficients it is asked."
+            .to_owned(),
         open: format!(
             "The second moments: {TOGETHER}. No noise is added to any number: who knows all patients but one, or all other \
              sites, can work out the rest."

@@ -215,7 +215,9 @@ impl Selection {
             return Err(unexpected(&sum, "validation counts"));
         };
         let of_metric = |own: Vec<Option<privacy::RightCounts>>| {
-            let own = own.into_iter().map(|own| own.map(counts).unwrap_or_default());
+            let own = own
+                .into_iter()
+                .map(|own| own.map(counts).unwrap_or_default());
             own.collect()
         };
         self.counted.extend(told.into_iter().map(of_metric));

@@ -97,7 +97,11 @@ fn steps(result: &RunResult) -> &'static str {
 /// How the rules of a metric are named, and whom they judge.
 pub(super) fn wording(result: &RunResult) -> Wording {
     // Pairs have none.
-    let counts = result.pooled.assessment.iter().flat_map(|all| &all.evaluation);
+    let counts = result
+        .pooled
+        .assessment
+        .iter()
+        .flat_map(|all| &all.evaluation);
     let neighbours = counts.map(|counts| counts.neighbours).max().unwrap_or(0);
     Wording {
         heading: "How well it does, in sample",
