@@ -23,8 +23,8 @@ fn main() {
         return;
     };
     let mut text = String::from(
-        "name = 'scale'\nmethod = 'unpsl'\nsites = ['north']\n\
-         [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = 'outcome'\nkind = 'binary'\npositive = ['1']\n[unpsl]\nrank = 1\n",
+        "name = 'scale'\nmethod = 'unpsl'\nsites = ['north', 'other']\n\
+         [outcome]\ncolumn = 'outcome'\nkind = 'binary'\npositive = ['1']\n[unpsl]\nrank = 1\n",
     );
     for feature in 0..FEATURES {
         text += &format!("[[features]]\nname = 'x{feature:02}'\nkind = 'numeric'\n");

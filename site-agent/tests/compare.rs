@@ -49,10 +49,6 @@ fn job() -> Job {
     let (head, _) = text.split_once("[unpsl]").unwrap();
     let head = head.replace("method = \"unpsl\"", "method = \"compare\"");
     let head = head.replace("kind = \"numeric\"", "kind = \"numeric\"\nrange = [-8, 8]");
-    let head = head.replace(
-        "[outcome]",
-        "[aggregation]\ncontributions = \"own\"\n[outcome]",
-    );
     Job::parse(&format!(
         "{head}[compare]\nfamilies = [\"common_forest\", \"common_forest_model\"]\nfolds = {FOLDS}\n[forest]\ntrees = 60\n"
     ))
@@ -248,7 +244,7 @@ fn neighbours_predict_survival_times_as_kaplan_meier_curves_of_another_program_d
         .collect();
     for (known, horizon) in [("without", ""), ("with", "horizon = 400")] {
         let job = Job::parse(&format!(
-            "name = 'days'\nmethod = 'compare'\nsites = ['days']\n[aggregation]\ncontributions = 'own'\n[outcome]\n\
+            "name = 'days'\nmethod = 'compare'\nsites = ['days', 'other']\n[outcome]\n\
              column = 'days'\nkind = 'survival'\nevent = 'seen'\nevent_values = ['1']\n{horizon}\n{features}\
              [compare]\nfamilies = ['cosine']\nfolds = {FOLDS}\n"
         ));

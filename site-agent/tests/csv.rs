@@ -427,7 +427,7 @@ fn rows_stand_for_patients_where_none_are_named_whatever_a_job_reads() {
         let feature = |name: &&str| format!("[[features]]\nname = '{name}'\nkind = 'numeric'\n");
         let features: String = features.iter().map(feature).collect();
         job(&format!(
-            "name = 'rows'\nmethod = 'unpsl'\nsites = ['north']\n[aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = 'num'\n\
+            "name = 'rows'\nmethod = 'unpsl'\nsites = ['north', 'other']\n[outcome]\ncolumn = 'num'\n\
              kind = 'binary'\npositive = ['{positive}']\nnegative = ['{negative}']\n{features}\
              [unpsl]\nrank = 1\n"
         ))

@@ -49,7 +49,7 @@ fn the_four_hospitals_have_the_patients_and_missing_values_that_their_descriptio
         categorical("thal", "'3', '6', '7'"),
     ];
     let text = format!(
-        "name = 'heart'\nmethod = 'unpsl'\nsites = ['va']\n[aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = 'num'\n\
+        "name = 'heart'\nmethod = 'unpsl'\nsites = ['va', 'other']\n[outcome]\ncolumn = 'num'\n\
          kind = 'binary'\npositive = ['1', '2', '3', '4']\n{}[unpsl]\nrank = 1\n",
         features.concat()
     );

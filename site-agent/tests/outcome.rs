@@ -14,7 +14,7 @@ const CELL_MIN: u64 = 10;
 
 fn job_of(outcome: &str, feature: &str) -> Job {
     job(&format!(
-        "name = 'outcomes'\nmethod = 'forest'\nsites = ['a', 'b']\n[aggregation]\ncontributions = \"own\"\n[outcome]\n{outcome}\n\
+        "name = 'outcomes'\nmethod = 'forest'\nsites = ['a', 'b']\n[outcome]\n{outcome}\n\
          [[features]]\nname = 'chol'\nkind = 'numeric'\n{feature}\n[forest]\n"
     ))
 }
@@ -192,7 +192,7 @@ fn codes_of_a_time_and_of_its_event_leave_their_patients_out() {
 
 #[test]
 fn a_code_that_is_also_a_value_is_a_problem_of_the_job() {
-    let text = "name = 'x'\nmethod = 'forest'\nsites = ['a']\n[aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = 'y'\nkind = 'binary'\npositive = ['1']\n\
+    let text = "name = 'x'\nmethod = 'forest'\nsites = ['a', 'other']\n[outcome]\ncolumn = 'y'\nkind = 'binary'\npositive = ['1']\n\
                 missing = ['1']\n[[features]]\nname = 'a'\nkind = 'numeric'\n[forest]\n";
     let problems = Job::parse(text).unwrap_err().to_string();
     assert!(

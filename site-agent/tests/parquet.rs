@@ -217,7 +217,7 @@ fn rows_stand_for_patients_where_none_are_named_whatever_a_job_reads() {
         let feature = |name: &&str| format!("[[features]]\nname = '{name}'\nkind = 'numeric'\n");
         let features: String = features.iter().map(feature).collect();
         let text = format!(
-            "name = 'rows'\nmethod = 'forest'\nsites = ['north']\n[aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = 'chol'\n\
+            "name = 'rows'\nmethod = 'forest'\nsites = ['north', 'other']\n[outcome]\ncolumn = 'chol'\n\
              kind = 'numeric'\n{features}[forest]\n"
         );
         let cohort = read_for_release(&source, &job(&text), 1, &mut |_| {}).unwrap();

@@ -36,7 +36,7 @@ fn cohort_in(
     let feature = |name: &&str| format!("[[features]]\nname = '{name}'\n{kind}\n");
     let features: String = columns.iter().map(feature).collect();
     let text = format!(
-        "name = 'types'\nmethod = 'forest'\nsites = ['north']\n[aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = 'outcome'\n\
+        "name = 'types'\nmethod = 'forest'\nsites = ['north', 'other']\n[outcome]\ncolumn = 'outcome'\n\
          kind = 'numeric'\n{features}[forest]\n"
     );
     read(&config(folder, &source, ""), &job(&text)).map(|read| read.cohort)

@@ -243,8 +243,8 @@ fn the_omop_template_gives_one_row_a_patient() {
         "query_file = '{template}'\npatient = 'person_id'\n\
          parameters = {{ schema = 'cdm', index_date = '2020-01-01', history_days = '730' }}"
     );
-    let omop = "name = 'omop'\nmethod = 'unpsl'\nsites = ['north']\n\
-        [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = 'coronary_disease'\nkind = 'binary'\npositive = ['1']\n\
+    let omop = "name = 'omop'\nmethod = 'unpsl'\nsites = ['north', 'other']\n\
+        [outcome]\ncolumn = 'coronary_disease'\nkind = 'binary'\npositive = ['1']\n\
         [[features]]\nname = 'cholesterol'\nkind = 'numeric'\nunit = 'mg/dl'\n\
         [[features]]\nname = 'systolic'\nkind = 'numeric'\n\
         [[features]]\nname = 'diabetes'\nkind = 'binary'\n\
@@ -290,7 +290,7 @@ fn rows_stand_for_patients_where_none_are_named_whatever_a_job_reads() {
         let feature = |name: &&str| format!("[[features]]\nname = '{name}'\nkind = 'numeric'\n");
         let features: String = features.iter().map(feature).collect();
         let text = format!(
-            "name = 'rows'\nmethod = 'forest'\nsites = ['north']\n[aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = 'chol'\n\
+            "name = 'rows'\nmethod = 'forest'\nsites = ['north', 'other']\n[outcome]\ncolumn = 'chol'\n\
              kind = 'numeric'\n{features}[forest]\n"
         );
         let cohort = read_for_release(&config, &job(&text), 1, &mut |_| {}).unwrap();

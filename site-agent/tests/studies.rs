@@ -50,8 +50,7 @@ fn of_days() -> Job {
         "column = 'days'\nkind = 'survival'\nevent = 'dead'\nhorizon = 30",
     );
     let job = job.replace("[unpsl]\nrank = 1", "[regression]");
-    let job = job.replace("contributions = \"own\"", "contributions = \"sums\"");
-    Job::parse(&job.replace("['north']", "['north', 'south', 'east']")).unwrap()
+    Job::parse(&job.replace("['north', 'other']", "['north', 'south', 'east']")).unwrap()
 }
 
 fn frozen(source: &SourceConfig, jobs: &[&Job]) -> FrozenTable {

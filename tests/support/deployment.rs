@@ -7,6 +7,7 @@ use protocol::progress::Progress;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::LazyLock;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use wire::{Address, ClientTls, CredentialFiles, Dial, OperatorClient};
@@ -280,7 +281,7 @@ pub fn site_config(site: &str, port: u16, party: &str) -> String {
     format!(
         "site = \"{site}\"\ncoordinator = \"127.0.0.1:{port}\"\nfolder = \"sites/{site}\"\n\n{}\n\
          [source]\nkind = \"csv\"\npath = \"data/{site}.csv\"\npatient = \"patient\"\n\n{}\
-         [policy]\ncontributions = \"own\"\noperators = [\"*\"]\nmethods = [\"unpsl\", \"forest\", \"regression\", \"neighbours\", \"cluster\", \"compare\"]\nforests = true\nneighbours = true\nclusters = true\nsecond_moments = true\noutcomes = [\"*\"]\n\
+         [policy]\noperators = [\"*\"]\nmethods = [\"unpsl\", \"forest\", \"regression\", \"neighbours\", \"cluster\", \"compare\"]\nforests = true\nneighbours = true\nclusters = true\nsecond_moments = true\noutcomes = [\"*\"]\n\
          features = [\"*\"]\n",
         tls_of(party),
         ranges()
@@ -308,4 +309,24 @@ pub fn issue(home: &Home, arguments: &[&str]) {
     all.extend(arguments);
     all.extend(["--folder", "certificates"]);
     home.run(&coordinator(), &all).must_succeed();
+}
+
+/// Gives each of the sites its credentials, issued once for all homes of this process.
+pub fn certify(home: &Home) {
+    static ISSUED: LazyLock<Home> = LazyLock::new(|| {
+        let home = Home::new();
+        issue(&home, &["init"]);
+        for site in SITES {
+            issue(&home, &["issue", "--site", site]);
+        }
+        home
+    });
+    for site in SITES {
+        let folder = format!("certificates/site-{site}");
+        std::fs::create_dir_all(home.join(&folder)).expect("a folder of credentials");
+        for file in ["ca.pem", "certificate.pem", "key.pem"] {
+            let path = format!("{folder}/{file}");
+            std::fs::copy(ISSUED.join(&path), home.join(&path)).expect("credentials");
+        }
+    }
 }

@@ -3,16 +3,24 @@
 
 use crate::programs::{Home, PATIENCE, until};
 use bytes::Bytes;
+use privacy::Rules;
 use protocol::job::Job;
-use protocol::message::{Answer, Ask, Begin, Reply, Request, ToCoordinator, ToSite, Warrant};
+use protocol::message::{
+    Answer, Ask, Begin, Closed, Reply, Request, ToCoordinator, ToSite, Warrant,
+};
 use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::progress::Ending;
-use protocol::run::{Action, Event, Run};
+use protocol::result::RunResult;
+use protocol::run::{Action, Event, Record, Run};
 use protocol::time::Timestamp;
+use similarity::numeric::seed::Seed;
 use site_agent::books::chain::ChainError;
-use site_agent::config::SiteConfig;
+use site_agent::config::{SiteConfig, SourceConfig};
+use site_agent::method::Computation;
 use site_agent::run::worker::Worker;
+use site_agent::source::{SiteCohort, read_cohort};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// The run of every conversation here.
 pub const RUN: &str = "0123456789ab";
@@ -54,6 +62,34 @@ pub fn begin_by(worker: &mut Worker, operator: &str, run: &str, job: &str, seed:
         opening: None,
     };
     worker.begin(begin, Ok(operator_name(operator)));
+}
+
+/// Says that the run `run` of the researcher begins, and asks the first question: whether the site takes part.
+pub fn introduce(worker: &mut Worker, run: &str, job: &str, seed: u64) -> Answer {
+    introduce_by(worker, RESEARCHER, run, job, seed, NOW)
+}
+
+/// The same of a run whose job `operator` signed.
+pub fn introduce_by(
+    worker: &mut Worker,
+    operator: &str,
+    run: &str,
+    job: &str,
+    seed: u64,
+    now: Timestamp,
+) -> Answer {
+    begin_by(worker, operator, run, job, seed);
+    let sites = Job::parse(job).expect("a job").sites.len();
+    let joined = Record {
+        at: now,
+        exchange: 0,
+        answers: vec![None; sites],
+        signatures: vec![Vec::new(); sites],
+    };
+    let closed = Closed::new(run_id(run), joined);
+    let followed = worker.follow(&closed, now);
+    followed.expect("books that can be written");
+    ask(worker, run, 1, Request::Introduce, now)
 }
 
 /// Asks a site that knows the run.
@@ -134,6 +170,62 @@ pub fn converse(
                 ToSite::End { .. } | ToSite::Proposed(_) => {}
             }
         }
+    }
+}
+
+/// A run of one site, whose answers nobody covers.
+pub struct Alone {
+    /// What the site told, in order.
+    pub told: Vec<Answer>,
+    /// What the run left.
+    pub result: RunResult,
+}
+
+/// Plays a run of `job` on the one table `data`: the coordinator's state machine asks, and the site's computation answers, also in
+/// rounds. What the site has for itself goes into `folder`.
+pub fn alone(job: &str, data: &Path, folder: &Path) -> Alone {
+    let job = Job::parse_for_one(job).unwrap_or_else(|errors| panic!("{errors}"));
+    let source = SourceConfig::of_file(data, Some("patient".to_owned()));
+    let cohort = read_cohort(&source, &job, &mut |_| ());
+    let cohort = cohort.unwrap_or_else(|problems| panic!("{problems}"));
+    played_alone(job, cohort, folder)
+}
+
+/// The same on a cohort that was read before.
+pub fn played_alone(job: Job, cohort: SiteCohort, folder: &Path) -> Alone {
+    let name = SiteName::new("alone").expect("a site's name");
+    let job = job.alone(name.clone());
+    let (rules, secret) = (Rules::default(), Box::new(|_: &[u8]| SEED));
+    let folder = folder.to_owned();
+    let made = Computation::new(job.clone(), Seed(SEED), cohort, folder, &rules, secret);
+    let mut site = made.unwrap_or_else(|stop| panic!("{stop:?}"));
+    let mut run = Run::new(run_id(RUN), job, SEED, Warrant::default(), NOW);
+    let (mut next, mut told) = (Some(Event::Connected(name.clone())), Vec::new());
+    while let Some(event) = next.take() {
+        let (after, actions) = run.step(NOW, event);
+        run = after;
+        for action in actions {
+            let Action::Send {
+                message: ToSite::Ask(ask),
+                ..
+            } = action
+            else {
+                continue;
+            };
+            let answer = site.answer(&ask.request);
+            let answer = answer.unwrap_or_else(|stop| panic!("{stop:?}"));
+            told.push(answer.clone());
+            next = Some(Event::Answered {
+                site: name.clone(),
+                exchange: ask.exchange,
+                answer,
+                signature: Vec::new(),
+            });
+        }
+    }
+    Alone {
+        told,
+        result: run.result(""),
     }
 }
 

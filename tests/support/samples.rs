@@ -39,10 +39,3 @@ pub fn demo_of_forests(reach: u32) -> String {
     head.replace("method = \"unpsl\"", "method = \"forest\"")
         .replace("kind = \"numeric\"", &ranged)
 }
-
-/// A job whose sites tell their own numbers.
-pub fn in_the_clear(job: &str) -> String {
-    let own = "[aggregation]\ncontributions = \"own\"\n\n[outcome]";
-    assert!(!job.contains("[aggregation]") && job.contains("[outcome]"));
-    job.replacen("[outcome]", own, 1)
-}

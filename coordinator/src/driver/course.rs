@@ -424,9 +424,7 @@ fn whole(
         site.bytes_received = own.bytes_received;
         site.messages = received.of(&site.name);
     }
-    if let Some(pooled) = &mut result.pooled {
-        pooled.heard = heard.digest();
-    }
+    result.pooled.heard = heard.digest();
     result
 }
 
@@ -439,7 +437,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_run_that_breaks_the_arithmetic_fails_and_the_store_says_so() {
-        let job = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\"]\n[aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"y\"\n\
+        let job = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n[outcome]\ncolumn = \"y\"\n\
             kind = \"binary\"\npositive = [\"1\"]\n[[features]]\nname = \"x\"\nkind = \"numeric\"\n[unpsl]\n";
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(&home.path().join("store")).unwrap();

@@ -109,7 +109,7 @@ mod tests {
     use protocol::time::Timestamp;
 
     fn submission(run: &str, operator: &str) -> Submission {
-        let job = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\"]\n[aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"y\"\n\
+        let job = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n[outcome]\ncolumn = \"y\"\n\
             kind = \"binary\"\npositive = [\"1\"]\n[[features]]\nname = \"x\"\nkind = \"numeric\"\n[unpsl]\n";
         Submission {
             run: RunId::new(run).unwrap(),

@@ -10,7 +10,7 @@ use protocol::time::Timestamp;
 use tokio::sync::oneshot;
 use wire::OperatorCall;
 
-const JOB: &str = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\"]\n[aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"y\"\n\
+const JOB: &str = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n[outcome]\ncolumn = \"y\"\n\
     kind = \"binary\"\npositive = [\"1\"]\n[[features]]\nname = \"x\"\nkind = \"numeric\"\n[unpsl]\n";
 
 fn submission(run: &str, at: u64) -> Submission {

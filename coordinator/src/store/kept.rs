@@ -5,7 +5,7 @@ use protocol::job::Job;
 use protocol::method::Model;
 use protocol::name::{OperatorName, RunId};
 use protocol::progress::{Ending, Progress, Times};
-use protocol::result::RunResult;
+use protocol::result::{PooledFigures, RunResult};
 use protocol::time::Timestamp;
 use rusqlite::{OptionalExtension, Transaction};
 
@@ -25,7 +25,7 @@ pub fn failed_result(run: RunId, job: String, seed: u64, failure: Failure) -> Ru
         times: Times::default(),
         seconds: 0.0,
         sites: Vec::new(),
-        pooled: None,
+        pooled: PooledFigures::default(),
         model: None,
         notes: Vec::new(),
     }

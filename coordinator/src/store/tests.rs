@@ -6,7 +6,7 @@ use protocol::message::{Answer, Description};
 use protocol::method::Model;
 use protocol::method::unpsl::model::{self, RoundRow};
 
-const JOB: &str = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\"]\n[aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"y\"\n\
+const JOB: &str = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n[outcome]\ncolumn = \"y\"\n\
     kind = \"binary\"\npositive = [\"1\"]\n[[features]]\nname = \"x\"\nkind = \"numeric\"\n[unpsl]\n";
 
 struct Home {
@@ -57,6 +57,8 @@ fn converged(run: &str) -> RunResult {
                 primal_residual: Some(0.1),
                 dual_residual: Some(0.1),
                 penalty: Some(1.0),
+                metric_norm: None,
+                dual_norm: None,
                 seconds: 1.0,
             }],
             objective: None,
@@ -65,7 +67,6 @@ fn converged(run: &str) -> RunResult {
             features: Vec::new(),
             dropped: Vec::new(),
             metric: None,
-            pairs: Vec::new(),
         })),
         ..failed
     }

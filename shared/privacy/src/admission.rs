@@ -2,7 +2,7 @@
 
 use crate::facts::{CohortFacts, JobFacts, ValidationFacts};
 use crate::gate::Gate;
-use crate::rule::{Allowed, Contributions, Permission, Refusal, Rules};
+use crate::rule::{Allowed, Permission, Refusal, Rules};
 use std::collections::BTreeSet;
 
 /// A job that a policy admits. Its cohort has still to be judged.
@@ -12,7 +12,6 @@ pub struct Admission {
     round_limit: u64,
     folds: u64,
     validation: Option<ValidationFacts>,
-    contributions: Contributions,
     permissions: BTreeSet<Permission>,
     queries: u64,
 }
@@ -25,7 +24,6 @@ pub(crate) fn admit(rules: &Rules, job: &JobFacts) -> Result<Admission, Refusal>
             round_limit: job.round_limit,
             folds: job.folds.max(1),
             validation: job.validation,
-            contributions: job.contributions,
             permissions: job.permissions.clone(),
             queries: job.queries,
         }),
@@ -51,11 +49,6 @@ pub(crate) fn refusals(rules: &Rules, job: &JobFacts) -> Vec<Refusal> {
             job.sites, rules.sites_min
         );
         refusals.push(Refusal::new("sites_min", text));
-    }
-    if job.contributions == Contributions::Own && rules.contributions == Contributions::Sums {
-        let text = "the job asks for the site's own numbers ([aggregation] contributions = \"own\"), the site tells sums over \
-                    sites only";
-        refusals.push(Refusal::new("contributions", text));
     }
     let missing = job.permissions.difference(&rules.permissions);
     refusals.extend(missing.map(|permission| permission.not_granted()));
@@ -133,7 +126,6 @@ impl Admission {
                     self.rules.clone(),
                     cohort,
                     rounds.saturating_sub(cohort.so_far.rounds),
-                    self.contributions,
                     self.permissions.clone(),
                     validation.is_some(),
                 ))

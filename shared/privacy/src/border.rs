@@ -1,4 +1,4 @@
-//! Counts on a grid whose start only the site knows.
+//! Counts on a grid that starts anywhere.
 //!
 //! A rule that withholds small counts of errors and lets large ones go withholds the more, the better a model is, and what
 //! is left is no fair sample. Hence one rule for all of them, whatever they are: running totals over the wrong ones, class
@@ -9,12 +9,12 @@
 //! ```
 //!
 //! and a cell is what two of them differ by; the last cell of a class is what is left of its patients, whose number is
-//! known. With a start that only the site can tell, evenly spread over sites, the mean of what is told is what is true;
+//! known. Over evenly spread starts the mean of what is told is what is true;
 //! every running total is off by less than `step`, and so are the wrong ones of all; and no count of 1 to `step - 1` is
-//! told. The start is the same whenever the cohort is: asking again tells nothing more. Totals run from the
+//! told. The start is the run's: publishing again tells nothing more. Totals run from the
 //! cells that are most wrong, in a confusion table and in bins of a score alike, so that the two tell the same count once.
 
-/// The grid of one cohort.
+/// The grid of one run.
 #[derive(Clone, Copy)]
 pub(crate) struct Border {
     start: u64,
@@ -22,11 +22,11 @@ pub(crate) struct Border {
 }
 
 impl Border {
-    /// The grid of multiples of `step` that starts where `secret` says.
-    pub(crate) fn new(secret: u64, step: u64) -> Self {
+    /// The grid of multiples of `step` that starts where `start` says.
+    pub(crate) fn new(start: u64, step: u64) -> Self {
         let step = step.max(1);
         Self {
-            start: secret % step,
+            start: start % step,
             step,
         }
     }

@@ -1,58 +1,14 @@
 //! Small counts.
 //!
-//! Leaving a small count out is not enough: the cohort's size is known, so that a single count left
-//! out is what the others leave over. Nor may the pooled moments that every site standardises with
-//! go far astray. Hence small cell adjustment: a count of 1 to `minimum - 1` becomes 0 or
-//! `minimum`, whichever is nearer, and the largest count of the same feature takes up the
+//! Leaving a small count out is not enough: the node's size is known, so that a single count left
+//! out is what the others leave over. Hence small cell adjustment: a count of 1 to `minimum - 1` becomes 0 or
+//! `minimum`, whichever is nearer, and the largest count of the same node takes up the
 //! difference. Totals stay exact, no count is off by more than a few patients, and neither the
 //! rounded counts nor the largest one tell what they were.
-
-/// Sums over one numeric feature.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) struct Sums {
-    pub(crate) count: u64,
-    pub(crate) sum: f64,
-    pub(crate) sum_squares: f64,
-    pub(crate) missing: u64,
-}
 
 /// True where a count tells of too few patients. None at all tells of nobody.
 pub(crate) fn is_small(count: u64, minimum: u64) -> bool {
     (1..minimum).contains(&count)
-}
-
-/// Withholds small counts of levels and of missing values. Their sum is at least `minimum`.
-pub(crate) fn withhold_levels(counts: &mut [u64], missing: &mut u64, minimum: u64) {
-    let mut cells: Vec<u64> = counts.iter().copied().chain([*missing]).collect();
-    adjust(&mut cells, minimum);
-    for (count, cell) in counts.iter_mut().zip(&cells) {
-        *count = *cell;
-    }
-    *missing = cells.last().copied().unwrap_or(*missing);
-}
-
-/// Withholds sums over few values, and a small count of missing values: the few missing ones then
-/// stand in the sums at the mean (or as many at the mean are taken out).
-pub(crate) fn withhold_sums(sums: &mut Sums, patients_min: u64, cell_min: u64) {
-    let patients = sums.count + sums.missing;
-    if is_small(sums.count, patients_min.max(cell_min)) {
-        *sums = Sums {
-            count: 0,
-            sum: 0.0,
-            sum_squares: 0.0,
-            missing: patients,
-        };
-    } else if let Some((lower, cells)) = two_values(sums) {
-        withhold_two_values(sums, lower, cells, cell_min);
-    } else if is_small(sums.missing, cell_min) {
-        let mut cells = [sums.count, sums.missing];
-        adjust(&mut cells, cell_min);
-        let fill = fill(sums);
-        let added = whole(cells[0]) - whole(sums.count);
-        sums.sum += added * fill;
-        sums.sum_squares += added * fill * fill;
-        [sums.count, sums.missing] = cells;
-    }
 }
 
 /// Joins neighbouring groups of a histogram until each holds `cell_min` values; none is left of fewer
@@ -159,63 +115,6 @@ pub(crate) fn adjust(cells: &mut [u64], minimum: u64) {
         cells[index] = if rank < up { minimum } else { 0 };
     }
     cells[largest] = total - up * minimum;
-}
-
-/// Where all values are a whole number a or a + 1, as a yes or no is coded, the sum is a count of
-/// patients: a, with the patients at a and at a + 1.
-fn two_values(sums: &Sums) -> Option<(f64, [u64; 2])> {
-    if sums.count == 0 || sums.sum.fract() != 0.0 || sums.sum_squares.fract() != 0.0 {
-        return None;
-    }
-    let count = whole(sums.count);
-    let lower = (sums.sum / count).floor();
-    // Sum of (x - a)(x - a - 1), no term of which is negative for whole x.
-    let between = sums.sum_squares - (2.0 * lower + 1.0) * sums.sum + lower * (lower + 1.0) * count;
-    let upper = sums.sum - lower * count;
-    if between != 0.0 || !(0.0..=count).contains(&upper) {
-        return None;
-    }
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // whole, 0 to count
-    let upper = upper as u64;
-    Some((lower, [sums.count - upper, upper]))
-}
-
-fn withhold_two_values(sums: &mut Sums, lower: f64, mut counts: [u64; 2], cell_min: u64) {
-    let mut missing = sums.missing;
-    withhold_levels(&mut counts, &mut missing, cell_min);
-    let [at_lower, at_upper] = counts.map(whole);
-    let upper = lower + 1.0;
-    *sums = Sums {
-        count: counts[0] + counts[1],
-        sum: at_lower * lower + at_upper * upper,
-        sum_squares: at_lower * lower * lower + at_upper * upper * upper,
-        missing,
-    };
-}
-
-/// The value that stands for a missing one: the mean, with as many decimals as the sum has. With
-/// more, the sum itself would tell how many were filled in.
-fn fill(sums: &Sums) -> f64 {
-    const DECIMALS_MAX: i32 = 6;
-    const ROUNDING: f64 = 1e-12;
-    let count = whole(sums.count);
-    let mean = sums.sum / count;
-    let constant = sums.sum_squares / count - mean * mean <= ROUNDING * mean * mean;
-    if constant {
-        return mean;
-    }
-    (0..=DECIMALS_MAX)
-        .map(|decimals| 10_f64.powi(decimals))
-        .find(|scale| {
-            let scaled = sums.sum * scale;
-            (scaled - scaled.round()).abs() <= ROUNDING * scaled.abs()
-        })
-        .map_or(mean, |scale| (mean * scale).round() / scale)
-}
-
-#[allow(clippy::cast_precision_loss)] // exact below 2^53 patients
-fn whole(count: u64) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]

@@ -42,10 +42,8 @@ pub enum Content<'message> {
     Groups(Vec<u64>),
     /// What is told of clusters of such groups: each count is of a whole number of them.
     Clusters(Vec<u64>),
-    /// Patients by group and level, and sums over them. It leaves in a sum over sites alone.
+    /// Patients by group and level, and sums over them.
     Tabulated,
-    /// So many coefficients of a regression, of which it tells the derivatives.
-    Coefficients(u64),
     /// What a gate has covered; it leaves by the gate that covered it, and by no other.
     Covered,
 }
@@ -169,9 +167,7 @@ impl Content<'_> {
     #[must_use]
     pub fn cost(&self) -> Cost {
         match self {
-            Self::Cohort { .. } | Self::Coefficients(_) | Self::Groups(_) | Self::Clusters(_) => {
-                Cost::Nothing
-            }
+            Self::Cohort { .. } | Self::Groups(_) | Self::Clusters(_) => Cost::Nothing,
             Self::Columns { .. }
             | Self::Histograms(_)
             | Self::SecondMoments
@@ -200,7 +196,6 @@ impl Content<'_> {
             | Self::HeldOut(_)
             | Self::Errors(_)
             | Self::Paired(_)
-            | Self::Coefficients(_)
             | Self::Tabulated
             | Self::Covered => None,
         }

@@ -1,6 +1,6 @@
 //! What the doors judge, in plain facts: a job, a cohort, and what a run has released of it.
 
-use crate::rule::{Contributions, Permission};
+use crate::rule::Permission;
 use std::collections::BTreeSet;
 
 /// What a job asks of a site, as far as a policy judges it.
@@ -16,8 +16,6 @@ pub struct JobFacts {
     pub features: Vec<String>,
     /// Its sites, every one of which answers every question.
     pub sites: u64,
-    /// In which form the sites tell what adds up.
-    pub contributions: Contributions,
     /// What it asks for beyond the usual messages.
     pub permissions: BTreeSet<Permission>,
     /// Rounds of the run at most.
@@ -55,9 +53,6 @@ pub struct CohortFacts {
     /// The smallest number of patients by which the cohort differs from another one that was
     /// released earlier; none where there is no other.
     pub difference: Option<u64>,
-    /// A number that only the site can tell, the same whenever the cohort is: where the grid starts on which wrong
-    /// predictions are counted.
-    pub border: u64,
     /// Patients of others about whom other runs have asked who in the cohort is alike.
     pub queries_before: u64,
     /// Other learned runs than the one that a job asks by, by which the cohort has been parted into groups.

@@ -1,13 +1,12 @@
 //! The third door: every message, one by one.
 
-use crate::border::Border;
-use crate::content::{Column, Content, Cost, Histogram};
+use crate::content::{Content, Cost, Histogram};
 use crate::covered::{Covered, Covering};
 use crate::facts::CohortFacts;
 use crate::released::{Disclosure, Released};
-use crate::rule::{Contributions, Permission, Refusal, Rules};
+use crate::rule::{Permission, Refusal, Rules};
 use crate::sums::{Summand, Words};
-use crate::{cells, nodes, predictions};
+use crate::{cells, nodes};
 use std::collections::BTreeSet;
 
 /// What `similarity_max` is raised to, a column of W: the common start of all sites has about 1 per column, and a metric of many
@@ -20,17 +19,11 @@ pub struct Gate {
     rules: Rules,
     patients: u64,
     classes: Vec<u64>,
-    /// Where the grid of wrong predictions starts.
-    border: u64,
     rounds_left: u64,
-    /// In which form the job has told what adds up.
-    contributions: Contributions,
     /// What was admitted with the job beyond the usual messages.
     permissions: BTreeSet<Permission>,
     /// Whether the cohort takes part in a validation that the job does without where it must.
     validates: bool,
-    /// Kinds of message that have left in this run.
-    kinds: BTreeSet<String>,
     shut: bool,
 }
 
@@ -39,7 +32,6 @@ impl Gate {
         rules: Rules,
         cohort: &CohortFacts,
         rounds_left: u64,
-        contributions: Contributions,
         permissions: BTreeSet<Permission>,
         validates: bool,
     ) -> Self {
@@ -47,35 +39,23 @@ impl Gate {
             rules,
             patients: cohort.patients,
             classes: cohort.classes.clone(),
-            border: cohort.border,
             rounds_left,
-            contributions,
             permissions,
             validates,
-            kinds: cohort.so_far.kinds.clone(),
             shut: cohort.so_far.shut,
         }
     }
 
-    /// Clears one message: counts under `cell_min` are withheld, and what no rule allows is refused.
+    /// Clears one message that does not add up over sites: trees, and what carries nothing of the cohort. Small counts of a
+    /// terminal node are rounded; hazards go by groups of at least `cell_min` events. Whatever adds up is refused: it leaves
+    /// by [`Gate::release_covered`].
     ///
-    /// Withheld in moments means rounded to 0 or `cell_min`, whichever is nearer, with the largest
-    /// count of the same feature taking up the difference, so that counts still add up to the
-    /// cohort; sums over fewer than `patients_min` values are left out, as if all were missing.
-    /// Wrong predictions are told in multiples of `cell_min`, on a grid whose start only the site knows; tables and sums of
-    /// errors over fewer than `patients_min` patients or pairs are left out.
-    /// How many patients one of two rules alone classes rightly is told of a sum over sites alone, unless `cell_min` is 1.
-    /// Withheld in a terminal node of a tree means rounded, as in moments; hazards go by groups of at least
-    /// `cell_min` events.
-    /// Withheld in a histogram means that a group of fewer is joined with the next; its total follows
-    /// the moments, so that it does not tell how many values are missing.
-    ///
-    /// Every round is counted, and anything else leaves once per run.
+    /// Every round is counted.
     ///
     /// # Errors
     /// A [`Refusal`] that names the rule.
     pub fn release<T: Disclosure>(&mut self, mut message: T) -> Result<Released<T>, Refusal> {
-        self.charge(&mut message)?;
+        self.rounds(Cost::of(&message.content()).rounds())?;
         self.clear(message)
     }
 
@@ -96,9 +76,7 @@ impl Gate {
     {
         self.still_open()?;
         self.admits(covering)?;
-        if let Cost::Rounds(rounds) = Cost::of(&message.content()) {
-            self.rounds(rounds)?;
-        }
+        self.rounds(Cost::of(&message.content()).rounds())?;
         self.cover(message, covering)
     }
 
@@ -118,15 +96,6 @@ impl Gate {
         self.admits(covering)?;
         let released = self.cover(message, covering)?;
         known_again(released, same)
-    }
-
-    fn charge<T: Disclosure>(&mut self, message: &mut T) -> Result<(), Refusal> {
-        let kind = message.kind();
-        match Cost::of(&message.content()) {
-            Cost::Nothing => Ok(()),
-            Cost::Message => self.once(kind),
-            Cost::Rounds(rounds) => self.rounds(rounds),
-        }
     }
 
     /// Whether it may be summed over these sites.
@@ -213,23 +182,35 @@ impl Gate {
         self.still_open()?;
         for content in message.content() {
             self.permits(&content)?;
-            self.in_the_clear(&content)?;
-            self.withhold(content)?;
+            self.in_the_clear(content)?;
         }
         Ok(Released::cleared(message))
     }
 
-    /// Where a run tells sums, nothing that adds up leaves in the clear. Trees do not add up.
-    fn in_the_clear(&self, content: &Content<'_>) -> Result<(), Refusal> {
-        match (self.contributions, content) {
-            (_, Content::Covered) => {
+    /// Nothing that adds up leaves in the clear. Trees do not add up.
+    fn in_the_clear(&self, content: Content<'_>) -> Result<(), Refusal> {
+        match content {
+            Content::Nodes(nodes) => nodes
+                .into_iter()
+                .try_for_each(|node| nodes::withhold_node(&self.rules, node)),
+            Content::Covered => {
                 let text = "a message was covered elsewhere than at this gate";
-                Err(Refusal::new("contributions", text))
+                Err(Refusal::new("sums", text))
             }
-            (Contributions::Own, _) | (Contributions::Sums, Content::Nodes(_)) => Ok(()),
-            (Contributions::Sums, _) => {
-                let text = "the site's own numbers were about to leave in the clear, where the job has sums only";
-                Err(Refusal::new("contributions", text))
+            Content::Cohort { .. }
+            | Content::Columns { .. }
+            | Content::Histograms(_)
+            | Content::SecondMoments
+            | Content::Tables(_)
+            | Content::HeldOut(_)
+            | Content::Errors(_)
+            | Content::Paired(_)
+            | Content::Tabulated
+            | Content::LocalUpdate
+            | Content::Groups(_)
+            | Content::Clusters(_) => {
+                let text = "the site's own numbers were about to leave in the clear";
+                Err(Refusal::new("sums", text))
             }
         }
     }
@@ -240,54 +221,6 @@ impl Gate {
             Some(needed) if !self.permissions.contains(&needed) => Err(needed.not_asked()),
             _ => Ok(()),
         }
-    }
-
-    /// Withholds of one part what the rules demand, or refuses it.
-    fn withhold(&self, content: Content<'_>) -> Result<(), Refusal> {
-        let rules = &self.rules;
-        match content {
-            Content::SecondMoments | Content::LocalUpdate | Content::Covered => Ok(()),
-            Content::Tabulated => {
-                let text = "tables of patients leave in a sum over sites alone";
-                Err(Refusal::new("contributions", text))
-            }
-            Content::Coefficients(number) => self.few_enough(number),
-            Content::Groups(counts) | Content::Clusters(counts) => self.whole_groups(&counts),
-            Content::Cohort { patients, classes } => self.same_cohort(patients, classes),
-            Content::Columns { patients, columns } => {
-                self.same_cohort(patients, &[])?;
-                columns
-                    .into_iter()
-                    .try_for_each(|column| self.withhold_column(column))
-            }
-            Content::Histograms(histograms) => histograms
-                .into_iter()
-                .try_for_each(|histogram| self.withhold_histogram(histogram)),
-            Content::Nodes(nodes) => nodes
-                .into_iter()
-                .try_for_each(|node| nodes::withhold_node(rules, node)),
-            Content::Tables(tables) => {
-                predictions::withhold_tables(rules, self.border(), tables);
-                Ok(())
-            }
-            Content::Paired(paired) => {
-                predictions::withhold_paired(rules, paired);
-                Ok(())
-            }
-            Content::HeldOut(counts) => {
-                predictions::withhold_held_out(rules, self.border(), counts);
-                Ok(())
-            }
-            Content::Errors(errors) => {
-                predictions::withhold_errors(rules, self.border(), errors);
-                Ok(())
-            }
-        }
-    }
-
-    /// The grid on which wrong predictions are told.
-    fn border(&self) -> Border {
-        Border::new(self.border, self.rules.cell_min)
     }
 
     /// Whether the cohort takes part in a validation that the job does without where a site's rules do not let it be.
@@ -333,85 +266,10 @@ impl Gate {
         Ok(())
     }
 
-    #[allow(clippy::cast_precision_loss)] // both are far below 2^52
-    fn few_enough(&self, coefficients: u64) -> Result<(), Refusal> {
-        let most = self.rules.parameters_max;
-        if coefficients as f64 <= most * self.patients as f64 {
-            return Ok(());
-        }
-        let text = format!(
-            "the derivatives of {coefficients} coefficients are more than {most} of the site's patients"
-        );
-        Err(Refusal::new("parameters_max", text))
-    }
-
-    fn withhold_column(&self, column: Column<'_>) -> Result<(), Refusal> {
-        let rules = &self.rules;
-        let told = match &column {
-            Column::Numeric { count, missing, .. } => count.checked_add(**missing),
-            Column::Categorical { counts, missing } => counts
-                .iter()
-                .try_fold(**missing, |sum, count| sum.checked_add(*count)),
-        };
-        if told != Some(self.patients) {
-            let text = "the counts of a feature do not add up to the admitted cohort";
-            return Err(Refusal::new("cell_min", text));
-        }
-        match column {
-            Column::Categorical { counts, missing } => {
-                cells::withhold_levels(counts, missing, rules.cell_min);
-            }
-            Column::Numeric {
-                count,
-                sum,
-                sum_squares,
-                missing,
-            } => {
-                let mut sums = cells::Sums {
-                    count: *count,
-                    sum: *sum,
-                    sum_squares: *sum_squares,
-                    missing: *missing,
-                };
-                cells::withhold_sums(&mut sums, rules.patients_min, rules.cell_min);
-                (*count, *sum) = (sums.count, sums.sum);
-                (*sum_squares, *missing) = (sums.sum_squares, sums.missing);
-            }
-        }
-        Ok(())
-    }
-
-    fn withhold_histogram(&self, histogram: Histogram<'_>) -> Result<(), Refusal> {
-        let rules = &self.rules;
-        let Histogram { ends, counts } = histogram;
-        let present = counts
-            .iter()
-            .try_fold(0_u64, |sum, count| sum.checked_add(*count));
-        let missing = present.and_then(|present| self.patients.checked_sub(present));
-        let ascend = ends.is_sorted_by(|before, end| before < end);
-        let (Some(missing), true) = (missing, ascend && ends.len() == counts.len()) else {
-            let text = "a histogram does not fit the admitted cohort";
-            return Err(Refusal::new("cell_min", text));
-        };
-        let present_min = rules.patients_min.max(rules.cell_min);
-        cells::withhold_groups(ends, counts, missing, present_min, rules.cell_min);
-        Ok(())
-    }
-
     fn rounds(&mut self, rounds: u64) -> Result<(), Refusal> {
         self.has_rounds(rounds)?;
         self.rounds_left -= rounds;
         Ok(())
-    }
-
-    /// Two of a kind, of questions that differ little, would tell of single patients.
-    fn once(&mut self, kind: &str) -> Result<(), Refusal> {
-        if self.kinds.insert(kind.to_owned()) {
-            return Ok(());
-        }
-        let text =
-            format!("a message of the kind {kind} left before in this run, and one was admitted");
-        Err(Refusal::new("once_a_run", text))
     }
 }
 

@@ -34,4 +34,4 @@ pub use gate::Gate;
 pub use policy::Policy;
 pub use predictions::publish;
 pub use released::{Disclosure, Notice, Released};
-pub use rule::{Allowed, Contributions, InvalidRule, Permission, Refusal, Rules};
+pub use rule::{Allowed, InvalidRule, Permission, Refusal, Rules};

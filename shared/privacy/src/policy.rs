@@ -103,10 +103,6 @@ impl Policy {
                 sentences.push(format!("{rule} is {own}, lowered from {default}."));
             }
         }
-        if own.contributions != default.contributions {
-            let text = "contributions is \"own\", where it is \"sums\" unless set: the coordinator may learn this site's own numbers.";
-            sentences.push(text.to_owned());
-        }
         for granted in own.permissions.difference(&default.permissions) {
             let rule = granted.name();
             sentences.push(format!("{rule} is true, where it is false unless set."));
@@ -116,14 +112,9 @@ impl Policy {
                 sentences.push(format!("{rule} is {own}, raised from {default}."));
             }
         }
-        let shares = [
-            ("similarity_max", own.similarity_max, default.similarity_max),
-            ("parameters_max", own.parameters_max, default.parameters_max),
-        ];
-        for (rule, own, default) in shares {
-            if own > default {
-                sentences.push(format!("{rule} is {own}, raised from {default}."));
-            }
+        let (own, default) = (own.similarity_max, default.similarity_max);
+        if own > default {
+            sentences.push(format!("similarity_max is {own}, raised from {default}."));
         }
         sentences
     }

@@ -6,7 +6,7 @@ use crate::cells::is_small;
 use crate::content::{Content, ErrorSums, Errors, Paired, RightCounts, Table};
 use crate::rule::Rules;
 
-/// Withholds of what is known of all sites together what the default rules demand of one. `start` says where the grid of wrong
+/// Withholds of what is known of all sites together what the default rules demand. `start` says where the grid of wrong
 /// predictions starts; it need not be secret.
 pub fn publish(contents: Vec<Content<'_>>, start: u64) {
     let rules = Rules::default();
@@ -24,7 +24,6 @@ pub fn publish(contents: Vec<Content<'_>>, start: u64) {
             | Content::Nodes(_)
             | Content::LocalUpdate
             | Content::Tabulated
-            | Content::Coefficients(_)
             | Content::Groups(_)
             | Content::Clusters(_)
             | Content::Covered => {}
@@ -32,8 +31,8 @@ pub fn publish(contents: Vec<Content<'_>>, start: u64) {
     }
 }
 
-/// Tells tables on the cohort's grid, and leaves out those of too few patients.
-pub(crate) fn withhold_tables(rules: &Rules, border: Border, tables: Vec<Table<'_>>) {
+/// Tells tables on the grid, and leaves out those of too few patients.
+fn withhold_tables(rules: &Rules, border: Border, tables: Vec<Table<'_>>) {
     let few = |patients: u64| patients < rules.patients_min.max(rules.cell_min);
     for table in tables {
         let Table {
@@ -56,12 +55,8 @@ pub(crate) fn withhold_tables(rules: &Rules, border: Border, tables: Vec<Table<'
     }
 }
 
-/// Tells counts on the cohort's grid, and leaves out those of too few patients.
-pub(crate) fn withhold_held_out(
-    rules: &Rules,
-    border: Border,
-    counts: Vec<&mut Option<RightCounts>>,
-) {
+/// Tells counts on the grid, and leaves out those of too few patients.
+fn withhold_held_out(rules: &Rules, border: Border, counts: Vec<&mut Option<RightCounts>>) {
     for told in counts {
         *told = told.and_then(|RightCounts { right, wrong }| {
             let patients = right.saturating_add(wrong);
@@ -74,18 +69,7 @@ pub(crate) fn withhold_held_out(
     }
 }
 
-/// Leaves out what is of too few patients, and counts of who is right alone, of one site: of a metric that somebody chose they would
-/// tell of single patients.
-pub(crate) fn withhold_paired(rules: &Rules, paired: Paired<'_>) {
-    if rules.cell_min > 1 {
-        *paired.counts = None;
-    }
-    if paired.judged < rules.patients_min.max(rules.cell_min) {
-        (*paired.counts, *paired.sums) = (None, None);
-    }
-}
-
-/// Of a sum over sites the same, but for the counts: a small one is told as the largest that is small, so that a test of the two is never
+/// Leaves out what is of too few patients. A small count is told as the largest that is small, so that a test of the two is never
 /// surer than the truth; where neither is large, nothing is told.
 fn publish_paired(rules: &Rules, paired: Paired<'_>) {
     let minimum = rules.cell_min;
@@ -105,9 +89,9 @@ fn publish_paired(rules: &Rules, paired: Paired<'_>) {
     }
 }
 
-/// Leaves out errors over too few patients, and tells counts of errors on the cohort's grid.
+/// Leaves out errors over too few patients, and tells counts of errors on the grid.
 #[allow(clippy::cast_precision_loss)] // exact below 2^53
-pub(crate) fn withhold_errors(rules: &Rules, border: Border, errors: Vec<Errors<'_>>) {
+fn withhold_errors(rules: &Rules, border: Border, errors: Vec<Errors<'_>>) {
     for errors in errors {
         let (sums, counted) = match errors {
             Errors::Counted(sums) => (sums, true),

@@ -1,10 +1,10 @@
-//! What of a forest may leave a site: no small node, no small count in one, one judgement a run.
+//! What of a forest may leave a site: no small node, no small count in one.
 
 #![allow(clippy::unwrap_used)] // functions that tests share
 
 use privacy::{
-    Allowed, CohortFacts, Content, Contributions, Disclosure, ErrorSums, Errors, Gate, JobFacts,
-    Permission, Policy, Refusal, Rules, SoFar, Table, TerminalNode,
+    Allowed, CohortFacts, Content, Disclosure, Gate, JobFacts, Permission, Policy, Refusal, Rules,
+    SoFar, TerminalNode,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -19,13 +19,6 @@ enum Message {
         ends: Vec<u32>,
         events: Vec<u64>,
         exposures: Vec<f64>,
-    },
-    Judgement {
-        table: Option<Vec<Vec<u64>>>,
-        scores: Option<Vec<Vec<u64>>>,
-        rounded_to: u64,
-        counted: Option<ErrorSums>,
-        summed: Option<ErrorSums>,
     },
 }
 
@@ -58,22 +51,6 @@ impl Disclosure for Message {
                 events,
                 exposures,
             },
-            Self::Judgement {
-                table,
-                scores,
-                rounded_to,
-                counted,
-                summed,
-            } => {
-                return vec![
-                    Content::Tables(vec![Table {
-                        confusion: table,
-                        scores,
-                        rounded_to,
-                    }]),
-                    Content::Errors(vec![Errors::Counted(counted), Errors::Summed(summed)]),
-                ];
-            }
         };
         vec![Content::Nodes(vec![node])]
     }
@@ -86,7 +63,6 @@ fn job() -> JobFacts {
         outcomes: vec!["disease".to_owned()],
         features: vec!["age".to_owned()],
         sites: 3,
-        contributions: Contributions::Own,
         permissions: [Permission::Forests].into(),
         round_limit: 1,
         folds: 1,
@@ -103,7 +79,6 @@ fn rules(permissions: &[Permission]) -> Rules {
         outcomes: every(),
         features: every(),
         permissions: permissions.iter().copied().collect(),
-        contributions: Contributions::Own,
         ..Rules::default()
     }
 }
@@ -116,7 +91,6 @@ fn gate_of(rules: Rules, job: &JobFacts) -> Result<Gate, Refusal> {
         rounds_before: 0,
         so_far: SoFar::default(),
         difference: None,
-        border: 4,
         queries_before: 0,
         groupings_before: 0,
     };
@@ -136,7 +110,6 @@ fn trees_leave_only_where_the_site_says_so_and_the_job_asked_for_them() {
     let refused = gate_of(rules(&[]), &job()).err().unwrap();
     assert_eq!(refused.rule, "forests");
     let local = JobFacts {
-        contributions: Contributions::Own,
         permissions: BTreeSet::new(),
         ..job()
     };
@@ -154,20 +127,11 @@ fn trees_leave_only_where_the_site_says_so_and_the_job_asked_for_them() {
 }
 
 #[test]
-fn trees_are_a_round_and_a_forest_is_judged_once() {
+fn trees_are_a_round() {
     let mut once = gate();
     once.release(Message::Mean(10)).unwrap();
     let refused = once.release(Message::Mean(10)).unwrap_err();
     assert_eq!(refused.rule, "rounds_per_cohort_max");
-    let judgement = Message::Judgement {
-        table: None,
-        scores: None,
-        rounded_to: 1,
-        counted: None,
-        summed: None,
-    };
-    once.release(judgement.clone()).unwrap();
-    assert!(once.release(judgement).is_err());
 }
 
 #[test]
@@ -233,46 +197,6 @@ fn hazards_go_by_groups_of_events_and_keep_the_time_at_risk() {
         told(24, &[10, 10]),
         (vec![1, 2], vec![14, 10], vec![1.0, 2.0])
     );
-}
-
-#[test]
-fn errors_are_told_on_the_grid_however_few_they_are_and_left_out_over_few_patients() {
-    let told = |total, error| {
-        let sums = Some(ErrorSums { total, error });
-        match released(Message::Judgement {
-            table: Some(vec![vec![40, 9], vec![20, 31]]),
-            scores: None,
-            rounded_to: 1,
-            counted: sums,
-            summed: sums,
-        }) {
-            Message::Judgement {
-                table,
-                rounded_to,
-                counted,
-                summed,
-                ..
-            } => {
-                // The grid starts at 4: of 9 wrong ones it tells 10, of 29 30.
-                assert_eq!(table, Some(vec![vec![39, 10], vec![20, 31]]));
-                assert_eq!(rounded_to, 10);
-                [counted, summed].map(|sums| sums.map(|sums| sums.error))
-            }
-            _ => [None, None],
-        }
-    };
-    for (total, error, counted) in [
-        (100, 20.0, 20.0),
-        (100, 0.0, 0.0),
-        (100, 5.5, 0.0),
-        (100, 6.0, 10.0),
-        (100, 99.0, 100.0),
-        (103, 103.0, 100.0),
-        (96, 96.0, 96.0),
-    ] {
-        assert_eq!(told(total, error), [Some(counted), Some(error)]);
-    }
-    assert_eq!(told(9, 0.0), [None, None]);
 }
 
 proptest! {

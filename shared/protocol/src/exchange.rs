@@ -13,10 +13,6 @@ pub(crate) trait Asking: Debug {
     /// What goes on, in the operator's words.
     fn phase(&self) -> &'static str;
 
-    /// Whether a site that comes back later must hear the open exchange's question again, so that it needs to
-    /// remember nothing.
-    fn reminds(&self) -> bool;
-
     /// What the open exchange asks of one site; none where it asks nothing of it.
     fn ask(&self, site: usize) -> Option<Request>;
 
@@ -53,9 +49,9 @@ pub(crate) enum Turn<T> {
 /// A closed exchange, and what surrounds it.
 #[derive(Debug)]
 pub(crate) struct Closed<'r> {
-    /// What each site told in the clear; taken by the stage.
+    /// What each site told; of use where nothing is summed, and taken by the stage.
     pub(crate) answers: Answers,
-    /// The sum of what they told, where it is of use as a sum.
+    /// The sum of what they told; none where nothing is summed.
     pub(crate) sum: Option<Answer>,
     /// One per site.
     pub(crate) sites: &'r [SiteName],
@@ -84,9 +80,9 @@ impl Closed<'_> {
     /// The sum over the sites.
     ///
     /// # Errors
-    /// A failure where there is none: no site has answered.
+    /// A failure where there is none.
     pub(crate) fn take_sum(&mut self) -> Result<Answer, Failure> {
-        let none = || Failure::new(Code::Sites, "no site was left to sum over");
+        let none = || Failure::new(Code::Protocol, "nothing was summed");
         self.sum.take().ok_or_else(none)
     }
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 /// Sites in one run.
 pub const SITES_MAX: usize = 256;
 /// Sites that a sum is over, at least.
-pub const SUMMED_SITES_MIN: usize = 3;
+pub const SUMMED_SITES_MIN: usize = 2;
 /// Words of one covered answer at most (64 MiB).
 pub const WORDS_MAX: usize = 1 << 22;
-/// Megabytes of all sites' answers to one question of a run of sums that every site hears, where the job does not say. Of more
+/// Megabytes of all sites' answers to one question that every site hears, where the job does not say. Of more
 /// they hear the sum.
 pub const ANSWERS_MEGABYTES: u64 = 64;
 /// The most that a job can say of them.

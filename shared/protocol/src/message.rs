@@ -52,9 +52,9 @@ pub(crate) const CORRELATED: &str = "correlated";
 /// What the coordinator asks of a site.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
-    /// Where sums are told: judge the job and the cohort, and say by which keys the site is known in the run.
+    /// Judge the job and the cohort, and say by which keys the site is known in the run.
     Introduce,
-    /// Where sums are told: encapsulate a secret for every later site that has introduced itself.
+    /// Encapsulate a secret for every later site that has introduced itself.
     Encapsulate,
     /// Read the cohort, check it against the job and the policy, say whether it fits.
     Describe,

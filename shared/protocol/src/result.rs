@@ -27,8 +27,8 @@ pub struct RunResult {
     pub seconds: f64,
     /// One a site of the job.
     pub sites: Vec<SiteResult>,
-    /// What is known of all patients together, where sums are told; then nothing is known of those of one site.
-    pub pooled: Option<PooledFigures>,
+    /// What is known of all patients together; nothing is known of those of one site.
+    pub pooled: PooledFigures,
     /// What was learnt; none where the run ended before its method began.
     pub model: Option<Model>,
     /// Sentences that the report must say: stragglers, safeguards, lowered rules.
@@ -36,12 +36,10 @@ pub struct RunResult {
 }
 
 /// What is known of the patients of all sites together, and not of those of one.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct PooledFigures {
-    /// Patients.
+    /// Patients; 0 where the sites never said.
     pub patients: u64,
-    /// Sites that they are at.
-    pub sites: u32,
     /// Features with missing values; at most [`MISSING_SHARES_MAX`](crate::limits::MISSING_SHARES_MAX), those that miss most.
     pub missing: Vec<MissingShare>,
     /// A digest of all that the sites said, 64 digits: the same at all who took part, and empty where nobody counted it.
@@ -57,19 +55,12 @@ pub struct PooledFigures {
 pub struct SiteResult {
     /// Its name.
     pub name: String,
-    /// Patients of its cohort, 0 where it never said, or where sums are told.
-    pub patients: u64,
     /// Bytes that the site sent, as encoded frames.
     pub bytes_sent: u64,
     /// Bytes that the site received, as encoded frames.
     pub bytes_received: u64,
     /// What the coordinator received of it, by kind of message in alphabetical order.
     pub messages: Vec<MessageTotal>,
-    /// Features with missing values here, by its released counts; at most
-    /// [`MISSING_SHARES_MAX`](crate::limits::MISSING_SHARES_MAX), those that miss most.
-    pub missing: Vec<MissingShare>,
-    /// Its last word on the model; none where it gave none.
-    pub assessment: Option<Assessment>,
 }
 
 /// Messages of one kind from one site.
@@ -87,27 +78,22 @@ impl RunResult {
     /// Patients of all sites.
     #[must_use]
     pub fn patients(&self) -> u64 {
-        match &self.pooled {
-            Some(pooled) => pooled.patients,
-            None => self.sites.iter().map(|site| site.patients).sum(),
-        }
+        self.pooled.patients
     }
 
-    /// Sites that said who their patients are.
+    /// Sites that said who their patients are: all or none.
     #[must_use]
     pub fn sites_that_took_part(&self) -> usize {
-        match &self.pooled {
-            Some(pooled) => pooled.sites as usize,
-            None => self.sites.iter().filter(|site| site.patients > 0).count(),
+        match self.pooled.patients {
+            0 => 0,
+            _ => self.sites.len(),
         }
     }
 
     /// Whether the run leaves anything that was learnt.
     #[must_use]
     pub fn has_model(&self) -> bool {
-        let pooled = self.pooled.as_ref();
-        let assessed = self.sites.iter().any(|site| site.assessment.is_some())
-            || pooled.is_some_and(|pooled| pooled.assessment.is_some());
+        let assessed = self.pooled.assessment.is_some();
         self.model
             .as_ref()
             .is_some_and(|model| model.is_learnt(assessed))

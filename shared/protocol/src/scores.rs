@@ -1,9 +1,10 @@
-//! What released counts say of a model: accuracy, recall, F1, F2 and the area under a curve, per site and pooled.
+//! What counts say of a model: accuracy, recall, F1, F2 and the area under a curve.
 
 use crate::assessment::{
     Assessment, ErrorMeasure, EvaluationCounts, FeatureImportance, RuleErrors,
 };
-use crate::result::{PooledFigures, RunResult};
+use crate::exchange::count;
+use crate::result::RunResult;
 use similarity::judge::votes::BinaryCounts;
 
 /// Shares of one rule, of one site or pooled.
@@ -15,13 +16,13 @@ pub struct Scores {
     pub neighbours: u32,
     /// Patients, or pairs of them, behind the shares.
     pub patients: u64,
-    /// Sites behind the shares: those whose release rules let the counts go.
+    /// Sites behind the shares.
     pub sites: u32,
     /// Those of them that were classed wrong.
     pub wrong: u64,
     /// Patients classed right, over all.
     pub accuracy: Option<f64>,
-    /// The accuracy is off by at most this, because sites round.
+    /// The accuracy is off by at most this, because counts are rounded.
     pub within: f64,
     /// The standard deviation of that error, at most.
     pub deviation: f64,
@@ -37,16 +38,16 @@ pub struct Scores {
     pub auc: Option<f64>,
 }
 
-/// The counts of one rule over several sites.
+/// The counts of one rule over all sites.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PooledTable {
     /// Their sums.
     pub counts: EvaluationCounts,
-    /// Sites behind them: those that judge enough patients to tell.
+    /// Sites behind them.
     pub sites: u32,
-    /// The wrong ones of the table are told with an error of at most this many; 0 where all sites told exact counts.
+    /// The wrong ones of the table are told with an error of at most this many; 0 where counts are exact.
     pub off_by: u64,
-    /// Four times the variance of that error, at most: the sites' grids start where they will.
+    /// Four times the variance of that error, at most: the grid starts where it will.
     pub variance_fourfold: u64,
 }
 
@@ -67,20 +68,6 @@ impl PooledTable {
                 step.saturating_mul(step)
             },
         })
-    }
-
-    pub(crate) fn add(&mut self, own: &Self) {
-        let add =
-            |sum: &mut Option<Vec<Vec<u64>>>, own: &Option<Vec<Vec<u64>>>| match (&mut *sum, own) {
-                (Some(sum), Some(own)) if same_shape(sum, own) => add(sum, own),
-                _ => *sum = None,
-            };
-        add(&mut self.counts.confusion, &own.counts.confusion);
-        add(&mut self.counts.scores, &own.counts.scores);
-        self.counts.rounded_to = self.counts.rounded_to.max(own.counts.rounded_to);
-        self.sites += own.sites;
-        self.off_by = self.off_by.saturating_add(own.off_by);
-        self.variance_fourfold = self.variance_fourfold.saturating_add(own.variance_fourfold);
     }
 
     /// What the counts say; none without a table.
@@ -136,25 +123,14 @@ impl Judged {
     }
 }
 
-/// The table of every rule over all sites that told theirs.
+/// The table of every rule over all sites.
 #[must_use]
 pub fn pooled_tables(result: &RunResult, judged: Judged) -> Vec<PooledTable> {
-    if let Some((figures, assessment)) = of_sums(result) {
-        let tables = judged.tables(assessment).iter();
-        let tables = tables.filter_map(PooledTable::of_site);
-        let sites = figures.sites;
-        return tables.map(|table| PooledTable { sites, ..table }).collect();
-    }
-    let mut pooled: Vec<PooledTable> = Vec::new();
-    let told = assessments(result).flat_map(|own| judged.tables(own));
-    for own in told.filter_map(PooledTable::of_site) {
-        let same = |known: &&mut PooledTable| known.counts.rule == own.counts.rule;
-        match pooled.iter_mut().find(same) {
-            None => pooled.push(own),
-            Some(known) => known.add(&own),
-        }
-    }
-    pooled
+    let told = result.pooled.assessment.iter();
+    let tables = told.flat_map(|all| judged.tables(all));
+    let sites = count(result.sites.len());
+    let tables = tables.filter_map(PooledTable::of_site);
+    tables.map(|table| PooledTable { sites, ..table }).collect()
 }
 
 /// The share of the most frequent class among the patients of a table: what is right without looking at any of them.
@@ -167,7 +143,7 @@ pub fn majority(table: &[Vec<u64>]) -> Option<f64> {
     (all > 0).then(|| most as f64 / all as f64)
 }
 
-/// The scores of every rule over all sites that told their counts.
+/// The scores of every rule over all sites.
 #[must_use]
 pub fn pooled(result: &RunResult, judged: Judged) -> Vec<Scores> {
     let pooled = pooled_tables(result, judged);
@@ -219,7 +195,7 @@ fn area_under_curve(scores: &[Vec<u64>]) -> Option<f64> {
     Some(areas.sum())
 }
 
-/// Errors of one rule over several sites.
+/// Errors of one rule over all sites.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PooledErrors {
     /// The rule.
@@ -232,7 +208,7 @@ pub struct PooledErrors {
     pub total: u64,
     /// The sum of errors.
     pub error: f64,
-    /// Sites behind them: those whose release rules let the sums go.
+    /// Sites behind them.
     pub sites: u32,
 }
 
@@ -259,93 +235,23 @@ impl PooledErrors {
     }
 }
 
-/// The errors of every rule over all sites that released them.
+/// The errors of every rule over all sites.
 #[must_use]
 pub fn pooled_errors(result: &RunResult) -> Vec<PooledErrors> {
-    if let Some((figures, assessment)) = of_sums(result) {
-        let errors = assessment.errors.iter().filter_map(PooledErrors::of_site);
-        let sites = figures.sites;
-        return errors
-            .map(|errors| PooledErrors { sites, ..errors })
-            .collect();
-    }
-    let mut pooled: Vec<PooledErrors> = Vec::new();
-    let all = assessments(result).flat_map(|own| &own.errors);
-    for own in all.filter_map(PooledErrors::of_site) {
-        let same =
-            |known: &&mut PooledErrors| known.rule == own.rule && known.measure == own.measure;
-        match pooled.iter_mut().find(same) {
-            None => pooled.push(own),
-            Some(known) => {
-                known.total += own.total;
-                known.error += own.error;
-                known.sites += 1;
-            }
-        }
-    }
-    pooled
+    let told = result.pooled.assessment.iter();
+    let errors = told.flat_map(|all| &all.errors);
+    let sites = count(result.sites.len());
+    errors
+        .filter_map(PooledErrors::of_site)
+        .map(|errors| PooledErrors { sites, ..errors })
+        .collect()
 }
 
-/// The importance of every feature over all sites that computed it, weighted by patients.
+/// The importance of every feature over all sites, weighted by patients.
 #[must_use]
-#[allow(clippy::cast_precision_loss)] // patients are far below 2^52
 pub fn pooled_importance(result: &RunResult) -> Vec<FeatureImportance> {
-    if let Some((_, assessment)) = of_sums(result) {
-        return assessment.importance.clone();
-    }
-    let told = || {
-        let sites = result.sites.iter();
-        sites
-            .filter_map(|site| Some((site.patients, &site.assessment.as_ref()?.importance)))
-            .filter(|(_, importance)| !importance.is_empty())
-    };
-    let patients: u64 = told().map(|(patients, _)| patients).sum();
-    let features = told()
-        .map(|(_, importance)| importance.len())
-        .min()
-        .unwrap_or(0);
-    let of_feature = |feature: usize| {
-        let (mut mean, mut variance) = (0.0, 0.0);
-        for (own_patients, importance) in told() {
-            let weight = own_patients as f64 / patients.max(1) as f64;
-            let own = importance[feature];
-            mean += weight * own.mean;
-            variance += (weight * own.standard_error).powi(2);
-        }
-        FeatureImportance {
-            mean,
-            standard_error: variance.sqrt(),
-        }
-    };
-    (0..features).map(of_feature).collect()
-}
-
-/// What all sites said together, where they told sums.
-fn of_sums(result: &RunResult) -> Option<(&PooledFigures, &Assessment)> {
-    let pooled = result.pooled.as_ref()?;
-    Some((pooled, pooled.assessment.as_ref()?))
-}
-
-/// The last words of the sites that gave one.
-fn assessments(result: &RunResult) -> impl Iterator<Item = &Assessment> {
-    result
-        .sites
-        .iter()
-        .filter_map(|site| site.assessment.as_ref())
-}
-
-fn add(sum: &mut [Vec<u64>], own: &[Vec<u64>]) {
-    for (sum, own) in sum.iter_mut().flatten().zip(own.iter().flatten()) {
-        *sum += own;
-    }
-}
-
-fn same_shape(one: &[Vec<u64>], other: &[Vec<u64>]) -> bool {
-    let rows = one.iter().zip(other);
-    one.len() == other.len()
-        && rows
-            .into_iter()
-            .all(|(one, other)| one.len() == other.len())
+    let told = result.pooled.assessment.as_ref();
+    told.map_or(Vec::new(), |all| all.importance.clone())
 }
 
 /// Those off the diagonal.
@@ -424,21 +330,17 @@ mod tests {
     }
 
     #[test]
-    fn pooled_counts_say_how_far_off_they_may_be() {
-        let mut pooled = PooledTable::of_site(&counts(10)).unwrap();
-        pooled.add(&PooledTable::of_site(&counts(1)).unwrap());
-        assert_eq!((pooled.sites, pooled.off_by), (2, 9));
-        let scores = pooled.scores().unwrap();
-        assert_eq!(scores.patients, 20);
-        assert!(near(scores.accuracy, 0.7) && near(Some(scores.within), 9.0 / 20.0));
-        assert!(near(Some(scores.deviation), 5.0 / 20.0));
-        // A site that tells no scores leaves none of all.
+    fn counts_say_how_far_off_they_may_be() {
+        let table = PooledTable::of_site(&counts(10)).unwrap();
+        assert_eq!(table.off_by, 9);
+        let scores = table.scores().unwrap();
+        assert!(near(scores.accuracy, 0.7) && near(Some(scores.within), 9.0 / 10.0));
+        assert!(near(Some(scores.deviation), 5.0 / 10.0));
         let without = EvaluationCounts {
             scores: None,
             ..counts(1)
         };
-        pooled.add(&PooledTable::of_site(&without).unwrap());
-        assert_eq!(pooled.scores().unwrap().auc, None);
+        assert_eq!(of_counts(&without).unwrap().auc, None);
     }
 
     #[test]

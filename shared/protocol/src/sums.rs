@@ -2,44 +2,40 @@
 //!
 //! A stage says by a *blank* what it wants summed: an answer of the right shape with nothing in it. Sites bring theirs into
 //! that shape before it is covered; the coordinator, and every site that checks it, reads the sum of the words back into
-//! it. Where sites tell their own numbers, the same words are made of them, so that the bits of a sum are the same.
+//! it. Of one site alone, whose answers are not covered, the same words are made, so that the bits of a sum are the same.
 
 use crate::assessment::{Assessment, EvaluationCounts, FeatureImportance, RuleErrors};
 use crate::failure::{Code, Failure};
-use crate::message::{
-    Answer, BetweenMoments, ColumnHistogram, ColumnMoments, MOMENTS, PREPARED, SiteMoments, card,
-    cluster, neighbours, regression, unpsl,
-};
+use crate::message::{Answer, BetweenMoments, ColumnHistogram, ColumnMoments, SiteMoments, unpsl};
 use ndarray::Array2;
-use privacy::Disclosure;
 use privacy::sums::{Number, NumberError, Summand, Words};
 
 type Visit<'v> = dyn FnMut(Number<'_>) + 'v;
 
-/// The sum of what the sites told, in the shape of `blank`.
+/// The sum of what the sites told, in the shape of `blank`; what is not covered is of one site alone, which has `patients`.
 ///
 /// # Errors
 /// A failure by [`Code::Protocol`] where they told something else.
 pub(crate) fn sum<'a>(
     answers: impl Iterator<Item = &'a Answer>,
     blank: Answer,
+    patients: u64,
 ) -> Result<Answer, Failure> {
     let mut sum: Option<Words> = None;
     for answer in answers {
         let own = match answer {
             Answer::Covered(covered) => covered.words.clone(),
-            Answer::Moments(moments) => {
-                let mut own = moments.clone().with_between();
+            answer => {
+                let mut own = answer.clone().in_shape_of(&blank, patients);
                 Words::of(&mut own).map_err(fault)?
             }
-            answer => Words::of(&mut answer.clone()).map_err(fault)?,
         };
         match &mut sum {
             None => sum = Some(own),
             Some(sum) => sum.add(&own).map_err(fault)?,
         }
     }
-    let sum = sum.ok_or_else(|| Failure::new(Code::Sites, "no site was left to sum over"))?;
+    let sum = sum.ok_or_else(|| Failure::new(Code::Protocol, "nothing was summed"))?;
     read(&sum, blank)
 }
 
@@ -63,20 +59,6 @@ fn fault(error: NumberError) -> Failure {
 }
 
 impl Answer {
-    /// Whether the sites' own numbers are used as a sum alone, where they are told in the clear. Counts of right and wrong ones
-    /// may be withheld then, and histograms have groups of their own.
-    pub(crate) fn adds_up(&self) -> bool {
-        let of_methods = unpsl::ADDED_KINDS
-            .into_iter()
-            .chain(regression::SUMMED_KINDS)
-            .chain(neighbours::SUMMED_KINDS)
-            .chain(cluster::SUMMED_KINDS)
-            .chain(card::SUMMED_KINDS);
-        let kinds = [MOMENTS, PREPARED].into_iter().chain(of_methods);
-        let is_empty = matches!(self, Self::Prepared(None) | Self::Covered(_));
-        !is_empty && kinds.into_iter().any(|kind| kind == self.kind())
-    }
-
     /// The answer of a site with `patients` in the shape of `blank`, so that it adds up with those of others: tables of a rule that
     /// judged nobody as zeros, means as sums over patients.
     #[must_use]
@@ -273,7 +255,7 @@ impl ColumnHistogram {
         }
     }
 
-    /// The same without its empty groups, as sites tell them in the clear.
+    /// The same without its empty groups.
     pub(crate) fn by_groups(self) -> Self {
         let cells = self.ends.last().copied().unwrap_or(0);
         let filled = self

@@ -3,7 +3,7 @@
 use protocol::job::Job;
 
 const JOB: &str = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n\
-    [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
+    [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
     [[features]]\nname = \"x\"\nkind = \"numeric\"\n[unpsl]\n";
 
 fn problems(job: &str) -> String {
@@ -105,7 +105,7 @@ fn a_job_names_the_folds_of_its_validation_or_none_and_of_a_choice_they_are_the_
 }
 
 const FOREST: &str = "name = \"a\"\nmethod = \"forest\"\nsites = [\"north\", \"south\"]\n\
-    [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
+    [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
     [[features]]\nname = \"x\"\nkind = \"numeric\"\n[forest]\n";
 
 #[test]
@@ -230,13 +230,6 @@ fn a_comparison_names_families_that_can_be_had_and_no_key_that_means_nothing_the
             "found a key that means nothing in a comparison",
         ),
         (format!("{COMPARE}folds = 1\n"), "a whole number from 2"),
-        (
-            COMPARE.replace(
-                "[outcome]",
-                "[aggregation]\ncontributions = \"own\"\n[outcome]",
-            ),
-            "two folds' regressions differ by few",
-        ),
     ] {
         let found = problems(&job);
         assert!(found.contains(wanted), "{found}\n{wanted}");

@@ -1,7 +1,6 @@
 //! `result.json`: all of a run that a machine may ask.
 
 use crate::words::moment;
-use protocol::assessment::{EvaluationCounts, RuleErrors};
 use protocol::cohort::MissingShare;
 use protocol::job::Job;
 use protocol::name::OperatorName;
@@ -36,15 +35,11 @@ struct ResultFile<'r> {
     seconds: f64,
     seed: u64,
     version: &'r str,
-    /// In which form the sites told what adds up.
-    contributions: &'static str,
     patients: u64,
     /// A digest of all that the sites said; `journal verify --run` at a site says the same.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    heard: Option<&'r str>,
+    heard: &'r str,
     /// Exchanges of which the sites heard the sum alone, proved by their tags; of all others every answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    heard_as_totals: Option<u32>,
+    heard_as_totals: u32,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing: Vec<MissingEntry<'r>>,
     classes: Vec<String>,
@@ -72,20 +67,10 @@ struct ErrorEntry<'r> {
 #[derive(Serialize)]
 struct SiteEntry<'r> {
     name: &'r str,
-    /// Absent where sums are told.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    patients: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pairs: Option<u64>,
     bytes_sent: u64,
     bytes_received: u64,
     messages: Vec<MessageEntry<'r>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    validation: Vec<EvaluationEntry<'r>>,
-    evaluation: Vec<EvaluationEntry<'r>>,
-    errors: Vec<RuleEntry>,
     trees: u32,
-    missing: Vec<MissingEntry<'r>>,
 }
 
 #[derive(Serialize)]
@@ -99,16 +84,6 @@ struct ImportanceEntry<'r> {
 struct MissingEntry<'r> {
     feature: &'r str,
     share: f64,
-}
-
-#[derive(Serialize)]
-struct EvaluationEntry<'r> {
-    rule: &'r str,
-    neighbours: u32,
-    confusion: Option<&'r Vec<Vec<u64>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    scores: Option<&'r Vec<Vec<u64>>>,
-    rounded_to: u64,
 }
 
 #[derive(Serialize)]
@@ -175,8 +150,6 @@ pub(crate) struct Learnt<'r> {
     pub(crate) features: Vec<FeatureEntry<'r>>,
     pub(crate) dropped: &'r [String],
     /// One per site.
-    pub(crate) pairs: &'r [u64],
-    /// One per site.
     pub(crate) trees: &'r [u32],
 }
 
@@ -225,13 +198,12 @@ pub(crate) fn result_json(
         seconds: result.seconds,
         seed: result.seed,
         version: &result.version,
-        contributions: contributions(result),
         patients: result.patients(),
-        heard: result.pooled.as_ref().map(|pooled| pooled.heard.as_str()),
-        heard_as_totals: result.pooled.as_ref().map(|pooled| pooled.totals),
-        missing: pooled_missing(result),
+        heard: &result.pooled.heard,
+        heard_as_totals: result.pooled.totals,
+        missing: result.pooled.missing.iter().map(missing_entry).collect(),
         sites: sites
-            .map(|(index, own)| site(index, own, &learnt, result.pooled.is_none()))
+            .map(|(index, own)| site(index, own, &learnt))
             .collect(),
         validation: validation(result, &learnt),
         evaluation: scores_entries(result, Judged::Learnt),
@@ -254,19 +226,6 @@ fn missing_entry(missing: &MissingShare) -> MissingEntry<'_> {
         feature: &missing.feature,
         share: missing.share,
     }
-}
-
-/// In which form the sites told what adds up, as the job says it.
-fn contributions(result: &RunResult) -> &'static str {
-    match &result.pooled {
-        Some(_) => "sums",
-        None => "own",
-    }
-}
-
-fn pooled_missing(result: &RunResult) -> Vec<MissingEntry<'_>> {
-    let pooled = result.pooled.iter().flat_map(|pooled| &pooled.missing);
-    pooled.map(missing_entry).collect()
 }
 
 fn validation(result: &RunResult, learnt: &Learnt<'_>) -> Option<ValidationEntry> {
@@ -321,19 +280,9 @@ fn scores_entry(scores: Scores) -> ScoresEntry {
     }
 }
 
-/// `told` is whether sites tell of their own.
-fn site<'r>(index: usize, site: &'r SiteResult, learnt: &Learnt<'_>, told: bool) -> SiteEntry<'r> {
-    let entries = |counts: &'r [EvaluationCounts]| -> Vec<EvaluationEntry<'r>> {
-        counts.iter().map(evaluation_entry).collect()
-    };
-    let (evaluation, validation, errors) = match &site.assessment {
-        Some(own) => (&own.evaluation[..], &own.validation[..], &own.errors[..]),
-        None => (&[][..], &[][..], &[][..]),
-    };
+fn site<'r>(index: usize, site: &'r SiteResult, learnt: &Learnt<'_>) -> SiteEntry<'r> {
     SiteEntry {
         name: &site.name,
-        patients: told.then_some(site.patients),
-        pairs: told.then(|| learnt.pairs.get(index).copied().unwrap_or(0)),
         bytes_sent: site.bytes_sent,
         bytes_received: site.bytes_received,
         messages: site
@@ -345,21 +294,7 @@ fn site<'r>(index: usize, site: &'r SiteResult, learnt: &Learnt<'_>, told: bool)
                 bytes: total.bytes,
             })
             .collect(),
-        validation: entries(validation),
-        evaluation: entries(evaluation),
-        errors: errors.iter().map(own_entry).collect(),
         trees: learnt.trees.get(index).copied().unwrap_or(0),
-        missing: site.missing.iter().map(missing_entry).collect(),
-    }
-}
-
-fn evaluation_entry(counts: &EvaluationCounts) -> EvaluationEntry<'_> {
-    EvaluationEntry {
-        rule: &counts.rule,
-        neighbours: counts.neighbours,
-        confusion: counts.confusion.as_ref(),
-        scores: counts.scores.as_ref(),
-        rounded_to: counts.rounded_to,
     }
 }
 
@@ -369,35 +304,21 @@ struct RuleEntry {
     rule: String,
     neighbours: u32,
     measure: &'static str,
-    total: Option<u64>,
-    sum: Option<f64>,
+    total: u64,
+    sum: f64,
     value: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sites: Option<u32>,
+    sites: u32,
 }
 
-/// The errors of one site.
-fn own_entry(errors: &RuleErrors) -> RuleEntry {
-    RuleEntry {
-        rule: errors.rule.clone(),
-        neighbours: errors.neighbours,
-        measure: errors.measure.name(),
-        total: errors.sums.map(|sums| sums.total),
-        sum: errors.sums.map(|sums| sums.error),
-        value: PooledErrors::of_site(errors).and_then(|errors| errors.value()),
-        sites: None,
-    }
-}
-
-/// Errors of several sites.
+/// Errors over all sites.
 fn pooled_entry(errors: &PooledErrors) -> RuleEntry {
     RuleEntry {
         rule: errors.rule.clone(),
         neighbours: errors.neighbours,
         measure: errors.measure.name(),
-        total: Some(errors.total),
-        sum: Some(errors.error),
+        total: errors.total,
+        sum: errors.error,
         value: errors.value(),
-        sites: Some(errors.sites),
+        sites: errors.sites,
     }
 }

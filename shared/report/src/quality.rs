@@ -2,10 +2,10 @@
 
 use crate::figures::FigureError;
 use crate::plots::{self, Curve};
-use crate::tables::{self, Bar, assessments, figure};
-use crate::words::{self, of_hundred, share, sites_in_words};
+use crate::tables::{self, Bar, figure};
+use crate::words::{self, of_hundred, sites_in_words};
 use maud::{Markup, html};
-use protocol::assessment::{ErrorMeasure, EvaluationCounts, PAIRS_RULE};
+use protocol::assessment::{ErrorMeasure, PAIRS_RULE};
 use protocol::job::Job;
 use protocol::result::RunResult;
 use protocol::scores::{self, Judged, PooledErrors, PooledTable, Scores};
@@ -32,7 +32,7 @@ pub(crate) struct Right {
     pub(crate) within: f64,
 }
 
-/// What an accuracy is seldom further off than, because sites round: two standard deviations, and never more than it can be.
+/// What an accuracy is seldom further off than, because counts are rounded: two standard deviations, and never more than it can be.
 pub(crate) fn seldom_beyond(scores: &Scores) -> f64 {
     (2.0 * scores.deviation).min(scores.within)
 }
@@ -68,15 +68,11 @@ pub(crate) fn at_a_glance(
     };
     let bars: Vec<Bar> = all.iter().map(bar).collect();
     let rounded = all.iter().any(|right| right.within > 0.0);
-    let caption = match (rounded, result.pooled.is_some()) {
-        (true, true) => {
+    let caption = match rounded {
+        true => {
             "Patients whose class is named rightly. Of the sum over the sites, wrong ones are published in tens."
         }
-        (true, false) => {
-            "Patients whose class is named rightly. Each site counts errors in steps that hide single patients, on a grid of its \
-             own: figures are right in the mean, and seldom further off than what stands behind them."
-        }
-        (false, _) => "Patients whose class is named rightly.",
+        false => "Patients whose class is named rightly.",
     };
     match all.len() {
         0 | 1 => Markup::default(),
@@ -120,7 +116,7 @@ pub(crate) fn of_hundred_within(share: f64, within: f64) -> String {
     }
 }
 
-/// Curves, tables of classes, and scores by site and pooled.
+/// Curves and tables of classes.
 ///
 /// # Errors
 /// [`FigureError`].
@@ -134,7 +130,7 @@ pub(crate) fn evaluation(
     let curves = curves(&pooled, wording)?;
     let calibration = calibration(&pooled, wording)?;
     Ok(html! {
-        @if assessments(result).any(|own| !judged.tables(own).is_empty()) {
+        @if result.pooled.assessment.as_ref().is_some_and(|all| !judged.tables(all).is_empty()) {
             h2 { (wording.heading) }
             @if let Some(note) = &wording.note { p.note { (note) } }
             (confusions(&pooled, job, wording))
@@ -148,9 +144,8 @@ pub(crate) fn evaluation(
                 "Calibration",
                 &calibration,
                 "Patients by bins of the score, over all sites: how large the score is, and which share of them is of the second \
-                 class. On the diagonal, the score is the risk. Where sites count in steps, bins of few patients are rough.",
+                 class. On the diagonal, the score is the risk. Where wrong ones are published in tens, bins of few patients are rough.",
             ))
-            @if result.pooled.is_none() { (by_site(result, wording)) }
         }
     })
 }
@@ -203,63 +198,6 @@ fn calibration(pooled: &[PooledTable], wording: &Wording) -> Result<String, Figu
     plots::shares("score", "share of the second class", &[curve])
 }
 
-fn by_site(result: &RunResult, wording: &Wording) -> Markup {
-    let withheld = |place: &str, counts: &EvaluationCounts| {
-        html! {
-            tr {
-                th scope="row" { (place) } td data-label="rule" { ((wording.rule)(&counts.rule, counts.neighbours)) }
-                td colspan="7" { "withheld" }
-            }
-        }
-    };
-    html! {
-        table.wide.scores {
-            thead {
-                tr {
-                    th scope="col" { "site" } th scope="col" { "rule" } th scope="col" { "counted" }
-                    th scope="col" { "accuracy" } th scope="col" { "balanced" } th scope="col" { "AUC" }
-                    th scope="col" { "recall" } th scope="col" { "F1" } th scope="col" { "F2" }
-                }
-            }
-            tbody {
-                @for site in &result.sites {
-                    @for counts in site.assessment.iter().flat_map(|own| wording.judged.tables(own)) {
-                        @match scores::of_counts(counts) {
-                            Some(scores) => { (row(&site.name, &scores, wording)) }
-                            None => { (withheld(&site.name, counts)) }
-                        }
-                    }
-                }
-                @if result.sites.len() > 1 {
-                    @for scores in &scores::pooled(result, wording.judged) {
-                        (row(&format!("{} together", sites_in_words(scores.sites as usize)), scores, wording))
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn row(place: &str, scores: &Scores, wording: &Wording) -> Markup {
-    let accuracy = match scores.within > 0.0 {
-        true => format!(
-            "{} \u{b1} {:.2}",
-            share(scores.accuracy),
-            seldom_beyond(scores)
-        ),
-        false => share(scores.accuracy),
-    };
-    html! {
-        tr {
-            th scope="row" { (place) } td data-label="rule" { ((wording.rule)(&scores.rule, scores.neighbours)) }
-            td data-label="counted" { (scores.patients) } td data-label="accuracy" { (accuracy) }
-            td data-label="balanced" { (share(scores.balanced_accuracy)) } td data-label="AUC" { (share(scores.auc)) }
-            td data-label="recall" { (share(scores.recall)) }
-            td data-label="F1" { (share(scores.f1)) } td data-label="F2" { (share(scores.f2)) }
-        }
-    }
-}
-
 /// The pooled table of each rule as a picture: rows are true classes, columns predicted ones, the darker the more of the row.
 fn confusions(pooled: &[PooledTable], job: &Job, wording: &Wording) -> Markup {
     let ours = pooled.iter().filter_map(|table| {
@@ -302,47 +240,30 @@ fn shade(count: u64, row: &[u64]) -> u64 {
     count.saturating_mul(45) / sum.max(1)
 }
 
-/// Errors of every site and of all together.
+/// Errors over all sites.
 pub(crate) fn errors(result: &RunResult, note: &str, rule: fn(&str, u32) -> String) -> Markup {
-    let row = |place: &str, errors: &PooledErrors| {
+    let errors = scores::pooled_errors(result);
+    let row = |errors: &PooledErrors| {
         html! {
             tr {
-                th scope="row" { (place) } td data-label="rule" { (rule(&errors.rule, errors.neighbours)) }
+                th scope="row" { (rule(&errors.rule, errors.neighbours)) }
                 td data-label="error" { (measure(errors.measure)) } td data-label="counted" { (errors.total) }
                 td data-label="value" { (words::error(errors.value())) }
             }
         }
     };
     html! {
-        @if assessments(result).any(|own| !own.errors.is_empty()) {
+        @if !errors.is_empty() {
             h2 { "Errors" }
             p.note { (note) }
             table.wide {
                 thead {
                     tr {
-                        th scope="col" { "site" } th scope="col" { "rule" } th scope="col" { "error" }
+                        th scope="col" { "rule" } th scope="col" { "error" }
                         th scope="col" { "patients or pairs" } th scope="col" { "value" }
                     }
                 }
-                @for site in &result.sites {
-                    @for own in site.assessment.iter().flat_map(|own| &own.errors) {
-                        @match PooledErrors::of_site(own) {
-                            Some(errors) => { (row(&site.name, &errors)) }
-                            None => {
-                                tr {
-                                    th scope="row" { (site.name) }
-                                    td data-label="rule" { (rule(&own.rule, own.neighbours)) }
-                                    td data-label="error" { (measure(own.measure)) } td colspan="2" { "withheld" }
-                                }
-                            }
-                        }
-                    }
-                }
-                @if result.sites.len() > 1 {
-                    @for errors in scores::pooled_errors(result) {
-                        (row(&format!("{} together", sites_in_words(errors.sites as usize)), &errors))
-                    }
-                }
+                tbody { @for errors in &errors { (row(errors)) } }
             }
         }
     }

@@ -2,24 +2,15 @@
 
 use crate::words::{kilobytes, minute, percent, sites_in_words};
 use maud::{Markup, PreEscaped, html};
-use protocol::assessment::Assessment;
 use protocol::job::Job;
 use protocol::progress::Ending;
 use protocol::result::{RunResult, SiteResult};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 
 /// Bars of a chart; the rest are in the method's files.
 const BARS_MAX: usize = 40;
-/// A feature is flagged where a site misses at least this share of it.
+/// A feature is flagged where patients miss at least this share of it.
 const MOSTLY_MISSING: f64 = 0.5;
-
-/// A column of the table of sites that a method adds.
-pub(crate) struct SiteColumn {
-    /// Its heading.
-    pub(crate) heading: &'static str,
-    /// What it shows, one per site.
-    pub(crate) value: Vec<String>,
-}
 
 /// One bar: what it is called, its length, how it reads, and what the reader must know of it.
 pub(crate) struct Bar {
@@ -29,17 +20,7 @@ pub(crate) struct Bar {
     pub(crate) flag: Option<String>,
 }
 
-/// The last words of the sites that gave one, or of all together.
-pub(crate) fn assessments(result: &RunResult) -> impl Iterator<Item = &Assessment> {
-    let pooled = result.pooled.iter();
-    let pooled = pooled.filter_map(|pooled| pooled.assessment.as_ref());
-    let sites = result.sites.iter();
-    sites
-        .filter_map(|site| site.assessment.as_ref())
-        .chain(pooled)
-}
-
-/// Sites that took part, by what they said of their patients.
+/// Sites that took part.
 pub(crate) fn sites_that_took_part(result: &RunResult) -> usize {
     result.sites_that_took_part()
 }
@@ -87,57 +68,34 @@ pub(crate) fn notes(result: &RunResult) -> Markup {
     }
 }
 
-/// What left each site and what it got, with the columns of a method: `before` and `after` it.
-pub(crate) fn sites(result: &RunResult, before: &[SiteColumn], after: &[SiteColumn]) -> Markup {
-    let cell = |column: &SiteColumn, place: usize| {
-        html! {
-            td data-label=(column.heading) { (column.value.get(place).map_or("", String::as_str)) }
-        }
-    };
-    // Of sums nothing is known by site but its messages.
-    let told = result.pooled.is_none();
-    let columns = |columns| if told { columns } else { &[][..] };
-    let before = columns(before);
-    let totals = result.pooled.as_ref().map(|pooled| pooled.totals);
-    let totals = totals.filter(|totals| *totals > 0);
+/// What left each site and what it got; nothing of one cohort alone, which nothing left.
+pub(crate) fn sites(result: &RunResult) -> Markup {
+    let totals = result.pooled.totals;
     html! {
-        h2 { "What left each site" }
-        p.note {
-            @if told {
-                "Sums, counts, models: never a record."
-            } @else {
+        @if result.sites.len() > 1 {
+            h2 { "What left each site" }
+            p.note {
                 "Covered numbers, which can be read in the sum over " (sites_in_words(sites_that_took_part(result)))
                 " alone: never a record, and no number of one site"
                 @if result.sites.iter().flat_map(|site| &site.messages).any(|total| total.kind == "trees") {
                     " but its trees, which its policy lets leave as they are"
                 }
                 ". Each site checked every question by itself."
-                @if let Some(totals) = totals { " Of " (totals) " exchanges the sites heard the sum alone, proved by their tags, for the answers were large." }
+                @if totals > 0 { " Of " (totals) " exchanges the sites heard the sum alone, proved by their tags, for the answers were large." }
+                " Each site's own journal lists every message, with its kind, size and digest ("
+                code { "kindred-site-agent journal list --run " (result.run) } ")."
             }
-            " Each site's own journal lists every message, with its kind, size and digest ("
-            code { "kindred-site-agent journal list --run " (result.run) } ")."
-        }
-        (messages(result))
-        table.wide {
-            caption { "Sites, and all bytes that crossed the network, with what only keeps the connection going." }
-            thead {
-                tr {
-                    th scope="col" { "site" }
-                    @if told { th scope="col" { "patients" } }
-                    @for column in before { th scope="col" { (column.heading) } }
-                    th scope="col" { "sent" } th scope="col" { "received" }
-                    @for column in after { th scope="col" { (column.heading) } }
-                }
-            }
-            tbody {
-                @for (place, site) in result.sites.iter().enumerate() {
-                    tr {
-                        th scope="row" { (site.name) }
-                        @if told { td data-label="patients" { (site.patients) } }
-                        @for column in before { (cell(column, place)) }
-                        td data-label="sent" { (kilobytes(site.bytes_sent)) }
-                        td data-label="received" { (kilobytes(site.bytes_received)) }
-                        @for column in after { (cell(column, place)) }
+            (messages(result))
+            table.wide {
+                caption { "Sites, and all bytes that crossed the network, with what only keeps the connection going." }
+                thead { tr { th scope="col" { "site" } th scope="col" { "sent" } th scope="col" { "received" } } }
+                tbody {
+                    @for site in &result.sites {
+                        tr {
+                            th scope="row" { (site.name) }
+                            td data-label="sent" { (kilobytes(site.bytes_sent)) }
+                            td data-label="received" { (kilobytes(site.bytes_received)) }
+                        }
                     }
                 }
             }
@@ -222,91 +180,28 @@ fn crossed<R, C>(
     }
 }
 
-/// The shares that sites miss of each feature, by site and feature.
-fn missing_shares(result: &RunResult) -> HashMap<(&str, &str), f64> {
-    let sites = result.sites.iter();
-    sites
-        .flat_map(|site| {
-            let name = site.name.as_str();
-            site.missing
-                .iter()
-                .map(move |missing| ((name, missing.feature.as_str()), missing.share))
-        })
-        .collect()
-}
-
-/// What the reader must know of a feature that sites mostly miss: what stands there was put in.
+/// What the reader must know of a feature that is mostly missing: what stands there was put in.
 pub(crate) fn mostly_missing(result: &RunResult, feature: &str) -> Option<String> {
-    let shares = missing_shares(result);
-    let sites: Vec<&str> = result
-        .sites
-        .iter()
-        .filter(|site| {
-            shares
-                .get(&(site.name.as_str(), feature))
-                .is_some_and(|share| *share >= MOSTLY_MISSING)
-        })
-        .map(|site| site.name.as_str())
-        .collect();
-    if let Some(pooled) = &result.pooled {
-        let of_all = pooled
-            .missing
-            .iter()
-            .find(|missing| missing.feature == feature);
-        return of_all
-            .is_some_and(|missing| missing.share >= MOSTLY_MISSING)
-            .then(|| "mostly missing".to_owned());
-    }
-    (!sites.is_empty()).then(|| format!("mostly missing at {}", sites.join(", ")))
+    let missing = result.pooled.missing.iter();
+    let mut of_all = missing.filter(|missing| missing.feature == feature);
+    of_all
+        .any(|missing| missing.share >= MOSTLY_MISSING)
+        .then(|| "mostly missing".to_owned())
 }
 
-/// Features by sites; only features that some site misses values of.
+/// Features that some patient has no value of.
 pub(crate) fn missing(result: &RunResult, job: &Job) -> Markup {
-    let mut features: Vec<&str> = Vec::new();
-    let mut seen: HashSet<&str> = HashSet::new();
-    for missing in result.sites.iter().flat_map(|site| &site.missing) {
-        if seen.insert(&missing.feature) {
-            features.push(&missing.feature);
-        }
-    }
-    let shares = missing_shares(result);
-    let of_all = result.pooled.iter().flat_map(|pooled| &pooled.missing);
-    let of_all: Vec<_> = of_all.collect();
     html! {
-        @if !of_all.is_empty() {
+        @if !result.pooled.missing.is_empty() {
             h2 { "Missing values" }
             table {
                 caption { "Percent of all patients without a value; what stands there was put in." }
                 thead { tr { th scope="col" { "feature" } th scope="col" { "all sites" } } }
                 tbody {
-                    @for missing in of_all {
+                    @for missing in &result.pooled.missing {
                         tr {
                             th scope="row" { (job.cohort.label_of_row(&missing.feature)) }
                             td data-label="all sites" { (percent(Some(&missing.share))) }
-                        }
-                    }
-                }
-            }
-        }
-        @if !features.is_empty() {
-            h2 { "Missing values" }
-            table.wide {
-                caption {
-                    "Percent of each site's patients without a value; what stands there was put in. Small counts are rounded."
-                }
-                thead {
-                    tr {
-                        th scope="col" { "feature" }
-                        @for site in &result.sites { th scope="col" { (site.name) } }
-                    }
-                }
-                tbody {
-                    @for feature in features {
-                        tr {
-                            th scope="row" { (job.cohort.label_of_row(feature)) }
-                            @for site in &result.sites {
-                                td data-label=(site.name) { (percent(shares.get(&(site.name.as_str(), feature)))) }
-                            }
                         }
                     }
                 }

@@ -16,7 +16,7 @@ use protocol::message::{
 use protocol::method::Model;
 use protocol::name::RunId;
 use protocol::progress::{Ending, Times};
-use protocol::result::RunResult;
+use protocol::result::{PooledFigures, RunResult};
 use std::path::Path;
 
 pub(crate) fn run() -> RunId {
@@ -44,7 +44,7 @@ pub(crate) fn reply(answer: Answer) -> ToCoordinator<Answer> {
 /// What a run with this model leaves.
 pub(crate) fn left(ending: Ending, model: Model) -> RunResult {
     RunResult {
-        pooled: None,
+        pooled: PooledFigures::default(),
         run: run(),
         job: "name".to_owned(),
         seed: 1,

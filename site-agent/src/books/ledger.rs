@@ -282,7 +282,6 @@ impl Ledger {
             rounds_before,
             so_far,
             difference: others.map(|(_, other)| cohort.difference(other)).min(),
-            border: self.key.secret("border", identity.as_bytes()),
             queries_before,
             groupings_before: groupings.len() as u64,
         }

@@ -1,6 +1,6 @@
 //! The release rules of a site: `[policy]` of site.toml, or a file of its own.
 
-use privacy::{Allowed, Contributions, Permission, Policy, Rules};
+use privacy::{Allowed, Permission, Policy, Rules};
 use protocol::document::{self, DocumentErrors, Section};
 
 /// Reads a policy from a file of its own: the keys of `[policy]`, without its heading.
@@ -27,11 +27,6 @@ pub fn read(section: &mut Section<'_, '_>) -> Option<Policy> {
         cell_min: minimum(section, "cell_min", default.cell_min),
         terminal_node_min: minimum(section, "terminal_node_min", default.terminal_node_min),
         sites_min: minimum(section, "sites_min", default.sites_min),
-        contributions: {
-            let words = Contributions::ALL.map(|one| (one.name(), one));
-            let found = section.choice("contributions", &words);
-            found.unwrap_or(default.contributions)
-        },
         permissions: Permission::ALL
             .into_iter()
             .filter(|one| section.or(one.name(), default.permissions.contains(one)))
@@ -49,12 +44,6 @@ pub fn read(section: &mut Section<'_, '_>) -> Option<Policy> {
             .or("groupings_per_cohort_max", default.groupings_per_cohort_max),
         descriptions_per_day_max: section
             .or("descriptions_per_day_max", default.descriptions_per_day_max),
-        parameters_max: section.number(
-            "parameters_max",
-            default.parameters_max,
-            "a number above 0",
-            |most| most > 0.0,
-        ),
         similarity_max: section.number(
             "similarity_max",
             default.similarity_max,

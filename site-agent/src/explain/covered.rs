@@ -13,7 +13,7 @@ const CIPHERTEXT_BYTES: u64 = 1_088;
 /// words, and what a mean adds to the variance between sites travels with it.
 const FACTOR: u64 = 18;
 
-/// The messages of a job whose sites tell sums.
+/// The messages of a job, as they leave.
 pub(super) fn explained(told: Told, rules: &Rules) -> Told {
     let Told {
         messages,
@@ -67,7 +67,7 @@ fn encapsulations() -> MessageKind {
         bytes_formula: format!("{CIPHERTEXT_BYTES} x sites"),
         bytes: CIPHERTEXT_BYTES * SITES_MAX as u64,
         times: 1,
-        rule: "contributions",
+        rule: "none: it says nothing of patients",
         withheld: "no: it holds no count".to_owned(),
         worst: "Nothing of any patient.".to_owned(),
     }
@@ -79,7 +79,7 @@ fn covered(message: MessageKind, rules: &Rules) -> MessageKind {
         shape: format!("{}, covered", message.shape),
         bytes_formula: format!("up to {FACTOR} x {}", message.bytes_formula),
         bytes: FACTOR * message.bytes,
-        rule: "contributions, sites_min, and those of the cohort",
+        rule: "sites_min, and those of the cohort",
         withheld: format!(
             "leaves masked: readable only as a sum over at least {sites} sites, so that no count of this site is told"
         ),

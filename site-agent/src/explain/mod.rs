@@ -6,7 +6,7 @@ mod table;
 
 use crate::method;
 use kinds::MessageKind;
-use privacy::{Contributions, Policy, Refusal, Rules};
+use privacy::{Policy, Refusal, Rules};
 use protocol::job::Job;
 use std::fmt;
 use table::{grouped, paragraph, table};
@@ -33,11 +33,7 @@ impl Explanation {
     /// Explains `job`, submitted by `operator`.
     #[must_use]
     pub fn new(policy: &Policy, job: &Job, operator: &str) -> Self {
-        let told = method::explained(policy.rules(), job);
-        let told = match job.contributions {
-            Contributions::Own => told,
-            Contributions::Sums => covered::explained(told, policy.rules()),
-        };
+        let told = covered::explained(method::explained(policy.rules(), job), policy.rules());
         Self {
             closing: [
                 ("Closed by a rule", closed(policy.rules())),

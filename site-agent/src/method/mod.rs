@@ -23,7 +23,7 @@ use crate::run::stop::Stop;
 use crate::source::SiteCohort;
 use ndarray::{Array1, Array2, ArrayView1};
 use preparation::Prepared;
-use privacy::{Contributions, Rules};
+use privacy::Rules;
 use protocol::cohort::GriddedColumn;
 use protocol::failure::Code;
 use protocol::job::Job;
@@ -33,7 +33,7 @@ use protocol::message::{
 };
 use protocol::method::Method;
 use protocol::study::Study;
-use similarity::cohort::quantile::{Grid, Histogram, QuantileError, counts};
+use similarity::cohort::quantile::{Grid, counts};
 use similarity::cohort::{Outcome, Values};
 use similarity::learn::unpsl::selection::Folds;
 use similarity::numeric::seed::Seed;
@@ -247,18 +247,6 @@ impl Computation {
         Some(self.prepared.as_ref()?.similarity(metric))
     }
 
-    /// The mean over the patients of (x'b)^2, where a question has the site's own numbers at coefficients b of a regression whose
-    /// likelihood has steps; none of any other question.
-    #[must_use]
-    pub fn steepness(&self, request: &Request) -> Option<f64> {
-        match (&self.own, request) {
-            (Own::Regression(regressor), Request::Regression(request)) => {
-                regressor.steepness(&self.site, self.prepared.as_ref()?, request)
-            }
-            _ => None,
-        }
-    }
-
     /// UnPSL by Algorithm 1 on this cohort alone, or on it without one fold, once it is prepared: the best of the starts.
     ///
     /// # Errors
@@ -388,15 +376,11 @@ pub(crate) fn wants_enrolled(job: &Job) -> Option<&Study> {
 }
 
 impl SiteRun {
-    /// Histograms on the job's grids; the gate joins their groups until none is small.
+    /// Histograms on the job's grids, cell by cell; the gate gathers small ones.
     fn quantiles(&self) -> Result<Answer, Stop> {
-        let is_summed = self.job.contributions == Contributions::Sums;
-        let counted = |values: ArrayView1<'_, f64>, grid: Grid| match is_summed {
-            true => Ok(ColumnHistogram {
-                ends: (1..=grid.cells()).collect(),
-                counts: counts(values, grid),
-            }),
-            false => counted(values, grid),
+        let counted = |values: ArrayView1<'_, f64>, grid: Grid| ColumnHistogram {
+            ends: (1..=grid.cells()).collect(),
+            counts: counts(values, grid),
         };
         let grids = self.job.grids();
         let columns = self.cohort.cohort.columns();
@@ -406,7 +390,7 @@ impl SiteRun {
                 let text = "a column that is counted on a grid holds no numbers";
                 return Err(Stop::failed(Code::Cohort, text));
             };
-            histograms.push(counted(values.view(), *grid)?);
+            histograms.push(counted(values.view(), *grid));
         }
         if let (Some(grid), Outcome::Survival { time, event }) =
             (grids.events, self.cohort.cohort.outcome())
@@ -420,7 +404,7 @@ impl SiteRun {
                     false => f64::NAN,
                 })
                 .collect();
-            histograms.push(counted(times.view(), grid)?);
+            histograms.push(counted(times.view(), grid));
         }
         Ok(Answer::Quantiles(histograms))
     }
@@ -452,17 +436,6 @@ impl SiteRun {
                 "this method wants a binary or categorical outcome",
             )),
         }
-    }
-}
-
-fn counted(values: ArrayView1<'_, f64>, grid: Grid) -> Result<ColumnHistogram, Stop> {
-    match Histogram::of(values, grid, 1) {
-        Ok(histogram) => Ok(ColumnHistogram {
-            ends: histogram.groups().iter().map(|group| group.end).collect(),
-            counts: histogram.groups().iter().map(|group| group.count).collect(),
-        }),
-        Err(QuantileError::TooFew { .. }) => Ok(ColumnHistogram::default()),
-        Err(error) => Err(Stop::numeric(Code::Cohort, error)),
     }
 }
 

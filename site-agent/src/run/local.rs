@@ -289,9 +289,7 @@ impl Conversation {
         }));
         match computation.answer(&finish) {
             Ok(Answer::Assessed(assessment)) => {
-                for site in &mut result.sites {
-                    site.assessment = Some(assessment.clone());
-                }
+                result.pooled.assessment = Some(assessment);
             }
             Ok(_) => {}
             Err(stop) => return failed(result, stop),
@@ -333,6 +331,8 @@ fn row(number: u32, round: &LocalRound, seconds: f64) -> RoundRow {
         primal_residual: Some(round.primal_residual),
         dual_residual: Some(round.dual_residual),
         penalty: Some(round.penalty),
+        metric_norm: None,
+        dual_norm: None,
         seconds,
     }
 }

@@ -17,18 +17,14 @@ use crate::source::{CohortProblems, SiteCohort};
 use crate::studies;
 use ndarray::Array2;
 use notice::notice;
-use privacy::{Admission, Contributions, Cost, Disclosure, Gate};
+use privacy::{Admission, Cost, Disclosure, Gate};
 use protocol::failure::{Code, Refusal};
 use protocol::job::Job;
-use protocol::message::{
-    Answer, Ask, Begin, Closed, Description, JournalHead, PREPARED, Reply, Request,
-};
-use protocol::method::Known;
+use protocol::message::{Answer, Ask, Begin, Closed, Description, JournalHead, Reply, Request};
 use protocol::name::{OperatorName, RunId};
 use protocol::study::CertificateFingerprint;
 use protocol::time::Timestamp;
 use similarity::numeric::seed::Seed;
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use wire::Sealed;
 
@@ -51,7 +47,7 @@ struct Current {
     certificate: Option<CertificateFingerprint>,
     seed: Seed,
     job: Result<Job, Stop>,
-    /// Where sums are told.
+    /// None where the job or the run cannot be followed.
     summing: Option<Summing>,
     admitted: Option<Admitted>,
 }
@@ -109,7 +105,7 @@ impl Worker {
             .ok()
             .map(|job| self.summing(&begin, job, &digest))
         {
-            Some(Ok(summing)) => summing,
+            Some(Ok(summing)) => Some(summing),
             Some(Err(stop)) => {
                 job = Err(stop);
                 None
@@ -132,16 +128,8 @@ impl Worker {
         });
     }
 
-    /// Makes ready to follow a run of sums; none where the sites tell their own numbers.
-    fn summing(
-        &self,
-        begin: &Begin,
-        job: &Job,
-        digest: &RunDigest,
-    ) -> Result<Option<Summing>, Stop> {
-        if job.contributions == Contributions::Own {
-            return Ok(None);
-        }
+    /// Makes ready to follow the run.
+    fn summing(&self, begin: &Begin, job: &Job, digest: &RunDigest) -> Result<Summing, Stop> {
         let folder = &self.config.folder;
         let begun = transcript::begin(folder, &digest.to_string(), begin).and_then(|()| {
             transcript::make_room(folder, &begin.run, self.config.transcripts_bytes_max)
@@ -152,7 +140,7 @@ impl Worker {
         let secret = self.ledger.secret("keys");
         let digest = digest.to_string();
         let keyed = Keyed::read(&self.config.folder, begin, job, &digest)?;
-        Summing::new(begin, job, &digest, &self.config.site, &secret, keyed).map(Some)
+        Summing::new(begin, job, &digest, &self.config.site, &secret, keyed)
     }
 
     /// Takes notice of an exchange that closed in the run at hand. Where another process of this site answered in it, this one
@@ -221,17 +209,11 @@ impl Worker {
         let Some(current) = own.filter(|current| current.run == ask.run) else {
             return Ok(None);
         };
-        let answered = match (&ask.request, &current.summing) {
-            (Request::Introduce, _) => {
-                current.introduce(&self.config, &mut self.ledger, ask, now)?
-            }
-            (Request::Encapsulate, _) => current.encapsulate(&self.config, ask)?,
-            (Request::Describe, Some(_)) => {
-                current.describe_summed(&self.config, &mut self.ledger, ask, now)?
-            }
-            (_, Some(_)) => current.answer_summed(&mut self.ledger, ask)?,
-            (Request::Describe, None) => current.describe(&self.config, &mut self.ledger, now)?,
-            (request, None) => current.answer(&mut self.ledger, ask.exchange, request)?,
+        let answered = match &ask.request {
+            Request::Introduce => current.introduce(&self.config, &mut self.ledger, ask, now)?,
+            Request::Encapsulate => current.encapsulate(&self.config, ask)?,
+            Request::Describe => current.describe(&self.config, &mut self.ledger, ask, now)?,
+            _ => current.answer(&mut self.ledger, ask)?,
         };
         let sealed = answered.unwrap_or_else(|stop| wire::seal(notice(stop)));
         let summing = current.summing.as_mut();
@@ -250,22 +232,7 @@ impl Worker {
 }
 
 impl Current {
-    /// The policy first, then the cohort, then the policy on the cohort; nothing is computed before. Asked again, a
-    /// cohort that was admitted describes itself again, and nothing is read.
-    fn describe(&mut self, config: &SiteConfig, ledger: &mut Ledger, now: Timestamp) -> Outcome {
-        if self.admitted.is_none()
-            && let Err(stop) = self.admit(config, ledger, now)?
-        {
-            return Ok(Err(stop));
-        }
-        let Some(admitted) = &mut self.admitted else {
-            return Ok(Err(Stop::early()));
-        };
-        let answer = Answer::Described(admitted.description.clone());
-        let released = admitted.gate.release(answer).map_err(refused);
-        Ok(released.map(wire::seal))
-    }
-
+    /// The policy first, then the cohort, then the policy on the cohort; nothing is computed before.
     fn admit(
         &mut self,
         config: &SiteConfig,
@@ -371,47 +338,12 @@ impl Current {
         });
         Ok(Ok(()))
     }
-
-    /// Judges a question by the job, answers it, and has the answer in the ledger before it is released. A question
-    /// that was answered before gets the same bytes or none, and costs nothing.
-    fn answer(&mut self, ledger: &mut Ledger, exchange: u32, request: &Request) -> Outcome {
-        let (Ok(job), Some(admitted)) = (&self.job, &mut self.admitted) else {
-            return Ok(Err(Stop::early()));
-        };
-        if let Err(refusal) = admitted.gate.still_open() {
-            return Ok(Err(refused(refusal)));
-        }
-        let question = self.digest.question(exchange, request);
-        let known = ledger.answered(&self.digest, &question).cloned();
-        if known.is_none()
-            && let Err(stop) = admitted.judge(job, &ledger.so_far(&self.digest).kinds, request)
-        {
-            return Ok(Err(stop));
-        }
-        let answer = match admitted.answer_braked(request) {
-            Ok(answer) => answer,
-            Err((stop, is_shut)) => {
-                if is_shut {
-                    ledger.shut(&self.digest)?;
-                }
-                return Ok(Err(stop));
-            }
-        };
-        match known {
-            Some(known) => Ok(admitted.repeat(answer, &known)),
-            None => admitted.release(answer, ledger, &self.digest, question),
-        }
-    }
 }
 
 impl Admitted {
     /// The answer to a question, where no metric of it is too steep; else why not, and whether the brake has shut the gate.
     fn answer_braked(&mut self, request: &Request) -> Result<Answer, (Stop, bool)> {
         self.brake(request.metrics()).map_err(|stop| (stop, true))?;
-        if let Some(steepness) = self.computation.steepness(request) {
-            let braked = self.gate.brake(steepness, 1).map_err(refused);
-            braked.map_err(|stop| (stop, true))?;
-        }
         let answer = match request {
             Request::Describe => Ok(Answer::Described(self.description.clone())),
             request => self.computation.answer(request),
@@ -419,23 +351,6 @@ impl Admitted {
         let answer = answer.map_err(|stop| (stop, false))?;
         self.brake(answer.metric()).map_err(|stop| (stop, true))?;
         Ok(answer)
-    }
-
-    /// Whether the job asks this, and a round is left where it is one.
-    fn judge(&self, job: &Job, kinds: &BTreeSet<String>, request: &Request) -> Result<(), Stop> {
-        let rows = self.computation.rows();
-        // A site that was prepared and started again must be prepared again.
-        if request.builds_on_preparation() && rows.is_none() && kinds.contains(PREPARED) {
-            return Err(Stop::early());
-        }
-        self.gate.has_rounds(request.rounds()).map_err(refused)?;
-        let validates = self.gate.validates();
-        let known = Known {
-            kinds,
-            rows,
-            validates,
-        };
-        job.judge(request, known).map_err(Stop::Refused)
     }
 
     /// Shuts the gate where a metric makes the patients more alike than the policy allows.

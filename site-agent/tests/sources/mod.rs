@@ -10,8 +10,8 @@ use site_agent::source::{CohortProblems, SiteCohort, read_cohort};
 use std::path::Path;
 
 /// A job with every kind of feature.
-pub(crate) const JOB: &str = "name = 'test'\nmethod = 'unpsl'\nsites = ['north']\n\
-[aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1', '2']\n\
+pub(crate) const JOB: &str = "name = 'test'\nmethod = 'unpsl'\nsites = ['north', 'other']\n\
+[outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1', '2']\n\
 [[features]]\nname = 'age'\nkind = 'numeric'\nunit = 'years'\n\
 [[features]]\nname = 'chol'\nkind = 'numeric'\nunit = 'mg/dl'\nmissing = ['0']\nrange = [0, 1000]\n\
 [[features]]\nname = 'sex'\nkind = 'categorical'\nlevels = ['F', 'M']\n\

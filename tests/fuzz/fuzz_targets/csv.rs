@@ -11,8 +11,8 @@ const SITE: &str = "site = 'north'\ncoordinator = 'localhost:7443'\nfolder = 're
 [tls]\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'k.pem'\n\
 [source]\nkind = 'csv'\npath = 'patients.csv'\npatient = 'id'\n";
 
-const JOB: &str = "name = 'fuzz'\nmethod = 'unpsl'\nsites = ['north']\n\
-[aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n\
+const JOB: &str = "name = 'fuzz'\nmethod = 'unpsl'\nsites = ['north', 'south']\n\
+[outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n\
 [[features]]\nname = 'age'\nkind = 'numeric'\n\
 [[features]]\nname = 'sex'\nkind = 'categorical'\nlevels = ['F', 'M']\n\
 [[features]]\nname = 'born'\nkind = 'age'\nat = '2020-01-01'\n\

@@ -2,9 +2,9 @@
 //! patients one by one the difference is a patient; of those that we have it is a small group, of ten patients or more.
 
 use crate::neighbours::{refused, site};
-use kindred_tests::federation::{NOW, RUN, ask};
+use kindred_tests::federation::RUN;
 use kindred_tests::programs::Home;
-use ndarray::{Array1, Array2, ArrayView1, array, s};
+use ndarray::{Array1, Array2, ArrayView1, s};
 use privacy::Rules;
 use protocol::job::Job;
 use protocol::message::cluster::{
@@ -82,7 +82,7 @@ fn job(run: &str, coordinates: u32) -> String {
     let feature = |name| format!("[[features]]\nname = '{name}'\nkind = 'numeric'\n");
     let features = ["x", "y"].map(feature).concat();
     format!(
-        "name = 'search'\nmethod = 'cluster'\nsites = {SITES:?}\n[aggregation]\ncontributions = 'own'\n\
+        "name = 'search'\nmethod = 'cluster'\nsites = {SITES:?}\n\
          [outcome]\ncolumn = 'class'\nkind = 'binary'\npositive = ['1']\nnegative = ['0']\n{features}\
          [cluster]\nrun = '{run}'\ncoordinates = {coordinates}\n"
     )
@@ -348,7 +348,7 @@ fn whatever_is_asked_no_count_is_below_the_rule() {
 }
 
 #[test]
-fn the_site_counts_the_centres_by_itself_and_answers_no_question_that_the_job_does_not_ask() {
+fn the_site_counts_the_centres_by_itself_and_makes_groups_by_one_run() {
     let hospitals = hospitals();
     let mut site = site(&hospitals.home, "clusters");
     let text = job("learned", 2);
@@ -360,28 +360,6 @@ fn the_site_counts_the_centres_by_itself_and_answers_no_question_that_the_job_do
     assert_eq!(refused(&mut site, "another-name", &text, 28), limit);
     // A run that was counted goes on.
     assert_eq!(refused(&mut site, RUN, &text, 5), None);
-    let asked = |centres: &Array2<f64>| Request::Cluster(Asked::Step(Arc::new(dividing(centres))));
-    let rule = |answer: Answer| match answer {
-        Answer::Refused(refusal) => refusal.rule,
-        other => panic!("{other:?}"),
-    };
-    let fine = array![[1.0, 2.0], [3.0, 4.0]];
-    let early = ask(&mut site, RUN, 2, asked(&fine), NOW);
-    assert_eq!(rule(early), "question");
-    let spread = ask(&mut site, RUN, 2, Request::Cluster(Asked::Measure), NOW);
-    assert!(matches!(spread, Answer::Cluster(_)), "{spread:?}");
-    let again = ask(&mut site, RUN, 3, Request::Cluster(Asked::Measure), NOW);
-    assert_eq!(rule(again), "once_a_run");
-    for odd in [
-        array![[1.0, 2.0]],
-        array![[1.0], [2.0]],
-        array![[f64::NAN, 2.0], [3.0, 4.0]],
-        Array2::zeros((9, 2)),
-    ] {
-        assert_eq!(rule(ask(&mut site, RUN, 3, asked(&odd), NOW)), "question");
-    }
-    let answer = ask(&mut site, RUN, 3, asked(&fine), NOW);
-    assert!(matches!(answer, Answer::Cluster(_)), "{answer:?}");
     let other = refused(&mut site, RUN, &job("other", 2), 50);
     assert!(other.is_some_and(|rule| rule.contains("groupings_per_cohort_max")));
     drop(site);

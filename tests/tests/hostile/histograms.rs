@@ -24,7 +24,7 @@ fn read(policy: &str) -> (usize, usize) {
         drop(court.workers.remove(&name));
         let config = site_config(site, 1, &format!("site-{site}"));
         let config = config
-            .replace("contributions = \"own\"\n", policy)
+            .replace("[policy]\n", &format!("[policy]\n{policy}"))
             .replace("[-1000, 1000]", "[-8, 8]");
         let worker = federation::worker(&config, &court.home, NOW);
         court.workers.insert(name, worker);

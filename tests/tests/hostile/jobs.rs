@@ -5,7 +5,7 @@ use crate::member;
 use kindred_tests::deployment::{Deployment, WAITS, free_port};
 use kindred_tests::programs::{PATIENCE, Process, coordinator, until};
 use kindred_tests::results::names;
-use protocol::message::{Answer, unpsl};
+use kindred_tests::samples::demo_job;
 use protocol::name::RunId;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -40,9 +40,6 @@ fn settings_that_no_run_can_keep_finite_are_refused_and_the_coordinator_lives() 
     )
     .replace("lambda_sparsity = 0.001\n", "");
     let (runtime, client) = raw(&deployment);
-    let _members: Vec<_> = ["north", "south", "east", "west"]
-        .map(|site| member::Member::attend(&deployment, site, |_, truth| Some(truth)))
-        .into();
     match runtime.block_on(client.submit(&job, 1, "finite")) {
         Ok(run) => {
             let ended = deployment.job(&["watch", run.as_str(), "--out", "out"]);
@@ -342,33 +339,23 @@ fn nobody_else_reads_the_coordinators_files() {
 
 #[test]
 fn what_a_run_stored_of_the_sites_answers_is_gone_once_it_has_ended() {
-    let deployment = Deployment::alone();
-    // A number that no other message holds, as it lies in the file.
-    const TOLD: f64 = 0.123_456_789_012_345;
-    let _members: Vec<_> = ["north", "south", "east", "west"]
-        .map(|site| {
-            member::Member::attend(&deployment, site, |_, truth| match truth {
-                Answer::Unpsl(unpsl::Answer::Contribution(mut own)) => {
-                    own.objective += TOLD;
-                    own.objective = TOLD.max(own.objective.min(TOLD));
-                    Some(Answer::Unpsl(unpsl::Answer::Contribution(own)))
-                }
-                truth => Some(truth),
-            })
-        })
-        .into();
-    deployment.home.write(
-        "job.toml",
-        &member::job("penalty = 1000.0\nconsensus = \"admm\""),
-    );
-    let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "out"]);
-    println!("{:?} {}", ran.code, ran.stderr);
+    let mut deployment = Deployment::start();
+    let run = deployment.submit(&demo_job(&["round_limit = 40"], ""), &[]);
+    let mut watch = deployment.watch(&run);
+    watch.until_round(1);
+    deployment.kill_agent("west");
     let folder = deployment.home.join("coordinator");
-    let bytes = TOLD.to_le_bytes();
-    let holds = |name: &String| {
-        let content = fs::read(folder.join(name)).unwrap();
-        content.windows(8).any(|window| window == bytes)
+    // What north has introduced itself by, as its certificate says it.
+    let name = b"kindred://site/north";
+    let holding = || -> Vec<String> {
+        let holds = |file: &String| {
+            let content = fs::read(folder.join(file)).unwrap();
+            content.windows(name.len()).any(|window| window == name)
+        };
+        names(&folder).into_iter().filter(holds).collect()
     };
-    let left: Vec<String> = names(&folder).into_iter().filter(holds).collect();
-    assert_eq!(left, Vec::<String>::new());
+    assert_ne!(holding(), Vec::<String>::new(), "nothing to look for");
+    deployment.start_agent("west");
+    watch.until("the run to end", |run| run.ending.is_some());
+    assert_eq!(holding(), Vec::<String>::new());
 }

@@ -1,7 +1,8 @@
 //! An operator who asks who is alike, ten thousand times, to find a patient, or one value of a patient whom they know. Against sites
 //! that count their patients one by one both succeed; against those that we have, the same questions find where groups are.
 
-use kindred_tests::federation::{NOW, RUN, ask, begin, worker};
+use kindred_tests::deployment::{certify, tls_of};
+use kindred_tests::federation::{NOW, RUN, introduce, worker};
 use kindred_tests::programs::Home;
 use ndarray::Array2;
 use privacy::Rules;
@@ -88,7 +89,7 @@ fn job(run: &str, queries: &[Vec<f64>]) -> String {
     let feature = |name| format!("[[features]]\nname = '{name}'\nkind = 'numeric'\n");
     let features = ["x", "y", "z"].map(feature).concat();
     format!(
-        "name = 'search'\nmethod = 'neighbours'\nsites = {SITES:?}\n[aggregation]\ncontributions = 'own'\n\
+        "name = 'search'\nmethod = 'neighbours'\nsites = {SITES:?}\n\
          [outcome]\ncolumn = 'class'\nkind = 'binary'\npositive = ['1']\nnegative = ['0']\n{features}\
          [neighbours]\nrun = '{run}'\nqueries = {queries:?}\n"
     )
@@ -414,20 +415,22 @@ fn two_questions_a_hair_apart_tell_the_outcome_of_a_known_patient_who_is_counted
 
 /// A site with its own books, which it counts by, that permits such questions.
 pub(crate) fn site(home: &Home, permission: &str) -> Worker {
-    let config = "site = 'north'\ncoordinator = 'localhost:7443'\nfolder = 'sites/north'\n\
-         [tls]\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'k.pem'\n\
+    certify(home);
+    let config = format!(
+        "site = 'north'\ncoordinator = 'localhost:7443'\nfolder = 'sites/north'\n{}\
          [source]\nkind = 'csv'\npath = 'data/north.csv'\npatient = 'patient'\n\
-         [policy]\ncontributions = 'own'\nPERMISSION = true\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\n\
-         features = ['*']\n";
-    worker(&config.replace("PERMISSION", permission), home, NOW)
+         [policy]\n{permission} = true\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\n\
+         features = ['*']\n",
+        tls_of("site-north")
+    );
+    worker(&config, home, NOW)
 }
 
-/// The rule by which a job is refused; none where it is answered.
+/// The rule by which a job is refused; none where the site takes part.
 pub(crate) fn refused(worker: &mut Worker, run: &str, job: &str, seed: u64) -> Option<String> {
-    begin(worker, run, job, seed);
-    match ask(worker, run, 1, Request::Describe, NOW) {
+    match introduce(worker, run, job, seed) {
         Answer::Refused(refusal) => Some(refusal.rule),
-        Answer::Described(_) => None,
+        Answer::Introduced(_) => None,
         other => panic!("{other:?}"),
     }
 }
@@ -441,9 +444,6 @@ fn the_site_counts_the_questions_by_itself_whatever_the_runs_are_called() {
     // Five runs of 200: a thousand in all. Heard again, a run is not another one.
     for seed in [1, 2, 3, 3, 4, 5] {
         assert_eq!(refused(&mut site, RUN, &text, seed), None, "{seed}");
-        let measure = Request::Neighbours(Asked::Measure);
-        let told = ask(&mut site, RUN, 2, measure, NOW);
-        assert!(matches!(told, Answer::Neighbours(_)), "{told:?}");
     }
     let one = job("learned", &queries[..1]);
     let limit = Some("queries_per_cohort_max".to_owned());
@@ -491,7 +491,6 @@ fn groups_by_another_run_are_not_made_and_no_file_is_read_that_is_no_runs() {
     let wide = job("copy", &[vec![1.0; 4]]);
     assert_eq!(refused(&mut site, RUN, &wide, 6).as_deref(), Some("run"));
     let text = job("copy", &query).replace("name = 'z'", "name = 'class2'");
-    begin(&mut site, RUN, &text, 7);
-    let told = ask(&mut site, RUN, 1, Request::Describe, NOW);
+    let told = introduce(&mut site, RUN, &text, 7);
     assert!(matches!(told, Answer::Unfit(_)), "{told:?}");
 }

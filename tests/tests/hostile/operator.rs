@@ -3,13 +3,19 @@
 //!
 //! Every question is put to a site that has answered nothing before, so that no budget is in the way.
 
-use kindred_tests::federation::{self, NOW, RUN, ask};
+use kindred_tests::deployment::{certify, tls_of};
+use kindred_tests::federation::{self, NOW, RUN, converse, introduce, played_alone};
 use kindred_tests::programs::Home;
-use protocol::message::{Answer, ColumnMoments, Request};
+use protocol::job::Job;
+use protocol::message::{Answer, ColumnMoments};
+use protocol::name::SiteName;
+use protocol::progress::Ending;
 use site_agent::books::ledger::KEY_NAME;
+use site_agent::config::SiteConfig;
 use site_agent::run::worker::Worker;
+use site_agent::source::read_for_release;
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 const PATIENTS: u32 = 120;
@@ -73,30 +79,58 @@ impl Hospital {
         }
     }
 
-    /// Its agent anew, in a folder of its own, with the same key.
+    /// An agent anew, in a folder of its own, with the same key.
     pub(crate) fn worker(&self, policy: &str) -> Worker {
+        federation::worker(&self.config("north", policy), &self.home, NOW)
+    }
+
+    fn config(&self, site: &str, policy: &str) -> String {
+        certify(&self.home);
         let asked = self.asked.replace(self.asked.get() + 1);
         self.home
             .write(&format!("kept-{asked}/{KEY_NAME}"), &"k".repeat(32));
-        let text = format!(
-            "site = 'north'\ncoordinator = 'localhost:7443'\nfolder = 'kept-{asked}'\n\
-             [tls]\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'k.pem'\n\
+        format!(
+            "site = '{site}'\ncoordinator = 'localhost:7443'\nfolder = 'kept-{asked}'\n{}\
              [source]\nkind = 'csv'\npath = 'patients.csv'\n{}\n{}\n\
-             [policy]\ncontributions = 'own'\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\n\
+             [policy]\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\n\
              second_moments = true\n{policy}\n",
-            self.patient, self.columns,
-        );
-        federation::worker(&text, &self.home, NOW)
+            tls_of(&format!("site-{site}")),
+            self.patient,
+            self.columns,
+        )
     }
 
-    /// The site's answer to the first question of a run.
+    /// Three agents with this table.
+    fn three(&self, policy: &str) -> BTreeMap<SiteName, Worker> {
+        let one = |site: &str| {
+            let config = self.config(site, policy);
+            let worker = federation::worker(&config, &self.home, NOW);
+            (SiteName::new(site).unwrap(), worker)
+        };
+        ["north", "south", "east"].into_iter().map(one).collect()
+    }
+
+    /// What the site makes of a job: who its patients are, by which it covers what it tells, or why it takes no part.
     pub(crate) fn describe(&self, job: &str) -> Answer {
-        first(&mut self.worker(""), RUN, job)
+        match introduce(&mut self.worker(""), RUN, job, 1) {
+            Answer::Introduced(_) => self.adds(job).remove(0),
+            refusal => refusal,
+        }
     }
 
-    /// The bytes of that answer: all that the coordinator sees.
+    /// The same as bytes, without the keys, which nobody can foresee.
     pub(crate) fn said(&self, job: &str) -> Vec<u8> {
         wire::encode_answer(&self.describe(job))
+    }
+
+    /// What the site adds to the sums of a run, number by number: a run of this site alone shows what is covered elsewhere.
+    pub(crate) fn adds(&self, job: &str) -> Vec<Answer> {
+        let config = SiteConfig::parse(&self.config("north", ""), self.home.path()).unwrap();
+        let job = Job::parse(job).unwrap();
+        let cell_min = config.policy.rules().cell_min;
+        let read = read_for_release(&config.source, &job, cell_min, &mut |_| ());
+        let cohort = read.unwrap_or_else(|problems| panic!("{problems}"));
+        played_alone(job, cohort, &config.folder.join("runs/alone")).told
     }
 
     /// The columns that the answer calls faulty.
@@ -109,25 +143,18 @@ impl Hospital {
 
     /// The site's moments of a job's first feature.
     pub(crate) fn moments(&self, job: &str) -> Option<ColumnMoments> {
-        let mut worker = self.worker("");
-        first(&mut worker, RUN, job);
-        match ask(&mut worker, RUN, 2, Request::Moments, NOW) {
+        self.adds(job).into_iter().find_map(|answer| match answer {
             Answer::Moments(mut moments) => Some(moments.columns.remove(0)),
             _ => None,
-        }
+        })
     }
-}
-
-fn first(worker: &mut Worker, run: &str, job: &str) -> Answer {
-    federation::begin(worker, run, job, 1);
-    ask(worker, run, 1, Request::Describe, NOW)
 }
 
 /// A job of these features; the outcome is the stage, 0 or more, unless another is given.
 pub(crate) fn job(outcome: &str, features: &[String]) -> String {
     let sites = "['north', 'south', 'east']";
     format!(
-        "name = 'asks'\nmethod = 'unpsl'\nsites = {sites}\n[aggregation]\ncontributions = \"own\"\n[outcome]\n{outcome}\n{}[unpsl]\nrank = 1\n",
+        "name = 'asks'\nmethod = 'unpsl'\nsites = {sites}\n[outcome]\n{outcome}\n{}[unpsl]\nrank = 1\n",
         features.concat()
     )
 }
@@ -299,7 +326,7 @@ fn codings_of_the_outcome_count_no_small_level() {
 #[test]
 fn one_cohort_has_one_budget_however_a_job_puts_its_question() {
     let hospital = Hospital::new("", "");
-    let mut worker = hospital.worker("runs_per_cohort_max = 1\n");
+    let mut workers = hospital.three("runs_per_cohort_max = 1\n");
     let [age, cholesterol] = ["age", "chol"].map(|name| numeric(name, ""));
     let swapped = "column = 'stage'\nkind = 'binary'\npositive = ['0']\nnegative = ['1', '2', '3']";
     let jobs = [
@@ -309,12 +336,15 @@ fn one_cohort_has_one_budget_however_a_job_puts_its_question() {
         job(swapped, &[age.clone(), cholesterol.clone()]),
     ];
     let mut admitted = 0;
-    for (number, job) in jobs.iter().enumerate() {
-        let run = format!("{number:012}");
-        first(&mut worker, &run, job);
-        // A description alone costs no run.
-        let answer = ask(&mut worker, &run, 2, Request::Moments, NOW);
-        admitted += u32::from(matches!(answer, Answer::Moments(_)));
+    for job in &jobs {
+        let job = job.replace("rank = 1", "rank = 1\nround_limit = 2");
+        let ending = converse(Job::parse(&job).unwrap(), &mut workers, |_| ());
+        match ending {
+            Ending::Failed(failure) => {
+                assert!(failure.text.contains("runs_per_cohort_max"), "{failure:?}");
+            }
+            _ => admitted += 1,
+        }
     }
     println!(
         "{admitted} of {} runs on one cohort under a limit of 1",
@@ -323,34 +353,33 @@ fn one_cohort_has_one_budget_however_a_job_puts_its_question() {
     assert_eq!(admitted, 1, "a new budget for the same patients");
 }
 
-/// A job that leaves out who has no value, and one that does not, would tell by their difference of those few who have none.
+/// Two cohorts that differ by the one patient without an outcome would tell of them by their difference.
 #[test]
-fn leaving_out_the_one_patient_without_a_value_does_not_tell_of_them() {
-    let mut table = String::from("id,age,chol,stage\n");
-    for patient in 0..PATIENTS {
-        let (age, cholesterol, _, stage, _) = row(patient);
-        let cholesterol = match patient == TARGET {
-            true => String::new(),
-            false => cholesterol.to_string(),
-        };
-        let _ = writeln!(table, "p{patient},{age},{cholesterol},{stage}");
-    }
-    let hospital = Hospital::of(&table, "", "patient = 'id'");
-    let features = |keys: &str| [numeric("age", ""), numeric("chol", keys)];
-    let whole = job(STAGE, &features(""));
-    let complete = job(STAGE, &features("impute = 'leave out'"));
-    for jobs in [[&whole, &complete], [&complete, &whole]] {
-        let mut worker = hospital.worker("");
-        let mut told = 0;
-        for (number, job) in jobs.into_iter().enumerate() {
-            let run = format!("{number:012}");
-            first(&mut worker, &run, job);
-            let answer = ask(&mut worker, &run, 2, Request::Moments, NOW);
-            told += u32::from(matches!(answer, Answer::Moments(_)));
+fn a_cohort_that_differs_by_one_patient_is_not_told_beside_the_other() {
+    let table = |left_out: Option<u32>| {
+        let mut table = String::from("id,age,chol,stage\n");
+        for patient in (0..PATIENTS).filter(|patient| Some(*patient) != left_out) {
+            let (age, cholesterol, _, stage, _) = row(patient);
+            let _ = writeln!(table, "p{patient},{age},{cholesterol},{stage}");
         }
-        assert_eq!(
-            told, 1,
-            "both cohorts are told, and with them who is in one alone"
+        table
+    };
+    let asked = job(STAGE, &[numeric("age", ""), numeric("chol", "")]);
+    let asked = asked.replace("rank = 1", "rank = 1\nround_limit = 2");
+    for tables in [[None, Some(TARGET)], [Some(TARGET), None]] {
+        let hospital = Hospital::of(&table(tables[0]), "", "patient = 'id'");
+        let mut workers = hospital.three("");
+        let told = converse(Job::parse(&asked).unwrap(), &mut workers, |_| ());
+        assert!(!matches!(told, Ending::Failed(_)), "{told:?}");
+        hospital.home.write("patients.csv", &table(tables[1]));
+        let renamed = asked.replace("name = 'asks'", "name = 'again'");
+        let told = converse(Job::parse(&renamed).unwrap(), &mut workers, |_| ());
+        let Ending::Failed(failure) = told else {
+            panic!("both cohorts are told, and with them who is in one alone");
+        };
+        assert!(
+            failure.text.contains("cohort_difference_min"),
+            "{failure:?}"
         );
     }
 }

@@ -77,7 +77,7 @@ impl Overheard {
         let grown = text.clone() + &new.collect::<String>();
         assert!(text.ends_with('\n') && text.starts_with("patient,"));
         fs::write(&path, grown).unwrap();
-        let config = site_config("south", 1, "site-south").replace("contributions = \"own\"\n", "");
+        let config = site_config("south", 1, "site-south");
         let worker = federation::worker(&config, &self.court.home, NOW);
         self.court.workers.insert(south(), worker);
         let told = std::mem::take(&mut self.messages);

@@ -5,11 +5,12 @@
 //! By itself it takes less than a minute; `KINDRED_SOAK_SECONDS=1800` makes it half an hour, and
 //! `KINDRED_SOAK_PAUSE=10` submits every ten seconds.
 
-use crate::member::{self, Member, in_a_round};
+use crate::member::{self, Member};
 use crate::stranger::{many_streams, reply_to_no_run, second_holder};
 use kindred_tests::deployment::{Deployment, SITES, issue, site_config};
 use kindred_tests::programs::Ran;
 use kindred_tests::samples::demo_job;
+use protocol::message::Answer;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::Path;
 use std::sync::Mutex;
@@ -224,10 +225,8 @@ fn an_honest_job_ends_with_its_bits_or_names_the_culprit_whatever_is_tried_meanw
     let until = Instant::now() + seconds("KINDRED_SOAK_SECONDS", 40);
     let over = AtomicBool::new(false);
     let (rounds, resident) = (AtomicU32::new(0), Mutex::new(0_u64));
-    // A liar answers where a job names it, and says the largest number there is.
-    let _liar = Member::attend(&deployment, "stray", |_, truth| {
-        in_a_round(truth, |contribution| contribution.objective = 1e308)
-    });
+    // A liar answers where a job names it, and says something else than it is asked.
+    let _liar = Member::attend(&deployment, "stray", |_| Some(Answer::Correlated));
     let (tally, took) = std::thread::scope(|scope| {
         let asking = scope.spawn(|| ask_again_and_again(&deployment, &over));
         scope.spawn(|| {

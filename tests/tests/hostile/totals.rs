@@ -57,11 +57,7 @@ fn sites_that_hear_sums_alone_learn_the_metric_of_those_that_hear_every_answer()
             Answer::Covered(covered) => covered.tag.is_some(),
             _ => false,
         });
-        (
-            model.metric.unwrap(),
-            result.pooled.unwrap().totals,
-            tags.count(),
-        )
+        (model.metric.unwrap(), result.pooled.totals, tags.count())
     };
     let (whole, none, no_tags) = metric(Court::of(PATIENTS, DEMO_JOB));
     let (sums, totals, tags) = metric(court());

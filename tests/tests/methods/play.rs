@@ -3,6 +3,7 @@
 
 use crate::samples::{LEARNED, SITES, Sample, config, samples, table};
 use bytes::Bytes;
+use kindred_tests::deployment::certify;
 use kindred_tests::federation::{self, NOW, RUN};
 use kindred_tests::programs::Home;
 use privacy::Permission;
@@ -50,6 +51,8 @@ pub(crate) struct Played {
     pub(crate) home: Home,
     pub(crate) begin: Begin,
     pub(crate) result: RunResult,
+    /// What closed, in order.
+    pub(crate) records: Vec<Record>,
     /// What the coordinator heard, in order.
     pub(crate) heard: Vec<Heard>,
 }
@@ -152,6 +155,7 @@ pub(crate) fn play(sample: &Sample, patients: usize, weather: Weather) -> Played
         // The same key in every run: a site's trees follow from it.
         home.write(&format!("sites/{site}/{KEY_NAME}"), &"k".repeat(32));
     }
+    certify(&home);
     if matches!(
         sample.job.method,
         Method::Neighbours(_) | Method::Cluster(_)
@@ -246,6 +250,7 @@ impl Play {
         Played {
             home: self.home,
             result: run.result(""),
+            records: self.records,
             begin,
             heard: self.heard,
         }
@@ -285,7 +290,7 @@ impl Play {
             panic!("a reply is a reply");
         };
         self.events.push_back(Event::Answered {
-            signature: Vec::new(),
+            signature: reply.signature.clone(),
             site: name(site),
             exchange: reply.exchange,
             answer: reply.answer.clone(),
@@ -334,6 +339,14 @@ impl Played {
         entries
     }
 
+    /// Rounds that a site's ledger has counted.
+    pub(crate) fn rounds(&self, site: &str) -> u64 {
+        let path = self.folder(site).join("ledger.jsonl");
+        let text = std::fs::read_to_string(path).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines.map(|line: serde_json::Value| counted(&line)).sum()
+    }
+
     /// Entries of a site's ledger.
     pub(crate) fn in_the_ledger(&self, site: &str) -> usize {
         let path = self.folder(site).join("ledger.jsonl");
@@ -344,4 +357,16 @@ impl Played {
     pub(crate) fn left(&self) -> Vec<u8> {
         wire::encode_result(&self.result)
     }
+}
+
+/// What a line of a ledger counts as rounds, wherever it stands.
+fn counted(value: &serde_json::Value) -> u64 {
+    let serde_json::Value::Object(fields) = value else {
+        return 0;
+    };
+    let of = |(key, value): (&String, &serde_json::Value)| match key.as_str() {
+        "rounds" => value.as_u64().unwrap_or(0),
+        _ => counted(value),
+    };
+    fields.iter().map(of).sum()
 }

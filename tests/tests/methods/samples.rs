@@ -1,5 +1,6 @@
 //! Jobs of every method, and the tables and policies of the sites that they are for.
 
+use kindred_tests::deployment::tls_of;
 use protocol::job::Job;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -134,10 +135,7 @@ fn sample(
     settings: &str,
 ) -> Sample {
     let mut text = format!("name = 'sample'\nmethod = '{method}'\nsites = {SITES:?}\n");
-    let _ = writeln!(
-        text,
-        "[aggregation]\ncontributions = \"own\"\n[outcome]\n{outcome}"
-    );
+    let _ = writeln!(text, "[outcome]\n{outcome}");
     for number in 1..=NUMBERS {
         let _ = writeln!(
             text,
@@ -187,9 +185,10 @@ pub(crate) fn table(site: &str, patients: usize) -> String {
 pub(crate) fn config(site: &str, permissions: &BTreeSet<privacy::Permission>) -> String {
     let mut text = format!(
         "site = '{site}'\ncoordinator = 'localhost:7443'\nfolder = 'sites/{site}'\n\
-         [tls]\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'k.pem'\n\
+         {}\
          [source]\nkind = 'csv'\npath = 'data/{site}.csv'\npatient = 'patient'\n\
-         [policy]\ncontributions = 'own'\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\n"
+         [policy]\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\n",
+        tls_of(&format!("site-{site}"))
     );
     for permission in permissions {
         let _ = writeln!(text, "{} = true", permission.name());

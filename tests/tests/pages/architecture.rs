@@ -10,7 +10,10 @@ use std::path::{Path, PathBuf};
 const EDGES: [(&str, &[&str]); 9] = [
     ("coordinator", &["protocol", "report", "wire"]),
     ("kindred-experiments", &["similarity"]),
-    ("kindred-tests", &["protocol", "site-agent", "wire"]),
+    (
+        "kindred-tests",
+        &["privacy", "protocol", "similarity", "site-agent", "wire"],
+    ),
     ("privacy", &[]),
     ("protocol", &["privacy", "similarity"]),
     ("report", &["protocol"]),

@@ -271,9 +271,8 @@ fn an_operator_hears_who_is_alike_at_all_hospitals_and_how_they_fared() {
     // What is published is the sum alone.
     let left = result(&deployment.home.join("alike"));
     assert_eq!(left["method"], "neighbours");
-    assert_eq!(left["contributions"], "sums");
     for site in left["sites"].as_array().unwrap() {
-        assert_eq!(site["patients"], Value::Null);
+        assert!(site.get("patients").is_none());
     }
     let csv = fs::read_to_string(deployment.home.join("alike.csv")).unwrap();
     assert_eq!(csv.lines().count(), 1 + 3 * 3 * 2);

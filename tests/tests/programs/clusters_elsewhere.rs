@@ -52,10 +52,9 @@ fn an_operator_hears_which_groups_all_hospitals_have_in_common() {
     // What is published is the sum alone.
     let left = result(&deployment.home.join("clusters"));
     assert_eq!(left["method"], "cluster");
-    assert_eq!(left["contributions"], "sums");
     assert_eq!(left["run"], looked.as_str());
     for site in left["sites"].as_array().unwrap() {
-        assert_eq!(site["patients"], Value::Null);
+        assert!(site.get("patients").is_none());
     }
     let page = fs::read_to_string(deployment.home.join("clusters/report.html")).unwrap();
     assert!(page.contains("What marks group 1") && !page.contains("north-0001"));

@@ -6,7 +6,6 @@
 
 use kindred_tests::exit;
 use kindred_tests::programs::{Home, coordinator, site_agent};
-use kindred_tests::samples::in_the_clear;
 use serde_json::Value;
 use std::fs;
 
@@ -23,9 +22,9 @@ const SITES: [(&str, &str); 3] = [
     ),
     ("east", include_str!("../../reference/validation/east.csv")),
 ];
-/// Everything is told as it is.
+/// Groups of any size are counted.
 const OPEN: &str = "operators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\nsecond_moments = true\n\
-    contributions = 'own'\ncell_min = 1\n";
+    cell_min = 1\n";
 
 fn home() -> Home {
     let home = Home::new();
@@ -74,33 +73,31 @@ fn number(of: &Value, name: &str) -> f64 {
 fn counts_of_every_distance_and_their_test_are_those_of_other_programs_on_the_same_folds() {
     let home = home();
     let families = "families = [\"cosine\", \"mahalanobis\", \"gower\", \"unpsl\", \"forest\"]";
-    let found = simulated(
-        &home,
-        &in_the_clear(&job(families)),
-        "out",
-        &["--policy", "open.toml"],
-    );
+    let found = simulated(&home, &job(families), "out", &["--policy", "open.toml"]);
     let expected: Value = serde_json::from_str(EXPECTED).unwrap();
+    let mut exact = 0;
     for family in ["euclidean", "cosine", "mahalanobis"] {
         let (told, known) = (of_family(&found, family), &expected["families"][family]);
         assert_eq!(told["judged"], expected["patients"]);
-        assert_eq!(told["within"], 0.0);
-        for measure in ["accuracy", "balanced_accuracy", "auc", "brier"] {
+        // What is published of the sum is in tens, and a small count as the most that is small.
+        let off = (number(told, "accuracy") - number(known, "accuracy")).abs();
+        assert!(off <= number(told, "within"), "{family}: {told}");
+        for measure in ["balanced_accuracy", "auc", "brier"] {
             let apart = number(told, measure) - number(known, measure);
-            // Each site tells sums of errors in whole numbers, also on the finest grid.
-            let within = if measure == "brier" {
-                3.0 / 223.0
-            } else {
-                1e-9
-            };
-            assert!(apart.abs() < within, "{family}, {measure}: {told}");
+            assert!(apart.abs() < 0.06, "{family}, {measure}: {told}");
         }
         if family != "euclidean" {
-            assert_eq!(told["only_euclidean"], known["only"][0], "{family}");
-            assert_eq!(told["only_this"], known["only"][1], "{family}");
-            assert!((number(told, "p") / number(known, "p") - 1.0).abs() < 1e-8);
+            let only = [0, 1].map(|place| known["only"][place].as_u64().unwrap());
+            let published = only.map(|count| if count == 0 { 0 } else { count.max(9) });
+            assert_eq!(told["only_euclidean"], published[0], "{family}");
+            assert_eq!(told["only_this"], published[1], "{family}");
+            if published == only {
+                exact += 1;
+                assert!((number(told, "p") / number(known, "p") - 1.0).abs() < 1e-8);
+            }
         }
     }
+    assert!(exact > 0, "no test is of counts as they are");
     assert_eq!(found["families"].as_array().unwrap().len(), 6);
 }
 

@@ -311,10 +311,6 @@ fn splines_and_selections_that_cannot_be_are_refused() {
     let forest = job(ILL, &number("range = [20, 110]\nspline = 3\n"), "")
         .replace("method = \"regression\"", "method = \"forest\"")
         .replace("[regression]", "[forest]");
-    let own = job(ILL, &number(""), "selection = \"wald\"\n").replace(
-        "[outcome]",
-        "[aggregation]\ncontributions = \"own\"\n[outcome]",
-    );
     let refused = [
         (job(ILL, &curved, ""), "a number or an age"),
         (job(ILL, &number("spline = 3\n"), ""), "knots"),
@@ -323,7 +319,6 @@ fn splines_and_selections_that_cannot_be_are_refused() {
             "spline",
         ),
         (forest, "no spline"),
-        (own, "many fits"),
         (job(ILL, &number(""), "selection_p = 0\n"), "selection_p"),
     ];
     for (job, wanted) in refused {

@@ -1,119 +1,64 @@
-//! Promise: a site's trees are its own. Started again, it grows the same ones; a site with another key
-//! draws other bags, so that the coordinator, which knows the run's seed, cannot tell who was in which;
-//! and it neither grows a second time in a run nor judges a forest without its own trees. No error that it states is of
-//! trees that have seen the outcome.
+//! Promise: a site's trees are its own. A site with another key draws other bags, so that the coordinator, which knows the run's
+//! seed, cannot tell who was in which. No error that it states is of trees that have seen the outcome.
 
-use kindred_tests::deployment::site_config;
-use kindred_tests::federation::{self, NOW, RUN};
+use kindred_tests::deployment::{certify, site_config};
+use kindred_tests::federation::{self, NOW, converse};
 use kindred_tests::programs::Home;
 use kindred_tests::samples::demo_of_forests;
 use protocol::assessment::Assessment;
-use protocol::failure::Code;
 use protocol::job::Job;
-use protocol::message::forest::{self, Growing, Judging, Trees};
-use protocol::message::{Answer, Request};
-use site_agent::run::worker::Worker;
-use std::sync::Arc;
+use protocol::message::Answer;
+use protocol::message::forest::{self, Trees};
+use protocol::name::SiteName;
+use site_agent::books::ledger::KEY_NAME;
+use std::collections::BTreeMap;
 
-fn job() -> String {
+const SITES: [&str; 3] = ["north", "south", "east"];
+
+/// The trees of each site, in the order of the job; `key` is that of every site.
+fn grown(home: &Home, key: &str) -> BTreeMap<SiteName, Trees> {
     let demo = demo_of_forests(10_000);
     let middle = &demo[demo.find("[outcome]").unwrap()..];
-    format!(
-        "name = \"trees\"\nmethod = \"forest\"\nsites = [\"north\"]\n[aggregation]\ncontributions = \"own\"\n{middle}[forest]\n\
-         trees = 20\nscope = \"federated\"\n"
-    )
-}
-
-fn worker(home: &Home, folder: &str) -> Worker {
-    let text = (site_config("north", 1, "north") + "sites_min = 1\n")
-        .replace("sites/north", &format!("sites/{folder}"));
-    let mut worker = federation::worker(&text, home, NOW);
-    federation::begin(&mut worker, RUN, &job(), 5);
-    worker
-}
-
-fn ask(worker: &mut Worker, exchange: u32, request: Request) -> Answer {
-    federation::ask(worker, RUN, exchange, request, NOW)
-}
-
-fn grow() -> Request {
-    let features = Job::parse(&job()).unwrap().cohort.features.len();
-    let mut edges = vec![vec![0.0, 1.0, 10.0, 100.0]; features];
-    edges[features - 1] = Vec::new();
-    Request::Forest(forest::Request::Grow(Arc::new(Growing {
-        trees: 20,
-        edges,
-        event_times: Vec::new(),
-        class_weights: vec![1.0, 1.0],
-    })))
-}
-
-fn grown(worker: &mut Worker) -> Trees {
-    let described = ask(worker, 1, Request::Describe);
-    assert!(matches!(described, Answer::Described(_)), "{described:?}");
-    let counted = ask(worker, 2, Request::Quantiles);
-    assert!(matches!(counted, Answer::Quantiles(_)), "{counted:?}");
-    match ask(worker, 3, grow()) {
-        Answer::Forest(forest::Answer::Grown(trees)) => trees,
-        Answer::Failed(failure) => panic!("{}", failure.text),
-        other => panic!("{other:?}"),
-    }
-}
-
-fn home() -> Home {
-    Home::with_patients("north=150")
-}
-
-#[test]
-fn a_site_that_is_started_again_grows_the_same_trees_and_one_with_another_key_others() {
-    let home = home();
-    let trees = grown(&mut worker(&home, "north"));
-    assert_eq!(trees.trees.len(), 20);
-    assert!(
-        grown(&mut worker(&home, "north")) == trees,
-        "other trees after a restart"
+    let job = format!(
+        "name = \"trees\"\nmethod = \"forest\"\nsites = {SITES:?}\n{middle}[forest]\n\
+         trees = 21\nscope = \"federated\"\n"
     );
-    assert!(
-        grown(&mut worker(&home, "elsewhere")) != trees,
-        "another key, the same bags"
-    );
-}
-
-#[test]
-fn a_site_grows_once_and_judges_once_what_holds_its_trees() {
-    let home = home();
-    let mut worker = worker(&home, "north");
-    let own = grown(&mut worker);
-    let again = ask(&mut worker, 4, grow());
-    match again {
-        Answer::Refused(refusal) => assert_eq!(refusal.rule, "rounds_per_cohort_max"),
-        other => panic!("{other:?}"),
+    let mut workers = BTreeMap::new();
+    for site in SITES {
+        let folder = format!("{key}/{site}");
+        let config = site_config(site, 1, &format!("site-{site}"));
+        let config = config.replace(&format!("sites/{site}"), &folder);
+        home.write(&format!("{folder}/{KEY_NAME}"), &key.repeat(32));
+        let worker = federation::worker(&config, home, NOW);
+        workers.insert(SiteName::new(site).unwrap(), worker);
     }
-    let mut fewer = own.clone();
-    fewer.trees.pop();
-    let mut moved = own.clone();
-    moved.trees.rotate_left(1);
-    let judge = |trees: Trees| {
-        Request::Forest(forest::Request::Judge(Judging {
-            first_tree: 0,
-            trees: Arc::new(trees),
-        }))
-    };
-    for foreign in [fewer, moved] {
-        match ask(&mut worker, 5, judge(foreign)) {
-            Answer::Failed(failure) => assert_eq!(failure.code, Code::Forest),
-            other => panic!("{other:?}"),
+    let mut trees = BTreeMap::new();
+    converse(Job::parse(&job).unwrap(), &mut workers, |exchange| {
+        if let Answer::Forest(forest::Answer::Grown(own)) = exchange.answer {
+            trees.insert(exchange.site.clone(), own.clone());
         }
+    });
+    trees
+}
+
+#[test]
+fn a_site_with_the_same_key_grows_the_same_trees_and_one_with_another_key_others() {
+    let home = Home::with_patients("north=150,south=150,east=150");
+    certify(&home);
+    let trees = grown(&home, "k");
+    assert_eq!(trees.len(), 3);
+    assert!(trees.values().all(|own| own.trees.len() == 7));
+    std::fs::remove_dir_all(home.join("k")).unwrap();
+    assert!(grown(&home, "k") == trees, "other trees after a restart");
+    let others = grown(&home, "l");
+    for (site, own) in &trees {
+        assert!(others[site] != *own, "{site}: another key, the same bags");
     }
-    let judged = ask(&mut worker, 6, judge(own.clone()));
-    assert!(matches!(judged, Answer::Assessed(_)), "{judged:?}");
-    let twice = ask(&mut worker, 7, judge(own));
-    assert!(matches!(twice, Answer::Refused(_)), "{twice:?}");
 }
 
 /// Patients whose outcome is the toss of a coin, and what a forest of their own makes of it.
 fn tossed(job_of_forest: &str) -> Assessment {
-    let home = home();
+    let home = Home::new();
     let mut table = "patient,outcome,a,b,c\n".to_owned();
     // A linear congruence of full period, whose upper bits are tossed.
     let mut state = 1_u64;
@@ -132,20 +77,13 @@ fn tossed(job_of_forest: &str) -> Assessment {
         format!("[[features]]\nname = \"{name}\"\nkind = \"numeric\"\nrange = [0, 1000]\n")
     });
     let job = format!(
-        "name = \"coin\"\nmethod = \"forest\"\nsites = [\"north\"]\n[aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"outcome\"\nkind = \"binary\"\n\
+        "name = \"coin\"\nmethod = \"forest\"\nsites = [\"north\"]\n[outcome]\ncolumn = \"outcome\"\nkind = \"binary\"\n\
          positive = [\"1\"]\n{}[forest]\ntrees = 100\nimportance = false\n{job_of_forest}\n",
         features.join("")
     );
-    let text = (site_config("north", 1, "north") + "sites_min = 1\n")
-        .replace("data/north.csv", "data/tossed.csv");
-    let mut worker = federation::worker(&text, &home, NOW);
-    federation::begin(&mut worker, RUN, &job, 5);
-    let described = ask(&mut worker, 1, Request::Describe);
-    assert!(matches!(described, Answer::Described(_)), "{described:?}");
-    match ask(&mut worker, 2, Request::Forest(forest::Request::GrowOwn)) {
-        Answer::Assessed(assessment) => assessment,
-        other => panic!("{other:?}"),
-    }
+    let folder = home.join("own");
+    let alone = federation::alone(&job, &home.join("data/tossed.csv"), &folder);
+    alone.result.pooled.assessment.expect("an assessment")
 }
 
 #[test]

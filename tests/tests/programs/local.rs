@@ -3,10 +3,10 @@
 use kindred_tests::exit::{DATA, RUN, USAGE};
 use kindred_tests::programs::{Home, Ran, coordinator, site_agent};
 use kindred_tests::results::{names, npy, result};
-use kindred_tests::samples::{demo_job, in_the_clear};
+use kindred_tests::samples::demo_job;
 use ndarray::{Array1, Array2};
 use protocol::job::Job;
-use protocol::method::Method;
+use protocol::method::{Method, Model};
 use serde_json::Value;
 use similarity::learn::unpsl::PooledLimits;
 use similarity::learn::unpsl::selection::{Candidates, Classified, Folds, Search, cross_validate};
@@ -55,7 +55,7 @@ fn number(result: &Value, key: &str) -> f64 {
 
 /// Algorithm 1 and consensus ADMM are different programs for one objective, which has one site here.
 #[test]
-fn it_finds_the_metric_that_a_federation_of_one_site_finds() {
+fn it_finds_the_metric_that_the_rounds_of_one_site_find() {
     let home = Home::with_patients("north=120");
     let job = demo_job(
         &[
@@ -70,50 +70,37 @@ fn it_finds_the_metric_that_a_federation_of_one_site_finds() {
     assert_eq!(names(&home.join("alone")), FILES);
     assert_eq!(names(&home.join("alone").join("patients")), PATIENT_FILES);
 
-    let four = "sites = [\"north\", \"south\", \"east\", \"west\"]";
-    assert!(job.contains(four));
-    home.write(
-        "job.toml",
-        &in_the_clear(&job.replace(four, "sites = [\"north\"]")),
-    );
-    // No count is rounded, so that both standardise alike.
-    home.write("policy.toml", "cell_min = 1\n");
-    let arguments = [
-        "simulate",
-        "job.toml",
-        "--data",
-        "data",
-        "--policy",
-        "policy.toml",
-        "--out",
-        "federated",
-    ];
-    home.run(&coordinator(), &arguments).must_succeed();
-
-    let (alone, federated) = (home.join("alone"), home.join("federated"));
-    let (own, wanted) = (result(&alone), result(&federated));
-    assert_eq!(own["status"], "converged");
-    let (objective, wanted_objective) = (number(&own, "objective"), number(&wanted, "objective"));
-    let error = (objective - wanted_objective).abs() / wanted_objective;
-    let gram = |out: &Path| {
-        let metric = npy(&out.join("metric.npy"));
-        metric.dot(&metric.t())
+    // The rounds of the coordinator's machine, with this one site.
+    let federated = home.join("federated");
+    let wanted = kindred_tests::federation::alone(&job, &home.join("data/north.csv"), &federated);
+    let Some(Model::Unpsl(wanted)) = wanted.result.model else {
+        panic!("a metric");
     };
-    let (own_gram, wanted_gram) = (gram(&alone), gram(&federated));
+    let alone = home.join("alone");
+    let own = result(&alone);
+    assert_eq!(own["status"], "converged");
+    let (objective, wanted_objective) = (number(&own, "objective"), wanted.objective.unwrap());
+    let error = (objective - wanted_objective).abs() / wanted_objective;
+    let gram = |metric: &Array2<f64>| metric.dot(&metric.t());
+    let own_gram = gram(&npy(&alone.join("metric.npy")));
+    let wanted_gram = gram(wanted.metric.as_ref().unwrap());
     let norm = |matrix: &Array2<f64>| matrix.iter().map(|x| x * x).sum::<f64>().sqrt();
     let apart = norm(&(&own_gram - &wanted_gram)) / norm(&wanted_gram);
     println!("objectives {objective} and {wanted_objective} ({error:.1e}), M {apart:.1e} apart");
     assert!(error < 1e-7 && apart < 1e-2, "{error}, {apart}");
-    for key in ["evaluation", "features", "dropped_features"] {
-        let names = |result: &Value| -> Vec<Value> {
-            let entries = result[key].as_array().unwrap();
-            entries.iter().map(|one| one["name"].clone()).collect()
-        };
-        assert_eq!(names(&own), names(&wanted), "{key}");
-    }
+    let features = own["features"].as_array().unwrap().iter();
+    let names: Vec<&str> = features.map(|one| one["name"].as_str().unwrap()).collect();
+    let wanted: Vec<&str> = wanted
+        .features
+        .iter()
+        .map(|one| one.name.as_str())
+        .collect();
+    assert_eq!(names, wanted);
     let matrix = |folder: &Path| npy(&folder.join("matrix.npy"));
-    let site = federated.join("sites").join("north");
-    assert_eq!(matrix(&alone.join("patients")).dim(), matrix(&site).dim());
+    assert_eq!(
+        matrix(&alone.join("patients")).dim(),
+        matrix(&federated).dim()
+    );
 }
 
 #[test]
@@ -272,7 +259,7 @@ fn a_rank_that_the_job_does_not_name_is_at_most_the_rows_of_the_matrix() {
         .concat();
     let job = |keys: &str| {
         format!(
-            "name = \"few\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n[aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"class\"\n\
+            "name = \"few\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n[outcome]\ncolumn = \"class\"\n\
              kind = \"binary\"\npositive = [\"positive\"]\n{features}[unpsl]\n{keys}round_limit = 5\n"
         )
     };
@@ -330,15 +317,14 @@ fn a_constant_feature_is_dropped_and_named_and_an_infinite_number_is_a_problem_o
     }
 }
 
-/// Sums are for several sites; on one cohort a job that has them counts medians by itself.
+/// Medians are counted on the grid of a sum, of which there is one term.
 #[test]
-fn a_job_of_sums_with_medians_runs_on_one_cohort() {
+fn a_job_with_medians_runs_on_one_cohort() {
     let home = Home::with_patients("north=120");
     let job = demo_job(&[], "").replace(
         "kind = \"numeric\"",
         "kind = \"numeric\"\nrange = [-1000, 1000]\nstandardise = \"robust\"",
     );
-    assert!(!job.contains("aggregation"));
     local(&home, &job, "out").must_succeed();
     assert_eq!(result(&home.join("out"))["status"], "converged");
 }

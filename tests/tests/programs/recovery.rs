@@ -7,7 +7,7 @@ use kindred_tests::deployment::{Deployment, PATIENTS};
 use kindred_tests::exit::{GOING, USAGE};
 use kindred_tests::programs::{Home, Process, Signal, coordinator, site_agent, until};
 use kindred_tests::results::result;
-use kindred_tests::samples::{demo_job, demo_of_forests, in_the_clear};
+use kindred_tests::samples::{demo_job, demo_of_forests};
 use protocol::name::RunId;
 use protocol::progress::Progress;
 use std::fs;
@@ -24,7 +24,7 @@ fn many_rounds() -> String {
         "tolerance_relative = 1e-5",
         "round_limit = 1800",
     ];
-    in_the_clear(&demo_job(&unpsl, ""))
+    demo_job(&unpsl, "")
 }
 
 /// Waits for the end of a run by the command line, and fetches what it leaves.
@@ -183,10 +183,8 @@ fn agents_and_a_coordinator_that_are_killed_while_a_forest_grows_and_is_judged_l
     let wanted: serde_json::Value = serde_json::from_slice(&wanted[1]).unwrap();
     let found = result(&found);
     assert_eq!(found["status"], "completed");
-    for site in 0..4 {
-        let errors = |result: &serde_json::Value| result["sites"][site]["errors"].clone();
-        assert_eq!(errors(&found), errors(&wanted), "site {site}");
-    }
+    assert_eq!(found["errors"], wanted["errors"]);
+    assert!(!found["errors"].as_array().unwrap().is_empty());
 }
 
 #[test]

@@ -323,10 +323,6 @@ fn what_no_regression_can_do_is_said_before_or_while_it_runs() {
     let home = patients();
     let three =
         "column = \"group\"\nkind = \"categorical\"\nlevels = [\"mild\", \"severe\", \"odd\"]\n";
-    let own = job(DAYS, &number("age"), "").replace(
-        "[outcome]",
-        "[aggregation]\ncontributions = \"own\"\n[outcome]",
-    );
     let refused = [
         (job(three, &number("age"), ""), "two classes"),
         (
@@ -337,7 +333,6 @@ fn what_no_regression_can_do_is_said_before_or_while_it_runs() {
             job(ILL, &number("age"), "ridge = -1\nties = \"exact\""),
             "ridge",
         ),
-        (own, "few patients"),
     ];
     for (job, wanted) in refused {
         simulated(&home, &job).must_fail(USAGE, &[wanted]);

@@ -44,7 +44,7 @@ fn forest(outcome: &str, keys: &str) -> String {
     let features = &demo[demo.find("[[features]]").unwrap()..];
     format!(
         "name = \"forests\"\nmethod = \"forest\"\nsites = [\"north\", \"south\"]\n\
-         [aggregation]\ncontributions = \"own\"\n[outcome]\n{outcome}\n{features}[forest]\ntrees = 60\n{keys}\n"
+         [outcome]\n{outcome}\n{features}[forest]\ntrees = 60\n{keys}\n"
     )
 }
 

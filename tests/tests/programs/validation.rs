@@ -4,7 +4,7 @@
 
 use kindred_tests::programs::{Home, coordinator, site_agent};
 use kindred_tests::results::{npy, result};
-use kindred_tests::samples::{demo_job, in_the_clear};
+use kindred_tests::samples::demo_job;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -23,9 +23,9 @@ const SITES: [(&str, &str); 3] = [
     ("east", include_str!("../../reference/validation/east.csv")),
 ];
 const RULES: [&str; 3] = ["distance", "inner_product", "euclidean"];
-/// Everything is told as it is.
+/// Groups of any size are counted.
 const OPEN: &str = "operators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\nsecond_moments = true\n\
-    contributions = 'own'\ncell_min = 1\n";
+    cell_min = 1\n";
 /// Of patients who are classed otherwise where two programs stop a little before the same optimum, at most so many.
 const ASTRAY: u64 = 2;
 
@@ -63,22 +63,24 @@ fn apart(one: &[Vec<u64>], other: &[Vec<u64>]) -> u64 {
     cells.map(|(one, other)| one.abs_diff(*other)).sum()
 }
 
-/// The tables of a rule over the three sites.
-fn summed(result: &Value, rule: &str, table: &str) -> Vec<Vec<u64>> {
-    let sites = result["sites"].as_array().unwrap().iter();
-    let own = sites.map(|site| cells(&of_rule(&site["validation"], rule)[table]));
-    let add = |one: Vec<Vec<u64>>, other: Vec<Vec<u64>>| {
-        let rows = one.iter().zip(&other);
-        rows.map(|(one, other)| one.iter().zip(other).map(|(a, b)| a + b).collect())
-            .collect()
-    };
-    own.reduce(add).unwrap()
+/// The table of a rule over the three sites, of what stays at each of them.
+fn summed(home: &Home, out: &str, rule: &str) -> Vec<Vec<u64>> {
+    let mut total = vec![vec![0; 2]; 2];
+    for (site, _) in SITES {
+        let path = home.join(out).join("sites").join(site).join("figures.json");
+        let figures: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+        let own = cells(&of_rule(&figures["validation"], rule)["confusion"]);
+        for (total, own) in total.iter_mut().flatten().zip(own.iter().flatten()) {
+            *total += own;
+        }
+    }
+    total
 }
 
 #[test]
 fn held_out_figures_are_those_of_other_programs_on_the_same_folds() {
     let home = home();
-    let found = simulated(&home, &in_the_clear(JOB), "out", &["--policy", "open.toml"]);
+    let found = simulated(&home, JOB, "out", &["--policy", "open.toml"]);
     let expected: Value = serde_json::from_str(EXPECTED).unwrap();
     for (site, _) in SITES {
         let text = fs::read_to_string(home.join("out/sites").join(site).join("folds.csv")).unwrap();
@@ -99,10 +101,7 @@ fn held_out_figures_are_those_of_other_programs_on_the_same_folds() {
             &expected["rules"][rule],
             of_rule(&validation["scores"], rule),
         );
-        let (confusion, scores) = (
-            summed(&found, rule, "confusion"),
-            summed(&found, rule, "scores"),
-        );
+        let confusion = summed(&home, "out", rule);
         let astray = apart(&confusion, &cells(&known["confusion"])) / 2;
         println!(
             "{rule}: {} of {} wrong, {} by the reference; {astray} apart",
@@ -111,37 +110,28 @@ fn held_out_figures_are_those_of_other_programs_on_the_same_folds() {
         // The plain distance is learned by nobody.
         let most = if rule == "euclidean" { 0 } else { ASTRAY };
         assert!(astray <= most);
-        assert!(apart(&scores, &cells(&known["scores"])) / 2 <= 3 * most);
         assert_eq!(told["patients"], expected["patients"]);
-        assert_eq!(told["wrong"], confusion[0][1] + confusion[1][0]);
+        // What is published of the sum is in tens.
+        let wrong = confusion[0][1] + confusion[1][0];
+        assert!(told["wrong"].as_u64().unwrap().abs_diff(wrong) < 10);
         for measure in ["balanced_accuracy", "auc"] {
             let number = |of: &Value| of[measure].as_f64().unwrap();
-            let within = if most == 0 { 1e-12 } else { 0.02 };
-            assert!(
-                (number(told) - number(known)).abs() < within,
-                "{rule} {measure}"
-            );
+            let apart = (number(told) - number(known)).abs();
+            assert!(apart < 0.06, "{rule} {measure}: {apart}");
         }
     }
 }
 
 #[test]
-fn a_validation_leaves_the_metric_and_its_rounds_as_they_are_in_every_way_of_telling() {
+fn a_validation_leaves_the_metric_and_its_rounds_as_they_are() {
     let home = home();
     let without = format!("{JOB}validation = \"none\"\n");
     let bytes = |out: &str, file: &str| fs::read(home.join(out).join(file)).unwrap();
-    let own = simulated(&home, &in_the_clear(JOB), "own", &["--policy", "open.toml"]);
     let sums = simulated(&home, JOB, "sums", &[]);
     let none = simulated(&home, &without, "none", &[]);
-    assert!(none.get("validation").is_none() && none["sites"][0].get("validation").is_none());
+    assert!(none.get("validation").is_none());
     assert_eq!(sums["rounds"], none["rounds"]);
-    for out in ["own", "none"] {
-        assert_eq!(
-            bytes("sums", "metric.npy"),
-            bytes(out, "metric.npy"),
-            "{out}"
-        );
-    }
+    assert_eq!(bytes("sums", "metric.npy"), bytes("none", "metric.npy"));
     // The folds are learned in the exchanges of the metric and a few more.
     let exchanges = |result: &Value| {
         let messages = result["sites"][0]["messages"].as_array().unwrap().iter();
@@ -154,18 +144,9 @@ fn a_validation_leaves_the_metric_and_its_rounds_as_they_are_in_every_way_of_tel
         exchanges(&none)
     );
     assert!(exchanges(&sums) <= exchanges(&none) + 4);
-    // Masked, the same counts: what stays at the sites adds up to what they tell in the clear.
+    // What stays at the sites adds up to what is published of all, in tens.
     for rule in RULES {
-        let mut total = vec![vec![0; 2]; 2];
-        for (site, _) in SITES {
-            let path = home.join("sums/sites").join(site).join("figures.json");
-            let figures: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
-            let own = cells(&of_rule(&figures["validation"], rule)["confusion"]);
-            for (total, own) in total.iter_mut().flatten().zip(own.iter().flatten()) {
-                *total += own;
-            }
-        }
-        assert_eq!(total, summed(&own, rule, "confusion"), "{rule}");
+        let total = summed(&home, "sums", rule);
         let told = of_rule(&sums["validation"]["scores"], rule);
         let wrong = total[0][1] + total[1][0];
         assert!(told["wrong"].as_u64().unwrap().abs_diff(wrong) < 10);
@@ -185,16 +166,10 @@ fn plain_admm_and_local_runs_are_validated_as_well() {
     let home = home();
     let expected: Value = serde_json::from_str(EXPECTED).unwrap();
     let admm = format!("{JOB}consensus = \"admm\"\ntolerance_relative = 1e-4\nround_limit = 60\n");
-    for (out, job) in [("sums", admm.clone()), ("own", in_the_clear(&admm))] {
-        let found = simulated(&home, &job, out, &["--policy", "open.toml"]);
-        let told = of_rule(&found["validation"]["scores"], "distance");
-        let known = expected["rules"]["distance"]["wrong"].as_u64().unwrap();
-        let within = if out == "own" { ASTRAY } else { ASTRAY + 9 };
-        assert!(
-            told["wrong"].as_u64().unwrap().abs_diff(known) <= within,
-            "{out}"
-        );
-    }
+    simulated(&home, &admm, "sums", &["--policy", "open.toml"]);
+    let found = summed(&home, "sums", "distance");
+    let known = expected["rules"]["distance"]["wrong"].as_u64().unwrap();
+    assert!((found[0][1] + found[1][0]).abs_diff(known) <= ASTRAY);
     home.write("job.toml", JOB);
     let arguments = [
         "local",

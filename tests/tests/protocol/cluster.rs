@@ -47,7 +47,7 @@ fn groups(site: usize) -> Vec<(Vec<f64>, usize)> {
 #[test]
 fn a_run_that_looks_for_groups_survives_loss_delay_repetition_and_restart() {
     let endings = world::survives::<Cluster>(0..80, |random| {
-        let sites = random.random_range(1..=4);
+        let sites = random.random_range(2..=4);
         job(sites)
     });
     let completed = endings.iter().filter(|one| **one == Ending::Completed);
@@ -269,7 +269,7 @@ fn job(sites: usize) -> String {
     let names: Vec<String> = (0..sites).map(|site| format!("\"site-{site}\"")).collect();
     format!(
         "name = \"world\"\nmethod = \"cluster\"\nsites = [{}]\n\
-         [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
+         [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
          [[features]]\nname = \"x\"\nkind = \"numeric\"\n\
          [cluster]\nrun = \"learned\"\ncoordinates = 2\nclusters_max = 2\nsamples = 10\n",
         names.join(", "),

@@ -38,7 +38,7 @@ struct Comparisons {
 #[test]
 fn a_comparison_survives_loss_delay_repetition_and_restart() {
     let endings = world::survives::<Comparisons>(0..80, |random| {
-        let sites = random.random_range(1..=4);
+        let sites = random.random_range(2..=4);
         job(sites)
     });
     let completed = endings.iter().filter(|one| **one == Ending::Completed);
@@ -201,7 +201,6 @@ fn job(sites: usize) -> String {
         .collect();
     format!(
         "name = \"comparison\"\nmethod = \"compare\"\nsites = [{}]\n\
-         [aggregation]\ncontributions = \"own\"\n\
          [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
          [compare]\nfamilies = [\"cosine\", \"unpsl\", \"common_forest\"]\nfolds = {FOLDS}\n[unpsl]\nrank = 1\n\
          [forest]\ntrees = {TREES}\n",

@@ -364,8 +364,8 @@ fn no_changed_configuration_stops_its_parser() {
     others.expect_both();
 }
 
-const JOB: &str = "name = 'fuzz'\nmethod = 'unpsl'\nsites = ['north']\n\
-    [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n\
+const JOB: &str = "name = 'fuzz'\nmethod = 'unpsl'\nsites = ['north', 'south']\n\
+    [outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n\
     [[features]]\nname = 'weight'\nkind = 'numeric'\n\
     [[features]]\nname = 'sex'\nkind = 'categorical'\nlevels = ['F', 'M']\n\
     [[features]]\nname = 'born'\nkind = 'age'\nat = '2020-01-01'\n\

@@ -24,7 +24,7 @@ struct Neighbours {
 #[test]
 fn a_run_of_neighbours_survives_loss_delay_repetition_and_restart() {
     let endings = world::survives::<Neighbours>(0..150, |random| {
-        let sites = random.random_range(1..=5);
+        let sites = random.random_range(2..=5);
         job(sites)
     });
     let completed = endings.iter().filter(|one| **one == Ending::Completed);
@@ -147,7 +147,7 @@ fn job(sites: usize) -> String {
     let names: Vec<String> = (0..sites).map(|site| format!("\"site-{site}\"")).collect();
     format!(
         "name = \"world\"\nmethod = \"neighbours\"\nsites = [{}]\n\
-         [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
+         [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
          [[features]]\nname = \"x\"\nkind = \"numeric\"\n\
          [neighbours]\nrun = \"learned\"\nqueries = [[0.5, 1], [2, -1]]\n",
         names.join(", "),

@@ -1,59 +1,13 @@
-//! Promise: a run of sums holds under loss, delay, repetition, reordering and restart; every site works out each question by
-//! itself; and its bits are those of the same run in the clear.
+//! Promise: a run holds under loss, delay, repetition, reordering and restart; every site works out each question by
+//! itself; and its bits are those of an undisturbed run.
 
 use crate::unpsl::Quadratics;
 use crate::world::{self, CALM, Faults, Played, World, drawn_from};
 use ndarray::Array2;
-use protocol::job::Job;
-use protocol::message::{Answer, Request};
 use protocol::method::Model;
 use protocol::progress::Ending;
-use protocol::run::Record;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
-
-/// The sites of [`Quadratics`], whose answers the coordinator never sees.
-struct Summed;
-
-impl Played for Summed {
-    fn new(_: &Job) -> Self {
-        Self
-    }
-
-    fn patients(site: usize) -> u64 {
-        Quadratics::patients(site)
-    }
-
-    fn pretend(site: usize, request: &Request) -> Answer {
-        Quadratics::pretend(site, request)
-    }
-
-    fn is_contribution(answer: &Answer) -> bool {
-        matches!(answer, Answer::Covered(covered) if ["derivatives", "contribution"].contains(&covered.kind))
-    }
-
-    fn recomputed(answer: &mut Answer, draw: &mut ChaCha8Rng) {
-        Quadratics::recomputed(answer, draw);
-    }
-
-    fn sent(&mut self, _: usize, _: u32, _: &Request) -> Option<String> {
-        None
-    }
-
-    fn stored(&mut self, record: &Record) -> Option<String> {
-        let in_the_clear = record.answers.iter().flatten().any(|answer| {
-            !matches!(
-                answer,
-                Answer::Covered(_)
-                    | Answer::Introduced(_)
-                    | Answer::Encapsulated(_)
-                    | Answer::Digest(_)
-                    | Answer::Prepared(None)
-            )
-        });
-        in_the_clear.then(|| format!("exchange {} closed in the clear", record.exchange))
-    }
-}
 
 fn job(sites: usize, extra: &str) -> String {
     let names: Vec<String> = (0..sites).map(|site| format!("\"site-{site}\"")).collect();
@@ -99,7 +53,7 @@ fn a_run_of_sums_survives_loss_delay_repetition_reordering_and_restart() {
         let faults = Faults::drawn(&mut random, [20, 5, 2]);
         let sites = random.random_range(4..7);
         let text = of_either(&mut random, job(sites, ""));
-        let mut world = World::<Summed>::new(seed, faults, &text);
+        let mut world = World::<Quadratics>::new(seed, faults, &text);
         assert_eq!(world.drive(), None, "seed {seed}");
         world.ending.expect("an ending")
     };
@@ -111,7 +65,7 @@ fn a_run_of_sums_survives_loss_delay_repetition_reordering_and_restart() {
 
 #[test]
 fn a_disturbed_run_of_sums_has_the_bits_of_the_undisturbed_one() {
-    world::storms_leave_the_bits_of_calms::<Summed>(1000..1024, |random| {
+    world::storms_leave_the_bits_of_calms::<Quadratics>(1000..1024, |random| {
         let sites = random.random_range(3..6);
         of_either(random, job(sites, ""))
     });
@@ -121,74 +75,29 @@ fn a_disturbed_run_of_sums_has_the_bits_of_the_undisturbed_one() {
 #[test]
 fn sites_that_hear_sums_alone_have_the_bits_of_sites_that_hear_every_answer() {
     const NOTHING: &str = "[aggregation]\nanswers_megabytes_max = 0\n";
-    world::storms_leave_the_bits_of_calms::<Summed>(2000..2024, |random| {
+    world::storms_leave_the_bits_of_calms::<Quadratics>(2000..2024, |random| {
         let sites = random.random_range(3..6);
         of_either(random, job(sites, NOTHING))
     });
     for seed in 0..6 {
-        let every = metric::<Summed>(seed, &job(4, ""));
-        let sums = metric::<Summed>(seed, &job(4, NOTHING));
+        let every = metric::<Quadratics>(seed, &job(4, ""));
+        let sums = metric::<Quadratics>(seed, &job(4, NOTHING));
         assert_eq!(every, sums, "seed {seed}");
     }
 }
 
-/// Fifty sites under masks, of which each is lost some times and comes back, in the bits of the same run in the clear.
+/// Fifty sites under masks, of which each is lost some times and comes back, in the bits of a calm run.
 #[test]
-fn fifty_sites_of_which_some_are_lost_and_come_back_have_the_bits_of_a_calm_run_in_the_clear() {
-    let mut world = World::<Summed>::new(3, Faults::lossy(1), &job(50, ""));
+fn fifty_sites_of_which_some_are_lost_and_come_back_have_the_bits_of_a_calm_run() {
+    let mut world = World::<Quadratics>::new(3, Faults::lossy(1), &job(50, ""));
     assert_eq!(world.drive(), None);
     assert_eq!(world.ending, Some(Ending::Converged));
     assert!(world.lost > 50, "only {} were lost", world.lost);
-    let Some(Model::Unpsl(covered)) = world.result().model else {
+    let Some(Model::Unpsl(stormy)) = world.result().model else {
         panic!("no metric");
     };
-    let own = "[aggregation]\ncontributions = \"own\"\n";
-    let clear = metric::<Quadratics>(3, &job(50, own));
-    assert_eq!(covered.metric, Some(clear));
-}
-
-#[test]
-fn what_is_covered_comes_to_the_bits_of_the_same_run_in_the_clear() {
-    let own = "[aggregation]\ncontributions = \"own\"\n";
-    for seed in 0..10 {
-        let sites = 3 + (seed as usize % 3);
-        let covered = metric::<Summed>(seed, &job(sites, ""));
-        let clear = metric::<Quadratics>(seed, &job(sites, own));
-        assert_eq!(covered, clear, "seed {seed}");
-    }
-}
-
-/// A coordinator that holds every site's dual, and one that knows their sum alone.
-#[test]
-fn plain_admm_from_sums_goes_the_way_of_a_coordinator_that_holds_every_dual() {
-    let own = "[aggregation]\ncontributions = \"own\"\n";
-    for seed in 0..10 {
-        let sites = 3 + (seed as usize % 3);
-        let patient = |extra: &str| by_admm(&job(sites, extra));
-        let covered = learnt::<Summed>(seed, &patient(""));
-        let clear = learnt::<Quadratics>(seed, &patient(own));
-        let (rounds, wanted) = (covered.rounds, clear.rounds);
-        assert_eq!(rounds.len(), wanted.len(), "seed {seed}");
-        assert!(rounds.len() > 5, "seed {seed}");
-        for (found, wanted) in rounds.iter().zip(&wanted) {
-            let pairs = [
-                (found.objective, wanted.objective),
-                (found.primal_residual, wanted.primal_residual),
-                (found.dual_residual, wanted.dual_residual),
-                (found.penalty, wanted.penalty),
-            ];
-            for (found, wanted) in pairs {
-                let (found, wanted) = (found.unwrap(), wanted.unwrap());
-                let near = (found - wanted).abs() <= 1e-7 * wanted.abs().max(1e-6);
-                assert!(near, "seed {seed}: {found}, wanted {wanted}");
-            }
-        }
-        let apart = covered.metric.unwrap() - clear.metric.unwrap();
-        assert!(
-            apart.iter().all(|x| x.abs() < 1e-10),
-            "seed {seed}: {apart}"
-        );
-    }
+    let calm = metric::<Quadratics>(3, &job(50, ""));
+    assert_eq!(stormy.metric, Some(calm));
 }
 
 /// What an undisturbed run learns.

@@ -1,28 +1,26 @@
 //! Promise: a run of UnPSL holds under loss, delay, repetition, reordering and restart.
 //!
-//! The oracle replays each stored record by naive arithmetic and compares what the coordinator then broadcasts. Faults that
+//! The oracle replays each stored record by naive arithmetic, on what the sites computed before it was covered, and compares what
+//! the coordinator then broadcasts. Faults that
 //! it has caught beside those that the world plants, each planted once by hand in the code:
 //!
 //! | planted fault | caught by |
 //! | --- | --- |
-//! | a dual is not rescaled with the penalty | the broadcast centre differs from the naive dual |
-//! | a straggler's dual moves | the same |
-//! | a site that is away stays in the mean | the broadcast consensus differs from the naive mean |
+//! | a dual is not rescaled with the penalty | the centre that a site goes by differs from the naive dual |
+//! | the mean is over another number of sites | the broadcast consensus differs from the naive mean |
 //! | the safeguard changes the penalty between a local update and its consensus | the same |
-//! | convergence is declared in a round with a straggler | the ending does not follow the last record |
 //! | a lie is stored | the record's answer is not what the site computed |
-//! | a suspended site is asked again, or goes unnamed | the records after its fault, and the result |
-//! | a silent member is waited for in a third round | it is asked after two silent rounds |
 
 use crate::world::{self, CALM, Faults, Liar, Played, World, drawn_from};
 use ndarray::{Array2, Axis};
 use privacy::RightCounts;
+use privacy::sums::Words;
 use protocol::assessment::Assessment;
 use protocol::failure::Failure;
 use protocol::job::Job;
 use protocol::limits::PATIENCE;
 use protocol::message::unpsl::{self, Centre, Contribution, Derivatives, Round};
-use protocol::message::{Answer, ColumnMoments, Description, Request, SiteMoments, Summary};
+use protocol::message::{Answer, ColumnMoments, Request, SiteMoments, Summary};
 use protocol::method::unpsl::settings::ConsensusMethod;
 use protocol::method::{Method, Model};
 use protocol::progress::Ending;
@@ -50,6 +48,8 @@ pub(crate) struct Quadratics {
     relaxed: Vec<Array2<f64>>,
     penalty: f64,
     round: Option<u32>,
+    /// Norms of the consensus and of the mean of rho U_p, one a round.
+    norms: Vec<[f64; 2]>,
 }
 
 #[test]
@@ -87,64 +87,64 @@ fn the_consensus_of_quadratics_is_their_closed_form() {
     assert!(error < 1e-6, "found {found}, wanted {wanted}");
 }
 
-/// Each is a lie whatever the question.
-const LIES: [fn(&Answer) -> Answer; 6] = [
+/// The coordinator knows no site's dual, and moves their mean by (4.23) all the same: it is the mean of the naive ones.
+#[test]
+fn the_mean_dual_and_the_consensus_are_told_by_their_norms_in_every_round() {
+    for (seed, sites) in [(1, 2), (2, 3), (3, 5)] {
+        let text = job("admm", sites, 30, 1.5, 1e-12);
+        let mut world = World::<Quadratics>::new(seed, CALM, &text);
+        assert_eq!(world.drive(), None);
+        let Some(Model::Unpsl(model)) = world.result().model else {
+            panic!("a run of UnPSL");
+        };
+        let rows = &model.rounds;
+        let naive = &world.oracle.norms;
+        assert!(rows.len() == naive.len() && rows.len() > 10);
+        for ((row, next), [metric, duals]) in rows.iter().zip(&rows[1..]).zip(naive) {
+            // rho U_p is what a change of the penalty leaves alone.
+            let found = [
+                row.metric_norm.unwrap(),
+                row.dual_norm.unwrap() * next.penalty.unwrap(),
+            ];
+            for (found, wanted) in found.into_iter().zip([*metric, *duals]) {
+                let apart = (found - wanted).abs();
+                assert!(apart <= 1e-9 * wanted.max(1e-3), "{found}, wanted {wanted}");
+            }
+        }
+        assert!(
+            naive
+                .iter()
+                .all(|[metric, duals]| *metric > 0.1 && *duals > 1e-3)
+        );
+    }
+}
+
+/// Each is a lie whatever the question: what is not covered, of another kind, or of another length.
+const LIES: [fn(&Answer) -> Answer; 4] = [
     |answer| match answer {
         Answer::Correlated => Answer::Quantiles(Vec::new()),
         _ => Answer::Correlated,
     },
-    |_| {
-        let matrix = Array2::from_elem((FEATURES, RANK), 1e200);
-        contribution(matrix, 0.0)
-    },
-    |_| contribution(Array2::ones((FEATURES + 1, RANK)), 1.0),
+    |_| contribution(Array2::ones((FEATURES, RANK)), 1.0),
     |answer| match answer {
-        Answer::Unpsl(unpsl::Answer::Contribution(own)) => {
-            contribution(&own.matrix + 1e70, own.objective)
-        }
-        Answer::Unpsl(unpsl::Answer::Derivatives(told)) => {
-            let mut told = told.clone();
-            told.iter_mut().for_each(|own| own.triangles[[1, 0]] = -1.0);
-            Answer::Unpsl(unpsl::Answer::Derivatives(told))
-        }
-        _ => Answer::Unpsl(unpsl::Answer::Validated(vec![validated(u64::MAX, 1, 1)])),
-    },
-    |answer| match answer {
-        Answer::Moments(SiteMoments {
-            columns, summary, ..
-        }) => Answer::Moments(SiteMoments {
-            between: Vec::new(),
-            columns: columns.clone(),
-            summary: Summary {
-                patients: u64::MAX,
-                ..*summary
-            },
-        }),
-        _ => Answer::Described(Description {
-            patients: 0,
-            classes: vec![u64::MAX; 2],
-            validates: u64::MAX,
-        }),
-    },
-    |answer| match answer {
-        Answer::Moments(SiteMoments { summary, .. }) => {
-            let column = ColumnMoments::Numeric {
-                count: 60,
-                sum: 1e30,
-                sum_squares: 1.0,
-                missing: 0,
+        Answer::Covered(covered) => {
+            let mut covered = covered.clone();
+            covered.kind = if covered.kind == "moments" {
+                "description"
+            } else {
+                "moments"
             };
-            Answer::Moments(SiteMoments {
-                between: Vec::new(),
-                columns: vec![column; FEATURES],
-                summary: *summary,
-            })
+            Answer::Covered(covered)
         }
-        Answer::Assessed(_) => Answer::Assessed(Assessment {
-            objective: Some(f64::NAN),
-            ..Assessment::default()
-        }),
-        _ => contribution(Array2::from_elem((FEATURES, RANK), f64::INFINITY), 0.0),
+        _ => Answer::Correlated,
+    },
+    |answer| match answer {
+        Answer::Covered(covered) => {
+            let mut covered = covered.clone();
+            covered.words = Words::received(covered.words.as_slice()[1..].to_vec());
+            Answer::Covered(covered)
+        }
+        _ => Answer::Quantiles(Vec::new()),
     },
 ];
 
@@ -172,6 +172,86 @@ fn a_member_that_lies_ends_the_run_by_name() {
         }
     }
     assert!(failed > 75, "only {failed} runs failed for a lie");
+}
+
+/// Numbers that no patients have, by what they are added to: of one site nobody can tell.
+const NUMBERS: [fn(&Answer) -> Answer; 4] = [
+    |answer| match answer {
+        Answer::Moments(SiteMoments {
+            columns, summary, ..
+        }) => Answer::Moments(SiteMoments {
+            between: Vec::new(),
+            columns: columns.clone(),
+            summary: Summary {
+                patients: 7,
+                ..*summary
+            },
+        }),
+        answer => answer.clone(),
+    },
+    |answer| match answer {
+        Answer::Moments(SiteMoments { summary, .. }) => {
+            let column = ColumnMoments::Numeric {
+                count: 60,
+                sum: 1e20,
+                sum_squares: 1.0,
+                missing: 0,
+            };
+            Answer::Moments(SiteMoments {
+                between: Vec::new(),
+                columns: vec![column; FEATURES],
+                summary: *summary,
+            })
+        }
+        answer => answer.clone(),
+    },
+    |answer| match answer {
+        Answer::Unpsl(unpsl::Answer::Contribution(own)) => {
+            Answer::Unpsl(unpsl::Answer::Contribution(Contribution {
+                objective: -1e9,
+                ..own.clone()
+            }))
+        }
+        Answer::Unpsl(unpsl::Answer::Derivatives(told)) => {
+            let mut told = told.clone();
+            told.iter_mut().for_each(|own| own.triangles[[1, 0]] = -1e6);
+            Answer::Unpsl(unpsl::Answer::Derivatives(told))
+        }
+        answer => answer.clone(),
+    },
+    |answer| match answer {
+        Answer::Unpsl(unpsl::Answer::Validated(told)) => {
+            let told = vec![validated(1 << 40, 1, told[0].len()); told.len()];
+            Answer::Unpsl(unpsl::Answer::Validated(told))
+        }
+        Answer::Moments(moments) => {
+            let mut moments = moments.clone();
+            moments.summary.pairs.similar = 1 << 40;
+            Answer::Moments(moments)
+        }
+        answer => answer.clone(),
+    },
+];
+
+#[test]
+fn a_sum_that_no_patients_have_ends_the_run() {
+    for (seed, lie) in (0..).zip(NUMBERS.iter().cycle().take(24)) {
+        let consensus = ["admm", "accelerated"][seed / 4 % 2];
+        let text = job(consensus, 3, 20, 1.5, 1e-6);
+        let mut world = World::<Quadratics>::new(seed as u64, Faults::lossy(1), &text);
+        world.miscounts = Some(Liar {
+            site: seed % 3,
+            from: 3,
+            lie: *lie,
+        });
+        assert_eq!(world.drive(), None, "seed {seed}");
+        match &world.ending {
+            Some(Ending::Failed(Failure { text, .. })) => {
+                assert!(text.starts_with("the sum over the sites: "), "{text}");
+            }
+            other => panic!("seed {seed}: {other:?}"),
+        }
+    }
 }
 
 #[test]
@@ -215,6 +295,7 @@ impl Played for Quadratics {
             relaxed: zeros,
             penalty: 0.0,
             round: None,
+            norms: Vec::new(),
         }
     }
 
@@ -277,8 +358,8 @@ impl Played for Quadratics {
         }
     }
 
-    /// What is broadcast must be the naive consensus and the naive centre.
-    fn sent(&mut self, site: usize, exchange: u32, request: &Request) -> Option<String> {
+    /// What is broadcast must be the naive consensus.
+    fn sent(&mut self, _: usize, exchange: u32, request: &Request) -> Option<String> {
         let Request::Unpsl(unpsl::Request::Round(round)) = request else {
             return None;
         };
@@ -291,32 +372,40 @@ impl Played for Quadratics {
         }
         self.round = Some(exchange);
         self.penalty = round.penalty;
-        self.judge(site, round)
+        self.judge(round)
             .map(|what| format!("exchange {exchange}: {what}"))
     }
 
     fn stored(&mut self, record: &Record) -> Option<String> {
-        if self.round == Some(record.exchange) {
-            self.replay(record);
+        if self.round != Some(record.exchange) {
+            return None;
         }
-        None
+        let said = self.other_centres(record);
+        self.replay(record);
+        said
     }
 }
 
 impl Quadratics {
-    fn judge(&self, site: usize, round: &Round) -> Option<String> {
+    fn judge(&self, round: &Round) -> Option<String> {
         let consensus = self.consensus.as_ref()?;
-        let centre = consensus - &self.duals[site] / round.penalty;
-        let is_far = |a: &Array2<f64>, b: &Array2<f64>| {
-            (a - b).iter().any(|difference| difference.abs() > 1e-9)
-        };
-        if is_far(consensus, &round.consensus) {
-            return Some("another consensus than the naive mean".to_owned());
-        }
-        let Centre::Told(asked) = &round.centre else {
-            return None;
-        };
-        is_far(&centre, asked).then(|| format!("site {site} has another centre"))
+        is_far(consensus, &round.consensus)
+            .then(|| "another consensus than the naive mean".to_owned())
+    }
+
+    /// A site that was drawn elsewhere than to the naive centre W - U_p, by what its update says.
+    fn other_centres(&self, record: &Record) -> Option<String> {
+        let consensus = self.consensus.as_ref()?;
+        let mut told = record.answers.iter().zip(&self.duals).enumerate();
+        told.find_map(|(site, (answer, dual))| {
+            let Some(Answer::Unpsl(unpsl::Answer::Contribution(own))) = answer else {
+                return None;
+            };
+            let drawn = &own.matrix * (CURVATURE + self.penalty) - target(site) * CURVATURE;
+            let centre = drawn / self.penalty;
+            let wanted = consensus - &(dual / self.penalty);
+            is_far(&centre, &wanted).then(|| format!("site {site} has another centre"))
+        })
     }
 
     /// (4.22) and (4.23) in plain loops.
@@ -340,8 +429,22 @@ impl Quadratics {
             let step = (relaxed - &mean) * self.penalty;
             *dual += &step;
         }
+        let duals = self
+            .duals
+            .iter()
+            .fold(Array2::zeros(mean.raw_dim()), |sum, dual| sum + dual);
+        self.norms
+            .push([norm(&mean), norm(&(duals / sites as f64))]);
         self.consensus = Some(mean);
     }
+}
+
+fn is_far(a: &Array2<f64>, b: &Array2<f64>) -> bool {
+    (a - b).iter().any(|difference| difference.abs() > 1e-9)
+}
+
+fn norm(matrix: &Array2<f64>) -> f64 {
+    matrix.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
 fn contribution(matrix: Array2<f64>, objective: f64) -> Answer {
@@ -423,7 +526,7 @@ fn wide_data_is_learned_from_some_rows_at_a_time() {
             assert!(gap < 1e-5, "{objective} {least}");
         }
         let mut widest = 0;
-        for record in world.records() {
+        for record in world.uncovered() {
             for answer in record.answers.iter().flatten() {
                 if let Answer::Unpsl(unpsl::Answer::Derivatives(told)) = answer {
                     widest = told
@@ -509,7 +612,7 @@ fn job(consensus: &str, sites: usize, rounds: u32, relaxation: f64, tolerance: f
         .collect();
     format!(
         "name = \"world\"\nmethod = \"unpsl\"\nsites = [{}]\n\
-         [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
+         [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
          [unpsl]\nrank = {RANK}\nlambda_sparsity = {SPARSITY}\nround_limit = {rounds}\n\
          relaxation = {relaxation}\ntolerance_relative = {tolerance}\n\
          tolerance_absolute = 1e-9\npenalty = 0.1\nconsensus = \"{consensus}\"\n",

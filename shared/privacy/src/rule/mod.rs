@@ -1,13 +1,11 @@
 //! What a site's owner can say: the rules, and how they say no. Everything else of this crate stands on them.
 
 mod allowed;
-mod contributions;
 mod permission;
 mod refusal;
 mod rules;
 
 pub use allowed::Allowed;
-pub use contributions::Contributions;
 pub use permission::Permission;
 pub use refusal::Refusal;
 pub use rules::{InvalidRule, Rules};

@@ -1,7 +1,6 @@
 //! Every rule of a site, with its default.
 
 use super::allowed::Allowed;
-use super::contributions::Contributions;
 use super::permission::Permission;
 use std::collections::BTreeSet;
 
@@ -27,8 +26,6 @@ pub struct Rules {
     pub terminal_node_min: u64,
     /// Sites of a job, at least: what is pooled over fewer is nearly one site's own.
     pub sites_min: u64,
-    /// The form in which a job may have told what adds up over sites; covered is always allowed.
-    pub contributions: Contributions,
     /// What may be asked for beyond the usual messages, each a key of its own.
     pub permissions: BTreeSet<Permission>,
     /// Runs on one cohort, at most.
@@ -37,8 +34,6 @@ pub struct Rules {
     pub rounds_per_cohort_max: u64,
     /// A cohort must be the same as an earlier one, or differ from it by at least so many patients.
     pub cohort_difference_min: u64,
-    /// Coefficients of a regression whose derivatives leave by themselves, over the site's patients, at most.
-    pub parameters_max: f64,
     /// Patients of others of whom it may be asked who in one cohort is alike, over all runs.
     pub queries_per_cohort_max: u64,
     /// Learned runs by which one cohort may be parted into the groups that such answers are made of.
@@ -74,12 +69,10 @@ impl Default for Rules {
             cell_min: 10,
             terminal_node_min: 10,
             sites_min: 3,
-            contributions: Contributions::Sums,
             permissions: BTreeSet::new(),
             runs_per_cohort_max: 20,
             rounds_per_cohort_max: 2_000,
             cohort_difference_min: 10,
-            parameters_max: 0.33,
             queries_per_cohort_max: 1_000,
             groupings_per_cohort_max: 1,
             descriptions_per_day_max: 50,
@@ -107,18 +100,13 @@ impl Rules {
                 wanted: "a whole number of 1 or more",
             })
             .collect();
-        let maxima = [
-            ("similarity_max", self.similarity_max),
-            ("parameters_max", self.parameters_max),
-        ];
-        for (rule, maximum) in maxima {
-            if !maximum.is_finite() || maximum <= 0.0 {
-                invalid.push(InvalidRule {
-                    rule,
-                    found: maximum.to_string(),
-                    wanted: "a number above 0",
-                });
-            }
+        let maximum = self.similarity_max;
+        if !maximum.is_finite() || maximum <= 0.0 {
+            invalid.push(InvalidRule {
+                rule: "similarity_max",
+                found: maximum.to_string(),
+                wanted: "a number above 0",
+            });
         }
         invalid
     }

@@ -9,7 +9,6 @@ use crate::message::Request;
 use crate::method::{Known, Method};
 use crate::name::SiteName;
 use crate::study::Study;
-pub use privacy::Contributions;
 use privacy::{JobFacts, Permission};
 use std::sync::Arc;
 
@@ -22,9 +21,7 @@ pub struct Job {
     pub name: String,
     /// The sites, in the order of every list of this run.
     pub sites: Vec<SiteName>,
-    /// In which form the sites tell what adds up.
-    pub contributions: Contributions,
-    /// Bytes of all sites' answers to one question, where sums are told: every site hears them all.
+    /// Bytes of all sites' answers to one question: every site hears them all.
     pub answers_bytes_max: u64,
     /// The seed where the submission names none.
     pub seed: u64,
@@ -42,7 +39,6 @@ impl Job {
     pub fn alone(self, site: SiteName) -> Self {
         Self {
             sites: vec![site],
-            contributions: Contributions::Own,
             method: self.method.alone(),
             ..self
         }
@@ -52,6 +48,12 @@ impl Job {
     #[must_use]
     pub fn opens_study(&self) -> bool {
         self.study.is_some() && matches!(self.method, Method::Card(_))
+    }
+
+    /// Whether it is of one cohort, in one process: nobody is introduced there, and nothing is covered.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.sites.len() == 1
     }
 
     /// What the sites count on grids.
@@ -94,7 +96,6 @@ impl Job {
             outcomes,
             features,
             sites: self.sites.len() as u64,
-            contributions: self.contributions,
             permissions,
             round_limit: needs.rounds,
             folds: needs.folds,

@@ -9,7 +9,6 @@ use crate::limits::{
 use crate::method::Method;
 use crate::name::SiteName;
 use crate::study::{self, Study};
-use privacy::Contributions;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -19,18 +18,18 @@ impl Job {
     /// # Errors
     /// All problems of the text at once, each with its line.
     pub fn parse(text: &str) -> Result<Self, DocumentErrors> {
-        Self::read(text, true)
+        Self::read(text, SUMMED_SITES_MIN)
     }
 
-    /// Parses a job file for one cohort alone, where nothing is summed over sites.
+    /// Parses a job file for one cohort alone, whichever sites it names.
     ///
     /// # Errors
     /// As [`Job::parse`].
     pub fn parse_for_one(text: &str) -> Result<Self, DocumentErrors> {
-        Self::read(text, false)
+        Self::read(text, 1)
     }
 
-    fn read(text: &str, summed: bool) -> Result<Self, DocumentErrors> {
+    fn read(text: &str, sites_min: usize) -> Result<Self, DocumentErrors> {
         // A longer text is not even read.
         let is_short = text.len() <= JOB_LENGTH_MAX;
         let (own, study) = study::split(if is_short { text } else { "" });
@@ -42,12 +41,17 @@ impl Job {
                 root.problem("the file", &format!("{} bytes", text.len()), &wanted);
                 return None;
             }
-            job(text, root, study, summed)
+            job(text, root, study, sites_min)
         })
     }
 }
 
-fn job(text: &str, root: &mut Section<'_, '_>, study: Option<Study>, summed: bool) -> Option<Job> {
+fn job(
+    text: &str,
+    root: &mut Section<'_, '_>,
+    study: Option<Study>,
+    sites_min: usize,
+) -> Option<Job> {
     let name = root.required::<String>("name").unwrap_or_default();
     if SiteName::new(&name).is_err() {
         root.problem(
@@ -59,23 +63,12 @@ fn job(text: &str, root: &mut Section<'_, '_>, study: Option<Study>, summed: boo
     let named = of_study(root, study.as_ref());
     let sites = match &study {
         Some(study) => study.roster(),
-        None => sites(root),
+        None => sites(root, sites_min),
     };
-    let (contributions, answers_bytes_max) = root
-        .table("aggregation", |section| {
-            let words = Contributions::ALL.map(|one| (one.name(), one));
-            let contributions = section.choice("contributions", &words);
-            let megabytes = section.count(
-                "answers_megabytes_max",
-                ANSWERS_MEGABYTES,
-                0..=ANSWERS_MEGABYTES_MAX,
-            );
-            Some((contributions.unwrap_or_default(), megabytes))
-        })
-        .unwrap_or((Contributions::default(), ANSWERS_MEGABYTES));
-    if summed {
-        enough_to_sum(root, contributions, sites.len());
-    }
+    let megabytes = root.table("aggregation", |section| {
+        let most = 0..=ANSWERS_MEGABYTES_MAX;
+        Some(section.count("answers_megabytes_max", ANSWERS_MEGABYTES, most))
+    });
     let seed = root.or("seed", 1);
     let named_method = Method::named(root);
     let is_of_all = named_method.is_some_and(Method::is_of_all);
@@ -91,12 +84,6 @@ fn job(text: &str, root: &mut Section<'_, '_>, study: Option<Study>, summed: boo
     let roster = (sites.len(), study.as_ref());
     let method =
         named_method.and_then(|name| Method::read(name, root, outcome.as_ref(), &features, roster));
-    if let (true, Contributions::Own, Some(method), Some(outcome)) =
-        (summed, contributions, &method, &outcome)
-        && let Some(wanted) = method.needs_sums(outcome)
-    {
-        root.problem("aggregation", "contributions = \"own\"", wanted);
-    }
     if let (Some(study), Some(method)) = (&study, &method)
         && !is_of_all
         && let Err(outside) = study.allows(method.name())
@@ -108,8 +95,7 @@ fn job(text: &str, root: &mut Section<'_, '_>, study: Option<Study>, summed: boo
         text: text.to_owned(),
         name,
         sites,
-        contributions,
-        answers_bytes_max: answers_bytes_max << 20,
+        answers_bytes_max: megabytes.unwrap_or(ANSWERS_MEGABYTES) << 20,
         seed,
         cohort: Arc::new(CohortSpecification {
             outcome: outcome?,
@@ -181,20 +167,7 @@ fn chosen(
     (outcome, features)
 }
 
-/// Among fewer than three sites nothing can hide: of two each is the other's remainder.
-fn enough_to_sum(root: &mut Section<'_, '_>, contributions: Contributions, sites: usize) {
-    if contributions == Contributions::Own || sites == 0 {
-        return;
-    }
-    let wanted = format!(
-        "{SUMMED_SITES_MIN} or more, among which a sum can hide, or [aggregation] contributions = \"own\""
-    );
-    if sites < SUMMED_SITES_MIN {
-        root.problem("sites", &format!("{sites} sites"), &wanted);
-    }
-}
-
-fn sites(root: &mut Section<'_, '_>) -> Vec<SiteName> {
+fn sites(root: &mut Section<'_, '_>, sites_min: usize) -> Vec<SiteName> {
     let names: Vec<String> = root.required("sites").unwrap_or_default();
     let mut sites = Vec::with_capacity(names.len());
     let mut seen = HashSet::new();
@@ -205,11 +178,11 @@ fn sites(root: &mut Section<'_, '_>) -> Vec<SiteName> {
             Err(error) => root.problem("sites", &format!("{name:?}"), &error.to_string()),
         }
     }
-    if names.is_empty() || names.len() > SITES_MAX {
+    if !(sites_min..=SITES_MAX).contains(&names.len()) {
         root.problem(
             "sites",
             &format!("{} sites", names.len()),
-            &format!("1 to {SITES_MAX}"),
+            &format!("{sites_min} to {SITES_MAX}"),
         );
     }
     sites

@@ -1,4 +1,4 @@
-//! What sites hear and tell of each other where sums are told and each checks what it is asked.
+//! What sites hear and tell of each other, so that each checks what it is asked.
 
 use super::{
     Answer, DESCRIPTION, MOMENTS, PREPARED, QUANTILES, card, cluster, compare, neighbours,

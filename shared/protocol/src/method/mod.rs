@@ -16,6 +16,7 @@ pub mod regression;
 mod terms;
 pub mod unpsl;
 
+use crate::assessment::Assessment;
 use crate::cohort::{
     self, CohortSpecification, Feature, Grids, MissingShare, OutcomeSpecification,
 };
@@ -26,7 +27,6 @@ use crate::message::Request;
 use crate::progress::Ending;
 pub use crate::question::Known;
 use crate::question::once;
-use crate::stage::assessing::Assessments;
 use crate::study::Study;
 use card::settings::CardSettings;
 use cluster::settings::ClusterSettings;
@@ -182,16 +182,6 @@ impl Method {
             | (_, None) => {}
         }
         method
-    }
-
-    /// Why a job of such an outcome tells sums alone; none where each site's own numbers may be told as well.
-    pub(crate) fn needs_sums(&self, outcome: &OutcomeSpecification) -> Option<&'static str> {
-        match self {
-            Self::Unpsl(_) | Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) => None,
-            Self::Regression(settings) => regression::settings::needs_sums(settings, outcome),
-            Self::Compare(settings) => compare::settings::needs_sums(settings),
-            Self::Card(_) => Some("none: the card of a study is of sums"),
-        }
     }
 
     /// The method on one cohort alone.
@@ -436,8 +426,8 @@ impl Stages {
         }
     }
 
-    /// What each site misses of the features, as far as the method pools moments.
-    pub(crate) fn missing(&self) -> &[Vec<MissingShare>] {
+    /// What all patients together miss of the features, as far as the method pools moments.
+    pub(crate) fn missing(&self) -> &[MissingShare] {
         match self {
             Self::Unpsl(method) => method.missing(),
             Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) | Self::Card(_) => &[],
@@ -446,22 +436,12 @@ impl Stages {
         }
     }
 
-    /// What all patients together miss of the features, as far as the method pools moments.
-    pub(crate) fn pooled_missing(&self) -> &[MissingShare] {
+    /// The last word on the model, as a sum over the sites; none before it is there.
+    pub(crate) fn assessment(&self) -> Option<&Assessment> {
         match self {
-            Self::Unpsl(method) => method.pooled_missing(),
-            Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) | Self::Card(_) => &[],
-            Self::Regression(method) => method.pooled_missing(),
-            Self::Compare(method) => method.pooled_missing(),
-        }
-    }
-
-    /// The last words of the sites; none before they are there.
-    pub(crate) fn assessments(&self) -> Option<&Assessments> {
-        match self {
-            Self::Unpsl(method) => method.assessments(),
-            Self::Forest(method) => method.assessments(),
-            Self::Regression(method) => method.assessments(),
+            Self::Unpsl(method) => method.assessment(),
+            Self::Forest(method) => method.assessment(),
+            Self::Regression(method) => method.assessment(),
             Self::Neighbours(_) | Self::Cluster(_) | Self::Compare(_) | Self::Card(_) => None,
         }
     }

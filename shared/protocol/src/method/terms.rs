@@ -2,7 +2,7 @@
 
 use super::Method;
 use crate::cohort::{CohortSpecification, Value};
-use crate::stage::agreeing::Descriptions;
+use crate::message::Description;
 use privacy::{Permission, ValidationFacts};
 use similarity::numeric::seed::Seed;
 use std::collections::BTreeSet;
@@ -28,8 +28,10 @@ pub struct Needs {
 pub(crate) struct Beginning {
     pub(crate) cohort: Arc<CohortSpecification>,
     pub(crate) seed: Seed,
-    /// Who the patients are.
-    pub(crate) descriptions: Descriptions,
+    /// Sites of the run.
+    pub(crate) sites: usize,
+    /// Who the patients of all of them are.
+    pub(crate) description: Description,
 }
 
 /// Patients of elsewhere who have no place.

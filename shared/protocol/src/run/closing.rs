@@ -12,8 +12,8 @@ use crate::progress::Ending;
 use crate::stage::agreeing::Agreeing;
 use crate::sums;
 use crate::time::Timestamp;
+use privacy::Disclosure;
 use privacy::sums::{Total, WORD_BYTES, Words};
-use privacy::{Contributions, Disclosure};
 use similarity::numeric::seed::Seed;
 use std::sync::Arc;
 
@@ -57,9 +57,8 @@ impl Run {
         let closed = message::Closed::new(self.id.clone(), record.clone());
         let closed = Arc::new(closed);
         actions.push(Action::Store(Arc::clone(&closed)));
-        let told = self.tells_sums().then_some(closed);
         let turn = self.close(record, None);
-        self.tell_all_what_closed(told.as_ref(), joining, actions);
+        self.tell_all_what_closed(&closed, joining, actions);
         match turn {
             Turn::Done(ending) => self.end(ending, now, actions),
             Turn::Ask => {
@@ -72,10 +71,10 @@ impl Run {
         }
     }
 
-    /// All hear that the run begins, and where sums are told, what closed. Who is away hears it when it comes back.
+    /// All hear that the run begins, and what closed. Who is away hears it when it comes back.
     fn tell_all_what_closed(
         &self,
-        closed: Option<&Arc<message::Closed>>,
+        closed: &Arc<message::Closed>,
         joining: bool,
         actions: &mut Vec<Action>,
     ) {
@@ -83,12 +82,10 @@ impl Run {
             if joining {
                 actions.push(self.begin(index));
             }
-            if let Some(closed) = closed {
-                actions.push(Action::Send {
-                    site: site.name.clone(),
-                    message: ToSite::Closed(Arc::clone(closed)),
-                });
-            }
+            actions.push(Action::Send {
+                site: site.name.clone(),
+                message: ToSite::Closed(Arc::clone(closed)),
+            });
         }
     }
 
@@ -98,9 +95,6 @@ impl Run {
         self.last = record.at;
         for (index, answer) in record.answers.iter().enumerate() {
             match answer {
-                Some(Answer::Described(description)) => {
-                    self.sites[index].patients = description.patients;
-                }
                 Some(Answer::Introduced(introduction)) => {
                     self.introductions[index] = Some(introduction.clone());
                 }
@@ -133,10 +127,10 @@ impl Run {
         self.step = Step::Asking(next);
     }
 
-    /// Where sums are told every site hears every answer, but for more bytes of them than the job says.
+    /// Every site hears every answer, but for more bytes of them than the job says.
     fn is_too_much_to_hear(&self, words: usize) -> bool {
         let bytes = (self.sites.len() * words * WORD_BYTES) as u64;
-        self.tells_sums() && bytes > self.job.answers_bytes_max
+        bytes > self.job.answers_bytes_max
     }
 
     fn take_turn(
@@ -149,10 +143,6 @@ impl Run {
         if exchange == 0 {
             return Turn::Ask;
         }
-        if self.work.asking().reminds() && !self.tells_sums() {
-            let asked = (0..self.sites.len()).map(|site| self.work.asking().ask(site));
-            self.reminders.push((exchange, asked.collect()));
-        }
         let heard_as_total = answers.iter().flatten().any(Answer::is_of_a_total);
         self.totals += u32::from(heard_as_total);
         let sum = match self.summed(&answers, total) {
@@ -161,10 +151,7 @@ impl Run {
         };
         let sites: Vec<SiteName> = self.job.sites.clone();
         let mut closed = Closed {
-            answers: match self.job.contributions {
-                Contributions::Own => answers,
-                Contributions::Sums => in_the_clear(answers),
-            },
+            answers,
             sum,
             sites: &sites,
             seconds: self.last.since(self.began).as_secs_f64(),
@@ -178,13 +165,13 @@ impl Run {
                 Turn::Ask
             }),
             Work::Agreeing(agreeing) => match agreeing.close(&mut closed) {
-                Ok(Turn::Done(descriptions)) => {
-                    self.patients = descriptions.pooled.as_ref().map_or(0, |all| all.patients);
-                    self.counted = closed.count();
+                Ok(Turn::Done(description)) => {
+                    self.patients = description.patients;
                     let beginning = Beginning {
                         cohort: self.job.cohort.clone(),
                         seed: Seed(self.seed),
-                        descriptions,
+                        sites: sites.len(),
+                        description,
                     };
                     self.work = Work::Method(self.job.method.begin(&beginning));
                     Ok(Turn::Ask)
@@ -198,24 +185,20 @@ impl Run {
     }
 
     /// The sum of what the sites told, judged as what one site with all their patients would tell; none where nothing is
-    /// summed.
+    /// summed. Of one site alone it is what that site told.
     fn summed(
         &self,
         answers: &[Option<Answer>],
         total: Option<&Total>,
     ) -> Result<Option<Answer>, Failure> {
         let asking = self.work.asking();
-        let told = || answers.iter().flatten();
-        let Some(blank) = asking.blank().filter(|_| told().next().is_some()) else {
+        let Some(blank) = asking.blank() else {
             return Ok(None);
         };
-        if !self.tells_sums() {
-            let adds_up = told().all(Answer::adds_up);
-            return adds_up.then(|| sums::sum(told(), blank)).transpose();
-        }
+        let told = answers.iter().flatten();
         let sum = match total {
             Some(total) => sums::read(&total.words(), blank)?,
-            None => sums::sum(told(), blank)?,
+            None => sums::sum(told, blank, self.patients)?,
         };
         let patients = match &sum {
             Answer::Moments(moments) => moments.summary.patients,
@@ -267,18 +250,6 @@ impl Run {
             message,
         }
     }
-}
-
-/// What sites tell in the clear also where sums are told: trees, and that they are ready.
-fn in_the_clear(answers: Answers) -> Answers {
-    use Answer::{Covered, Digest, Encapsulated, Introduced};
-    let hidden = |answer: &Answer| matches!(answer, Covered(_) | Digest(_));
-    let keys = |answer: &Answer| matches!(answer, Introduced(_) | Encapsulated(_));
-    let clear = |answer: &Answer| !hidden(answer) && !keys(answer);
-    answers
-        .into_iter()
-        .map(|answer| answer.filter(clear))
-        .collect()
 }
 
 /// What a site wrote goes into one line of a log and of a report.

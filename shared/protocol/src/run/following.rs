@@ -1,13 +1,12 @@
-//! What the sites of a run of sums hear of each other, and how a site's own copy of the run follows it.
+//! What the sites of a run hear of each other, and how a site's own copy of the run follows it.
 
 use super::{Record, ReplayError, Run, Step, Work};
 use crate::message::{Answer, Encapsulations, Introduction, Request};
 use crate::name::SiteName;
 use crate::opening::Opening;
-use privacy::Contributions;
 use privacy::sums::Total;
 
-/// What proves that an answer is a site's own, where the sites check each other.
+/// What proves that an answer is a site's own.
 #[derive(Debug, Clone)]
 pub enum Proof<'r> {
     /// The certificate that vouches for the keys that are introduced.
@@ -48,11 +47,11 @@ impl Run {
         is_open.then(|| self.work.asking().ask(site)).flatten()
     }
 
-    /// What proves that an answer to this exchange is the site's own; none where nothing is open, or nobody checks it.
+    /// What proves that an answer to this exchange is the site's own; none where nothing is open.
     #[must_use]
     pub fn proof(&self, site: &SiteName, exchange: u32) -> Option<Proof<'_>> {
         let is_open = matches!(&self.step, Step::Asking(open) if open.number == exchange);
-        if !is_open || !self.tells_sums() {
+        if !is_open {
             return None;
         }
         if matches!(&self.work, Work::Introducing(introducing) if introducing.asks_for_keys()) {
@@ -83,10 +82,5 @@ impl Run {
             introductions: introductions.collect::<Option<_>>()?,
             encapsulations: encapsulations.collect::<Option<_>>()?,
         })
-    }
-
-    /// Whether the sites tell sums alone, and check what they are asked.
-    pub(super) fn tells_sums(&self) -> bool {
-        self.job.contributions == Contributions::Sums
     }
 }

@@ -30,7 +30,6 @@ use crate::time::Timestamp;
 use closing::shortened;
 use exchange::Exchange;
 pub use following::Proof;
-use privacy::Contributions;
 use std::sync::Arc;
 
 /// What happened outside.
@@ -48,7 +47,7 @@ pub enum Event {
         exchange: u32,
         /// Its answer.
         answer: Answer,
-        /// Its word for the answer, where the sites of the run check each other's; else empty.
+        /// Its word for the answer; empty where it has none.
         signature: Vec<u8>,
     },
     /// What came as a site's answer is not proved to be its own.
@@ -71,7 +70,7 @@ pub enum Event {
 /// What is to be done outside, in this order.
 #[derive(Debug, Clone)]
 pub enum Action {
-    /// Keep the record before anything after it in the list is done. Where sums are told, it is what all hear of.
+    /// Keep the record before anything after it in the list is done. It is what all hear of.
     Store(Arc<Closed>),
     /// Send to a site; dropped where the site is not connected.
     Send {
@@ -126,16 +125,11 @@ pub struct Run {
     warrant: Warrant,
     began: Timestamp,
     last: Timestamp,
-    /// Patients of all sites, where sums are told.
+    /// Patients of all sites.
     patients: u64,
-    /// Sites that they are at.
-    counted: u32,
     sites: Vec<SiteState>,
     step: Step,
     work: Work,
-    /// Exchanges that closed and that a site must hear again when it comes back, each with what every site was asked. None
-    /// where it hears all that closed.
-    reminders: Vec<(u32, Vec<Option<Request>>)>,
     /// Exchanges of which the sites heard the sum alone.
     totals: u32,
     /// The keys of each site that has introduced itself.
@@ -162,7 +156,6 @@ enum Work {
 struct SiteState {
     name: SiteName,
     connection: Connection,
-    patients: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,13 +181,12 @@ impl Run {
         let site = |name: &SiteName| SiteState {
             name: name.clone(),
             connection: Connection::Down,
-            patients: 0,
         };
         let introductions = vec![None; job.sites.len()];
         let encapsulations = vec![None; job.sites.len()];
-        let work = match job.contributions {
-            Contributions::Sums => Work::Introducing(Introducing::default()),
-            Contributions::Own => Work::Agreeing(Agreeing::new(Arc::clone(&job.cohort))),
+        let work = match job.is_alone() {
+            false => Work::Introducing(Introducing::default()),
+            true => Work::Agreeing(Agreeing::new(Arc::clone(&job.cohort))),
         };
         Self {
             sites: job.sites.iter().map(site).collect(),
@@ -206,9 +198,7 @@ impl Run {
             began: now,
             last: now,
             patients: 0,
-            counted: 0,
             work,
-            reminders: Vec::new(),
             totals: 0,
             introductions,
             encapsulations,
@@ -339,15 +329,10 @@ impl Run {
         let asked_now = !exchange.has_heard(index);
         let number = exchange.number;
         actions.push(self.begin(index));
-        if self.tells_sums() {
-            actions.push(Action::Retell {
-                site: site.clone(),
-                until: number - 1,
-            });
-        }
-        for (closed, asked) in &self.reminders {
-            actions.extend(self.ask(index, *closed, asked[index].clone()));
-        }
+        actions.push(Action::Retell {
+            site: site.clone(),
+            until: number - 1,
+        });
         if asked_now {
             actions.extend(self.ask(index, number, self.work.asking().ask(index)));
         }

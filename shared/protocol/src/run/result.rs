@@ -4,7 +4,6 @@ use super::{Run, SiteState, Work};
 use crate::method::{Model, Stages};
 use crate::progress::Ending;
 use crate::result::{PooledFigures, RunResult, SiteResult};
-use crate::stage::assessing::Assessments;
 
 /// The result as it stands. Messages and bytes are counted by whoever holds the connections; who submitted the job, and when, knows
 /// whoever took it.
@@ -13,17 +12,11 @@ pub(super) fn of(run: &Run, version: &str) -> RunResult {
         Work::Introducing(_) | Work::Agreeing(_) => None,
         Work::Method(stages) => Some(stages),
     };
-    let missing = stages.map_or(&[][..], |stages| stages.missing());
-    let assessments = stages.and_then(|stages| stages.assessments());
-    let own = assessments.map_or(&[][..], |all| &all.own);
-    let site = |(index, site): (usize, &SiteState)| SiteResult {
+    let site = |site: &SiteState| SiteResult {
         name: site.name.to_string(),
-        patients: site.patients,
         bytes_sent: 0,
         bytes_received: 0,
         messages: Vec::new(),
-        missing: missing.get(index).cloned().unwrap_or_default(),
-        assessment: own.get(index).cloned().flatten(),
     };
     RunResult {
         run: run.id.clone(),
@@ -34,35 +27,37 @@ pub(super) fn of(run: &Run, version: &str) -> RunResult {
         ending: run.ending().cloned().unwrap_or(Ending::Cancelled),
         times: run.times(),
         seconds: run.last.since(run.began).as_secs_f64(),
-        sites: run.sites.iter().enumerate().map(site).collect(),
-        pooled: run.tells_sums().then(|| pooled(run, stages, assessments)),
+        sites: run.sites.iter().map(site).collect(),
+        pooled: pooled(run, stages),
         model: stages.map(|stages| model(run, stages)),
         notes: run.notes.clone(),
     }
 }
 
+/// Nothing is withheld of one cohort alone, whose numbers stay where they are.
 fn model(run: &Run, stages: &Stages) -> Model {
     let mut model = stages.model();
-    if run.tells_sums() {
+    if !run.job.is_alone() {
         model.publish(run.seed);
     }
     model
 }
 
 /// Of a sum nobody can tell whose patients it counts; what is published of it keeps the rule for small counts all the same.
-fn pooled(run: &Run, stages: Option<&Stages>, assessments: Option<&Assessments>) -> PooledFigures {
-    let sum = assessments.and_then(|all| all.pooled.clone());
+fn pooled(run: &Run, stages: Option<&Stages>) -> PooledFigures {
+    let sum = stages.and_then(Stages::assessment);
     let assessment = sum.map(|sum| {
-        let mut sum = sum.of_sum(run.patients);
-        privacy::publish(sum.content(), run.seed);
+        let mut sum = sum.clone().of_sum(run.patients);
+        if !run.job.is_alone() {
+            privacy::publish(sum.content(), run.seed);
+        }
         sum
     });
     PooledFigures {
         patients: run.patients,
-        sites: run.counted,
         heard: String::new(),
         totals: run.totals,
-        missing: stages.map_or(Vec::new(), |stages| stages.pooled_missing().to_vec()),
+        missing: stages.map_or(Vec::new(), |stages| stages.missing().to_vec()),
         assessment,
     }
 }

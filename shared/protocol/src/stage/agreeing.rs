@@ -25,10 +25,6 @@ impl Asking for Agreeing {
         "agreeing on the cohort"
     }
 
-    fn reminds(&self) -> bool {
-        true
-    }
-
     fn ask(&self, _: usize) -> Option<Request> {
         Some(Request::Describe)
     }
@@ -55,50 +51,13 @@ impl Asking for Agreeing {
 }
 
 impl Stage for Agreeing {
-    type Output = Descriptions;
+    type Output = Description;
 
     fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Self::Output>, Failure> {
-        let described = |answer| match answer {
-            Some(Answer::Described(description)) => Some(description),
-            _ => None,
-        };
-        let pooled = described(closed.sum.take());
-        Ok(Turn::Done(Descriptions {
-            own: closed.take().into_iter().map(described).collect(),
-            pooled,
-        }))
-    }
-}
-
-/// Who the patients are.
-#[derive(Debug, Clone)]
-pub(crate) struct Descriptions {
-    /// One place per site: what it says of its own; none where sums are told.
-    pub(crate) own: Vec<Option<Description>>,
-    /// Of all sites, where sums are told.
-    pub(crate) pooled: Option<Description>,
-}
-
-impl Descriptions {
-    /// Whether all sites take part in a validation that the job does not insist on.
-    pub(crate) fn validate(&self) -> bool {
-        match &self.pooled {
-            Some(all) => all.validates == self.own.len() as u64,
-            None => self.own.iter().flatten().all(|own| own.validates > 0),
+        match closed.take_sum()? {
+            Answer::Described(description) => Ok(Turn::Done(description)),
+            other => Err(unexpected(&other, "a description")),
         }
-    }
-
-    /// Patients of each class over all sites.
-    pub(crate) fn classes(&self) -> Vec<u64> {
-        let mut classes: Vec<u64> = Vec::new();
-        let own = self.own.iter().flatten();
-        for one in own.chain(&self.pooled) {
-            classes.resize(classes.len().max(one.classes.len()), 0);
-            for (sum, count) in classes.iter_mut().zip(&one.classes) {
-                *sum += count;
-            }
-        }
-        classes
     }
 }
 

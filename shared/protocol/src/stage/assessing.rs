@@ -32,10 +32,6 @@ impl<M: Assessed> Asking for Assessing<M> {
         self.model.phase()
     }
 
-    fn reminds(&self) -> bool {
-        false
-    }
-
     fn ask(&self, site: usize) -> Option<Request> {
         self.model.ask(site)
     }
@@ -57,25 +53,13 @@ impl<M: Assessed> Asking for Assessing<M> {
 }
 
 impl<M: Assessed> Stage for Assessing<M> {
-    type Output = Assessments;
+    type Output = Assessment;
 
+    /// Sums, also of what sites tell as means.
     fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Self::Output>, Failure> {
-        let assessed = |answer| match answer {
-            Some(Answer::Assessed(assessment)) => Some(assessment),
-            _ => None,
-        };
-        Ok(Turn::Done(Assessments {
-            pooled: assessed(closed.sum.take()),
-            own: closed.take().into_iter().map(assessed).collect(),
-        }))
+        match closed.take_sum()? {
+            Answer::Assessed(assessment) => Ok(Turn::Done(assessment)),
+            other => Err(unexpected(&other, "the last word on the model")),
+        }
     }
-}
-
-/// How well a model serves the patients.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Assessments {
-    /// One place per site: its own; none where sums are told.
-    pub(crate) own: Vec<Option<Assessment>>,
-    /// Of all sites, where sums are told: sums, also of what is told as means.
-    pub(crate) pooled: Option<Assessment>,
 }

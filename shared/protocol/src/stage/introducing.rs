@@ -1,4 +1,4 @@
-//! The exchanges before all others where sums are told. In the first every site judges the job and its cohort, and says by which keys it
+//! The exchanges before all others. In the first every site judges the job and its cohort, and says by which keys it
 //! is known in the run; in the second it encapsulates a secret for every later site of the job, by that site's key.
 
 use crate::checks::{ensure, unexpected};
@@ -33,10 +33,6 @@ impl Introducing {
 impl Asking for Introducing {
     fn phase(&self) -> &'static str {
         "exchanging keys"
-    }
-
-    fn reminds(&self) -> bool {
-        true
     }
 
     fn ask(&self, _: usize) -> Option<Request> {

@@ -10,19 +10,12 @@ use similarity::cohort::quantile::{Grid, Group, Histogram, Pooled};
 use similarity::cohort::spline::Curve;
 use similarity::cohort::standardise;
 
-/// The histograms of the sites, or one list of all where sums are told.
-pub(crate) fn histograms(closed: &mut Closed<'_>) -> Result<Vec<Vec<ColumnHistogram>>, Failure> {
-    if let Some(sum) = closed.sum.take() {
-        let Answer::Quantiles(histograms) = sum else {
-            return Err(unexpected(&sum, "quantiles"));
-        };
-        return Ok(vec![histograms]);
-    }
-    let told = |answer| match answer {
+/// The histograms over all sites.
+pub(crate) fn histograms(closed: &mut Closed<'_>) -> Result<Vec<ColumnHistogram>, Failure> {
+    match closed.take_sum()? {
         Answer::Quantiles(histograms) => Ok(histograms),
         other => Err(unexpected(&other, "quantiles")),
-    };
-    closed.take().into_iter().flatten().map(told).collect()
+    }
 }
 
 /// Histograms without a value, of the gridded columns and of the events where they are counted.
@@ -44,7 +37,7 @@ pub(crate) fn published(share: f64, patients: u64) -> f64 {
     ((missing / step).ceil() * step / patients).min(1.0)
 }
 
-/// What a site misses of each feature, by its released moments.
+/// What all patients miss of each feature.
 pub(super) fn missing_shares(
     features: &[standardise::Feature],
     moments: &[ColumnMoments],
@@ -68,29 +61,27 @@ pub(super) fn missing_shares(
 pub(super) fn pooled(
     columns: &[GriddedColumn],
     moments: &[ColumnMoments],
-    sites: &[Vec<ColumnHistogram>],
+    histograms: &[ColumnHistogram],
 ) -> Result<Vec<Option<Pooled>>, Failure> {
-    if let Some(odd) = sites.iter().find(|own| own.len() < columns.len()) {
+    if histograms.len() < columns.len() {
         let text = format!(
             "quantiles: found {} columns, wanted {}",
-            odd.len(),
+            histograms.len(),
             columns.len()
         );
         return Err(Failure::new(Code::Protocol, text));
     }
     let mut pooled = Vec::with_capacity(columns.len());
-    for (place, column) in columns.iter().enumerate() {
-        let own = sites.iter().map(|histograms| &histograms[place]);
-        let histograms = own
-            .filter(|histogram| !histogram.counts.is_empty())
-            .map(|histogram| in_groups(column, histogram))
-            .collect::<Result<Vec<Histogram>, Failure>>()?;
-        let values = Pooled::of(&histograms)
-            .map_err(|error| Failure::new(Code::Protocol, error.to_string()))?;
+    for (column, histogram) in columns.iter().zip(histograms) {
+        let groups = match histogram.counts.is_empty() {
+            true => Vec::new(),
+            false => vec![in_groups(column, histogram)?],
+        };
+        let values =
+            Pooled::of(&groups).map_err(|error| Failure::new(Code::Protocol, error.to_string()))?;
         let values = values.filter(|values| values.quartiles().is_some());
         if values.is_none() && !moments.get(column.column).is_some_and(is_empty) {
-            let text = "no site with values of a feature was left to count them; submit the job \
-                        again once all sites are connected";
+            let text = "no site has enough values of a feature to count them";
             return Err(Failure::new(Code::Sites, text));
         }
         pooled.push(values);

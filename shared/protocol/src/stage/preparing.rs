@@ -10,7 +10,7 @@ use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::{Code, Failure};
 use crate::message::{
     Answer, BetweenMoments, ColumnHistogram, ColumnMoments, Preparing, Quartiles, Request,
-    SecondMoments, SiteMoments, Summary, Totals,
+    SecondMoments, SiteMoments, Totals,
 };
 use ndarray::{Array1, Array2};
 use similarity::cohort::quantile::Grid;
@@ -48,12 +48,8 @@ pub(crate) struct Preparation<P> {
     cohort: Arc<CohortSpecification>,
     columns: Vec<Feature>,
     grids: Grids,
-    /// What the sites counted, where it is kept.
-    counts: Vec<Vec<ColumnHistogram>>,
-    /// One place per site.
-    summaries: Vec<Option<Summary>>,
-    /// One per site.
-    missing: Vec<Vec<MissingShare>>,
+    /// What all counted, where it is kept.
+    counts: Vec<ColumnHistogram>,
     step: Step,
 }
 
@@ -95,61 +91,29 @@ pub(crate) struct Prepared {
     pub(crate) standardisation: Standardisation,
     /// Of all sites, where they are pooled and the sites do not hear them.
     pub(crate) second_moments: Option<SecondMoments>,
-    /// What the sites counted on the method's grids, or all together, where it is kept.
-    pub(crate) counts: Vec<Vec<ColumnHistogram>>,
+    /// What all counted on the method's grids, where it is kept.
+    pub(crate) counts: Vec<ColumnHistogram>,
     pub(crate) totals: Totals,
     /// Patients of all sites together.
     pub(crate) patients: u64,
-    /// One place per site; none for one that was not there.
-    pub(crate) summaries: Vec<Option<Summary>>,
-    /// What each site misses.
-    pub(crate) missing: Vec<Vec<MissingShare>>,
     /// What all patients together miss.
-    pub(crate) pooled_missing: Vec<MissingShare>,
-}
-
-impl Prepared {
-    /// Whether nothing but sums was told: no site said anything of its own.
-    pub(crate) fn is_of_sums(&self) -> bool {
-        self.summaries.iter().all(Option::is_none)
-    }
+    pub(crate) missing: Vec<MissingShare>,
 }
 
 impl<P: Preparable> Preparation<P> {
-    /// A preparation of `sites` sites.
-    pub(crate) fn new(wanted: P, cohort: Arc<CohortSpecification>, sites: usize) -> Self {
+    /// A preparation that begins.
+    pub(crate) fn new(wanted: P, cohort: Arc<CohortSpecification>) -> Self {
         Self {
             columns: cohort.standardised_columns(),
             grids: wanted.grids(&cohort),
             wanted,
             counts: Vec::new(),
             cohort,
-            summaries: vec![None; sites],
-            missing: vec![Vec::new(); sites],
             step: Step::Moments,
         }
     }
 
-    /// What each site misses, as far as it has told.
-    pub(crate) fn missing(&self) -> &[Vec<MissingShare>] {
-        &self.missing
-    }
-
-    /// What each site has told of its patients and pairs.
-    pub(crate) fn summaries(&self) -> &[Option<Summary>] {
-        &self.summaries
-    }
-
     fn close_moments(&mut self, closed: &mut Closed<'_>) -> Closing {
-        for (site, answer) in closed.take().into_iter().enumerate() {
-            if let Some(Answer::Moments(SiteMoments {
-                columns, summary, ..
-            })) = answer
-            {
-                self.summaries[site] = Some(summary);
-                self.missing[site] = pooling::missing_shares(&self.columns, &columns);
-            }
-        }
         let SiteMoments {
             columns: moments,
             summary,
@@ -221,10 +185,10 @@ impl<P: Preparable> Preparation<P> {
     fn quantiles(
         &self,
         moments: &[ColumnMoments],
-        sites: &[Vec<ColumnHistogram>],
+        counted: &[ColumnHistogram],
     ) -> Result<Quantiles, Failure> {
         let columns = &self.grids.columns;
-        let values = pooling::pooled(columns, moments, sites)?;
+        let values = pooling::pooled(columns, moments, counted)?;
         let wanted = |column: &GriddedColumn| self.columns[column.column].needs_quartiles();
         let all = columns.iter().zip(&values);
         let quartiles = all
@@ -248,9 +212,7 @@ impl<P: Preparable> Preparation<P> {
             counts: self.counts.clone(),
             totals: preparing.totals,
             patients: preparing.moments.first().map_or(0, ColumnMoments::patients),
-            summaries: self.summaries.clone(),
-            missing: self.missing.clone(),
-            pooled_missing: pooling::missing_shares(&self.columns, &preparing.moments),
+            missing: pooling::missing_shares(&self.columns, &preparing.moments),
         })
     }
 }
@@ -275,13 +237,6 @@ type Closing = Result<Turn<Prepared>, Failure>;
 impl<P: Preparable> Asking for Preparation<P> {
     fn phase(&self) -> &'static str {
         "standardising"
-    }
-
-    fn reminds(&self) -> bool {
-        match &self.step {
-            Step::Moments | Step::Quantiles { .. } => false,
-            Step::Prepare { .. } | Step::Correlate { .. } => true,
-        }
     }
 
     fn ask(&self, _: usize) -> Option<Request> {
@@ -377,10 +332,10 @@ impl<P: Preparable> Stage for Preparation<P> {
             Step::Moments => self.close_moments(closed),
             Step::Quantiles { pooled, totals } => {
                 let (pooled, totals) = (pooled.clone(), *totals);
-                let sites = pooling::histograms(closed)?;
-                let quantiles = self.quantiles(&pooled.moments, &sites)?;
+                let counted = pooling::histograms(closed)?;
+                let quantiles = self.quantiles(&pooled.moments, &counted)?;
                 if self.wanted.keeps_counts() {
-                    self.counts = sites;
+                    self.counts = counted;
                 }
                 self.standardise(pooled, quantiles, totals, closed.notes)
             }

@@ -47,7 +47,7 @@ fn study(text: &str, root: &mut Section<'_, '_>) -> Option<Study> {
     let hospitals = parties(root, "hospitals", SiteName::new);
     if !(SUMMED_SITES_MIN..=SITES_MAX).contains(&hospitals.len()) {
         let found = format!("{} hospitals", hospitals.len());
-        let wanted = format!("{SUMMED_SITES_MIN} to {SITES_MAX}, among which a sum can hide");
+        let wanted = format!("{SUMMED_SITES_MIN} to {SITES_MAX}");
         root.problem("hospitals", &found, &wanted);
     }
     let methods = methods(root);

@@ -49,7 +49,7 @@ pub(super) fn chapters(
             (how(settings, table))
         },
         features: Markup::default(),
-        sites: tables::sites(result, &[], &[]),
+        sites: tables::sites(result),
         quality: Markup::default(),
         course: Markup::default(),
     }

@@ -43,7 +43,7 @@ pub(super) fn chapters(
         answer: sentences(&answer, settings),
         glance: groups(&answer),
         features: marks(&answer),
-        sites: tables::sites(result, &[], &[]),
+        sites: tables::sites(result),
         quality: tried(&answer, settings)?,
         course: html! {
             h2 { "How it went" }

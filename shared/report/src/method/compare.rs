@@ -169,7 +169,7 @@ pub(super) fn chapters(
             (figure(&rows, kind)?)
         },
         features: Markup::default(),
-        sites: tables::sites(result, &[], &[]),
+        sites: tables::sites(result),
         quality: Markup::default(),
         course: html! {
             h2 { "How it went" }

@@ -4,8 +4,8 @@ use super::{Chapters, File};
 use crate::figures::FigureError;
 use crate::files::Learnt;
 use crate::quality::{self, Wording};
-use crate::tables::{self, Bar, SiteColumn};
-use crate::words::{self, listed, of_hundred, sites_in_words};
+use crate::tables::{self, Bar};
+use crate::words::{self, listed, of_hundred};
 use maud::{Markup, html};
 use protocol::assessment::{ErrorMeasure, FeatureImportance};
 use protocol::cohort::Feature;
@@ -19,12 +19,12 @@ use std::io;
 /// What is to be known of the errors.
 const ERRORS: &str = "Every patient is predicted by trees that have not seen it, and by its nearest neighbours at the same site, \
     itself excluded, by their out-of-bag proximity: whatever neighbours a job lists, no tree that has seen an outcome states an \
-    error. Counts of errors are told in steps at each site, right in the mean; a site that judges too few patients is left out.";
+    error. Counts of errors of the sum over the sites are published in tens.";
 
 /// `importance.csv` where it was computed, and `forest.bin` where the sites have a forest in common.
 pub(super) fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
     let mut files = Vec::new();
-    if tables::assessments(result).any(|own| !own.importance.is_empty()) {
+    if !scores::pooled_importance(result).is_empty() {
         files.push(("importance.csv", importance_csv(result, job)));
     }
     if let Some(common) = &model.forest {
@@ -49,14 +49,10 @@ pub(super) fn chapters(
     settings: &ForestSettings,
     model: &Model,
 ) -> Result<Chapters, FigureError> {
-    let trees = SiteColumn {
-        heading: "trees for all",
-        value: model.trees.iter().map(u32::to_string).collect(),
-    };
     Ok(Chapters {
         answer: answer(result, job, settings, model),
         features: importance(result, job),
-        sites: tables::sites(result, &[trees], &[]),
+        sites: tables::sites(result),
         glance: quality::at_a_glance(result, &wording(), Vec::new(), &["forest", "out-of-bag"]),
         quality: html! {
             (quality::errors(result, ERRORS, rule))
@@ -69,26 +65,17 @@ pub(super) fn chapters(
     })
 }
 
-/// One row per feature: pooled importance, then that of each site; nothing where it was not computed.
+/// One row per feature.
 fn importance_csv(result: &RunResult, job: &Job) -> io::Result<Vec<u8>> {
     let pooled = scores::pooled_importance(result);
     let mut table = csv::Writer::from_writer(Vec::new());
-    let mut heading = vec!["feature", "mean", "standard_error"];
-    heading.extend(result.sites.iter().map(|site| site.name.as_str()));
-    table.write_record(heading)?;
-    for (row, (feature, importance)) in job.cohort.features.iter().zip(&pooled).enumerate() {
-        let mut record = vec![
+    table.write_record(["feature", "mean", "standard_error"])?;
+    for (feature, importance) in job.cohort.features.iter().zip(&pooled) {
+        table.write_record([
             feature.name.clone(),
             importance.mean.to_string(),
             importance.standard_error.to_string(),
-        ];
-        record.extend(result.sites.iter().map(|site| {
-            let own = site.assessment.as_ref().map(|own| &own.importance);
-            own.and_then(|own| own.get(row))
-                .map(|own| own.mean.to_string())
-                .unwrap_or_default()
-        }));
-        table.write_record(record)?;
+        ])?;
     }
     table.into_inner().map_err(io::Error::other)
 }
@@ -119,19 +106,13 @@ fn answer(result: &RunResult, job: &Job, settings: &ForestSettings, model: &Mode
             }
             @match own.and_then(|errors| Some((errors, errors.value()?))) {
                 Some((errors, value)) => { " " (rightly(errors.measure, value, &majority(result))) }
-                None => ": how well it predicts is not known: no site judges enough patients to tell."
+                None => ": how well it predicts is not known: too few patients are judged to tell."
             }
         }
         p {
             @let names = strongest(result, job);
             @if !names.is_empty() { "What matters most: " b { (listed(&names)) } ". " }
-            "Every patient was predicted by trees that had not seen it"
-            @if let Some(errors) = own {
-                @if (errors.sites as usize) < tables::sites_that_took_part(result) {
-                    ", at " (sites_in_words(errors.sites as usize)) ": the others judge too few patients to tell"
-                }
-            }
-            "."
+            "Every patient was predicted by trees that had not seen it."
         }
     }
 }

@@ -160,7 +160,7 @@ fn nothing(result: &RunResult) -> Chapters {
         answer: html! { p.lead { "Nothing was learned: the run ended before its method began." } },
         glance: Markup::default(),
         features: Markup::default(),
-        sites: tables::sites(result, &[], &[]),
+        sites: tables::sites(result),
         quality: Markup::default(),
         course: Markup::default(),
     }

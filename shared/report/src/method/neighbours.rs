@@ -34,7 +34,7 @@ pub(super) fn chapters(result: &RunResult, job: &Job, model: &Model) -> Chapters
         answer: sentences(&answer),
         glance: table(&answer),
         features: Markup::default(),
-        sites: tables::sites(result, &[], &[]),
+        sites: tables::sites(result),
         quality: Markup::default(),
         course: html! {
             h2 { "How it went" }

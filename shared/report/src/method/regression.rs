@@ -59,7 +59,7 @@ pub(super) fn chapters(
             (selection::table(job, model))
             (table(job, settings, model))
         },
-        sites: tables::sites(result, &[], &[]),
+        sites: tables::sites(result),
         quality: html! {
             (quality::errors(result, ERRORS, rule))
             (quality::evaluation(result, job, &wording())?)

@@ -10,7 +10,7 @@ use crate::figures::{self, FigureError};
 use crate::files::{FeatureEntry, Learnt, SelectionEntry};
 use crate::npy::npy;
 use crate::quality;
-use crate::tables::{self, Bar, SiteColumn, figure};
+use crate::tables::{self, Bar, figure};
 use crate::words::{listed, share};
 use maud::{Markup, html};
 use ndarray::Array2;
@@ -52,7 +52,6 @@ pub(super) fn learnt(model: &Model) -> Learnt<'_> {
             })
             .collect(),
         dropped: &model.dropped,
-        pairs: &model.pairs,
         trees: &[],
     }
 }
@@ -95,16 +94,12 @@ pub(super) fn chapters(
     job: &Job,
     model: &Model,
 ) -> Result<Chapters, FigureError> {
-    let pairs = SiteColumn {
-        heading: "pairs",
-        value: model.pairs.iter().map(u64::to_string).collect(),
-    };
     let objective = figures::objective(&model.rounds)?;
     let residuals = figures::residuals(&model.rounds)?;
     Ok(Chapters {
         answer: answer(result, job, model),
         features: features(result, job, model),
-        sites: tables::sites(result, &[pairs], &[]),
+        sites: tables::sites(result),
         glance: right::glance(result, model),
         quality: html! {
             (quality::evaluation(result, job, &right::held_out_wording(result, model))?)
@@ -200,12 +195,12 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
             }
             @let filled = mostly_filled(result, &selected);
             @if !filled.is_empty() {
-                p { "Of these " b { (listed(&filled)) } " is mostly filled in: most patients have no value of it at some site." }
+                p { "Of these " b { (listed(&filled)) } " is mostly filled in: most patients have no value of it." }
             }
             @match told.as_ref().and_then(PooledTable::scores) {
                 Some(scores) => { (right::accuracy(result, model, &scores)) }
                 None => {
-                    p { "How well it does is not known: no site judges enough patients to tell." }
+                    p { "How well it does is not known: too few patients are judged to tell." }
                 }
             }
         }
@@ -334,6 +329,8 @@ fn rounds_csv(model: &Model) -> io::Result<Vec<u8>> {
         "primal_residual",
         "dual_residual",
         "penalty",
+        "metric_norm",
+        "dual_norm",
         "seconds",
     ])?;
     let cell = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
@@ -346,6 +343,8 @@ fn rounds_csv(model: &Model) -> io::Result<Vec<u8>> {
             cell(row.primal_residual),
             cell(row.dual_residual),
             cell(row.penalty),
+            cell(row.metric_norm),
+            cell(row.dual_norm),
             row.seconds.to_string(),
         ])?;
     }

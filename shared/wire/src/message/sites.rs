@@ -1,17 +1,18 @@
 //! The rows of any run's result, on their way.
 
 use crate::encoding::list::Listed;
-use crate::encoding::values::{paragraph, shortened};
+use crate::encoding::values::{at_most, each, label, paragraph, shortened, summed};
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::part::Part;
-use protocol::limits::{NOTES_MAX, SITES_MAX};
+use protocol::limits::{MESSAGE_KINDS_MAX, NOTES_MAX, SITES_MAX};
+use protocol::result::{MessageTotal, SiteResult};
 
-/// Sites. A row is checked with the matrices that belong to it, once all are there.
+/// Sites.
 pub(crate) enum Sites {}
 
 impl Listed for Sites {
-    type Item = pb::SiteResult;
+    type Item = SiteResult;
     type Row = pb::SiteResult;
     const DECLARED: &'static str = "sites";
     const PART: &'static str = "a list of sites";
@@ -21,13 +22,42 @@ impl Listed for Sites {
         Part::Sites(pb::SitesChunk { sites })
     }
 
-    fn write(site: &pb::SiteResult) -> pb::SiteResult {
-        site.clone()
+    fn write(site: &SiteResult) -> pb::SiteResult {
+        pb::SiteResult {
+            name: site.name.clone(),
+            bytes_sent: site.bytes_sent,
+            bytes_received: site.bytes_received,
+            messages: site.messages.iter().map(total_to_proto).collect(),
+        }
     }
 
-    fn read(site: pb::SiteResult, _numbers: &mut usize) -> Result<pb::SiteResult, WireError> {
-        Ok(site)
+    fn read(site: pb::SiteResult, _numbers: &mut usize) -> Result<SiteResult, WireError> {
+        Ok(SiteResult {
+            name: label("a site's name", site.name)?,
+            bytes_sent: summed("bytes that a site sent", site.bytes_sent)?,
+            bytes_received: summed("bytes that a site received", site.bytes_received)?,
+            messages: totals(site.messages)?,
+        })
     }
+}
+
+fn total_to_proto(total: &MessageTotal) -> pb::MessageTotal {
+    pb::MessageTotal {
+        kind: total.kind.clone(),
+        count: total.count,
+        bytes: total.bytes,
+    }
+}
+
+fn totals(totals: Vec<pb::MessageTotal>) -> Result<Vec<MessageTotal>, WireError> {
+    at_most("kinds of message", totals.len(), MESSAGE_KINDS_MAX)?;
+    each(totals, |total| {
+        Ok(MessageTotal {
+            kind: label("a kind of message", total.kind)?,
+            count: summed("messages of a site", total.count)?,
+            bytes: summed("bytes of a site's messages", total.bytes)?,
+        })
+    })
 }
 
 /// Sentences for the operator.

@@ -6,7 +6,7 @@ pub(crate) mod rows;
 use crate::encoding::list::Outgoing;
 use crate::encoding::matrix::{OutgoingMatrices, shape};
 use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
-use crate::encoding::values::{at_most, count, each, finite, finite_if_any, length, present};
+use crate::encoding::values::{at_most, each, finite, finite_if_any, length, present};
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::unpsl_answer::Answer as Answered;
@@ -14,7 +14,7 @@ use crate::generated::unpsl_request::Request as Asked;
 use crate::method::NUMBER_BYTES;
 use ndarray::Array2;
 use privacy::RightCounts;
-use protocol::limits::{ACTIVE_ROWS_MAX, CANDIDATES_MAX, CLASSES_MAX, FOLDS_MAX, SITES_MAX};
+use protocol::limits::{ACTIVE_ROWS_MAX, CANDIDATES_MAX, CLASSES_MAX, FOLDS_MAX};
 use protocol::message::unpsl::{
     Answer, Centre, Contribution, Derivatives, Differentiating, DualStep, Finishing, Form, Part,
     Request, Round, UpdateProducts, Validating,
@@ -412,7 +412,6 @@ impl Travels for Model {
                 .map(rows::selection_to_proto)
                 .collect(),
             certificate: self.certificate,
-            pairs: self.pairs,
             folds: self.folds,
         };
         let parts = OutgoingParts {
@@ -437,7 +436,6 @@ impl Travels for Model {
     fn join(header: pb::UnpslModel, parts: &mut IncomingParts) -> Result<Self, WireError> {
         let candidates_max = CANDIDATES_MAX.pow(3);
         at_most("candidates", header.selection.len(), candidates_max)?;
-        at_most("pairs of sites", header.pairs.len(), SITES_MAX)?;
         Ok(Self {
             rounds: parts.rounds.take(),
             objective: finite_if_any("the objective", header.objective)?,
@@ -447,7 +445,6 @@ impl Travels for Model {
             metric: parts.matrices.take_any(header.metric)?,
             certificate: finite_if_any("the certificate", header.certificate)?,
             folds: folds(header.folds)?,
-            pairs: each(header.pairs, |pairs| count("pairs of a site", pairs))?,
         })
     }
 }

@@ -128,15 +128,14 @@ def reply_neighbours(**answer):
     return reply(neighbours=n.NeighboursAnswer(**answer))
 
 
-def result(ending, parts=(), times=o.Times(), **left):
+def result(ending, parts=(), times=o.Times(), pooled=s.PooledFigures(), **left):
     message = o.RunResult(
-        run=run, job="name", seed=1, version="0.1.0", ending=ending, times=times, seconds=1.5, **left)
+        run=run, job="name", seed=1, version="0.1.0", ending=ending, times=times, seconds=1.5, pooled=pooled, **left)
     return [o.ResultFrame(message=message), *(o.ResultFrame(part=part) for part in parts)]
 
 
-def row(name, assessment=None):
-    return s.SiteResult(name=name, patients=300, bytes_sent=1000, bytes_received=2000, 
-                        missing=[s.MissingShare(feature="chol", share=0.25)], assessment=assessment,
+def row(name):
+    return s.SiteResult(name=name, bytes_sent=1000, bytes_received=2000,
                         messages=[s.MessageTotal(kind="moments", count=1, bytes=700)])
 
 
@@ -144,16 +143,17 @@ finished = s.Assessment(objective=0.5, evaluation=[evaluation, withheld], valida
 judged = s.Assessment(evaluation=[evaluation], errors=errors, importance=shape(1, 2))
 importance = [0.125, 0.5]
 sites = f.Part(sites=s.SitesChunk(sites=[
-    row("north", judged), row("east"), row("south", finished), row("west", judged)]))
+    row("north"), row("east"), row("south"), row("west")]))
 contribution = dict(matrix=shape(2, 1), objective=0.75, iterations=12)
 metric = u.UnpslModel(
-    objective=0.5, metric=shape(1, 2), rounds=1, features=1, dropped=1, pairs=[30, 0], certificate=0.125, folds=5,
+    objective=0.5, metric=shape(1, 2), rounds=1, features=1, dropped=1, certificate=0.125, folds=5,
     selection=[u.SelectionRow(
         form=2, lambda_sparsity=0.01, rank=4, neighbours=5, right=250, wrong=50, chosen=True)])
 metric_parts = [
     chunk(0, [0.1, 0.2]),
     f.Part(rounds=u.RoundsChunk(rounds=[u.RoundRow(
-        round=1, primal_residual=0.5, dual_residual=0.25, penalty=1, left=0.5, residual=0.25, seconds=0.125)])),
+        round=1, primal_residual=0.5, dual_residual=0.25, penalty=1, left=0.5, residual=0.25, seconds=0.125,
+        metric_norm=1.5, dual_norm=0.75)])),
     f.Part(features=u.FeaturesChunk(features=[u.FeatureResult(name="cp=4", mean=0.5, scale=2, missing_share=0.0625)])),
     f.Part(dropped=u.DroppedChunk(names=["fbs=1"]))]
 point = r.RegressionPoint(rows=[0, 2], at=[0.5, -0.25])
@@ -276,11 +276,12 @@ golden = {
                             times=o.Times(submitted=1_700_000_000_000, began=1_700_000_000_250), course=o.Course(
                                 round=4, round_limit=100, objective=0.5, primal_residual=0.25))],
     "result": result(o.Ending(cancelled=o.Cancelled()),
-                     [chunk(0, importance), chunk(1, importance), sites,
-                      f.Part(notes=f.NotesChunk(notes=["south missed a round"]))],
+                     [chunk(0, importance), sites,
+                      f.Part(notes=f.NotesChunk(notes=["south came late"]))],
                      operator="lab", sites=4, notes=1,
                      times=o.Times(submitted=1_700_000_000_000, began=1_700_000_000_250, ended=1_700_000_001_750),
-                     importances=[shape(1, 2), shape(1, 2)]),
+                     pooled=s.PooledFigures(patients=1_200, missing=[s.MissingShare(feature="chol", share=0.25)],
+                                            heard="06", totals=2, assessment=judged)),
     "metric": result(o.Ending(converged=o.Converged()), metric_parts, unpsl=metric),
     "forest": result(o.Ending(completed=o.Completed()), [nodes], forest=t.ForestModel(
         forest=t.CommonForest(trees=trees, class_weights=[1, 2]), trees=[1, 1])),

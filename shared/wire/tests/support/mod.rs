@@ -6,9 +6,7 @@
 )]
 
 use ndarray::Array2;
-use privacy::{
-    Allowed, CohortFacts, Contributions, Gate, JobFacts, Permission, Policy, Rules, SoFar,
-};
+use privacy::{Allowed, CohortFacts, Gate, JobFacts, Permission, Policy, Rules, SoFar};
 use protocol::message::unpsl::{Centre, Contribution, Form, Part, Round};
 use protocol::message::{Answer, Ask, Reply, Request, ToCoordinator, ToSite, unpsl};
 use protocol::name::RunId;
@@ -100,11 +98,9 @@ pub(crate) fn gate() -> Gate {
         features: Allowed::Everything,
         permissions: BTreeSet::from([Permission::SecondMoments]),
         rounds_per_cohort_max: 1_000_000,
-        contributions: Contributions::Own,
         ..Rules::default()
     };
     let job = JobFacts {
-        contributions: Contributions::Own,
         operator: "east".to_owned(),
         method: Some("unpsl".to_owned()),
         outcomes: vec!["num".to_owned()],
@@ -123,7 +119,6 @@ pub(crate) fn gate() -> Gate {
         rounds_before: 0,
         so_far: SoFar::default(),
         difference: None,
-        border: 0,
         queries_before: 0,
         groupings_before: 0,
     };

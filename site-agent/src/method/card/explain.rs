@@ -37,7 +37,7 @@ fn counts(settings: &CardSettings) -> MessageKind {
         bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
         bytes: NUMBER_BYTES * numbers,
         times: 1,
-        rule: "contributions, sites_min",
+        rule: "sites_min",
         withheld: WITHHELD.to_owned(),
         worst: format!(
             "How many patients of each group have each level or no value. A count of fewer than {PUBLISHED_PATIENTS} is not \
@@ -64,7 +64,7 @@ fn sums(settings: &CardSettings) -> MessageKind {
         bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
         bytes: NUMBER_BYTES * numbers,
         times: 1,
-        rule: "contributions, sites_min",
+        rule: "sites_min",
         withheld: WITHHELD.to_owned(),
         worst: format!(
             "The mean and spread of each number in each group of which {CARD_PATIENTS_MIN} patients or more have it, over all \

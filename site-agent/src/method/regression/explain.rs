@@ -17,11 +17,8 @@ const SHARE_BINS: u64 = 10;
 pub(crate) fn told(rules: &Rules, job: &Job, settings: &RegressionSettings) -> Told {
     Told {
         messages: messages(rules, job, settings),
-        brake: format!(
-            "Records read from steps of a likelihood, where the site tells its own numbers: coefficients under which the mean \
-             of (x'b)^2 is more than {} shut the run.",
-            rules.similarity_max
-        ),
+        brake: "Nothing: every site works out by itself at which coefficients it is asked."
+            .to_owned(),
         open: format!(
             "The second moments: {TOGETHER}. No noise is added to any number: who knows all patients but one, or all other \
              sites, can work out the rest."
@@ -66,7 +63,7 @@ fn likelihood(job: &Job, settings: &RegressionSettings, sizes: &Sizes) -> Messag
         bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
         bytes: NUMBER_BYTES * numbers,
         times: u64::from(settings.round_limit),
-        rule: "second_moments, parameters_max, similarity_max, rounds_per_cohort_max, patients_min",
+        rule: "second_moments, rounds_per_cohort_max, patients_min",
         withheld: match is_cox {
             true => "leaves masked alone".to_owned(),
             false => {
@@ -76,8 +73,7 @@ fn likelihood(job: &Job, settings: &RegressionSettings, sizes: &Sizes) -> Messag
         worst: searched(settings)
             + &format!(
                 "How the outcome goes with every feature, and the second moments weighted by how uncertain each patient's outcome \
-             is, that is {TOGETHER}. To a coordinator that lies and chooses steep coefficients: parts of single patients' \
-             records, blurred by the brake similarity_max, which does not rule them out."
+             is, that is {TOGETHER}."
             ),
     }
 }
@@ -103,7 +99,7 @@ fn proportionality(sizes: &Sizes) -> MessageKind {
         bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
         bytes: NUMBER_BYTES * numbers,
         times: 1,
-        rule: "second_moments, contributions, rounds_per_cohort_max, patients_min",
+        rule: "second_moments, rounds_per_cohort_max, patients_min",
         withheld: "leaves masked alone".to_owned(),
         worst: format!("How each feature's effect changes with time: {TOGETHER}."),
     }

@@ -9,7 +9,6 @@ use super::scores::{Score, assessed, by_share};
 use crate::cases::record::{Learned, LearnedRegression, Record};
 use crate::run::stop::Stop;
 use ndarray::{Array1, Array2, Axis, s};
-use privacy::Contributions;
 use protocol::failure::Code;
 use protocol::message::regression::{Design, Evaluating, Request};
 use protocol::message::{Answer, PairCounts, Summary, regression as message};
@@ -92,31 +91,6 @@ impl Regressor {
             Request::Test(point) => self.test(site, prepared, point),
             Request::Finish(point) => self.finish(site, prepared, point),
         }
-    }
-
-    /// The mean over the patients of (x'b)^2 without the constant, where the site tells its own numbers and a class is regressed.
-    pub(super) fn steepness(
-        &self,
-        site: &SiteRun,
-        prepared: &Prepared,
-        request: &Request,
-    ) -> Option<f64> {
-        let point = match request {
-            Request::Evaluate(point) => point,
-            Request::Test(_) | Request::Finish(_) => return None,
-        };
-        let has_steps = matches!(site.cohort.cohort.outcome(), Outcome::Classes { .. });
-        let is_told = site.job.contributions == Contributions::Own;
-        (has_steps && is_told).then(|| {
-            let rows = point.design.rows.iter().zip(point.at.iter().skip(1));
-            let mut sums = Array1::zeros(prepared.matrix.nrows());
-            for (row, coefficient) in rows {
-                if (*row as usize) < prepared.matrix.ncols() {
-                    sums.scaled_add(*coefficient, &prepared.matrix.column(*row as usize));
-                }
-            }
-            sums.mapv(|sum: f64| sum * sum).mean().unwrap_or(0.0)
-        })
     }
 
     fn evaluate(

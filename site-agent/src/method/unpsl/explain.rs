@@ -4,7 +4,7 @@ use crate::explain::kinds::{
     MessageKind, NUMBER_BYTES, Sizes, TOGETHER, Told, correlated, description, moments,
     on_the_grid, prepared, quantiles, refusal,
 };
-use privacy::{Contributions, Rules};
+use privacy::Rules;
 use protocol::assessment::VOTES_MAX;
 use protocol::job::Job;
 use protocol::limits::{ACTIVE_ROWS_MAX, BATCH_ENTRIES_MAX, SCORE_BINS_MAX};
@@ -48,9 +48,9 @@ fn messages(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKi
     let fits = all - validations - certificates;
     if settings.is_accelerated() {
         messages.push(derivatives(settings, &sizes, fits));
-        messages.push(contribution(job, settings, &sizes, certificates));
+        messages.push(contribution(settings, &sizes, certificates));
     } else {
-        messages.push(contribution(job, settings, &sizes, fits - folds));
+        messages.push(contribution(settings, &sizes, fits - folds));
         if folds > 0 {
             messages.push(derivatives(settings, &sizes, folds));
         }
@@ -130,11 +130,10 @@ fn derivatives(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageKi
     }
 }
 
-fn contribution(job: &Job, settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageKind {
+fn contribution(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageKind {
     let (rows, rank) = (sizes.rows, sizes.rank);
     // The objective and the iterations; of a dual that stays here, three inner products as well.
-    let holds_dual = job.contributions == Contributions::Sums && !settings.is_accelerated();
-    let numbers = if holds_dual { 5 } else { 2 };
+    let numbers = if settings.is_accelerated() { 2 } else { 5 };
     let purpose = match settings.consensus {
         ConsensusMethod::Accelerated => {
             "the site's own metric W_p of one round of consensus ADMM at the end, by which the metric is certified"

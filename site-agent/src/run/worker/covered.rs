@@ -1,4 +1,4 @@
-//! What the worker answers in a run of sums: the question that follows from the run, covered.
+//! What the worker answers: the question that follows from the run, covered.
 
 use super::{Admitted, Current, Outcome, refused};
 use crate::books::identity::{Question, RunDigest};
@@ -15,7 +15,7 @@ use protocol::time::Timestamp;
 impl Current {
     /// Answers the question that follows from the run, and no other. What adds up is covered; it is in the ledger before it is
     /// released.
-    pub(super) fn answer_summed(&mut self, ledger: &mut Ledger, ask: &Ask) -> Outcome {
+    pub(super) fn answer(&mut self, ledger: &mut Ledger, ask: &Ask) -> Outcome {
         let Some(summing) = &self.summing else {
             return Ok(Err(match &self.job {
                 Err(stop) => stop.clone(),
@@ -81,7 +81,7 @@ impl Current {
         admitted.release_covered(answer, &covering, ledger, &self.digest, question, known)
     }
 
-    /// As [`Current::describe`], for a run of sums: the site says no, or by which keys it is known, and nothing of its cohort.
+    /// The site says no, or by which keys it is known, and nothing of its cohort.
     pub(super) fn introduce(
         &mut self,
         config: &SiteConfig,
@@ -112,7 +112,7 @@ impl Current {
     }
 
     /// Admits the cohort of a run whose study has opened, at the first question, and answers.
-    pub(super) fn describe_summed(
+    pub(super) fn describe(
         &mut self,
         config: &SiteConfig,
         ledger: &mut Ledger,
@@ -127,7 +127,7 @@ impl Current {
                 return Ok(Err(stop));
             }
         }
-        self.answer_summed(ledger, ask)
+        self.answer(ledger, ask)
     }
 
     /// Whether another process of this site has answered the question at which a cohort is admitted, so that this one has yet to read

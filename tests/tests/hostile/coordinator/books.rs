@@ -1,19 +1,30 @@
 //! Somebody at the site who would have a new budget: the ledger is cut, written anew or deleted while the agent is away.
 
-use super::site::{Site, table, unpsl};
-use super::{OPEN, RUN};
-use kindred_tests::deployment::issue;
-use kindred_tests::programs::site_agent;
+use super::site::{table, unpsl};
+use kindred_tests::deployment::{certify, site_config};
+use kindred_tests::federation::{NOW, RUN, introduce, worker};
+use kindred_tests::programs::{Home, site_agent};
+use protocol::message::Answer;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A site that has told its moments in one run.
-fn served() -> Site {
-    let mut site = Site::open(&table(60, 12), OPEN);
-    site.begin(RUN, &unpsl("rank = 8"), 5);
-    site.tell();
-    site.stop();
-    site
+/// A site that has admitted a run.
+struct Served {
+    home: Home,
+    config: String,
+}
+
+fn served() -> Served {
+    let home = Home::new();
+    certify(&home);
+    home.write("data/north.csv", &table(60, 12));
+    let config = site_config("north", 1, "site-north");
+    let mut site = worker(&config, &home, NOW);
+    for seed in [5, 6] {
+        let told = introduce(&mut site, RUN, &unpsl("rank = 8"), seed);
+        assert!(matches!(told, Answer::Introduced(_)), "{told:?}");
+    }
+    Served { home, config }
 }
 
 fn ledger(folder: &Path) -> PathBuf {
@@ -35,7 +46,7 @@ fn an_agent_does_not_start_on_a_ledger_that_is_not_the_one_it_wrote() {
         ("written anew", |folder| {
             // The ledger of another site, as good as any.
             let other = served();
-            let other = other.home().join("sites/north");
+            let other = other.home.join("sites/north");
             fs::copy(ledger(&other), ledger(folder)).unwrap();
             fs::copy(
                 other.join("fingerprint.key"),
@@ -60,14 +71,9 @@ fn an_agent_does_not_start_on_a_ledger_that_is_not_the_one_it_wrote() {
     ];
     for (wanted, touch) in touched {
         let site = served();
-        let home = site.home();
+        let home = &site.home;
         touch(&home.join("sites/north"));
-        issue(home, &["init"]);
-        issue(home, &["issue", "--site", "north"]);
-        let config = site
-            .config()
-            .replace("certificates/north", "certificates/site-north");
-        home.write("north.toml", &config);
+        home.write("north.toml", &site.config);
         let ran = home.run(&site_agent(), &["serve", "--config", "north.toml"]);
         println!("{wanted}: {}", ran.stderr.trim());
         ran.must_fail(7, &[wanted]);

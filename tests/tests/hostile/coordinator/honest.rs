@@ -1,11 +1,11 @@
 //! An honest coordinator in this process, with real sites: what it asks must never be refused.
 
-use kindred_tests::deployment::site_config;
+use kindred_tests::deployment::{certify, site_config};
 use kindred_tests::federation::{NOW, RUN, converse, worker};
 use kindred_tests::programs::Home;
 use ndarray::{Array2, s};
 use protocol::job::Job;
-use protocol::message::{Answer, Request, unpsl};
+use protocol::message::{Request, unpsl};
 use protocol::name::SiteName;
 use protocol::progress::Ending;
 use std::collections::BTreeMap;
@@ -13,24 +13,22 @@ use std::collections::BTreeMap;
 /// A run that is over.
 pub(crate) struct Played {
     pub(crate) ending: Ending,
-    /// The largest mean of ||W'x||^2 over a site's patients, under every metric that was asked about or came back.
+    /// The largest mean of ||W'x||^2 over a site's patients, under every metric that was asked about.
     pub(crate) similarity: f64,
 }
 
 /// Plays `job` with the tables `data/SITE.csv` in `home`; `rules` stand in every site's policy.
 pub(crate) fn play(home: &Home, job: &str, rules: &str) -> Played {
     let parsed = Job::parse(job).unwrap();
+    certify(home);
     let mut workers = BTreeMap::new();
     for site in &parsed.sites {
-        let config = site_config(site.as_str(), 1, site.as_str()) + rules;
+        let config = site_config(site.as_str(), 1, &format!("site-{site}")) + rules;
         workers.insert(site.clone(), worker(&config, home, NOW));
     }
     let mut metrics: Vec<(SiteName, Array2<f64>)> = Vec::new();
     let ending = converse(parsed, &mut workers, |exchange| {
-        let mut seen = asked(exchange.request);
-        if let Answer::Unpsl(unpsl::Answer::Contribution(own)) = exchange.answer {
-            seen.push(own.matrix.clone());
-        }
+        let seen = asked(exchange.request);
         metrics.extend(
             seen.into_iter()
                 .map(|metric| (exchange.site.clone(), metric)),

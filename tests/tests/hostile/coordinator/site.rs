@@ -1,20 +1,21 @@
-//! A real site for a coordinator that lies: its worker, gate, ledger and journal on a table of patients.
+//! Sites of the attacks: tables, jobs, and what a site computes where nobody judges the question.
 
-use kindred_tests::deployment::site_config;
-use kindred_tests::federation;
+use kindred_tests::federation::RUN;
 use kindred_tests::programs::Home;
 use kindred_tests::results::npy;
 use ndarray::Array2;
-use protocol::message::unpsl::{
-    self as message, Centre, Differentiating, Finishing, Form, Part, Round,
-};
+use privacy::Rules;
+use protocol::job::Job;
+use protocol::message::unpsl::{self as message, Differentiating, Finishing, Form, Part};
 use protocol::message::{Answer, ColumnMoments, Preparing, Request, SiteMoments, Summary, Totals};
-use protocol::name::RunId;
-use protocol::time::Timestamp;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use site_agent::run::worker::Worker;
+use similarity::numeric::seed::Seed;
+use site_agent::config::SourceConfig;
+use site_agent::method::Computation;
+use site_agent::source::read_cohort;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Patients of the table, unless a test says otherwise.
@@ -22,14 +23,11 @@ pub(crate) const PATIENTS: usize = 80;
 /// Their features.
 pub(crate) const FEATURES: usize = 12;
 
-/// One site.
-pub(crate) struct Site {
-    home: Home,
-    policy: String,
-    worker: Option<Worker>,
-    run: RunId,
-    exchange: u32,
-    pub(crate) now: Timestamp,
+/// One site without a gate: it answers whatever it is asked, and in the clear.
+pub(crate) struct Bare {
+    _home: Home,
+    folder: PathBuf,
+    computation: Computation,
 }
 
 /// What a site told of itself before the rounds.
@@ -76,121 +74,57 @@ pub(crate) fn unpsl(keys: &str) -> String {
     };
     format!(
         "name = \"lie\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\", \"east\"]\n\
-         [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"class\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
+         [outcome]\ncolumn = \"class\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
          [unpsl]\n{threshold}{validation}{keys}\n"
     )
 }
 
-impl Site {
-    /// A site on `table`, whose policy opens everything but for `rules`.
-    pub(crate) fn open(table: &str, rules: &str) -> Self {
+impl Bare {
+    /// A site on `table`, in a run of `job`; `secret` says what the site alone knows.
+    pub(crate) fn open(table: &str, job: &str, secret: u64) -> Self {
         let home = Home::new();
-        home.write("data/north.csv", table);
-        let mut policy = site_config("north", 1, "north");
-        for permission in ["second_moments", "forests"] {
-            if rules.contains(permission) {
-                policy = policy.replace(&format!("{permission} = true\n"), "");
-            }
+        let path = home.write("data/north.csv", table);
+        let job = Job::parse(job).unwrap();
+        let source = SourceConfig::of_file(&path, Some("patient".to_owned()));
+        let cohort = read_cohort(&source, &job, &mut |_| ()).unwrap();
+        let folder = home.join("runs").join(RUN);
+        let (rules, secret) = (Rules::default(), Box::new(move |_: &[u8]| secret));
+        let made = Computation::new(job, Seed(5), cohort, folder.clone(), &rules, secret);
+        Self {
+            _home: home,
+            folder,
+            computation: made.unwrap_or_else(|stop| panic!("{stop:?}")),
         }
-        let policy = policy + rules + "[columns.f2]\nrange = [-8, 8]\n";
-        let mut site = Self {
-            home,
-            policy,
-            worker: None,
-            run: RunId::new("000000000000").unwrap(),
-            exchange: 0,
-            now: Timestamp(1_700_000_000_000),
-        };
-        site.restart();
-        site
     }
 
-    /// Stops the agent, if it runs, and starts it on the same folder.
-    pub(crate) fn restart(&mut self) {
-        self.worker = None;
-        self.worker = Some(federation::worker(&self.policy, &self.home, self.now));
-    }
-
-    /// Stops the agent.
-    pub(crate) fn stop(&mut self) {
-        self.worker = None;
-    }
-
-    /// Its configuration.
-    pub(crate) fn config(&self) -> &str {
-        &self.policy
-    }
-
-    pub(crate) fn home(&self) -> &Home {
-        &self.home
-    }
-
-    /// What the ledger has of rounds.
-    pub(crate) fn rounds(&self) -> usize {
-        self.entries("ledger.jsonl", "\"rounds\":1")
-    }
-
-    /// Says that a run of the researcher begins.
-    pub(crate) fn begin(&mut self, run: &str, job: &str, seed: u64) {
-        self.begin_by("researcher", run, job, seed);
-    }
-
-    /// Says that a run begins whose job `operator` signed.
-    pub(crate) fn begin_by(&mut self, operator: &str, run: &str, job: &str, seed: u64) {
-        self.run = RunId::new(run).unwrap();
-        self.exchange = 0;
-        federation::begin_by(self.worker.as_mut().unwrap(), operator, run, job, seed);
-    }
-
-    /// Asks in the next exchange.
     pub(crate) fn ask(&mut self, request: Request) -> Answer {
-        self.exchange += 1;
-        self.ask_in(self.exchange, request)
+        let answer = self.computation.answer(&request);
+        answer.unwrap_or_else(|stop| panic!("{stop:?}"))
     }
 
-    /// Asks in an exchange of the coordinator's choice.
-    pub(crate) fn ask_in(&mut self, exchange: u32, request: Request) -> Answer {
-        let worker = self.worker.as_mut().unwrap();
-        federation::ask(worker, self.run.as_str(), exchange, request, self.now)
-    }
-
-    /// Describe and moments, as every run of UnPSL begins.
-    pub(crate) fn tell(&mut self) -> Told {
-        match self.ask(Request::Describe) {
-            Answer::Described(_) => {}
-            other => panic!("{}", said(&other)),
-        }
-        match self.ask(Request::Moments) {
-            Answer::Moments(SiteMoments {
-                columns, summary, ..
-            }) => Told {
-                moments: columns,
-                summary,
-            },
-            other => panic!("{}", said(&other)),
-        }
-    }
-
-    /// Prepares with the site's own moments, as if two more sites had none.
-    pub(crate) fn prepare(&mut self, told: &Told) {
-        let answer = self.ask(preparation(told));
-        assert!(matches!(answer, Answer::Prepared(_)), "{}", said(&answer));
+    /// Prepares with the site's own moments, as if two more sites had none; gives them.
+    pub(crate) fn prepared(&mut self) -> Told {
+        let Answer::Moments(SiteMoments {
+            columns, summary, ..
+        }) = self.ask(Request::Moments)
+        else {
+            panic!("no moments");
+        };
+        let told = Told {
+            moments: columns,
+            summary,
+        };
+        self.ask(preparation(&told));
+        told
     }
 
     /// The standardised patients, as the site keeps them for itself once a run is finished.
     pub(crate) fn truth(&self) -> Array2<f64> {
-        let folder = self.home.join("sites/north/runs").join(self.run.as_str());
-        npy(&folder.join("matrix.npy"))
-    }
-
-    /// Entries of a book in the site's folder that hold `text`.
-    pub(crate) fn entries(&self, book: &str, text: &str) -> usize {
-        let book = std::fs::read_to_string(self.home.join("sites/north").join(book)).unwrap();
-        book.lines().filter(|line| line.contains(text)).count()
+        npy(&self.folder.join("matrix.npy"))
     }
 }
 
-pub(crate) fn preparation(told: &Told) -> Request {
+fn preparation(told: &Told) -> Request {
     Request::Prepare(Arc::new(Preparing {
         moments: told.moments.clone(),
         quartiles: Vec::new(),
@@ -213,19 +147,6 @@ pub(crate) fn look(metric: &Array2<f64>) -> Request {
     }))
 }
 
-/// A round by the site's own dual, with a change.
-pub(crate) fn round_with(metric: &Array2<f64>, change: impl FnOnce(&mut Round)) -> Request {
-    let mut round = Round {
-        consensus: Arc::new(metric.clone()),
-        centre: Centre::Gradient,
-        penalty: 1e12,
-        tolerance: 1e-4,
-        part: Part::whole(Form::InnerProduct),
-    };
-    change(&mut round);
-    Request::Unpsl(message::Request::Round(round))
-}
-
 /// The last question of a run, about `consensus`.
 pub(crate) fn finish(consensus: Array2<f64>, neighbours: u32) -> Request {
     Request::Unpsl(message::Request::Finish(Finishing {
@@ -236,11 +157,6 @@ pub(crate) fn finish(consensus: Array2<f64>, neighbours: u32) -> Request {
     }))
 }
 
-/// Whether it tells derivatives.
-pub(crate) fn is_told(answer: &Answer) -> bool {
-    matches!(answer, Answer::Unpsl(message::Answer::Derivatives(_)))
-}
-
 /// The gradient in W that derivatives at `metric` tell; none of another answer.
 pub(crate) fn gradient(answer: &Answer, metric: &Array2<f64>) -> Option<Array2<f64>> {
     let Answer::Unpsl(message::Answer::Derivatives(told)) = answer else {
@@ -248,22 +164,4 @@ pub(crate) fn gradient(answer: &Answer, metric: &Array2<f64>) -> Option<Array2<f
     };
     let own = told[0].unfold(FEATURES);
     Some(own.gradient.dot(&metric.slice(ndarray::s![..FEATURES, ..])) * 2.0)
-}
-
-/// An answer in words.
-pub(crate) fn said(answer: &Answer) -> String {
-    match answer {
-        Answer::Refused(refusal) => format!("refused by {}: {}", refusal.rule, refusal.text),
-        Answer::Failed(failure) => format!("failed: {} {}", failure.code, failure.text),
-        Answer::Unfit(problems) => format!("{problems:?}"),
-        other => format!("{other:?}"),
-    }
-}
-
-/// The rule that refused; none where the site answered.
-pub(crate) fn refused_by(answer: &Answer) -> Option<&str> {
-    match answer {
-        Answer::Refused(refusal) => Some(&refusal.rule),
-        _ => None,
-    }
 }

@@ -1,12 +1,10 @@
 //! A site of the world: its state machine, its gate, its stream, and questions that wait for their answers.
 
 use privacy::sums::{Masks, PAIR_BYTES};
-use privacy::{
-    Allowed, CohortFacts, Contributions, Covering, Gate, Policy, Released, Rules, SoFar,
-};
+use privacy::{Allowed, CohortFacts, Covering, Gate, Policy, Released, Rules, SoFar};
 use protocol::job::Job;
 use protocol::message::unpsl::{self, Centre, Round};
-use protocol::message::{Answer, Ask, Begin, Closed, Request, ToCoordinator, ToSite};
+use protocol::message::{Answer, Ask, Closed, Request, ToCoordinator, ToSite};
 use protocol::method::Method;
 use protocol::name::SiteName;
 use protocol::replica::Replica;
@@ -26,7 +24,7 @@ pub(super) struct Agent {
     pub(super) killed: u32,
     pub(super) computing: VecDeque<Ask>,
     site: usize,
-    /// The run as this site follows it, where sums are told.
+    /// The run as this site follows it; none before it has begun.
     pub(super) replica: Option<Replica>,
     /// Digest of all that closed.
     pub(super) heard: wire::Heard,
@@ -35,7 +33,7 @@ pub(super) struct Agent {
     /// The job, and what the site computes for it.
     job: Job,
     pretend: Pretend,
-    /// Where the sites hold their duals, as far as this process has found it.
+    /// The site's dual, as far as this process has found it.
     dual: SiteDual,
     /// Exchanges that this process has answered.
     answered: BTreeSet<u32>,
@@ -170,7 +168,8 @@ impl Agent {
                 Action::Compute(ask) => self.computing.push_back(ask),
                 Action::Begin(begin) => {
                     self.computing.clear();
-                    self.replica = replica(&begin, self.site);
+                    let job = Job::parse(&begin.job).unwrap_or_else(|errors| panic!("{errors}"));
+                    self.replica = Some(Replica::new(&begin, job, self.site));
                     self.heard = wire::Heard::default();
                 }
                 Action::Follow(closed) => self.follow(&closed),
@@ -178,13 +177,6 @@ impl Agent {
             }
         }
     }
-}
-
-/// The run as a site follows it; none where the sites tell their own numbers.
-fn replica(begin: &Begin, site: usize) -> Option<Replica> {
-    let job = Job::parse(&begin.job).unwrap_or_else(|errors| panic!("{errors}"));
-    let sums = job.contributions == Contributions::Sums;
-    sums.then(|| Replica::new(begin, job, site, None))
 }
 
 /// A dual of 0, where the job has one.
@@ -220,7 +212,6 @@ pub(super) fn gate(job: &Job, patients: u64) -> Gate {
         permissions: job.method.needs().permissions,
         sites_min: 1,
         rounds_per_cohort_max: 1_000_000,
-        contributions: Contributions::Own,
         ..Rules::default()
     };
     let facts = CohortFacts {
@@ -230,7 +221,6 @@ pub(super) fn gate(job: &Job, patients: u64) -> Gate {
         rounds_before: 0,
         so_far: SoFar::default(),
         difference: None,
-        border: 0,
         queries_before: 0,
         groupings_before: 0,
     };

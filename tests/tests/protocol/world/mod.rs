@@ -10,7 +10,7 @@
 //! | an answer to an older exchange counts for the open one | the same |
 //! | a killed site computes another answer than before | two computations of one exchange |
 //! | a replay drops its last record | the exchange numbers step back |
-//! | a replay exchanges two sites' answers | what is asked next does not follow from the records, or they do not fit |
+//! | a replay has answers of a site in each other's exchange | the records do not fit, or what is asked next does not follow |
 
 mod account;
 mod agent;
@@ -67,7 +67,7 @@ pub(crate) trait Played: Sized {
     fn recomputed(answer: &mut Answer, draw: &mut ChaCha8Rng);
     /// The coordinator asks a site.
     fn sent(&mut self, site: usize, exchange: u32, request: &Request) -> Option<String>;
-    /// The coordinator stores a record.
+    /// The coordinator stores a record; here it holds what the sites computed, before it was covered.
     fn stored(&mut self, record: &Record) -> Option<String>;
     /// The run ends.
     fn ended(&self, _: &Ending) -> Option<String> {
@@ -101,7 +101,7 @@ enum Planted {
     ReplayWithExchangedAnswers,
 }
 
-/// A site that says something else than it computed, from some exchange on.
+/// A site that says something else than it has computed or covered, from some exchange on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Liar {
     pub(crate) site: usize,
@@ -119,9 +119,11 @@ pub(crate) struct World<P> {
     run: Option<Run>,
     sites: Vec<Agent>,
     account: Account,
-    oracle: P,
+    pub(crate) oracle: P,
     pub(crate) ending: Option<Ending>,
     pub(crate) liar: Option<Liar>,
+    /// A site that covers something else than it has computed.
+    pub(crate) miscounts: Option<Liar>,
     /// A site that stays connected and never answers a round.
     pub(crate) mute: Option<usize>,
     /// How often a stream was lost.
@@ -178,6 +180,7 @@ impl<P: Played> World<P> {
             job,
             ending: None,
             liar: None,
+            miscounts: None,
             mute: None,
             lost: 0,
         }
@@ -186,6 +189,11 @@ impl<P: Played> World<P> {
     /// What the coordinator has stored.
     pub(crate) fn records(&self) -> &[Record] {
         &self.account.records
+    }
+
+    /// The same as if nothing had been covered.
+    pub(crate) fn uncovered(&self) -> &[Record] {
+        &self.account.uncovered
     }
 
     pub(crate) fn result(&self) -> RunResult {
@@ -202,7 +210,9 @@ impl<P: Played> World<P> {
             match &self.ending {
                 None => self.step(),
                 // Every failure must follow from a lie.
-                Some(Ending::Failed(Failure { code, text })) if self.liar.is_none() => {
+                Some(Ending::Failed(Failure { code, text }))
+                    if self.liar.is_none() && self.miscounts.is_none() =>
+                {
                     return Some(format!("failed: {code}: {text}"));
                 }
                 Some(ending) => {
@@ -223,12 +233,11 @@ impl<P: Played> World<P> {
         ))
     }
 
-    /// A site to which a result of sites' own numbers gives another one's patients.
+    /// A result that counts other patients than there are.
     fn wrong_patients(&self) -> Option<String> {
-        let sites = self.result().sites.into_iter().enumerate();
-        let mut told = sites.filter(|(_, site)| site.patients > 0);
-        told.find(|(place, site)| site.patients != P::patients(*place))
-            .map(|(_, site)| format!("{} has {} patients", site.name, site.patients))
+        let all: u64 = (0..self.sites.len()).map(P::patients).sum();
+        let found = self.result().patients();
+        (![0, all].contains(&found)).then(|| format!("{found} patients, wanted {all}"))
     }
 
     /// Plays for long enough that nothing is left to do but to wait; gives the time, where the run stands, and whether it lets
@@ -286,12 +295,15 @@ impl<P: Played> World<P> {
 
     fn restart_coordinator(&mut self) {
         let mut records = self.records().to_vec();
-        let Some(last) = records.last_mut() else {
+        if records.is_empty() {
             return;
-        };
+        }
         match self.planted {
-            Planted::ReplayWithExchangedAnswers if last.answers.len() > 1 => {
-                last.answers.swap(0, 1);
+            Planted::ReplayWithExchangedAnswers => {
+                let mut latest = records.iter_mut().rev();
+                if let (Some(last), Some(before)) = (latest.next(), latest.next()) {
+                    std::mem::swap(&mut last.answers[0], &mut before.answers[0]);
+                }
             }
             Planted::ReplayWithoutLastRecord => drop(records.pop()),
             _ => {}
@@ -355,6 +367,16 @@ impl<P: Played> World<P> {
         if forgets && P::is_contribution(&computed) {
             P::recomputed(&mut computed, &mut self.random);
         }
+        if let Some(Liar {
+            site: liar,
+            from,
+            lie,
+        }) = self.miscounts
+            && (site, true) == (liar, ask.exchange >= from)
+        {
+            computed = lie(&computed);
+        }
+        self.account.said(site, ask.exchange, &computed);
         let Some(answer) = self.release(site, &ask, computed) else {
             return;
         };
@@ -368,17 +390,14 @@ impl<P: Played> World<P> {
         }));
     }
 
-    /// What leaves a site: covered, where sums are told, and only in answer to what follows from the run.
+    /// What leaves a site: covered where it adds up, and only in answer to what follows from the run.
     fn release(&mut self, site: usize, ask: &Ask, computed: Answer) -> Option<Released<Answer>> {
         let agent = &mut self.sites[site];
         if let Some(text) = agent.misled.take() {
             self.account
                 .complain(format!("site {site} was misled: {text}"));
         }
-        let Some(replica) = &agent.replica else {
-            let released = agent.gate.release(computed);
-            return Some(released.unwrap_or_else(|refusal| panic!("{refusal}")));
-        };
+        let replica = agent.replica.as_ref()?;
         let next = replica.next()?;
         if next.request.as_ref() != Some(&ask.request) {
             let text = format!(
@@ -431,12 +450,14 @@ impl<P: Played> World<P> {
         {
             answer = lie(&answer);
         }
+        let told = self.account.told(site, exchange);
+        let aimed_at = told.is_some_and(P::is_contribution);
         let mut place = site;
         match self.planted {
-            Planted::AnswerOfAnotherSite if P::is_contribution(&answer) => {
+            Planted::AnswerOfAnotherSite if aimed_at => {
                 place = (site + 1) % self.sites.len();
             }
-            Planted::AnswerToAnOlderExchange if P::is_contribution(&answer) => {
+            Planted::AnswerToAnOlderExchange if aimed_at => {
                 let older = self.sites[site].older.replace(answer.clone());
                 answer = older.unwrap_or(answer);
             }
@@ -458,7 +479,10 @@ impl<P: Played> World<P> {
             match action {
                 Action::Store(closed) => {
                     self.account.stored(&closed.record);
-                    self.account.complain(self.oracle.stored(&closed.record));
+                    if let Some(record) = self.account.uncovered.last() {
+                        let said = self.oracle.stored(record);
+                        self.account.complain(said);
+                    }
                 }
                 Action::Send { site, message } => {
                     let known = self.sites.iter().position(|agent| agent.name == site);

@@ -77,10 +77,6 @@ impl Asking for Card {
         }
     }
 
-    fn reminds(&self) -> bool {
-        false
-    }
-
     fn ask(&self, _: usize) -> Option<message::Request> {
         Some(message::Request::Card(match &self.counted {
             None => Request::Count,

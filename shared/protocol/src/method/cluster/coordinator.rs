@@ -40,13 +40,10 @@ enum State {
 impl Cluster {
     /// A run that begins.
     pub(crate) fn new(settings: &ClusterSettings, beginning: &Beginning) -> Self {
-        let descriptions = &beginning.descriptions;
-        let own = descriptions.own.iter().flatten();
-        let own = own.chain(&descriptions.pooled);
         Self {
             model: Model {
                 run: settings.run.to_string(),
-                patients: own.map(|one| one.patients).sum(),
+                patients: beginning.description.patients,
                 grouped: 0,
                 steps: 0,
                 unsettled: 0,
@@ -58,7 +55,7 @@ impl Cluster {
             settings: settings.clone(),
             cohort: Arc::clone(&beginning.cohort),
             seed: beginning.seed,
-            sites: descriptions.own.len() as u64,
+            sites: beginning.sites as u64,
             state: State::Measuring,
         }
     }
@@ -151,10 +148,6 @@ impl Asking for Cluster {
             State::Comparing(_) => "comparing divisions",
             State::Marking(_) => "telling what marks clusters",
         }
-    }
-
-    fn reminds(&self) -> bool {
-        false
     }
 
     fn ask(&self, _: usize) -> Option<message::Request> {

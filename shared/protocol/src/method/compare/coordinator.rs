@@ -15,7 +15,6 @@ use crate::method::forest::growing::{Cuts, Grown, Shares};
 use crate::method::regression::fitting::Fitting;
 use crate::method::regression::message::Evaluating;
 use crate::progress::Ending;
-use crate::stage::agreeing::Descriptions;
 use crate::stage::preparing::{Preparable, Preparation, Prepared};
 use ndarray::Array2;
 use similarity::numeric::seed::Seed;
@@ -27,14 +26,16 @@ pub(crate) struct Compare {
     settings: CompareSettings,
     cohort: Arc<CohortSpecification>,
     seed: Seed,
-    descriptions: Descriptions,
+    /// Sites of the run.
+    sites: usize,
+    /// Patients of each class over all of them.
+    classes: Vec<u64>,
     /// What was learnt so far.
     metrics: Vec<Array2<f64>>,
     regressions: Vec<Evaluating>,
     grown: Option<Grown>,
     model: Model,
-    missing: Vec<Vec<MissingShare>>,
-    pooled_missing: Vec<MissingShare>,
+    missing: Vec<MissingShare>,
     state: State,
 }
 
@@ -67,31 +68,25 @@ struct Judge {
 impl Compare {
     /// A run that begins.
     pub(crate) fn new(settings: &CompareSettings, beginning: &Beginning) -> Self {
-        let descriptions = &beginning.descriptions;
-        let own = descriptions.own.iter().flatten();
         let cohort = Arc::clone(&beginning.cohort);
-        let sites = descriptions.own.len();
-        let preparation = Preparation::new(settings.clone(), Arc::clone(&cohort), sites);
+        let preparation = Preparation::new(settings.clone(), Arc::clone(&cohort));
         Self {
             settings: settings.clone(),
             cohort,
             seed: beginning.seed,
-            descriptions: descriptions.clone(),
+            sites: beginning.sites,
+            classes: beginning.description.classes.clone(),
             metrics: Vec::new(),
             regressions: Vec::new(),
             grown: None,
             model: Model {
-                patients: own
-                    .chain(&descriptions.pooled)
-                    .map(|one| one.patients)
-                    .sum(),
+                patients: beginning.description.patients,
                 neighbours: settings.neighbours,
                 folds: settings.folds,
                 families: Vec::new(),
                 left_out: Vec::new(),
             },
-            missing: vec![Vec::new(); sites],
-            pooled_missing: Vec::new(),
+            missing: Vec::new(),
             state: State::Preparing(Box::new(preparation)),
         }
     }
@@ -118,7 +113,6 @@ impl Compare {
             State::Preparing(preparation) => {
                 if let Turn::Done(prepared) = preparation.close(closed)? {
                     self.missing.clone_from(&prepared.missing);
-                    self.pooled_missing.clone_from(&prepared.pooled_missing);
                     self.learn(Arc::new(prepared))?;
                 }
             }
@@ -159,8 +153,8 @@ impl Compare {
                     self.judge();
                 }
             }
-            State::Judging(judge) => {
-                self.model.families = pooling::pooled(&judge.nobody(), closed)?;
+            State::Judging(_) => {
+                self.model.families = pooling::pooled(closed)?;
                 return Ok(Turn::Done(Ending::Completed));
             }
         }
@@ -219,8 +213,7 @@ impl Compare {
             cohort.features.len(),
             &prepared.counts,
         )?;
-        let (forest, descriptions) = (&settings.forest, &self.descriptions);
-        let shares = Shares::of(forest, cohort, descriptions, &cuts);
+        let shares = Shares::of(&settings.forest, cohort, self.sites, &self.classes, &cuts);
         self.state = State::Growing(Box::new(shares));
         Ok(())
     }
@@ -254,20 +247,9 @@ impl Compare {
         self.model.clone()
     }
 
-    /// What each site misses of the features.
-    pub(crate) fn missing(&self) -> &[Vec<MissingShare>] {
-        match &self.state {
-            State::Preparing(preparation) => preparation.missing(),
-            State::Learning { .. }
-            | State::Fitting { .. }
-            | State::Growing(_)
-            | State::Judging(_) => &self.missing,
-        }
-    }
-
     /// What all patients together miss of the features.
-    pub(crate) fn pooled_missing(&self) -> &[MissingShare] {
-        &self.pooled_missing
+    pub(crate) fn missing(&self) -> &[MissingShare] {
+        &self.missing
     }
 }
 
@@ -280,10 +262,6 @@ impl Judge {
 impl Asking for Judge {
     fn phase(&self) -> &'static str {
         "judging held-out patients"
-    }
-
-    fn reminds(&self) -> bool {
-        false
     }
 
     fn ask(&self, site: usize) -> Option<message::Request> {

@@ -35,10 +35,6 @@ impl Asking for FoldMetrics {
         "learning metrics of folds"
     }
 
-    fn reminds(&self) -> bool {
-        false
-    }
-
     fn ask(&self, _: usize) -> Option<message::Request> {
         Some(self.searches.ask())
     }

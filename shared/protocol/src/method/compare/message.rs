@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// The kind of message that tells how well held-out patients are predicted.
 const COMPARISON: &str = "comparison";
 
-/// Kinds of message that add up over the sites. Where each site tells its own, small counts are withheld, and nothing is read as a sum.
+/// Kinds of message that add up over the sites.
 pub(crate) const SUMMED_KINDS: [&str; 1] = [COMPARISON];
 
 /// What the coordinator asks of a site.

@@ -422,11 +422,3 @@ pub(crate) fn check(
         }
     }
 }
-
-/// Why each site's own numbers are never told; none where they may be.
-pub(crate) fn needs_sums(settings: &CompareSettings) -> Option<&'static str> {
-    settings.fits_regressions().then_some(
-        "contributions = \"sums\", because two folds' regressions differ by few patients of one site alone; or families without \
-         \"regression\" and \"regression_model\"",
-    )
-}

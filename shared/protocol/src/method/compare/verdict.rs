@@ -145,8 +145,7 @@ fn suits(similarities: &[(Family, Tested)], kind: &OutcomeKind) -> String {
     };
     let Some(best) = similarities.iter().filter(better).max_by(by_value) else {
         return match similarities.iter().max_by(by_value) {
-            None => "Nothing is told apart from the Euclidean distance: fewer than 10 patients are predicted otherwise, or each site told \
-                     its own numbers, which are too coarse for a test."
+            None => "Nothing is told apart from the Euclidean distance: fewer than 10 patients are predicted otherwise."
                 .to_owned(),
             Some(nearest) => format!(
                 "No similarity predicts these patients better than the Euclidean distance beyond chance: the plain distance suits this \

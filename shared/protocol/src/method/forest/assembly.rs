@@ -62,33 +62,14 @@ pub fn class_weights(weighting: ClassWeighting, classes: &[u64]) -> Vec<f64> {
     classes.iter().map(weight).collect()
 }
 
-/// How many of `trees` each site grows: in proportion to its patients, at least one, largest remainders
-/// first (at equal remainders the earlier site), in the order of the sites.
+/// How many of `trees` each site grows: as many as every other, and the first ones one more where they do not divide.
 ///
 /// `trees` is at least the number of sites.
 #[must_use]
-pub fn shares(trees: u32, patients: &[u64]) -> Vec<u32> {
-    let sites = u32::try_from(patients.len()).unwrap_or(u32::MAX);
-    let spare = u128::from(trees.saturating_sub(sites));
-    let total = patients
-        .iter()
-        .map(|own| u128::from(*own))
-        .sum::<u128>()
-        .max(1);
-    let mut remainders: Vec<(u128, usize)> = Vec::with_capacity(patients.len());
-    let mut shares: Vec<u32> = Vec::with_capacity(patients.len());
-    for (site, own) in patients.iter().enumerate() {
-        let exact = spare * u128::from(*own);
-        shares.push(1 + u32::try_from(exact / total).unwrap_or(0));
-        remainders.push((exact % total, site));
-    }
-    remainders.sort_by_key(|(remainder, site)| (std::cmp::Reverse(*remainder), *site));
-    let given: u32 = shares.iter().sum();
-    let left = trees.saturating_sub(given) as usize;
-    for (_, site) in remainders.into_iter().take(left) {
-        shares[site] += 1;
-    }
-    shares
+pub fn shares(trees: u32, sites: usize) -> Vec<u32> {
+    let count = u32::try_from(sites).unwrap_or(u32::MAX).max(1);
+    let own = |site: u32| trees / count + u32::from(site < trees % count);
+    (0..count).take(sites).map(own).collect()
 }
 
 #[cfg(test)]
@@ -96,12 +77,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trees_are_shared_out_by_patients_and_every_site_has_one() {
-        assert_eq!(shares(500, &[303, 294, 123, 200]), [164, 160, 67, 109]);
-        assert_eq!(shares(4, &[1, 1, 1_000_000, 1]), [1, 1, 1, 1]);
-        assert_eq!(shares(10, &[5, 5, 5]), [4, 3, 3]);
+    fn every_site_grows_as_many_trees_and_all_of_them_are_grown() {
+        assert_eq!(shares(500, 4), [125; 4]);
+        assert_eq!(shares(4, 4), [1; 4]);
+        assert_eq!(shares(11, 3), [4, 4, 3]);
         for trees in 3..200 {
-            assert_eq!(shares(trees, &[17, 1, 999]).iter().sum::<u32>(), trees);
+            assert_eq!(shares(trees, 3).iter().sum::<u32>(), trees);
         }
     }
 

@@ -17,8 +17,7 @@ use crate::failure::Failure;
 use crate::message;
 use crate::method::Beginning;
 use crate::progress::Ending;
-use crate::stage::agreeing::Descriptions;
-use crate::stage::assessing::{Assessed, Assessing, Assessments};
+use crate::stage::assessing::{Assessed, Assessing};
 use crate::stage::pooling;
 use similarity::cohort::quantile::Grid;
 use std::sync::Arc;
@@ -28,10 +27,13 @@ use std::sync::Arc;
 pub(crate) struct Forest {
     settings: ForestSettings,
     cohort: Arc<CohortSpecification>,
-    descriptions: Descriptions,
+    /// Sites of the run.
+    sites: usize,
+    /// Patients of each class over all of them.
+    classes: Vec<u64>,
     state: State,
-    /// The last words of the sites; none before they are there.
-    assessments: Option<Assessments>,
+    /// The last word on the forest; none before it is there.
+    assessment: Option<Assessment>,
 }
 
 #[derive(Debug, Clone)]
@@ -85,9 +87,10 @@ impl Forest {
         Self {
             settings: settings.clone(),
             cohort,
-            descriptions: beginning.descriptions.clone(),
+            sites: beginning.sites,
+            classes: beginning.description.classes.clone(),
             state,
-            assessments: None,
+            assessment: None,
         }
     }
 
@@ -111,8 +114,8 @@ impl Forest {
         let told = match &mut self.state {
             State::Counting(counting) => {
                 if let Turn::Done(cuts) = counting.close(closed)? {
-                    let (settings, descriptions) = (&self.settings, &self.descriptions);
-                    let shares = Shares::of(settings, &self.cohort, descriptions, &cuts);
+                    let (settings, classes) = (&self.settings, &self.classes);
+                    let shares = Shares::of(settings, &self.cohort, self.sites, classes, &cuts);
                     self.state = State::Growing(shares);
                 }
                 return Ok(Turn::Ask);
@@ -132,20 +135,19 @@ impl Forest {
             State::Own(assessing) => assessing.close(closed)?,
             State::Judging(assessing) => assessing.close(closed)?,
         };
-        let Turn::Done(assessments) = told else {
+        let Turn::Done(assessment) = told else {
             return Ok(Turn::Ask);
         };
-        self.assessments = Some(assessments);
+        self.assessment = Some(assessment);
         Ok(Turn::Done(Ending::Completed))
     }
 
     /// What the run leaves, as it stands.
     pub(crate) fn model(&self) -> Model {
-        let sites = self.descriptions.own.len();
         match &self.state {
             State::Own(_) | State::Counting(_) | State::Growing(_) => Model {
                 forest: None,
-                trees: vec![0; sites],
+                trees: vec![0; self.sites],
             },
             State::Judging(Assessing { model }) => Model {
                 forest: Some(model.grown.forest.clone()),
@@ -154,19 +156,15 @@ impl Forest {
         }
     }
 
-    /// The last words of the sites, once they are there.
-    pub(crate) fn assessments(&self) -> Option<&Assessments> {
-        self.assessments.as_ref()
+    /// The last word on the forest, once it is there.
+    pub(crate) fn assessment(&self) -> Option<&Assessment> {
+        self.assessment.as_ref()
     }
 }
 
 impl Asking for Counting {
     fn phase(&self) -> &'static str {
         "counting values"
-    }
-
-    fn reminds(&self) -> bool {
-        false
     }
 
     fn ask(&self, _: usize) -> Option<message::Request> {
@@ -199,8 +197,8 @@ impl Stage for Counting {
     type Output = Cuts;
 
     fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Cuts>, Failure> {
-        let sites = pooling::histograms(closed)?;
-        Cuts::of(&self.grids, self.features, &sites).map(Turn::Done)
+        let counted = pooling::histograms(closed)?;
+        Cuts::of(&self.grids, self.features, &counted).map(Turn::Done)
     }
 }
 

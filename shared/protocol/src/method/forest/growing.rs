@@ -10,7 +10,6 @@ use crate::cohort::{CohortSpecification, Grids};
 use crate::exchange::{Asking, Closed, Course, Stage, Turn, count};
 use crate::failure::{Code, Failure};
 use crate::message::{self, ColumnHistogram};
-use crate::stage::agreeing::Descriptions;
 use similarity::cohort::quantile::Grid;
 use similarity::learn::forest::edges::{EdgesError, PooledEdges, SiteHistogram};
 use std::sync::Arc;
@@ -46,20 +45,20 @@ struct Share {
 }
 
 impl Cuts {
-    /// Cut points and event times from the sums of the sites' histograms on `grids`, those of all numbers of the cohort.
+    /// Cut points and event times from the histograms over all sites on `grids`, those of all numbers of the cohort.
     pub(crate) fn of(
         grids: &Grids,
         features: usize,
-        sites: &[Vec<ColumnHistogram>],
+        counted: &[ColumnHistogram],
     ) -> Result<Self, Failure> {
         let mut edges = vec![Vec::new(); features];
         for (place, column) in grids.columns.iter().enumerate() {
-            edges[column.column] = pooled(sites, place, column.grid, CUTS)?;
+            edges[column.column] = pooled(counted.get(place), column.grid, CUTS)?;
         }
         let mut event_times = Vec::new();
         if let Some(grid) = grids.events {
             let horizon = grid.border(grid.cells());
-            event_times = pooled(sites, grids.columns.len(), grid, EVENT_TIMES - 1)?;
+            event_times = pooled(counted.get(grids.columns.len()), grid, EVENT_TIMES - 1)?;
             event_times.retain(|time| *time > 0.0 && *time < horizon);
             event_times.push(horizon);
         }
@@ -68,21 +67,18 @@ impl Cuts {
 }
 
 impl Shares {
-    /// Trees by patients where they are known.
+    /// Nobody knows how many patients a site has: all grow as many trees, for `classes` of patients over all.
     pub(crate) fn of(
         settings: &ForestSettings,
         cohort: &Arc<CohortSpecification>,
-        descriptions: &Descriptions,
+        sites: usize,
+        classes: &[u64],
         cuts: &Cuts,
     ) -> Self {
-        // Where sums are told, nobody knows how many patients a site has: all grow as many trees.
-        let own = descriptions.own.iter();
-        let patients = own.map(|own| own.as_ref().map_or(1, |own| own.patients));
-        let patients: Vec<u64> = patients.collect();
         // A survival outcome's counts of events are no classes.
         let class_weights = match cohort.outcome.kind.classes().is_empty() {
             true => Vec::new(),
-            false => class_weights(settings.class_weights, &descriptions.classes()),
+            false => class_weights(settings.class_weights, classes),
         };
         let growing = |trees| {
             Arc::new(Growing {
@@ -92,7 +88,7 @@ impl Shares {
                 class_weights: class_weights.clone(),
             })
         };
-        let growing = shares(settings.trees, &patients).into_iter().map(growing);
+        let growing = shares(settings.trees, sites).into_iter().map(growing);
         Self {
             cohort: Arc::clone(cohort),
             growing: growing.collect(),
@@ -118,11 +114,6 @@ impl Grown {
 impl Asking for Shares {
     fn phase(&self) -> &'static str {
         "growing"
-    }
-
-    /// A site that comes back grows the same trees from the same seed.
-    fn reminds(&self) -> bool {
-        true
     }
 
     fn ask(&self, site: usize) -> Option<message::Request> {
@@ -180,19 +171,17 @@ impl Stage for Shares {
     }
 }
 
-/// Quantiles of the sum of the sites' histograms of one column, at most `cuts`, within its grid.
+/// Quantiles of the histogram of one column, at most `cuts`, within its grid.
 fn pooled(
-    sites: &[Vec<ColumnHistogram>],
-    place: usize,
+    histogram: Option<&ColumnHistogram>,
     grid: Grid,
     cuts: usize,
 ) -> Result<Vec<f64>, Failure> {
     let fault = |error: EdgesError| Failure::new(Code::Protocol, format!("histograms: {error}"));
     let mut own = Vec::new();
-    for histogram in sites.iter().map(|histograms| &histograms[place]) {
-        let Some((last, inner)) = histogram.ends.split_last() else {
-            continue;
-        };
+    if let Some(histogram) = histogram
+        && let Some((last, inner)) = histogram.ends.split_last()
+    {
         if *last > grid.cells() {
             let text = format!("histograms: found cell {last} of {}", grid.cells());
             return Err(Failure::new(Code::Protocol, text));

@@ -65,10 +65,7 @@ pub(crate) fn derived(learned: &Job, method: &Method, table: &str) -> Result<Str
         None => own,
     };
     let job = Job::parse(&text)?;
-    let same = job.cohort == learned.cohort
-        && job.sites == learned.sites
-        && job.contributions == learned.contributions
-        && job.method == *method;
+    let same = job.cohort == learned.cohort && job.sites == learned.sites && job.method == *method;
     match same {
         true => Ok(text),
         false => Err(AskError::Form),

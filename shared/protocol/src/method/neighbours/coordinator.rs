@@ -26,16 +26,10 @@ pub(crate) struct Neighbours {
 impl Neighbours {
     /// A run that begins.
     pub(crate) fn new(settings: &NeighboursSettings, beginning: &Beginning) -> Self {
-        let descriptions = &beginning.descriptions;
-        let own = descriptions
-            .own
-            .iter()
-            .flatten()
-            .chain(&descriptions.pooled);
         Self {
             model: Model {
                 run: settings.run.to_string(),
-                patients: own.map(|one| one.patients).sum(),
+                patients: beginning.description.patients,
                 radii: Vec::new(),
                 alike: Vec::new(),
             },
@@ -101,10 +95,6 @@ impl Asking for Neighbours {
             true => "measuring distances",
             false => "counting who is alike",
         }
-    }
-
-    fn reminds(&self) -> bool {
-        false
     }
 
     fn ask(&self, _: usize) -> Option<message::Request> {

@@ -12,7 +12,7 @@ use crate::failure::{Code, Failure};
 use crate::message::{self, Totals};
 use crate::method::Beginning;
 use crate::progress::Ending;
-use crate::stage::assessing::{Assessed, Assessing, Assessments};
+use crate::stage::assessing::{Assessed, Assessing};
 use crate::stage::preparing::{Preparable, Preparation};
 use similarity::learn::regression;
 use std::sync::Arc;
@@ -23,11 +23,10 @@ pub(crate) struct Regression {
     settings: RegressionSettings,
     cohort: Arc<CohortSpecification>,
     state: State,
-    /// What each site misses, and all together, once that is known.
-    missing: Vec<Vec<MissingShare>>,
-    pooled_missing: Vec<MissingShare>,
-    /// The last words of the sites; none before they are there.
-    assessments: Option<Assessments>,
+    /// What all patients together miss, once that is known.
+    missing: Vec<MissingShare>,
+    /// The last word on the fit; none before it is there.
+    assessment: Option<Assessment>,
 }
 
 #[derive(Debug, Clone)]
@@ -50,15 +49,13 @@ impl Regression {
     /// A run that begins.
     pub(crate) fn new(settings: &RegressionSettings, beginning: &Beginning) -> Self {
         let cohort = Arc::clone(&beginning.cohort);
-        let sites = beginning.descriptions.own.len();
-        let preparation = Preparation::new(settings.clone(), Arc::clone(&cohort), sites);
+        let preparation = Preparation::new(settings.clone(), Arc::clone(&cohort));
         Self {
             settings: settings.clone(),
             cohort,
             state: State::Preparing(Box::new(preparation)),
-            missing: vec![Vec::new(); sites],
-            pooled_missing: Vec::new(),
-            assessments: None,
+            missing: Vec::new(),
+            assessment: None,
         }
     }
 
@@ -85,7 +82,6 @@ impl Regression {
                     let fitting = Fitting::start(&self.settings, cohort, &prepared, None)?;
                     self.state = State::Fitting(Box::new(fitting));
                     self.missing = prepared.missing;
-                    self.pooled_missing = prepared.pooled_missing;
                 }
             }
             State::Fitting(fitting) => {
@@ -104,8 +100,8 @@ impl Regression {
                 }
             }
             State::Assessing(assessing) => {
-                if let Turn::Done(assessments) = assessing.close(closed)? {
-                    self.assessments = Some(assessments);
+                if let Turn::Done(assessment) = assessing.close(closed)? {
+                    self.assessment = Some(assessment);
                     let model = &assessing.model.model;
                     return Ok(Turn::Done(ending(model)));
                 }
@@ -125,22 +121,14 @@ impl Regression {
         }
     }
 
-    /// What each site misses of the features.
-    pub(crate) fn missing(&self) -> &[Vec<MissingShare>] {
-        match &self.state {
-            State::Preparing(preparation) => preparation.missing(),
-            State::Fitting(_) | State::Assessing(_) => &self.missing,
-        }
-    }
-
     /// What all patients together miss of the features.
-    pub(crate) fn pooled_missing(&self) -> &[MissingShare] {
-        &self.pooled_missing
+    pub(crate) fn missing(&self) -> &[MissingShare] {
+        &self.missing
     }
 
-    /// The last words of the sites, once they are there.
-    pub(crate) fn assessments(&self) -> Option<&Assessments> {
-        self.assessments.as_ref()
+    /// The last word on the fit, once it is there.
+    pub(crate) fn assessment(&self) -> Option<&Assessment> {
+        self.assessment.as_ref()
     }
 }
 

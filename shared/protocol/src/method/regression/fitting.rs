@@ -254,10 +254,6 @@ impl Asking for Fitting {
         "fitting"
     }
 
-    fn reminds(&self) -> bool {
-        false
-    }
-
     fn ask(&self, _: usize) -> Option<message::Request> {
         Some(message::Request::Regression(self.request()))
     }

@@ -98,11 +98,7 @@ impl Answer {
 
     pub(crate) fn content(&mut self) -> Vec<Content<'_>> {
         match self {
-            Self::Likelihood(sums) => vec![
-                Content::LocalUpdate,
-                Content::Coefficients(sums.gradient.len() as u64),
-            ],
-            Self::Proportionality(_) => vec![Content::LocalUpdate],
+            Self::Likelihood(_) | Self::Proportionality(_) => vec![Content::LocalUpdate],
         }
     }
 

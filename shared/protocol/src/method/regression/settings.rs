@@ -140,10 +140,6 @@ impl RegressionSettings {
     }
 }
 
-fn is_survival(kind: &OutcomeKind) -> bool {
-    matches!(kind, OutcomeKind::Survival { .. })
-}
-
 /// Reports what a regression needs that the outcome does not declare, or that sums do not give.
 pub(crate) fn check(
     root: &mut Section<'_, '_>,
@@ -165,19 +161,4 @@ pub(crate) fn check(
         let wanted = "horizon = the last time that matters: events after it do not count";
         root.problem("method", found, wanted);
     }
-}
-
-/// Why each site's own numbers of such an outcome are never told; none where they may be.
-pub(crate) fn needs_sums(
-    settings: &RegressionSettings,
-    outcome: &OutcomeSpecification,
-) -> Option<&'static str> {
-    if settings.selection.is_some() {
-        return Some(
-            "contributions = \"sums\", because a selection tells the sums of many fits, which every site counts by itself",
-        );
-    }
-    is_survival(&outcome.kind).then_some(
-        "contributions = \"sums\", because of one site alone the derivatives are sums over few patients",
-    )
 }

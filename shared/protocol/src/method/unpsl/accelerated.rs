@@ -168,6 +168,8 @@ impl Accelerated {
             primal_residual: None,
             dual_residual: None,
             penalty: None,
+            metric_norm: None,
+            dual_norm: None,
             seconds: closed.seconds,
         };
         let mut is_over = false;

@@ -1,5 +1,5 @@
-//! Rounds of consensus ADMM, by the letter of the paper: (4.21) at the sites, (4.22) and (4.23) here. Where sums are told each
-//! site holds its dual, and (4.22) and (4.23) go by the sums of W_p and U_p.
+//! Rounds of consensus ADMM, by the letter of the paper: (4.21) at the sites, (4.22) here by the mean of W_p + U_p, and (4.23) by the
+//! mean of U_p, which with the same sites in every round moves by the mean of W_p minus W. Each site holds its own U_p.
 
 mod judging;
 
@@ -10,15 +10,12 @@ use crate::checks::unexpected;
 use crate::exchange::{Closed, Course, Turn, count};
 use crate::failure::{Code, Failure};
 use crate::limits::LOCAL_TOLERANCES;
-use crate::message::{self, Summary};
-use crate::name::SiteName;
+use crate::message;
 use crate::progress::Ending;
 use crate::stage::preparing::Prepared;
 use ndarray::Array2;
-use similarity::learn::unpsl::Totals;
 use similarity::numeric::admm::{
-    Consensus, ConsensusError, ConsensusSettings, PenaltySettings, PooledConsensus, Residuals,
-    UpdateProducts,
+    ConsensusError, ConsensusSettings, PenaltySettings, PooledConsensus, Residuals, UpdateProducts,
 };
 use std::sync::Arc;
 
@@ -28,7 +25,7 @@ const ADAPTIVE_ROUNDS: u32 = 8;
 /// Rounds of ADMM under way, or over.
 #[derive(Debug, Clone)]
 pub(super) struct Admm {
-    consensus: Held,
+    consensus: PooledConsensus,
     /// The consensus of the open round.
     broadcast: Arc<Array2<f64>>,
     rows: Vec<RoundRow>,
@@ -38,15 +35,6 @@ pub(super) struct Admm {
     part: Part,
 }
 
-/// The consensus, by who holds the duals.
-#[derive(Debug, Clone)]
-enum Held {
-    /// The coordinator.
-    Here(Consensus),
-    /// The sites.
-    There(PooledConsensus),
-}
-
 /// What a closed round has come to.
 struct Absorbed {
     /// (4.19) at the consensus that was broadcast.
@@ -54,44 +42,6 @@ struct Absorbed {
     residuals: Residuals,
     /// Whether the safeguard acted because the objective rose.
     rose: bool,
-    /// The site whose numbers stand out, where they are known.
-    suspect: Option<usize>,
-}
-
-impl Held {
-    fn metric(&self) -> &Array2<f64> {
-        match self {
-            Self::Here(consensus) => consensus.consensus(),
-            Self::There(consensus) => consensus.consensus(),
-        }
-    }
-
-    fn penalty(&self) -> f64 {
-        match self {
-            Self::Here(consensus) => consensus.penalty(),
-            Self::There(consensus) => consensus.penalty(),
-        }
-    }
-
-    /// lambda_1 ||W||_{2,1}.
-    fn sparsity_term(&self) -> f64 {
-        let metric = self.metric().view();
-        match self {
-            Self::Here(consensus) => consensus.sparsity_term(&metric),
-            Self::There(consensus) => consensus.sparsity_term(&metric),
-        }
-    }
-
-    /// What a site's update is drawn to; the consensus itself for a site that is away.
-    fn centre(&self, site: usize) -> Centre {
-        match self {
-            Self::Here(consensus) => {
-                let centre = consensus.centre(site);
-                Centre::Told(centre.unwrap_or_else(|| consensus.consensus().clone()))
-            }
-            Self::There(consensus) => Centre::Dual(consensus.step()),
-        }
-    }
 }
 
 impl Admm {
@@ -103,13 +53,7 @@ impl Admm {
         prepared: &Prepared,
     ) -> Result<Self, Failure> {
         let features = settings.objective.features(&start);
-        let totals = match prepared.is_of_sums() {
-            true => prepared.totals,
-            false => {
-                let known: Vec<Summary> = prepared.summaries.iter().flatten().copied().collect();
-                Totals::of(&known)
-            }
-        };
+        let totals = &prepared.totals;
         let penalty = settings.penalty.unwrap_or_else(|| {
             settings
                 .objective
@@ -126,13 +70,10 @@ impl Admm {
             tolerance_absolute: settings.tolerance_absolute,
             tolerance_relative: settings.tolerance_relative,
         };
-        let consensus = match prepared.is_of_sums() {
-            true => PooledConsensus::new(start, own).map(Held::There),
-            false => Consensus::new(start, prepared.summaries.len(), own).map(Held::Here),
-        };
+        let consensus = PooledConsensus::new(start, own);
         let consensus = consensus.map_err(|error| Failure::new(Code::Unpsl, error.to_string()))?;
         Ok(Self {
-            broadcast: Arc::new(consensus.metric().clone()),
+            broadcast: Arc::new(consensus.consensus().clone()),
             consensus,
             rows: Vec::new(),
             round_limit: settings.round_limit,
@@ -145,12 +86,12 @@ impl Admm {
 
     /// W of the last closed round.
     pub(super) fn metric(&self) -> &Array2<f64> {
-        self.consensus.metric()
+        self.consensus.consensus()
     }
 
     /// lambda_1 ||W||_{2,1} of it.
     pub(super) fn sparsity_term(&self) -> f64 {
-        self.consensus.sparsity_term()
+        self.consensus.sparsity_term(&self.metric().view())
     }
 
     /// How far it has come, of so many rounds.
@@ -182,11 +123,11 @@ impl Admm {
         }
     }
 
-    /// What the round asks of one site.
-    pub(super) fn ask(&self, site: usize) -> message::Request {
+    /// What the round asks of every site.
+    pub(super) fn ask(&self) -> message::Request {
         message::Request::Unpsl(Request::Round(Round {
             consensus: Arc::clone(&self.broadcast),
-            centre: self.consensus.centre(site),
+            centre: Centre::Dual(self.consensus.step()),
             penalty: self.consensus.penalty(),
             tolerance: self.local_tolerance(),
             part: self.part,
@@ -195,32 +136,21 @@ impl Admm {
 
     /// What the sum over the sites is read into.
     pub(super) fn blank(&self) -> message::Answer {
-        let products = match self.consensus {
-            Held::Here(_) => None,
-            Held::There(_) => Some(UpdateProducts::default()),
-        };
+        let products = Some(UpdateProducts::default());
         let blank = Contribution::blank(self.metric().dim(), products);
         message::Answer::Unpsl(Answer::Contribution(blank))
     }
 
-    /// Judges what a site contributes to the open round, or the sum over the sites where they tell sums alone.
-    pub(super) fn judge(&self, site: usize, answer: &message::Answer) -> Result<(), Failure> {
-        match self.consensus.centre(site) {
-            Centre::Told(centre) => {
-                judging::contribution(answer, self.metric(), &centre, self.consensus.penalty())
-            }
-            Centre::Gradient | Centre::Dual(_) => judging::sum(answer, self.metric().dim()),
-        }
+    /// Judges the sum of what the sites contribute to the open round.
+    pub(super) fn judge(&self, answer: &message::Answer) -> Result<(), Failure> {
+        judging::sum(answer, self.metric().dim())
     }
 
     /// Takes the answers of a closed round.
     pub(super) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
         let penalty = self.consensus.penalty();
-        let round = match &mut self.consensus {
-            Held::Here(consensus) => absorb(consensus, closed)?,
-            Held::There(consensus) => absorb_sum(consensus, closed)?,
-        };
-        self.check_finite(&round, closed.sites)?;
+        let round = absorb(&mut self.consensus, closed)?;
+        self.check_finite(&round)?;
         self.broadcast = Arc::new(self.metric().clone());
         self.judge_last(round.objective);
         let number = count(self.rows.len()) + 1;
@@ -238,6 +168,8 @@ impl Admm {
             primal_residual: Some(round.residuals.primal),
             dual_residual: Some(round.residuals.dual),
             penalty: Some(penalty),
+            metric_norm: Some(norm(self.metric())),
+            dual_norm: Some(norm(&self.consensus.mean_dual(closed.sites.len()))),
             seconds: closed.seconds,
         });
         Ok(if round.residuals.converged() {
@@ -250,7 +182,7 @@ impl Admm {
     }
 
     /// What is not finite can neither be told nor stored.
-    fn check_finite(&self, round: &Absorbed, sites: &[SiteName]) -> Result<(), Failure> {
+    fn check_finite(&self, round: &Absorbed) -> Result<(), Failure> {
         let told = [self.consensus.penalty(), round.objective];
         let residuals = [round.residuals.primal, round.residuals.dual];
         let mut told = residuals
@@ -260,10 +192,7 @@ impl Admm {
         if told.all(f64::is_finite) {
             return Ok(());
         }
-        let text = match round.suspect.and_then(|site| sites.get(site)) {
-            Some(name) => format!("the contribution of {name} led beyond the finite numbers"),
-            None => "the rounds led beyond the finite numbers".to_owned(),
-        };
+        let text = "the rounds led beyond the finite numbers";
         Err(Failure::new(Code::Numbers, text))
     }
 
@@ -276,44 +205,14 @@ impl Admm {
         else {
             return loosest;
         };
-        let consensus = self.metric().iter();
-        let scale = consensus.map(|x| x * x).sum::<f64>().sqrt().max(1e-12);
+        let scale = norm(self.metric()).max(1e-12);
         let relative = primal.min(dual / penalty) / scale;
         (0.1_f64 * relative).clamp(tightest, loosest)
     }
 }
 
-/// (4.22) and (4.23) on each site's own W_p.
-fn absorb(consensus: &mut Consensus, closed: &mut Closed<'_>) -> Result<Absorbed, Failure> {
-    let own = closed
-        .take()
-        .into_iter()
-        .flatten()
-        .map(|answer| match answer {
-            message::Answer::Unpsl(Answer::Contribution(own)) => Ok(own),
-            other => Err(unexpected(&other, "a contribution")),
-        });
-    let own = own.collect::<Result<Vec<Contribution>, Failure>>()?;
-    let objective = own.iter().map(|own| own.objective).sum::<f64>()
-        + consensus.sparsity_term(&consensus.consensus().view());
-    let suspect = judging::standing_out(&judging::largest_numbers(&own));
-    let matrices: Vec<_> = own.into_iter().map(|own| own.matrix).collect();
-    let residuals = consensus.absorb(&matrices).map_err(unusable)?;
-    // Only now: the contributions belong to the penalty that they were solved with.
-    let rose = consensus.observe_objective(objective);
-    Ok(Absorbed {
-        objective,
-        residuals,
-        rose,
-        suspect,
-    })
-}
-
 /// (4.22) and (4.23) on the sums over the sites.
-fn absorb_sum(
-    consensus: &mut PooledConsensus,
-    closed: &mut Closed<'_>,
-) -> Result<Absorbed, Failure> {
+fn absorb(consensus: &mut PooledConsensus, closed: &mut Closed<'_>) -> Result<Absorbed, Failure> {
     let sum = match closed.take_sum()? {
         message::Answer::Unpsl(Answer::Contribution(sum)) => sum,
         other => return Err(unexpected(&other, "a contribution")),
@@ -325,9 +224,14 @@ fn absorb_sum(
     Ok(Absorbed {
         objective,
         residuals,
+        // Only now: the contributions belong to the penalty that they were solved with.
         rose: consensus.observe_objective(objective),
-        suspect: None,
     })
+}
+
+/// The Frobenius norm.
+fn norm(matrix: &Array2<f64>) -> f64 {
+    matrix.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
 fn unusable(error: ConsensusError) -> Failure {
@@ -347,7 +251,7 @@ mod tests {
     #[test]
     fn a_note_says_in_which_round_the_safeguard_acted_because_the_objective_rose() {
         let job = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n\
-            [aggregation]\ncontributions = \"own\"\n[outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
+            [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
             [[features]]\nname = \"x\"\nkind = \"numeric\"\n\
             [unpsl]\nrank = 1\nconsensus = \"admm\"\n";
         let job = Job::parse(job).unwrap();
@@ -374,26 +278,26 @@ mod tests {
             standardisation: Standardisation::from_moments(&columns, &moments, &[]).unwrap(),
             totals: Totals::of(&[summary, summary]),
             patients: 2 * summary.patients,
-            summaries: vec![Some(summary), Some(summary)],
             missing: Vec::new(),
-            pooled_missing: Vec::new(),
         };
         let mut fit = Admm::start(&settings, array![[1.0]], None, &prepared).unwrap();
         let mut notes = Vec::new();
         for round in 1..=12 {
             let penalty = fit.consensus.penalty();
-            let answer = |apart: f64| {
-                Some(message::Answer::Unpsl(Answer::Contribution(Contribution {
-                    matrix: fit.metric() + apart,
-                    objective: f64::from(round),
-                    iterations: 1,
-                    products: None,
-                })))
+            // Each is 1 from the consensus, one above and one below.
+            let sum = Contribution {
+                matrix: fit.metric() * 2.0,
+                objective: 2.0 * f64::from(round),
+                iterations: 0,
+                products: Some(UpdateProducts {
+                    update: 2.0,
+                    ..UpdateProducts::default()
+                }),
             };
             let mut closed = Closed {
-                answers: vec![answer(1.0), answer(-1.0)],
-                sum: None,
-                sites: &[],
+                answers: Vec::new(),
+                sum: Some(message::Answer::Unpsl(Answer::Contribution(sum))),
+                sites: &job.sites,
                 seconds: 0.0,
                 notes: &mut notes,
             };

@@ -14,7 +14,7 @@ use crate::exchange::Course;
 use crate::failure::{Code, Failure};
 use crate::message;
 use crate::progress::Ending;
-use crate::stage::assessing::{Assessed, Assessments};
+use crate::stage::assessing::Assessed;
 use ndarray::Array2;
 use similarity::learn::unpsl::Form;
 use std::sync::Arc;
@@ -48,14 +48,12 @@ impl Best {
         }
     }
 
-    /// (4.19) at the metric: the sum over the sites that gave their term; none where none did.
-    pub(super) fn objective(&mut self, assessments: &Assessments) -> Result<Option<f64>, Failure> {
-        let told = assessments.own.iter().flatten().chain(&assessments.pooled);
-        let mut terms = told.filter_map(|one| one.objective).peekable();
-        if terms.peek().is_none() {
+    /// (4.19) at the metric, from the sum over the sites; none where it has no such term.
+    pub(super) fn objective(&mut self, found: &Assessment) -> Result<Option<f64>, Failure> {
+        let Some(losses) = found.objective else {
             return Ok(None);
-        }
-        let objective = terms.sum::<f64>() + self.fit.sparsity_term();
+        };
+        let objective = losses + self.fit.sparsity_term();
         if !objective.is_finite() {
             let text = "the objective at the end is no finite number";
             return Err(Failure::new(Code::Numbers, text));

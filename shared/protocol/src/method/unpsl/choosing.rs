@@ -101,17 +101,6 @@ impl Choice {
             "Chosen by cross-validation: {}lambda_sparsity {lambda_sparsity:.3e}, rank {rank}, {neighbours} neighbours.",
             self.selection.form_in_words(&chosen)
         ));
-        if !chosen.left_out.is_empty() {
-            let names: Vec<&str> = chosen
-                .left_out
-                .iter()
-                .map(|site| closed.sites[*site].as_str())
-                .collect();
-            closed.notes.push(format!(
-                "Without a voice in that choice, for a count was withheld or not given: {}.",
-                names.join(", ")
-            ));
-        }
         Ok(Turn::Done(ChosenSettings {
             settings,
             rows: chosen.rows,
@@ -184,22 +173,18 @@ impl Asking for Choice {
         "choosing"
     }
 
-    fn reminds(&self) -> bool {
-        false
-    }
-
-    fn ask(&self, site: usize) -> Option<Request> {
+    fn ask(&self, _: usize) -> Option<Request> {
         Some(match &self.step {
             Step::Searching(searches) => searches.ask(),
-            Step::Fitting(fit) => fit.ask(site),
+            Step::Fitting(fit) => fit.ask(),
             Step::Validating(validation) => validation.clone(),
         })
     }
 
-    fn judge(&self, site: usize, patients: u64, answer: &message::Answer) -> Result<(), Failure> {
+    fn judge(&self, _: usize, patients: u64, answer: &message::Answer) -> Result<(), Failure> {
         match (&self.step, answer) {
             (Step::Searching(searches), answer) => searches.judge(answer),
-            (Step::Fitting(fit), answer) => fit.judge(site, answer),
+            (Step::Fitting(fit), answer) => fit.judge(answer),
             (Step::Validating(_), message::Answer::Unpsl(Answer::Validated(found))) => {
                 length("candidates", found.len(), self.selection.validated())?;
                 found.iter().try_for_each(|own| {
@@ -261,10 +246,7 @@ impl Stage for Choice {
                 Turn::Ask => return Ok(Turn::Ask),
                 Turn::Done(_) => self.selection.keep(fit.metric().clone()),
             },
-            Step::Validating(_) => match closed.sum.take() {
-                Some(sum) => self.selection.count(vec![Some(sum)])?,
-                None => self.selection.count(closed.take())?,
-            },
+            Step::Validating(_) => self.selection.count(closed.take_sum()?)?,
         }
         self.go_on(closed)
     }

@@ -7,13 +7,14 @@ use super::learning::{Learned, Learning, is_within_the_usual};
 use super::model::{EMPTY_METRIC, FeatureResult, Model, SelectionRow};
 use super::rounds::Fit;
 use super::settings::{UnpslSettings, Validation};
+use crate::assessment::Assessment;
 use crate::cohort::{CohortSpecification, Grids, MissingShare};
 use crate::exchange::{Asking, Closed, Stage, Turn, count};
 use crate::failure::{Code, Failure};
-use crate::message::{self, Totals};
+use crate::message::Totals;
 use crate::method::Beginning;
 use crate::progress::Ending;
-use crate::stage::assessing::{Assessing, Assessments};
+use crate::stage::assessing::Assessing;
 use crate::stage::preparing::{Preparable, Preparation, Prepared};
 use ndarray::Array2;
 use similarity::cohort::standardise;
@@ -55,8 +56,8 @@ enum State {
         assessing: Box<Assessing<Best>>,
         /// Set once the sites have assessed the metric.
         objective: Option<f64>,
-        /// Their last words.
-        assessments: Assessments,
+        /// Their last word.
+        assessment: Option<Assessment>,
     },
 }
 
@@ -66,16 +67,12 @@ impl Unpsl {
         let cohort = Arc::clone(&beginning.cohort);
         Self {
             classes: cohort.outcome.kind.classes().len(),
-            state: State::Preparing(Box::new(Preparation::new(
-                settings.clone(),
-                cohort,
-                beginning.descriptions.own.len(),
-            ))),
+            state: State::Preparing(Box::new(Preparation::new(settings.clone(), cohort))),
             settings: settings.clone(),
             seed: beginning.seed,
             selection: Vec::new(),
             chosen_folds: None,
-            sites_validate: beginning.descriptions.validate(),
+            sites_validate: beginning.description.validates == beginning.sites as u64,
         }
     }
 
@@ -121,11 +118,11 @@ impl Unpsl {
                 prepared: _,
                 assessing,
                 objective,
-                assessments,
+                assessment,
             } => {
                 if let Turn::Done(told) = assessing.close(closed)? {
                     *objective = assessing.model.objective(&told)?;
-                    *assessments = told;
+                    *assessment = Some(told);
                     note(&self.settings, closed.notes);
                     if assessing.model.metric.iter().all(|entry| *entry == 0.0) {
                         closed.notes.push(EMPTY_METRIC.to_owned());
@@ -194,7 +191,7 @@ impl Unpsl {
             assessing: Box::new(Assessing {
                 model: Best::new(learned, &self.settings, self.classes),
             }),
-            assessments: Assessments::default(),
+            assessment: None,
             prepared,
             objective: None,
         };
@@ -212,14 +209,6 @@ impl Unpsl {
             } => (Some(&assessing.model.fit), *objective),
         };
         let standardisation = self.prepared().map(|prepared| &prepared.standardisation);
-        let summaries = match &self.state {
-            State::Preparing(preparation) => preparation.summaries(),
-            State::Choosing { prepared, .. }
-            | State::Learning { prepared, .. }
-            | State::Assessing { prepared, .. } => &prepared.summaries,
-        };
-        let pairs =
-            |summary: &Option<message::Summary>| summary.map_or(0, |summary| summary.pairs.total());
         Model {
             rounds: fit.map_or(Vec::new(), |fit| fit.rows().to_vec()),
             objective,
@@ -231,7 +220,6 @@ impl Unpsl {
                 .filter(|fit| !fit.rows().is_empty())
                 .map(|fit| fit.metric().clone()),
             certificate: fit.and_then(Fit::certificate),
-            pairs: summaries.iter().map(pairs).collect(),
         }
     }
 
@@ -243,27 +231,16 @@ impl Unpsl {
         }
     }
 
-    /// What each site misses.
-    pub(crate) fn missing(&self) -> &[Vec<MissingShare>] {
-        match &self.state {
-            State::Preparing(preparation) => preparation.missing(),
-            State::Choosing { prepared, .. }
-            | State::Learning { prepared, .. }
-            | State::Assessing { prepared, .. } => &prepared.missing,
-        }
-    }
-
     /// What all patients together miss.
-    pub(crate) fn pooled_missing(&self) -> &[MissingShare] {
-        self.prepared()
-            .map_or(&[], |prepared| &prepared.pooled_missing)
+    pub(crate) fn missing(&self) -> &[MissingShare] {
+        self.prepared().map_or(&[], |prepared| &prepared.missing)
     }
 
-    /// The last words of the sites, once they are there.
-    pub(crate) fn assessments(&self) -> Option<&Assessments> {
+    /// The last word on the metric, once it is there.
+    pub(crate) fn assessment(&self) -> Option<&Assessment> {
         match &self.state {
             State::Preparing(_) | State::Choosing { .. } | State::Learning { .. } => None,
-            State::Assessing { assessments, .. } => Some(assessments),
+            State::Assessing { assessment, .. } => assessment.as_ref(),
         }
     }
 

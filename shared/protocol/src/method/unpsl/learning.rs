@@ -167,22 +167,18 @@ impl Asking for Learning {
         "rounds"
     }
 
-    fn reminds(&self) -> bool {
-        false
-    }
-
-    fn ask(&self, site: usize) -> Option<message::Request> {
+    fn ask(&self, _: usize) -> Option<message::Request> {
         if let Some((own, folds)) = self.both() {
             let all = Differentiating::joined(own, folds);
             return Some(message::Request::Unpsl(Request::Differentiate(all)));
         }
         Some(match self.open_folds() {
             Some(folds) if self.learned.is_some() => folds.ask(),
-            _ => self.fit.ask(site),
+            _ => self.fit.ask(),
         })
     }
 
-    fn judge(&self, site: usize, _: u64, answer: &message::Answer) -> Result<(), Failure> {
+    fn judge(&self, _: usize, _: u64, answer: &message::Answer) -> Result<(), Failure> {
         if let Some((own, folds)) = self.both() {
             let features = self.prepared.standardisation.rows().len();
             let all = Differentiating::joined(own, folds);
@@ -190,7 +186,7 @@ impl Asking for Learning {
         }
         match self.open_folds() {
             Some(folds) if self.learned.is_some() => folds.judge(answer),
-            _ => self.fit.judge(site, answer),
+            _ => self.fit.judge(answer),
         }
     }
 

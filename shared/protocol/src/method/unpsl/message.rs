@@ -18,9 +18,6 @@ const VALIDATION: &str = "validation";
 /// Kinds of message that add up over the sites.
 pub(crate) const SUMMED_KINDS: [&str; 3] = [DERIVATIVES, CONTRIBUTION, VALIDATION];
 
-/// Those of which a sum alone is used.
-pub(crate) const ADDED_KINDS: [&str; 2] = [DERIVATIVES, CONTRIBUTION];
-
 /// What the coordinator asks of a site.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {

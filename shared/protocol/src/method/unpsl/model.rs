@@ -23,8 +23,6 @@ pub struct Model {
     pub metric: Option<Array2<f64>>,
     /// By how much one round of (4.21) to (4.23) moves the metric, beside its norm, where it was asked for.
     pub certificate: Option<f64>,
-    /// Pairs that each site used.
-    pub pairs: Vec<u64>,
 }
 
 /// What a result says of a metric that is 0.
@@ -70,6 +68,10 @@ pub struct RoundRow {
     pub dual_residual: Option<f64>,
     /// Of ADMM: the penalty that the round used.
     pub penalty: Option<f64>,
+    /// Of ADMM: ||W|| of the consensus that the round came to.
+    pub metric_norm: Option<f64>,
+    /// Of ADMM: the norm of the mean of the sites' scaled duals U_p after the round.
+    pub dual_norm: Option<f64>,
     /// Seconds since the run began, at the close of the round.
     pub seconds: f64,
 }

@@ -91,11 +91,11 @@ impl Fit {
         }
     }
 
-    /// What the exchange asks of one site.
-    pub(super) fn ask(&self, site: usize) -> message::Request {
+    /// What the exchange asks of every site.
+    pub(super) fn ask(&self) -> message::Request {
         match self {
             Self::Accelerated(fit) => fit.ask(),
-            Self::Admm(fit) => fit.ask(site),
+            Self::Admm(fit) => fit.ask(),
         }
     }
 
@@ -115,11 +115,11 @@ impl Fit {
         }
     }
 
-    /// Judges what a site answers to it.
-    pub(super) fn judge(&self, site: usize, answer: &message::Answer) -> Result<(), Failure> {
+    /// Judges what the sites' answers to it come to.
+    pub(super) fn judge(&self, answer: &message::Answer) -> Result<(), Failure> {
         match self {
             Self::Accelerated(fit) => fit.judge(answer),
-            Self::Admm(fit) => fit.judge(site, answer),
+            Self::Admm(fit) => fit.judge(answer),
         }
     }
 

@@ -2,15 +2,14 @@
 //!
 //! Folds lie inside each site. For every form, rank, lambda_1 and fold a metric is learned among the other folds' patients; then each
 //! site counts, over its folds, how often the held-out
-//! patients are classified right, and only those counts leave it. A site whose rules withhold a count
-//! does not take part in the choice.
+//! patients are classified right, and only the sums of those counts are told.
 
 use super::folds::{FoldSearches, of_fold};
 use super::message::{Answer, Request, Validating};
 use super::model::SelectionRow;
 use super::settings::{SelectionSettings, UnpslSettings, form_name};
 use crate::checks::unexpected;
-use crate::exchange::{Answers, count};
+use crate::exchange::count;
 use crate::failure::{Code, Failure};
 use crate::limits::BATCH_ENTRIES_MAX;
 use crate::message;
@@ -35,8 +34,8 @@ pub(super) struct Selection {
     models: Vec<Arc<Vec<Array2<f64>>>>,
     /// Metrics that were fitted in every fold, in the order in which sites are asked to judge them.
     whole: Vec<usize>,
-    /// What the sites counted of each of them: by metric, site, number of neighbours.
-    counted: Vec<Vec<Option<Vec<RightCounts>>>>,
+    /// What the sites counted of each of them: by metric, number of neighbours.
+    counted: Vec<Vec<RightCounts>>,
 }
 
 /// A metric that is learnt in every fold.
@@ -70,8 +69,6 @@ pub(super) struct Chosen {
     pub(super) rows: Vec<SelectionRow>,
     /// Its metrics, one a fold, learnt without that fold's patients.
     pub(super) models: Arc<Vec<Array2<f64>>>,
-    /// Places of sites whose rules withhold a count.
-    pub(super) left_out: Vec<usize>,
 }
 
 impl Selection {
@@ -212,51 +209,27 @@ impl Selection {
         &left[..count.max(1).min(left.len())]
     }
 
-    /// Takes the sites' counts of the metrics that they were asked to judge.
-    pub(super) fn count(&mut self, answers: Answers) -> Result<(), Failure> {
-        let asked = self.validated();
-        let mut counted = vec![Vec::with_capacity(answers.len()); asked];
-        for answer in answers {
-            let told = match answer {
-                None => None,
-                Some(message::Answer::Unpsl(Answer::Validated(told))) => Some(told),
-                Some(other) => return Err(unexpected(&other, "validation counts")),
-            };
-            if told.as_ref().is_some_and(|told| told.len() != asked) {
-                let text = "a site counted for other metrics than asked";
-                return Err(Failure::new(Code::Protocol, text));
-            }
-            for (metric, counted) in counted.iter_mut().enumerate() {
-                let own = told.as_ref().map(|told| &told[metric]);
-                counted.push(match own {
-                    None => None,
-                    Some(own) if own.len() == self.settings.neighbours.len() => {
-                        own.iter().map(|own| own.map(counts)).collect()
-                    }
-                    Some(_) => {
-                        let text = "a site counted for other numbers of neighbours than asked";
-                        return Err(Failure::new(Code::Protocol, text));
-                    }
-                });
-            }
-        }
-        self.counted.append(&mut counted);
+    /// Takes the counts over all sites of the metrics that they were asked to judge.
+    pub(super) fn count(&mut self, sum: message::Answer) -> Result<(), Failure> {
+        let message::Answer::Unpsl(Answer::Validated(told)) = sum else {
+            return Err(unexpected(&sum, "validation counts"));
+        };
+        let of_metric = |own: Vec<Option<privacy::RightCounts>>| {
+            let own = own
+                .into_iter()
+                .map(|own| own.map(counts).unwrap_or_default());
+            own.collect()
+        };
+        self.counted.extend(told.into_iter().map(of_metric));
         Ok(())
     }
 
-    /// The best candidate by the counts of the sites that gave all of theirs.
+    /// The best candidate.
     pub(super) fn choose(&self) -> Result<Chosen, Failure> {
-        let sites = self.counted.first().map_or(0, Vec::len);
-        let gave_all = |site: &usize| self.counted.iter().all(|by_site| by_site[*site].is_some());
-        let (told, left_out): (Vec<usize>, Vec<usize>) = (0..sites).partition(gave_all);
         let mut counts: Vec<(Form, CandidateCounts)> = Vec::new();
-        for (metric, by_site) in self.whole.iter().zip(&self.counted) {
+        for (metric, counted) in self.whole.iter().zip(&self.counted) {
             let cell = self.cells[*metric];
-            for (place, neighbours) in self.settings.neighbours.iter().enumerate() {
-                let mut sum = RightCounts::default();
-                for own in told.iter().filter_map(|site| by_site[*site].as_ref()) {
-                    sum.merge(&own[place]);
-                }
+            for (neighbours, sum) in self.settings.neighbours.iter().zip(counted) {
                 let candidate = Candidate {
                     lambda_sparsity: cell.lambda_sparsity,
                     rank: cell.rank,
@@ -264,19 +237,14 @@ impl Selection {
                 };
                 let counts_of = CandidateCounts {
                     candidate,
-                    counts: sum,
+                    counts: *sum,
                 };
                 counts.push((cell.form, counts_of));
             }
         }
         let Some((form, candidate)) = self.best(&counts) else {
-            let text = if self.whole.is_empty() {
-                "no metric of the path has a selected feature in every fold; name smaller values of \
-                 lambda_sparsity"
-            } else {
-                "every site withholds a count of the cross-validation (cell_min); name one \
-                 lambda_sparsity, rank and neighbours"
-            };
+            let text = "no metric of the path has a selected feature in every fold; name smaller values of \
+                 lambda_sparsity";
             return Err(Failure::new(Code::Selection, text));
         };
         let row = |(of, one): &(Form, CandidateCounts)| SelectionRow {
@@ -303,7 +271,6 @@ impl Selection {
             candidate,
             models: models.map_or_else(Arc::default, |index| Arc::clone(&self.models[*index])),
             rows: counts.iter().map(row).collect(),
-            left_out,
         })
     }
 

@@ -1,8 +1,7 @@
 //! How often a metric is right: by patients whom it was learned without, and by those whom it was learned from.
 
 use crate::quality::{self, Right, Wording, of_hundred_within, seldom_beyond};
-use crate::tables;
-use crate::words::{of_hundred, share, sites_in_words};
+use crate::words::{of_hundred, share};
 use maud::{Markup, html};
 use protocol::assessment::{DISTANCE_RULE, EUCLIDEAN_RULE, PAIRS_RULE};
 use protocol::method::unpsl::model::Model;
@@ -43,7 +42,7 @@ fn of_held_out(result: &RunResult, model: &Model, scores: &Scores) -> Markup {
             (beside(result, Judged::HeldOut))
             ". Balanced over the classes it is right for " (share(scores.balanced_accuracy))
             @if let Some(area) = scores.auc { "; the area under the curve of the neighbours' share is " (share(Some(area))) }
-            (counted_at(result, scores)) "."
+            "."
             @if !model.selection.is_empty() {
                 " Its settings were chosen by the votes of the same patients, which makes this a little too good."
             }
@@ -65,17 +64,6 @@ fn beside(result: &RunResult, judged: Judged) -> Markup {
     }
 }
 
-/// On how many, where not all sites are behind a score.
-#[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
-fn counted_at(result: &RunResult, scores: &Scores) -> Markup {
-    html! {
-        @if (scores.sites as usize) < tables::sites_that_took_part(result) {
-            "; counted at " (sites_in_words(scores.sites as usize)) " with "
-            (of_hundred(scores.patients as f64 / result.patients().max(1) as f64)) " patients"
-        }
-    }
-}
-
 /// Where nobody was held out but for a choice.
 #[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
 fn in_sample(result: &RunResult, model: &Model, scores: &Scores) -> Markup {
@@ -93,27 +81,27 @@ fn in_sample(result: &RunResult, model: &Model, scores: &Scores) -> Markup {
             " most alike at the same site name the class of "
             b { (of_hundred_within(scores.accuracy.unwrap_or(0.0), seldom_beyond(scores))) } " rightly"
             (beside(result, Judged::Learnt))
-            ". New patients will be classed somewhat worse"
-            (counted_at(result, scores)) "."
+            ". New patients will be classed somewhat worse."
         }
     }
 }
 
-/// How the wrong ones are counted.
+/// How the wrong ones are counted: of one cohort alone, as they are.
 fn steps(result: &RunResult) -> &'static str {
-    match &result.pooled {
-        Some(_) => "Of the sum over the sites, wrong ones are published in tens.",
-        None => {
-            "Wrong ones are counted in steps at each site, on a grid of its own: counts are right in the mean, and none \
-             tells of fewer patients than a step."
-        }
+    match result.sites.len() {
+        1 => "",
+        _ => "Of the sum over the sites, wrong ones are published in tens.",
     }
 }
 
 /// How the rules of a metric are named, and whom they judge.
 pub(super) fn wording(result: &RunResult) -> Wording {
     // Pairs have none.
-    let counts = tables::assessments(result).flat_map(|own| &own.evaluation);
+    let counts = result
+        .pooled
+        .assessment
+        .iter()
+        .flat_map(|all| &all.evaluation);
     let neighbours = counts.map(|counts| counts.neighbours).max().unwrap_or(0);
     Wording {
         heading: "How well it does, in sample",

@@ -76,7 +76,6 @@ mod tests {
             metric: Some(Array2::from_shape_fn((rows.len(), 1), |(row, _)| {
                 rows[row].1
             })),
-            pairs: Vec::new(),
         }
     }
 

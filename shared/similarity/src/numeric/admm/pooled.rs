@@ -48,6 +48,12 @@ impl PooledConsensus {
         self.step
     }
 
+    /// The mean of the scaled duals U_p over `sites` sites: (4.23), by the mean of W_p alone.
+    #[must_use]
+    pub fn mean_dual(&self, sites: usize) -> Array2<f64> {
+        &self.duals / sites.max(1) as f64
+    }
+
     /// lambda_1 ||W||_{2,1} at `matrix`.
     #[must_use]
     pub fn sparsity_term(&self, matrix: &ArrayView2<f64>) -> f64 {

@@ -31,6 +31,8 @@ impl Listed for Rounds {
             primal_residual: row.primal_residual,
             dual_residual: row.dual_residual,
             penalty: row.penalty,
+            metric_norm: row.metric_norm,
+            dual_norm: row.dual_norm,
             seconds: row.seconds,
         }
     }
@@ -44,6 +46,8 @@ impl Listed for Rounds {
             primal_residual: finite_if_any("the primal residual of a round", row.primal_residual)?,
             dual_residual: finite_if_any("the dual residual of a round", row.dual_residual)?,
             penalty: finite_if_any("the penalty of a round", row.penalty)?,
+            metric_norm: finite_if_any("the norm of a consensus", row.metric_norm)?,
+            dual_norm: finite_if_any("the norm of a mean dual", row.dual_norm)?,
             seconds: finite("the time of a round", row.seconds)?,
         })
     }

@@ -181,6 +181,8 @@ fn metric() -> model::Model {
             primal_residual: Some(0.5),
             dual_residual: Some(0.25),
             penalty: Some(1.0),
+            metric_norm: Some(1.5),
+            dual_norm: Some(0.75),
             seconds: 0.125,
         }],
         objective: Some(0.5),
@@ -201,7 +203,6 @@ fn metric() -> model::Model {
         }],
         dropped: vec!["fbs=1".to_owned()],
         metric: Some(array![[0.1, 0.2]]),
-        pairs: vec![30, 0],
     }
 }
 
@@ -223,8 +224,6 @@ fn a_result_that_is_none_is_refused_with_what_was_wrong() {
         let error = crate::decode_result(&record).unwrap_err().to_string();
         assert!(error.contains(wanted), "{error}, wanted {wanted}");
     };
-    refused(|model| model.pairs = vec![1; 257], "pairs of sites");
-    refused(|model| model.pairs = vec![u64::MAX], "pairs of a site");
     refused(|model| model.objective = Some(f64::NAN), "the objective");
     refused(
         |model| model.rounds[0].penalty = Some(f64::NAN),
