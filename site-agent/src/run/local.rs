@@ -16,7 +16,7 @@ use protocol::failure::{Code, Failure, Problem};
 use protocol::job::Job;
 use protocol::message::unpsl::Finishing;
 use protocol::message::{Answer, Ask, Request, ToSite, Warrant, unpsl};
-use protocol::method::unpsl::model::{EMPTY_METRIC, RoundRow};
+use protocol::method::unpsl::model::{RoundRow, sparsity_in_words};
 use protocol::method::{Method, Model};
 use protocol::name::{NameError, OperatorName, RunId, SiteName};
 use protocol::progress::{Ending, Progress};
@@ -276,7 +276,11 @@ impl Conversation {
             Ok(learned) => learned,
             Err(stop) => return failed(result, stop),
         };
-        let BestStart { start, run } = learned;
+        let BestStart {
+            start,
+            run,
+            relative,
+        } = learned;
         let folds = match computation.validated(&settings) {
             Ok(folds) => folds,
             Err(stop) => return failed(result, stop),
@@ -294,7 +298,9 @@ impl Conversation {
             Ok(_) => {}
             Err(stop) => return failed(result, stop),
         }
-        let own = closed.iter().filter(|(of, _)| *of == start);
+        let own: Vec<&(u32, f64)> = closed.iter().filter(|(of, _)| *of == start).collect();
+        // The last rounds of the start are those of the last lambda_1 that was tried.
+        let own = &own[own.len().saturating_sub(run.rounds.len())..];
         let rounds = run.rounds.iter().zip(own).zip(1..);
         let rounds = rounds
             .map(|((round, (_, seconds)), number)| row(number, round, *seconds))
@@ -308,9 +314,9 @@ impl Conversation {
             model.objective = Some(run.objective);
             model.metric = Some(run.matrix);
             model.folds = u32::try_from(folds.len()).unwrap_or(u32::MAX);
-            if model.is_empty() {
-                result.notes.push(EMPTY_METRIC.to_owned());
-            }
+            result
+                .notes
+                .extend(sparsity_in_words(model.is_empty(), relative));
         }
         result.seconds = before + began.elapsed().as_secs_f64();
         result.times.ended = Some(now());

@@ -184,7 +184,7 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
     html! {
         @if count == 0 {
             p.lead {
-                "No feature was found to make patients alike: the metric is empty. A smaller lambda_sparsity keeps more."
+                "No feature was found to make patients alike: the metric is empty. The notes say at which lambda_sparsity."
             }
         } @else {
             p.lead {

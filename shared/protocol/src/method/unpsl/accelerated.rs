@@ -59,6 +59,10 @@ impl Accelerated {
             tolerance_residual: CERTIFICATE,
         };
         let search = Search::new(own, start, features);
+        let search = match settings.relative_lambda() {
+            Some(relative) => search.relative(relative),
+            None => search,
+        };
         let known = UnpslSettings::knowledge(features);
         Self {
             settings: own,
@@ -78,6 +82,11 @@ impl Accelerated {
     /// The best W.
     pub(super) fn metric(&self) -> &Array2<f64> {
         self.search.best()
+    }
+
+    /// lambda_1, or the last one that was tried.
+    pub(super) fn lambda_sparsity(&self) -> f64 {
+        self.search.lambda_sparsity()
     }
 
     pub(super) fn sparsity_term(&self) -> f64 {
@@ -242,7 +251,7 @@ impl Accelerated {
         };
         let sites = f64::from(closed.count());
         let mut mean = (gradient * (-1.0 / penalty) + sum) / sites;
-        let threshold = self.settings.lambda_sparsity / (penalty * sites);
+        let threshold = self.search.lambda_sparsity() / (penalty * sites);
         shrink_rows(&mut mean.slice_mut(s![..self.features, ..]), threshold);
         let metric = self.metric();
         let moved = norm(&(&mean - metric).view()) / norm(&metric.view());

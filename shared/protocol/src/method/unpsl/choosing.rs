@@ -15,7 +15,7 @@ use crate::stage::preparing::Prepared;
 use ndarray::Array2;
 use privacy::RightCounts;
 use similarity::learn::unpsl::Form;
-use similarity::learn::unpsl::accelerated::{Search, SearchSettings};
+use similarity::learn::unpsl::accelerated::{RelativeSparsity, Search, SearchSettings};
 use similarity::learn::unpsl::selection::Candidate;
 use similarity::numeric::seed::Seed;
 use std::sync::Arc;
@@ -86,6 +86,9 @@ impl Choice {
             self.step = Step::Validating(validation);
             return Ok(Turn::Ask);
         }
+        if self.selection.is_without_any() {
+            return Ok(Turn::Done(self.without_any(closed)));
+        }
         let chosen = self.selection.choose()?;
         let Candidate {
             lambda_sparsity,
@@ -109,6 +112,26 @@ impl Choice {
     }
 }
 
+impl Choice {
+    /// Where no metric of a usual path keeps a feature in every fold: the first of the other candidates, with the lambda_1 of a
+    /// job that states none.
+    fn without_any(&self, closed: &mut Closed<'_>) -> ChosenSettings {
+        closed.notes.push(
+            "No metric of the path keeps a feature in every fold, so that nothing was chosen and nobody was held out: \
+             lambda_sparsity follows from all patients."
+                .to_owned(),
+        );
+        ChosenSettings {
+            settings: UnpslSettings {
+                is_lambda_usual: true,
+                ..self.settings.clone()
+            },
+            rows: Vec::new(),
+            folds: Arc::default(),
+        }
+    }
+}
+
 /// One search of every rank and lambda_1, by every form in every fold.
 fn searches(
     selection: &Selection,
@@ -126,7 +149,16 @@ fn searches(
             tolerance: SelectionSettings::LEFT,
             tolerance_residual: f64::INFINITY,
         };
-        Search::new(own, common_start(&settings, prepared, seed, 0), features)
+        let search = Search::new(own, common_start(&settings, prepared, seed, 0), features);
+        let is_path_usual = settings.selection.as_ref();
+        let is_path_usual = is_path_usual.is_some_and(SelectionSettings::is_path_usual);
+        match settings.relative_lambda() {
+            Some(relative) => search.relative(relative),
+            None if is_path_usual => {
+                search.relative(RelativeSparsity::of_share(cell.lambda_sparsity))
+            }
+            None => search,
+        }
     };
     let of_form = |form: &Form| {
         let form = *form;
@@ -240,7 +272,8 @@ impl Stage for Choice {
                 if !searches.close(closed)? {
                     return Ok(Turn::Ask);
                 }
-                self.selection.keep_all(searches);
+                let loss = self.settings.objective.loss;
+                self.selection.keep_all(searches, loss);
             }
             Step::Fitting(fit) => match fit.close(closed)? {
                 Turn::Ask => return Ok(Turn::Ask),

@@ -4,7 +4,7 @@
 use super::assessing::Best;
 use super::choosing::Choice;
 use super::learning::{Learned, Learning, is_within_the_usual};
-use super::model::{EMPTY_METRIC, FeatureResult, Model, SelectionRow};
+use super::model::{FeatureResult, Model, SelectionRow, sparsity_in_words};
 use super::rounds::Fit;
 use super::settings::{UnpslSettings, Validation};
 use crate::assessment::Assessment;
@@ -124,9 +124,9 @@ impl Unpsl {
                     *objective = assessing.model.objective(&told)?;
                     *assessment = Some(told);
                     note(&self.settings, closed.notes);
-                    if assessing.model.metric.iter().all(|entry| *entry == 0.0) {
-                        closed.notes.push(EMPTY_METRIC.to_owned());
-                    }
+                    let is_empty = assessing.model.metric.iter().all(|entry| *entry == 0.0);
+                    let relative = assessing.model.fit.relative_lambda(&self.settings);
+                    closed.notes.extend(sparsity_in_words(is_empty, relative));
                     return Ok(Turn::Done(assessing.model.ending.clone()));
                 }
             }

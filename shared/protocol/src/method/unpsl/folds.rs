@@ -73,6 +73,10 @@ impl FoldSearches {
             tolerance_residual: f64::INFINITY,
         };
         let search = Search::new(own, start, features);
+        let search = match settings.relative_lambda() {
+            Some(relative) => search.relative(relative),
+            None => search,
+        };
         let part = |fold| Part {
             form: objective.form,
             fold: Some(fold),
@@ -151,6 +155,17 @@ impl FoldSearches {
             selected.then(|| best.clone())
         };
         problems.map(metric).collect()
+    }
+
+    /// The mean over so many `problems` of lambda_1 of search number `cell`.
+    pub(super) fn mean_lambda(&self, problems: std::ops::Range<usize>, cell: usize) -> f64 {
+        let count = problems.len().max(1) as f64;
+        let of_problem = |problem| {
+            self.several
+                .search(Place { problem, cell })
+                .lambda_sparsity()
+        };
+        problems.map(of_problem).sum::<f64>() / count
     }
 
     /// Opens the next exchange, with as many questions as one answer may hold; none once all searches are over.

@@ -26,8 +26,24 @@ pub struct Model {
 }
 
 /// What a result says of a metric that is 0.
-pub const EMPTY_METRIC: &str = "The metric is empty: no feature counts, so that all patients are equally near, and no nearest ones \
+const EMPTY_METRIC: &str = "The metric is empty: no feature counts, so that all patients are equally near, and no nearest ones \
      were looked for. A smaller lambda_sparsity keeps more.";
+
+/// What a result says of a metric that is empty or not, whose lambda_1 is the job's, or followed from the data down to this one.
+#[must_use]
+pub fn sparsity_in_words(is_empty: bool, relative: Option<f64>) -> Option<String> {
+    match (is_empty, relative) {
+        (true, None) => Some(EMPTY_METRIC.to_owned()),
+        (true, Some(least)) => Some(format!(
+            "The metric is empty: no feature helps, even at the smallest lambda_sparsity tried ({least:.3e}). All patients are \
+             equally near, and no nearest ones were looked for."
+        )),
+        (false, Some(found)) => Some(format!(
+            "The job states no lambda_sparsity: {found:.3e} followed from the data, a share of where no feature would stay."
+        )),
+        (false, None) => None,
+    }
+}
 
 impl Model {
     /// Whether there is a metric, and all of it is 0.

@@ -44,6 +44,14 @@ impl Fit {
         }
     }
 
+    /// lambda_1 where it followed from the data: the last one that was tried.
+    pub(super) fn relative_lambda(&self, settings: &UnpslSettings) -> Option<f64> {
+        match self {
+            Self::Accelerated(fit) => settings.relative_lambda().map(|_| fit.lambda_sparsity()),
+            Self::Admm(_) => None,
+        }
+    }
+
     /// lambda_1 ||W||_{2,1} of it.
     pub(super) fn sparsity_term(&self) -> f64 {
         match self {

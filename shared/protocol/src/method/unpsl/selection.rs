@@ -15,7 +15,7 @@ use crate::limits::BATCH_ENTRIES_MAX;
 use crate::message;
 use ndarray::Array2;
 use similarity::judge::votes::RightCounts;
-use similarity::learn::unpsl::selection::{Candidate, CandidateCounts, best};
+use similarity::learn::unpsl::selection::{Candidate, CandidateCounts, best, lambda_path};
 use similarity::learn::unpsl::{Form, Loss};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -28,6 +28,8 @@ pub(super) struct Selection {
     cells: Vec<Cell>,
     /// Values of lambda_1, and so metrics of one path.
     lambdas: usize,
+    /// Whether lambda_1 follows from the data: of the usual path the metrics have shares of it until they are learnt.
+    is_relative: bool,
     /// The fit under way.
     next: PathPoint,
     /// By metric, fold; a path that has reached W = 0 ends.
@@ -75,12 +77,17 @@ impl Selection {
     /// A choice among the candidates of `settings`, where all sites have `pairs` pairs.
     pub(super) fn new(settings: &UnpslSettings, pairs: u64) -> Option<Self> {
         let selection = settings.selection.clone()?;
-        let lambdas = selection.lambda_sparsity(settings.objective.loss, pairs);
+        let is_relative = selection.is_path_usual() && settings.is_accelerated();
+        let lambdas = match is_relative {
+            true => lambda_path(1.0),
+            false => selection.lambda_sparsity(settings.objective.loss, pairs),
+        };
         let cells: Vec<Cell> = cells(&selection, &lambdas);
         Some(Self {
             models: vec![Arc::default(); cells.len()],
             cells,
             lambdas: lambdas.len(),
+            is_relative: is_relative || settings.relative_lambda().is_some(),
             next: PathPoint::default(),
             settings: selection,
             whole: Vec::new(),
@@ -123,13 +130,23 @@ impl Selection {
         of_fold(lambda, loss, self.settings.folds)
     }
 
-    /// Keeps the solutions of all searches.
-    pub(super) fn keep_all(&mut self, searches: &FoldSearches) {
+    /// Whether no metric of a usual path has a selected feature in every fold.
+    pub(super) fn is_without_any(&self) -> bool {
+        self.settings.is_path_usual() && self.is_relative && self.whole.is_empty()
+    }
+
+    /// Keeps the solutions of all searches, and what lambda_1 of each came to where it follows from the data.
+    pub(super) fn keep_all(&mut self, searches: &FoldSearches, loss: Loss) {
         let folds = self.settings.folds as usize;
         let of_form = self.cells.len() / self.settings.form.len().max(1);
         for (index, models) in self.models.iter_mut().enumerate() {
             let (form, cell) = (index / of_form, index % of_form);
             let problems = form * folds..(form + 1) * folds;
+            if self.is_relative {
+                let of_all = of_fold(1.0, loss, self.settings.folds);
+                self.cells[index].lambda_sparsity =
+                    searches.mean_lambda(problems.clone(), cell) / of_all;
+            }
             if let Some(found) = searches.metrics(problems, cell) {
                 *models = Arc::new(found);
                 self.whole.push(index);

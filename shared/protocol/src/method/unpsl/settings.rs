@@ -9,7 +9,7 @@ use crate::limits::{
     CANDIDATES_MAX, FOLDS_MAX, LAMBDA_MAX, PENALTY_MAX, PENALTY_MIN, ROUNDS_MAX, THRESHOLD_MAX,
     TOLERANCE_MAX,
 };
-use similarity::learn::unpsl::accelerated::Knowledge;
+use similarity::learn::unpsl::accelerated::{Knowledge, RelativeSparsity};
 use similarity::learn::unpsl::selection;
 use similarity::learn::unpsl::{
     Centring, CorrelationScope, Form, Loss, PairWeights, Pairs, Settings, SiteWeights, Threshold,
@@ -35,6 +35,8 @@ pub struct UnpslSettings {
     pub objective: Settings,
     /// Whether the job names no rank: it is then at most the rows of the prepared matrix.
     pub is_rank_usual: bool,
+    /// Whether the job states no lambda_1: under the accelerated consensus it then follows from what the sites answer at W = 0.
+    pub is_lambda_usual: bool,
     /// Starts, of which the run with the lowest objective is kept.
     pub starts: u32,
     /// Neighbours of the k-NN evaluation.
@@ -74,7 +76,7 @@ pub enum ConsensusMethod {
 /// What cross-validation chooses, and from what.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SelectionSettings {
-    /// Values of lambda_1, ascending; empty means the usual path.
+    /// Values of lambda_1, ascending; empty means the usual path, which under the accelerated consensus is relative to the data.
     lambda_sparsity: Vec<f64>,
     /// What of two patients the pair loss looks at.
     pub form: Vec<Form>,
@@ -97,7 +99,13 @@ impl SelectionSettings {
     /// What may be left of the objective in those of the accelerated consensus.
     pub const LEFT: f64 = 1e-4;
 
-    /// The values of lambda_1, ascending. The usual path is one of the mean loss; under the sum of
+    /// Whether the values of lambda_1 are the usual path.
+    #[must_use]
+    pub fn is_path_usual(&self) -> bool {
+        self.lambda_sparsity.is_empty()
+    }
+
+    /// The values of lambda_1, ascending. The usual path of ADMM is one of the mean loss; under the sum of
     /// `pairs` pairs it is so many times as large.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // pairs are far below 2^52
@@ -163,6 +171,12 @@ impl UnpslSettings {
         self.consensus == ConsensusMethod::Accelerated
     }
 
+    /// lambda_1 as it follows from the data, where the job states none.
+    #[must_use]
+    pub fn relative_lambda(&self) -> Option<RelativeSparsity> {
+        (self.is_lambda_usual && self.is_accelerated()).then_some(RelativeSparsity::USUAL)
+    }
+
     /// Whether the sites are asked about some rows of so many at a time.
     #[must_use]
     pub fn is_wide(rows: usize) -> bool {
@@ -205,9 +219,11 @@ impl UnpslSettings {
             ("inner_product", NeighbourRule::InnerProduct),
         ];
         let is_rank_usual = !section.has("rank");
+        let is_lambda_usual = !section.has("lambda_sparsity");
         let candidates = candidates(section);
         Self {
             is_rank_usual,
+            is_lambda_usual,
             objective: objective(section, &candidates),
             starts: narrow(section.count("starts", 1, 1..=100)),
             neighbours: candidates.neighbours.first().copied().unwrap_or(NEIGHBOURS),

@@ -232,6 +232,10 @@ impl Knowledge {
         }
     }
 
+    pub(super) fn points(&self) -> &[Point] {
+        &self.points
+    }
+
     /// Whether no point is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {

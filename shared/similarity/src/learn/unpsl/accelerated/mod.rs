@@ -25,6 +25,7 @@ mod arithmetic;
 mod knowledge;
 mod model;
 mod several;
+mod sparsity;
 
 use std::borrow::Cow;
 
@@ -36,12 +37,16 @@ use knowledge::Point;
 pub use knowledge::{Knowledge, ROWS_MAX};
 use model::{Minimum, Model, Variables};
 pub use several::{Place, Several};
+pub use sparsity::{LOWERED, RelativeSparsity, strongest};
 
 /// W = 0 is a local minimum under every lambda_1 above 0. Where the model near it says that nothing is left, so many questions
 /// under a weaker lambda_1 look farther away before it is believed.
 const PROBES_MAX: i32 = 2;
 /// By how much weaker, each time.
 const PROBE_SHARE: f64 = 0.25;
+/// How much steeper a model is after a first step from W = 0 that led upwards: T sees variances alone, and what few patients have
+/// has far longer tails.
+const STEEPER_AT_ZERO: f64 = 8.0;
 /// Known points from which a way out of W = 0 is looked for.
 const CANDIDATES: usize = 3;
 
@@ -62,6 +67,10 @@ pub struct SearchSettings {
 #[derive(Debug, Clone)]
 pub struct Search {
     settings: SearchSettings,
+    /// Where lambda_1 follows from the data: as what share of it, and how often it may still be lowered.
+    relative: Option<RelativeSparsity>,
+    /// Whether it is still to be found.
+    is_open: bool,
     /// d.
     features: usize,
     /// Where a model is minimised from as long as the best point is W = 0.
@@ -147,6 +156,8 @@ impl Search {
         question.slice_mut(s![..features, ..]).fill(0.0);
         Self {
             settings,
+            relative: None,
+            is_open: false,
             features,
             best: question.clone(),
             question,
@@ -158,6 +169,22 @@ impl Search {
             probes: 0,
             is_probe: false,
         }
+    }
+
+    /// The same, with a lambda_1 that follows from the answer at W = 0, whatever the settings say.
+    #[must_use]
+    pub fn relative(self, relative: RelativeSparsity) -> Self {
+        Self {
+            relative: Some(relative),
+            is_open: true,
+            ..self
+        }
+    }
+
+    /// lambda_1; of a relative one the settings' before the answer at W = 0, and the last one that was tried after it.
+    #[must_use]
+    pub fn lambda_sparsity(&self) -> f64 {
+        self.settings.lambda_sparsity
     }
 
     /// W that the sites are to be asked at.
@@ -228,15 +255,56 @@ impl Search {
 
     /// Goes on from what is known, in which the answer at [`Self::question`] is the last. None where nothing is known.
     pub fn absorb(&mut self, known: &Knowledge, answered: f64) -> Option<Step> {
-        let (lambda, rank) = (self.settings.lambda_sparsity, self.question.ncols());
-        let (point, objective) = known.best(rank, lambda)?;
-        let centre = &*point.working();
+        if let Some(relative) = self.relative.filter(|_| self.is_open) {
+            self.settings.lambda_sparsity = relative.share * known.strongest(self.settings.form)?;
+            self.is_open = false;
+        }
         let rose = !self.is_probe && self.objective.is_some_and(|best| answered > best);
         if rose {
-            self.scale *= 2.0;
+            let steeper = match self.relative {
+                Some(_) if self.is_empty() => STEEPER_AT_ZERO,
+                _ => 2.0,
+            };
+            self.scale *= steeper;
         } else {
             self.scale = (self.scale / 2.0).max(1.0);
         }
+        let mut step = self.go_on(known)?;
+        while step.converged && self.lower() {
+            step = self.go_on(known)?;
+        }
+        Some(Step {
+            objective: answered,
+            rose,
+            ..step
+        })
+    }
+
+    /// Whether the best W is 0.
+    fn is_empty(&self) -> bool {
+        let metric = self.best.slice(s![..self.features, ..]);
+        metric.iter().all(|entry| *entry == 0.0)
+    }
+
+    /// A smaller lambda_1 where W = 0 is the best, as long as there is one.
+    fn lower(&mut self) -> bool {
+        let is_empty = self.is_empty();
+        match &mut self.relative {
+            Some(relative) if is_empty && relative.lowerings > 0 => {
+                relative.lowerings -= 1;
+                self.settings.lambda_sparsity *= LOWERED;
+                self.probes = 0;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// What to ask next by what is known; the step is of the best point.
+    fn go_on(&mut self, known: &Knowledge) -> Option<Step> {
+        let (lambda, rank) = (self.settings.lambda_sparsity, self.question.ncols());
+        let (point, objective) = known.best(rank, lambda)?;
+        let centre = &*point.working();
         self.objective = Some(objective);
         let is_empty = centre.is_empty();
         if !is_empty {
@@ -281,10 +349,10 @@ impl Search {
             self.active = point.active(before, &self.question, lambda);
         }
         Some(Step {
-            objective: answered,
+            objective,
             left,
             residual,
-            rose,
+            rose: false,
             converged,
         })
     }
