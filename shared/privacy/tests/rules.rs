@@ -8,7 +8,7 @@ mod support;
 use privacy::sums::{Number, Summand};
 use privacy::{
     Admission, Allowed, CohortFacts, Content, Covered, Disclosure, Fingerprint, FingerprintKey,
-    Gate, JobFacts, Notice, Permission, Policy, Released, Rules, SoFar, Table, publish,
+    Gate, JobFacts, Notice, Permission, Policy, Refusal, Released, Rules, SoFar, Table, publish,
 };
 use std::collections::BTreeSet;
 use support::{cover, cover_again};
@@ -26,7 +26,6 @@ struct Told {
 enum Message {
     Ready,
     Cohort(u64, Vec<u64>),
-    SecondMoments,
     Update,
     Tables(Vec<Told>),
 }
@@ -47,7 +46,6 @@ impl Disclosure for Message {
                 patients: *patients,
                 classes,
             },
-            Self::SecondMoments => Content::SecondMoments,
             Self::Update => Content::LocalUpdate,
             Self::Tables(told) => Content::Tables(
                 told.iter_mut()

@@ -5,7 +5,6 @@
 
 use ndarray::{Array1, Array2};
 use proptest::prelude::*;
-use rand::RngExt as _;
 use rand_distr::{Distribution, StandardNormal};
 use similarity::learn::unpsl::accelerated::{Knowledge, Search, SearchSettings, search_sites};
 use similarity::learn::unpsl::{

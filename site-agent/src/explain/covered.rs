@@ -2,6 +2,7 @@
 
 use super::kinds::{MessageKind, Told};
 use privacy::Rules;
+use protocol::job::Job;
 use protocol::limits::{CERTIFICATE_BYTES_MAX, CHAIN_MAX, SITES_MAX};
 use protocol::message::summed_kind;
 
@@ -13,8 +14,10 @@ const CIPHERTEXT_BYTES: u64 = 1_088;
 /// words, and what a mean adds to the variance between sites travels with it.
 const FACTOR: u64 = 18;
 
-/// The messages of a job, as they leave.
-pub(super) fn explained(told: Told, rules: &Rules) -> Told {
+/// The messages of a job, as they leave. A study has exchanged its keys before.
+pub(super) fn explained(told: Told, rules: &Rules, job: &Job) -> Told {
+    let has_keys = job.study.is_some() && !job.opens_study();
+    let keys = (!has_keys).then(|| [introduction(), encapsulations()]);
     let Told {
         messages,
         brake,
@@ -28,10 +31,7 @@ pub(super) fn explained(told: Told, rules: &Rules) -> Told {
             _ => message,
         });
     Told {
-        messages: [introduction(), encapsulations()]
-            .into_iter()
-            .chain(own)
-            .collect(),
+        messages: keys.into_iter().flatten().chain(own).collect(),
         brake,
         open: format!(
             "What the sums over the sites tell by themselves, and what all other sites together with the coordinator can \

@@ -33,7 +33,7 @@ impl Explanation {
     /// Explains `job`, submitted by `operator`.
     #[must_use]
     pub fn new(policy: &Policy, job: &Job, operator: &str) -> Self {
-        let told = covered::explained(method::explained(policy.rules(), job), policy.rules());
+        let told = covered::explained(method::explained(policy.rules(), job), policy.rules(), job);
         Self {
             closing: [
                 ("Closed by a rule", closed(policy.rules())),

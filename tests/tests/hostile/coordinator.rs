@@ -78,7 +78,7 @@ fn jumps_of_the_sum_tell_rows_of_all_sites_where_nobody_checks_the_question() {
 #[test]
 fn second_moments_need_their_rule_also_where_rounds_tell_them() {
     let job = unpsl("threshold = \"common\"\ncentring = \"pooled\"\nlambda_correlation = 0");
-    let needed = Job::parse(&job).unwrap().method.needs().permissions;
+    let needed = Job::parse(&job).unwrap().facts("researcher").permissions;
     assert!(needed.contains(&privacy::Permission::SecondMoments));
     let mut site = Bare::open(&table(PATIENTS, 6), &job, 7);
     let told = site.prepared();

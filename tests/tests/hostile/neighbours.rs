@@ -419,7 +419,7 @@ pub(crate) fn site(home: &Home, permission: &str) -> Worker {
     let config = format!(
         "site = 'north'\ncoordinator = 'localhost:7443'\nfolder = 'sites/north'\n{}\
          [source]\nkind = 'csv'\npath = 'data/north.csv'\npatient = 'patient'\n\
-         [policy]\n{permission} = true\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\n\
+         [policy]\n{permission} = true\njobs_without_study = true\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\n\
          features = ['*']\n",
         tls_of("site-north")
     );

@@ -93,7 +93,7 @@ impl Hospital {
             "site = '{site}'\ncoordinator = 'localhost:7443'\nfolder = 'kept-{asked}'\n{}\
              [source]\nkind = 'csv'\npath = 'patients.csv'\n{}\n{}\n\
              [policy]\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\n\
-             second_moments = true\n{policy}\n",
+             jobs_without_study = true\nsecond_moments = true\n{policy}\n",
             tls_of(&format!("site-{site}")),
             self.patient,
             self.columns,

@@ -44,7 +44,7 @@ fn every_method_has_a_sample_and_every_permission_a_sample_that_needs_it() {
     let methods = samples.iter().map(|one| one.job.method.name());
     let methods: BTreeSet<&str> = methods.chain(OF_STUDIES).collect();
     assert_eq!(methods, BTreeSet::from(Method::NAMES));
-    let needed = samples.iter().map(|one| one.job.method.needs().permissions);
+    let needed = samples.iter().map(|one| one.job.facts("researcher").permissions);
     assert_eq!(
         needed.flatten().collect::<BTreeSet<_>>(),
         Permission::ALL.into()
@@ -278,7 +278,7 @@ fn a_permission_that_is_refused_refuses_the_job_before_anything_is_read() {
             let text = &sample.job.text;
             introduce(&mut worker, RUN, text, 5)
         };
-        for needed in sample.job.method.needs().permissions {
+        for needed in sample.job.facts("researcher").permissions {
             let mut others = BTreeSet::from(Permission::ALL);
             others.remove(&needed);
             match describe(&others) {

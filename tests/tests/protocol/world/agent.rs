@@ -169,7 +169,7 @@ impl Agent {
                 Action::Begin(begin) => {
                     self.computing.clear();
                     let job = Job::parse(&begin.job).unwrap_or_else(|errors| panic!("{errors}"));
-                    self.replica = Some(Replica::new(&begin, job, self.site));
+                    self.replica = Some(Replica::new(&begin, job, self.site, None));
                     self.heard = wire::Heard::default();
                 }
                 Action::Follow(closed) => self.follow(&closed),
@@ -209,7 +209,7 @@ pub(super) fn gate(job: &Job, patients: u64) -> Gate {
         methods: every(),
         outcomes: every(),
         features: every(),
-        permissions: job.method.needs().permissions,
+        permissions: job.facts("researcher").permissions,
         sites_min: 1,
         rounds_per_cohort_max: 1_000_000,
         ..Rules::default()
