@@ -22,7 +22,6 @@ pub mod method;
 pub mod name;
 pub mod opening;
 pub mod progress;
-mod question;
 pub mod replica;
 pub mod result;
 pub mod run;

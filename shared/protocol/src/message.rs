@@ -227,24 +227,6 @@ impl Request {
             | Self::Card(_) => Vec::new(),
         }
     }
-
-    /// Whether a job may ask several questions of its kind.
-    pub(crate) fn repeats(&self) -> bool {
-        match self {
-            Self::Introduce | Self::Encapsulate | Self::Describe => true,
-            Self::Moments
-            | Self::Quantiles
-            | Self::Prepare(_)
-            | Self::Correlate(_)
-            | Self::Neighbours(_)
-            | Self::Compare(_)
-            | Self::Card(_) => false,
-            Self::Unpsl(request) => request.repeats(),
-            Self::Cluster(request) => request.repeats(),
-            Self::Forest(request) => request.repeats(),
-            Self::Regression(request) => request.repeats(),
-        }
-    }
 }
 
 impl Answer {

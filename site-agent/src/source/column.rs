@@ -220,14 +220,6 @@ impl ColumnReader {
         }
     }
 
-    /// Places of the patients whom the job leaves out for want of a value, once all are read.
-    pub(super) fn leaves_out(&self) -> Vec<usize> {
-        match self.feature.impute {
-            Impute::LeaveOut => self.values.missing(),
-            _ => Vec::new(),
-        }
-    }
-
     /// What was wrong, told of `source` whose rows are called `word`.
     pub(super) fn problems(&self, source: &str, word: &'static str) -> Vec<CohortProblem> {
         self.told(&self.faults, source, word)
@@ -355,15 +347,6 @@ impl Unfinished {
                 codes.push(value.map_or(MISSING_LEVEL, |code| code as u32));
             }
         }
-    }
-
-    /// Places of the patients without a value.
-    fn missing(&self) -> Vec<usize> {
-        let is_missing = |place: &usize| match self {
-            Self::Numbers(numbers) => numbers[*place].is_nan(),
-            Self::Codes(codes) => codes[*place] == MISSING_LEVEL,
-        };
-        (0..self.len()).filter(is_missing).collect()
     }
 
     fn forget(&mut self, patient: usize) {

@@ -443,7 +443,6 @@ impl<'p> Intake<'p> {
             return Vec::new();
         };
         let mut left_out = outcome.settle();
-        left_out.extend(self.columns.iter().flat_map(ColumnReader::leaves_out));
         left_out.sort_unstable();
         left_out.dedup();
         left_out

@@ -44,7 +44,9 @@ fn every_method_has_a_sample_and_every_permission_a_sample_that_needs_it() {
     let methods = samples.iter().map(|one| one.job.method.name());
     let methods: BTreeSet<&str> = methods.chain(OF_STUDIES).collect();
     assert_eq!(methods, BTreeSet::from(Method::NAMES));
-    let needed = samples.iter().map(|one| one.job.facts("researcher").permissions);
+    let needed = samples
+        .iter()
+        .map(|one| one.job.facts("researcher").permissions);
     assert_eq!(
         needed.flatten().collect::<BTreeSet<_>>(),
         Permission::ALL.into()

@@ -82,10 +82,10 @@ pub(crate) fn samples() -> Vec<Sample> {
         regression("of classes", classes, ""),
         regression("of a number, with a ridge", number, "ridge = 2"),
         sample(
-            "of the complete cases' splines",
+            "of splines",
             "regression",
             classes,
-            "range = [-8, 8]\nspline = 3\nimpute = 'leave out'",
+            "range = [-8, 8]\nspline = 3",
             "[regression]\nridge = 1",
         ),
         compare(

@@ -166,8 +166,6 @@ pub enum Impute {
     Indicator,
     /// A missing value is a problem of the cohort.
     Refuse,
-    /// A patient without a value is left out.
-    LeaveOut,
 }
 
 impl CohortSpecification {

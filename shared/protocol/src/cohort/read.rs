@@ -3,7 +3,7 @@
 use super::{
     Feature, FeatureKind, Impute, OutcomeKind, OutcomeSpecification, Standardise, Transform,
 };
-use crate::document::{Section, narrow};
+use crate::document::{Section, list, narrow, nearest_hint};
 use crate::limits::FEATURES_MAX;
 use similarity::cohort::spline::SPLINE_MAX;
 use std::collections::HashSet;
@@ -144,14 +144,7 @@ fn feature(section: &mut Section<'_, '_>) -> Option<Feature> {
         ("binary", Kind::Binary),
         ("age", Kind::Age),
     ];
-    let imputes = [
-        ("mean", Impute::Mean),
-        ("median", Impute::Median),
-        ("indicator", Impute::Indicator),
-        ("refuse", Impute::Refuse),
-        ("leave out", Impute::LeaveOut),
-    ];
-    let impute = section.choice("impute", &imputes).unwrap_or(Impute::Mean);
+    let impute = impute(section);
     if !section.has("kind") {
         section.required::<String>("kind");
     }
@@ -247,6 +240,33 @@ fn treatment(section: &mut Section<'_, '_>, kind: &FeatureKind, impute: Impute) 
         let wanted = "[lowest, highest], finite, on which the sites count values for its quantiles";
         section.problem("range", &found, wanted);
     }
+}
+
+/// What becomes of a missing value. Two jobs that leave out other patients would tell by their difference of those few.
+fn impute(section: &mut Section<'_, '_>) -> Impute {
+    let imputes = [
+        ("mean", Impute::Mean),
+        ("median", Impute::Median),
+        ("indicator", Impute::Indicator),
+        ("refuse", Impute::Refuse),
+    ];
+    let Some(word) = section.optional::<String>("impute") else {
+        return Impute::Mean;
+    };
+    let found = imputes.iter().find(|(name, _)| *name == word);
+    if let Some((_, impute)) = found {
+        return *impute;
+    }
+    let names = imputes.map(|(name, _)| name);
+    let wanted = match word.as_str() {
+        "leave out" => {
+            "\"mean\", \"median\" or \"indicator\": every patient with an outcome is in the cohort"
+                .to_owned()
+        }
+        other => format!("one of {}{}", list(&names), nearest_hint(other, &names)),
+    };
+    section.problem("impute", &format!("{word:?}"), &wanted);
+    Impute::Mean
 }
 
 fn numeric(section: &mut Section<'_, '_>) -> FeatureKind {

@@ -105,12 +105,6 @@ impl CohortSpecification {
         })
     }
 
-    /// Columns with a spline.
-    pub(crate) fn curved(&self) -> usize {
-        let features = self.features.iter();
-        features.filter(|feature| feature.spline > 1).count()
-    }
-
     /// Every number.
     pub(crate) fn grids_of_numbers(&self) -> Vec<GriddedColumn> {
         self.gridded(|_| true)
@@ -154,7 +148,7 @@ impl Feature {
             },
             treatment: standardise::Treatment {
                 impute: match self.impute {
-                    Impute::Mean | Impute::Refuse | Impute::LeaveOut => standardise::Impute::Mean,
+                    Impute::Mean | Impute::Refuse => standardise::Impute::Mean,
                     Impute::Median => standardise::Impute::Median,
                     Impute::Indicator => standardise::Impute::Indicator,
                 },

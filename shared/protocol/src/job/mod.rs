@@ -4,9 +4,7 @@ mod read;
 
 use crate::cohort::OutcomeKind;
 use crate::cohort::{CohortSpecification, Grids};
-use crate::failure::Refusal;
-use crate::message::Request;
-use crate::method::{Known, Method};
+use crate::method::Method;
 use crate::name::SiteName;
 use crate::study::Study;
 use privacy::{JobFacts, Permission};
@@ -60,17 +58,6 @@ impl Job {
     #[must_use]
     pub fn grids(&self) -> Grids {
         self.method.grids(&self.cohort)
-    }
-
-    /// Judges a question that was not asked before in this run: whether the job asks it, now. A coordinator that lies can
-    /// ask only what the job's author agreed to.
-    ///
-    /// # Errors
-    /// A [`Refusal`] by `question` where the job does not ask it, or not yet; by `once_a_run` where the job asks one of its kind
-    /// only.
-    pub fn judge(&self, request: &Request, known: Known<'_>) -> Result<(), Refusal> {
-        self.method
-            .judge(&self.cohort, self.sites.len(), request, known)
     }
 
     /// The facts of this job, submitted by `operator`, that a site's policy judges.

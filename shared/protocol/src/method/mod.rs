@@ -2,9 +2,9 @@
 //!
 //! # To add a method
 //!
-//! A folder beside `unpsl`, `forest`, `regression`, `neighbours`, `cluster`, `compare` and `card` holds its `settings` (a table of the job), its `message`s, the `question`s that its
-//! job allows, the `coordinator`'s stages, and the `model` that it leaves. Each `match` below then lacks an arm, and so do
-//! those of [`Request`] and [`Answer`](crate::message::Answer); nothing else in this crate names a method.
+//! A folder beside `unpsl`, `forest`, `regression`, `neighbours`, `cluster`, `compare` and `card` holds its `settings` (a table of the job), its `message`s, the
+//! `coordinator`'s stages, and the `model` that it leaves. Each `match` below then lacks an arm, and so do
+//! those of [`Request`](crate::message::Request) and [`Answer`](crate::message::Answer); nothing else in this crate names a method.
 
 pub mod card;
 pub mod cluster;
@@ -22,11 +22,8 @@ use crate::cohort::{
 };
 use crate::document::Section;
 use crate::exchange::{Asking, Closed, Course, Turn};
-use crate::failure::{Failure, Refusal};
-use crate::message::Request;
+use crate::failure::Failure;
 use crate::progress::Ending;
-pub use crate::question::Known;
-use crate::question::once;
 use crate::study::Study;
 use card::settings::CardSettings;
 use cluster::settings::ClusterSettings;
@@ -272,30 +269,6 @@ impl Method {
                 ..nothing
             },
             Self::Card(_) => nothing,
-        }
-    }
-
-    /// Judges a question in a run of so many sites, as a site does before it answers.
-    pub(crate) fn judge(
-        &self,
-        cohort: &CohortSpecification,
-        sites: usize,
-        request: &Request,
-        known: Known<'_>,
-    ) -> Result<(), Refusal> {
-        once(request, known)?;
-        match self {
-            Self::Unpsl(settings) => {
-                unpsl::question::judge(settings, cohort, sites, request, known)
-            }
-            Self::Forest(settings) => forest::question::judge(settings, cohort, request, known),
-            Self::Regression(settings) => {
-                regression::question::judge(settings, cohort, request, known)
-            }
-            Self::Neighbours(_) => neighbours::question::judge(request, known),
-            Self::Cluster(settings) => cluster::question::judge(settings, request, known),
-            Self::Compare(settings) => compare::question::judge(settings, cohort, request, known),
-            Self::Card(settings) => card::question::judge(settings, request, known),
         }
     }
 

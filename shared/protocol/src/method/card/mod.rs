@@ -5,6 +5,5 @@ mod judging;
 pub mod message;
 pub mod model;
 mod publishing;
-pub(crate) mod question;
 mod separating;
 pub mod settings;

@@ -124,11 +124,6 @@ impl Request {
             Self::Mark(_) => MARKS,
         }
     }
-
-    /// Whether a job may ask several questions of its kind.
-    pub(crate) fn repeats(&self) -> bool {
-        matches!(self, Self::Step(_))
-    }
 }
 
 impl Dividing {

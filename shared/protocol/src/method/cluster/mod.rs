@@ -6,6 +6,5 @@ pub(crate) mod coordinator;
 mod judging;
 pub mod message;
 pub mod model;
-pub(crate) mod question;
 pub(crate) mod searching;
 pub mod settings;

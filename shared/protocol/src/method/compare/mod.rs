@@ -6,6 +6,5 @@ mod learning;
 pub mod message;
 pub mod model;
 mod pooling;
-pub(crate) mod question;
 pub mod settings;
 pub mod verdict;

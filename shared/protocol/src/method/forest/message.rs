@@ -98,13 +98,6 @@ impl Request {
             Self::GrowOwn | Self::Judge(_) => false,
         }
     }
-
-    /// Whether the job may ask several of its kind.
-    pub(crate) fn repeats(&self) -> bool {
-        match self {
-            Self::GrowOwn | Self::Grow(_) | Self::Judge(_) => false,
-        }
-    }
 }
 
 impl Answer {

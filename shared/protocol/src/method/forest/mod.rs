@@ -7,5 +7,4 @@ mod judging;
 pub mod message;
 pub mod model;
 pub(crate) mod placing;
-pub(crate) mod question;
 pub mod settings;

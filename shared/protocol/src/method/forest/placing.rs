@@ -34,7 +34,7 @@ impl<'c> Placer<'c> {
     pub(crate) fn place(&self, patient: &[Value]) -> Result<Vec<f64>, Vec<String>> {
         let both = || self.cohort.features.iter().zip(patient);
         let is_wanted = |(feature, value): &(&Feature, &Value)| {
-            **value == Value::Missing && matches!(feature.impute, Impute::Refuse | Impute::LeaveOut)
+            **value == Value::Missing && matches!(feature.impute, Impute::Refuse)
         };
         let wanted: Vec<String> = both()
             .filter(is_wanted)

@@ -5,5 +5,4 @@ pub(crate) mod coordinator;
 mod judging;
 pub mod message;
 pub mod model;
-pub(crate) mod question;
 pub mod settings;

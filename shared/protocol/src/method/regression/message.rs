@@ -70,14 +70,6 @@ impl Request {
             Self::Finish(_) => 0,
         }
     }
-
-    /// Whether the job may ask several of its kind.
-    pub(crate) fn repeats(&self) -> bool {
-        match self {
-            Self::Evaluate(_) | Self::Test(_) => true,
-            Self::Finish(_) => false,
-        }
-    }
 }
 
 impl Answer {

@@ -293,14 +293,6 @@ impl Request {
         }
     }
 
-    /// Whether the job may ask several of its kind.
-    pub(crate) fn repeats(&self) -> bool {
-        match self {
-            Self::Differentiate(_) | Self::Round(_) | Self::Validate(_) => true,
-            Self::Finish(_) => false,
-        }
-    }
-
     /// Whether a site that answered it is ready for what comes after: it keeps what moves its dual.
     pub(crate) fn leaves_state(&self) -> bool {
         match self {

@@ -11,7 +11,6 @@ mod learning;
 pub mod message;
 pub mod model;
 pub(crate) mod placing;
-pub(crate) mod question;
 pub(crate) mod rounds;
 mod selection;
 pub mod settings;

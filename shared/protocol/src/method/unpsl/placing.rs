@@ -120,7 +120,7 @@ fn has_stand_in(feature: &Feature) -> bool {
     );
     let is_category = matches!(feature.kind, FeatureKind::Categorical { .. });
     match feature.impute {
-        Impute::Refuse | Impute::LeaveOut => false,
+        Impute::Refuse => false,
         Impute::Median => is_category,
         Impute::Mean | Impute::Indicator => !is_robust,
     }
