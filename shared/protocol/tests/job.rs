@@ -1,6 +1,7 @@
 //! Promise: a job is read whole or refused with all its problems.
 
 use protocol::job::Job;
+use protocol::name::SiteName;
 
 const JOB: &str = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n\
     [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
@@ -13,6 +14,40 @@ fn problems(job: &str) -> String {
 #[test]
 fn a_whole_job_is_read() {
     assert_eq!(problems(JOB), "");
+}
+
+#[test]
+fn a_job_leaves_nobody_out_for_want_of_a_value_and_has_two_sites_at_least() {
+    let of = |impute: &str| {
+        let feature = format!("kind = \"numeric\"\nimpute = \"{impute}\"\n[unpsl]");
+        problems(&JOB.replace("kind = \"numeric\"\n[unpsl]", &feature))
+    };
+    assert_eq!(of("indicator"), "");
+    let wanted = "found \"leave out\", wanted \"mean\", \"median\" or \"indicator\"";
+    assert!(of("leave out").contains(wanted), "{}", of("leave out"));
+    assert!(of("mode").contains("wanted one of"), "{}", of("mode"));
+    let one = JOB.replace("\"north\", \"south\"", "\"north\"");
+    assert!(
+        problems(&one).contains("found 1 sites, wanted 2 to 256"),
+        "{}",
+        problems(&one)
+    );
+    assert!(
+        Job::parse_for_one(&one)
+            .unwrap()
+            .alone(SiteName::new("own").unwrap())
+            .is_alone()
+    );
+    assert!(!Job::parse(JOB).unwrap().is_alone());
+    let own = JOB.replace(
+        "[outcome]",
+        "[aggregation]\ncontributions = \"own\"\n[outcome]",
+    );
+    assert!(
+        problems(&own).contains("contributions"),
+        "{}",
+        problems(&own)
+    );
 }
 
 #[test]
