@@ -89,7 +89,7 @@ fn a_finding_of_one_patient_of_three_hundred_ends_no_run_by_distances() {
     assert_eq!(found["validation"]["folds"], 5);
     let rows = found["features"].as_array().unwrap();
     assert!(rows.iter().any(|row| row["name"] == "rare"));
-    let choice = "form = [\"inner_product\", \"distance\"]\nlambda_sparsity = [0.02, 0.05]\n";
+    let choice = "form = [\"inner_product\", \"distance\"]\nlambda_sparsity = [0.003, 0.01]\n";
     let chosen = simulated(&home, choice, "chosen");
     assert_eq!(chosen["status"], "converged");
     let tried = chosen["selection"].as_array().unwrap();

@@ -60,7 +60,7 @@ impl Accelerated {
         };
         let search = Search::new(own, start, features);
         let search = match settings.relative_lambda() {
-            Some(relative) => search.relative(relative),
+            Some(relative) => search.relative(relative).bounded(),
             None => search,
         };
         let known = UnpslSettings::knowledge(features);

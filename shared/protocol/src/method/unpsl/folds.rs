@@ -44,7 +44,11 @@ impl FoldSearches {
         features: usize,
         round_limit: u32,
     ) -> Self {
-        let (parts, searches) = problems.into_iter().unzip();
+        let bounded = |searches: Vec<Search>| searches.into_iter().map(Search::bounded).collect();
+        let (parts, searches) = problems
+            .into_iter()
+            .map(|(part, searches)| (part, bounded(searches)))
+            .unzip();
         let known = UnpslSettings::knowledge(features);
         let mut all = Self {
             several: Several::new(searches, &known, round_limit),
