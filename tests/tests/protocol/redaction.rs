@@ -378,6 +378,8 @@ fn an_answer_shows_its_kind_alone_in_every_wrapping() {
         "agreement",
         "marks",
         "comparison",
+            "card_counts",
+            "card_sums",
         "assessment",
         "covered",
         "introduction",
