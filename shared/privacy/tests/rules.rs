@@ -214,7 +214,7 @@ fn what_is_asked_beyond_a_limit_is_refused_before_the_cohort_is_read() {
     let refusal = policy(open_lists()).admit(&asked).unwrap_err();
     assert_eq!(
         refusal.rule,
-        "second_moments, forests, neighbours, clusters, rounds_per_cohort_max"
+        "second_moments, forests, neighbours, jobs_without_study, clusters, rounds_per_cohort_max"
     );
     let none = Rules {
         runs_per_cohort_max: 0,

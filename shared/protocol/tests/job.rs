@@ -161,31 +161,31 @@ fn what_a_forest_cannot_be_is_refused_with_its_line() {
     for (keys, line, wanted) in [
         (
             "trees = 0",
-            14,
+            12,
             "forest.trees: found 0, wanted a whole number from 1",
         ),
-        ("trees = 10001", 14, "found 10001"),
+        ("trees = 10001", 12, "found 10001"),
         (
             "features_per_split = 2",
-            14,
+            12,
             "forest.features_per_split: found 2, wanted a whole number from 1 to 1",
         ),
-        ("node_size = 0", 14, "forest.node_size: found 0"),
+        ("node_size = 0", 12, "forest.node_size: found 0"),
         (
             "node_size = \"small\"",
-            14,
+            12,
             "forest.node_size: found \"small\", wanted one of \"auto\"",
         ),
         (
             "node_size = \"auto\"\nscope = \"federated\"",
-            14,
+            12,
             "forest.node_size: found \"auto\" of a federated forest, wanted a number",
         ),
-        ("neighbours = 0", 14, "forest.neighbours: found 0"),
-        ("proximity = \"gaps\"", 14, "did you mean \"gap\"?"),
+        ("neighbours = 0", 12, "forest.neighbours: found 0"),
+        ("proximity = \"gaps\"", 12, "did you mean \"gap\"?"),
         (
             "scope = \"federated\"\ntrees = 1",
-            15,
+            13,
             "forest.trees: found 1, wanted a whole number from 2",
         ),
         (
@@ -193,7 +193,7 @@ fn what_a_forest_cannot_be_is_refused_with_its_line() {
             2,
             "\"x\" without a range, wanted range = [lowest, highest]",
         ),
-        ("rank = 8", 14, "found an unknown key"),
+        ("rank = 8", 12, "found an unknown key"),
     ] {
         let text = problems(&format!("{FOREST}{keys}\n"));
         let told = text
