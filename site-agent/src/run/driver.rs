@@ -6,7 +6,7 @@ use crate::books::chain::ChainError;
 use crate::config::SiteConfig;
 use crate::studies;
 use protocol::failure::Refusal;
-use protocol::message::{Begin, Reply, ToCoordinator};
+use protocol::message::{Begin, Reply, ToCoordinator, ToSite};
 use protocol::name::{OperatorName, SiteName};
 use protocol::site::{Action, Event, Site};
 use protocol::study::SignedApproval;
@@ -208,7 +208,13 @@ async fn converse(
                 continue;
             },
             message = receiver.next() => match message {
-                Ok(message) => Event::Received(message),
+                Ok(message) => {
+                    if let ToSite::Proposed(_) = &message {
+                        // An approval that was said before the proposal was passed over.
+                        desk.approvals.said.clear();
+                    }
+                    Event::Received(message)
+                }
                 Err(error) => return Ended::Lost(error),
             },
             computed = desk.computed.recv() => match computed {

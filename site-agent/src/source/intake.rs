@@ -474,7 +474,6 @@ impl<'p> Intake<'p> {
         if let Some(survey) = &mut self.survey {
             survey.row(|index| layout.surveyed[index].map(field));
         }
-        // Of the whole row, whatever the job reads.
         if let Some(digests) = &mut self.digests {
             digests.read((0..self.fields_wanted).map(field));
         }

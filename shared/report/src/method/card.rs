@@ -12,7 +12,7 @@ use protocol::limits::{CARD_PATIENTS_MIN, PUBLISHED_PATIENTS};
 use protocol::method::card::model::{Model, OutcomeSummary, Table};
 use protocol::method::card::settings::{CardSettings, Place, levels};
 use protocol::result::RunResult;
-use protocol::study::{Study, StudyOutcome};
+use protocol::study::Study;
 use words::{Line, lines, number, rate_in_words};
 
 /// A row of the table: its name, whether it belongs to the row above, and one cell a column.
@@ -149,24 +149,16 @@ fn outcome_rows(settings: &CardSettings, table: &Table, place: usize, columns: u
             vec![alone(name, number(*moments), 1)]
         }
         Some(OutcomeSummary::Time(time)) => {
-            let unit = unit_of_time(outcome);
-            let name = words::with_unit("time at risk, all with this outcome", &unit);
+            let name = words::with_unit("time at risk, all with this outcome", &outcome.unit);
             let rate = table.rate(settings, place).map(|rate| {
                 let name = "events in a unit of time at risk".to_owned();
-                alone(name, rate_in_words(rate, &unit), 0)
+                alone(name, rate_in_words(rate, &outcome.unit), 0)
             });
             let mut rows = vec![alone(name, figure_of_time(*time), 0)];
             rows.extend(rate);
             rows
         }
         Some(OutcomeSummary::Classes) | None => Vec::new(),
-    }
-}
-
-fn unit_of_time(outcome: &StudyOutcome) -> String {
-    match outcome.unit.as_str() {
-        "" => format!("unit of {}", outcome.specification.column),
-        unit => unit.to_owned(),
     }
 }
 

@@ -77,8 +77,8 @@ fn counted(count: Option<u64>, share: Option<f64>, step: u64) -> String {
     };
     let about = if step == 1 { "" } else { "about " };
     match share {
-        Some(share) if step == 1 => format!("{count} ({:.1} %)", 100.0 * share),
-        Some(share) => format!("{about}{count} ({:.0} %)", 100.0 * share),
+        Some(share) if step == 1 => format!("{count} ({:.1}\u{a0}%)", 100.0 * share),
+        Some(share) => format!("{about}{count} ({:.0}\u{a0}%)", 100.0 * share),
         None => format!("{about}{count}"),
     }
 }
@@ -118,6 +118,11 @@ pub(super) fn rate_in_words(rate: f64, unit: &str) -> String {
         units *= 10;
     }
     let figure = figure(rate * f64::from(units));
+    let unit = if unit.is_empty() {
+        "units of time"
+    } else {
+        unit
+    };
     format!("{figure} per {units} {unit}")
 }
 
