@@ -298,19 +298,12 @@ impl Conversation {
             Ok(_) => {}
             Err(stop) => return failed(result, stop),
         }
-        let own: Vec<&(u32, f64)> = closed.iter().filter(|(of, _)| *of == start).collect();
-        // The last rounds of the start are those of the last lambda_1 that was tried.
-        let own = &own[own.len().saturating_sub(run.rounds.len())..];
-        let rounds = run.rounds.iter().zip(own).zip(1..);
-        let rounds = rounds
-            .map(|((round, (_, seconds)), number)| row(number, round, *seconds))
-            .collect();
         result.ending = match run.status {
             LocalStatus::Converged => Ending::Converged,
             LocalStatus::RoundLimit => Ending::RoundLimit,
         };
         if let Some(Model::Unpsl(model)) = &mut result.model {
-            model.rounds = rounds;
+            model.rounds = rows(&run.rounds, start, &closed);
             model.objective = Some(run.objective);
             model.metric = Some(run.matrix);
             model.folds = u32::try_from(folds.len()).unwrap_or(u32::MAX);
@@ -325,6 +318,21 @@ impl Conversation {
             .push("Learned by Algorithm 1 on one cohort, without a federation.".to_owned());
         result
     }
+}
+
+/// The rounds of the best start, of all that closed at so many seconds: the last of that start are those of the last lambda_1 that was
+/// tried.
+fn rows(rounds: &[LocalRound], start: u32, closed: &[(u32, f64)]) -> Vec<RoundRow> {
+    let own: Vec<f64> = closed
+        .iter()
+        .filter(|(of, _)| *of == start)
+        .map(|(_, seconds)| *seconds)
+        .collect();
+    let own = &own[own.len().saturating_sub(rounds.len())..];
+    let rounds = rounds.iter().zip(own).zip(1..);
+    rounds
+        .map(|((round, seconds), number)| row(number, round, *seconds))
+        .collect()
 }
 
 /// A round of Algorithm 1 as a result tells it.
