@@ -1,33 +1,33 @@
 //! A whole federation on one machine: real processes, real TLS, nothing left behind.
 
 mod agents;
+mod desk;
+mod plan;
 
 use crate::cli::Simulate;
 use crate::driver;
-use crate::operator::fresh_token;
 use crate::signals::StopSignals;
 use crate::store::{Store, StoreError};
 use agents::Agents;
 pub use agents::AgentsError;
 use protocol::document::DocumentErrors;
-use protocol::failure::{Code, Failure};
-use protocol::job::Job;
+use protocol::failure::Failure;
 use protocol::name::{NameError, OperatorName, SiteName};
 use protocol::progress::Ending;
 use protocol::result::RunResult;
-use protocol::study::{
-    CertificateFingerprint, DraftError, Party, Study, is_file, named, nobody, of_job, pinned,
-};
-use report::{FolderError, PendingFolder, Replace, ReportError, Watching};
+use protocol::study::{CertificateFingerprint, DraftError, Party};
+use desk::{Desk, both};
+use plan::{Plan, plan, site_files};
+use report::{FolderError, PendingFolder, Replace, ReportError};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use wire::certificates::{self, CertificateError, Role, Validity};
-use wire::{CredentialFiles, Incoming, ListenError, OperatorCall, ServerTls, Signer};
+use wire::{CredentialFiles, Incoming, ListenError, ServeError, ServerTls, Signer};
 
-/// The job that runs on synthetic patients.
-const DEMO_JOB: &str = include_str!("../../deploy/jobs/demo.toml");
 /// Calls that wait for the driver.
 const CALLS_MAX: usize = 16;
 /// How long the throw-away certificates are valid.
@@ -125,21 +125,6 @@ pub struct Simulated {
     pub truth: Option<String>,
 }
 
-/// Everything that a simulation needs, checked before anything is started.
-struct Plan {
-    /// The job without its study.
-    own: String,
-    /// The study, whose parties have no certificates yet.
-    draft: String,
-    /// The job, by certificates that nobody has.
-    job: Job,
-    seed: u64,
-    policy: Option<String>,
-    site_agent: PathBuf,
-    data: Option<PathBuf>,
-    out: PathBuf,
-}
-
 /// Runs a simulation. Dropping the future at any moment leaves no process and no half-written
 /// result.
 ///
@@ -171,21 +156,6 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
         path: study_file.clone(),
         source,
     })?;
-    let tls = ServerTls::load(&parties.coordinator)?;
-    let store = Store::open(&home.path().join("coordinator.sqlite"))?;
-    let (calls, incoming) = mpsc::channel(CALLS_MAX);
-    let (stop, stopped) = watch::channel(());
-    let until = |mut stopped: watch::Receiver<()>| async move {
-        let _ = stopped.changed().await;
-    };
-    let warrants = tls.warrants();
-    let serving = tokio::spawn(wire::serve(
-        listener,
-        tls,
-        calls.clone(),
-        until(stopped.clone()),
-    ));
-    let driving = tokio::spawn(driver::drive(store, warrants, incoming, until(stopped)));
     let agents = Agents {
         program: plan.site_agent.clone(),
         home: home.path().to_owned(),
@@ -198,66 +168,55 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
     };
     let lowered = agents.prepare(&files).await?;
     tell(&lowered);
-    let approved = agents.approve(&files, &study_file).await;
-    if approved.is_ok() {
-        report::remark("note: Every site has approved the study.");
-    }
-    let mut running = agents.start(&files)?;
-    let outcome = match approved {
-        Ok(()) => {
-            let mut desk = Desk {
-                operator: &parties.operators[0],
-                calls: &calls,
-                agents: &mut running,
-                signals: &mut signals,
-            };
-            both(&plan, &study, &mut desk).await
-        }
-        Err(error) => Err(error.into()),
+    agents.approve(&files, &study_file).await?;
+    report::remark("note: Every site has approved the study.");
+    let tls = ServerTls::load(&parties.coordinator)?;
+    let store = Store::open(&home.path().join("coordinator.sqlite"))?;
+    let coordinator = Coordinator::start(listener, tls, store);
+    let mut desk = Desk {
+        operator: &parties.operators[0],
+        calls: &coordinator.calls,
+        agents: agents.start(&files)?,
+        signals: &mut signals,
     };
-    running.stop().await;
-    drop(stop);
-    let _ = tokio::join!(serving, driving);
+    let outcome = both(&plan, &study, &mut desk).await;
+    desk.agents.stop().await;
+    coordinator.stop().await;
     let (card, mut result) = outcome?;
     tell(&result.notes);
     result.notes.extend(lowered);
     leave(card, result, &plan, &files, home.path(), output)
 }
 
-impl Plan {
-    /// The study with the certificates of its parties.
-    fn study(
-        &self,
-        certificate: impl Fn(Party<'_>) -> Option<CertificateFingerprint>,
-    ) -> Result<Study, SimulateError> {
-        study(&self.draft, certificate)
-    }
+/// The coordinator of a simulation, in this process.
+struct Coordinator {
+    calls: mpsc::Sender<Incoming>,
+    stop: watch::Sender<()>,
+    serving: JoinHandle<Result<(), ServeError>>,
+    driving: JoinHandle<Result<(), StoreError>>,
 }
 
-/// The study of a draft.
-fn study(
-    draft: &str,
-    certificate: impl Fn(Party<'_>) -> Option<CertificateFingerprint>,
-) -> Result<Study, SimulateError> {
-    let text = pinned(draft, certificate)?;
-    Study::parse(&text).map_err(|problems| SimulateError::Job {
-        name: "the study".to_owned(),
-        problems,
-    })
-}
-
-/// The run that opens the study, and then the job's own; where the study does not open, that run alone.
-async fn both(
-    plan: &Plan,
-    study: &Study,
-    desk: &mut Desk<'_>,
-) -> Result<(Option<RunResult>, RunResult), SimulateError> {
-    let card = desk.run(&study.card(), plan.seed).await?;
-    if plan.job.opens_study() || !driver::is_result(&card.ending) {
-        return Ok((None, card));
+impl Coordinator {
+    fn start(listener: TcpListener, tls: ServerTls, store: Store) -> Self {
+        let (calls, incoming) = mpsc::channel(CALLS_MAX);
+        let (stop, stopped) = watch::channel(());
+        let until = |mut stopped: watch::Receiver<()>| async move {
+            let _ = stopped.changed().await;
+        };
+        let warrants = tls.warrants();
+        let serving = wire::serve(listener, tls, calls.clone(), until(stopped.clone()));
+        Self {
+            serving: tokio::spawn(serving),
+            driving: tokio::spawn(driver::drive(store, warrants, incoming, until(stopped))),
+            calls,
+            stop,
+        }
     }
-    let result = desk.run(&study.join(&plan.own), plan.seed).await?;
-    Ok((Some(card), result))
+
+    async fn stop(self) {
+        drop((self.stop, self.calls));
+        let _ = tokio::join!(self.serving, self.driving);
+    }
 }
 
 /// Writes what the run leaves, if it leaves anything.
@@ -305,82 +264,6 @@ fn tell(notes: &[String]) {
     }
 }
 
-fn plan(arguments: &Simulate) -> Result<Plan, SimulateError> {
-    let read = |path: &Path| {
-        std::fs::read_to_string(path).map_err(|source| SimulateError::Unreadable {
-            path: path.to_owned(),
-            source,
-        })
-    };
-    let (name, text) = match &arguments.job {
-        Some(path) => (path.display().to_string(), read(path)?),
-        None => ("the embedded job".to_owned(), DEMO_JOB.to_owned()),
-    };
-    let problems = |problems| SimulateError::Job {
-        name: name.clone(),
-        problems,
-    };
-    let file = named(&text).filter(|word| is_file(word));
-    let (own, draft) = match (file, &arguments.job) {
-        (Some(file), Some(path)) => {
-            let path = path.parent().unwrap_or(Path::new("")).join(file);
-            (text, read(&path)?)
-        }
-        (Some(_), None) | (None, _) => {
-            of_job(&Job::parse(&text).map_err(problems)?, agents::OPERATOR)?
-        }
-    };
-    let joined = study(&draft, |party| Some(nobody(party)))?.join(&own);
-    let job = Job::parse(&joined).map_err(problems)?;
-    if arguments.job.is_some() && arguments.data.is_none() {
-        let files: Vec<String> = job.sites.iter().map(|site| format!("{site}.csv")).collect();
-        return Err(SimulateError::NoData {
-            wanted: files.join(", "),
-        });
-    }
-    Ok(Plan {
-        seed: arguments.seed.unwrap_or(job.seed),
-        policy: arguments.policy.as_deref().map(read).transpose()?,
-        site_agent: agents::program(arguments.site_agent.as_deref())?,
-        data: arguments.data.clone(),
-        out: arguments
-            .out
-            .clone()
-            .unwrap_or_else(|| PathBuf::from(format!("kindred-{}", job.name))),
-        own,
-        draft,
-        job,
-    })
-}
-
-/// The file of every site, all absent ones at once.
-fn site_files(job: &Job, data: &Path) -> Result<Vec<(SiteName, PathBuf)>, SimulateError> {
-    let mut files = Vec::with_capacity(job.sites.len());
-    let mut absent = Vec::new();
-    for site in &job.sites {
-        let candidates =
-            ["csv", "csv.gz", "parquet"].map(|kind| data.join(format!("{site}.{kind}")));
-        match candidates.into_iter().find(|path| path.is_file()) {
-            Some(path) => {
-                let path = std::path::absolute(&path).map_err(|source| SimulateError::File {
-                    path: path.clone(),
-                    source,
-                })?;
-                files.push((site.clone(), path));
-            }
-            None => absent.push(site.to_string()),
-        }
-    }
-    if absent.is_empty() {
-        Ok(files)
-    } else {
-        Err(SimulateError::NoFile {
-            sites: absent,
-            folder: data.display().to_string(),
-        })
-    }
-}
-
 /// What a simulation's own parties prove themselves by.
 struct Parties {
     folder: PathBuf,
@@ -420,83 +303,6 @@ fn issue_certificates(plan: &Plan, folder: &Path) -> Result<Parties, SimulateErr
         folder: folder.to_owned(),
         operators,
     })
-}
-
-/// Where runs are submitted and watched.
-struct Desk<'d> {
-    operator: &'d (OperatorName, Signer),
-    calls: &'d mpsc::Sender<Incoming>,
-    agents: &'d mut agents::Running,
-    signals: &'d mut StopSignals,
-}
-
-impl Desk<'_> {
-    /// Submits a job, shows the run, and fetches what it leaves.
-    async fn run(&mut self, text: &str, seed: u64) -> Result<RunResult, SimulateError> {
-        let (operator, signer) = self.operator;
-        let calls = self.calls;
-        let warrant = signer
-            .sign(text, seed, &fresh_token(text))
-            .map_err(SimulateError::Signature)?;
-        let run = ask(calls, operator, |reply| OperatorCall::Submit {
-            job: text.to_owned(),
-            seed,
-            warrant,
-            reply,
-        })
-        .await?;
-        let mut progress = ask(calls, operator, |reply| OperatorCall::Watch {
-            run: run.clone(),
-            reply,
-        })
-        .await?;
-        let mut watching = Watching::new();
-        let cancel = || {
-            ask(calls, operator, |reply| OperatorCall::Cancel {
-                run: run.clone(),
-                reply,
-            })
-        };
-        loop {
-            watching.show(&progress.borrow_and_update());
-            if progress.borrow().ending.is_some() {
-                break;
-            }
-            tokio::select! {
-                changed = progress.changed() => changed.map_err(|_| stopped())?,
-                exit = self.agents.exited() => self.agents.judge(&exit)?,
-                () = self.signals.next() => cancel().await?,
-            }
-        }
-        watching.finish();
-        ask(calls, operator, |reply| OperatorCall::FetchResult {
-            run,
-            reply,
-        })
-        .await
-    }
-}
-
-async fn ask<T>(
-    calls: &mpsc::Sender<Incoming>,
-    operator: &OperatorName,
-    call: impl FnOnce(oneshot::Sender<Result<T, Failure>>) -> OperatorCall,
-) -> Result<T, SimulateError> {
-    let (reply, answer) = oneshot::channel();
-    let call = Incoming::Operator {
-        operator: operator.clone(),
-        call: call(reply),
-    };
-    calls.send(call).await.map_err(|_| stopped())?;
-    answer
-        .await
-        .map_err(|_| stopped())?
-        .map_err(SimulateError::Coordinator)
-}
-
-fn stopped() -> SimulateError {
-    let text = "the coordinator stopped before the run had ended";
-    SimulateError::Coordinator(Failure::new(Code::Stopped, text))
 }
 
 /// Moves what stays at each site into `OUT/sites/<name>`: a deployed site keeps it in its folder.
