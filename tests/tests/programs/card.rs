@@ -46,14 +46,11 @@ fn hospitals(tables: [String; 4], columns: &str, source: &str) -> Deployment {
         deployment.home.write(&format!("{site}.toml"), &config);
     }
     deployment.start_coordinator();
-    for site in SITES {
-        deployment.start_agent(site);
-    }
     deployment
 }
 
-/// Writes a study that all four have approved.
-fn approve(deployment: &Deployment, outcomes_and_features: &str) {
+/// Writes a study that all four approve before their agents start, which say so before and after it is proposed.
+fn approve(deployment: &mut Deployment, outcomes_and_features: &str) {
     let certificate = |party: &str| wire::fingerprint(&deployment.credentials(party)).unwrap();
     let mut study = format!(
         "name = \"table\"\ntitle = \"Who are the patients?\"\npurpose = \"A test\"\nuntil = \"2099-12-31\"\n\
@@ -78,6 +75,7 @@ fn approve(deployment: &Deployment, outcomes_and_features: &str) {
             .home
             .run(&site_agent(), &arguments)
             .must_succeed();
+        deployment.start_agent(site);
     }
 }
 
@@ -108,8 +106,8 @@ fn json(path: &Path) -> Value {
 
 #[test]
 fn the_card_of_a_study_is_the_table_of_the_pooled_rows() {
-    let deployment = hospitals(made_up(|_, _| ()), COLUMNS, "patient = \"patient\"\n");
-    approve(&deployment, MADE_UP);
+    let mut deployment = hospitals(made_up(|_, _| ()), COLUMNS, "patient = \"patient\"\n");
+    approve(&mut deployment, MADE_UP);
     submit(&deployment).must_succeed();
     let folder = deployment.home.join("card");
     let (card, wanted) = (json(&folder.join("card.json")), expected("made_up"));
@@ -168,8 +166,8 @@ fn outcomes_that_differ_in_few_patients_end_the_run_by_their_names() {
             fields[10] = String::new();
         }
     };
-    let deployment = hospitals(made_up(few), COLUMNS, "patient = \"patient\"\n");
-    approve(&deployment, MADE_UP);
+    let mut deployment = hospitals(made_up(few), COLUMNS, "patient = \"patient\"\n");
+    approve(&mut deployment, MADE_UP);
     let ran = submit(&deployment);
     ran.must_fail(
         RUN,
@@ -227,8 +225,8 @@ fn four_real_hospitals_have_the_table_of_their_pooled_rows() {
             same.join(", ")
         );
     }
-    let deployment = hospitals(tables, &columns, "");
-    approve(&deployment, &study);
+    let mut deployment = hospitals(tables, &columns, "");
+    approve(&mut deployment, &study);
     submit(&deployment).must_succeed();
     let card = json(&deployment.home.join("card").join("card.json"));
     assert_eq!(card["patients"], 920);

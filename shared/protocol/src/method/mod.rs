@@ -11,14 +11,13 @@ pub mod cluster;
 pub mod compare;
 pub mod forest;
 pub mod neighbours;
-mod placing;
 pub mod regression;
 mod terms;
 pub mod unpsl;
 
 use crate::assessment::Assessment;
 use crate::cohort::{
-    self, CohortSpecification, Feature, Grids, MissingShare, OutcomeSpecification,
+    self, CohortSpecification, Feature, Grids, MissingShare, OutcomeSpecification, Value,
 };
 use crate::document::Section;
 use crate::exchange::{Asking, Closed, Course, Turn};
@@ -32,8 +31,10 @@ use forest::settings::{ForestScope, ForestSettings};
 use neighbours::settings::NeighboursSettings;
 use privacy::Permission;
 use regression::settings::RegressionSettings;
+use similarity::compare::proximity::places;
 use std::collections::BTreeSet;
 pub(crate) use terms::Beginning;
+use terms::Placing;
 pub use terms::{Needs, Unplaced};
 use unpsl::settings::UnpslSettings;
 
@@ -343,6 +344,66 @@ impl Model {
             | Self::Cluster(_)
             | Self::Card(_) => {}
         }
+    }
+}
+
+impl Model {
+    /// By how many numbers it places a patient of `cohort`.
+    ///
+    /// # Errors
+    /// [`Unplaced::Nothing`].
+    pub fn coordinates(&self, cohort: &CohortSpecification) -> Result<usize, Unplaced> {
+        let coordinates = match self {
+            Self::Unpsl(model) => model.metric.as_ref().map_or(0, |metric| metric.ncols()),
+            // One a feature, straight or curved.
+            Self::Regression(model) if !model.coefficients.is_empty() => cohort.features.len(),
+            Self::Forest(model) if model.forest.is_some() => {
+                places::coordinates(cohort.features.len())
+            }
+            Self::Regression(_)
+            | Self::Forest(_)
+            | Self::Neighbours(_)
+            | Self::Cluster(_)
+            | Self::Compare(_)
+            | Self::Card(_) => 0,
+        };
+        match coordinates {
+            0 => Err(Unplaced::Nothing),
+            coordinates => Ok(coordinates),
+        }
+    }
+
+    /// Where it places patients of elsewhere, who have these values in the features of `cohort`.
+    ///
+    /// # Errors
+    /// [`Unplaced`].
+    pub fn place(
+        &self,
+        cohort: &CohortSpecification,
+        patients: &[Vec<Value>],
+    ) -> Result<Vec<Vec<f64>>, Unplaced> {
+        if !self.is_learnt(false) {
+            return Err(Unplaced::Nothing);
+        }
+        let place: Box<Placing<'_>> = match self {
+            Self::Unpsl(model) => Box::new(|patient| unpsl::placing::place(model, cohort, patient)),
+            // A curve is told by its knots, and patients of elsewhere are placed by straight lines alone.
+            Self::Regression(model) if model.splines.is_empty() => {
+                Box::new(|patient| regression::placing::place(model, cohort, patient))
+            }
+            Self::Forest(model) => {
+                let common = model.forest.as_ref().ok_or(Unplaced::Nothing)?;
+                let placer = forest::placing::Placer::new(common, cohort);
+                let placer = placer.map_err(|_| Unplaced::Nothing)?;
+                Box::new(move |patient| placer.place(patient))
+            }
+            Self::Regression(_)
+            | Self::Neighbours(_)
+            | Self::Cluster(_)
+            | Self::Compare(_)
+            | Self::Card(_) => return Err(Unplaced::Nothing),
+        };
+        terms::placed(patients, &*place)
     }
 }
 
