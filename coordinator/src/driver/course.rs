@@ -259,15 +259,9 @@ fn begun(
         opening: None,
     };
     let digest = run_digest(&begin, &operator);
-    let opening = match job.study.as_ref().filter(|_| !job.opens_study()) {
-        Some(study) => match locked(store)
-            .study(&study.name)?
-            .and_then(|one| one.opening)
-        {
-            Some(opening) => Some(opening),
-            None => return Ok(Err("its study has not opened".to_owned())),
-        },
-        None => None,
+    let opening = match opening_of(&job, store)? {
+        Ok(opening) => opening,
+        Err(reason) => return Ok(Err(reason)),
     };
     let new = |run, job, began| {
         let run = Run::new(run, job, seed, warrant, began);
@@ -304,19 +298,30 @@ fn begun(
             answer.iter().for_each(|answer| received.note(site, answer));
         }
     }
-    let fresh = new(run, job, began);
-    let resumed = fresh.resume(records, clock.now());
-    Ok(resumed
-        .map(|run| {
-            Box::new(Going {
-                run,
-                digest,
-                warrants,
-                received,
-                heard,
-            })
-        })
-        .map_err(|error| error.to_string()))
+    let resumed = new(run, job, began).resume(records, clock.now());
+    let going = |run| Going {
+        run,
+        digest,
+        warrants,
+        received,
+        heard,
+    };
+    let going = resumed.map(|run| Box::new(going(run)));
+    Ok(going.map_err(|error| error.to_string()))
+}
+
+/// How the study of a job opened; none of a job that opens it, or that is of no study.
+fn opening_of(
+    job: &Job,
+    store: &SharedStore,
+) -> Result<Result<Option<Opening>, String>, StoreError> {
+    let Some(study) = job.study.as_ref().filter(|_| !job.opens_study()) else {
+        return Ok(Ok(None));
+    };
+    let known = locked(store).study(&study.name)?;
+    let opening = known.and_then(|known| known.opening);
+    let absent = || "its study has not opened".to_owned();
+    Ok(opening.map(Some).ok_or_else(absent))
 }
 
 /// Steps the run through what happened; what is to be stored is stored before anything after it is done.
@@ -365,14 +370,7 @@ fn compute(
                     stepped.ended = Some(locked(store).end(result, clock.now())?);
                 }
                 Action::Send { site, message } => {
-                    let message = match (message, &told) {
-                        (ToSite::Closed(closed), Some(told))
-                            if closed.record.exchange == told.record.exchange =>
-                        {
-                            ToSite::Closed(Arc::clone(told))
-                        }
-                        (message, _) => message,
-                    };
+                    let message = shared(message, told.as_ref());
                     stepped.actions.push(Action::Send { site, message });
                 }
                 action @ (Action::Retell { .. } | Action::Report(_)) => {
@@ -391,6 +389,18 @@ fn compute(
         })
     });
     Ok(Computed { going, stepped })
+}
+
+/// What closed in the form that all hear, in the place of a copy of its own.
+fn shared(message: ToSite, heard: Option<&Arc<Closed>>) -> ToSite {
+    match (message, heard) {
+        (ToSite::Closed(closed), Some(heard))
+            if closed.record.exchange == heard.record.exchange =>
+        {
+            ToSite::Closed(Arc::clone(heard))
+        }
+        (message, _) => message,
+    }
 }
 
 /// How a study opens by a run that ends, where it does: on the disk before the run has ended.

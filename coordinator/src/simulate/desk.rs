@@ -1,8 +1,8 @@
 //! The operator of a simulation: submits its runs, and watches them.
 
+use super::SimulateError;
 use super::agents;
 use super::plan::Plan;
-use super::SimulateError;
 use crate::driver;
 use crate::operator::fresh_token;
 use crate::signals::StopSignals;
@@ -104,4 +104,3 @@ pub(super) async fn both(
     let result = desk.run(&study.join(&plan.own), plan.seed).await?;
     Ok((Some(card), result))
 }
-

@@ -4,7 +4,9 @@ use super::{SimulateError, agents};
 use crate::cli::Simulate;
 use protocol::job::Job;
 use protocol::name::SiteName;
-use protocol::study::{CertificateFingerprint, Party, Study, is_file, named, nobody, of_job, pinned};
+use protocol::study::{
+    CertificateFingerprint, Party, Study, is_file, named, nobody, of_job, pinned,
+};
 use std::path::{Path, PathBuf};
 
 /// The job that runs on synthetic patients.
@@ -96,7 +98,10 @@ pub(super) fn plan(arguments: &Simulate) -> Result<Plan, SimulateError> {
 }
 
 /// The file of every site, all absent ones at once.
-pub(super) fn site_files(job: &Job, data: &Path) -> Result<Vec<(SiteName, PathBuf)>, SimulateError> {
+pub(super) fn site_files(
+    job: &Job,
+    data: &Path,
+) -> Result<Vec<(SiteName, PathBuf)>, SimulateError> {
     let mut files = Vec::with_capacity(job.sites.len());
     let mut absent = Vec::new();
     for site in &job.sites {
@@ -122,4 +127,3 @@ pub(super) fn site_files(job: &Job, data: &Path) -> Result<Vec<(SiteName, PathBu
         })
     }
 }
-

@@ -13,21 +13,28 @@ const KEY_LENGTH: usize = 32;
 /// The site's key, made on `first` use from the system's random numbers.
 pub(super) fn key(path: &Path, first: bool) -> Result<FingerprintKey, ChainError> {
     let fail = |what| move |source| file_error(path, what, source);
-    let mut bytes = [0; KEY_LENGTH];
-    if path.exists() || !first {
-        let stored = fs::read(path).map_err(fail("read"))?;
-        let wanted = || io::Error::other(format!("found {} bytes, wanted 32", stored.len()));
-        bytes = stored
-            .as_slice()
-            .try_into()
-            .map_err(|_| fail("read")(wanted()))?;
-    } else {
-        File::open("/dev/urandom")
-            .and_then(|mut random| random.read_exact(&mut bytes))
-            .and_then(|()| replace(path, &bytes))
-            .map_err(fail("made"))?;
+    if first && !path.exists() {
+        make(path).map_err(fail("made"))?;
     }
+    let stored = fs::read(path).map_err(fail("read"))?;
+    let wanted = || io::Error::other(format!("found {} bytes, wanted 32", stored.len()));
+    let bytes = stored.as_slice().try_into();
+    let bytes: [u8; KEY_LENGTH] = bytes.map_err(|_| fail("read")(wanted()))?;
     Ok(FingerprintKey::new(bytes))
+}
+
+/// Makes a key whole, or leaves the one that another process has made in the meantime.
+fn make(path: &Path) -> io::Result<()> {
+    let mut bytes = [0; KEY_LENGTH];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    let beside = path.with_extension(format!("{}.new", std::process::id()));
+    replace(&beside, &bytes)?;
+    let linked = fs::hard_link(&beside, path);
+    fs::remove_file(&beside)?;
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => sync_folder(path),
+    }
 }
 
 /// The key is not the one that the ledger was begun with.
@@ -52,7 +59,8 @@ pub fn fingerprint<I: AsRef<[u8]>>(
     identifiers: impl IntoIterator<Item = I>,
 ) -> Result<Fingerprint, ChainError> {
     private::folder(folder).map_err(|error| file_error(folder, "made", error))?;
-    let is_first = !folder.join(ledger::FILE_NAME).exists();
+    // An agent that starts at the same moment makes an empty ledger before it makes the key.
+    let is_first = fs::metadata(folder.join(ledger::FILE_NAME)).map_or(true, |one| one.len() == 0);
     let key = key(&folder.join(ledger::KEY_NAME), is_first)?;
     Ok(Fingerprint::new(&key, identifiers))
 }
