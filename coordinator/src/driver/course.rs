@@ -285,8 +285,7 @@ fn begun(
             heard,
         })));
     };
-    let records = locked(store).records(&run);
-    let records = match records {
+    let records = match locked(store).records(&run) {
         Ok(records) => records,
         Err(error) => return Ok(Err(error.to_string())),
     };

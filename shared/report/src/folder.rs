@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const RESULT_FILE: &str = "result.json";
 
 /// Folders within it that hold what stays with the patients.
-const FOLDERS: [&str; 2] = ["patients", "sites"];
+const FOLDERS: [&str; 3] = ["patients", "sites", "card"];
 
 /// What may lie in a folder of results and go, once the new results are there.
 #[derive(Debug, Clone, PartialEq, Eq)]

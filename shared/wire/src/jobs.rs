@@ -1,7 +1,7 @@
 //! Files of jobs, and of the studies that they are of.
 
 use protocol::document::DocumentErrors;
-use protocol::study::{Study, by_nobody, is_file, named};
+use protocol::study::{Study, by_nobody, is_file, named, split};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ pub enum StudyFileError {
     },
 }
 
-/// The text of a job as it travels: with the study whose file it names, if it names one. `path` is the job's file.
+/// The text of a job as it travels: with the study whose file it names, if it names one and has it not yet. `path` is the job's file.
 ///
 /// # Errors
 /// [`StudyFileError`] names the study's file.
@@ -48,7 +48,9 @@ fn joined(
     text: String,
     study: impl Fn(&Path) -> Result<Study, StudyFileError>,
 ) -> Result<String, StudyFileError> {
-    let Some(word) = named(&text).filter(|word| is_file(word)) else {
+    let (_, known) = split(&text);
+    let word = named(&text).filter(|word| known.is_none() && is_file(word));
+    let Some(word) = word else {
         return Ok(text);
     };
     let path = path.parent().unwrap_or(Path::new("")).join(word);

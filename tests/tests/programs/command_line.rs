@@ -92,7 +92,7 @@ fn a_column_that_a_site_does_not_have_is_named_with_site_and_file() {
     let ran = simulate(&home, DEMO_JOB).must_fail(
         DATA,
         &[
-            "KDR-COHORT",
+            "does not fit the study",
             "irrelevant_1",
             "south",
             "east",
@@ -110,7 +110,7 @@ fn text_in_a_numeric_column_is_told_by_file_row_and_column_without_the_text() {
     let ran = simulate(&home, DEMO_JOB).must_fail(
         DATA,
         &[
-            "KDR-COHORT",
+            "does not fit the study",
             "east",
             "east.csv",
             "line 8",
@@ -129,7 +129,7 @@ fn a_level_that_is_not_in_the_list_is_told_by_row_with_the_list() {
     let ran = simulate(&home, DEMO_JOB).must_fail(
         DATA,
         &[
-            "KDR-COHORT",
+            "does not fit the study",
             "west.csv",
             "line 2",
             "grade",
@@ -157,7 +157,7 @@ fn a_site_that_does_not_fit_ends_the_run_and_names_its_row() {
     let ran = simulate(&home, DEMO_JOB);
     let ran = ran.must_fail(
         DATA,
-        &["KDR-COHORT", "east", "east.csv", "line 8", "first_3"],
+        &["does not fit the study", "east", "east.csv", "line 8", "first_3"],
     );
     assert!(!ran.stderr.contains("unclear"), "{}", ran.stderr);
 }

@@ -23,7 +23,8 @@ use std::fs;
 use std::path::Path;
 
 /// What a simulation leaves.
-const RESULT_FILES: [&str; 7] = [
+const RESULT_FILES: [&str; 8] = [
+    "card",
     "features.csv",
     "metric.csv",
     "metric.npy",

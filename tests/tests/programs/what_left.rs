@@ -49,8 +49,6 @@ fn what_left_each_hospital_is_what_its_journal_says() {
                 "contribution",
                 "derivatives",
                 "description",
-                "encapsulations",
-                "introduction",
                 "moments",
                 "prepared",
             ]
@@ -61,8 +59,6 @@ fn what_left_each_hospital_is_what_its_journal_says() {
             &[
                 "assessment",
                 "description",
-                "encapsulations",
-                "introduction",
                 "quantiles",
                 "trees",
             ],

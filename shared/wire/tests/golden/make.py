@@ -173,7 +173,7 @@ marks = [c.ClusterMark(sites=4, patients=[340, 0], sums=[54.5, 0], squares=[100,
          c.ClusterMark(sites=1, patients=[0, 340], sums=[0, 54.5], squares=[0, 100])]
 likelihood = r.Likelihood(patients=300, events=40, log_likelihood=-2.5, gradient=[0.5, -0.5], information=shape(2, 2))
 golden = {
-    "begin": site(f.ToSite(begin=f.Begin(run=run, job='name = "heart-disease"\n', seed=2**63, warrant=f.Warrant(
+    "begin": site(f.ToSite(begin=f.Begin(run=run, opening=run, job='name = "heart-disease"\n', seed=2**63, warrant=f.Warrant(
         token="monday", chain=[b"\x30\x00", b"\x30\x01\x02"], scheme=0x0403, signature=b"\x07\x08\x09")))),
     "closed": site(f.ToSite(closed=f.Closed(
         run=run, exchange=4, at=1_700_000_000_000, blocks=1, total_words=1, total_tag=b"\x09" + bytes(15), sites=[

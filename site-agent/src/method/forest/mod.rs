@@ -15,6 +15,7 @@ use protocol::message::forest::{Growing, Judging, NodeKind, NodeTable, Request, 
 use protocol::message::{Answer, forest as message};
 use protocol::method::forest::assembly::assemble;
 use protocol::method::forest::settings::{ForestSettings, Proximity};
+use protocol::study;
 use results::ForestResults;
 use similarity::cohort::Outcome;
 use similarity::compare::proximity::kernel::Training;
@@ -78,7 +79,8 @@ impl Grower {
             Request::GrowOwn => forests.grow_own(),
             Request::Grow(growing) => {
                 // Other cut points get other bags; who submits the same job again gets the same forest.
-                let bags = Seed((self.secret)(&asked(&site.job.text, site.seed, growing)));
+                let (own_text, _) = study::split(&site.job.text);
+                let bags = Seed((self.secret)(&asked(own_text, site.seed, growing)));
                 let share = forests.grow(growing, bags, self.patients_min)?;
                 Ok(self.share.insert(share).answer())
             }
