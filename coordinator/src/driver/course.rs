@@ -290,13 +290,10 @@ fn begun(
         Err(error) => return Ok(Err(error.to_string())),
     };
     tracing::info!(%run, exchanges = records.len(), "a run goes on");
-    let mut received = Received::default();
-    for record in &records {
-        heard.add(&as_heard(Closed::new(run.clone(), record.clone())));
-        for (site, answer) in job.sites.iter().zip(&record.answers) {
-            answer.iter().for_each(|answer| received.note(site, answer));
-        }
-    }
+    records
+        .iter()
+        .for_each(|record| heard.add(&as_heard(Closed::new(run.clone(), record.clone()))));
+    let received = Received::of_records(&job.sites, &records);
     let resumed = new(run, job, began).resume(records, clock.now());
     let going = |run| Going {
         run,

@@ -3,6 +3,7 @@
 use protocol::message::Answer;
 use protocol::name::SiteName;
 use protocol::result::MessageTotal;
+use protocol::run::Record;
 use std::collections::BTreeMap;
 
 /// Messages and bytes of every site and kind.
@@ -12,6 +13,17 @@ pub(super) struct Received {
 }
 
 impl Received {
+    /// What the answers of these records come to.
+    pub(super) fn of_records(sites: &[SiteName], records: &[Record]) -> Self {
+        let mut received = Self::default();
+        for record in records {
+            for (site, answer) in sites.iter().zip(&record.answers) {
+                answer.iter().for_each(|answer| received.note(site, answer));
+            }
+        }
+        received
+    }
+
     /// Counts an answer.
     pub(super) fn note(&mut self, site: &SiteName, answer: &Answer) {
         let kinds = self.sites.entry(site.clone()).or_default();

@@ -194,7 +194,7 @@ fn four_real_hospitals_have_the_table_of_their_pooled_rows() {
         ("slope", &["1", "2", "3"]),
         ("thal", &["3", "6", "7"]),
     ];
-    let mut columns = String::new();
+    let mut columns = "[columns.num]\nlevels = { \"0\" = \"0\", \"*\" = \"1\" }\n".to_owned();
     let mut study = "[[outcomes]]\nname = \"disease\"\nlabel = \"Coronary artery disease\"\ncolumn = \"num\"\nkind = \"binary\"\n\
                      positive = [\"1\", \"2\", \"3\", \"4\"]\nnegative = [\"0\"]\n"
         .to_owned();

@@ -157,7 +157,13 @@ fn a_site_that_does_not_fit_ends_the_run_and_names_its_row() {
     let ran = simulate(&home, DEMO_JOB);
     let ran = ran.must_fail(
         DATA,
-        &["does not fit the study", "east", "east.csv", "line 8", "first_3"],
+        &[
+            "does not fit the study",
+            "east",
+            "east.csv",
+            "line 8",
+            "first_3",
+        ],
     );
     assert!(!ran.stderr.contains("unclear"), "{}", ran.stderr);
 }

@@ -346,7 +346,7 @@ fn what_no_regression_can_do_is_said_before_or_while_it_runs() {
     }
     home.write("policy.toml", &format!("{POLICY}class_patients_min = 1\n"));
     let few = job(DAYS, &features(), "");
-    simulated(&home, &few).must_fail(RUN, &["events before the horizon"]);
+    simulated(&home, &few).must_fail(RUN, &["fewer than 20 patients over all hospitals"]);
 }
 
 #[test]
