@@ -40,11 +40,28 @@ round_limit = 50
 "#;
 
 fn sample(name: &str) -> Policy {
+    with_rules(name, "")
+}
+
+/// The sample, and these rules.
+fn with_rules(name: &str, more: &str) -> Policy {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../deploy/policies")
         .join(name);
-    let text = fs::read_to_string(&path).unwrap();
+    let text = fs::read_to_string(&path).unwrap() + more;
     policy::parse(&text).unwrap_or_else(|errors| panic!("{name}:\n{errors}"))
+}
+
+/// The rules of a simulation, at a site that takes part in jobs of no study.
+fn open_to_jobs() -> Policy {
+    with_rules("simulation.toml", "jobs_without_study = true\n")
+}
+
+/// What the sample job asks, as a job of a study.
+fn facts_of_study() -> JobFacts {
+    let mut facts = Job::parse(JOB).unwrap().facts("researcher");
+    facts.permissions.remove(&Permission::WithoutStudy);
+    facts
 }
 
 #[test]
@@ -67,7 +84,7 @@ fn run(name: &str) -> RunId {
 fn every_sample_policy_is_read_and_says_what_it_means() {
     assert_eq!(sample("site.toml"), Policy::default());
     assert_eq!(policy::parse("").unwrap(), Policy::default());
-    let job = Job::parse(JOB).unwrap().facts("researcher");
+    let job = facts_of_study();
     assert!(sample("site.toml").admit(&job).is_err());
     assert!(sample("simulation.toml").admit(&job).is_ok());
     let moments = "second_moments is true, where it is false unless set.";
@@ -350,7 +367,7 @@ fn the_ledger_remembers_runs_rounds_and_patients_across_a_restart() {
 fn a_cohort_that_differs_by_one_patient_is_refused_whatever_the_job() {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = open(folder.path());
-    let job = Job::parse(JOB).unwrap().facts("researcher");
+    let job = facts_of_study();
     let admission = sample("simulation.toml").admit(&job).unwrap();
     let all = ledger.fingerprint(ids(0..100));
     let facts = ledger.facts(&digest("r1"), &all, counts(100), None);
@@ -440,7 +457,7 @@ fn a_ledger_that_was_cut_written_anew_or_deleted_stops_the_agent() {
 #[test]
 fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
     let job = Job::parse(JOB).unwrap();
-    let explanation = Explanation::new(&sample("simulation.toml"), &job, "researcher");
+    let explanation = Explanation::new(&open_to_jobs(), &job, "researcher");
     assert!(explanation.refusals.is_empty());
     let told: Vec<(&str, u64, u64)> = explanation
         .messages
@@ -476,7 +493,7 @@ fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
 #[test]
 fn an_explanation_says_of_each_message_whether_it_leaves_masked() {
     let job = Job::parse(JOB).unwrap();
-    let explanation = Explanation::new(&sample("simulation.toml"), &job, "researcher");
+    let explanation = Explanation::new(&open_to_jobs(), &job, "researcher");
     assert!(explanation.refusals.is_empty());
     let of = |kind: &str| {
         let mut messages = explanation.messages.iter();
@@ -569,7 +586,7 @@ fn an_explanation_of_a_job_with_medians_tells_of_its_histograms() {
     let text = JOB.replacen("kind = \"numeric\"\n", robust, 1);
     assert_ne!(text, JOB);
     let job = Job::parse(&text).unwrap();
-    let explanation = Explanation::new(&sample("simulation.toml"), &job, "alice");
+    let explanation = Explanation::new(&open_to_jobs(), &job, "alice");
     let kinds: Vec<&str> = explanation.messages.iter().map(|kind| kind.kind).collect();
     assert_eq!(kinds[3..6], ["moments", "quantiles", "prepared"]);
     let quantiles = &explanation.messages[4];
@@ -599,8 +616,7 @@ fn an_explanation_names_every_rule_that_refuses() {
         );
     }
     assert!(explanation.contains("8 x 6 x 6 = 288"), "{explanation}");
-    let anyone =
-        Explanation::for_any_operator(&sample("simulation.toml"), &Job::parse(JOB).unwrap());
+    let anyone = Explanation::for_any_operator(&open_to_jobs(), &Job::parse(JOB).unwrap());
     assert!(anyone.refusals.is_empty());
     let nobody = Explanation::for_any_operator(&sample("site.toml"), &Job::parse(JOB).unwrap());
     assert_eq!(nobody.refusals[0].rule, "operators");

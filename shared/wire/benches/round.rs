@@ -48,7 +48,7 @@ async fn main() {
                 let matrix = Arc::unwrap_or_clone(round.consensus);
                 let answer = match round.penalty == COVERED {
                     true => covered(&mut gate, matrix, place),
-                    false => contribution(&mut gate, matrix),
+                    false => contribution(matrix),
                 };
                 sender.send(answer).await.unwrap();
             }

@@ -7,7 +7,7 @@ mod support;
 use ndarray::Array2;
 use protocol::failure::Code;
 use std::time::{Duration, Instant, SystemTime};
-use support::{Port, authority, contributed, contribution, coordinator, gate, party, round};
+use support::{Port, authority, contributed, contribution, coordinator, party, round};
 use wire::certificates::{Role, Validity, issue, revoke};
 use wire::{Incoming, Remedy, ServerTls, SiteReceiver, SiteSender, attend};
 
@@ -122,7 +122,7 @@ async fn an_answer_is_kept_once_where_it_was_asked_and_dropped_where_it_was_not(
     // Two before the question, one to it, and one too many.
     for _ in 0..2 {
         to_coordinator
-            .send(contribution(&mut gate(), matrix.clone()))
+            .send(contribution(matrix.clone()))
             .await
             .unwrap();
     }
@@ -131,7 +131,7 @@ async fn an_answer_is_kept_once_where_it_was_asked_and_dropped_where_it_was_not(
     to_site.send(round(matrix.clone())).unwrap();
     for _ in 0..2 {
         to_coordinator
-            .send(contribution(&mut gate(), matrix.clone()))
+            .send(contribution(matrix.clone()))
             .await
             .unwrap();
     }
@@ -149,10 +149,7 @@ async fn an_answer_that_is_longer_than_its_question_can_need_ends_the_stream() {
     let (to_site, mut from_site) = site(&mut port).await;
     to_site.send(round(Array2::zeros((10, 10)))).unwrap();
     let matrix = Array2::zeros((700, 300));
-    to_coordinator
-        .send(contribution(&mut gate(), matrix))
-        .await
-        .unwrap();
+    to_coordinator.send(contribution(matrix)).await.unwrap();
     let error = from_site.next().await.unwrap_err();
     assert_eq!(error.code(), Code::Protocol);
     let told = loop {

@@ -17,7 +17,7 @@ use protocol::time::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use support::{Port, authority, contributed, contribution, gate, party, round, run};
+use support::{Port, authority, contributed, contribution, party, round, run};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -61,7 +61,7 @@ async fn a_site_attends_and_matrices_go_both_ways() {
     to_site.send(ask.clone()).unwrap();
     assert!(from_coordinator.next().await.unwrap() == ask);
     to_coordinator
-        .send(contribution(&mut gate(), matrix.clone()))
+        .send(contribution(matrix.clone()))
         .await
         .unwrap();
     let found = from_site.next().await.unwrap().unwrap();

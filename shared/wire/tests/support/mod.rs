@@ -6,7 +6,8 @@
 )]
 
 use ndarray::Array2;
-use privacy::{Allowed, CohortFacts, Gate, JobFacts, Permission, Policy, Rules, SoFar};
+use privacy::SoFar;
+use privacy::{Allowed, CohortFacts, Gate, JobFacts, Notice, Permission, Policy, Released, Rules};
 use protocol::message::unpsl::{Centre, Contribution, Form, Part, Round};
 use protocol::message::{Answer, Ask, Reply, Request, ToCoordinator, ToSite, unpsl};
 use protocol::name::RunId;
@@ -130,7 +131,16 @@ pub(crate) fn gate() -> Gate {
         .unwrap()
 }
 
-pub(crate) fn contribution(gate: &mut Gate, matrix: Array2<f64>) -> ToCoordinator<Sealed> {
+/// An answer that no rule has cleared, as no site of a run sends it.
+struct Uncleared(Answer);
+
+impl Notice<Answer> for Uncleared {
+    fn into_message(self) -> Answer {
+        self.0
+    }
+}
+
+pub(crate) fn contribution(matrix: Array2<f64>) -> ToCoordinator<Sealed> {
     let contribution = Contribution {
         matrix,
         objective: 0.5,
@@ -138,7 +148,7 @@ pub(crate) fn contribution(gate: &mut Gate, matrix: Array2<f64>) -> ToCoordinato
         products: None,
     };
     let answer = Answer::Unpsl(unpsl::Answer::Contribution(contribution));
-    reply(seal(gate.release(answer).unwrap()))
+    reply(seal(Released::notice(Uncleared(answer))))
 }
 
 /// The answer to [`round`].
