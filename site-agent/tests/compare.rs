@@ -5,14 +5,18 @@
 #![allow(clippy::unwrap_used)] // a test panics, and says what it found
 
 use ndarray::Array1;
+use privacy::Covered;
+use privacy::sums::Words;
 use protocol::job::Job;
 use protocol::message::compare::{self, FamilyCounts};
 use protocol::message::forest::{self, Growing, NodeKind, NodeRule, TerminalTable, Trees};
-use protocol::message::{Answer, Request, ToSite, Warrant};
+use protocol::message::{Answer, Begin, Encapsulations, Introduction, Request, ToSite, Warrant};
 use protocol::method::Method;
 use protocol::method::compare::settings::Family;
 use protocol::name::{RunId, SiteName};
+use protocol::opening::Opening;
 use protocol::progress::Ending;
+use protocol::replica::Replica;
 use protocol::run::{Action, Event, Run};
 use protocol::time::Timestamp;
 use serde_json::{Value, json};
@@ -99,24 +103,45 @@ fn said(job: &Job, tables: &str) -> Said {
     };
     let run = RunId::new("0123456789ab").unwrap();
     let now = Timestamp(1_000);
+    let is_one = names.len() == 1;
+    let opening = opened_by_nobody(names.len());
+    let begin = Begin {
+        run: run.clone(),
+        job: job.text.clone(),
+        seed: 5,
+        warrant: Warrant::default(),
+        opening: None,
+    };
+    let mut replica = Replica::new(&begin, job.clone(), 0, Some(&opening));
     let mut run = Run::new(run, job.clone(), 5, Warrant::default(), now);
+    if !is_one {
+        run = run.opened(&opening);
+    }
     let mut events: Vec<Event> = job.sites.iter().cloned().map(Event::Connected).collect();
     while run.ending().is_none() {
         let (next, actions) = run.step(now, events.remove(0));
         run = next;
         for action in actions {
-            let Action::Send {
-                site,
-                message: ToSite::Ask(ask),
-            } = action
-            else {
-                continue;
+            let (site, ask) = match action {
+                Action::Send {
+                    site,
+                    message: ToSite::Ask(ask),
+                } => (site, ask),
+                Action::Send {
+                    site,
+                    message: ToSite::Closed(closed),
+                } if site.as_str() == names[0] => {
+                    replica.follow(&closed).unwrap();
+                    continue;
+                }
+                _ => continue,
             };
             let place = names.iter().position(|known| *known == site.as_str());
             let place = place.unwrap();
             if let Request::Forest(forest::Request::Grow(growing)) = &ask.request {
                 said.growing.insert(place, Arc::clone(growing));
             }
+            let patients = said.cohorts[place].patients() as u64;
             let answer = sites[place].answer(&ask.request);
             let answer = answer.unwrap_or_else(|_| panic!("an answer to {}", ask.exchange));
             match &answer {
@@ -124,6 +149,11 @@ fn said(job: &Job, tables: &str) -> Said {
                 Answer::Compare(compare::Answer::Judged(own)) => said.judged.push(own.clone()),
                 _ => {}
             }
+            let blank = replica.next().and_then(|next| next.blank);
+            let answer = match blank {
+                Some(blank) if !is_one => uncovered(answer.in_shape_of(&blank, patients)),
+                Some(_) | None => answer,
+            };
             events.push(Event::Answered {
                 signature: Vec::new(),
                 site,
@@ -134,6 +164,37 @@ fn said(job: &Job, tables: &str) -> Said {
     }
     assert_eq!(run.ending(), Some(&Ending::Completed));
     said
+}
+
+/// A study's opening by which nobody covers anything.
+fn opened_by_nobody(sites: usize) -> Opening {
+    let introduction = Introduction {
+        agreement: Vec::new(),
+        encapsulation: Vec::new(),
+        signing: Vec::new(),
+        chain: Vec::new(),
+        scheme: 0,
+        signature: Vec::new(),
+    };
+    let told = Encapsulations {
+        ciphertexts: Vec::new(),
+        common: Vec::new(),
+    };
+    Opening {
+        run: RunId::new("0123456789cd").unwrap(),
+        digest: "0".repeat(64),
+        introductions: vec![introduction; sites],
+        encapsulations: vec![told; sites],
+    }
+}
+
+/// The words of an answer without a mask.
+fn uncovered(mut answer: Answer) -> Answer {
+    Answer::Covered(Covered {
+        kind: answer.kind_name(),
+        words: Words::of(&mut answer).unwrap(),
+        tag: None,
+    })
 }
 
 /// The bags of a site's trees, drawn once more.
@@ -243,8 +304,8 @@ fn neighbours_predict_survival_times_as_kaplan_meier_curves_of_another_program_d
         .map(|number| format!("[[features]]\nname = 'x{number}'\nkind = 'numeric'\n"))
         .collect();
     for (known, horizon) in [("without", ""), ("with", "horizon = 400")] {
-        let job = Job::parse(&format!(
-            "name = 'days'\nmethod = 'compare'\nsites = ['days', 'other']\n[outcome]\n\
+        let job = Job::parse_for_one(&format!(
+            "name = 'days'\nmethod = 'compare'\nsites = ['days']\n[outcome]\n\
              column = 'days'\nkind = 'survival'\nevent = 'seen'\nevent_values = ['1']\n{horizon}\n{features}\
              [compare]\nfamilies = ['cosine']\nfolds = {FOLDS}\n"
         ));
