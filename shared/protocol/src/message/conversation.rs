@@ -36,7 +36,7 @@ pub struct Ask {
     pub request: Request,
 }
 
-/// From site to coordinator. `A` is a released answer as it travels at the site, and [`Answer`] at the
+/// From site to coordinator. `A` is a released answer as it travels at the site, and [`super::Answer`] at the
 /// coordinator.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToCoordinator<A> {
