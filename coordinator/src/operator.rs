@@ -10,6 +10,7 @@ pub use asking::Asked;
 pub use cluster::{ClusterError, cluster};
 pub use patients::{PatientsProblem, PatientsProblems};
 pub use similar::{SimilarError, similar};
+pub(crate) use study::certificate;
 pub use study::{StudyError, card, close, draft, propose, studies, study};
 
 use crate::cli;

@@ -6,6 +6,7 @@ mod plan;
 
 use crate::cli::Simulate;
 use crate::driver;
+use crate::operator::certificate;
 use crate::signals::StopSignals;
 use crate::store::{Store, StoreError};
 use agents::Agents;
@@ -17,7 +18,7 @@ use protocol::failure::Failure;
 use protocol::name::{NameError, OperatorName, SiteName};
 use protocol::progress::Ending;
 use protocol::result::RunResult;
-use protocol::study::{CertificateFingerprint, DraftError, Party};
+use protocol::study::DraftError;
 use report::{FolderError, PendingFolder, Replace, ReportError};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -150,7 +151,7 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
     let files = site_files(&plan.job, &data)?;
     let certificates = home.path().join("certificates");
     let parties = issue_certificates(&plan, &certificates)?;
-    let study = plan.study(|party| parties.certificate(party))?;
+    let study = plan.study(|party| certificate(&certificates, party))?;
     let study_file = home.path().join("study.toml");
     std::fs::write(&study_file, &study.text).map_err(|source| SimulateError::File {
         path: study_file.clone(),
@@ -266,20 +267,9 @@ fn tell(notes: &[String]) {
 
 /// What a simulation's own parties prove themselves by.
 struct Parties {
-    folder: PathBuf,
     coordinator: CredentialFiles,
     /// The operators of the study. The first submits its jobs.
     operators: Vec<(OperatorName, Signer)>,
-}
-
-impl Parties {
-    fn certificate(&self, party: Party<'_>) -> Option<CertificateFingerprint> {
-        let name = match party {
-            Party::Operator(name) => format!("operator-{name}"),
-            Party::Hospital(name) => format!("site-{name}"),
-        };
-        wire::fingerprint_of(&self.folder.join(name).join("certificate.pem")).ok()
-    }
 }
 
 /// A throw-away authority and a certificate for everyone.
@@ -300,7 +290,6 @@ fn issue_certificates(plan: &Plan, folder: &Path) -> Result<Parties, SimulateErr
     let role = Role::Coordinator { hosts };
     Ok(Parties {
         coordinator: certificates::issue(folder, &role, "coordinator", validity)?,
-        folder: folder.to_owned(),
         operators,
     })
 }

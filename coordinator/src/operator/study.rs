@@ -79,7 +79,7 @@ pub fn draft(arguments: &cli::StudyDraft) -> Result<Option<String>, OperatorErro
 }
 
 /// The fingerprint of a party's certificate, as `certificates issue` names its folder.
-fn certificate(folder: &Path, party: Party<'_>) -> Option<CertificateFingerprint> {
+pub(crate) fn certificate(folder: &Path, party: Party<'_>) -> Option<CertificateFingerprint> {
     let name = match party {
         Party::Operator(name) => format!("operator-{name}"),
         Party::Hospital(name) => format!("site-{name}"),

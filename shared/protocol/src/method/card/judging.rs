@@ -3,7 +3,7 @@
 use super::message::{Answer, Counts, FeatureCounts, GroupCounts, Sums};
 use super::settings::{CardSettings, counted, levels};
 use crate::checks::{ROUNDING, count, ensure, length, numbers, unexpected};
-use crate::cohort::{Feature, FeatureKind};
+use crate::cohort::{Feature, FeatureKind, OutcomeKind};
 use crate::failure::Failure;
 use crate::limits::AGE_MAX;
 use crate::message;
@@ -81,13 +81,20 @@ pub(super) fn sums(
         length("sums of an outcome", own.len(), CardSettings::sums_of(kind))?;
         let groups = &counts.groups[settings.groups_of(place)];
         let patients = groups.iter().map(|group| group.patients).sum();
-        match own.as_slice() {
-            [time] => {
+        match (kind, own.as_slice()) {
+            (OutcomeKind::Survival { .. }, [time]) => {
                 numbers([time])?;
                 ensure(*time >= 0.0, "a time below 0", "a time at risk")?;
             }
-            [sum, squares] => possible(patients, [*sum, *squares], None)?,
-            _ => {}
+            (OutcomeKind::Numeric, [sum, squares]) => possible(patients, [*sum, *squares], None)?,
+            // Classes have no sums, and the others' length is judged above.
+            (
+                OutcomeKind::Binary { .. }
+                | OutcomeKind::Categorical { .. }
+                | OutcomeKind::Numeric
+                | OutcomeKind::Survival { .. },
+                _,
+            ) => {}
         }
     }
     Ok(())
