@@ -21,6 +21,7 @@ use similarity::learn::regression::cox::FollowUp;
 use similarity::learn::regression::glm::Family;
 use similarity::learn::regression::newton::{Newton, Wanted};
 use similarity::learn::regression::{Model as Kind, Ties};
+use similarity::numeric::precision::Precision;
 
 const FEATURES: usize = 3;
 /// Steps of the world's grid of events, each of one unit of time.
@@ -180,7 +181,7 @@ impl Regressions {
             let is_constant = point.at.len() > point.design.rows.len() && column == 0;
             if is_constant { 0.0 } else { settings.ridge }
         });
-        let mut newton = Newton::new(penalty);
+        let mut newton = Newton::new(penalty, Precision::Exact);
         while newton.wanted() != Wanted::Nothing {
             let point = Evaluating {
                 at: newton.asked().to_vec().into(),
@@ -274,7 +275,7 @@ fn job(wanted: &Wish) -> String {
         .map(|feature| format!("[[features]]\nname = \"f{feature}\"\nkind = \"numeric\"\n"))
         .collect();
     format!(
-        "name = \"regression\"\nmethod = \"regression\"\nsites = [{}]\n[outcome]\n{outcome}{features}\
+        "name = \"regression\"\nmethod = \"regression\"\nprecision = \"exact\"\nsites = [{}]\n[outcome]\n{outcome}{features}\
          [regression]\nround_limit = 40\nselection = \"{}\"\n",
         names.join(", "),
         wanted.selection,

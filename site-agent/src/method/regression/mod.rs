@@ -9,6 +9,7 @@ use super::scores::{Score, assessed, by_share};
 use crate::cases::record::{Learned, LearnedRegression, Record};
 use crate::run::stop::Stop;
 use ndarray::{Array1, Array2, Axis, s};
+use privacy::Steepness;
 use protocol::failure::Code;
 use protocol::message::regression::{Design, Evaluating, Request};
 use protocol::message::{Answer, PairCounts, Summary, regression as message};
@@ -99,16 +100,20 @@ impl Regressor {
         prepared: &Prepared,
         point: &Evaluating,
     ) -> Result<Answer, Stop> {
+        let precision = self.settings.precision;
         let (made, at) = self.at(site, prepared, point)?;
         let design = made.matrix.view();
-        Ok(Answer::Regression(message::Answer::Likelihood(
-            match &made.target {
-                Target::Glm(family, y) => family.sums(&design, y, &at),
-                Target::Cox {
-                    follow_up, ties, ..
-                } => follow_up.sums(&design, &at, *ties),
-            },
-        )))
+        let sums = match &made.target {
+            // In units of the outcome; of each patient they tell no more than second moments do.
+            Target::Glm(Family::Linear, y) => Family::Linear.sums(&design, y, &at),
+            Target::Glm(Family::Logistic, y) => {
+                Family::Logistic.sums(&design, y, &at).known_to(precision)
+            }
+            Target::Cox {
+                follow_up, ties, ..
+            } => follow_up.sums(&design, &at, *ties).known_to(precision),
+        };
+        Ok(Answer::Regression(message::Answer::Likelihood(sums)))
     }
 
     fn test(
@@ -117,6 +122,7 @@ impl Regressor {
         prepared: &Prepared,
         point: &Evaluating,
     ) -> Result<Answer, Stop> {
+        let precision = self.settings.precision;
         let (made, at) = self.at(site, prepared, point)?;
         match &made.target {
             Target::Glm(..) => {
@@ -131,6 +137,7 @@ impl Regressor {
                 let times = follow_up.times().iter();
                 let scale: Vec<f64> = times.map(|time| time / horizon).collect();
                 let sums = follow_up.sums_with_time(&made.matrix.view(), &at, *ties, &scale);
+                let sums = sums.known_to(precision);
                 Ok(Answer::Regression(message::Answer::Proportionality(sums)))
             }
         }
@@ -267,6 +274,43 @@ impl Target {
     fn has_constant(&self) -> bool {
         matches!(self, Self::Glm(..))
     }
+}
+
+/// How steep a point is for the site's patients, held out or not: how far the log odds, or the log hazards, of all of them are from
+/// what a constant would predict. None of a linear regression, whose sums say the same wherever they are asked for, nor of rows that
+/// are not there, which are never evaluated.
+pub(super) fn steepness(
+    site: &SiteRun,
+    prepared: &Prepared,
+    point: &Evaluating,
+) -> Option<Steepness> {
+    let constant = match site.cohort.cohort.outcome() {
+        Outcome::Numeric(_) => return None,
+        Outcome::Classes { codes, .. } => Some(log_odds(codes)),
+        Outcome::Survival { .. } => None,
+    };
+    let (constants, slopes) = point.at.split_at_checked(usize::from(constant.is_some()))?;
+    let mut predictors = Array1::from_elem(prepared.matrix.nrows(), constants.iter().sum());
+    for (row, slope) in point.design.rows.iter().zip(slopes) {
+        let row = *row as usize;
+        let column = (row < prepared.matrix.ncols()).then(|| prepared.matrix.column(row))?;
+        predictors.scaled_add(*slope, &column);
+    }
+    // A Cox regression says the same whatever is added to all predictors.
+    let centre = constant.unwrap_or(predictors.mean().unwrap_or(0.0));
+    let squares = predictors.mapv_into(|one| (one - centre).powi(2));
+    Some(Steepness::Predictor {
+        squares: squares.mean().unwrap_or(f64::NAN),
+        centre: constant.unwrap_or(0.0),
+    })
+}
+
+/// The log odds of the second class, which have an end also where nobody is of one.
+#[allow(clippy::cast_precision_loss)] // patients are far below 2^52
+fn log_odds(codes: &Array1<u32>) -> f64 {
+    let second = codes.iter().filter(|code| **code == 1).count();
+    let first = codes.len() - second;
+    ((second as f64 + 0.5) / (first as f64 + 0.5)).ln()
 }
 
 /// The regression of a point as a comparison, and what it predicts of every patient before any link.

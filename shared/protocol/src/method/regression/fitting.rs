@@ -19,6 +19,7 @@ use similarity::learn::regression::rows::Rows;
 use similarity::learn::regression::selection::Search;
 use similarity::learn::regression::{self, Fit};
 use similarity::learn::unpsl::SecondMoments;
+use similarity::numeric::precision::Precision;
 use std::sync::Arc;
 
 /// Fits under way.
@@ -48,6 +49,8 @@ struct Sources {
     features: Vec<Feature>,
     standardisation: Standardisation,
     moments: SecondMoments,
+    /// How finely the sums of a fit are known.
+    precision: Precision,
 }
 
 #[derive(Debug, Clone)]
@@ -67,7 +70,14 @@ pub(crate) struct Fitted {
 
 impl Sources {
     fn rows(&self, chosen: &[usize]) -> Rows {
-        Rows::new(&self.features, &self.standardisation, &self.moments, chosen)
+        let (features, standardisation) = (&self.features, &self.standardisation);
+        Rows::new(
+            features,
+            standardisation,
+            &self.moments,
+            chosen,
+            self.precision,
+        )
     }
 }
 
@@ -91,6 +101,7 @@ impl Fitting {
             features: cohort.standardised_columns(),
             standardisation: prepared.standardisation.clone(),
             moments,
+            precision: settings.precision_of(family),
         };
         let all: Vec<usize> = (0..sources.features.len()).collect();
         let rows = sources.rows(&all);
@@ -259,7 +270,14 @@ impl Asking for Fitting {
     }
 
     fn judge(&self, _: usize, patients: u64, answer: &message::Answer) -> Result<(), Failure> {
-        judging::answer(answer, &self.empty(), patients)
+        judging::answer(answer, &self.empty(), patients)?;
+        match (&self.state, answer) {
+            (State::Stepping, message::Answer::Regression(Answer::Likelihood(sums))) => self
+                .attempt
+                .judge(&self.sources.moments, self.sources.precision, sums),
+            // A test follows from what was judged before, and nothing is asked after it.
+            (State::Testing(_) | State::Stepping, _) => Ok(()),
+        }
     }
 
     fn blank(&self) -> Option<message::Answer> {
