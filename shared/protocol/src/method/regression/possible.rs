@@ -25,9 +25,10 @@ pub(super) struct Possible<'p> {
     pub(super) known: Option<Known<'p>>,
 }
 
-/// X'X of the fitted rows, with the constant first where there is one.
+/// X'X of the fitted rows, with the constant first where there is one. The cells of a common baseline share the patients, and count as a
+/// constant each.
 pub(super) fn products(moments: &SecondMoments, fitted: &[usize], model: Model) -> Array2<f64> {
-    let ones = usize::from(model.has_intercept());
+    let ones = model.leading();
     #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
     let patients = moments.patients as f64;
     let entry = |(row, column): (usize, usize)| {
@@ -62,7 +63,11 @@ impl Possible<'_> {
 
     /// A log-likelihood is at most 0, and concave: from one point it can be bounded at another.
     fn judge_likelihood(&self, at: &Array1<f64>, found: &Sums) -> Result<(), Failure> {
-        let most = self.rounded();
+        let most = match self.model {
+            Model::Linear | Model::Logistic | Model::Cox(_) => self.rounded(),
+            // A density has no bound.
+            Model::Exponential { .. } => f64::INFINITY,
+        };
         if found.log_likelihood > most {
             return Err(fault("a log-likelihood above 0", "one of patients"));
         }
@@ -94,6 +99,11 @@ impl Possible<'_> {
             Model::Logistic => self.count().sqrt(),
             // Each event adds its own value less a mean of those at risk.
             Model::Cox(_) => 2.0 * self.count(),
+            // What is expected of a patient has no bound but the information, which is all that is expected, times squares.
+            Model::Exponential { cells } => {
+                let expected: f64 = found.information.diag().iter().take(cells as usize).sum();
+                self.count().sqrt() + expected.max(0.0)
+            }
         };
         let mut pairs = found.gradient.iter().zip(self.products.diag());
         let fits = pairs.all(|(slope, squares)| {
@@ -114,15 +124,21 @@ impl Possible<'_> {
             // p (1 - p) is at most a quarter.
             Model::Logistic => 0.25,
             // A variance among those at risk is at most the largest square, at each event.
-            Model::Cox(_) => self.count(),
+            Model::Cox(_) | Model::Exponential { .. } => self.count(),
         };
         #[allow(clippy::cast_precision_loss)] // few
         let columns = self.products.nrows() as f64;
         let slack = columns * self.rounded() + ROUNDING * largest * share.max(1.0);
+        // The largest square is bounded along each column alone.
+        let by_column =
+            |share: f64| Array2::from_diag(&(&self.products.diag() * (share * columns)));
         let all = match self.model {
             Model::Linear | Model::Logistic => &self.products * share,
-            // The largest square is bounded along each column alone.
-            Model::Cox(_) => Array2::from_diag(&(&self.products.diag() * (share * columns))),
+            Model::Cox(_) => by_column(share),
+            Model::Exponential { cells } => {
+                let expected: f64 = found.information.diag().iter().take(cells as usize).sum();
+                by_column(expected.max(1.0))
+            }
         };
         let room = Array2::<f64>::eye(self.products.nrows()) * slack;
         let is_between = is_positive_definite(&(&found.information + &room))

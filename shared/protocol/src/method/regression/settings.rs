@@ -2,7 +2,7 @@
 
 use crate::cohort::{CohortSpecification, Grids, OutcomeKind, OutcomeSpecification};
 use crate::document::{Section, narrow};
-use crate::limits::{LAMBDA_MAX, PARAMETERS_SHARE_MAX};
+use crate::limits::{LAMBDA_MAX, PARAMETERS_SHARE_MAX, REGRESSION_CELLS_MAX};
 use similarity::learn::regression::selection::Criterion;
 use similarity::learn::regression::{Model, Ties};
 use similarity::numeric::precision::Precision;
@@ -11,8 +11,10 @@ use similarity::numeric::precision::Precision;
 pub const REGRESSION_RULE: &str = "regression";
 /// The rule of the nearest neighbours by the distance that a regression weighs.
 pub const WEIGHTED_RULE: &str = "weighted";
-/// Events of all sites at least, of a Cox regression.
+/// Events of all sites at least, of a survival time.
 const EVENTS_MIN: u64 = 10;
+/// Cells of a common baseline, where the job does not say.
+const CELLS: u64 = 8;
 /// Evaluations at most of one fit: honest ones want fewer, and each lets a hospital that lies look at one more place.
 const EVALUATIONS: u64 = 12;
 /// Evaluations at most of a selection by Wald's test, where the job does not say.
@@ -22,14 +24,29 @@ const EVALUATIONS_AIC: u64 = 300;
 /// Evaluations at most on one cohort alone.
 const ALONE: u32 = 1_000_000;
 
+/// The baseline hazard of a survival time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Baseline {
+    /// Each hospital has its own: Cox regression, stratified by hospital.
+    Hospital {
+        /// How tied events are taken.
+        ties: Ties,
+    },
+    /// One of all hospitals, constant in equal steps up to the horizon.
+    Common {
+        /// How many steps.
+        cells: u32,
+    },
+}
+
 /// Settings of a regression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RegressionSettings {
     /// Half of it times the sum of the squared coefficients, each per standard deviation of its column, is taken from the
     /// log-likelihood.
     pub ridge: f64,
-    /// How tied events of a Cox regression are taken.
-    pub ties: Ties,
+    /// The baseline hazard of a survival time.
+    pub baseline: Baseline,
     /// Confidence of the intervals, 0 to 1.
     pub confidence: f64,
     /// Neighbours of a patient by the weighted distance.
@@ -46,10 +63,33 @@ pub struct RegressionSettings {
     pub parts: u32,
 }
 
+impl Baseline {
+    fn read(section: &mut Section<'_, '_>) -> Self {
+        let ties = [("efron", Ties::Efron), ("breslow", Ties::Breslow)];
+        let baselines = [("hospital", false), ("common", true)];
+        let stated = [("ties", "hospital"), ("cells", "common")]
+            .map(|(key, of)| (key, of, section.has(key)));
+        let is_common = section.choice("baseline", &baselines).unwrap_or(false);
+        let ties = section.choice("ties", &ties).unwrap_or_default();
+        let cells = section.count("cells", CELLS, 1..=u64::from(REGRESSION_CELLS_MAX));
+        for (key, of, is_stated) in stated {
+            if is_stated && (of == "common") != is_common {
+                let wanted = format!("no such key, or baseline = {of:?}");
+                section.problem(key, "a key of another baseline", &wanted);
+            }
+        }
+        match is_common {
+            true => Self::Common {
+                cells: narrow(cells),
+            },
+            false => Self::Hospital { ties },
+        }
+    }
+}
+
 impl RegressionSettings {
     /// Reads the table `regression`, every key of which has a default.
     pub(crate) fn read(section: &mut Section<'_, '_>) -> Self {
-        let ties = [("efron", Ties::Efron), ("breslow", Ties::Breslow)];
         let ridge = format!("a number of 0 or more, at most {LAMBDA_MAX:e}");
         let criteria = [
             ("none", None),
@@ -72,7 +112,7 @@ impl RegressionSettings {
             ridge: section.number("ridge", 0.0, &ridge, |value| {
                 (0.0..=LAMBDA_MAX).contains(&value)
             }),
-            ties: section.choice("ties", &ties).unwrap_or_default(),
+            baseline: Baseline::read(section),
             confidence: section.number("confidence", 0.95, "a number from 0.5 to 0.999", |x| {
                 (0.5..=0.999).contains(&x)
             }),
@@ -96,12 +136,15 @@ impl RegressionSettings {
         }
     }
 
-    /// The regression of an outcome of this kind; none of more than two classes.
+    /// The regression of an outcome of this kind, where every cell has an event; none of more than two classes.
     #[must_use]
     pub fn model(&self, kind: &OutcomeKind) -> Option<Model> {
         match kind {
             OutcomeKind::Numeric => Some(Model::Linear),
-            OutcomeKind::Survival { .. } => Some(Model::Cox(self.ties)),
+            OutcomeKind::Survival { .. } => Some(match self.baseline {
+                Baseline::Hospital { ties } => Model::Cox(ties),
+                Baseline::Common { cells } => Model::Exponential { cells },
+            }),
             OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => {
                 (kind.classes().len() == 2).then_some(Model::Logistic)
             }
@@ -123,7 +166,7 @@ impl RegressionSettings {
         u64::from(self.round_limit) + 1
     }
 
-    /// Events of all sites at least, of a Cox regression.
+    /// Events of all sites at least, of a survival time.
     #[must_use]
     pub fn events_min(&self) -> u64 {
         match self.is_alone {
@@ -138,7 +181,7 @@ impl RegressionSettings {
     pub fn precision_of(&self, model: Model) -> Precision {
         match model {
             Model::Linear => Precision::Exact,
-            Model::Logistic | Model::Cox(_) => self.precision,
+            Model::Logistic | Model::Cox(_) | Model::Exponential { .. } => self.precision,
         }
     }
 

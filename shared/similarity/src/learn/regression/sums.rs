@@ -250,24 +250,22 @@ impl Scaling {
         &self.aliased
     }
 
-    /// The penalty of each fitted column, as it is scaled: see [`Settings::ridge`]. A constant has none.
+    /// The penalty of each fitted column, as it is scaled: see [`Settings::ridge`]. A constant, or a log hazard, has none.
     ///
     /// [`Settings::ridge`]: crate::learn::regression::Settings::ridge
     #[must_use]
     pub fn penalty(&self, ridge: f64, model: Model) -> Array1<f64> {
-        let constant = model.has_intercept().then_some(0.0);
         let own =
             |column: &usize| ridge * (self.deviations[*column] / self.scales[*column]).powi(2);
-        constant
-            .into_iter()
+        std::iter::repeat_n(0.0, model.leading())
             .chain(self.kept.iter().map(own))
             .collect()
     }
 
-    /// Each feature's fitted columns, by their places among the fitted, of which the constant is the first where there is one.
+    /// Each feature's fitted columns, by their places among the fitted, of which a constant, or log hazards, are the first.
     #[must_use]
     pub fn places(&self, terms: &Terms, model: Model) -> Vec<Vec<usize>> {
-        let ones = usize::from(model.has_intercept());
+        let ones = model.leading();
         let place = |column: usize| {
             let place = self.kept.iter().position(|one| *one == column);
             place.map(|place| place + ones)
@@ -278,17 +276,17 @@ impl Scaling {
             .collect()
     }
 
-    /// What each coefficient in its own unit (the constant first, where there are `ones`) is of the fitted ones.
+    /// What each coefficient in its own unit (after so many `ones`, which say what a patient of zeros has) is of the fitted ones.
     pub(super) fn back(&self, ones: usize) -> Array2<f64> {
         let mut back = Array2::zeros((self.means.len() + ones, self.kept.len() + ones));
         for (place, &column) in self.kept.iter().enumerate() {
             back[(column + ones, place + ones)] = 1.0 / self.scales[column];
-            if ones == 1 {
-                back[(0, place + ones)] = -self.means[column] / self.scales[column];
+            for one in 0..ones {
+                back[(one, place + ones)] = -self.means[column] / self.scales[column];
             }
         }
-        if ones == 1 {
-            back[(0, 0)] = 1.0;
+        for one in 0..ones {
+            back[(one, one)] = 1.0;
         }
         back
     }
