@@ -25,7 +25,7 @@ const SITES_MIN: usize = 3;
 /// their defaults, but for a job of fewer sites than [`SITES_MIN`].
 const ALLOWED: [&str; 4] = ["operators", "methods", "outcomes", "features"];
 /// What a simulation opens beside, so that every job may run on one machine.
-const OPENED: [&str; 2] = ["second_moments", "sites_min"];
+const OPENED: [&str; 3] = ["second_moments", "exact_sums", "sites_min"];
 
 /// A site agent could not be started, or ended by itself.
 #[derive(Debug, thiserror::Error)]

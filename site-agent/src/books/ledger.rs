@@ -85,6 +85,9 @@ struct Run {
     so_far: SoFar,
     /// Whether it has told anything of its cohort but the size.
     told: bool,
+    /// Whether nothing came of it, by the fault of a hospital. Its rounds count, for they were answered; the run does not, or whoever
+    /// spoils runs would use up everybody's.
+    void: bool,
     /// What it asks about patients of others, where it does.
     asks: Option<Asks>,
 }
@@ -125,6 +128,8 @@ enum Event {
     },
     /// A brake has shut its gate.
     Shut { run: RunDigest },
+    /// A sum of it was not one of patients: nothing came of it.
+    Void { run: RunDigest },
 }
 
 impl Answered {
@@ -261,7 +266,7 @@ impl Ledger {
                 continue;
             }
             if known.told {
-                runs_before += 1;
+                runs_before += u64::from(!known.void);
                 rounds_before += known.so_far.rounds;
             }
             if let Some(asked) = &known.asks {
@@ -381,6 +386,17 @@ impl Ledger {
         self.record(Event::Shut { run: run.clone() })
     }
 
+    /// Notes that nothing came of `run`, because a sum of it was not one of patients. Saying it twice changes nothing.
+    ///
+    /// # Errors
+    /// [`ChainError::File`].
+    pub fn void(&mut self, run: &RunDigest) -> Result<(), ChainError> {
+        match self.latest(run).is_some_and(|known| !known.void) {
+            true => self.record(Event::Void { run: run.clone() }),
+            false => Ok(()),
+        }
+    }
+
     fn latest(&self, run: &RunDigest) -> Option<&Run> {
         self.books.latest(run)
     }
@@ -448,6 +464,7 @@ impl Books {
                         answers: BTreeMap::new(),
                         so_far: SoFar::default(),
                         told: false,
+                        void: false,
                         asks: None,
                     },
                 };
@@ -470,6 +487,11 @@ impl Books {
                     known.so_far.rounds += answered.rounds;
                     known.so_far.kinds.insert(answered.kind.clone());
                     known.answers.insert(question, answered);
+                }
+            }
+            Event::Void { run } => {
+                if let Some(known) = self.latest_mut(&run) {
+                    known.void = true;
                 }
             }
             Event::Shut { run } => {

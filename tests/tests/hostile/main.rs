@@ -20,6 +20,7 @@ mod raw;
 mod reconstruction;
 mod signature;
 mod soak;
+mod steering;
 mod stranger;
 mod studies;
 mod totals;

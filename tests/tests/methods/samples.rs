@@ -87,6 +87,7 @@ pub(crate) fn samples() -> Vec<Sample> {
             times,
             "baseline = 'common'\ncells = 2",
         ),
+        exactly(regression("of classes, by exact sums", classes, "")),
         sample(
             "of splines",
             "regression",
@@ -131,6 +132,15 @@ pub(crate) fn samples() -> Vec<Sample> {
             ),
         ),
     ]
+}
+
+/// The same with exact sums.
+fn exactly(sample: Sample) -> Sample {
+    let text = format!("precision = 'exact'\n{}", sample.job.text);
+    Sample {
+        job: Job::parse(&text).unwrap_or_else(|errors| panic!("{}: {errors}", sample.name)),
+        ..sample
+    }
 }
 
 fn sample(

@@ -71,9 +71,10 @@ pub(crate) fn category(name: &str, levels: &str) -> String {
     format!("[[features]]\nname = \"{name}\"\nkind = \"categorical\"\nlevels = [{levels}]\n")
 }
 
+/// With exact sums, so that what is found is what R finds.
 pub(crate) fn job(outcome: &str, features: &str, settings: &str) -> String {
     format!(
-        "name = \"regression\"\nmethod = \"regression\"\nsites = {SITES:?}\n[outcome]\n{outcome}{features}\
+        "name = \"regression\"\nmethod = \"regression\"\nprecision = \"exact\"\nsites = {SITES:?}\n[outcome]\n{outcome}{features}\
          [regression]\n{settings}"
     )
 }
@@ -152,6 +153,52 @@ fn linear_and_logistic_regression_of_three_sites_are_those_of_r() {
             (&told["patients"], &told["converged"]),
             (&240.into(), &true.into())
         );
+    }
+}
+
+/// How far coefficients of rounded sums are from those of exact ones, in standard errors, at most; and evaluations of both.
+fn moved_by_rounding(home: &Home, exact: &str) -> (f64, [u64; 2]) {
+    let own = |job: &str| {
+        simulated(home, job).must_succeed();
+        let told = fs::read(home.join("out/regression.json")).unwrap();
+        let told: Value = serde_json::from_slice(&told).unwrap();
+        assert_eq!(told["converged"], true);
+        let of = |name: &str| column(home, "coefficients.csv", name);
+        (
+            of("coefficient"),
+            of("standard_error"),
+            told["evaluations"].as_u64().unwrap(),
+        )
+    };
+    let (exact_ones, errors, asked) = own(exact);
+    let (rounded, rounded_errors, asked_rounded) =
+        own(&exact.replace("precision = \"exact\"\n", ""));
+    let mut moved = 0.0_f64;
+    for place in (0..errors.len()).filter(|place| errors[*place].is_finite()) {
+        moved = moved.max((rounded[place] - exact_ones[place]).abs() / errors[place]);
+        assert!((rounded_errors[place] / errors[place] - 1.0).abs() < 0.02);
+    }
+    (moved, [asked, asked_rounded])
+}
+
+#[test]
+fn rounded_sums_move_no_coefficient_by_a_twentieth_of_its_standard_error() {
+    let home = patients();
+    let curved = features().replacen(
+        "kind = \"numeric\"",
+        "kind = \"numeric\"\nrange = [0, 120]\nspline = 4",
+        1,
+    );
+    for (name, outcome, features, settings) in [
+        ("logistic", ILL, features(), ""),
+        ("Cox", DAYS, features(), ""),
+        ("Cox, with a ridge", DAYS, features(), "ridge = 2"),
+        ("logistic, with a spline", ILL, curved, ""),
+    ] {
+        let (moved, asked) = moved_by_rounding(&home, &job(outcome, &features, settings));
+        println!("{name}: {moved:.4} standard errors, {asked:?} evaluations");
+        assert!(moved < 0.05, "{name}: {moved}");
+        assert!(asked[1] <= asked[0] + 1, "{name}: {asked:?}");
     }
 }
 

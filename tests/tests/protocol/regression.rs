@@ -22,6 +22,7 @@ use similarity::learn::regression::exponential::Exposure;
 use similarity::learn::regression::glm::Family;
 use similarity::learn::regression::newton::{Newton, Wanted};
 use similarity::learn::regression::{Model as Kind, Ties};
+use similarity::numeric::precision::Precision;
 
 const FEATURES: usize = 3;
 /// Steps of the world's grid of events, each of one unit of time.
@@ -203,7 +204,7 @@ impl Regressions {
         // From somewhere near: hazards of 1 are far from any.
         let cells = point.design.cells.len();
         let begin = (0..point.at.len()).map(|place| if place < cells { -7.0 } else { 0.0 });
-        let mut newton = Newton::from(penalty, begin.collect());
+        let mut newton = Newton::from(penalty, Precision::Exact, begin.collect());
         while newton.wanted() != Wanted::Nothing {
             let point = Evaluating {
                 at: newton.asked().to_vec().into(),
@@ -303,9 +304,10 @@ fn job(wanted: &Wish) -> String {
         .map(|feature| format!("[[features]]\nname = \"f{feature}\"\nkind = \"numeric\"\n"))
         .collect();
     format!(
-        "name = \"regression\"\nmethod = \"regression\"\nsites = [{}]\n[outcome]\n{outcome}{features}\
-         [regression]\nround_limit = 40\nselection = \"{}\"\nbaseline = \"{}\"\n",
+        "name = \"regression\"\nmethod = \"regression\"\nprecision = \"exact\"\nsites = [{}]\n[outcome]\n{outcome}{features}\
+         [regression]\nround_limit = {}\nselection = \"{}\"\nbaseline = \"{}\"\n",
         names.join(", "),
+        if wanted.selection == "none" { 12 } else { 40 },
         wanted.selection,
         if wanted.common { "common" } else { "hospital" },
     )

@@ -4,10 +4,12 @@ use crate::explain::kinds::{
     MessageKind, NUMBER_BYTES, Sizes, TOGETHER, Told, counts, description, moments, on_the_grid,
     prepared, quantiles, refusal,
 };
-use privacy::Rules;
+use privacy::{Rules, Steepness};
 use protocol::cohort::OutcomeKind;
 use protocol::job::Job;
 use protocol::method::regression::settings::{Baseline, RegressionSettings};
+use similarity::learn::regression::Model;
+use similarity::numeric::precision::Precision;
 
 /// Error rules: the regression's own prediction and that of neighbours.
 const RULES: u64 = 2;
@@ -20,12 +22,32 @@ const SHARE_BINS: u64 = 10;
 pub(crate) fn told(rules: &Rules, job: &Job, settings: &RegressionSettings) -> Told {
     Told {
         messages: messages(rules, job, settings),
-        brake: "Nothing: every site works out by itself at which coefficients it is asked."
-            .to_owned(),
+        brake: match settings.model(&job.cohort.outcome.kind) {
+            Some(Model::Linear) | None => {
+                "Nothing: wherever it is asked, a linear regression tells the same.".to_owned()
+            }
+            Some(Model::Logistic | Model::Cox(_) | Model::Exponential { .. }) => {
+                format!(
+                    "{} {}",
+                    Steepness::of_regressions(),
+                    precision(job.precision)
+                )
+            }
+        },
         open: format!(
             "The second moments: {TOGETHER}. No noise is added to any number: who knows all patients but one, or all other \
              sites, can work out the rest."
         ),
+    }
+}
+
+/// How finely the sums are known.
+fn precision(precision: Precision) -> &'static str {
+    match precision {
+        Precision::Rounded => {
+            "What this site adds to a sum is rounded to 1/32 of what one standardised patient adds."
+        }
+        Precision::Exact => "What this site adds to a sum is not rounded (precision = \"exact\").",
     }
 }
 

@@ -9,6 +9,7 @@ use super::scores::{Score, assessed, by_share};
 use crate::cases::record::{Learned, LearnedRegression, Record};
 use crate::run::stop::Stop;
 use ndarray::{Array1, Array2, Axis, s};
+use privacy::Steepness;
 use protocol::failure::Code;
 use protocol::message::regression::{Design, Evaluating, Request};
 use protocol::message::{Answer, PairCounts, Summary, regression as message};
@@ -103,17 +104,25 @@ impl Regressor {
         prepared: &Prepared,
         point: &Evaluating,
     ) -> Result<Answer, Stop> {
+        let precision = self.settings.precision;
         let (made, at) = self.at(site, prepared, point)?;
         let design = made.matrix.view();
-        Ok(Answer::Regression(message::Answer::Likelihood(
-            match &made.target {
-                Target::Glm(family, y) => family.sums(&design, y, &at),
-                Target::Cox {
-                    follow_up, ties, ..
-                } => follow_up.sums(&design, &at, *ties),
-                Target::Exponential(exposure) => exposure.sums(&design, &at),
-            },
-        )))
+        let sums = match &made.target {
+            // In units of the outcome; of each patient they tell no more than second moments do.
+            Target::Glm(Family::Linear, y) => Family::Linear.sums(&design, y, &at),
+            Target::Glm(Family::Logistic, y) => {
+                Family::Logistic.sums(&design, y, &at).known_to(precision)
+            }
+            Target::Cox {
+                follow_up, ties, ..
+            } => follow_up.sums(&design, &at, *ties).known_to(precision),
+            // Without a column it is the time of all in each cell, in its own unit, and no question of anybody's.
+            Target::Exponential(exposure) if point.design.rows.is_empty() => {
+                exposure.sums(&design, &at)
+            }
+            Target::Exponential(exposure) => exposure.sums(&design, &at).known_to(precision),
+        };
+        Ok(Answer::Regression(message::Answer::Likelihood(sums)))
     }
 
     fn test(
@@ -122,6 +131,7 @@ impl Regressor {
         prepared: &Prepared,
         point: &Evaluating,
     ) -> Result<Answer, Stop> {
+        let precision = self.settings.precision;
         let (made, at) = self.at(site, prepared, point)?;
         let design = made.matrix.view();
         let sums = match &made.target {
@@ -140,6 +150,7 @@ impl Regressor {
             }
             Target::Exponential(exposure) => exposure.sums_with_time(&design, &at),
         };
+        let sums = sums.known_to(precision);
         Ok(Answer::Regression(message::Answer::Proportionality(sums)))
     }
 
@@ -290,6 +301,46 @@ impl Target {
     fn has_constant(&self) -> bool {
         matches!(self, Self::Glm(..))
     }
+}
+
+/// How steep a point is for the site's patients, held out or not: how far the log odds, or the log hazards, of all of them are from
+/// what a constant would predict. None of a linear regression, whose sums say the same wherever they are asked for, nor of rows that
+/// are not there, which are never evaluated.
+pub(super) fn steepness(
+    site: &SiteRun,
+    prepared: &Prepared,
+    point: &Evaluating,
+) -> Option<Steepness> {
+    let constant = match site.cohort.cohort.outcome() {
+        Outcome::Numeric(_) => return None,
+        Outcome::Classes { codes, .. } => Some(log_odds(codes)),
+        Outcome::Survival { .. } => None,
+    };
+    // Hazards of cells are the same for all who are followed there.
+    let leading = usize::from(constant.is_some()) + point.design.cells.len();
+    let (constants, slopes) = point.at.split_at_checked(leading)?;
+    let added = constant.and(constants.first()).copied().unwrap_or(0.0);
+    let mut predictors = Array1::from_elem(prepared.matrix.nrows(), added);
+    for (row, slope) in point.design.rows.iter().zip(slopes) {
+        let row = *row as usize;
+        let column = (row < prepared.matrix.ncols()).then(|| prepared.matrix.column(row))?;
+        predictors.scaled_add(*slope, &column);
+    }
+    // A Cox regression says the same whatever is added to all predictors.
+    let centre = constant.unwrap_or(predictors.mean().unwrap_or(0.0));
+    let squares = predictors.mapv_into(|one| (one - centre).powi(2));
+    Some(Steepness::Predictor {
+        squares: squares.mean().unwrap_or(f64::NAN),
+        centre: constant.unwrap_or(0.0),
+    })
+}
+
+/// The log odds of the second class, which have an end also where nobody is of one.
+#[allow(clippy::cast_precision_loss)] // patients are far below 2^52
+fn log_odds(codes: &Array1<u32>) -> f64 {
+    let second = codes.iter().filter(|code| **code == 1).count();
+    let first = codes.len() - second;
+    ((second as f64 + 0.5) / (first as f64 + 0.5)).ln()
 }
 
 /// The regression of a point as a comparison, and what it predicts of every patient before any link.

@@ -12,6 +12,7 @@ use similarity::learn::regression::cox::FollowUp;
 use similarity::learn::regression::exponential::{Cells, Exposure};
 use similarity::learn::regression::newton::{Newton, Wanted};
 use similarity::learn::regression::sums::Sums;
+use similarity::numeric::precision::Precision;
 
 const FEATURES: usize = 5;
 const HORIZON: f64 = 1_000.0;
@@ -125,7 +126,7 @@ fn heard(honest: [&Hospital; 2], liar: &Hospital, is_common: bool) -> Vec<Array1
         let hazards = counted.without_columns().0.into_iter();
         begin = hazards.chain([0.0; FEATURES]).collect();
     }
-    let mut newton = Newton::from(Array1::zeros(begin.len()), begin);
+    let mut newton = Newton::from(Array1::zeros(begin.len()), begin, Precision::Exact);
     let mut heard = Vec::new();
     while newton.wanted() != Wanted::Nothing {
         let at = newton.asked().clone();

@@ -1,14 +1,18 @@
 //! One model of some of the features, by Newton's method on sums over the sites.
 
 use super::message::{Design, Evaluating, Sums};
+use super::possible::{Possible, products};
 use super::settings::RegressionSettings;
 use crate::exchange::count;
+use crate::failure::Failure;
 use ndarray::Array1;
 use similarity::learn::regression::exponential::Cells;
 use similarity::learn::regression::newton::{Newton, Wanted};
 use similarity::learn::regression::rows::Rows;
 use similarity::learn::regression::selection::Weighed;
 use similarity::learn::regression::{Fit, FitParts, Model as Family, fit::normal_log_likelihood};
+use similarity::learn::unpsl::SecondMoments;
+use similarity::numeric::precision::Precision;
 use std::sync::Arc;
 
 /// A model under way, or fitted.
@@ -48,7 +52,7 @@ impl Attempt {
                 rows: rows.fitted.iter().map(|row| count(*row)).collect(),
                 fold,
             }),
-            newton: Newton::new(penalty),
+            newton: Newton::new(penalty, settings.precision_of(family)),
             rows,
             first: None,
         }
@@ -71,7 +75,8 @@ impl Attempt {
         let mut begun = Self::new(settings, family, self.rows, (numbers, fold));
         let zeros = std::iter::repeat_n(0.0, begun.rows.fitted.len());
         let begin = hazards.into_iter().chain(zeros).collect();
-        begun.newton = Newton::from(begun.penalty(), begin);
+        let precision = settings.precision_of(family);
+        begun.newton = Newton::from(begun.penalty(), precision, begin);
         begun.first = Some(First {
             patients,
             events: cells.events.iter().sum(),
@@ -112,7 +117,7 @@ impl Attempt {
         let Some(begin) = maximum.restricted(&own, &places) else {
             return reduced;
         };
-        reduced.newton = Newton::from(reduced.penalty(), begin);
+        reduced.newton = Newton::from(reduced.penalty(), settings.precision_of(self.family), begin);
         if self.family == Family::Linear {
             while reduced.newton.wanted() != Wanted::Nothing {
                 let (value, gradient, information) =
@@ -169,6 +174,26 @@ impl Attempt {
     /// Events, once they are known.
     pub(super) fn events(&self) -> Option<u64> {
         self.first.map(|first| first.events)
+    }
+
+    /// Judges what an evaluation told.
+    ///
+    /// # Errors
+    /// A failure where no patients of these moments have such sums.
+    pub(super) fn judge(
+        &self,
+        moments: &SecondMoments,
+        precision: Precision,
+        sums: &Sums,
+    ) -> Result<(), Failure> {
+        let possible = Possible {
+            model: self.family,
+            precision,
+            products: products(moments, &self.rows.fitted, self.family),
+            patients: moments.patients,
+            known: self.newton.known(),
+        };
+        possible.judge(self.newton.asked(), sums)
     }
 
     /// Takes what an evaluation told.

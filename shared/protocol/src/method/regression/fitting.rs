@@ -20,6 +20,7 @@ use similarity::learn::regression::rows::Rows;
 use similarity::learn::regression::selection::Search;
 use similarity::learn::regression::{self, Fit, Model as Family};
 use similarity::learn::unpsl::SecondMoments;
+use similarity::numeric::precision::Precision;
 use std::sync::Arc;
 
 /// Fits under way.
@@ -51,6 +52,8 @@ struct Sources {
     features: Vec<Feature>,
     standardisation: Standardisation,
     moments: SecondMoments,
+    /// How finely the sums of a fit are known.
+    precision: Precision,
 }
 
 #[derive(Debug, Clone)]
@@ -72,7 +75,14 @@ pub(crate) struct Fitted {
 
 impl Sources {
     fn rows(&self, chosen: &[usize]) -> Rows {
-        Rows::new(&self.features, &self.standardisation, &self.moments, chosen)
+        let (features, standardisation) = (&self.features, &self.standardisation);
+        Rows::new(
+            features,
+            standardisation,
+            &self.moments,
+            chosen,
+            self.precision,
+        )
     }
 }
 
@@ -96,6 +106,7 @@ impl Fitting {
             features: cohort.standardised_columns(),
             standardisation: prepared.standardisation.clone(),
             moments,
+            precision: settings.precision_of(family),
         };
         let all: Vec<usize> = (0..sources.features.len()).collect();
         let rows = sources.rows(&all);
@@ -341,7 +352,14 @@ impl Asking for Fitting {
     }
 
     fn judge(&self, _: usize, patients: u64, answer: &message::Answer) -> Result<(), Failure> {
-        judging::answer(answer, &self.empty(), patients)
+        judging::answer(answer, &self.empty(), patients)?;
+        match (&self.state, answer) {
+            (State::Stepping, message::Answer::Regression(Answer::Likelihood(sums))) => self
+                .attempt
+                .judge(&self.sources.moments, self.sources.precision, sums),
+            // Cells have no bound but those that are held to later. A test follows from what was judged before, and nothing is asked after it.
+            (State::Counting | State::Testing(_) | State::Stepping, _) => Ok(()),
+        }
     }
 
     fn blank(&self) -> Option<message::Answer> {

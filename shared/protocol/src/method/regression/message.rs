@@ -65,6 +65,13 @@ impl Request {
         }
     }
 
+    /// Where something is wanted.
+    pub(crate) fn point(&self) -> &Evaluating {
+        match self {
+            Self::Evaluate(point) | Self::Test(point) | Self::Finish(point) => point,
+        }
+    }
+
     /// The rounds of a cohort's budget that its answer costs.
     pub(crate) fn rounds(&self) -> u64 {
         match self {

@@ -5,6 +5,7 @@ use crate::document::{Section, narrow};
 use crate::limits::{LAMBDA_MAX, PARAMETERS_SHARE_MAX, REGRESSION_CELLS_MAX};
 use similarity::learn::regression::selection::Criterion;
 use similarity::learn::regression::{Model, Ties};
+use similarity::numeric::precision::Precision;
 
 /// The rule by which a regression itself predicts.
 pub const REGRESSION_RULE: &str = "regression";
@@ -14,15 +15,13 @@ pub const WEIGHTED_RULE: &str = "weighted";
 const EVENTS_MIN: u64 = 10;
 /// Cells of a common baseline, where the job does not say.
 const CELLS: u64 = 8;
-/// Evaluations at most, where the job does not say.
-const EVALUATIONS: u64 = 30;
+/// Evaluations at most of one fit: honest ones want fewer, and each lets a hospital that lies look at one more place.
+const EVALUATIONS: u64 = 12;
 /// Evaluations at most of a selection by Wald's test, where the job does not say.
 const EVALUATIONS_WALD: u64 = 100;
-/// The same by Akaike's criterion, which fits all that lack one feature.
+/// The same by Akaike's criterion, which fits all that lack one feature; the most that a job can say.
 const EVALUATIONS_AIC: u64 = 300;
-/// The most that a job can say.
-const EVALUATIONS_MAX: u64 = 1_000;
-/// Evaluations at most of a selection on one cohort alone.
+/// Evaluations at most on one cohort alone.
 const ALONE: u32 = 1_000_000;
 
 /// The baseline hazard of a survival time.
@@ -58,6 +57,8 @@ pub struct RegressionSettings {
     pub selection: Option<Criterion>,
     /// On one cohort alone, where nothing is told to anybody.
     pub is_alone: bool,
+    /// How finely a site says what it adds to a sum.
+    pub precision: Precision,
     /// Parts of the same patients that are each fitted: folds of a cross-validation, or 1.
     pub parts: u32,
 }
@@ -102,10 +103,10 @@ impl RegressionSettings {
             Some(Criterion::Wald { .. }) => Some(Criterion::Wald { p }),
             other => other,
         };
-        let evaluations = match selection {
-            None => EVALUATIONS,
-            Some(Criterion::Wald { .. }) => EVALUATIONS_WALD,
-            Some(Criterion::Aic) => EVALUATIONS_AIC,
+        let (evaluations, most) = match selection {
+            None => (EVALUATIONS, EVALUATIONS),
+            Some(Criterion::Wald { .. }) => (EVALUATIONS_WALD, EVALUATIONS_AIC),
+            Some(Criterion::Aic) => (EVALUATIONS_AIC, EVALUATIONS_AIC),
         };
         Self {
             ridge: section.number("ridge", 0.0, &ridge, |value| {
@@ -116,9 +117,10 @@ impl RegressionSettings {
                 (0.5..=0.999).contains(&x)
             }),
             neighbours: narrow(section.count("neighbours", 5, 1..=1_000)),
-            round_limit: narrow(section.count("round_limit", evaluations, 4..=EVALUATIONS_MAX)),
+            round_limit: narrow(section.count("round_limit", evaluations, 4..=most)),
             selection,
             is_alone: false,
+            precision: Precision::default(),
             parts: 1,
         }
     }
@@ -127,11 +129,9 @@ impl RegressionSettings {
     pub(crate) fn alone(self) -> Self {
         Self {
             is_alone: true,
-            round_limit: match self.selection {
-                // Nobody counts what one cohort tells itself.
-                Some(_) => ALONE,
-                None => self.round_limit.max(narrow(EVALUATIONS)),
-            },
+            precision: Precision::Exact,
+            // Nobody counts what one cohort tells itself.
+            round_limit: ALONE,
             ..self
         }
     }
@@ -172,6 +172,16 @@ impl RegressionSettings {
         match self.is_alone {
             true => 1,
             false => EVENTS_MIN,
+        }
+    }
+
+    /// How finely the sums of such a regression are known. Those of a linear one are: it wants them once, and they tell no more than
+    /// second moments do.
+    #[must_use]
+    pub fn precision_of(&self, model: Model) -> Precision {
+        match model {
+            Model::Linear => Precision::Exact,
+            Model::Logistic | Model::Cox(_) | Model::Exponential { .. } => self.precision,
         }
     }
 
