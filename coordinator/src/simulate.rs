@@ -163,7 +163,7 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
         certificates,
         coordinator: address.to_string(),
         policy: plan.policy.clone(),
-        sites_min: plan.job.sites.len(),
+        sites: plan.job.sites.len(),
         dictionary: agents::dictionary(&plan.site_agent, home.path(), &plan.job.text).await?,
         seed: plan.seed,
     };

@@ -19,8 +19,10 @@ pub(super) const OPERATOR: &str = "simulation";
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Lines of an agent's log that an error shows.
 const LOG_LINES: usize = 8;
+/// Sites of a sum at least, by default.
+const SITES_MIN: usize = 3;
 /// What a simulated site allows; a policy file sets its own where it likes. The numbers stay at
-/// their defaults, but for the sites that the job itself says.
+/// their defaults, but for a job of fewer sites than [`SITES_MIN`].
 const ALLOWED: [&str; 4] = ["operators", "methods", "outcomes", "features"];
 /// What a simulation opens beside, so that every job may run on one machine.
 const OPENED: [&str; 3] = ["second_moments", "exact_sums", "sites_min"];
@@ -77,8 +79,8 @@ pub(super) struct Agents {
     pub(super) certificates: PathBuf,
     pub(super) coordinator: String,
     pub(super) policy: Option<String>,
-    /// Sites without which the job fails.
-    pub(super) sites_min: usize,
+    /// Sites of the job.
+    pub(super) sites: usize,
     /// The tables `[columns]` of every site.
     pub(super) dictionary: String,
     /// The seed of the run.
@@ -281,7 +283,7 @@ impl Agents {
         }
         for key in self.opened() {
             let _ = match key {
-                "sites_min" => writeln!(policy, "{key} = {}", self.sites_min),
+                "sites_min" => writeln!(policy, "{key} = {}", self.sites.min(SITES_MIN)),
                 _ => writeln!(policy, "{key} = true"),
             };
         }

@@ -64,6 +64,7 @@ fn converged(run: &str) -> RunResult {
             objective: None,
             selection: Vec::new(),
             folds: 0,
+            judges: 0,
             features: Vec::new(),
             dropped: Vec::new(),
             metric: None,
@@ -177,7 +178,9 @@ fn records_come_back_with_their_answers() {
             Some(Answer::Described(Description {
                 patients: 60,
                 classes: vec![20, 40],
+                learns: 0,
                 validates: 0,
+                judges: 0,
             })),
             None,
             None,

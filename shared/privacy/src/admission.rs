@@ -1,7 +1,7 @@
 //! The first two doors: what a job asks, and what the cohort is.
 
 use crate::facts::{CohortFacts, JobFacts, ValidationFacts};
-use crate::gate::Gate;
+use crate::gate::{Gate, HeldOut, JUDGES_MIN};
 use crate::rule::{Allowed, Permission, Refusal, Rules};
 use std::collections::BTreeSet;
 
@@ -117,31 +117,39 @@ impl Admission {
         match Refusal::all(&refusals) {
             Some(refusal) => Err(refusal),
             None => {
-                let validation = self
-                    .validation
-                    .filter(|asked| self.validates(cohort, asked));
-                let rounds = validation.map_or(0, |validation| validation.rounds);
+                let (held_out, rounds) = self.held_out(cohort);
                 let rounds = self.round_limit.saturating_add(rounds);
                 Ok(Gate::open(
                     self.rules.clone(),
                     cohort,
                     rounds.saturating_sub(cohort.so_far.rounds),
                     self.permissions.clone(),
-                    validation.is_some(),
+                    held_out,
                 ))
             }
         }
     }
 
-    /// Whether the cohort takes part in a validation that the job does without where it must: its folds pass the minima,
-    /// and the rounds are of the first half of the cohort's, so that runs to come are not refused for it.
-    fn validates(&self, cohort: &CohortFacts, asked: &ValidationFacts) -> bool {
+    /// What the cohort does in a validation in which it need not judge, and the rounds of it. It judges where its folds pass the minima;
+    /// where the rounds are not of the first half of the cohort's, so that runs to come would be refused for it, it does nothing.
+    fn held_out(&self, cohort: &CohortFacts) -> (HeldOut, u64) {
+        let Some(asked) = &self.validation else {
+            return (HeldOut::Nothing, 0);
+        };
         let used = cohort.rounds_before.saturating_add(self.round_limit);
         let used = used.saturating_add(asked.rounds);
+        if asked.rounds > 0 && used > self.rules.rounds_per_cohort_max / 2 {
+            return (HeldOut::Nothing, 0);
+        }
         let in_every_fold = |class: &u64| *class == 0 || *class >= asked.folds;
-        used <= self.rules.rounds_per_cohort_max / 2
-            && cohort.classes.iter().all(in_every_fold)
-            && self.too_small_folds(cohort, asked.folds).is_empty()
+        let is_large = cohort.classes.iter().all(in_every_fold)
+            && self.too_small_folds(cohort, asked.folds).is_empty();
+        let held_out = match is_large {
+            false => HeldOut::Learns,
+            true if self.rules.sites_min > JUDGES_MIN => HeldOut::JudgesWithAll,
+            true => HeldOut::Judges,
+        };
+        (held_out, asked.rounds)
     }
 
     fn too_few(&self, cohort: &CohortFacts) -> Vec<Refusal> {

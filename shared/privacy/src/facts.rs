@@ -28,7 +28,7 @@ pub struct JobFacts {
     pub queries: u64,
 }
 
-/// A cross-validation that a job does not insist on.
+/// A cross-validation in which a site need not judge, and which a job may do without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValidationFacts {
     /// Its folds.

@@ -10,6 +10,22 @@ use crate::sums::{Summand, Words};
 use crate::{cells, nodes};
 use std::collections::BTreeSet;
 
+/// Sites that judge held-out patients at least, where not all do.
+pub const JUDGES_MIN: u64 = 3;
+
+/// What a cohort does in a validation by folds in which it need not judge: each does more than the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HeldOut {
+    /// It takes no part: the job has no such validation, or the site too few rounds left.
+    Nothing,
+    /// What is learnt without a fold is learnt from its patients too, and they judge nothing: they are too few.
+    Learns,
+    /// Its patients judge where those of all sites do.
+    JudgesWithAll,
+    /// They judge where those of [`JUDGES_MIN`] sites do.
+    Judges,
+}
+
 /// An admitted job on an admitted cohort: the only maker of [`Released`] messages that carry
 /// anything of it.
 pub struct Gate {
@@ -19,8 +35,7 @@ pub struct Gate {
     rounds_left: u64,
     /// What was admitted with the job beyond the usual messages.
     permissions: BTreeSet<Permission>,
-    /// Whether the cohort takes part in a validation that the job does without where it must.
-    validates: bool,
+    held_out: HeldOut,
     shut: bool,
 }
 
@@ -30,7 +45,7 @@ impl Gate {
         cohort: &CohortFacts,
         rounds_left: u64,
         permissions: BTreeSet<Permission>,
-        validates: bool,
+        held_out: HeldOut,
     ) -> Self {
         Self {
             rules,
@@ -38,7 +53,7 @@ impl Gate {
             classes: cohort.classes.clone(),
             rounds_left,
             permissions,
-            validates,
+            held_out,
             shut: cohort.so_far.shut,
         }
     }
@@ -216,10 +231,10 @@ impl Gate {
         }
     }
 
-    /// Whether the cohort takes part in a validation that the job does without where a site's rules do not let it be.
+    /// What the cohort does in a validation in which it need not judge.
     #[must_use]
-    pub fn validates(&self) -> bool {
-        self.validates
+    pub fn held_out(&self) -> HeldOut {
+        self.held_out
     }
 
     /// Rounds that may still be released.

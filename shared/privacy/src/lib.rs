@@ -31,7 +31,7 @@ pub use content::{
 pub use covered::{Covered, Covering};
 pub use facts::{CohortFacts, JobFacts, SoFar, ValidationFacts};
 pub use fingerprint::{Fingerprint, FingerprintError, FingerprintKey};
-pub use gate::Gate;
+pub use gate::{Gate, HeldOut, JUDGES_MIN};
 pub use policy::Policy;
 pub use predictions::publish;
 pub use released::{Disclosure, Notice, Released};

@@ -8,7 +8,7 @@ mod support;
 
 use privacy::sums::{Number, Summand};
 use privacy::{
-    Allowed, CohortFacts, Content, Covered, Disclosure, Gate, JobFacts, Policy, Refusal,
+    Allowed, CohortFacts, Content, Covered, Disclosure, Gate, HeldOut, JobFacts, Policy, Refusal,
     RightCounts, Rules, SoFar, ValidationFacts,
 };
 use std::collections::BTreeSet;
@@ -108,25 +108,31 @@ fn a_fold_and_the_cohort_without_it_pass_the_minima_or_the_job_is_refused() {
     );
 }
 
-/// What a job does without where it must never has it refused.
+/// Who is too few to judge learns all the same, and has the rounds for it; who has too few rounds takes no part.
 #[test]
-fn a_validation_that_a_job_does_not_insist_on_is_left_out_where_the_rules_do_not_let_it_be() {
+fn a_cohort_with_too_small_folds_learns_and_does_not_judge() {
     let asked = Some(ValidationFacts {
         folds: 5,
         rounds: 105,
     });
     let said = |before, classes, asked| {
         let gate = gate_after(before, classes, 1, 103, asked).unwrap();
-        (gate.validates(), gate.rounds_left())
+        (gate.held_out(), gate.rounds_left())
     };
-    assert_eq!(said(0, [25, 25], asked), (true, 208));
-    assert_eq!(said(0, [25, 25], None), (false, 103));
+    assert_eq!(said(0, [25, 25], asked), (HeldOut::Judges, 208));
+    assert_eq!(said(0, [25, 25], None), (HeldOut::Nothing, 103));
     // A fold of 9, a class without a fold of 9.
-    assert_eq!(said(0, [25, 24], asked), (false, 103));
-    assert_eq!(said(0, [12, 100], asked), (false, 103));
+    assert_eq!(said(0, [25, 24], asked), (HeldOut::Learns, 208));
+    assert_eq!(said(0, [12, 100], asked), (HeldOut::Learns, 208));
     // Half of 2,000 rounds are for runs that validate.
-    assert_eq!(said(792, [25, 25], asked), (true, 208));
-    assert_eq!(said(793, [25, 25], asked), (false, 103));
+    assert_eq!(said(792, [25, 25], asked), (HeldOut::Judges, 208));
+    assert_eq!(said(793, [25, 25], asked), (HeldOut::Nothing, 103));
+    // Folds whose rounds are those of the run itself take none of that half.
+    let asked = Some(ValidationFacts {
+        folds: 5,
+        rounds: 0,
+    });
+    assert_eq!(said(793, [25, 25], asked), (HeldOut::Judges, 103));
 }
 
 #[test]

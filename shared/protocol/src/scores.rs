@@ -4,6 +4,7 @@ use crate::assessment::{
     Assessment, ErrorMeasure, EvaluationCounts, FeatureImportance, RuleErrors,
 };
 use crate::exchange::count;
+use crate::method::Model;
 use crate::result::RunResult;
 use similarity::judge::votes::BinaryCounts;
 
@@ -128,7 +129,10 @@ impl Judged {
 pub fn pooled_tables(result: &RunResult, judged: Judged) -> Vec<PooledTable> {
     let told = result.pooled.assessment.iter();
     let tables = told.flat_map(|all| judged.tables(all));
-    let sites = count(result.sites.len());
+    let sites = match (judged, &result.model) {
+        (Judged::HeldOut, Some(Model::Unpsl(model))) => model.judges,
+        _ => count(result.sites.len()),
+    };
     let tables = tables.filter_map(PooledTable::of_site);
     tables.map(|table| PooledTable { sites, ..table }).collect()
 }

@@ -79,7 +79,9 @@ impl Summand for Answer {
             Self::Described(description) => {
                 visit(Number::Count(&mut description.patients));
                 counts(&mut description.classes, visit);
+                visit(Number::Count(&mut description.learns));
                 visit(Number::Count(&mut description.validates));
+                visit(Number::Count(&mut description.judges));
             }
             Self::Moments(moments) => moments.numbers(visit),
             Self::Quantiles(histograms) => {

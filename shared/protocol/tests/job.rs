@@ -51,6 +51,36 @@ fn a_job_leaves_nobody_out_for_want_of_a_value_and_has_two_sites_at_least() {
 }
 
 #[test]
+fn a_baseline_has_keys_of_its_own() {
+    let survival = "kind = \"survival\"\nevent = \"e\"\nhorizon = 900";
+    let of = |settings: &str| {
+        let job = JOB.replace("kind = \"binary\"\npositive = [\"1\"]", survival);
+        let regression = job.replace("unpsl", "regression");
+        problems(&format!("{regression}{settings}\n"))
+    };
+    assert_eq!(of("ties = \"breslow\""), "");
+    assert_eq!(of("baseline = \"common\"\ncells = 20"), "");
+    for (settings, wanted) in [
+        (
+            "baseline = \"common\"\ncells = 21",
+            "wanted a whole number from 1 to 20",
+        ),
+        (
+            "baseline = \"common\"\nties = \"efron\"",
+            "baseline = \"hospital\"",
+        ),
+        ("cells = 4", "baseline = \"common\""),
+        ("baseline = \"site\"", "wanted one of"),
+    ] {
+        assert!(
+            of(settings).contains(wanted),
+            "{settings}: {}",
+            of(settings)
+        );
+    }
+}
+
+#[test]
 fn unpsl_refuses_an_outcome_without_classes() {
     for kind in ["kind = \"numeric\"", "kind = \"survival\"\nevent = \"e\""] {
         let job = JOB.replace("kind = \"binary\"\npositive = [\"1\"]", kind);

@@ -9,8 +9,8 @@ use serde_json::Value;
 use similarity::judge::votes::RightCounts;
 use similarity::learn::unpsl::selection::{
     Candidate, CandidateCounts, Candidates, Classified, Folds, Search, SelectionError, best,
-    cross_validate, cross_validate_rules, feature_strengths, fit_path, held_out_counts, lambda_max,
-    lambda_path,
+    cross_validate, cross_validate_rules, feature_strengths, fit_path, held_out_counts, in_steps,
+    lambda_max, lambda_path,
 };
 use similarity::learn::unpsl::{Labels, PooledLimits, Settings, SiteObjective, Totals, summarise};
 use similarity::numeric::prox::row_norms;
@@ -47,6 +47,36 @@ fn counts_of(lambda: f64, rank: usize, k: usize, right: u64, wrong: u64) -> Cand
     };
     let counts = RightCounts { right, wrong };
     CandidateCounts { candidate, counts }
+}
+
+/// Who is too few for a patient in each fold learns by the folds that there would be; and who counts does so in steps.
+#[test]
+fn a_small_class_is_spread_and_counts_are_multiples_of_a_step() {
+    let classes: Array1<u32> = (0..47).map(|patient| u32::from(patient < 3)).collect();
+    let refused = Folds::stratified(&classes, 5, Seed(7));
+    assert!(matches!(
+        refused,
+        Err(SelectionError::FewPatients { found: 3, .. })
+    ));
+    let folds = Folds::spread(&classes, 5, Seed(7)).unwrap();
+    let of_each = |fold: usize| folds.split(fold).held_out;
+    assert!((0..5).all(|fold| (9..=10).contains(&of_each(fold).len())));
+    let small = |fold: usize| of_each(fold).iter().filter(|one| **one < 3).count();
+    assert!((0..5).all(|fold| small(fold) <= 1));
+    let enough = classes.mapv(|class| 1 - class.min(1));
+    assert_eq!(
+        Folds::spread(&enough, 2, Seed(7)).unwrap(),
+        Folds::stratified(&enough, 2, Seed(7)).unwrap()
+    );
+    let counted = in_steps(&classes, 10, Seed(7));
+    let of_class = |class: u32| {
+        let both = counted.iter().zip(&classes);
+        both.filter(|(counts, own)| **counts && **own == class)
+            .count()
+    };
+    assert_eq!((of_class(0), of_class(1)), (40, 0));
+    assert_eq!(counted, in_steps(&classes, 10, Seed(7)));
+    assert_ne!(counted, in_steps(&classes, 10, Seed(8)));
 }
 
 proptest! {

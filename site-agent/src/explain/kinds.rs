@@ -100,14 +100,14 @@ impl Sizes {
 
 /// The answer to the first exchange.
 pub(crate) fn description(sizes: &Sizes) -> MessageKind {
-    let numbers = 2 + sizes.class_counts;
+    let numbers = 4 + sizes.class_counts;
     MessageKind {
         kind: "description",
-        purpose: "says that the cohort fits, how many patients it has, and whether it takes part in a validation that the job \
-                  does not insist on",
+        purpose: "says that the cohort fits, how many patients it has, and whether it learns and judges by folds in a \
+                  validation in which it need not",
         shape: match sizes.class_counts {
-            0 => "2 counts".to_owned(),
-            classes => format!("2 counts and {classes} class counts"),
+            0 => "4 counts".to_owned(),
+            classes => format!("4 counts and {classes} class counts"),
         },
         bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
         bytes: NUMBER_BYTES * numbers,

@@ -11,6 +11,7 @@ mod cluster;
 mod compare;
 mod figures;
 pub mod forest;
+mod held_out;
 mod neighbours;
 mod preparation;
 pub mod regression;
@@ -23,7 +24,7 @@ use crate::run::stop::Stop;
 use crate::source::SiteCohort;
 use ndarray::{Array1, Array2, ArrayView1};
 use preparation::Prepared;
-use privacy::{Rules, Steepness};
+use privacy::{HeldOut, Rules, Steepness};
 use protocol::cohort::GriddedColumn;
 use protocol::failure::Code;
 use protocol::job::Job;
@@ -35,7 +36,6 @@ use protocol::method::Method;
 use protocol::study::Study;
 use similarity::cohort::quantile::{Grid, counts};
 use similarity::cohort::{Outcome, Values};
-use similarity::learn::unpsl::selection::Folds;
 use similarity::numeric::seed::Seed;
 use std::path::{Path, PathBuf};
 
@@ -60,6 +60,8 @@ pub(crate) struct SiteRun {
     /// run's, each run would part them otherwise, and differences of sums over many folds would come down to single patients.
     pub(crate) folds: Seed,
     pub(crate) cohort: SiteCohort,
+    /// What its patients do in a validation in which they need not judge.
+    pub(crate) held_out: HeldOut,
     /// Patients of each class.
     pub(crate) classes: Vec<u64>,
     /// Where patient-level results go.
@@ -129,6 +131,7 @@ impl Computation {
         Ok(Self {
             site: SiteRun {
                 classes: class_counts(cohort.cohort.outcome(), job.cohort.outcome.kind.horizon()),
+                held_out: HeldOut::Judges,
                 job,
                 seed,
                 folds,
@@ -140,6 +143,13 @@ impl Computation {
         })
     }
 
+    /// With what its patients do in a validation in which they need not judge, by the site's rules.
+    #[must_use]
+    pub fn holding_out(mut self, held_out: HeldOut) -> Self {
+        self.site.held_out = held_out;
+        self
+    }
+
     /// Answers one exchange.
     ///
     /// # Errors
@@ -149,12 +159,14 @@ impl Computation {
         match request {
             // Whoever holds the keys introduces the site.
             Request::Introduce | Request::Encapsulate => Err(Stop::early()),
-            Request::Describe => Ok(Answer::Described(Description {
-                patients: site.cohort.cohort.patients() as u64,
-                classes: site.classes.clone(),
+            Request::Describe => {
                 // Nobody's rules stand in the way; by those of a site its worker says.
-                validates: u64::from(self.own.can_validate(site)),
-            })),
+                let held_out = match self.own.can_validate(site) {
+                    true => HeldOut::Judges,
+                    false => HeldOut::Nothing,
+                };
+                Ok(Answer::Described(site.description(held_out)))
+            }
             Request::Moments => self.moments(),
             Request::Quantiles => site.quantiles(),
             Request::Prepare(preparing) => {
@@ -314,11 +326,12 @@ impl Own {
     fn can_validate(&self, site: &SiteRun) -> bool {
         match self {
             Self::Unpsl(learner) => learner.folds(site).is_ok(),
+            // It has nothing else to say: where it cannot, the folds themselves say why.
+            Self::Compare(_) => true,
             Self::Regression(_)
             | Self::Forest(_)
             | Self::Neighbours(_)
             | Self::Cluster(_)
-            | Self::Compare(_)
             | Self::Card(_) => false,
         }
     }
@@ -422,24 +435,6 @@ impl SiteRun {
         Ok(Answer::Quantiles(histograms))
     }
 
-    /// The patients in so many folds, classes, or events and censored, spread evenly.
-    pub(crate) fn parted(&self, folds: u32) -> Result<Folds, Stop> {
-        let zeros;
-        let classes = match self.cohort.cohort.outcome() {
-            Outcome::Classes { codes, .. } => codes,
-            Outcome::Numeric(values) => {
-                zeros = Array1::zeros(values.len());
-                &zeros
-            }
-            Outcome::Survival { event, .. } => {
-                zeros = event.mapv(u32::from);
-                &zeros
-            }
-        };
-        Folds::stratified(classes, folds as usize, self.folds)
-            .map_err(|error| Stop::failed(Code::Folds, error.to_string()))
-    }
-
     /// The class of each patient.
     pub(crate) fn classes_of(&self) -> Result<&Array1<u32>, Stop> {
         match self.cohort.cohort.outcome() {
@@ -452,7 +447,18 @@ impl SiteRun {
     }
 }
 
-/// Patients of each class; for survival, censored and events.
+/// What is said of a cohort that is in no validation.
+pub(crate) fn described(cohort: &SiteCohort, classes: Vec<u64>) -> Description {
+    Description {
+        patients: cohort.cohort.patients() as u64,
+        classes,
+        learns: 0,
+        validates: 0,
+        judges: 0,
+    }
+}
+
+/// Patients of each class; for survival those with an event.
 pub(crate) fn class_counts(outcome: &Outcome, horizon: f64) -> Vec<u64> {
     let count = |codes: &Array1<u32>, classes: usize| {
         let mut counts = vec![0; classes];

@@ -290,6 +290,7 @@ impl Conversation {
             form: settings.objective.form,
             neighbours: settings.neighbours,
             folds: Arc::new(folds.clone()),
+            judges: 1,
         }));
         match computation.answer(&finish) {
             Ok(Answer::Assessed(assessment)) => {
@@ -306,6 +307,7 @@ impl Conversation {
             model.rounds = rows(&run.rounds, start, &closed);
             model.objective = Some(run.objective);
             model.metric = Some(run.matrix);
+            model.judges = u32::from(!folds.is_empty());
             model.folds = u32::try_from(folds.len()).unwrap_or(u32::MAX);
             result
                 .notes

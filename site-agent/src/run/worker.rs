@@ -12,7 +12,7 @@ use crate::books::journal::{self, Entry, Journal};
 use crate::books::ledger::{Answered, CohortCounts, Ledger};
 use crate::books::transcript;
 use crate::config::SiteConfig;
-use crate::method::{self, Computation, class_counts};
+use crate::method::{self, Computation, class_counts, described};
 use crate::source::{CohortProblems, SiteCohort};
 use crate::studies;
 use notice::notice;
@@ -286,11 +286,8 @@ impl Current {
         (cohort, values): (SiteCohort, [u8; 32]),
     ) -> Result<Result<(), Stop>, ChainError> {
         let fingerprint = ledger.fingerprint(cohort.identifiers());
-        let mut description = Description {
-            patients: cohort.cohort.patients() as u64,
-            classes: class_counts(cohort.cohort.outcome(), job.cohort.outcome.kind.horizon()),
-            validates: 0,
-        };
+        let classes = class_counts(cohort.cohort.outcome(), job.cohort.outcome.kind.horizon());
+        let description = described(&cohort, classes);
         let counts = CohortCounts {
             patients: description.patients,
             classes: description.classes.clone(),
@@ -320,10 +317,10 @@ impl Current {
         };
         let (rules, secret) = (config.policy.rules(), ledger.secret("forest"));
         let computation = match Computation::new(job, self.seed, cohort, folder, rules, secret) {
-            Ok(computation) => computation,
+            Ok(computation) => computation.holding_out(gate.held_out()),
             Err(stop) => return Ok(Err(stop)),
         };
-        description.validates = u64::from(gate.validates());
+        let description = description.holding_out(gate.held_out());
         if let Some(summing) = &mut self.summing
             && let Err(stop) = summing.settle(values, &config.folder)?
         {

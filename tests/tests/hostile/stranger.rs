@@ -278,6 +278,7 @@ async fn a_malformed_message_does_not_end_the_agent() {
         form: Form::InnerProduct,
         neighbours: 5,
         folds: Arc::default(),
+        judges: 0,
     };
     let ask = Ask {
         run: RunId::new("run").unwrap(),

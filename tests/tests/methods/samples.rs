@@ -81,6 +81,12 @@ pub(crate) fn samples() -> Vec<Sample> {
         forest("in common, of survival times", times, federated),
         regression("of classes", classes, ""),
         regression("of a number, with a ridge", number, "ridge = 2"),
+        regression("of survival times", times, ""),
+        regression(
+            "of survival times, with one baseline",
+            times,
+            "baseline = 'common'\ncells = 2",
+        ),
         exactly(regression("of classes, by exact sums", classes, "")),
         sample(
             "of splines",

@@ -14,6 +14,7 @@ mod few_events;
 mod forest_end_to_end;
 mod forest_quality;
 mod forest_worker;
+mod held_out;
 mod honest_scores;
 mod local;
 mod rare_columns;

@@ -101,7 +101,9 @@ fn after(answer: Option<&Answer>) -> Option<Answer> {
         return Some(Answer::Described(Description {
             patients: COUNT,
             classes: vec![COUNT],
+            learns: COUNT,
             validates: COUNT,
+            judges: COUNT,
         }));
     };
     Some(match answer {

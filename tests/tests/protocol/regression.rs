@@ -27,6 +27,8 @@ use similarity::numeric::precision::Precision;
 const FEATURES: usize = 3;
 /// Steps of the world's grid of events, each of one unit of time.
 const HORIZON: f64 = CELLS as f64;
+/// Of a common baseline: up to here enough are followed.
+const SOON: f64 = 800.0;
 
 /// The patients of a site, n x 3.
 fn patients(site: usize) -> Array2<f64> {
@@ -64,7 +66,7 @@ fn follow_up(site: usize) -> FollowUp {
 fn exposed(site: usize, point: &Evaluating) -> Option<Exposure> {
     let cells = &point.design.cells;
     let (time, event) = followed(site);
-    (!cells.is_empty()).then(|| Exposure::new((&time, &event), HORIZON, 8, cells))
+    (!cells.is_empty()).then(|| Exposure::new((&time, &event), SOON, 8, cells))
 }
 
 /// Times and events.
@@ -293,7 +295,8 @@ fn job(wanted: &Wish) -> String {
         .collect();
     let outcome = match wanted.survival {
         true => format!(
-            "column = \"t\"\nkind = \"survival\"\nevent = \"e\"\nevent_values = [\"1\"]\nhorizon = {HORIZON}\n"
+            "column = \"t\"\nkind = \"survival\"\nevent = \"e\"\nevent_values = [\"1\"]\nhorizon = {}\n",
+            if wanted.common { SOON } else { HORIZON },
         ),
         false => "column = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n".to_owned(),
     };

@@ -34,8 +34,8 @@ use regression::settings::RegressionSettings;
 use similarity::compare::proximity::places;
 use similarity::numeric::precision::Precision;
 use std::collections::BTreeSet;
-pub(crate) use terms::Beginning;
 use terms::Placing;
+pub(crate) use terms::{Beginning, judges_in_words};
 pub use terms::{Needs, Unplaced};
 use unpsl::settings::UnpslSettings;
 
@@ -283,7 +283,7 @@ impl Method {
             Self::Compare(settings) => Needs {
                 permissions: settings.permissions(),
                 rounds: settings.rounds(),
-                folds: settings.parts(),
+                validation: settings.validation(),
                 ..nothing
             },
             Self::Card(_) => nothing,

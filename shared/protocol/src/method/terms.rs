@@ -34,6 +34,16 @@ pub(crate) struct Beginning {
     pub(crate) description: Description,
 }
 
+/// Which sites judge held-out patients, where not all do.
+pub(crate) fn judges_in_words(judges: u64, sites: u64) -> Option<String> {
+    (judges < sites).then(|| {
+        format!(
+            "Held-out patients of {judges} of {sites} sites are judged. The others have too few to judge by folds; what was learned was \
+             learned from their patients as well."
+        )
+    })
+}
+
 /// Patients of elsewhere who have no place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unplaced {

@@ -41,7 +41,9 @@ impl Asking for Agreeing {
         Some(Answer::Described(Description {
             patients: 0,
             classes: vec![0; classes],
+            learns: 0,
             validates: 0,
+            judges: 0,
         }))
     }
 
@@ -73,12 +75,19 @@ fn description(cohort: &CohortSpecification, found: &Description) -> Result<(), 
     let Description {
         patients,
         classes,
+        learns,
         validates,
+        judges,
     } = found;
     count(*patients)?;
     ensure(*patients > 0, "no patients", "some")?;
     let sites = SITES_MAX as u64;
-    ensure(*validates <= sites, "more sites than there are", "one")?;
+    let is_nested = judges <= validates && validates <= learns;
+    ensure(
+        is_nested && *learns <= sites,
+        "more sites than there are",
+        "one",
+    )?;
     if !classes.is_empty() {
         length("classes", classes.len(), self::classes(cohort))?;
     }

@@ -188,7 +188,9 @@ fn every_answer_is_what_googles_protobuf_writes_and_reads_back_from_it() {
             Answer::Described(Description {
                 patients: 303,
                 classes: vec![164, 139],
+                learns: 1,
                 validates: 1,
+                judges: 1,
             }),
         ),
         (

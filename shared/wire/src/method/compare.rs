@@ -37,6 +37,7 @@ impl Travels for Request {
             metrics: judging.metrics.iter().map(shape).collect(),
             regressions: judging.regressions.iter().map(point_to_proto).collect(),
             forest,
+            judges: judging.judges,
         };
         let parts = OutgoingParts {
             matrices: OutgoingMatrices::default().and_list(&judging.metrics),
@@ -69,6 +70,7 @@ impl Travels for Request {
             metrics: Arc::new(metrics),
             regressions: Arc::new(each(asked.regressions, point)?),
             forest: forest.transpose()?,
+            judges: asked.judges,
         }))
     }
 }

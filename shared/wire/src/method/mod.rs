@@ -143,11 +143,15 @@ impl Travels for Answer {
             Self::Described(Description {
                 patients,
                 classes,
+                learns,
                 validates,
+                judges,
             }) => alone(Answered::Described(pb::Description {
                 patients,
                 classes,
+                learns,
                 validates,
+                judges,
             })),
             Self::Unfit(problems) => alone(Answered::Unfit(failure::problems_to_proto(problems))),
             Self::Refused(refusal) => alone(Answered::Refused(failure::refusal_to_proto(refusal))),
@@ -217,13 +221,17 @@ impl Travels for Answer {
             Answered::Described(pb::Description {
                 patients,
                 classes,
+                learns,
                 validates,
+                judges,
             }) => {
                 at_most("classes", classes.len(), CLASSES_MAX)?;
                 Self::Described(Description {
                     patients,
                     classes,
+                    learns,
                     validates,
+                    judges,
                 })
             }
             Answered::Introduced(found) => Self::Introduced(covered::introduction(found)?),

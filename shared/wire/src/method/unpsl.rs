@@ -413,6 +413,7 @@ impl Travels for Model {
                 .collect(),
             certificate: self.certificate,
             folds: self.folds,
+            judges: self.judges,
         };
         let parts = OutgoingParts {
             matrices: OutgoingMatrices::default().and_any(self.metric),
@@ -445,6 +446,7 @@ impl Travels for Model {
             metric: parts.matrices.take_any(header.metric)?,
             certificate: finite_if_any("the certificate", header.certificate)?,
             folds: folds(header.folds)?,
+            judges: header.judges,
         })
     }
 }

@@ -146,7 +146,7 @@ sites = f.Part(sites=s.SitesChunk(sites=[
     row("north"), row("east"), row("south"), row("west")]))
 contribution = dict(matrix=shape(2, 1), objective=0.75, iterations=12)
 metric = u.UnpslModel(
-    objective=0.5, metric=shape(1, 2), rounds=1, features=1, dropped=1, certificate=0.125, folds=5,
+    objective=0.5, metric=shape(1, 2), rounds=1, features=1, dropped=1, certificate=0.125, folds=5, judges=3,
     selection=[u.SelectionRow(
         form=2, lambda_sparsity=0.01, rank=4, neighbours=5, right=250, wrong=50, chosen=True)])
 metric_parts = [
@@ -209,7 +209,7 @@ golden = {
                           validate=u.Validate(models=[shape(2, 1), shape(2, 1)], folds=2, neighbours=[1, 5])),
     "finish": ask_unpsl([chunk(0, [0.1, 0.2])], finish=u.Finish(consensus=shape(1, 2), neighbours=5, form=2)),
     "finish_folds": ask_unpsl([chunk(0, [0.1, 0.2]), chunk(1, [0.5, 0.25]), chunk(2, [1, 2])], finish=u.Finish(
-        consensus=shape(1, 2), neighbours=5, form=2, folds=[shape(1, 2), shape(1, 2)])),
+        consensus=shape(1, 2), neighbours=5, form=2, folds=[shape(1, 2), shape(1, 2)], judges=3)),
     "grow_own": ask_forest(grow_own=t.GrowOwn()),
     "grow": ask_forest([edges], grow=t.Grow(trees=167, edges=2, event_times=[1, 2.5], class_weights=[1, 1])),
     "judge": ask_forest([nodes], judge=t.Judge(first_tree=1, trees=trees)),
@@ -218,10 +218,10 @@ golden = {
     "test": ask_regression(test=point),
     "finish_regression": ask_regression(finish=point),
     "judge_folds": ask([chunk(0, [0.5, 1]), chunk(1, [0.25, 0])], compare=v.CompareRequest(judge=v.JudgeFolds(
-        metrics=[shape(2, 1), shape(2, 1)],
+        judges=3, metrics=[shape(2, 1), shape(2, 1)],
         regressions=[r.RegressionPoint(rows=[0, 2], at=[0.5, -0.25, 1], fold=1)]))),
     "judge_folds_in_common": ask([chunk(0, [0.5, 1]), chunk(1, [0.25, 0]), nodes], compare=v.CompareRequest(judge=v.JudgeFolds(
-        metrics=[shape(2, 1), shape(2, 1)], forest=t.Judge(first_tree=1, trees=trees),
+        judges=3, metrics=[shape(2, 1), shape(2, 1)], forest=t.Judge(first_tree=1, trees=trees),
         regressions=[r.RegressionPoint(rows=[0, 2], at=[0.5, -0.25, 1], fold=1)]))),
     "count_card": ask_card(count=k.CountCard()),
     "sum_card": ask_card(sum=k.SumCard(places=[0, 2, 300])),
@@ -238,7 +238,7 @@ golden = {
     "encapsulated": reply(encapsulated=f.Encapsulations(ciphertexts=[b"", b"\x04" * 1088], common=[b"", b"\x05" * 32])),
     "covered": reply([block(b"\x01" + bytes(14) + b"\x80" + b"\xff" * 16)], covered=f.Covered(
         kind="moments", words=2, blocks=1, tag=b"\x07" + bytes(15))),
-    "described": reply(described=f.Description(patients=303, classes=[164, 139], validates=1)),
+    "described": reply(described=f.Description(patients=303, classes=[164, 139], learns=1, validates=1, judges=1)),
     "unfit": reply(unfit=f.Unfit(problems=[f.Problem(column="chol", found="mmol/l", wanted="mg/dl")])),
     "refused": reply(refused=f.Refusal(rule="patients_min", text="too few")),
     "failed": reply(failed=f.Failure(code="KDR-RESULTS", text="the disk is full")),

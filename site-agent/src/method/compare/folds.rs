@@ -26,6 +26,20 @@ pub(super) struct Held {
     pub(super) shares: Vec<Vec<f64>>,
 }
 
+impl Held {
+    /// The same of those alone who are judged.
+    pub(super) fn of(self, judged: &[bool]) -> Self {
+        let values = self.predicted.values().iter().zip(judged);
+        let values = values.map(|(value, is_judged)| if *is_judged { *value } else { f64::NAN });
+        let shares = self.shares.into_iter().zip(judged);
+        let shares = shares.map(|(shares, is_judged)| if *is_judged { shares } else { Vec::new() });
+        Self {
+            predicted: Predicted::of_values(values.collect()),
+            shares: shares.collect(),
+        }
+    }
+}
+
 /// A fold, and those whom its patients are compared with.
 struct Fold {
     split: Split,

@@ -16,6 +16,7 @@ use privacy::Rules;
 use protocol::assessment::{ErrorMeasure, ErrorSums, EvaluationCounts, SHARE_BINS, score_bins};
 use protocol::message::compare::{self as message, FamilyCounts, Judging, Request};
 use protocol::message::{Answer, Summary};
+use protocol::method::compare::nobody;
 use protocol::method::compare::settings::{CompareSettings, Family};
 use similarity::cohort::Outcome;
 use similarity::judge::paired::{PairedSums, discordant};
@@ -66,6 +67,12 @@ impl Comparer {
         request: &Request,
     ) -> Result<Answer, Stop> {
         let Request::Judge(judging) = request;
+        let Some(judged) = site.judged(judging.judges) else {
+            let mut settings = self.settings.clone();
+            settings.families = self.families(judging).collect();
+            let told = nobody(&settings, &site.job.cohort.outcome.kind);
+            return Ok(Answer::Compare(message::Answer::Judged(told)));
+        };
         let common = match &judging.forest {
             Some(forest) => {
                 let grown = self.forests.in_common(site, forest)?;
@@ -78,7 +85,7 @@ impl Comparer {
         let mut told: Vec<FamilyCounts> = Vec::new();
         let mut beside: Option<Predicted> = None;
         for family in self.families(judging) {
-            let held = folded.held_out(family)?;
+            let held = folded.held_out(family)?.of(&judged);
             told.push(self.counts(family, &held, beside.as_ref(), outcome));
             if family == Family::Euclidean {
                 beside = Some(held.predicted);

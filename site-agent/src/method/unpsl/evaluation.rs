@@ -5,7 +5,7 @@ use super::results::LocalResults;
 use crate::method::scores::by_votes;
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use protocol::assessment::{
-    DISTANCE_RULE, EUCLIDEAN_RULE, EvaluationCounts, INNER_PRODUCT_RULE, PAIRS_RULE,
+    DISTANCE_RULE, EUCLIDEAN_RULE, EvaluationCounts, INNER_PRODUCT_RULE, PAIRS_RULE, score_bins,
 };
 use similarity::cohort::Outcome;
 use similarity::judge::votes::{count_pairs, vote};
@@ -28,6 +28,7 @@ pub fn evaluate(results: &LocalResults<'_>, classes: usize) -> Vec<EvaluationCou
         codes,
         classes,
         neighbours: results.neighbours,
+        judged: &vec![true; codes.len()],
     };
     let mut judged = Vec::new();
     if !results.is_empty() {
@@ -55,8 +56,8 @@ pub fn evaluate(results: &LocalResults<'_>, classes: usize) -> Vec<EvaluationCou
 type Placing<'p> = &'p dyn Fn(usize) -> Array2<f64>;
 
 /// k-NN of the patients of each fold among those of the others of the site, by the metric that was learnt without the fold,
-/// one of `models`; by both rules of the metric and by the plain distance. Every patient is judged once. Empty where there is no
-/// fold.
+/// one of `models`; by both rules of the metric and by the plain distance. Every patient who is `judged` is so once. Empty where there is
+/// no fold.
 ///
 /// # Errors
 /// [`EvaluateError`].
@@ -64,6 +65,7 @@ pub fn validate(
     results: &LocalResults<'_>,
     models: &[Array2<f64>],
     classes: usize,
+    judged: &[bool],
 ) -> Result<Vec<EvaluationCounts>, EvaluateError> {
     let (Outcome::Classes { codes, .. }, Some(folds)) = (results.outcome, results.folds) else {
         return Ok(Vec::new());
@@ -72,6 +74,7 @@ pub fn validate(
         codes,
         classes,
         neighbours: results.neighbours,
+        judged,
     };
     let features = results.matrix.ncols();
     let projected = |fold: usize| results.matrix.dot(&models[fold].slice(s![..features, ..]));
@@ -87,6 +90,20 @@ pub fn validate(
     };
     let judged: Result<Vec<_>, EvaluateError> = rules.into_iter().map(judged).collect();
     Ok(judged?.into_iter().flatten().collect())
+}
+
+/// The same of nobody.
+#[must_use]
+pub fn nobody(neighbours: u32, classes: usize) -> Vec<EvaluationCounts> {
+    let rules = [DISTANCE_RULE, INNER_PRODUCT_RULE, EUCLIDEAN_RULE];
+    let counts = |rule: &str| EvaluationCounts {
+        rule: rule.to_owned(),
+        neighbours,
+        confusion: Some(vec![vec![0; classes]; classes]),
+        scores: (classes == 2).then(|| vec![vec![0; score_bins(neighbours)]; classes]),
+        rounded_to: 1,
+    };
+    rules.map(counts).into()
 }
 
 /// Of every patient the nearest of the other folds, where fold f is compared by `place(f)`, a row a patient.
@@ -119,6 +136,8 @@ struct Judging<'c> {
     codes: &'c Array1<u32>,
     classes: usize,
     neighbours: u32,
+    /// Who is counted.
+    judged: &'c [bool],
 }
 
 impl Judging<'_> {
@@ -149,7 +168,8 @@ impl Judging<'_> {
 
     fn confusion(&self, predicted: &Array1<u32>) -> Vec<Vec<u64>> {
         let mut table = vec![vec![0; self.classes]; self.classes];
-        for (actual, predicted) in self.codes.iter().zip(predicted) {
+        let counted = self.codes.iter().zip(predicted).zip(self.judged);
+        for ((actual, predicted), _) in counted.filter(|(_, is_judged)| **is_judged) {
             table[*actual as usize][*predicted as usize] += 1;
         }
         table
@@ -164,8 +184,10 @@ impl Judging<'_> {
             let second = near.iter().filter(|other| self.codes[other.row] == 1);
             second.count()
         };
-        let votes = found.iter().map(votes);
-        (self.classes == 2 && whole).then(|| by_votes(self.codes, self.neighbours, votes))
+        let rows: Vec<usize> = (0..found.len()).filter(|row| self.judged[*row]).collect();
+        let codes = self.codes.select(Axis(0), &rows);
+        let votes = rows.iter().map(|row| votes(&found[*row]));
+        (self.classes == 2 && whole).then(|| by_votes(&codes, self.neighbours, votes))
     }
 }
 

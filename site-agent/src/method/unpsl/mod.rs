@@ -208,6 +208,7 @@ impl Learner {
             form,
             neighbours,
             folds: models,
+            judges,
         } = finishing;
         let objective = self.objective(site, prepared, Part::whole(*form))?;
         let value = objective.value(consensus).map_err(fault)?;
@@ -218,10 +219,12 @@ impl Learner {
             neighbours: *neighbours,
         };
         let learned = LearnedMetric::new(&prepared.standardisation, consensus, chosen);
-        let folds = match models.is_empty() {
+        let judged = site.judged(*judges);
+        let folds = match models.is_empty() || judged.is_none() {
             true => None,
             false => Some(self.folds_of(site, models.len())?),
         };
+        let classes = site.classes.len();
         let local = results::LocalResults {
             folds: folds.as_ref(),
             record: Record::new(site, Learned::Metric(learned)),
@@ -240,8 +243,14 @@ impl Learner {
             .map_err(|error| Stop::failed(Code::Results, error.to_string()))?;
         Ok(Answer::Assessed(Assessment {
             objective: Some(value),
-            evaluation: evaluation::evaluate(&local, site.classes.len()),
-            validation: evaluation::validate(&local, models, site.classes.len()).map_err(fault)?,
+            evaluation: evaluation::evaluate(&local, classes),
+            validation: match judged {
+                _ if models.is_empty() => Vec::new(),
+                Some(judged) => {
+                    evaluation::validate(&local, models, classes, &judged).map_err(fault)?
+                }
+                None => evaluation::nobody(*neighbours, classes),
+            },
             ..Assessment::default()
         }))
     }

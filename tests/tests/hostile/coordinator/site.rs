@@ -154,6 +154,7 @@ pub(crate) fn finish(consensus: Array2<f64>, neighbours: u32) -> Request {
         form: Form::InnerProduct,
         neighbours,
         folds: Arc::default(),
+        judges: 0,
     }))
 }
 

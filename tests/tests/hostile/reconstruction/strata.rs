@@ -1,19 +1,23 @@
 //! A hospital with an unmodified agent and made-up patients against a Cox regression: it puts many events before and on a day on which
 //! one patient of the others has an event, so that whatever is counted by time is counted for that patient alone. It hears every sum, takes
-//! off what its own patients add, and looks for the others' rows.
+//! off what its own patients add, and looks for the others' rows. The same against one baseline for all hospitals, whose cells of time it would
+//! cut around that patient if it could.
 
 use super::normal;
-use ndarray::{Array1, Array2, ArrayView1};
+use ndarray::{Array1, Array2, ArrayView1, s};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use similarity::learn::regression::Ties;
 use similarity::learn::regression::cox::FollowUp;
+use similarity::learn::regression::exponential::{Cells, Exposure};
 use similarity::learn::regression::newton::{Newton, Wanted};
 use similarity::learn::regression::sums::Sums;
 use similarity::numeric::precision::Precision;
 
 const FEATURES: usize = 5;
 const HORIZON: f64 = 1_000.0;
+/// Cells of a common baseline.
+const CELLS: u32 = 8;
 /// Days that one run is about, and made-up events of each.
 const DAYS: usize = 14;
 const MADE_UP: usize = 200;
@@ -56,16 +60,35 @@ impl Hospital {
         }
     }
 
-    fn sums(&self, at: &Array1<f64>) -> Sums {
+    fn exposed(&self, cells: &[u32]) -> Exposure {
+        Exposure::new((&self.time, &self.event), HORIZON, CELLS, cells)
+    }
+
+    /// By the cells of a common baseline, or where there are none by its own risk sets.
+    fn sums(&self, at: &Array1<f64>, cells: &[u32]) -> Sums {
+        if !cells.is_empty() {
+            return self.exposed(cells).sums(&self.rows.view(), at);
+        }
         let follow_up = FollowUp::until(&self.time, &self.event, HORIZON);
         follow_up.sums(&self.rows.view(), at, Ties::Efron)
     }
 
     /// The test of proportional hazards, which leaves as well.
-    fn with_time(&self, at: &Array1<f64>) -> Sums {
+    fn with_time(&self, at: &Array1<f64>, cells: &[u32]) -> Sums {
+        if !cells.is_empty() {
+            return self.exposed(cells).sums_with_time(&self.rows.view(), at);
+        }
         let follow_up = FollowUp::until(&self.time, &self.event, HORIZON);
         let scale: Vec<f64> = follow_up.times().iter().map(|t| t / HORIZON).collect();
         follow_up.sums_with_time(&self.rows.view(), at, Ties::Efron, &scale)
+    }
+
+    /// Events and time at risk of every cell.
+    fn counted(&self) -> Sums {
+        let all: Vec<u32> = (0..CELLS).collect();
+        let nothing = Array2::zeros((self.time.len(), 0));
+        self.exposed(&all)
+            .sums(&nothing.view(), &Array1::zeros(CELLS as usize))
     }
 }
 
@@ -76,34 +99,47 @@ fn pooled(hospitals: &[&Hospital], of: impl Fn(&Hospital) -> Sums) -> Sums {
     all
 }
 
-/// What is left of a sum without the own part.
-fn others(all: &Sums, own: &Sums) -> Vec<Array1<f64>> {
+/// What is left of a sum without the own part; of a cell the mean of whoever is at risk there.
+fn others(all: &Sums, own: &Sums, cells: usize) -> Vec<Array1<f64>> {
     let gradient = &all.gradient - &own.gradient;
-    let information = &all.information - &own.information;
-    let parts = gradient.exact_chunks(FEATURES).into_iter();
+    let mut information = &all.information - &own.information;
+    for cell in 0..cells {
+        let size = information[(cell, cell)];
+        information.row_mut(cell).mapv_inplace(|one| one / size);
+    }
+    let slopes = gradient.slice(s![cells..]);
+    let parts = slopes.exact_chunks(FEATURES).into_iter();
     let parts = parts.map(|part| part.to_owned()).collect::<Vec<_>>();
-    let rows = information.exact_chunks((1, FEATURES)).into_iter();
+    let columns = information.slice(s![.., cells..]);
+    let rows = columns.exact_chunks((1, FEATURES)).into_iter();
     let rows = rows.map(|row| row.iter().copied().collect());
     parts.into_iter().chain(rows).collect()
 }
 
 /// Vectors of one run: of every question until the fit converges, and of the test after it.
-fn heard(honest: [&Hospital; 2], liar: &Hospital) -> Vec<Array1<f64>> {
+fn heard(honest: [&Hospital; 2], liar: &Hospital, is_common: bool) -> Vec<Array1<f64>> {
     let all = [honest[0], honest[1], liar];
-    let mut newton = Newton::new(Array1::zeros(FEATURES), Precision::Exact);
+    let (mut cells, mut begin) = (Vec::new(), Array1::zeros(FEATURES));
+    if is_common {
+        let counted = Cells::of(&pooled(&all, Hospital::counted));
+        cells = counted.with_event();
+        let hazards = counted.without_columns().0.into_iter();
+        begin = hazards.chain([0.0; FEATURES]).collect();
+    }
+    let mut newton = Newton::from(Array1::zeros(begin.len()), begin, Precision::Exact);
     let mut heard = Vec::new();
     while newton.wanted() != Wanted::Nothing {
         let at = newton.asked().clone();
-        let sum = pooled(&all, |one| one.sums(&at));
-        heard.extend(others(&sum, &liar.sums(&at)));
+        let sum = pooled(&all, |one| one.sums(&at, &cells));
+        heard.extend(others(&sum, &liar.sums(&at, &cells), cells.len()));
         newton.learn_value(sum.log_likelihood, sum.gradient);
         if newton.wanted() == Wanted::Information {
             newton.learn_information(sum.information);
         }
     }
     let at = newton.maximum(0).at;
-    let sum = pooled(&all, |one| one.with_time(&at));
-    heard.extend(others(&sum, &liar.with_time(&at)));
+    let sum = pooled(&all, |one| one.with_time(&at, &cells));
+    heard.extend(others(&sum, &liar.with_time(&at, &cells), cells.len()));
     heard
 }
 
@@ -125,6 +161,30 @@ fn recovered(vectors: &[Array1<f64>], honest: [&Hospital; 2]) -> usize {
 
 #[test]
 fn made_up_events_single_out_nobody_of_a_stratified_cox_regression() {
+    single_out_nobody(false);
+}
+
+#[test]
+fn made_up_events_single_out_nobody_by_a_common_baseline_and_make_no_cell_smaller() {
+    single_out_nobody(true);
+    // What the others add to a cell is the same, whatever is made up.
+    let mut draw = ChaCha8Rng::seed_from_u64(11);
+    let [one, other] = [150, 90].map(|count| Hospital::honest(count, &mut draw));
+    let alone = Cells::of(&pooled(&[&one, &other], Hospital::counted));
+    let liar = Hospital::made_up(&[130.0, 130.5, 131.0], &mut draw);
+    let all = Cells::of(&pooled(&[&one, &other, &liar], Hospital::counted));
+    let own = Cells::of(&liar.counted());
+    assert_eq!(own.events.iter().sum::<u64>(), 3 * MADE_UP as u64);
+    for cell in 0..CELLS as usize {
+        assert_eq!(all.events[cell] - own.events[cell], alone.events[cell]);
+        let followed = all.followed[cell] - own.followed[cell];
+        assert!((followed - alone.followed[cell]).abs() < 1e-6);
+        // Everybody who is still followed: no cell has fewer than 20 of them.
+        assert!(followed > 20.0 * HORIZON / f64::from(CELLS));
+    }
+}
+
+fn single_out_nobody(is_common: bool) {
     let mut draw = ChaCha8Rng::seed_from_u64(11);
     let [one, other] = [150, 90].map(|count| Hospital::honest(count, &mut draw));
     let honest = [&one, &other];
@@ -138,7 +198,7 @@ fn made_up_events_single_out_nobody_of_a_stratified_cox_regression() {
     let mut told = Vec::new();
     for days in wanted.chunks(DAYS) {
         let liar = Hospital::made_up(days, &mut draw);
-        told.push(heard(honest, &liar));
+        told.push(heard(honest, &liar, is_common));
     }
     // Whatever two runs differ by is looked at as well.
     let pairs = told.windows(2).flat_map(|two| two[0].iter().zip(&two[1]));

@@ -550,7 +550,9 @@ fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
         Request::Describe => Answer::Described(Description {
             patients,
             classes: classes(job, patients),
+            learns: 1,
             validates: 1,
+            judges: 1,
         }),
         Request::Moments => {
             let column = ColumnMoments::Numeric {

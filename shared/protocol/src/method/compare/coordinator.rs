@@ -8,17 +8,20 @@ use super::settings::{CompareSettings, Family};
 use super::{judging, pooling};
 use crate::cohort::{CohortSpecification, Grids, MissingShare};
 use crate::exchange::{Asking, Closed, Course, Stage, Turn};
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::message::{self, Totals};
-use crate::method::Beginning;
 use crate::method::forest::growing::{Cuts, Grown, Shares};
 use crate::method::regression::fitting::Fitting;
 use crate::method::regression::message::Evaluating;
+use crate::method::{Beginning, judges_in_words};
 use crate::progress::Ending;
 use crate::stage::preparing::{Preparable, Preparation, Prepared};
 use ndarray::Array2;
 use similarity::numeric::seed::Seed;
 use std::sync::Arc;
+
+/// Why nothing is compared.
+const TOO_FEW: &str = "found too few patients to judge by folds at some sites; wanted enough at all of them, or at three";
 
 /// A comparison under way.
 #[derive(Debug, Clone)]
@@ -30,6 +33,8 @@ pub(crate) struct Compare {
     sites: usize,
     /// Patients of each class over all of them.
     classes: Vec<u64>,
+    /// Sites whose held-out patients judge; none where there are too few.
+    judges: Option<u64>,
     /// What was learnt so far.
     metrics: Vec<Array2<f64>>,
     regressions: Vec<Evaluating>,
@@ -76,6 +81,10 @@ impl Compare {
             seed: beginning.seed,
             sites: beginning.sites,
             classes: beginning.description.classes.clone(),
+            judges: match settings.validation() {
+                Some(_) => beginning.description.judging(beginning.sites as u64),
+                None => Some(beginning.sites as u64),
+            },
             metrics: Vec::new(),
             regressions: Vec::new(),
             grown: None,
@@ -113,6 +122,11 @@ impl Compare {
             State::Preparing(preparation) => {
                 if let Turn::Done(prepared) = preparation.close(closed)? {
                     self.missing.clone_from(&prepared.missing);
+                    let sites = self.sites as u64;
+                    let Some(judges) = self.judges else {
+                        return Err(Failure::new(Code::Folds, TOO_FEW));
+                    };
+                    closed.notes.extend(judges_in_words(judges, sites));
                     self.learn(Arc::new(prepared))?;
                 }
             }
@@ -153,8 +167,8 @@ impl Compare {
                     self.judge();
                 }
             }
-            State::Judging(_) => {
-                self.model.families = pooling::pooled(closed)?;
+            State::Judging(judge) => {
+                self.model.families = pooling::pooled(closed, judge.asked.judges)?;
                 return Ok(Turn::Done(Ending::Completed));
             }
         }
@@ -230,6 +244,7 @@ impl Compare {
                 metrics: Arc::new(std::mem::take(&mut self.metrics)),
                 regressions: Arc::new(std::mem::take(&mut self.regressions)),
                 forest: None,
+                judges: u32::try_from(self.judges.unwrap_or(0)).unwrap_or(u32::MAX),
             },
             grown: self.grown.take(),
         }));

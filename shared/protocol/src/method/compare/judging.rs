@@ -10,7 +10,7 @@ use crate::message;
 use privacy::ErrorSums;
 
 /// Nobody, of the shape of an answer.
-pub(super) fn nobody(settings: &CompareSettings, kind: &OutcomeKind) -> Vec<FamilyCounts> {
+pub fn nobody(settings: &CompareSettings, kind: &OutcomeKind) -> Vec<FamilyCounts> {
     let classes = kind.classes().len();
     let one = |family: &Family| {
         let neighbours = match family.is_model() {

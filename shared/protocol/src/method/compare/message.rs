@@ -33,6 +33,8 @@ pub struct Judging {
     pub regressions: Arc<Vec<Evaluating>>,
     /// The trees of all sites, and which of them are the site's own; none where no common forest is compared.
     pub forest: Option<forest::Judging>,
+    /// Sites whose held-out patients judge.
+    pub judges: u32,
 }
 
 /// What a site answers.

@@ -8,3 +8,5 @@ pub mod model;
 mod pooling;
 pub mod settings;
 pub mod verdict;
+
+pub use judging::nobody;

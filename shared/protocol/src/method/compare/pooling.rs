@@ -6,9 +6,8 @@ use crate::exchange::Closed;
 use crate::failure::Failure;
 use crate::message;
 
-/// One a family that was judged, over all sites.
-pub(super) fn pooled(closed: &mut Closed<'_>) -> Result<Vec<Compared>, Failure> {
-    let sites = closed.count();
+/// One a family that was judged, over so many sites.
+pub(super) fn pooled(closed: &mut Closed<'_>, sites: u32) -> Result<Vec<Compared>, Failure> {
     let sum = closed.take_sum()?;
     let message::Answer::Compare(Answer::Judged(families)) = sum else {
         return Err(crate::checks::unexpected(&sum, "a comparison"));

@@ -6,7 +6,7 @@ use crate::limits::{FOLDS_MAX, VALIDATION_FOLDS};
 use crate::method::forest::settings::{self as forests, ForestScope, ForestSettings};
 use crate::method::regression::settings::{self as regressions, RegressionSettings};
 use crate::method::unpsl::settings::{UnpslSettings, Validation};
-use privacy::Permission;
+use privacy::{Permission, ValidationFacts};
 use similarity::learn::unpsl::{Centring, CorrelationScope};
 use std::collections::BTreeSet;
 
@@ -342,11 +342,12 @@ impl CompareSettings {
 
     /// The folds without each of which sums are told; 1 where none are.
     #[must_use]
-    pub fn parts(&self) -> u64 {
-        match self.fold_rounds() {
-            0 => 1,
-            _ => u64::from(self.folds),
-        }
+    pub fn validation(&self) -> Option<ValidationFacts> {
+        (self.fold_rounds() > 0).then(|| ValidationFacts {
+            folds: u64::from(self.folds),
+            // They are those of the run.
+            rounds: 0,
+        })
     }
 
     /// What the sites count.

@@ -27,6 +27,8 @@ pub(super) struct Best {
     pub(super) metric: Arc<Array2<f64>>,
     /// The metrics of a validation, one a fold.
     pub(super) folds: Arc<Vec<Array2<f64>>>,
+    /// Sites whose held-out patients judge.
+    pub(super) judges: u32,
     form: Form,
     neighbours: u32,
     classes: usize,
@@ -35,10 +37,15 @@ pub(super) struct Best {
 
 impl Best {
     /// To be judged by patients of so many classes.
-    pub(super) fn new(learned: Learned, settings: &UnpslSettings, classes: usize) -> Self {
+    pub(super) fn new(
+        learned: Learned,
+        settings: &UnpslSettings,
+        (classes, judges): (usize, u32),
+    ) -> Self {
         Self {
             metric: Arc::new(learned.fit.metric().clone()),
             folds: learned.folds.unwrap_or_default(),
+            judges,
             form: settings.objective.form,
             fit: learned.fit,
             ending: learned.ending,
@@ -74,6 +81,7 @@ impl Assessed for Best {
             form: self.form,
             neighbours: self.neighbours,
             folds: Arc::clone(&self.folds),
+            judges: self.judges,
         })))
     }
 

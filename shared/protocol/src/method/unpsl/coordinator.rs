@@ -12,7 +12,7 @@ use crate::cohort::{CohortSpecification, Grids, MissingShare};
 use crate::exchange::{Asking, Closed, Stage, Turn, count};
 use crate::failure::{Code, Failure};
 use crate::message::Totals;
-use crate::method::Beginning;
+use crate::method::{Beginning, judges_in_words};
 use crate::progress::Ending;
 use crate::stage::assessing::Assessing;
 use crate::stage::preparing::{Preparable, Preparation, Prepared};
@@ -35,8 +35,9 @@ pub(crate) struct Unpsl {
     selection: Vec<SelectionRow>,
     /// The metrics of the folds under what was chosen.
     chosen_folds: Option<Arc<Vec<Array2<f64>>>>,
-    /// Whether every site takes part in a validation that the job does not insist on.
-    sites_validate: bool,
+    sites: u64,
+    /// Sites whose held-out patients judge in a validation that the job does not insist on; none where there can be none.
+    judges: Option<u64>,
     state: State,
 }
 
@@ -72,7 +73,8 @@ impl Unpsl {
             seed: beginning.seed,
             selection: Vec::new(),
             chosen_folds: None,
-            sites_validate: beginning.description.validates == beginning.sites as u64,
+            sites: beginning.sites as u64,
+            judges: beginning.description.judging(beginning.sites as u64),
         }
     }
 
@@ -153,6 +155,12 @@ impl Unpsl {
             let reason = self.not_validated(&prepared);
             notes.extend(reason.map(|reason| format!("{IN_SAMPLE}{reason}")));
             self.settings.settle_validation(reason.is_none());
+            if let (None, Some(judges)) = (reason, self.judges) {
+                notes.extend(judges_in_words(judges, self.sites));
+            }
+        } else {
+            // Where the job insists, all sites judge.
+            self.judges = Some(self.sites);
         }
         let is_validated = self.settings.validation != Validation::None;
         let folds = self.settings.folds();
@@ -166,10 +174,10 @@ impl Unpsl {
     /// Why there is no usual validation; none where there is.
     fn not_validated(&self, prepared: &Prepared) -> Option<&'static str> {
         let folds = self.settings.folds()?;
-        if !self.sites_validate {
+        if self.judges.is_none() {
             return Some(
-                "a site has too few patients, or too few rounds left, for the folds of the usual validation. \
-                 With validation = \"none\" nobody is asked.",
+                "fewer than three sites, and not all, have enough patients to judge by folds, or a site has too few rounds left for the usual \
+                 validation. With validation = \"none\" nobody is asked.",
             );
         }
         (!is_within_the_usual(&self.settings, prepared, folds)).then_some(
@@ -187,9 +195,11 @@ impl Unpsl {
                 "{IN_SAMPLE}the metric of a fold is empty, or was not learnt."
             ));
         }
+        let judges = self.judges.unwrap_or(self.sites);
+        let judges = u32::try_from(judges).unwrap_or(u32::MAX);
         self.state = State::Assessing {
             assessing: Box::new(Assessing {
-                model: Best::new(learned, &self.settings, self.classes),
+                model: Best::new(learned, &self.settings, (self.classes, judges)),
             }),
             assessment: None,
             prepared,
@@ -214,6 +224,7 @@ impl Unpsl {
             objective,
             selection: self.selection.clone(),
             folds: self.validated_folds(),
+            judges: self.validating_sites(),
             features: self.prepared().map_or(Vec::new(), features),
             dropped: standardisation.map_or(Vec::new(), |known| known.dropped().to_vec()),
             metric: fit
@@ -228,6 +239,19 @@ impl Unpsl {
         match &self.state {
             State::Assessing { assessing, .. } => count(assessing.model.folds.len()),
             State::Preparing(_) | State::Choosing { .. } | State::Learning { .. } => 0,
+        }
+    }
+
+    /// Sites whose held-out patients judge; 0 where nobody is held out.
+    fn validating_sites(&self) -> u32 {
+        match &self.state {
+            State::Assessing { assessing, .. } if !assessing.model.folds.is_empty() => {
+                assessing.model.judges
+            }
+            State::Assessing { .. }
+            | State::Preparing(_)
+            | State::Choosing { .. }
+            | State::Learning { .. } => 0,
         }
     }
 

@@ -109,6 +109,8 @@ pub struct Finishing {
     pub neighbours: u32,
     /// W, d x m, of a validation: one a fold, learnt without its patients; empty where there is none.
     pub folds: Arc<Vec<Array2<f64>>>,
+    /// Sites whose held-out patients judge.
+    pub judges: u32,
 }
 
 /// What a site answers.

@@ -15,6 +15,8 @@ pub struct Model {
     pub selection: Vec<SelectionRow>,
     /// Folds of the validation; 0 where patients are judged in sample alone.
     pub folds: u32,
+    /// Sites whose patients judge it.
+    pub judges: u32,
     /// One a row of the metric.
     pub features: Vec<FeatureResult>,
     /// Constant rows that standardisation dropped.

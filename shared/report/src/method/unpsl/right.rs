@@ -35,7 +35,9 @@ pub(super) fn accuracy(result: &RunResult, model: &Model, scores: &Scores) -> Ma
 fn of_held_out(result: &RunResult, model: &Model, scores: &Scores) -> Markup {
     html! {
         p {
-            "Of patients whom it was not learned from (held out, " (model.folds) " folds), the " (scores.neighbours)
+            "Of patients whom it was not learned from (held out, " (model.folds) " folds"
+            @if (model.judges as usize) < result.sites.len() { ", at " (model.judges) " of " (result.sites.len()) " sites" }
+            "), the " (scores.neighbours)
             " most alike at the same site name the class of "
             b { (of_hundred_within(scores.accuracy.unwrap_or(0.0), seldom_beyond(scores))) } " rightly, "
             (scores.wrong) " of " (scores.patients) " wrongly"

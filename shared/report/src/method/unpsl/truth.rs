@@ -71,6 +71,7 @@ mod tests {
             objective: None,
             selection: Vec::new(),
             folds: 0,
+            judges: 0,
             features: rows.iter().map(feature).collect(),
             dropped: Vec::new(),
             metric: Some(Array2::from_shape_fn((rows.len(), 1), |(row, _)| {

@@ -7,38 +7,22 @@
 //! W = 0 is a stationary point of the objective (4.19) that no search leaves, so a path of lambda_1 is
 //! walked upwards: every solution starts the next, larger one, and once W is all zero it stays so.
 
+mod folds;
 mod path;
 
 use std::cmp::Ordering;
 
 use ndarray::parallel::prelude::*;
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
-use rand::seq::SliceRandom;
 
 use super::{Labels, ObjectiveError, PooledLimits, Settings};
 use crate::judge::votes::{RightCounts, vote};
 use crate::numeric::linear_algebra::product;
 use crate::numeric::seed::Seed;
 use crate::uses::neighbours::{EvaluateError, NeighbourRule, neighbours};
+pub use folds::{Folds, Split, in_steps};
 use path::fit_paths;
 pub use path::{feature_strengths, fit_path, lambda_max, lambda_path};
-
-/// Every patient of a cohort in exactly one fold, every class spread evenly.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Folds {
-    /// The fold of each patient.
-    fold_of: Vec<usize>,
-    count: usize,
-}
-
-/// Rows of a cohort, ascending.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Split {
-    /// Patients to learn from.
-    pub training: Vec<usize>,
-    /// Patients to be classified.
-    pub held_out: Vec<usize>,
-}
 
 /// The values to choose from, all combinations of them.
 #[derive(Debug, Clone, PartialEq)]
@@ -168,75 +152,6 @@ impl Search {
             },
             seed,
         }
-    }
-}
-
-impl Folds {
-    /// Deals the patients of each class, in an order drawn from the stream "folds" of `seed`, to `count`
-    /// folds in turn: sizes differ by at most one, in a class and in all.
-    ///
-    /// # Errors
-    /// [`SelectionError::FoldCount`] and [`SelectionError::FewPatients`].
-    pub fn stratified(
-        classes: &Array1<u32>,
-        count: usize,
-        seed: Seed,
-    ) -> Result<Self, SelectionError> {
-        if count < 2 {
-            return Err(SelectionError::FoldCount { found: count });
-        }
-        let mut stream = seed.stream("folds", 0);
-        let mut order: Vec<usize> = (0..classes.len()).collect();
-        order.sort_by_key(|patient| classes[*patient]);
-        let mut fold_of = vec![0; classes.len()];
-        let mut next = 0;
-        let mut smallest = usize::MAX;
-        for members in order.chunk_by_mut(|a, b| classes[*a] == classes[*b]) {
-            smallest = smallest.min(members.len());
-            members.shuffle(&mut stream);
-            for patient in members {
-                fold_of[*patient] = next;
-                next = (next + 1) % count;
-            }
-        }
-        let found = if classes.is_empty() { 0 } else { smallest };
-        if found < count {
-            let wanted = count;
-            return Err(SelectionError::FewPatients { found, wanted });
-        }
-        Ok(Self { fold_of, count })
-    }
-
-    /// Folds of rows from these folds of groups: every row goes where its group is, so that rows of one
-    /// group are never on both sides. `group_of` holds a group, an index into these folds, for each row.
-    ///
-    /// # Panics
-    /// Where a group is none of these folds'.
-    #[must_use]
-    pub fn of_members(&self, group_of: &[usize]) -> Self {
-        Self {
-            fold_of: group_of.iter().map(|group| self.fold_of[*group]).collect(),
-            count: self.count,
-        }
-    }
-
-    /// The fold of each patient, from 0.
-    #[must_use]
-    pub fn of_each(&self) -> &[usize] {
-        &self.fold_of
-    }
-
-    /// Number of folds.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
-    /// The rows to learn from and the rows to classify, with `fold` (from 0) held out.
-    #[must_use]
-    pub fn split(&self, fold: usize) -> Split {
-        let (held_out, training) = (0..self.fold_of.len()).partition(|p| self.fold_of[*p] == fold);
-        Split { training, held_out }
     }
 }
 
@@ -425,8 +340,8 @@ pub fn cross_validate_rules(
     rules: &[NeighbourRule],
 ) -> Result<Vec<Vec<CandidateCounts>>, SelectionError> {
     let (found, wanted) = (patients.classes.len(), patients.patients.nrows());
-    if found != wanted || folds.fold_of.len() != wanted {
-        let found = found.min(folds.fold_of.len());
+    if found != wanted || folds.of_each().len() != wanted {
+        let found = found.min(folds.of_each().len());
         return Err(SelectionError::Classes { found, wanted });
     }
     let each: Result<Vec<Vec<Vec<RightCounts>>>, SelectionError> = (0..folds.count())

@@ -90,6 +90,7 @@ fn every_message_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         metrics: Arc::new(vec![array![[0.5], [1.0]], array![[0.25], [0.0]]]),
         regressions: Arc::new(vec![point]),
         forest: None,
+        judges: 3,
     };
     let in_common = Judging {
         forest: Some(forest::Judging {

@@ -19,6 +19,7 @@ impl Travels for Finishing {
             neighbours: self.neighbours,
             form: form_to_proto(self.form),
             folds: self.folds.iter().map(shape).collect(),
+            judges: self.judges,
         };
         let matrices = OutgoingMatrices::default()
             .and_shared(self.consensus)
@@ -38,6 +39,7 @@ impl Travels for Finishing {
             consensus: Arc::new(parts.matrices.take()?),
             form: form(header.form)?,
             neighbours: header.neighbours,
+            judges: header.judges,
             folds: Arc::new(
                 header
                     .folds

@@ -35,6 +35,7 @@ fn finishing(consensus: Array2<f64>) -> ToSite {
         form: Form::Distance,
         neighbours: 5,
         folds: Arc::default(),
+        judges: 0,
     }))
 }
 
@@ -102,6 +103,7 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         form: Form::Distance,
         neighbours: 5,
         folds: Arc::new(vec![array![[0.5, 0.25]], array![[1.0, 2.0]]]),
+        judges: 3,
     };
     requests_are_golden(vec![
         ("round", asked(unpsl::Request::Round(round))),
@@ -173,6 +175,7 @@ fn metric() -> model::Model {
     model::Model {
         certificate: Some(0.125),
         folds: 5,
+        judges: 3,
         rounds: vec![RoundRow {
             round: 1,
             objective: None,
@@ -306,6 +309,7 @@ fn requests() -> impl Strategy<Value = unpsl::Request> {
                     form: part(Some(neighbours)).form,
                     neighbours,
                     folds: Arc::new(folds),
+                    judges: 2,
                 })
             ),
     ]
@@ -370,6 +374,7 @@ fn finish(shape: pb::MatrixShape, chunks: &[MatrixChunk]) -> Result<ToSite, Wire
         neighbours: 5,
         form: 1,
         folds: Vec::new(),
+        judges: 0,
     };
     let request = Some(pb::unpsl_request::Request::Finish(finish));
     let request = Some(pb::ask::Request::Unpsl(pb::UnpslRequest { request }));
