@@ -169,7 +169,12 @@ fn study(command: &Study) -> Result<Exit, Box<dyn Error>> {
             let config = SiteConfig::open(&arguments.config)?;
             let approved = studies::all(&config.folder, &config.site)?;
             let waiting = studies::proposed::waiting(&config, &approved)?;
-            said(Listing { approved, waiting })
+            said(Listing {
+                config: &config,
+                now: driver::now(),
+                approved,
+                waiting,
+            })
         }
         Study::Leave(arguments) => {
             let config = SiteConfig::open(&arguments.config)?;

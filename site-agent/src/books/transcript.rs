@@ -95,7 +95,11 @@ pub fn read(folder: &Path, run: &RunId) -> io::Result<Transcript> {
     while let Some(message) = take_message(&mut file)? {
         match message {
             ToSite::Closed(one) => closed.push(Arc::unwrap_or_clone(one)),
-            ToSite::Begin(_) | ToSite::Ask(_) | ToSite::End { .. } | ToSite::Proposed(_) => {
+            ToSite::Begin(_)
+            | ToSite::Ask(_)
+            | ToSite::End { .. }
+            | ToSite::Proposed(_)
+            | ToSite::ClosedStudies(_) => {
                 return Err(io::Error::other("it holds what no site keeps"));
             }
         }

@@ -236,8 +236,8 @@ async fn converse(
                 // A stream that is down is noticed by the receiver; the answer is stored.
                 Action::Send(message) => drop(sender.send(message).await),
                 // What closed is never left out: the worker takes one after the other.
-                Action::Follow(closed) => {
-                    while !desk.orders.push(Action::Follow(closed.clone())) {
+                closed @ (Action::Follow(_) | Action::Close(_)) => {
+                    while !desk.orders.push(closed.clone()) {
                         tokio::time::sleep(FULL_PAUSE).await;
                     }
                 }
@@ -334,6 +334,12 @@ fn carry_out(worker: &mut Worker, config: &SiteConfig, order: Order) -> Option<C
         Action::Propose(study) => {
             if let Err(error) = studies::proposed::keep(config, &study) {
                 tracing::error!(%error, "a study that was proposed could not be kept");
+            }
+            None
+        }
+        Action::Close(digests) => {
+            if let Err(error) = studies::close(config, &digests) {
+                tracing::error!(%error, "that studies were closed could not be noted");
             }
             None
         }

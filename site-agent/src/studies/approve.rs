@@ -1,8 +1,8 @@
-//! How a site approves a study, and how it leaves one.
+//! How a site approves a study.
 
 use super::{
-    APPROVAL, Approved, CONFIGURATION, FOLDER, LEFT, PATIENTS, SNAPSHOT, STUDY, Signed, all,
-    commitment, own, proposed,
+    APPROVAL, Approved, CONFIGURATION, FOLDER, PATIENTS, SNAPSHOT, STUDY, Signed, all, commitment,
+    own, proposed,
 };
 use crate::books::chain::{ChainError, hexadecimal};
 use crate::books::key;
@@ -10,7 +10,7 @@ use crate::config::{ConfigError, SiteConfig};
 use crate::source::snapshot;
 use crate::source::{CohortProblems, Freezing, FrozenTable};
 use privacy::Fingerprint;
-use protocol::study::{Approval, CertificateFingerprint, SignedApproval, Study, StudyName};
+use protocol::study::{Approval, CertificateFingerprint, SignedApproval, Study};
 use protocol::time::Timestamp;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -116,33 +116,6 @@ pub fn approve(config: &Path, study: &Path, now: Timestamp) -> Result<SignedAppr
     let kept = Signed::of(&signed, random, cell_min);
     write(&config, &study, &text, &table, &patients, &kept)?;
     Ok(signed)
-}
-
-/// Leaves a study: deletes its patients. That it was approved stays known, so that no other study takes its place.
-///
-/// # Errors
-/// [`StudyError`].
-pub fn leave(config: &SiteConfig, name: &StudyName) -> Result<(), StudyError> {
-    let known = all(&config.folder, &config.site)?;
-    let own = known
-        .iter()
-        .find(|one| one.study.name == *name && !one.left);
-    let Some(own) = own else {
-        let names = known.iter().filter(|one| !one.left);
-        let names: Vec<&str> = names.map(|one| one.study.name.as_str()).collect();
-        return Err(StudyError::Known {
-            name: name.to_string(),
-            found: format!("no such approval, but of {names:?}"),
-            wanted: "a study that this site has approved and not left",
-        });
-    };
-    let failed = |path: &Path| {
-        let path = path.display().to_string();
-        |source| StudyError::Write { path, source }
-    };
-    let (left, snapshot) = (own.folder.join(LEFT), own.folder.join(SNAPSHOT));
-    private::write(&left, b"").map_err(failed(&left))?;
-    fs::remove_file(&snapshot).map_err(failed(&snapshot))
 }
 
 /// Whether this site can be part of the study.

@@ -7,12 +7,14 @@
 //! ```
 
 mod approve;
+mod ended;
 pub mod opened;
 pub mod proposed;
 mod review;
 mod run;
 
-pub use approve::{StudyError, approve, leave};
+pub use approve::{StudyError, approve};
+pub use ended::{close, leave};
 pub use review::{Listing, Review};
 pub use run::{Frozen, approved, cohort, for_run, within};
 
@@ -36,6 +38,7 @@ const SNAPSHOT: &str = "snapshot.parquet";
 const PATIENTS: &str = "patients";
 const APPROVAL: &str = "approval.json";
 const LEFT: &str = "left";
+const CLOSED: &str = "closed";
 const APPROVAL_MEANT: &str = "an approval that this site signed";
 
 /// `approval.json`.
@@ -67,6 +70,8 @@ pub struct Approved {
     pub signed: SignedApproval,
     /// Whether the site has left it: its patients are deleted.
     pub left: bool,
+    /// Whether its operators have closed it.
+    pub closed: bool,
     patients: Fingerprint,
     random: String,
     cell_min: u64,
@@ -153,6 +158,7 @@ fn open(folder: &Path, site: &SiteName) -> Result<Approved, ChainError> {
         study,
         signed,
         left: folder.join(LEFT).exists(),
+        closed: folder.join(CLOSED).exists(),
         patients: patients.map_err(|_| broken(PATIENTS, "digests of patients"))?,
         random,
         cell_min,

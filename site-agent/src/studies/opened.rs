@@ -29,6 +29,13 @@ pub fn keep(folder: &Path, study: &StudyName, opening: &Opening) -> Result<(), C
         .map_err(|source| file_error(&path, "written", source))
 }
 
+/// Whether the hospitals of a study have agreed on keys.
+#[must_use]
+pub fn is_known(folder: &Path, study: &StudyName) -> bool {
+    let mut kept = fs::read_dir(openings(folder, study)).into_iter().flatten();
+    kept.next().is_some()
+}
+
 /// How a study opened by a run; none where this site took no part in it.
 ///
 /// # Errors

@@ -1,8 +1,9 @@
 //! What a study asks of this site, as a page for whoever approves it.
 
-use super::Approved;
+use super::{Approved, opened};
 use crate::config::SiteConfig;
 use protocol::study::Study;
+use protocol::time::Timestamp;
 use std::fmt;
 
 /// A study, before it is approved.
@@ -14,7 +15,11 @@ pub struct Review<'r> {
 }
 
 /// The studies of a site.
-pub struct Listing {
+pub struct Listing<'l> {
+    /// The site.
+    pub config: &'l SiteConfig,
+    /// The day of the list.
+    pub now: Timestamp,
     /// Those that it has approved.
     pub approved: Vec<Approved>,
     /// Those that wait for its approval.
@@ -98,14 +103,30 @@ impl Review<'_> {
     }
 }
 
-impl fmt::Display for Listing {
+impl Listing<'_> {
+    /// Where a study stands at this site.
+    fn standing(&self, one: &Approved) -> String {
+        let until = one.study.until;
+        let is_open = opened::is_known(&self.config.folder, &one.study.name);
+        if one.left {
+            "left".to_owned()
+        } else if one.closed {
+            "closed".to_owned()
+        } else if one.study.is_over(self.now) {
+            format!("over since {until}")
+        } else if is_open {
+            format!("open until {until}")
+        } else {
+            format!("approved until {until}, not open yet")
+        }
+    }
+}
+
+impl fmt::Display for Listing<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut lines = Vec::new();
         for one in &self.approved {
-            let state = match one.left {
-                true => "left".to_owned(),
-                false => format!("until {}", one.study.until),
-            };
+            let state = self.standing(one);
             let approval = &one.signed.approval;
             lines.push(format!(
                 "{}  {state}  at most {} patients  sha256:{}",

@@ -54,6 +54,9 @@ pub fn approved(
             "found the study {name:?} with the digest {found}, wanted the one that the site approved, {own}"
         )));
     }
+    if known.closed {
+        return Ok(refused(&format!("the study {name:?} is closed")));
+    }
     if study.is_over(now) {
         return Ok(refused(&format!(
             "the study {name:?} ended on {}",

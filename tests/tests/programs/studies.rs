@@ -92,6 +92,9 @@ fn a_study_goes_from_a_draft_to_its_card_and_its_runs() {
     deployment.start_agent("north");
     at_site(&deployment, "west", &["approve", "demo.study.toml"]).must_succeed();
     until_shown(&deployment, "demo: open\n");
+    let listed = at_site(&deployment, "west", &["list"]).must_succeed();
+    let wanted = "demo  open until 2099-12-31  at most";
+    assert!(listed.stdout.contains(wanted), "{}", listed.stdout);
     study(&deployment, &["propose", "demo.study.toml"]).must_fail(USAGE, &["was proposed already"]);
 
     study(&deployment, &["card", "demo", "--out", "card"]).must_succeed();
@@ -132,9 +135,87 @@ fn runs(deployment: &mut Deployment) {
 fn closed(deployment: &Deployment) {
     study(deployment, &["close", "demo"]).must_succeed();
     until_shown(deployment, "demo: closed");
+    // A hospital refuses by itself what is asked of a closed study, whoever says that it is open.
+    until("the word of it at the site", PATIENCE, || {
+        let listed = at_site(deployment, "north", &["list"]).must_succeed();
+        listed.stdout.contains("demo  closed").then_some(())
+    });
+    let explain = [
+        "policy",
+        "explain",
+        "--config",
+        "north.toml",
+        "--job",
+        "job.toml",
+    ];
+    let explained = deployment.home.run(&site_agent(), &explain);
+    explained.must_fail(REFUSED, &[]);
     submit(deployment, REGRESSION, "late").must_fail(USAGE, &["the study \"demo\" is closed"]);
     let unknown = ["found no study \"dem\" that names you; did you mean \"demo\"?"];
     study(deployment, &["show", "dem"]).must_fail(USAGE, &unknown);
+}
+
+/// A study that is closed before all have approved it: its run ends, nobody opens it later, and its hospitals hear of it, also one
+/// that was away.
+#[test]
+fn a_proposed_study_that_is_closed_never_opens() {
+    let mut deployment = Deployment::start();
+    draft(&deployment, &format!("{HEAD}{PATIENTS}"), "demo.study.toml").must_succeed();
+    let unknown = ["found no study \"dem\"", "`study list` shows yours"];
+    study(&deployment, &["close", "dem"]).must_fail(USAGE, &unknown);
+    let run = study(&deployment, &["propose", "demo.study.toml"]).must_succeed();
+    let run = run.stdout.trim().to_owned();
+    let until_listed = |deployment: &Deployment, site: &str, wanted: &str| {
+        until(&format!("{wanted} at {site}"), PATIENCE, || {
+            let listed = at_site(deployment, site, &["list"]).must_succeed();
+            listed.stdout.contains(wanted).then_some(())
+        });
+    };
+    for site in SITES {
+        until_listed(&deployment, site, "demo  waits for approval");
+    }
+    for site in ["north", "west"] {
+        at_site(&deployment, site, &["approve", "demo"]).must_succeed();
+    }
+    until_listed(
+        &deployment,
+        "north",
+        "demo  approved until 2099-12-31, not open yet",
+    );
+    until_shown(
+        &deployment,
+        "demo: proposed, waiting for the approval of south, east",
+    );
+    deployment.kill_agent("west");
+    study(&deployment, &["close", "demo"]).must_succeed();
+    until_shown(&deployment, "demo: closed");
+    until("the run to end", PATIENCE, || {
+        let listed = deployment.job(&["list", "--json"]).must_succeed();
+        let runs: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+        let own = runs.as_array()?.iter().find(|one| one["run"] == *run)?;
+        (own["status"] == "cancelled").then_some(())
+    });
+    until_listed(&deployment, "north", "demo  closed");
+    until_listed(&deployment, "south", "this site has approved no study");
+    deployment.start_agent("west");
+    until_listed(&deployment, "west", "demo  closed");
+    // Whoever approves it from a file all the same hears that it is closed, and it stays so over a restart.
+    for site in ["south", "east"] {
+        at_site(&deployment, site, &["approve", "demo.study.toml"]).must_succeed();
+        until_listed(&deployment, site, "demo  closed");
+    }
+    deployment.kill_coordinator();
+    deployment.start_coordinator();
+    until_shown(&deployment, "demo: closed");
+    study(&deployment, &["propose", "demo.study.toml"]).must_fail(USAGE, &["is closed"]);
+    study(&deployment, &["close", "demo"]).must_succeed();
+    let journal = ["journal", "list", "--config", "north.toml"];
+    let journal = deployment.home.run(&site_agent(), &journal).must_succeed();
+    assert!(
+        !journal.stdout.contains("introduction"),
+        "{}",
+        journal.stdout
+    );
 }
 
 #[test]
