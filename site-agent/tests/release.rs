@@ -299,6 +299,7 @@ fn ids(range: std::ops::Range<u32>) -> Vec<String> {
 
 fn counts(patients: u64) -> CohortCounts {
     CohortCounts {
+        judged: BTreeSet::new(),
         patients,
         classes: vec![patients],
     }
@@ -335,8 +336,12 @@ fn the_ledger_remembers_runs_rounds_and_patients_across_a_restart() {
         assert_eq!(first.runs_before, 0);
         for name in ["r1", "r2"] {
             // The same run under two names of a coordinator's.
-            ledger.begin(&digest(name), &run(name), &cohort).unwrap();
-            ledger.begin(&digest(name), &run("other"), &cohort).unwrap();
+            ledger
+                .begin(&digest(name), &run(name), &cohort, None)
+                .unwrap();
+            ledger
+                .begin(&digest(name), &run("other"), &cohort, None)
+                .unwrap();
             for number in [1, 2, 2, 3] {
                 let (question, answer) = round(number);
                 ledger.answer(&digest(name), question, answer).unwrap();
@@ -373,7 +378,7 @@ fn a_cohort_that_differs_by_one_patient_is_refused_whatever_the_job() {
     let facts = ledger.facts(&digest("r1"), &all, counts(100), None);
     assert!(admission.cohort(&facts).is_ok());
     // It was described, and told nothing more.
-    ledger.begin(&digest("r1"), &run("r1"), &all).unwrap();
+    ledger.begin(&digest("r1"), &run("r1"), &all, None).unwrap();
     let but_one = ledger.fingerprint(ids(0..99));
     let facts = ledger.facts(&digest("r2"), &but_one, counts(99), None);
     let refusal = admission.cohort(&facts).unwrap_err();
@@ -388,7 +393,9 @@ fn kept() -> (tempfile::TempDir, Head, String) {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = open(folder.path());
     let cohort = ledger.fingerprint(ids(0..20));
-    ledger.begin(&digest("r1"), &run("r1"), &cohort).unwrap();
+    ledger
+        .begin(&digest("r1"), &run("r1"), &cohort, None)
+        .unwrap();
     let (question, answer) = round(1);
     ledger.answer(&digest("r1"), question, answer).unwrap();
     let head = ledger.head().clone();

@@ -1,6 +1,6 @@
 //! How a study ends at a site: its operators close it, or the site leaves it.
 
-use super::{CLOSED, LEFT, SNAPSHOT, StudyError, all, proposed};
+use super::{CLOSED, LEFT, SNAPSHOT, StudyError, all, present, proposed};
 use crate::books::chain::{ChainError, file_error};
 use crate::config::SiteConfig;
 use protocol::study::StudyName;
@@ -35,18 +35,7 @@ pub fn close(config: &SiteConfig, digests: &[String]) -> Result<(), ChainError> 
 /// [`StudyError`].
 pub fn leave(config: &SiteConfig, name: &StudyName) -> Result<(), StudyError> {
     let known = all(&config.folder, &config.site)?;
-    let own = known
-        .iter()
-        .find(|one| one.study.name == *name && !one.left);
-    let Some(own) = own else {
-        let names = known.iter().filter(|one| !one.left);
-        let names: Vec<&str> = names.map(|one| one.study.name.as_str()).collect();
-        return Err(StudyError::Known {
-            name: name.to_string(),
-            found: format!("no such approval, but of {names:?}"),
-            wanted: "a study that this site has approved and not left",
-        });
-    };
+    let own = present(&known, name.as_str())?;
     let failed = |path: &Path| {
         let path = path.display().to_string();
         |source| StudyError::Write { path, source }

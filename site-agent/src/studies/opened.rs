@@ -29,10 +29,9 @@ pub fn keep(folder: &Path, study: &StudyName, opening: &Opening) -> Result<(), C
         .map_err(|source| file_error(&path, "written", source))
 }
 
-/// Whether the hospitals of a study have agreed on keys.
-#[must_use]
-pub fn is_known(folder: &Path, study: &StudyName) -> bool {
-    let mut kept = fs::read_dir(openings(folder, study)).into_iter().flatten();
+/// Whether the hospitals of the study in this folder have agreed on keys.
+pub(super) fn is_known(study: &Path) -> bool {
+    let mut kept = fs::read_dir(study.join(OPENINGS)).into_iter().flatten();
     kept.next().is_some()
 }
 

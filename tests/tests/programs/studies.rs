@@ -101,7 +101,64 @@ fn a_study_goes_from_a_draft_to_its_card_and_its_runs() {
     let card = fs::read_to_string(deployment.home.join("card/card.csv")).unwrap();
     assert!(card.contains("First") || card.contains("first_1"), "{card}");
     runs(&mut deployment);
+    budget(&deployment);
     closed(&deployment);
+}
+
+/// What runs have used is counted for the study, and a job beyond it is refused by name.
+fn budget(deployment: &Deployment) {
+    let table = at_site(deployment, "east", &["budget"])
+        .must_succeed()
+        .stdout;
+    for wanted in [
+        "demo: open until 2099-12-31, last day 2099-12-31",
+        "LIMIT",
+        "This site's own rules allow 20 runs",
+    ] {
+        assert!(table.contains(wanted), "{table}");
+    }
+    let json = |site: &str| -> serde_json::Value {
+        let told = at_site(deployment, site, &["budget", "demo", "--json"]).must_succeed();
+        serde_json::from_str(&told.stdout).unwrap()
+    };
+    let told = json("east");
+    let of = |limit: usize, key: &str| told[0]["limits"][limit][key].as_u64().unwrap();
+    // Two regressions, a metric, and a question by it; the card does not count.
+    assert_eq!(
+        (of(0, "allowed"), of(0, "used"), of(0, "left")),
+        (10, 4, 6),
+        "{told}"
+    );
+    assert_eq!(told[0]["limits"][1]["limit"], "rounds");
+    assert!(
+        of(1, "used") > 2 && of(1, "used") + of(1, "left") == 200,
+        "{told}"
+    );
+    assert_eq!((of(2, "allowed"), of(2, "used")), (100, 1), "{told}");
+    at_site(deployment, "east", &["budget", "dem"])
+        .must_fail(USAGE, &["no such approval, but of [\"demo\"]"]);
+
+    let rounds = of(1, "left") + 1;
+    let job = UNPSL.replace("rank = 1", &format!("rank = 1\nround_limit = {rounds}"));
+    let used = of(1, "used");
+    let wanted = format!(
+        "refused by study: limits of the study \"demo\": rounds is 200, of which {used} are used, and the job asks for"
+    );
+    let wanted = SITES.map(|site| format!("{site}: {wanted}"));
+    let wanted = wanted.each_ref().map(String::as_str);
+    submit(deployment, &job, "beyond").must_fail(REFUSED, &wanted);
+    let config = [
+        "policy",
+        "explain",
+        "--config",
+        "west.toml",
+        "--job",
+        "job.toml",
+    ];
+    let explained = deployment.home.run(&site_agent(), &config);
+    explained.must_fail(REFUSED, &[]);
+    // What was refused has used nothing.
+    assert_eq!(json("east"), told);
 }
 
 /// Runs of an open study exchange no keys, and give the same bits after everybody was started again.
