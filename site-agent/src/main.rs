@@ -13,7 +13,7 @@ use site_agent::cli::{
 use site_agent::config::SiteConfig;
 use site_agent::exit::Exit;
 use site_agent::explain::{Explanation, NOTHING_LOWERED};
-use site_agent::run::audit;
+use site_agent::run::{answers, audit};
 use site_agent::run::{driver, local};
 use site_agent::source::{DataCheck, Dictionary};
 use site_agent::studies::{Listing, Review};
@@ -196,6 +196,18 @@ fn study(command: &Study) -> Result<Exit, Box<dyn Error>> {
             }
             budgets.iter().try_for_each(say)?;
             Ok(Exit::Done)
+        }
+        Study::Audit(arguments) => {
+            let config = SiteConfig::open(&arguments.config)?;
+            let audit = answers::audit(&config, &arguments.name)?;
+            let out = arguments.out.clone();
+            let out = out.unwrap_or_else(|| format!("{}.audit.json", arguments.name).into());
+            audit.write(&config, &out)?;
+            say(&audit)?;
+            Ok(match audit.is_verified() {
+                true => Exit::Done,
+                false => Exit::Books,
+            })
         }
         Study::Leave(arguments) => {
             let config = SiteConfig::open(&arguments.config)?;

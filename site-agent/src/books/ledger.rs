@@ -52,6 +52,29 @@ pub fn used(folder: &Path) -> Result<BTreeMap<String, Used>, ChainError> {
     Ok(books.used(None))
 }
 
+/// The names of the runs that count for the study with this digest, as the ledger in `folder` has it.
+///
+/// # Errors
+/// As [`used`].
+pub fn runs(folder: &Path, study: &str) -> Result<BTreeSet<String>, ChainError> {
+    let mut runs = BTreeSet::new();
+    let path = folder.join(FILE_NAME);
+    if path.exists() {
+        chain::read(&path, None, |link: Link<Event>| {
+            if let Event::Run {
+                name,
+                study: Some(of),
+                ..
+            } = link.entry
+                && of == study
+            {
+                runs.insert(name);
+            }
+        })?;
+    }
+    Ok(runs)
+}
+
 fn of_key(key: FingerprintKey, purpose: &'static str) -> Secret {
     Box::new(move |bytes| key.secret(purpose, bytes))
 }

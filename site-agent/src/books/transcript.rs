@@ -59,6 +59,29 @@ pub fn make_room(folder: &Path, current: &RunId, bytes_max: u64) -> io::Result<(
     Ok(())
 }
 
+/// The runs of which there is a copy.
+///
+/// # Errors
+/// What the file system says.
+pub fn runs(folder: &Path) -> io::Result<Vec<RunId>> {
+    let entries = match fs::read_dir(folder.join(FOLDER)) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut runs = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name();
+        // A copy that is being begun lies beside under a name that may be a run's.
+        runs.extend(
+            RunId::new(&name.to_string_lossy())
+                .ok()
+                .filter(|_| name != "new"),
+        );
+    }
+    Ok(runs)
+}
+
 /// Adds an exchange that closed.
 ///
 /// # Errors

@@ -17,6 +17,8 @@ pub enum Study {
     Budget(StudyBudget),
     /// Sign that this site's numbers may be worked out from a study together with others that share its patients
     Consent(StudyConsent),
+    /// Work out again all that this site has answered in the runs of a study, and hold it against what it has signed
+    Audit(StudyAudit),
     /// Leave a study: delete its copy of the patients; no run of it is answered any more
     Leave(StudyLeave),
 }
@@ -55,6 +57,20 @@ pub struct StudyConsent {
     /// The study: its file, or the name of one that was proposed
     #[arg(value_name = "STUDY")]
     pub study: PathBuf,
+}
+
+/// `study audit`.
+#[derive(Debug, Args)]
+pub struct StudyAudit {
+    /// The site's configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// File for the signed result [default: NAME.audit.json]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// The study's name
+    #[arg(value_name = "NAME")]
+    pub name: String,
 }
 
 /// `study budget`.

@@ -354,7 +354,7 @@ fn carry_out(worker: &mut Worker, config: &SiteConfig, order: Order) -> Option<C
 }
 
 /// The operator who signed a run's job; nobody else's word counts.
-fn signed_by(begin: &Begin, config: &SiteConfig) -> Result<OperatorName, Refusal> {
+pub(super) fn signed_by(begin: &Begin, config: &SiteConfig) -> Result<OperatorName, Refusal> {
     let Begin {
         run,
         job,

@@ -1,6 +1,7 @@
 //! Carries out what the coordinator asks of one cohort. Everything that leaves passes the gate and
 //! is in the ledger and the journal, on the disk, before the caller gets it.
 
+pub(super) mod again;
 mod covered;
 mod notice;
 

@@ -217,7 +217,7 @@ fn with_outcome(place: usize) -> String {
 }
 
 /// The study of this name that the site has approved and not left.
-fn present<'k>(known: &'k [Approved], name: &str) -> Result<&'k Approved, StudyError> {
+pub(crate) fn present<'k>(known: &'k [Approved], name: &str) -> Result<&'k Approved, StudyError> {
     let mut present = known.iter().filter(|one| !one.left);
     let found = present.find(|one| one.study.name.as_str() == name);
     found.ok_or_else(|| {
@@ -247,6 +247,16 @@ impl Approved {
         } else {
             format!("approved until {until}, not open yet")
         }
+    }
+
+    /// The runs by which it has opened.
+    pub(crate) fn openings(&self) -> std::io::Result<Vec<String>> {
+        opened::runs(&self.folder)
+    }
+
+    /// The file that says that it is closed.
+    pub(crate) fn closed_mark(&self) -> PathBuf {
+        self.folder.join(CLOSED)
     }
 
     /// Whether sums over its patients were told, or may yet be.
@@ -297,6 +307,11 @@ impl Signed {
             },
         })
     }
+}
+
+/// Bytes as files of this site have them.
+pub(crate) fn to_base64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
 }
 
 /// SHA-256 of what hides, the configuration and the patients, hexadecimal. Every part tells its length.

@@ -42,14 +42,10 @@ impl Renewed {
             let others: Vec<Fingerprint> = earlier.iter().map(of_earlier).collect();
             let names = judged.entry(cohort.identity()).or_default();
             names.extend(of_study.iter().cloned());
-            let all_of =
-                |one: &&Approved| [&[one.patients.clone()], &one.with_outcome[..]].concat();
-            names.extend(
-                untold
-                    .iter()
-                    .flat_map(all_of)
-                    .map(|cohort| cohort.identity()),
-            );
+            for one in untold {
+                let all = std::iter::once(&one.patients).chain(&one.with_outcome);
+                names.extend(all.map(Fingerprint::identity));
+            }
             names.extend(others.iter().map(Fingerprint::identity));
             if !others.is_empty() {
                 let all: Vec<&Fingerprint> = std::iter::once(cohort).chain(&others).collect();

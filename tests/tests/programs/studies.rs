@@ -2,9 +2,11 @@
 //! study that its hospitals approved is refused with a reason.
 
 use kindred_tests::deployment::{Deployment, SITES};
-use kindred_tests::exit::{GOING, REFUSED, USAGE};
+use kindred_tests::exit::{GOING, JOURNAL, REFUSED, USAGE};
 use kindred_tests::programs::{PATIENCE, Ran, coordinator, site_agent, until};
+use protocol::message::Warrant;
 use std::fs;
+use std::path::Path;
 
 const HEAD: &str = "name = \"demo\"\ntitle = \"Who has the class?\"\npurpose = \"A test\"\nuntil = \"2099-12-31\"\n\
     methods = [\"regression\", \"unpsl\", \"neighbours\"]\nlimits = { runs = 10, rounds = 200, queries = 100 }\n\
@@ -102,7 +104,130 @@ fn a_study_goes_from_a_draft_to_its_card_and_its_runs() {
     assert!(card.contains("First") || card.contains("first_1"), "{card}");
     runs(&mut deployment);
     budget(&deployment);
+    let runs = audited(&deployment);
     closed(&deployment);
+    touched(&deployment, &runs);
+}
+
+/// All that a hospital has answered is worked out again, and the result is signed. Gives the runs, the card's first.
+fn audited(deployment: &Deployment) -> Vec<String> {
+    let said = at_site(deployment, "north", &["audit", "demo"])
+        .must_succeed()
+        .stdout;
+    let wanted =
+        "demo: 6 runs, every answer of this site is the one that follows from its frozen patients";
+    assert!(said.contains(wanted), "{said}");
+    assert_eq!(said.matches("  verified").count(), 6, "{said}");
+    let read = |value: &serde_json::Value| from_base64(value.as_str().unwrap());
+    let file = fs::read(deployment.home.join("demo.audit.json")).unwrap();
+    let signed: serde_json::Value = serde_json::from_slice(&file).unwrap();
+    let word = Warrant {
+        token: String::new(),
+        chain: signed["chain"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(read)
+            .collect(),
+        scheme: u16::try_from(signed["scheme"].as_u64().unwrap()).unwrap(),
+        signature: read(&signed["signature"]),
+    };
+    let text = signed["audit"].as_str().unwrap();
+    let certificate = |site: &str| wire::fingerprint(&deployment.credentials(site)).unwrap();
+    let holds = |site, text: &str| wire::has_vouched(&certificate(site), text.as_bytes(), &word);
+    assert!(holds("site-north", text) && !holds("site-south", text));
+    assert!(!holds("site-north", &text.replacen("null", "{}", 1)));
+    let audit: serde_json::Value = serde_json::from_str(text).unwrap();
+    assert_eq!(
+        (&audit["study"], &audit["site"]),
+        (&"demo".into(), &"north".into())
+    );
+    let runs: Vec<&serde_json::Value> = audit["runs"].as_array().unwrap().iter().collect();
+    // The last run was refused, which follows as well.
+    assert!(
+        runs.iter().all(|run| run["answers"].as_u64() > Some(0)),
+        "{text}"
+    );
+    at_site(deployment, "north", &["audit", "dem"]).must_fail(USAGE, &["no such approval"]);
+    assert!(!deployment.home.join("sites/north/audit").exists());
+    runs.iter()
+        .map(|run| run["run"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn from_base64(text: &str) -> Vec<u8> {
+    const DIGITS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digits = text.trim_end_matches('=').chars();
+    let bits: Vec<usize> = digits
+        .map(|digit| DIGITS.find(digit).unwrap())
+        .flat_map(|digit| (0..6).rev().map(move |bit| digit >> bit & 1))
+        .collect();
+    let byte = |bits: &[usize]| bits.iter().fold(0, |byte, bit| byte << 1 | bit);
+    let bytes = bits.as_chunks::<8>().0.iter();
+    bytes
+        .map(|bits| u8::try_from(byte(bits)).unwrap())
+        .collect()
+}
+
+/// What was touched is named, and where.
+fn touched(deployment: &Deployment, runs: &[String]) {
+    // A closed study is audited as an open one.
+    at_site(deployment, "south", &["audit", "demo"]).must_succeed();
+    let failed = |wanted: &[&str]| {
+        let ran = at_site(deployment, "south", &["audit", "demo"]);
+        assert_eq!(ran.code, Some(JOURNAL), "{}{}", ran.stdout, ran.stderr);
+        for wanted in wanted {
+            assert!(
+                ran.stdout.contains(wanted),
+                "wanted {wanted:?} in {}",
+                ran.stdout
+            );
+        }
+    };
+    let folder = deployment.home.join("sites/south");
+    let run = runs[1].as_str();
+    let with = |path: &str, change: &dyn Fn(&Path, &[u8]), wanted: &[&str]| {
+        let path = folder.join(path);
+        let kept = fs::read(&path).unwrap();
+        change(&path, &kept);
+        failed(wanted);
+        fs::write(&path, kept).unwrap();
+    };
+    let copy = format!("transcripts/{run}");
+    let in_the_middle = |path: &Path, kept: &[u8]| {
+        let mut changed = kept.to_vec();
+        let middle = kept.len() * 3 / 4;
+        changed[middle] ^= 1;
+        fs::write(path, changed).unwrap();
+    };
+    with(
+        &copy,
+        &in_the_middle,
+        &[run, "not every answer is verified"],
+    );
+    let shorter = |path: &Path, kept: &[u8]| fs::write(path, &kept[..kept.len() - 9]).unwrap();
+    with(
+        &copy,
+        &shorter,
+        &[run, "its copy cannot be read: it ends in the middle"],
+    );
+    let gone = |path: &Path, _: &[u8]| fs::remove_file(path).unwrap();
+    with(&copy, &gone, &[run, "there is no copy of it any more"]);
+    let other = |name: &'static str| {
+        let other = deployment.home.join("sites/east").join(name);
+        move |path: &Path, _: &[u8]| {
+            fs::copy(&other, path).unwrap();
+        }
+    };
+    let snapshot = "studies/demo/snapshot.parquet";
+    let wanted = ["wanted those that the site committed to when it approved the study"];
+    with(snapshot, &other(snapshot), &wanted);
+    // A hospital that had covered its answers by another key than its own.
+    let wanted = ["exchange 1: the answer that follows is not the one that this site has signed"];
+    with("fingerprint.key", &other("fingerprint.key"), &wanted);
+    at_site(deployment, "south", &["audit", "demo"]).must_succeed();
+    at_site(deployment, "south", &["leave", "demo"]).must_succeed();
+    at_site(deployment, "south", &["audit", "demo"]).must_fail(USAGE, &["no such approval"]);
 }
 
 /// What runs have used is counted for the study, and a job beyond it is refused by name.

@@ -8,6 +8,8 @@ use protocol::study::{Approval, CertificateFingerprint, Consent, SignedApproval}
 use rustls::pki_types::CertificateDer;
 use std::path::Path;
 
+/// What a signature of an audit's result begins with.
+const AUDIT: &[u8] = b"kindred: a hospital audits its answers, version 1\0";
 /// What a signature is of begins with this, so that no other signature of the same key can stand for it.
 const PURPOSE: &[u8] = b"kindred: a hospital approves a study, version 2\0";
 /// The same of a consent.
@@ -47,6 +49,14 @@ impl Signer {
         self.word(&consent_message(consent))
     }
 
+    /// The certificate's word for the result of an audit, as it is written.
+    ///
+    /// # Errors
+    /// [`SignatureError`] where the key cannot sign.
+    pub fn vouch(&self, result: &[u8]) -> Result<Warrant, SignatureError> {
+        self.word(&[AUDIT, result].concat())
+    }
+
     fn word(&self, message: &[u8]) -> Result<Warrant, SignatureError> {
         let signed = self.sign_bytes(message)?;
         Ok(Warrant {
@@ -68,6 +78,12 @@ pub fn has_approved(certificate: &CertificateFingerprint, approved: &SignedAppro
 #[must_use]
 pub fn has_agreed(certificate: &CertificateFingerprint, consent: &Consent, word: &Warrant) -> bool {
     holds(certificate, word, &consent_message(consent))
+}
+
+/// Whether the holder of this certificate has signed the result of an audit.
+#[must_use]
+pub fn has_vouched(certificate: &CertificateFingerprint, result: &[u8], word: &Warrant) -> bool {
+    holds(certificate, word, &[AUDIT, result].concat())
 }
 
 fn holds(certificate: &CertificateFingerprint, word: &Warrant, message: &[u8]) -> bool {
