@@ -127,13 +127,13 @@ fn every_sample_policy_is_read_and_says_what_it_means() {
 #[test]
 fn every_problem_of_a_policy_is_told_at_once() {
     let text = "operator = ['researcher']\nmethods = 'unpsl'\npatients_min = 0\n\
-                similarity_max = -1\ncell_min = 'few'\n";
+                sites_min = -1\ncell_min = 'few'\n";
     let errors = policy::parse(text).unwrap_err().to_string();
     for wanted in [
         "line 1: operator: found an unknown key; did you mean \"operators\"?",
         "line 2: methods: found \"unpsl\", wanted a list of strings",
         "line 3: patients_min: found 0",
-        "line 4: similarity_max: found -1",
+        "line 4: sites_min: found -1",
         "line 5: cell_min: found \"few\"",
     ] {
         assert!(errors.contains(wanted), "{wanted}\n---\n{errors}");
@@ -325,6 +325,32 @@ fn round(number: u32) -> (Question, Answered) {
 
 fn open(folder: &Path) -> Ledger {
     Ledger::open(folder, None).unwrap()
+}
+
+#[test]
+fn a_run_of_which_nothing_came_counts_by_its_rounds_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let cohort = {
+        let mut ledger = open(folder.path());
+        let cohort = ledger.fingerprint(ids(0..100));
+        for name in ["r1", "r2"] {
+            ledger
+                .begin(&digest(name), &run(name), &cohort, None)
+                .unwrap();
+            let (question, answer) = round(1);
+            ledger.answer(&digest(name), question, answer).unwrap();
+        }
+        for _ in 0..2 {
+            ledger.void(&digest("r1")).unwrap();
+            // Of a run that this site does not know nothing is noted.
+            ledger.void(&digest("r9")).unwrap();
+        }
+        cohort
+    };
+    let entries = std::fs::read_to_string(folder.path().join("ledger.jsonl")).unwrap();
+    assert_eq!(entries.matches("\"void\"").count(), 1);
+    let facts = open(folder.path()).facts(&digest("r3"), &cohort, counts(100), None);
+    assert_eq!((facts.runs_before, facts.rounds_before), (1, 2));
 }
 
 #[test]
@@ -629,7 +655,7 @@ fn an_explanation_says_what_each_message_can_tell_in_the_worst_case() {
         )
     };
     let (contribution, prepared, refusal, _, shown) = explained(JOB, "simulation.toml");
-    assert!(contribution.contains("X'X") && contribution.contains("similarity_max"));
+    assert!(contribution.contains("X'X") && contribution.contains("steepness"));
     assert!(
         contribution.contains("also where that is one patient"),
         "{contribution}"

@@ -23,7 +23,7 @@ const LOG_LINES: usize = 8;
 /// their defaults, but for the sites that the job itself says.
 const ALLOWED: [&str; 4] = ["operators", "methods", "outcomes", "features"];
 /// What a simulation opens beside, so that every job may run on one machine.
-const OPENED: [&str; 2] = ["second_moments", "sites_min"];
+const OPENED: [&str; 3] = ["second_moments", "exact_sums", "sites_min"];
 
 /// A site agent could not be started, or ended by itself.
 #[derive(Debug, thiserror::Error)]

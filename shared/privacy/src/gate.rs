@@ -5,13 +5,10 @@ use crate::covered::{Covered, Covering};
 use crate::facts::CohortFacts;
 use crate::released::{Disclosure, Released};
 use crate::rule::{Permission, Refusal, Rules};
+use crate::steepness::Steepness;
 use crate::sums::{Summand, Words};
 use crate::{cells, nodes};
 use std::collections::BTreeSet;
-
-/// What `similarity_max` is raised to, a column of W: the common start of all sites has about 1 per column, and a metric of many
-/// columns is not steeper for it.
-const SIMILARITY_A_COLUMN: f64 = 4.0;
 
 /// An admitted job on an admitted cohort: the only maker of [`Released`] messages that carry
 /// anything of it.
@@ -154,23 +151,19 @@ impl Gate {
         known_again(self.clear(message)?, same)
     }
 
-    /// The brake: refuses a metric of `columns` columns under which a patient's similarity with itself is
-    /// `similarity` in the mean, where that is too much, and shuts the gate: the refusal itself tells.
+    /// The brake: refuses a question that is too steep, and shuts the gate: the refusal itself tells.
     ///
     /// # Errors
-    /// A [`Refusal`] by `similarity_max`.
-    #[allow(clippy::cast_precision_loss)] // columns are few
-    pub fn brake(&mut self, similarity: f64, columns: usize) -> Result<(), Refusal> {
-        let most = self.rules.similarity_max;
-        let most = most.max(SIMILARITY_A_COLUMN * columns as f64);
-        self.shut |= similarity.is_nan() || similarity > most;
+    /// A [`Refusal`] by `steepness`.
+    pub fn brake(&mut self, steepness: Steepness) -> Result<(), Refusal> {
+        self.shut |= steepness.is_too_much();
         self.still_open()
     }
 
     /// Whether the brake has not shut the gate.
     ///
     /// # Errors
-    /// A [`Refusal`] by `similarity_max`.
+    /// A [`Refusal`] by `steepness`.
     pub fn still_open(&self) -> Result<(), Refusal> {
         match self.shut {
             true => Err(Refusal::shut()),

@@ -21,6 +21,7 @@ mod policy;
 mod predictions;
 mod released;
 mod rule;
+mod steepness;
 pub mod sums;
 
 pub use admission::Admission;
@@ -35,3 +36,4 @@ pub use policy::Policy;
 pub use predictions::publish;
 pub use released::{Disclosure, Notice, Released};
 pub use rule::{Allowed, InvalidRule, Permission, Refusal, Rules};
+pub use steepness::Steepness;

@@ -99,10 +99,6 @@ impl Policy {
                 sentences.push(format!("{rule} is {own}, raised from {default}."));
             }
         }
-        let (own, default) = (own.similarity_max, default.similarity_max);
-        if own > default {
-            sentences.push(format!("similarity_max is {own}, raised from {default}."));
-        }
         sentences
     }
 }

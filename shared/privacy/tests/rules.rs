@@ -8,7 +8,8 @@ mod support;
 use privacy::sums::{Number, Summand};
 use privacy::{
     Admission, Allowed, CohortFacts, Content, Covered, Disclosure, Fingerprint, FingerprintKey,
-    Gate, JobFacts, Notice, Permission, Policy, Refusal, Released, Rules, SoFar, Table, publish,
+    Gate, JobFacts, Notice, Permission, Policy, Refusal, Released, Rules, SoFar, Steepness, Table,
+    publish,
 };
 use std::collections::BTreeSet;
 use support::{cover, cover_again};
@@ -214,7 +215,7 @@ fn what_is_asked_beyond_a_limit_is_refused_before_the_cohort_is_read() {
     let refusal = policy(open_lists()).admit(&asked).unwrap_err();
     assert_eq!(
         refusal.rule,
-        "second_moments, forests, neighbours, jobs_without_study, clusters, rounds_per_cohort_max"
+        "second_moments, forests, neighbours, jobs_without_study, exact_sums, clusters, rounds_per_cohort_max"
     );
     let none = Rules {
         runs_per_cohort_max: 0,
@@ -394,12 +395,20 @@ fn a_metric_that_is_too_steep_shuts_the_gate_for_good() {
         (f64::INFINITY, 8, false),
     ] {
         let mut gate = gate(100);
-        assert_eq!(gate.brake(similarity, columns).is_ok(), wanted);
+        let metric = Steepness::Metric {
+            similarity,
+            columns,
+        };
+        assert_eq!(gate.brake(metric).is_ok(), wanted);
         let after = cover(&mut gate, Message::Update);
         assert_eq!(after.is_ok(), wanted);
         if !wanted {
-            assert_eq!(after.unwrap_err().rule, "similarity_max");
-            assert!(gate.brake(1.0, 8).is_err());
+            assert_eq!(after.unwrap_err().rule, "steepness");
+            let gentle = Steepness::Metric {
+                similarity: 1.0,
+                columns: 8,
+            };
+            assert!(gate.brake(gentle).is_err());
             assert!(gate.repeat(Message::Ready, |_| true).is_err());
         }
     }
@@ -411,7 +420,22 @@ fn a_metric_that_is_too_steep_shuts_the_gate_for_good() {
         ..cohort(100)
     };
     let admission = policy(open_lists()).admit(&job()).unwrap();
-    assert_eq!(admission.cohort(&shut).unwrap_err().rule, "similarity_max");
+    assert_eq!(admission.cohort(&shut).unwrap_err().rule, "steepness");
+}
+
+#[test]
+fn a_regression_is_too_steep_by_how_far_it_is_from_a_constant() {
+    for (squares, centre, wanted) in [
+        (9.0, 0.0, true),
+        (9.1, 0.0, false),
+        (9.1, 3.0, true),
+        (18.1, -3.0, false),
+        (f64::NAN, 0.0, false),
+        (1.0, f64::NAN, false),
+    ] {
+        let found = Steepness::Predictor { squares, centre };
+        assert_eq!(gate(100).brake(found).is_ok(), wanted);
+    }
 }
 
 #[test]
@@ -507,12 +531,12 @@ fn lowered_rules_are_said_openly_and_the_defaults_are_none() {
 fn rules_that_nobody_can_mean_are_no_policy() {
     let rules = Rules {
         cell_min: 0,
-        similarity_max: f64::NAN,
+        sites_min: 0,
         ..Rules::default()
     };
     let invalid = Policy::new(rules).unwrap_err();
     let names: Vec<&str> = invalid.iter().map(|invalid| invalid.rule).collect();
-    assert_eq!(names, ["cell_min", "similarity_max"]);
+    assert_eq!(names, ["cell_min", "sites_min"]);
 }
 
 #[test]

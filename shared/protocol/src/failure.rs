@@ -52,6 +52,7 @@ codes! {
     State "KDR-STATE" "A site was started again and has lost the run.",
     Results "KDR-RESULTS" "A site cannot write its local results.",
     Local "KDR-LOCAL" "A job on one cohort alone cannot be finished.",
+    Sum "KDR-SUM" "The sum over the sites is not one that patients can have: one of them did not say what its patients are.",
     Protocol "KDR-PROTOCOL" "A message is not one that the protocol allows here.",
     // Why a call was refused.
     Job "KDR-JOB" "The job cannot be read.",

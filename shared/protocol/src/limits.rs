@@ -67,6 +67,10 @@ pub const CLASSES_MAX: usize = 100;
 pub const PARAMETERS_SHARE_MAX: f64 = 0.33;
 /// Columns of a regression.
 pub const REGRESSION_COLUMNS_MAX: usize = 2_000;
+/// Cells of time of a baseline hazard that all sites have in common.
+pub const REGRESSION_CELLS_MAX: u32 = 20;
+/// Patients of all sites, or events, of whom a sum by cell of time that is used or published is at least.
+pub const CELL_PATIENTS_MIN: u64 = 2 * PUBLISHED_PATIENTS;
 pub use similarity::cohort::spline::SPLINE_MAX;
 /// Trees of a forest.
 pub const TREES_MAX: usize = 10_000;

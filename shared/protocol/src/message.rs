@@ -207,6 +207,27 @@ impl Request {
         }
     }
 
+    /// The regressions by which it has something predicted of the patients.
+    #[must_use]
+    pub fn points(&self) -> Vec<&regression::Evaluating> {
+        match self {
+            Self::Regression(request) => vec![request.point()],
+            Self::Compare(request) => request.points(),
+            Self::Introduce
+            | Self::Encapsulate
+            | Self::Describe
+            | Self::Moments
+            | Self::Quantiles
+            | Self::Prepare(_)
+            | Self::Correlate(_)
+            | Self::Unpsl(_)
+            | Self::Forest(_)
+            | Self::Neighbours(_)
+            | Self::Cluster(_)
+            | Self::Card(_) => Vec::new(),
+        }
+    }
+
     /// The metrics under which it has the patients compared.
     #[must_use]
     pub fn metrics(&self) -> Vec<&Array2<f64>> {

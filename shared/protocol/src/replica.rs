@@ -3,9 +3,11 @@
 //! The coordinator of a run of sums has two powers: to pass on, and to stop. All else follows from
 //! the job and from what the sites answered, and every site works it out by itself.
 
+use crate::failure::Code;
 use crate::job::Job;
 use crate::message::{Answer, Begin, Closed, Encapsulations, Introduction, Request};
 use crate::opening::Opening;
+use crate::progress::Ending;
 use crate::run::{ReplayError, Run};
 use crate::time::Timestamp;
 
@@ -68,6 +70,13 @@ impl Replica {
     #[must_use]
     pub fn awaited(&self) -> u32 {
         self.closed
+    }
+
+    /// Whether the run ended because a sum was not one of patients: nothing came of it.
+    #[must_use]
+    pub fn is_void(&self) -> bool {
+        let ending = self.run.ending();
+        matches!(ending, Some(Ending::Failed(failure)) if failure.code == Code::Sum)
     }
 
     /// What this site is asked next; none where it is not.

@@ -38,6 +38,9 @@ pub(super) struct Run {
     pub(super) so_far: SoFar,
     /// Whether it has told anything of its cohort but the size.
     pub(super) told: bool,
+    /// Whether nothing came of it, by the fault of a hospital. Its rounds count, for they were answered; the run does not, or whoever
+    /// spoils runs would use up everybody's.
+    pub(super) void: bool,
     /// What it asks about patients of others, where it does.
     pub(super) asks: Option<Asks>,
 }
@@ -71,6 +74,8 @@ pub(super) enum Event {
     },
     /// A brake has shut its gate.
     Shut { run: RunDigest },
+    /// A sum of it was not one of patients: nothing came of it.
+    Void { run: RunDigest },
 }
 
 impl Books {
@@ -93,7 +98,7 @@ impl Books {
             let Some(study) = &run.study else { continue };
             let own = used.entry(study.clone()).or_default();
             // A run that came back with other patients stands here twice.
-            let counts = run.told || run.asks.is_some();
+            let counts = !run.void && (run.told || run.asks.is_some());
             let is_new = counts && told.entry(study).or_default().insert(&run.digest);
             own.runs += u64::from(is_new);
             own.rounds = own.rounds.saturating_add(run.so_far.rounds);
@@ -126,6 +131,7 @@ impl Books {
                         answers: BTreeMap::new(),
                         so_far: SoFar::default(),
                         told: false,
+                        void: false,
                         asks: None,
                     },
                 };
@@ -148,6 +154,11 @@ impl Books {
                     known.so_far.rounds += answered.rounds;
                     known.so_far.kinds.insert(answered.kind.clone());
                     known.answers.insert(question, answered);
+                }
+            }
+            Event::Void { run } => {
+                if let Some(known) = self.latest_mut(&run) {
+                    known.void = true;
                 }
             }
             Event::Shut { run } => {

@@ -249,7 +249,7 @@ impl Ledger {
                 continue;
             }
             if known.told {
-                runs_before += 1;
+                runs_before += u64::from(!known.void);
                 rounds_before += known.so_far.rounds;
             }
             if let Some(asked) = &known.asks {
@@ -377,6 +377,17 @@ impl Ledger {
     /// [`ChainError::File`]: nothing may be said of it then.
     pub fn shut(&mut self, run: &RunDigest) -> Result<(), ChainError> {
         self.record(Event::Shut { run: run.clone() })
+    }
+
+    /// Notes that nothing came of `run`, because a sum of it was not one of patients. Saying it twice changes nothing.
+    ///
+    /// # Errors
+    /// [`ChainError::File`].
+    pub fn void(&mut self, run: &RunDigest) -> Result<(), ChainError> {
+        match self.latest(run).is_some_and(|known| !known.void) {
+            true => self.record(Event::Void { run: run.clone() }),
+            false => Ok(()),
+        }
     }
 
     fn latest(&self, run: &RunDigest) -> Option<&Run> {

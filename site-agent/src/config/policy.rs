@@ -44,12 +44,6 @@ pub fn read(section: &mut Section<'_, '_>) -> Option<Policy> {
             .or("groupings_per_cohort_max", default.groupings_per_cohort_max),
         descriptions_per_day_max: section
             .or("descriptions_per_day_max", default.descriptions_per_day_max),
-        similarity_max: section.number(
-            "similarity_max",
-            default.similarity_max,
-            "a number above 0",
-            |most| most > 0.0,
-        ),
     };
     // The ranges above leave nothing to be invalid that has not been reported already.
     Policy::new(rules).ok()

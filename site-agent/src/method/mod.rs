@@ -23,7 +23,7 @@ use crate::run::stop::Stop;
 use crate::source::SiteCohort;
 use ndarray::{Array1, Array2, ArrayView1};
 use preparation::Prepared;
-use privacy::Rules;
+use privacy::{Rules, Steepness};
 use protocol::cohort::GriddedColumn;
 use protocol::failure::Code;
 use protocol::job::Job;
@@ -240,11 +240,24 @@ impl Computation {
         prepared.map(|prepared| prepared.matrix.ncols())
     }
 
-    /// The mean over the patients of ||W'x||^2, a patient's similarity with itself, under a metric of the travelling shape;
-    /// none before the site is prepared.
-    #[must_use]
-    pub fn similarity(&self, metric: &Array2<f64>) -> Option<f64> {
-        Some(self.prepared.as_ref()?.similarity(metric))
+    /// How steep a metric of the travelling shape is for the patients; none before the site is prepared.
+    pub(crate) fn steepness_of(&self, metric: &Array2<f64>) -> Option<Steepness> {
+        Some(Steepness::Metric {
+            similarity: self.prepared.as_ref()?.similarity(metric),
+            columns: metric.ncols(),
+        })
+    }
+
+    /// How steep a question is for the patients: by each metric and by each regression that it has them compared by.
+    pub(crate) fn steepness(&self, request: &Request) -> Vec<Steepness> {
+        let metrics = request.metrics().into_iter();
+        let metrics = metrics.filter_map(|metric| self.steepness_of(metric));
+        let points = request.points().into_iter();
+        let of_point = |point| {
+            let prepared = self.prepared.as_ref()?;
+            regression::steepness(&self.site, prepared, point)
+        };
+        metrics.chain(points.filter_map(of_point)).collect()
     }
 
     /// UnPSL by Algorithm 1 on this cohort alone, or on it without one fold, once it is prepared: the best of the starts.

@@ -47,6 +47,11 @@ impl Follower {
         self.replica.awaited()
     }
 
+    /// Whether the run ended because a sum was not one of patients.
+    pub(super) fn is_void(&self) -> bool {
+        self.replica.is_void()
+    }
+
     /// What is asked next.
     pub(super) fn next(&self) -> Option<Next> {
         self.replica.next()

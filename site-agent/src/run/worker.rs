@@ -16,9 +16,8 @@ use crate::config::SiteConfig;
 use crate::method::{self, Computation, class_counts};
 use crate::source::{CohortProblems, SiteCohort};
 use crate::studies;
-use ndarray::Array2;
 use notice::notice;
-use privacy::{Admission, Cost, Disclosure, Fingerprint, Gate};
+use privacy::{Admission, Cost, Disclosure, Fingerprint, Gate, Steepness};
 use protocol::failure::{Code, Refusal};
 use protocol::job::Job;
 use protocol::message::card::Request as CardRequest;
@@ -177,6 +176,9 @@ impl Worker {
             return Ok(());
         };
         let again = summing.follow(closed, &self.config);
+        if summing.follower().is_void() {
+            self.ledger.void(&current.digest)?;
+        }
         let again = again.filter(|request| *request != Request::Introduce);
         if let (Some(request), Some(admitted)) = (again, &mut current.admitted) {
             drop(admitted.computation.answer(&request));
@@ -382,31 +384,25 @@ impl Current {
 }
 
 impl Admitted {
-    /// The answer to a question, where no metric of it is too steep; else why not, and whether the brake has shut the gate.
+    /// The answer to a question, where nothing of it is too steep; else why not, and whether the brake has shut the gate.
     fn answer_braked(&mut self, request: &Request) -> Result<Answer, (Stop, bool)> {
-        self.brake(request.metrics()).map_err(|stop| (stop, true))?;
+        let asked = self.computation.steepness(request);
+        self.brake(asked).map_err(|stop| (stop, true))?;
         let answer = match request {
             Request::Describe => Ok(Answer::Described(self.description.clone())),
             request => self.computation.answer(request),
         };
         let answer = answer.map_err(|stop| (stop, false))?;
-        self.brake(answer.metric()).map_err(|stop| (stop, true))?;
+        let found = answer.metric();
+        let found = found.and_then(|metric| self.computation.steepness_of(metric));
+        self.brake(found).map_err(|stop| (stop, true))?;
         Ok(answer)
     }
 
-    /// Shuts the gate where a metric makes the patients more alike than the policy allows.
-    fn brake<'m>(
-        &mut self,
-        metrics: impl IntoIterator<Item = &'m Array2<f64>>,
-    ) -> Result<(), Stop> {
-        for metric in metrics {
-            if let Some(similarity) = self.computation.similarity(metric) {
-                self.gate
-                    .brake(similarity, metric.ncols())
-                    .map_err(refused)?;
-            }
-        }
-        Ok(())
+    /// Shuts the gate where a question, or what was found at it, is too steep.
+    fn brake(&mut self, found: impl IntoIterator<Item = Steepness>) -> Result<(), Stop> {
+        let mut found = found.into_iter();
+        found.try_for_each(|steepness| self.gate.brake(steepness).map_err(refused))
     }
 
     fn repeat(&self, answer: Answer, known: &Answered) -> Result<Sealed, Stop> {

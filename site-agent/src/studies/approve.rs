@@ -12,9 +12,10 @@ use crate::cli::StudyApprove;
 use crate::config::{ConfigError, SiteConfig};
 use crate::source::snapshot;
 use crate::source::{CohortProblems, Freezing, FrozenTable};
-use privacy::Fingerprint;
+use privacy::{Fingerprint, Permission};
 use protocol::study::{Approval, CertificateFingerprint, SignedApproval, Study};
 use protocol::time::Timestamp;
+use similarity::numeric::precision::Precision;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use wire::jobs::StudyFileError;
@@ -233,7 +234,12 @@ fn judge(
         }
         Some(_) => {}
     }
-    let least = config.policy.rules().sites_min;
+    let rules = config.policy.rules();
+    if study.precision == Precision::Exact && !rules.permissions.contains(&Permission::ExactSums) {
+        let wanted = "\"rounded\", or exact_sums = true in the policy of this site".to_owned();
+        return refused("precision", "\"exact\"".to_owned(), wanted);
+    }
+    let least = rules.sites_min;
     if (study.hospitals.len() as u64) < least {
         let found = format!("{} hospitals", study.hospitals.len());
         return refused(

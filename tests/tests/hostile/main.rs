@@ -21,6 +21,7 @@ mod reconstruction;
 mod renewals;
 mod signature;
 mod soak;
+mod steering;
 mod stranger;
 mod studies;
 mod totals;

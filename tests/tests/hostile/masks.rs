@@ -36,8 +36,10 @@ fn sites(patients: &str) -> (Home, BTreeMap<SiteName, Worker>) {
     (home, workers)
 }
 
-/// What a site makes of what it says before it leaves.
-pub(crate) type Forge = fn(&SiteName, &mut Reply<Answer>);
+/// What a site makes of what it says to a question before it leaves.
+pub(crate) type Forge = Box<dyn FnMut(&SiteName, &Request, &mut Reply<Answer>)>;
+/// The same, of one message alone.
+type Forgery = fn(&SiteName, &mut Reply<Answer>);
 
 /// A conversation of an honest coordinator with the sites, of which each message to one of them can be changed.
 pub(crate) struct Court {
@@ -48,6 +50,18 @@ pub(crate) struct Court {
     /// What a site changes of what it says before it leaves.
     pub(crate) forge: Forge,
     pub(crate) home: Home,
+}
+
+/// The digest of the run of a job.
+pub(crate) fn digest(job: &str) -> String {
+    let begin = Begin {
+        run: RunId::new(RUN).unwrap(),
+        job: job.to_owned(),
+        seed: 5,
+        warrant: Warrant::default(),
+        opening: None,
+    };
+    wire::run_digest(&begin, "researcher")
 }
 
 /// What a site has said.
@@ -72,7 +86,7 @@ impl Court {
             job: text.to_owned(),
             events: workers.keys().cloned().map(Event::Connected).collect(),
             workers,
-            forge: |_, _| (),
+            forge: Box::new(|_, _, _| ()),
             home,
         }
     }
@@ -83,14 +97,7 @@ impl Court {
         mut lie: impl FnMut(&SiteName, ToSite) -> Vec<ToSite>,
     ) -> Vec<Said> {
         let warrants = Warrants::load(&self.home.join("certificates/site-north/ca.pem")).unwrap();
-        let begin = Begin {
-            run: RunId::new(RUN).unwrap(),
-            job: self.job.clone(),
-            seed: 5,
-            warrant: Warrant::default(),
-            opening: None,
-        };
-        let digest = wire::run_digest(&begin, "researcher");
+        let digest = digest(&self.job);
         let mut said = Vec::new();
         while self.run.ending().is_none() && !self.events.is_empty() {
             let event = warrants.proven(&digest, &self.run, self.events.remove(0));
@@ -104,7 +111,7 @@ impl Court {
                     let Some((request, mut reply)) = self.tell(&site, message) else {
                         continue;
                     };
-                    (self.forge)(&site, &mut reply);
+                    (self.forge)(&site, &request, &mut reply);
                     said.push(Said {
                         site: site.clone(),
                         request,
@@ -156,7 +163,7 @@ impl Court {
 /// run goes on at them.
 #[test]
 fn a_site_whose_word_does_not_hold_is_suspended_alone() {
-    let forgeries: [(Forge, &str); 4] = [
+    let forgeries: [(Forgery, &str); 4] = [
         (
             |site, reply| {
                 if site.as_str() == "west" && matches!(reply.answer, Answer::Covered(_)) {
@@ -199,7 +206,7 @@ fn a_site_whose_word_does_not_hold_is_suspended_alone() {
     ];
     for (forge, wanted) in forgeries {
         let mut court = Court::open();
-        court.forge = forge;
+        court.forge = Box::new(move |site, _, reply| forge(site, reply));
         let said = court.play(honest);
         let Some(Ending::Failed(failure)) = court.run.ending() else {
             panic!("{wanted}: {:?}", court.run.ending());

@@ -81,6 +81,7 @@ pub(crate) fn samples() -> Vec<Sample> {
         forest("in common, of survival times", times, federated),
         regression("of classes", classes, ""),
         regression("of a number, with a ridge", number, "ridge = 2"),
+        exactly(regression("of classes, by exact sums", classes, "")),
         sample(
             "of splines",
             "regression",
@@ -125,6 +126,15 @@ pub(crate) fn samples() -> Vec<Sample> {
             ),
         ),
     ]
+}
+
+/// The same with exact sums.
+fn exactly(sample: Sample) -> Sample {
+    let text = format!("precision = 'exact'\n{}", sample.job.text);
+    Sample {
+        job: Job::parse(&text).unwrap_or_else(|errors| panic!("{}: {errors}", sample.name)),
+        ..sample
+    }
 }
 
 fn sample(

@@ -39,7 +39,10 @@ fn home() -> Home {
 /// The job of the reference, as a comparison of these families.
 fn job(families: &str) -> String {
     let (head, _) = JOB.split_once("[unpsl]").unwrap();
-    let head = head.replace("method = \"unpsl\"", "method = \"compare\"");
+    let head = head.replace(
+        "method = \"unpsl\"",
+        "method = \"compare\"\nprecision = \"exact\"",
+    );
     format!(
         "{head}[compare]\n{families}\n[unpsl]\nrank = 3\nlambda_sparsity = 0.01\n[forest]\ntrees = 60\n"
     )

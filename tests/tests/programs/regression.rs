@@ -1,7 +1,8 @@
 //! Promise: a regression of several sites, each a process of its own that tells masked sums alone, is the one that R fits to all of their
 //! patients at once; and the sites compare patients by it afterwards.
 //!
-//! `../../reference/regression/federated.R` made the numbers of survival times, stratified by hospital, and
+//! `../../reference/regression/federated.R` made the numbers of survival times, stratified by hospital, `common.R` beside it those of one
+//! baseline for all hospitals, and
 //! `shared/similarity/tests/reference/regression/regression.R` the others.
 
 use kindred_tests::exit::{REFUSED, RUN, USAGE};
@@ -70,9 +71,10 @@ pub(crate) fn category(name: &str, levels: &str) -> String {
     format!("[[features]]\nname = \"{name}\"\nkind = \"categorical\"\nlevels = [{levels}]\n")
 }
 
+/// With exact sums, so that what is found is what R finds.
 pub(crate) fn job(outcome: &str, features: &str, settings: &str) -> String {
     format!(
-        "name = \"regression\"\nmethod = \"regression\"\nsites = {SITES:?}\n[outcome]\n{outcome}{features}\
+        "name = \"regression\"\nmethod = \"regression\"\nprecision = \"exact\"\nsites = {SITES:?}\n[outcome]\n{outcome}{features}\
          [regression]\n{settings}"
     )
 }
@@ -154,8 +156,54 @@ fn linear_and_logistic_regression_of_three_sites_are_those_of_r() {
     }
 }
 
+/// How far coefficients of rounded sums are from those of exact ones, in standard errors, at most; and evaluations of both.
+fn moved_by_rounding(home: &Home, exact: &str) -> (f64, [u64; 2]) {
+    let own = |job: &str| {
+        simulated(home, job).must_succeed();
+        let told = fs::read(home.join("out/regression.json")).unwrap();
+        let told: Value = serde_json::from_slice(&told).unwrap();
+        assert_eq!(told["converged"], true);
+        let of = |name: &str| column(home, "coefficients.csv", name);
+        (
+            of("coefficient"),
+            of("standard_error"),
+            told["evaluations"].as_u64().unwrap(),
+        )
+    };
+    let (exact_ones, errors, asked) = own(exact);
+    let (rounded, rounded_errors, asked_rounded) =
+        own(&exact.replace("precision = \"exact\"\n", ""));
+    let mut moved = 0.0_f64;
+    for place in (0..errors.len()).filter(|place| errors[*place].is_finite()) {
+        moved = moved.max((rounded[place] - exact_ones[place]).abs() / errors[place]);
+        assert!((rounded_errors[place] / errors[place] - 1.0).abs() < 0.02);
+    }
+    (moved, [asked, asked_rounded])
+}
+
+#[test]
+fn rounded_sums_move_no_coefficient_by_a_twentieth_of_its_standard_error() {
+    let home = patients();
+    let curved = features().replacen(
+        "kind = \"numeric\"",
+        "kind = \"numeric\"\nrange = [0, 120]\nspline = 4",
+        1,
+    );
+    for (name, outcome, features, settings) in [
+        ("logistic", ILL, features(), ""),
+        ("Cox", DAYS, features(), ""),
+        ("Cox, with a ridge", DAYS, features(), "ridge = 2"),
+        ("logistic, with a spline", ILL, curved, ""),
+    ] {
+        let (moved, asked) = moved_by_rounding(&home, &job(outcome, &features, settings));
+        println!("{name}: {moved:.4} standard errors, {asked:?} evaluations");
+        assert!(moved < 0.05, "{name}: {moved}");
+        assert!(asked[1] <= asked[0] + 1, "{name}: {asked:?}");
+    }
+}
+
 #[track_caller]
-fn is_the_cox_regression_of_r(home: &Home, wanted: &Value) {
+fn is_the_regression_of_r(home: &Home, wanted: &Value) {
     let own = |name: &str| column(home, "coefficients.csv", name);
     are_close(&own("coefficient"), &floats(&wanted["coefficients"]));
     are_close(&own("standard_error"), &floats(&wanted["standard_errors"]));
@@ -187,7 +235,7 @@ fn a_cox_regression_of_three_sites_is_that_of_r_stratified_by_site() {
     ];
     for (name, settings) in settings {
         simulated(&home, &job(DAYS, &features(), settings)).must_succeed();
-        is_the_cox_regression_of_r(&home, &wanted["patients"][name]);
+        is_the_regression_of_r(&home, &wanted["patients"][name]);
     }
     let wanted = [
         "coefficients.csv",
@@ -209,14 +257,106 @@ fn a_cox_regression_of_three_sites_is_that_of_r_stratified_by_site() {
     );
 }
 
+/// Events until a day on which 20 patients and more are still followed.
+fn of_400_days() -> String {
+    DAYS.replace("horizon = 900", "horizon = 400")
+}
+
+#[test]
+fn one_baseline_for_three_sites_is_that_of_r_with_a_hazard_for_each_cell() {
+    let wanted = &reference("tests/reference/regression/common.json")["patients"];
+    let home = patients();
+    let settings = [("", "round_limit = 12"), ("ridge", "ridge = 2")];
+    for (name, settings) in settings {
+        let settings = format!("baseline = \"common\"\n{settings}");
+        simulated(&home, &job(&of_400_days(), &features(), &settings)).must_succeed();
+        assert_eq!(result(&home.join("out"))["status"], "converged");
+        let wanted = if name.is_empty() {
+            wanted
+        } else {
+            &wanted[name]
+        };
+        is_the_regression_of_r(&home, wanted);
+    }
+    // Of 181 events the last four cells have 11, 8, 4 and 5: what is published has 20 or more a step.
+    let [from, until, hazards] =
+        ["from", "until", "hazard"].map(|name| column(&home, "baseline.csv", name));
+    assert_eq!(from, [0.0, 50.0, 100.0, 150.0, 200.0]);
+    assert_eq!(until, [50.0, 100.0, 150.0, 200.0, 400.0]);
+    assert_eq!(hazards.len(), 5);
+    let told = fs::read_to_string(home.join("out/regression.json")).unwrap();
+    let page = fs::read_to_string(home.join("out/report.html")).unwrap();
+    assert!(told.contains("\"baseline\": \"common\""), "{told}");
+    assert!(page.contains("one baseline hazard for all hospitals"));
+    assert!(page.contains("approximation of a Cox regression"));
+    // Without a ridge the hazards are R's; the last four have the mean of theirs.
+    simulated(
+        &home,
+        &job(&of_400_days(), &features(), "baseline = \"common\""),
+    )
+    .must_succeed();
+    let of_r = floats(&wanted["hazards"]);
+    let mut joined = of_r[..4].to_vec();
+    joined.push(of_r[4..].iter().sum::<f64>() / 4.0);
+    are_close(&column(&home, "baseline.csv", "hazard"), &joined);
+}
+
+#[test]
+fn features_are_selected_by_one_baseline_as_r_does() {
+    let wanted = &reference("tests/reference/regression/common.json")["patients"]["selected"];
+    let home = patients();
+    let settings = "baseline = \"common\"\nselection = \"aic\"";
+    simulated(&home, &job(&of_400_days(), &features(), settings)).must_succeed();
+    are_close(
+        &column(&home, "coefficients.csv", "coefficient"),
+        &floats(&wanted["coefficients"]),
+    );
+}
+
+#[test]
+fn a_cell_in_which_few_are_followed_ends_the_run_before_a_feature_is_summed() {
+    let home = patients();
+    let few = job(DAYS, &features(), "baseline = \"common\"");
+    let wanted = [
+        "fewer than 20 patients on average",
+        "from time 562.5 to 675",
+    ];
+    simulated(&home, &few).must_fail(RUN, &wanted);
+    let stated = job(
+        DAYS,
+        &features(),
+        "baseline = \"common\"\nties = \"breslow\"",
+    );
+    simulated(&home, &stated).must_fail(USAGE, &["ties", "baseline = \"hospital\""]);
+}
+
+#[test]
+fn gbsg2_in_three_hospitals_with_one_baseline_is_that_of_r() {
+    let wanted = &reference("tests/reference/regression/common.json")["gbsg2"];
+    gbsg2_is(2000, &[("baseline = \"common\"", wanted)]);
+}
+
 #[test]
 fn gbsg2_in_three_hospitals_is_that_of_r() {
+    let wanted = &reference("tests/reference/regression/federated.json")["gbsg2"];
+    gbsg2_is(
+        2659,
+        &[
+            ("", &wanted["efron"]),
+            ("ties = \"breslow\"", &wanted["breslow"]),
+        ],
+    );
+}
+
+fn gbsg2_is(horizon: u32, fits: &[(&str, &Value)]) {
     let Some(file) = real_data("").map(|data| data.join("gbsg2.csv")) else {
         return;
     };
     let home = Home::new();
     deal(&home, &file, |row| row % 3);
-    let outcome = "column = \"time\"\nkind = \"survival\"\nevent = \"cens\"\nevent_values = [\"1\"]\nhorizon = 2659\n";
+    let outcome = format!(
+        "column = \"time\"\nkind = \"survival\"\nevent = \"cens\"\nevent_values = [\"1\"]\nhorizon = {horizon}\n"
+    );
     let grade =
         "[[features]]\nname = \"tgrade\"\nkind = \"ordinal\"\nlevels = [\"I\", \"II\", \"III\"]\n";
     let features = category("horTh", "\"no\", \"yes\"")
@@ -225,10 +365,9 @@ fn gbsg2_in_three_hospitals_is_that_of_r() {
         + &number("tsize")
         + grade
         + &["pnodes", "progrec", "estrec"].map(number).concat();
-    let wanted = &reference("tests/reference/regression/federated.json")["gbsg2"];
-    for (name, ties) in [("efron", ""), ("breslow", "ties = \"breslow\"")] {
-        simulated(&home, &job(outcome, &features, ties)).must_succeed();
-        is_the_cox_regression_of_r(&home, &wanted[name]);
+    for (settings, wanted) in fits {
+        simulated(&home, &job(&outcome, &features, settings)).must_succeed();
+        is_the_regression_of_r(&home, wanted);
     }
 }
 

@@ -18,9 +18,11 @@ use protocol::run::Record;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use similarity::learn::regression::cox::FollowUp;
+use similarity::learn::regression::exponential::Exposure;
 use similarity::learn::regression::glm::Family;
 use similarity::learn::regression::newton::{Newton, Wanted};
 use similarity::learn::regression::{Model as Kind, Ties};
+use similarity::numeric::precision::Precision;
 
 const FEATURES: usize = 3;
 /// Steps of the world's grid of events, each of one unit of time.
@@ -52,8 +54,21 @@ fn classes(site: usize) -> Array1<f64> {
     x.outer_iter().enumerate().map(ill).collect()
 }
 
-/// Times and events.
+/// The risk sets of a site.
 fn follow_up(site: usize) -> FollowUp {
+    let (time, event) = followed(site);
+    FollowUp::until(&time, &event, HORIZON)
+}
+
+/// Its patients in the cells of a common baseline; none where each site has its own.
+fn exposed(site: usize, point: &Evaluating) -> Option<Exposure> {
+    let cells = &point.design.cells;
+    let (time, event) = followed(site);
+    (!cells.is_empty()).then(|| Exposure::new((&time, &event), HORIZON, 8, cells))
+}
+
+/// Times and events.
+fn followed(site: usize) -> (Array1<f64>, Array1<bool>) {
     let x = patients(site);
     let time = x.outer_iter().enumerate().map(|(row, x)| {
         let hazard = (0.5 * x[0] - 0.4 * x[1]).exp();
@@ -61,14 +76,15 @@ fn follow_up(site: usize) -> FollowUp {
     });
     let time: Array1<f64> = time.collect();
     let event = (0..time.len()).map(|row| odd(site, row + 5_000) < 0.7);
-    FollowUp::until(&time, &event.collect(), HORIZON)
+    let event = event.collect();
+    (time, event)
 }
 
 /// Ones first where there is a constant.
 fn design(site: usize, point: &Evaluating) -> Array2<f64> {
     let rows: Vec<usize> = point.design.rows.iter().map(|row| *row as usize).collect();
     let chosen = patients(site).select(Axis(1), &rows);
-    match point.at.len() > rows.len() {
+    match has_classes(point) {
         true => {
             let ones = Array2::ones((chosen.nrows(), 1));
             concatenate![Axis(1), ones, chosen]
@@ -120,7 +136,10 @@ impl Played for Regressions {
                 let (at, follow_up) = (Array1::from(point.at.to_vec()), follow_up(site));
                 let scale: Vec<f64> = follow_up.times().iter().map(|t| t / HORIZON).collect();
                 let design = design(site, point);
-                let sums = follow_up.sums_with_time(&design.view(), &at, Ties::Efron, &scale);
+                let sums = match exposed(site, point) {
+                    Some(exposure) => exposure.sums_with_time(&design.view(), &at),
+                    None => follow_up.sums_with_time(&design.view(), &at, Ties::Efron, &scale),
+                };
                 Answer::Regression(Own::Proportionality(sums))
             }
             Asked::Finish(point) => Answer::Assessed(judged(site, point)),
@@ -177,10 +196,13 @@ impl Regressions {
             return None;
         };
         let penalty = Array1::from_shape_fn(point.at.len(), |column| {
-            let is_constant = point.at.len() > point.design.rows.len() && column == 0;
-            if is_constant { 0.0 } else { settings.ridge }
+            let before = point.at.len() - point.design.rows.len();
+            if column < before { 0.0 } else { settings.ridge }
         });
-        let mut newton = Newton::new(penalty);
+        // From somewhere near: hazards of 1 are far from any.
+        let cells = point.design.cells.len();
+        let begin = (0..point.at.len()).map(|place| if place < cells { -7.0 } else { 0.0 });
+        let mut newton = Newton::from(penalty, Precision::Exact, begin.collect());
         while newton.wanted() != Wanted::Nothing {
             let point = Evaluating {
                 at: newton.asked().to_vec().into(),
@@ -208,13 +230,16 @@ fn evaluated(site: usize, point: &Evaluating) -> Own {
     let design = design.view();
     Own::Likelihood(match has_classes(point) {
         true => Family::Logistic.sums(&design, &classes(site), &at),
-        false => follow_up(site).sums(&design, &at, Ties::Efron),
+        false => match exposed(site, point) {
+            Some(exposure) => exposure.sums(&design, &at),
+            None => follow_up(site).sums(&design, &at, Ties::Efron),
+        },
     })
 }
 
-/// A regression of classes has a constant, one of survival times has none.
+/// A regression of classes has a constant, one of survival times has none, or a hazard a cell.
 fn has_classes(point: &Evaluating) -> bool {
-    point.at.len() > point.design.rows.len()
+    point.at.len() > point.design.cells.len() + point.design.rows.len()
 }
 
 fn judged(site: usize, point: &Evaluating) -> Assessment {
@@ -256,6 +281,8 @@ fn judged(site: usize, point: &Evaluating) -> Assessment {
 /// What a job of the world is about.
 struct Wish {
     survival: bool,
+    /// One baseline hazard for all sites.
+    common: bool,
     sites: usize,
     selection: &'static str,
 }
@@ -274,10 +301,12 @@ fn job(wanted: &Wish) -> String {
         .map(|feature| format!("[[features]]\nname = \"f{feature}\"\nkind = \"numeric\"\n"))
         .collect();
     format!(
-        "name = \"regression\"\nmethod = \"regression\"\nsites = [{}]\n[outcome]\n{outcome}{features}\
-         [regression]\nround_limit = 40\nselection = \"{}\"\n",
+        "name = \"regression\"\nmethod = \"regression\"\nprecision = \"exact\"\nsites = [{}]\n[outcome]\n{outcome}{features}\
+         [regression]\nround_limit = {}\nselection = \"{}\"\nbaseline = \"{}\"\n",
         names.join(", "),
+        if wanted.selection == "none" { 12 } else { 40 },
         wanted.selection,
+        if wanted.common { "common" } else { "hospital" },
     )
 }
 
@@ -286,6 +315,7 @@ fn drawn(random: &mut ChaCha8Rng) -> String {
     let sites = random.random_range(4..7);
     job(&Wish {
         survival,
+        common: random.random(),
         sites,
         selection: ["none", "none", "aic", "wald"][random.random_range(0..4)],
     })
@@ -310,6 +340,7 @@ fn a_disturbed_run_leaves_the_bits_of_the_undisturbed_one() {
 fn the_oracle_catches_every_planted_fault() {
     world::every_planted_fault_is_caught::<Regressions>(&job(&Wish {
         survival: false,
+        common: false,
         sites: 3,
         selection: "none",
     }));
@@ -320,6 +351,7 @@ fn the_oracle_catches_every_planted_fault() {
 fn sums_that_no_patients_have_end_the_run() {
     let text = job(&Wish {
         survival: false,
+        common: false,
         sites: 3,
         selection: "none",
     });
@@ -367,9 +399,10 @@ thread_local! {
 
 #[test]
 fn what_a_run_leaves_is_a_fit_with_its_errors_and_a_test_of_proportional_hazards() {
-    for survival in [false, true] {
+    for (survival, common) in [(false, false), (true, false), (true, true)] {
         let text = job(&Wish {
             survival,
+            common,
             sites: 3,
             selection: "none",
         });
@@ -379,11 +412,12 @@ fn what_a_run_leaves_is_a_fit_with_its_errors_and_a_test_of_proportional_hazards
         let Some(Model::Regression(model)) = world.result().model else {
             panic!("a regression");
         };
-        let wanted = if survival {
-            Kind::Cox(Ties::Efron)
-        } else {
-            Kind::Logistic
+        let wanted = match (survival, common) {
+            (true, true) => Kind::Exponential { cells: 8 },
+            (true, false) => Kind::Cox(Ties::Efron),
+            (false, _) => Kind::Logistic,
         };
+        assert_eq!(model.baseline.is_empty(), !common);
         assert_eq!((model.family, model.patients), (wanted, 48 + 56 + 64));
         assert_eq!(model.coefficients.len(), FEATURES + usize::from(!survival));
         assert!(model.coefficients.iter().all(|one| one.sureness.is_some()));
@@ -400,6 +434,7 @@ fn a_feature_that_says_nothing_leaves_by_either_criterion() {
     for selection in ["aic", "wald"] {
         let text = job(&Wish {
             survival: false,
+            common: false,
             sites: 3,
             selection,
         });

@@ -14,15 +14,18 @@ pub enum Permission {
     Neighbours,
     /// That a job chooses its hospitals and its patients by itself: two such jobs may differ by one hospital, or by few patients.
     WithoutStudy,
+    /// That sums of scores and other derivatives are exact, not in steps of a fraction of one patient.
+    ExactSums,
     /// That sums over groups of the patients are told, from which groups of alike patients follow that the sites have in common.
     Clusters,
 }
 
 impl Permission {
     /// Every permission, in the order in which they are named. What is missing here, no site can grant.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::WithoutStudy,
         Self::SecondMoments,
+        Self::ExactSums,
         Self::Forests,
         Self::Neighbours,
         Self::Clusters,
@@ -34,6 +37,7 @@ impl Permission {
         match self {
             Self::WithoutStudy => "jobs_without_study",
             Self::SecondMoments => "second_moments",
+            Self::ExactSums => "exact_sums",
             Self::Forests => "forests",
             Self::Neighbours => "neighbours",
             Self::Clusters => "clusters",
@@ -49,6 +53,7 @@ impl Permission {
             Self::SecondMoments => {
                 "the job's messages tell the second moments of the patients (rounds of UnPSL do)"
             }
+            Self::ExactSums => "the job asks for exact sums (precision = \"exact\")",
             Self::Forests => {
                 "the job asks for the trees of a forest grown on the patients (scope = \"federated\")"
             }
@@ -68,6 +73,7 @@ impl Permission {
         let what = match self {
             Self::WithoutStudy => "answers outside of a study",
             Self::SecondMoments => "second moments",
+            Self::ExactSums => "exact sums",
             Self::Forests => "trees",
             Self::Neighbours => "counts of patients who are alike",
             Self::Clusters => "sums over groups of patients",

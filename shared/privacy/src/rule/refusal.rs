@@ -21,9 +21,9 @@ impl Refusal {
     /// A brake has ended the run.
     pub(crate) fn shut() -> Self {
         Self::new(
-            "similarity_max",
-            "a metric was asked about under which the patients are more alike than the site allows; \
-             nothing more of this run leaves",
+            "steepness",
+            "a metric or a regression was asked about that parts patients by a step, which tells of single ones; \
+             nothing more of this run leaves. Where a feature parts the outcomes nearly by itself, state a ridge or leave it out",
         )
     }
 

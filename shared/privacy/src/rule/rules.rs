@@ -40,9 +40,6 @@ pub struct Rules {
     pub groupings_per_cohort_max: u64,
     /// Jobs of one operator that may have a cohort read and described in a day, at most.
     pub descriptions_per_day_max: u64,
-    /// Mean similarity of a patient with itself, ||W'x||^2, at most: a metric of larger ones parts
-    /// patients by steps, whose jumps tell of single ones.
-    pub similarity_max: f64,
 }
 
 /// A rule that no site can mean.
@@ -76,7 +73,6 @@ impl Default for Rules {
             queries_per_cohort_max: 1_000,
             groupings_per_cohort_max: 1,
             descriptions_per_day_max: 50,
-            similarity_max: 100.0,
         }
     }
 }
@@ -91,7 +87,7 @@ impl Rules {
             ("cohort_difference_min", self.cohort_difference_min),
             ("sites_min", self.sites_min),
         ];
-        let mut invalid: Vec<InvalidRule> = minima
+        minima
             .into_iter()
             .filter(|(_, minimum)| *minimum == 0)
             .map(|(rule, minimum)| InvalidRule {
@@ -99,15 +95,6 @@ impl Rules {
                 found: minimum.to_string(),
                 wanted: "a whole number of 1 or more",
             })
-            .collect();
-        let maximum = self.similarity_max;
-        if !maximum.is_finite() || maximum <= 0.0 {
-            invalid.push(InvalidRule {
-                rule: "similarity_max",
-                found: maximum.to_string(),
-                wanted: "a number above 0",
-            });
-        }
-        invalid
+            .collect()
     }
 }

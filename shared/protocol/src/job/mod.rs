@@ -8,6 +8,7 @@ use crate::method::Method;
 use crate::name::SiteName;
 use crate::study::Study;
 use privacy::{JobFacts, Permission};
+use similarity::numeric::precision::Precision;
 use std::sync::Arc;
 
 /// A job, parsed. Its text travels; its types do not.
@@ -27,6 +28,8 @@ pub struct Job {
     pub cohort: Arc<CohortSpecification>,
     /// How patients are compared.
     pub method: Method,
+    /// How finely the sites say what they add to a sum.
+    pub precision: Precision,
     /// The study that it is of.
     pub study: Option<Arc<Study>>,
 }
@@ -65,6 +68,9 @@ impl Job {
     pub fn facts(&self, operator: &str) -> JobFacts {
         let needs = self.method.needs();
         let mut permissions = needs.permissions;
+        if self.precision == Precision::Exact {
+            permissions.insert(Permission::ExactSums);
+        }
         let (mut outcomes, mut features) = (Vec::new(), Vec::new());
         // What a study has, the site has approved.
         if self.study.is_none() {

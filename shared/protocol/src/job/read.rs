@@ -9,6 +9,7 @@ use crate::limits::{
 use crate::method::Method;
 use crate::name::SiteName;
 use crate::study::{self, Study};
+use similarity::numeric::precision::Precision;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -70,6 +71,10 @@ fn job(
         Some(section.count("answers_megabytes_max", ANSWERS_MEGABYTES, most))
     });
     let seed = root.or("seed", 1);
+    let precision = match &study {
+        Some(study) => of_the_study(root, study.precision),
+        None => study::precision(root),
+    };
     let named_method = Method::named(root);
     let is_of_all = named_method.is_some_and(Method::is_of_all);
     let (outcome, features) = match &study {
@@ -101,7 +106,8 @@ fn job(
             outcome: outcome?,
             features,
         }),
-        method: method?,
+        method: method?.precisely(precision),
+        precision,
         study: study.map(Arc::new),
     })
 }
@@ -129,6 +135,15 @@ fn of_study(root: &mut Section<'_, '_>, study: Option<&Study>) -> Option<()> {
         root.problem("sites", "the job's own", "none: the study decides it");
     }
     Some(())
+}
+
+/// The precision of a study, which no job of it changes.
+fn of_the_study(root: &mut Section<'_, '_>, precision: Precision) -> Precision {
+    if root.has("precision") {
+        root.pass_over(&["precision"]);
+        root.problem("precision", "the job's own", "none: the study decides it");
+    }
+    precision
 }
 
 /// The first outcome and all features of a study, where the method is of all of it.

@@ -32,6 +32,7 @@ use neighbours::settings::NeighboursSettings;
 use privacy::Permission;
 use regression::settings::RegressionSettings;
 use similarity::compare::proximity::places;
+use similarity::numeric::precision::Precision;
 use std::collections::BTreeSet;
 pub(crate) use terms::Beginning;
 use terms::Placing;
@@ -180,6 +181,22 @@ impl Method {
             | (_, None) => {}
         }
         method
+    }
+
+    /// The method on sums that are known so finely.
+    #[must_use]
+    pub(crate) fn precisely(mut self, precision: Precision) -> Self {
+        match &mut self {
+            Self::Regression(settings) => settings.precision = precision,
+            Self::Compare(settings) => settings.regression.precision = precision,
+            // Counts and trees are whole.
+            Self::Unpsl(_)
+            | Self::Forest(_)
+            | Self::Neighbours(_)
+            | Self::Cluster(_)
+            | Self::Card(_) => {}
+        }
+        self
     }
 
     /// The method on one cohort alone.

@@ -3,7 +3,7 @@
 use super::exchange::Summed;
 use super::{Action, Exchange, Record, Run, SiteState, Step, Work};
 use crate::exchange::{Answers, Closed, Stage, Turn};
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::limits::TEXT_LENGTH_MAX;
 use crate::message::{self, Answer, ToSite};
 use crate::method::Beginning;
@@ -206,8 +206,11 @@ impl Run {
             _ => self.patients,
         };
         asking.judge(0, patients, &sum).map_err(|fault| Failure {
+            code: match self.job.is_alone() {
+                true => fault.code,
+                false => Code::Sum,
+            },
             text: format!("the sum over the sites: {}", fault.text),
-            ..fault
         })?;
         Ok(Some(sum))
     }

@@ -148,6 +148,7 @@ pub fn of_job(job: &Job, operator: &str) -> Result<(String, String), DraftError>
     let mut rest = job.text.clone();
     rest.replace_range(sites.from..sites.to, "");
     let (mut own, mut study, mut settings) = (String::new(), String::new(), String::new());
+    let mut head = String::new();
     let mut part = Part::Root;
     for line in rest.lines() {
         if let Some(heading) = heading(line) {
@@ -166,6 +167,7 @@ pub fn of_job(job: &Job, operator: &str) -> Result<(String, String), DraftError>
             }
         }
         let to = match part {
+            Part::Root if key(line) == "precision" => &mut head,
             Part::Root => &mut own,
             Part::Outcome | Part::Study => &mut study,
             Part::Settings => &mut settings,
@@ -178,7 +180,7 @@ pub fn of_job(job: &Job, operator: &str) -> Result<(String, String), DraftError>
     let hospitals: Vec<&str> = job.sites.iter().map(|site| site.as_str()).collect();
     let study = format!(
         "name = {name:?}\ntitle = \"The patients of the job {name}\"\npurpose = \"A trial on one machine\"\nuntil = \"9999-12-31\"\n\
-         methods = [{method:?}]\n{LIMITS}\noperators = [{operator:?}]\nhospitals = {hospitals:?}\n\n{study}"
+         methods = [{method:?}]\n{LIMITS}\noperators = [{operator:?}]\nhospitals = {hospitals:?}\n{head}\n{study}"
     );
     match is_same(job, &own, &study) {
         true => Ok((own, study)),
@@ -191,6 +193,11 @@ enum Part {
     Outcome,
     Study,
     Settings,
+}
+
+/// The key that a line sets; else something that is none.
+fn key(line: &str) -> &str {
+    line.split('=').next().unwrap_or_default().trim()
 }
 
 /// The name of a table, or of a list of tables, whose heading a line is.
@@ -207,7 +214,10 @@ fn is_same(job: &Job, own: &str, study: &str) -> bool {
     let study = study.and_then(|text| Study::parse(&text).ok());
     let again = study.and_then(|study| Job::parse(&study.join(own)).ok());
     again.is_some_and(|again| {
-        again.cohort == job.cohort && again.sites == job.sites && again.method == job.method
+        again.cohort == job.cohort
+            && again.sites == job.sites
+            && again.method == job.method
+            && again.precision == job.precision
     })
 }
 

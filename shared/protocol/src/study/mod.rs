@@ -13,11 +13,13 @@ use crate::document::{Section, list, nearest_hint};
 use crate::name::{NameError, OperatorName, SiteName};
 use crate::time::Timestamp;
 use sha2::{Digest, Sha256};
+use similarity::numeric::precision::Precision;
 use std::collections::BTreeMap;
 use std::fmt;
 use time::Date;
 
 pub use draft::{DraftError, Party, by_nobody, nobody, of_job, pinned};
+pub(crate) use read::precision;
 pub use state::{Approval, Consent, HospitalState, SignedApproval, Standing, StudyState};
 
 /// Between the job and the study that travels with it.
@@ -47,6 +49,8 @@ pub struct Study {
     pub renews: Vec<StudyName>,
     /// Methods that its jobs may use, as job files spell them.
     pub methods: Vec<String>,
+    /// How finely the hospitals say what they add to a sum.
+    pub precision: Precision,
     /// How much its runs may ask.
     pub limits: StudyLimits,
     /// The outcomes, of which a job names one.

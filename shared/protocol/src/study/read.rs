@@ -6,6 +6,7 @@ use crate::document::{self, DocumentErrors, Section, list, nearest_hint};
 use crate::limits::{OUTCOMES_MAX, RENEWALS_MAX, SITES_MAX, STUDY_LENGTH_MAX, SUMMED_SITES_MIN};
 use crate::method::{Method, card};
 use crate::name::{NameError, OperatorName, SiteName};
+use similarity::numeric::precision::Precision;
 use std::collections::HashSet;
 use time::Date;
 use time::macros::format_description;
@@ -52,6 +53,7 @@ fn study(text: &str, root: &mut Section<'_, '_>) -> Option<Study> {
     }
     let renews = renews(root, name.as_ref());
     let methods = methods(root);
+    let precision = precision(root);
     let limits = root.required_table("limits", |section| Some(limits(section)));
     let outcomes = outcomes(root);
     let specifications: Vec<OutcomeSpecification> = outcomes
@@ -70,10 +72,17 @@ fn study(text: &str, root: &mut Section<'_, '_>) -> Option<Study> {
         hospitals,
         renews,
         methods,
+        precision,
         limits: limits?,
         outcomes,
         features,
     })
+}
+
+/// How finely the hospitals say what they add to a sum.
+pub(crate) fn precision(root: &mut Section<'_, '_>) -> Precision {
+    let choices = [("rounded", Precision::Rounded), ("exact", Precision::Exact)];
+    root.choice("precision", &choices).unwrap_or_default()
 }
 
 /// A text of one line, which is not empty.

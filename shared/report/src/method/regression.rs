@@ -91,6 +91,7 @@ fn family(model: &Model) -> &'static str {
         Family::Linear => "linear regression",
         Family::Logistic => "logistic regression",
         Family::Cox(_) => "Cox regression",
+        Family::Exponential { .. } => "piecewise exponential regression",
     }
 }
 
@@ -99,7 +100,7 @@ fn ratio(model: &Model) -> Option<&'static str> {
     match model.family {
         Family::Linear => None,
         Family::Logistic => Some("odds ratio"),
-        Family::Cox(_) => Some("hazard ratio"),
+        Family::Cox(_) | Family::Exponential { .. } => Some("hazard ratio"),
     }
 }
 
@@ -160,14 +161,16 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
     let (what, higher, lower) = match model.family {
         Family::Linear => (format!("{column} is"), "larger", "smaller"),
         Family::Logistic => (format!("{column} is {second}"), "more often", "less often"),
-        Family::Cox(_) => ("The risk is".to_owned(), "higher", "lower"),
+        Family::Cox(_) | Family::Exponential { .. } => {
+            ("The risk is".to_owned(), "higher", "lower")
+        }
     };
     html! {
         p.lead {
             "A " (family(model)) " of " b { (model.patients) " patients" }
             @if model.events > 0 {
                 ", " (model.events) @match model.family {
-                    Family::Cox(_) => { " of them with the event," }
+                    Family::Cox(_) | Family::Exponential { .. } => { " of them with the event," }
                     Family::Linear | Family::Logistic => { " of them " (second) "," }
                 }
             }
@@ -303,14 +306,13 @@ fn p(value: f64) -> String {
     }
 }
 
-/// Of a Cox regression which one it is, and whether effects change with time.
+/// Of a survival time which regression it is, and whether effects change with time.
 fn hazards(job: &Job, model: &Model) -> Markup {
-    let Some(ties) = model.ties() else {
-        return Markup::default();
-    };
-    let ties = match ties {
-        Ties::Efron => "Efron's approximation",
-        Ties::Breslow => "Breslow's approximation",
+    let ties = match model.family {
+        Family::Linear | Family::Logistic => return Markup::default(),
+        Family::Exponential { .. } => return common_baseline(job, model),
+        Family::Cox(Ties::Efron) => "Efron's approximation",
+        Family::Cox(Ties::Breslow) => "Breslow's approximation",
     };
     html! {
         (proportionality(job, model))
@@ -318,6 +320,34 @@ fn hazards(job: &Job, model: &Model) -> Markup {
             "This Cox regression is stratified by hospital: each hospital has its own baseline hazard and risk sets, by exact times. "
             "Ties are taken by " (ties) ". Hazard ratios, log-likelihood, AIC and tests are of this model. No baseline hazard leaves a "
             "hospital."
+        }
+    }
+}
+
+/// The baseline hazard that all hospitals have in common.
+fn common_baseline(job: &Job, model: &Model) -> Markup {
+    html! {
+        (proportionality(job, model))
+        @if !model.baseline.is_empty() {
+            h2 { "Baseline hazard" }
+            table {
+                thead { tr { th scope="col" { "from" } th scope="col" { "until" } th scope="col" { "events per unit of time" } } }
+                @for step in &model.baseline {
+                    tr {
+                        td data-label="from" { (words::figure(step.from)) } td data-label="until" { (words::figure(step.until)) }
+                        td data-label="events per unit of time" { (format!("{:.4e}", step.hazard)) }
+                    }
+                }
+            }
+            p.note {
+                "Of a patient whose number of every feature is 0 and whose level is the first. Cells of time with fewer than 20 events \
+                 are shown joined."
+            }
+        }
+        p.note {
+            "This regression has one baseline hazard for all hospitals, constant in equal cells of time up to the horizon. It is an \
+             approximation of a Cox regression without strata. Hazard ratios, log-likelihood, AIC and tests are of this model; its log-likelihood \
+             and AIC do not compare with those of a Cox regression."
         }
     }
 }
@@ -341,7 +371,13 @@ fn proportionality(job: &Job, model: &Model) -> Markup {
                      a mean over it."
                 }
             }
-            p.note { "Score tests of an effect that changes linearly with time, within hospitals." }
+            p.note {
+                "Score tests of an effect that changes linearly with time, "
+                @match model.family {
+                    Family::Exponential { .. } => "from cell to cell.",
+                    Family::Linear | Family::Logistic | Family::Cox(_) => "within hospitals.",
+                }
+            }
             table {
                 thead {
                     tr {

@@ -4,5 +4,6 @@ pub mod admm;
 pub mod chi_squared;
 pub mod lbfgs;
 pub mod linear_algebra;
+pub mod precision;
 pub mod prox;
 pub mod seed;

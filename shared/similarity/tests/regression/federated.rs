@@ -9,6 +9,7 @@ use similarity::learn::regression::newton::{Maximum, Newton, Wanted};
 use similarity::learn::regression::sums::{ColumnSums, Products, Scaling, Sums};
 use similarity::learn::regression::terms::Terms;
 use similarity::learn::regression::{Fit, FitParts, Model, Settings, Ties, fit};
+use similarity::numeric::precision::Precision;
 
 /// Three sites of 120, 80 and 40 patients.
 fn sites(cohort: &Cohort) -> Vec<Cohort> {
@@ -81,7 +82,7 @@ fn linear_and_logistic_regression_from_three_sites_are_those_of_all_patients() {
         let sites = sites(&cohort);
         let terms = Terms::of_columns(cohort.columns(), &[1; 5]).unwrap();
         let (scaling, designs) = scaled(&sites, &terms, true);
-        let mut newton = Newton::new(scaling.penalty(0.0, model));
+        let mut newton = Newton::new(scaling.penalty(0.0, model), Precision::Exact);
         while newton.wanted() != Wanted::Nothing {
             let mut total = Sums::zero(newton.asked().len());
             for (design, outcome) in designs.iter().zip(&outcomes) {
@@ -166,7 +167,7 @@ fn cox_regression_of_three_strata_is_not_that_of_one() {
     let terms = Terms::of_columns(cohort.columns(), &[1; 5]).unwrap();
     let (scaling, designs) = scaled(&sites(&cohort), &terms, false);
     let model = Model::Cox(Ties::Efron);
-    let mut newton = Newton::new(scaling.penalty(0.0, model));
+    let mut newton = Newton::new(scaling.penalty(0.0, model), Precision::Exact);
     while newton.wanted() != Wanted::Nothing {
         let mut total = Sums::zero(newton.asked().len());
         for (design, follow_up) in designs.iter().zip(&follow_ups) {

@@ -13,11 +13,13 @@ use crate::generated::regression_answer::Answer as Answered;
 use crate::generated::regression_request::Request as Asked;
 use crate::method::NUMBER_BYTES;
 use ndarray::{Array1, Array2};
-use protocol::limits::{FEATURES_MAX, LEVELS_MAX, REGRESSION_COLUMNS_MAX, SPLINE_MAX};
+use protocol::limits::{
+    FEATURES_MAX, LEVELS_MAX, REGRESSION_CELLS_MAX, REGRESSION_COLUMNS_MAX, SPLINE_MAX,
+};
 use protocol::message::regression::{Answer, Design, Evaluating, Request, Sums};
 use protocol::method::regression::model::{
-    self, Coefficient, Criterion, FeatureTest, Model, ProportionalityTest, Removed, Selection,
-    Spline, Stopped, Sureness, Ties,
+    self, Coefficient, Criterion, FeatureTest, HazardStep, Model, ProportionalityTest, Removed,
+    Selection, Spline, Stopped, Sureness, Ties,
 };
 use std::sync::Arc;
 
@@ -51,15 +53,23 @@ pub(super) fn point_to_proto(point: &Evaluating) -> pb::RegressionPoint {
         rows: point.design.rows.clone(),
         at: point.at.to_vec(),
         fold: point.design.fold,
+        cells: point.design.cells.clone(),
     }
 }
 
 pub(super) fn point(found: pb::RegressionPoint) -> Result<Evaluating, WireError> {
-    let pb::RegressionPoint { rows, at, fold } = found;
+    let pb::RegressionPoint {
+        rows,
+        at,
+        fold,
+        cells,
+    } = found;
     at_most("rows", rows.len(), REGRESSION_COLUMNS_MAX)?;
+    at_most("cells", cells.len(), REGRESSION_CELLS_MAX as usize)?;
+    let most = REGRESSION_CELLS_MAX as usize + REGRESSION_COLUMNS_MAX;
     Ok(Evaluating {
-        design: Arc::new(Design { rows, fold }),
-        at: Arc::new(numbers("coefficients", at, 1 + REGRESSION_COLUMNS_MAX)?),
+        design: Arc::new(Design { cells, rows, fold }),
+        at: Arc::new(numbers("coefficients", at, most)?),
     })
 }
 
@@ -116,7 +126,7 @@ fn sums_to_proto(sums: Sums) -> (pb::Likelihood, Array2<f64>) {
 
 /// Every column so many times.
 fn sums(told: pb::Likelihood, times: usize, parts: &mut IncomingParts) -> Result<Sums, WireError> {
-    let most = 1 + times * REGRESSION_COLUMNS_MAX;
+    let most = REGRESSION_CELLS_MAX as usize + times * REGRESSION_COLUMNS_MAX;
     Ok(Sums {
         patients: count("patients", told.patients)?,
         events: count("events", told.events)?,
@@ -132,6 +142,10 @@ impl Travels for Box<Model> {
     fn cut(self) -> (pb::RegressionModel, OutgoingParts) {
         let header = pb::RegressionModel {
             family: family_to_proto(self.family).into(),
+            cells: match self.family {
+                model::Family::Exponential { cells } => cells,
+                model::Family::Linear | model::Family::Logistic | model::Family::Cox(_) => 0,
+            },
             patients: self.patients,
             events: self.events,
             log_likelihood: self.log_likelihood,
@@ -156,6 +170,7 @@ impl Travels for Box<Model> {
                 .collect(),
             splines: self.splines.into_iter().map(spline_to_proto).collect(),
             selection: self.selection.map(selection_to_proto),
+            baseline: self.baseline.into_iter().map(step_to_proto).collect(),
         };
         (header, OutgoingParts::none())
     }
@@ -165,7 +180,12 @@ impl Travels for Box<Model> {
     }
 
     fn join(header: pb::RegressionModel, _: &mut IncomingParts) -> Result<Self, WireError> {
-        let family = family(header.family())?;
+        let family = family(header.family(), header.cells)?;
+        at_most(
+            "steps",
+            header.baseline.len(),
+            REGRESSION_CELLS_MAX as usize,
+        )?;
         at_most("coefficients", header.coefficients.len(), LEVELS_MAX)?;
         at_most("features", header.features.len(), LEVELS_MAX)?;
         at_most("tests", header.proportionality.len(), LEVELS_MAX)?;
@@ -189,6 +209,7 @@ impl Travels for Box<Model> {
             proportionality: each(header.proportionality, test)?,
             splines: each(header.splines, spline)?,
             selection: header.selection.map(selection).transpose()?,
+            baseline: each(header.baseline, step)?,
         }))
     }
 }
@@ -199,10 +220,11 @@ fn family_to_proto(family: model::Family) -> Family {
         model::Family::Logistic => Family::Logistic,
         model::Family::Cox(Ties::Efron) => Family::CoxEfron,
         model::Family::Cox(Ties::Breslow) => Family::CoxBreslow,
+        model::Family::Exponential { .. } => Family::Exponential,
     }
 }
 
-fn family(found: Family) -> Result<model::Family, WireError> {
+fn family(found: Family, cells: u32) -> Result<model::Family, WireError> {
     match found {
         Family::Unspecified => Err(WireError::Missing {
             field: "the family",
@@ -211,7 +233,24 @@ fn family(found: Family) -> Result<model::Family, WireError> {
         Family::Logistic => Ok(model::Family::Logistic),
         Family::CoxEfron => Ok(model::Family::Cox(Ties::Efron)),
         Family::CoxBreslow => Ok(model::Family::Cox(Ties::Breslow)),
+        Family::Exponential => Ok(model::Family::Exponential { cells }),
     }
+}
+
+fn step_to_proto(one: HazardStep) -> pb::HazardStep {
+    pb::HazardStep {
+        from: one.from,
+        until: one.until,
+        hazard: one.hazard,
+    }
+}
+
+fn step(found: pb::HazardStep) -> Result<HazardStep, WireError> {
+    Ok(HazardStep {
+        from: finite("a time", found.from)?,
+        until: finite("a time", found.until)?,
+        hazard: finite("a hazard", found.hazard)?,
+    })
 }
 
 fn coefficient_to_proto(one: Coefficient) -> pb::RegressionCoefficient {

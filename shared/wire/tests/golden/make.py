@@ -157,8 +157,8 @@ metric_parts = [
     f.Part(features=u.FeaturesChunk(features=[u.FeatureResult(name="cp=4", mean=0.5, scale=2, missing_share=0.0625)])),
     f.Part(dropped=u.DroppedChunk(names=["fbs=1"]))]
 point = r.RegressionPoint(rows=[0, 2], at=[0.5, -0.25])
-regression = r.RegressionModel(
-    family=3, patients=600, events=120, log_likelihood=-700.5, null_log_likelihood=-750.25, aic=1405, coefficients=[
+of_regression = dict(
+    patients=600, events=120, log_likelihood=-700.5, null_log_likelihood=-750.25, aic=1405, coefficients=[
         r.RegressionCoefficient(name="age", value=0.5, step=9, sureness=r.Sureness(standard_error=0.25, low=0.125, high=0.875, p=0.0625)),
         r.RegressionCoefficient(name="fbs=1", step=1)],
     features=[r.RegressionTest(feature="age", chi_squared=4, degrees=1, p=0.0625)], remarks=["fbs=1 is constant"],
@@ -166,6 +166,7 @@ regression = r.RegressionModel(
     proportionality=[r.RegressionTest(chi_squared=1.5, degrees=1, p=0.25)],
     splines=[r.RegressionSpline(feature="age", knots=[40, 55, 70.5])], selection=r.RegressionSelection(
         wald_p=0.0625, removed=[r.RemovedFeature(feature="cp", degrees=3, value=0.75)], fits=2, stopped=1))
+common_baseline = r.RegressionModel(family=5, cells=2, baseline=[r.HazardStep(until=500, hazard=0.0625)], **of_regression)
 groups = [n.AlikeGroup(classes=[0, 12], sums=[250.5]), n.AlikeGroup(classes=[40, 300], sums=[-0.5])]
 fared = [n.AlikeGroup(classes=[40, 300], sums=[-0.5]), n.AlikeGroup(classes=[0, 12], sums=[250.5])]
 dividing = c.Dividing(samples=[0, 3], clusters=[2, 2], centres=shape(4, 1))
@@ -213,6 +214,7 @@ golden = {
     "grow": ask_forest([edges], grow=t.Grow(trees=167, edges=2, event_times=[1, 2.5], class_weights=[1, 1])),
     "judge": ask_forest([nodes], judge=t.Judge(first_tree=1, trees=trees)),
     "evaluate": ask_regression(evaluate=point),
+    "evaluate_cells": ask_regression(evaluate=r.RegressionPoint(rows=[0, 2], at=[-7.5, -8, 0.5, -0.25], cells=[0, 3])),
     "test": ask_regression(test=point),
     "finish_regression": ask_regression(finish=point),
     "judge_folds": ask([chunk(0, [0.5, 1]), chunk(1, [0.25, 0])], compare=v.CompareRequest(judge=v.JudgeFolds(
@@ -287,7 +289,8 @@ golden = {
     "metric": result(o.Ending(converged=o.Converged()), metric_parts, unpsl=metric),
     "forest": result(o.Ending(completed=o.Completed()), [nodes], forest=t.ForestModel(
         forest=t.CommonForest(trees=trees, class_weights=[1, 2]), trees=[1, 1])),
-    "regression": result(o.Ending(completed=o.Completed()), regression=regression),
+    "regression": result(o.Ending(completed=o.Completed()), regression=r.RegressionModel(family=3, **of_regression)),
+    "regression_common": result(o.Ending(completed=o.Completed()), regression=common_baseline),
     "neighbours": result(o.Ending(completed=o.Completed()), neighbours=n.NeighboursModel(
         run=run, patients=690, radii=[0.5, 1.25], groups=groups)),
     "cluster": result(o.Ending(completed=o.Completed()), [chunk(0, [0.5, 1.5])], cluster=c.ClusterModel(

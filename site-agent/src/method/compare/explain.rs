@@ -6,7 +6,7 @@ use crate::explain::kinds::{
 };
 use crate::method::forest::explain as forest;
 use crate::method::{regression, unpsl};
-use privacy::Rules;
+use privacy::{Rules, Steepness};
 use protocol::assessment::{SHARE_BINS, score_bins};
 use protocol::job::Job;
 use protocol::method::compare::settings::CompareSettings;
@@ -15,9 +15,9 @@ pub(crate) fn told(rules: &Rules, job: &Job, settings: &CompareSettings) -> Told
     let is_learnt = settings.fold_rounds() > 0;
     let jumps = is_learnt.then(|| {
         format!(
-            "Records read from jumps of the gradient: a metric under which a patient's similarity with itself is \
-             more than {} in the mean (or 4 per column) shuts the run. It blurs them and proves nothing.",
-            rules.similarity_max
+            "{} {}",
+            Steepness::of_metrics(),
+            Steepness::of_regressions()
         )
     });
     let trees = settings.grows_in_common().then(|| forest::BRAKE.to_owned());

@@ -4,25 +4,50 @@ use crate::explain::kinds::{
     MessageKind, NUMBER_BYTES, Sizes, TOGETHER, Told, counts, description, moments, on_the_grid,
     prepared, quantiles, refusal,
 };
-use privacy::Rules;
+use privacy::{Rules, Steepness};
 use protocol::cohort::OutcomeKind;
 use protocol::job::Job;
-use protocol::method::regression::settings::RegressionSettings;
+use protocol::method::regression::settings::{Baseline, RegressionSettings};
+use similarity::learn::regression::Model;
+use similarity::numeric::precision::Precision;
 
 /// Error rules: the regression's own prediction and that of neighbours.
 const RULES: u64 = 2;
+/// What a common baseline tells beyond that.
+const CELLS: &str = "How many events of all sites each cell of time has, and weighted sums of each feature over the patients followed in \
+    it, at least 20 on average. ";
 /// Bins of the predicted share of the second class.
 const SHARE_BINS: u64 = 10;
 
 pub(crate) fn told(rules: &Rules, job: &Job, settings: &RegressionSettings) -> Told {
     Told {
         messages: messages(rules, job, settings),
-        brake: "Nothing: every site works out by itself at which coefficients it is asked."
-            .to_owned(),
+        brake: match settings.model(&job.cohort.outcome.kind) {
+            Some(Model::Linear) | None => {
+                "Nothing: wherever it is asked, a linear regression tells the same.".to_owned()
+            }
+            Some(Model::Logistic | Model::Cox(_) | Model::Exponential { .. }) => {
+                format!(
+                    "{} {}",
+                    Steepness::of_regressions(),
+                    precision(job.precision)
+                )
+            }
+        },
         open: format!(
             "The second moments: {TOGETHER}. No noise is added to any number: who knows all patients but one, or all other \
              sites, can work out the rest."
         ),
+    }
+}
+
+/// How finely the sums are known.
+fn precision(precision: Precision) -> &'static str {
+    match precision {
+        Precision::Rounded => {
+            "What this site adds to a sum is rounded to 1/32 of what one standardised patient adds."
+        }
+        Precision::Exact => "What this site adds to a sum is not rounded (precision = \"exact\").",
     }
 }
 
@@ -35,7 +60,7 @@ fn messages(rules: &Rules, job: &Job, settings: &RegressionSettings) -> Vec<Mess
     messages.push(prepared(true, &sizes));
     messages.push(likelihood(job, settings, &sizes));
     if is_cox {
-        messages.push(proportionality(&sizes));
+        messages.push(proportionality(settings, &sizes));
     }
     messages.push(assessment(rules, job, &sizes));
     messages.push(refusal());
@@ -53,12 +78,25 @@ pub(crate) fn of_folds(job: &Job, settings: &RegressionSettings) -> Vec<MessageK
 
 fn likelihood(job: &Job, settings: &RegressionSettings, sizes: &Sizes) -> MessageKind {
     let is_cox = matches!(job.cohort.outcome.kind, OutcomeKind::Survival { .. });
-    let columns = sizes.rows + u64::from(!is_cox);
+    let is_common = is_cox && cells(settings) > 0;
+    let before = match is_cox {
+        true => cells(settings),
+        false => 1,
+    };
+    let columns = sizes.rows + before;
     let numbers = columns * (columns + 1) + 3;
     MessageKind {
         kind: "likelihood",
-        purpose: "at some coefficients: the log-likelihood of the site's patients, its gradient and its information, of which \
-                  sums over the sites are used; of a survival time each site has risk sets of its own",
+        purpose: match is_common {
+            true => {
+                "at some coefficients, and once without any: the log-likelihood of the site's patients, its gradient and its \
+                     information, of which sums over the sites are used, with the events of each cell of time and the patients at risk there"
+            }
+            false => {
+                "at some coefficients: the log-likelihood of the site's patients, its gradient and its information, of which \
+                  sums over the sites are used; of a survival time each site has risk sets of its own"
+            }
+        },
         shape: format!("3 + {columns} + {columns} x {columns}"),
         bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
         bytes: NUMBER_BYTES * numbers,
@@ -71,10 +109,19 @@ fn likelihood(job: &Job, settings: &RegressionSettings, sizes: &Sizes) -> Messag
             }
         },
         worst: searched(settings)
+            + if is_common { CELLS } else { "" }
             + &format!(
                 "How the outcome goes with every feature, and the second moments weighted by how uncertain each patient's outcome \
              is, that is {TOGETHER}."
             ),
+    }
+}
+
+/// Cells of a common baseline; none where each site has its own.
+fn cells(settings: &RegressionSettings) -> u64 {
+    match settings.baseline {
+        Baseline::Hospital { .. } => 0,
+        Baseline::Common { cells } => u64::from(cells),
     }
 }
 
@@ -88,13 +135,13 @@ fn searched(settings: &RegressionSettings) -> String {
     }
 }
 
-fn proportionality(sizes: &Sizes) -> MessageKind {
-    let columns = 2 * sizes.rows;
+fn proportionality(settings: &RegressionSettings, sizes: &Sizes) -> MessageKind {
+    let columns = cells(settings) + 2 * sizes.rows;
     let numbers = columns * (columns + 1) + 3;
     MessageKind {
         kind: "proportionality",
         purpose: "at the coefficients that were found: the same with each feature twice, as it is and times the time of the \
-                  event, from which tests of proportional hazards follow",
+                  event, or of the middle of its cell, from which tests of proportional hazards follow",
         shape: format!("3 + {columns} + {columns} x {columns}"),
         bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
         bytes: NUMBER_BYTES * numbers,

@@ -9,16 +9,20 @@ use super::scores::{Score, assessed, by_share};
 use crate::cases::record::{Learned, LearnedRegression, Record};
 use crate::run::stop::Stop;
 use ndarray::{Array1, Array2, Axis, s};
+use privacy::Steepness;
 use protocol::failure::Code;
 use protocol::message::regression::{Design, Evaluating, Request};
 use protocol::message::{Answer, PairCounts, Summary, regression as message};
-use protocol::method::regression::settings::{REGRESSION_RULE, RegressionSettings, WEIGHTED_RULE};
+use protocol::method::regression::settings::{
+    Baseline, REGRESSION_RULE, RegressionSettings, WEIGHTED_RULE,
+};
 use results::RegressionResults;
 use similarity::cohort::Outcome;
 use similarity::compare::{Comparison, Weighted};
 use similarity::judge::predicted::Predicted;
 use similarity::learn::regression::Ties;
 use similarity::learn::regression::cox::FollowUp;
+use similarity::learn::regression::exponential::Exposure;
 use similarity::learn::regression::glm::Family;
 use similarity::learn::regression::rows;
 use similarity::learn::regression::terms::Terms;
@@ -53,6 +57,7 @@ enum Target {
         ties: Ties,
         horizon: f64,
     },
+    Exponential(Exposure),
 }
 
 /// Patients, who make no pairs here.
@@ -99,16 +104,25 @@ impl Regressor {
         prepared: &Prepared,
         point: &Evaluating,
     ) -> Result<Answer, Stop> {
+        let precision = self.settings.precision;
         let (made, at) = self.at(site, prepared, point)?;
         let design = made.matrix.view();
-        Ok(Answer::Regression(message::Answer::Likelihood(
-            match &made.target {
-                Target::Glm(family, y) => family.sums(&design, y, &at),
-                Target::Cox {
-                    follow_up, ties, ..
-                } => follow_up.sums(&design, &at, *ties),
-            },
-        )))
+        let sums = match &made.target {
+            // In units of the outcome; of each patient they tell no more than second moments do.
+            Target::Glm(Family::Linear, y) => Family::Linear.sums(&design, y, &at),
+            Target::Glm(Family::Logistic, y) => {
+                Family::Logistic.sums(&design, y, &at).known_to(precision)
+            }
+            Target::Cox {
+                follow_up, ties, ..
+            } => follow_up.sums(&design, &at, *ties).known_to(precision),
+            // Without a column it is the time of all in each cell, in its own unit, and no question of anybody's.
+            Target::Exponential(exposure) if point.design.rows.is_empty() => {
+                exposure.sums(&design, &at)
+            }
+            Target::Exponential(exposure) => exposure.sums(&design, &at).known_to(precision),
+        };
+        Ok(Answer::Regression(message::Answer::Likelihood(sums)))
     }
 
     fn test(
@@ -117,11 +131,13 @@ impl Regressor {
         prepared: &Prepared,
         point: &Evaluating,
     ) -> Result<Answer, Stop> {
+        let precision = self.settings.precision;
         let (made, at) = self.at(site, prepared, point)?;
-        match &made.target {
+        let design = made.matrix.view();
+        let sums = match &made.target {
             Target::Glm(..) => {
                 let text = "the coordinator asked for a test of proportional hazards, which this regression does not have";
-                Err(Stop::failed(Code::Protocol, text))
+                return Err(Stop::failed(Code::Protocol, text));
             }
             Target::Cox {
                 follow_up,
@@ -130,10 +146,12 @@ impl Regressor {
             } => {
                 let times = follow_up.times().iter();
                 let scale: Vec<f64> = times.map(|time| time / horizon).collect();
-                let sums = follow_up.sums_with_time(&made.matrix.view(), &at, *ties, &scale);
-                Ok(Answer::Regression(message::Answer::Proportionality(sums)))
+                follow_up.sums_with_time(&design, &at, *ties, &scale)
             }
-        }
+            Target::Exponential(exposure) => exposure.sums_with_time(&design, &at),
+        };
+        let sums = sums.known_to(precision);
+        Ok(Answer::Regression(message::Answer::Proportionality(sums)))
     }
 
     /// The patients as the point's design has them, and its coefficients.
@@ -154,7 +172,7 @@ impl Regressor {
         }
         let made = self.made.as_ref().map(|(_, made)| made);
         let made = made.ok_or_else(Stop::early)?;
-        let (found, wanted) = (point.at.len(), made.matrix.ncols());
+        let (found, wanted) = (point.at.len(), design.cells.len() + made.matrix.ncols());
         if found != wanted {
             let text = format!("found {found} coefficients, wanted {wanted}");
             return Err(Stop::failed(Code::Protocol, text));
@@ -171,7 +189,7 @@ impl Regressor {
         let neighbours = self.settings.neighbours;
         let (made, at) = self.at(site, prepared, point)?;
         let outcome = site.cohort.cohort.outcome();
-        let predictors = made.matrix.dot(&at);
+        let predictors = made.matrix.dot(&at.slice(s![point.design.cells.len()..]));
         let predicted = Predicted::of_linear(&predictors, outcome);
         let scores = share_of_second(&predictors, outcome);
         let (terms, own) = terms_and_own(site, prepared, point, made.has_constant());
@@ -210,12 +228,12 @@ impl Made {
     ) -> Result<Self, Stop> {
         let whole = site.cohort.cohort.outcome();
         let Some(fold) = design.fold else {
-            let target = Target::of(site, whole, settings)?;
+            let target = Target::of(site, whole, (settings, design))?;
             let matrix = columns(prepared, design, target.has_constant())?;
             return Ok(Self { matrix, target });
         };
         let training = site.parted(folds)?.split(fold as usize).training;
-        let target = Target::of(site, &whole.select(&training), settings)?;
+        let target = Target::of(site, &whole.select(&training), (settings, design))?;
         let matrix = columns(prepared, design, target.has_constant())?;
         Ok(Self {
             matrix: matrix.select(Axis(0), &training),
@@ -247,7 +265,11 @@ pub(super) fn columns(
 }
 
 impl Target {
-    fn of(site: &SiteRun, outcome: &Outcome, settings: &RegressionSettings) -> Result<Self, Stop> {
+    fn of(
+        site: &SiteRun,
+        outcome: &Outcome,
+        (settings, design): (&RegressionSettings, &Design),
+    ) -> Result<Self, Stop> {
         match outcome {
             Outcome::Numeric(values) => Ok(Self::Glm(Family::Linear, values.clone())),
             Outcome::Classes { codes, .. } => {
@@ -255,11 +277,23 @@ impl Target {
             }
             Outcome::Survival { time, event } => {
                 let horizon = site.job.cohort.outcome.kind.horizon();
-                Ok(Self::Cox {
-                    follow_up: FollowUp::until(time, event, horizon),
-                    ties: settings.ties,
-                    horizon,
-                })
+                match settings.baseline {
+                    Baseline::Hospital { ties } => Ok(Self::Cox {
+                        follow_up: FollowUp::until(time, event, horizon),
+                        ties,
+                        horizon,
+                    }),
+                    Baseline::Common { cells } if design.cells.iter().all(|one| *one < cells) => {
+                        let exposure = Exposure::new((time, event), horizon, cells, &design.cells);
+                        Ok(Self::Exponential(exposure))
+                    }
+                    Baseline::Common { cells } => {
+                        let text = format!(
+                            "the coordinator asked for a cell beyond the {cells} of the job"
+                        );
+                        Err(Stop::failed(Code::Protocol, text))
+                    }
+                }
             }
         }
     }
@@ -267,6 +301,46 @@ impl Target {
     fn has_constant(&self) -> bool {
         matches!(self, Self::Glm(..))
     }
+}
+
+/// How steep a point is for the site's patients, held out or not: how far the log odds, or the log hazards, of all of them are from
+/// what a constant would predict. None of a linear regression, whose sums say the same wherever they are asked for, nor of rows that
+/// are not there, which are never evaluated.
+pub(super) fn steepness(
+    site: &SiteRun,
+    prepared: &Prepared,
+    point: &Evaluating,
+) -> Option<Steepness> {
+    let constant = match site.cohort.cohort.outcome() {
+        Outcome::Numeric(_) => return None,
+        Outcome::Classes { codes, .. } => Some(log_odds(codes)),
+        Outcome::Survival { .. } => None,
+    };
+    // Hazards of cells are the same for all who are followed there.
+    let leading = usize::from(constant.is_some()) + point.design.cells.len();
+    let (constants, slopes) = point.at.split_at_checked(leading)?;
+    let added = constant.and(constants.first()).copied().unwrap_or(0.0);
+    let mut predictors = Array1::from_elem(prepared.matrix.nrows(), added);
+    for (row, slope) in point.design.rows.iter().zip(slopes) {
+        let row = *row as usize;
+        let column = (row < prepared.matrix.ncols()).then(|| prepared.matrix.column(row))?;
+        predictors.scaled_add(*slope, &column);
+    }
+    // A Cox regression says the same whatever is added to all predictors.
+    let centre = constant.unwrap_or(predictors.mean().unwrap_or(0.0));
+    let squares = predictors.mapv_into(|one| (one - centre).powi(2));
+    Some(Steepness::Predictor {
+        squares: squares.mean().unwrap_or(f64::NAN),
+        centre: constant.unwrap_or(0.0),
+    })
+}
+
+/// The log odds of the second class, which have an end also where nobody is of one.
+#[allow(clippy::cast_precision_loss)] // patients are far below 2^52
+fn log_odds(codes: &Array1<u32>) -> f64 {
+    let second = codes.iter().filter(|code| **code == 1).count();
+    let first = codes.len() - second;
+    ((second as f64 + 0.5) / (first as f64 + 0.5)).ln()
 }
 
 /// The regression of a point as a comparison, and what it predicts of every patient before any link.
@@ -284,15 +358,16 @@ pub(super) fn pointed(
 ) -> Result<Pointed, Stop> {
     let has_constant = !matches!(site.cohort.cohort.outcome(), Outcome::Survival { .. });
     let matrix = columns(prepared, &point.design, has_constant)?;
-    if matrix.ncols() != point.at.len() {
-        let (found, wanted) = (point.at.len(), matrix.ncols());
+    let cells = point.design.cells.len();
+    if cells + matrix.ncols() != point.at.len() {
+        let (found, wanted) = (point.at.len(), cells + matrix.ncols());
         let text = format!("found {found} coefficients, wanted {wanted}");
         return Err(Stop::failed(Code::Protocol, text));
     }
     let (terms, own) = terms_and_own(site, prepared, point, has_constant);
     Ok(Pointed {
         weighted: Weighted::of(terms, own).ok(),
-        predictors: matrix.dot(&Array1::from(point.at.to_vec())),
+        predictors: matrix.dot(&Array1::from(point.at[cells..].to_vec())),
     })
 }
 
@@ -303,7 +378,7 @@ fn terms_and_own(
     point: &Evaluating,
     has_constant: bool,
 ) -> (Terms, Vec<f64>) {
-    let ones = usize::from(has_constant);
+    let before = point.design.cells.len() + usize::from(has_constant);
     let fitted: Vec<usize> = point.design.rows.iter().map(|row| *row as usize).collect();
     let features = site.job.cohort.standardised_columns();
     let terms = rows::terms(&features, &prepared.standardisation);
@@ -311,7 +386,7 @@ fn terms_and_own(
         &terms,
         &prepared.standardisation,
         &fitted,
-        &point.at[ones.min(point.at.len())..],
+        &point.at[before.min(point.at.len())..],
     );
     (terms, own)
 }

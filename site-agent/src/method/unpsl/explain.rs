@@ -4,7 +4,7 @@ use crate::explain::kinds::{
     MessageKind, NUMBER_BYTES, Sizes, TOGETHER, Told, correlated, description, moments,
     on_the_grid, prepared, quantiles, refusal,
 };
-use privacy::Rules;
+use privacy::{Rules, Steepness};
 use protocol::assessment::VOTES_MAX;
 use protocol::job::Job;
 use protocol::limits::{ACTIVE_ROWS_MAX, BATCH_ENTRIES_MAX, SCORE_BINS_MAX};
@@ -17,11 +17,7 @@ const NEIGHBOUR_RULES: u64 = 3;
 pub(crate) fn told(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Told {
     Told {
         messages: messages(rules, job, settings),
-        brake: format!(
-            "Records read from jumps of the gradient: a metric under which a patient's similarity with itself is \
-             more than {} in the mean (or 4 per column) shuts the run. It blurs them and proves nothing.",
-            rules.similarity_max
-        ),
+        brake: Steepness::of_metrics(),
         open: format!(
             "The second moments: the rounds of this job tell a coordinator that lies {TOGETHER}. No noise is \
              added to any number: who knows all patients but one, or all other sites, can work out the rest."
@@ -115,11 +111,11 @@ fn derivatives(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageKi
         bytes_formula: format!("{NUMBER_BYTES} x {at_once} x ({formula})"),
         bytes: NUMBER_BYTES * at_once * (numbers + 3),
         times,
-        rule: "second_moments, similarity_max, rounds_per_cohort_max, patients_min",
+        rule: "second_moments, steepness, rounds_per_cohort_max, patients_min",
         withheld: "no: it holds no count".to_owned(),
         worst: format!(
             "The second moments X'X as they are{}, that is {TOGETHER}: a coordinator need not even lie. To one that lies and \
-             chooses the metric: by steep metrics parts of single patients' records, blurred by the brake similarity_max, \
+             chooses the metric: by steep metrics parts of single patients' records, blurred by the brake steepness, \
              which does not rule them out.",
             if is_wide {
                 " of the rows that it names, and over the rounds of all"
@@ -149,12 +145,12 @@ fn contribution(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageK
         bytes_formula: format!("{NUMBER_BYTES} x ({rows} x {rank} + {numbers})"),
         bytes: NUMBER_BYTES * (rows * rank + numbers),
         times,
-        rule: "second_moments, similarity_max, rounds_per_cohort_max, patients_min",
+        rule: "second_moments, steepness, rounds_per_cohort_max, patients_min",
         withheld: "no: it holds no count".to_owned(),
         worst: format!(
             "To an honest coordinator: how the common metric would fit this site's patients better, as a whole. To one \
              that lies and chooses the metric: the second moments X'X, that is {TOGETHER}; and by steep metrics parts \
-             of single patients' records, blurred by the brake similarity_max, which does not rule them out."
+             of single patients' records, blurred by the brake steepness, which does not rule them out."
         ),
     }
 }

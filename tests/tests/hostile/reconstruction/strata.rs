@@ -10,6 +10,7 @@ use similarity::learn::regression::Ties;
 use similarity::learn::regression::cox::FollowUp;
 use similarity::learn::regression::newton::{Newton, Wanted};
 use similarity::learn::regression::sums::Sums;
+use similarity::numeric::precision::Precision;
 
 const FEATURES: usize = 5;
 const HORIZON: f64 = 1_000.0;
@@ -89,7 +90,7 @@ fn others(all: &Sums, own: &Sums) -> Vec<Array1<f64>> {
 /// Vectors of one run: of every question until the fit converges, and of the test after it.
 fn heard(honest: [&Hospital; 2], liar: &Hospital) -> Vec<Array1<f64>> {
     let all = [honest[0], honest[1], liar];
-    let mut newton = Newton::new(Array1::zeros(FEATURES));
+    let mut newton = Newton::new(Array1::zeros(FEATURES), Precision::Exact);
     let mut heard = Vec::new();
     while newton.wanted() != Wanted::Nothing {
         let at = newton.asked().clone();

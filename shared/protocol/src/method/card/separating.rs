@@ -98,7 +98,7 @@ fn small_lots(settings: &CardSettings, counts: &[u64]) -> Vec<String> {
         });
         lines.push(format!(
             "fewer than {CARD_PATIENTS_MIN} patients{who} over all hospitals are in {with} and not in {without}: sums of the studies would \
-             tell theirs; renew with the same patients, or with more new ones"
+             tell theirs; close this study, and renew with the same patients or with more new ones"
         ));
     }
     lines

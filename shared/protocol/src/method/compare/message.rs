@@ -110,6 +110,14 @@ impl Request {
             Self::Judge(judging) => judging.metrics.iter().collect(),
         }
     }
+
+    /// The regressions by which it has them compared, or predicted.
+    #[must_use]
+    pub fn points(&self) -> Vec<&Evaluating> {
+        match self {
+            Self::Judge(judging) => judging.regressions.iter().collect(),
+        }
+    }
 }
 
 impl Answer {

@@ -1,13 +1,18 @@
 //! One model of some of the features, by Newton's method on sums over the sites.
 
 use super::message::{Design, Evaluating, Sums};
+use super::possible::{Possible, products};
 use super::settings::RegressionSettings;
 use crate::exchange::count;
+use crate::failure::Failure;
 use ndarray::Array1;
+use similarity::learn::regression::exponential::Cells;
 use similarity::learn::regression::newton::{Newton, Wanted};
 use similarity::learn::regression::rows::Rows;
 use similarity::learn::regression::selection::Weighed;
 use similarity::learn::regression::{Fit, FitParts, Model as Family, fit::normal_log_likelihood};
+use similarity::learn::unpsl::SecondMoments;
+use similarity::numeric::precision::Precision;
 use std::sync::Arc;
 
 /// A model under way, or fitted.
@@ -31,32 +36,74 @@ struct First {
 }
 
 impl Attempt {
-    /// From coefficients of 0. `fold` is left out, where one is.
+    /// From coefficients of 0. `cells` are those of a common baseline, `fold` is left out, where one is.
     pub(super) fn new(
         settings: &RegressionSettings,
         family: Family,
         rows: Rows,
-        fold: Option<u32>,
+        (cells, fold): (Vec<u32>, Option<u32>),
     ) -> Self {
         let penalty = rows.scaling.penalty(settings.ridge, family);
         Self {
             family,
             ridge: settings.ridge,
             design: Arc::new(Design {
+                cells,
                 rows: rows.fitted.iter().map(|row| count(*row)).collect(),
                 fold,
             }),
-            newton: Newton::new(penalty),
+            newton: Newton::new(penalty, settings.precision_of(family)),
             rows,
             first: None,
+        }
+    }
+
+    /// The same of a common baseline, of which it is known how many events each cell has, and for how long patients were followed in it:
+    /// from the hazards that are best without any column.
+    pub(super) fn of_cells(
+        self,
+        settings: &RegressionSettings,
+        cells: &Cells,
+        patients: u64,
+    ) -> Self {
+        let numbers = cells.with_event();
+        let family = Family::Exponential {
+            cells: count(numbers.len()),
+        };
+        let (hazards, null_log_likelihood) = cells.without_columns();
+        let fold = self.design.fold;
+        let mut begun = Self::new(settings, family, self.rows, (numbers, fold));
+        let zeros = std::iter::repeat_n(0.0, begun.rows.fitted.len());
+        let begin = hazards.into_iter().chain(zeros).collect();
+        let precision = settings.precision_of(family);
+        begun.newton = Newton::from(begun.penalty(), precision, begin);
+        begun.first = Some(First {
+            patients,
+            events: cells.events.iter().sum(),
+            null_log_likelihood,
+        });
+        begun
+    }
+
+    /// The cells of a common baseline, no column and all log hazards 0: there the sums are the events and the time of each cell.
+    pub(super) fn cells_alone(&self) -> Evaluating {
+        let cells = self.family.leading();
+        Evaluating {
+            design: Arc::new(Design {
+                cells: (0..count(cells)).collect(),
+                rows: Vec::new(),
+                fold: self.design.fold,
+            }),
+            at: Arc::new(vec![0.0; cells]),
         }
     }
 
     /// The same model of fewer features, from where this one says that its maximum is; of a linear regression, whose log-likelihood is
     /// a quadratic, it is fitted at once. Where a column takes the place of one that said the same, it begins at 0.
     pub(super) fn reduced(&self, settings: &RegressionSettings, rows: Rows) -> Self {
-        let mut reduced = Self::new(settings, self.family, rows, self.design.fold);
-        let ones = usize::from(self.family.has_intercept());
+        let design = (self.design.cells.clone(), self.design.fold);
+        let mut reduced = Self::new(settings, self.family, rows, design);
+        let ones = self.family.leading();
         let fitted = &self.rows.fitted;
         let place = |row: &usize| fitted.iter().position(|one| one == row);
         let places: Option<Vec<usize>> = reduced.rows.fitted.iter().map(place).collect();
@@ -70,7 +117,7 @@ impl Attempt {
         let Some(begin) = maximum.restricted(&own, &places) else {
             return reduced;
         };
-        reduced.newton = Newton::from(reduced.penalty(), begin);
+        reduced.newton = Newton::from(reduced.penalty(), settings.precision_of(self.family), begin);
         if self.family == Family::Linear {
             while reduced.newton.wanted() != Wanted::Nothing {
                 let (value, gradient, information) =
@@ -115,13 +162,38 @@ impl Attempt {
         }
     }
 
-    pub(super) fn is_cox(&self) -> bool {
-        matches!(self.family, Family::Cox(_))
+    pub(super) fn family(&self) -> Family {
+        self.family
+    }
+
+    /// Whether it is of a survival time.
+    pub(super) fn is_survival(&self) -> bool {
+        matches!(self.family, Family::Cox(_) | Family::Exponential { .. })
     }
 
     /// Events, once they are known.
     pub(super) fn events(&self) -> Option<u64> {
         self.first.map(|first| first.events)
+    }
+
+    /// Judges what an evaluation told.
+    ///
+    /// # Errors
+    /// A failure where no patients of these moments have such sums.
+    pub(super) fn judge(
+        &self,
+        moments: &SecondMoments,
+        precision: Precision,
+        sums: &Sums,
+    ) -> Result<(), Failure> {
+        let possible = Possible {
+            model: self.family,
+            precision,
+            products: products(moments, &self.rows.fitted, self.family),
+            patients: moments.patients,
+            known: self.newton.known(),
+        };
+        possible.judge(self.newton.asked(), sums)
     }
 
     /// Takes what an evaluation told.
@@ -180,7 +252,7 @@ impl First {
                 let squares = -2.0 * sums.log_likelihood - slope * slope / patients;
                 normal_log_likelihood(squares, patients)
             }
-            Family::Cox(_) => sums.log_likelihood,
+            Family::Cox(_) | Family::Exponential { .. } => sums.log_likelihood,
         };
         Self {
             patients: sums.patients,

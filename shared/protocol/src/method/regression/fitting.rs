@@ -9,16 +9,18 @@ use crate::checks::unexpected;
 use crate::cohort::CohortSpecification;
 use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::{Code, Failure};
-use crate::limits::REGRESSION_COLUMNS_MAX;
+use crate::limits::{CELL_PATIENTS_MIN, REGRESSION_COLUMNS_MAX};
 use crate::message;
 use crate::stage::preparing::Prepared;
 use similarity::cohort::standardise::{Feature, Standardisation};
+use similarity::learn::regression::exponential::{Cells, HazardStep, ends};
 use similarity::learn::regression::hazards::proportionality;
 use similarity::learn::regression::newton::Wanted;
 use similarity::learn::regression::rows::Rows;
 use similarity::learn::regression::selection::Search;
-use similarity::learn::regression::{self, Fit};
+use similarity::learn::regression::{self, Fit, Model as Family};
 use similarity::learn::unpsl::SecondMoments;
+use similarity::numeric::precision::Precision;
 use std::sync::Arc;
 
 /// Fits under way.
@@ -31,6 +33,8 @@ pub(crate) struct Fitting {
     whole: Attempt,
     /// What is fitted now, or was fitted last.
     attempt: Attempt,
+    /// Events and time of the cells of a common baseline, once they are known.
+    cells: Option<Cells>,
     /// Which features are worth their coefficients; none before all are fitted, or where all stay.
     search: Option<Search<Attempt>>,
     evaluations: u32,
@@ -48,10 +52,14 @@ struct Sources {
     features: Vec<Feature>,
     standardisation: Standardisation,
     moments: SecondMoments,
+    /// How finely the sums of a fit are known.
+    precision: Precision,
 }
 
 #[derive(Debug, Clone)]
 enum State {
+    /// How many events the cells of a common baseline have, and for how long patients are followed in them.
+    Counting,
     Stepping,
     /// Whether effects change with time.
     Testing(Box<Fit>),
@@ -67,7 +75,14 @@ pub(crate) struct Fitted {
 
 impl Sources {
     fn rows(&self, chosen: &[usize]) -> Rows {
-        Rows::new(&self.features, &self.standardisation, &self.moments, chosen)
+        let (features, standardisation) = (&self.features, &self.standardisation);
+        Rows::new(
+            features,
+            standardisation,
+            &self.moments,
+            chosen,
+            self.precision,
+        )
     }
 }
 
@@ -91,6 +106,7 @@ impl Fitting {
             features: cohort.standardised_columns(),
             standardisation: prepared.standardisation.clone(),
             moments,
+            precision: settings.precision_of(family),
         };
         let all: Vec<usize> = (0..sources.features.len()).collect();
         let rows = sources.rows(&all);
@@ -99,7 +115,7 @@ impl Fitting {
             let text = format!("found {named} columns, wanted at most {REGRESSION_COLUMNS_MAX}");
             return Err(Failure::new(Code::Settings, text));
         }
-        let parameters = rows.fitted.len() + usize::from(family.has_intercept());
+        let parameters = rows.fitted.len() + family.leading();
         let patients = sources.moments.patients;
         let all_parts = parameters as u64 * u64::from(settings.parts);
         if rows.fitted.is_empty() || !settings.allows(all_parts, patients) {
@@ -109,8 +125,13 @@ impl Fitting {
             );
             return Err(Failure::new(Code::Settings, text));
         }
-        let whole = Attempt::new(settings, family, rows, fold);
+        let whole = Attempt::new(settings, family, rows, (Vec::new(), fold));
+        let state = match family {
+            Family::Exponential { .. } => State::Counting,
+            Family::Linear | Family::Logistic | Family::Cox(_) => State::Stepping,
+        };
         Ok(Self {
+            cells: None,
             settings: settings.clone(),
             cohort,
             sources,
@@ -120,13 +141,14 @@ impl Fitting {
             fits: 1,
             coefficients: whole.coefficients(),
             stopped: None,
-            state: State::Stepping,
+            state,
             whole,
         })
     }
 
     fn request(&self) -> Request {
         match self.state {
+            State::Counting => Request::Evaluate(self.attempt.cells_alone()),
             State::Stepping => Request::Evaluate(self.attempt.point()),
             State::Testing(_) => Request::Test(self.attempt.best()),
         }
@@ -135,16 +157,24 @@ impl Fitting {
     /// Nothing, of the shape that answers what is asked.
     fn empty(&self) -> Answer {
         let columns = self.attempt.newton().asked().len();
+        let leading = self.attempt.family().leading();
         match self.state {
+            State::Counting => Answer::Likelihood(Sums::zero(leading)),
             State::Stepping => Answer::Likelihood(Sums::zero(columns)),
-            State::Testing(_) => Answer::Proportionality(Sums::zero(2 * columns)),
+            State::Testing(_) => {
+                let twice = match self.attempt.family() {
+                    Family::Exponential { .. } => 2 * columns - leading,
+                    Family::Linear | Family::Logistic | Family::Cox(_) => 2 * columns,
+                };
+                Answer::Proportionality(Sums::zero(twice))
+            }
         }
     }
 
     /// Too few events say of whom they are. Of all patients, or all but a fold.
     fn has_events(&self) -> Result<(), Failure> {
         let at_least = self.settings.events_min();
-        let is_few = |events: u64| self.attempt.is_cox() && events < at_least;
+        let is_few = |events: u64| self.attempt.is_survival() && events < at_least;
         match self.attempt.events().is_some_and(is_few) {
             false => Ok(()),
             true => {
@@ -153,6 +183,67 @@ impl Fitting {
                 Err(Failure::new(Code::Outcome, text))
             }
         }
+    }
+
+    /// Takes what cells of a common baseline have, and begins with the features, of which nothing has been asked before.
+    fn begin(&mut self, sums: &Sums) -> Result<(), Failure> {
+        let cells = Cells::of(sums);
+        self.has_followed(&cells)?;
+        self.whole = self
+            .whole
+            .clone()
+            .of_cells(&self.settings, &cells, sums.patients);
+        self.attempt = self.whole.clone();
+        self.cells = Some(cells);
+        self.state = State::Stepping;
+        self.has_events()
+    }
+
+    /// A sum over a cell in which few are followed would be a sum over few. Of folds so many are wanted in each fold.
+    #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
+    fn has_followed(&self, cells: &Cells) -> Result<(), Failure> {
+        if self.settings.is_alone {
+            return Ok(());
+        }
+        let Some(ends) = self.ends(cells) else {
+            return Ok(());
+        };
+        let folds = u64::from(self.settings.parts).saturating_sub(1).max(1);
+        let at_least = CELL_PATIENTS_MIN * folds;
+        let mut begin = 0.0;
+        for (end, followed) in ends.into_iter().zip(&cells.followed) {
+            // Whoever is followed all through a cell is followed for its length.
+            if *followed < at_least as f64 * (end - begin) {
+                let text = format!(
+                    "fewer than {at_least} patients on average are followed from time {begin} to {end} over all sites; a common baseline \
+                     needs as many in each of its cells: fewer cells, or an earlier horizon"
+                );
+                return Err(Failure::new(Code::Outcome, text));
+            }
+            begin = end;
+        }
+        Ok(())
+    }
+
+    /// The ends of the cells of a common baseline.
+    fn ends(&self, cells: &Cells) -> Option<Vec<f64>> {
+        let horizon = self.cohort.outcome.kind.horizon();
+        let cells = u32::try_from(cells.events.len()).ok()?;
+        horizon.is_finite().then(|| ends(horizon, cells))
+    }
+
+    /// The hazard of a patient of zeros, by steps of as many events as may be published.
+    fn baseline(&self, fit: &Fit) -> Vec<HazardStep> {
+        let at_least = if self.settings.is_alone {
+            1
+        } else {
+            CELL_PATIENTS_MIN
+        };
+        let cells = self.cells.as_ref();
+        let found = cells.and_then(|cells| Some((cells, self.ends(cells)?)));
+        found.map_or_else(Vec::new, |(cells, ends)| {
+            cells.joined(&ends, &fit.hazards, at_least)
+        })
     }
 
     /// Whether another evaluation may be asked for.
@@ -224,8 +315,10 @@ impl Fitting {
         model.evaluations = self.evaluations;
         model.evaluations_max = self.settings.round_limit;
         if let Some(sums) = test {
-            model.proportionality = proportionality(sums, &fit.terms, &fit.places());
+            let leading = fit.model.leading();
+            model.proportionality = proportionality(sums, leading, &fit.terms, &fit.places());
         }
+        model.baseline = self.baseline(fit);
         if let Some(criterion) = self.settings.selection {
             let removed = self.search.as_ref().map_or(&[][..], Search::removed);
             let features = &self.cohort.features;
@@ -259,7 +352,14 @@ impl Asking for Fitting {
     }
 
     fn judge(&self, _: usize, patients: u64, answer: &message::Answer) -> Result<(), Failure> {
-        judging::answer(answer, &self.empty(), patients)
+        judging::answer(answer, &self.empty(), patients)?;
+        match (&self.state, answer) {
+            (State::Stepping, message::Answer::Regression(Answer::Likelihood(sums))) => self
+                .attempt
+                .judge(&self.sources.moments, self.sources.precision, sums),
+            // Cells have no bound but those that are held to later. A test follows from what was judged before, and nothing is asked after it.
+            (State::Counting | State::Testing(_) | State::Stepping, _) => Ok(()),
+        }
     }
 
     fn blank(&self) -> Option<message::Answer> {
@@ -283,6 +383,10 @@ impl Stage for Fitting {
             return Ok(Turn::Done(self.fitted(fit, Some(&sum))));
         }
         self.evaluations += 1;
+        if let State::Counting = self.state {
+            self.begin(&sum)?;
+            return Ok(Turn::Ask);
+        }
         self.attempt.take(sum);
         self.has_events()?;
         match self.attempt.newton().wanted() {
@@ -304,7 +408,7 @@ impl Stage for Fitting {
         let converged = fit.ending == regression::Ending::Converged;
         // Of a fold nobody asks whether hazards are proportional.
         let is_whole = self.whole.point().design.fold.is_none();
-        if converged && is_whole && self.attempt.is_cox() {
+        if converged && is_whole && self.attempt.is_survival() {
             self.state = State::Testing(Box::new(fit));
             return Ok(Turn::Ask);
         }

@@ -19,8 +19,8 @@ pub(crate) const SUMMED_KINDS: [&str; 2] = [LIKELIHOOD, PROPORTIONALITY];
 pub enum Request {
     /// The log-likelihood and its derivatives at some coefficients.
     Evaluate(Evaluating),
-    /// The same of a Cox regression with every column twice: as it is, and times the time of the event as a share of the horizon,
-    /// with a coefficient of 0. A score test of proportional hazards looks at it.
+    /// The same of a survival time with every column twice: as it is, and times the time of the event, or of the cell's middle, as a share of
+    /// the horizon, with a coefficient of 0. A score test of proportional hazards looks at it.
     Test(Evaluating),
     /// The run's model: evaluate it, write local results.
     Finish(Evaluating),
@@ -29,7 +29,9 @@ pub enum Request {
 /// What is fitted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Design {
-    /// Rows of the standardised matrix, ascending.
+    /// Cells of a common baseline hazard, ascending; none of another regression.
+    pub cells: Vec<u32>,
+    /// Rows of the standardised matrix, ascending; none where cells alone are counted.
     pub rows: Vec<u32>,
     /// The fold of a cross-validation that is left out, from 0; none where all patients take part.
     pub fold: Option<u32>,
@@ -40,7 +42,7 @@ pub struct Design {
 pub struct Evaluating {
     /// What is fitted.
     pub design: Arc<Design>,
-    /// One a row, after the constant where there is one.
+    /// One a row, after the constant where there is one, or a log hazard a cell.
     pub at: Arc<Vec<f64>>,
 }
 
@@ -60,6 +62,13 @@ impl Request {
             Self::Evaluate(_) => LIKELIHOOD,
             Self::Test(_) => PROPORTIONALITY,
             Self::Finish(_) => ASSESSMENT,
+        }
+    }
+
+    /// Where something is wanted.
+    pub(crate) fn point(&self) -> &Evaluating {
+        match self {
+            Self::Evaluate(point) | Self::Test(point) | Self::Finish(point) => point,
         }
     }
 

@@ -7,4 +7,5 @@ mod judging;
 pub mod message;
 pub mod model;
 pub(crate) mod placing;
+mod possible;
 pub mod settings;

@@ -3,6 +3,7 @@
 use crate::cohort::Feature;
 use crate::exchange::{Course, count};
 use similarity::cohort::spline::curve;
+pub use similarity::learn::regression::exponential::HazardStep;
 pub use similarity::learn::regression::hazards::ProportionalityTest;
 use similarity::learn::regression::selection;
 pub use similarity::learn::regression::selection::Criterion;
@@ -44,8 +45,10 @@ pub struct Model {
     pub evaluations: u32,
     /// See `evaluations`.
     pub evaluations_max: u32,
-    /// Of a Cox regression whether effects change with time.
+    /// Of a survival time whether effects change with time.
     pub proportionality: Vec<ProportionalityTest>,
+    /// The hazard of a patient of zeros, where all sites have one baseline.
+    pub baseline: Vec<HazardStep>,
     /// The features that have a spline.
     pub splines: Vec<Spline>,
     /// What a selection of features did; none where all stay.
@@ -236,6 +239,7 @@ impl Model {
             evaluations: 0,
             evaluations_max: 0,
             proportionality: Vec::new(),
+            baseline: Vec::new(),
         }
     }
 
@@ -257,6 +261,7 @@ impl Model {
             evaluations: 0,
             evaluations_max: 0,
             proportionality: Vec::new(),
+            baseline: Vec::new(),
             splines: Vec::new(),
             selection: None,
         }
@@ -304,7 +309,16 @@ impl Model {
     pub fn ties(&self) -> Option<Ties> {
         match self.family {
             Family::Cox(ties) => Some(ties),
-            Family::Linear | Family::Logistic => None,
+            Family::Linear | Family::Logistic | Family::Exponential { .. } => None,
+        }
+    }
+
+    /// Whether it is of a survival time.
+    #[must_use]
+    pub fn is_survival(&self) -> bool {
+        match self.family {
+            Family::Cox(_) | Family::Exponential { .. } => true,
+            Family::Linear | Family::Logistic => false,
         }
     }
 }

@@ -2,26 +2,42 @@
 
 use crate::cohort::{CohortSpecification, Grids, OutcomeKind, OutcomeSpecification};
 use crate::document::{Section, narrow};
-use crate::limits::{LAMBDA_MAX, PARAMETERS_SHARE_MAX};
+use crate::limits::{LAMBDA_MAX, PARAMETERS_SHARE_MAX, REGRESSION_CELLS_MAX};
 use similarity::learn::regression::selection::Criterion;
 use similarity::learn::regression::{Model, Ties};
+use similarity::numeric::precision::Precision;
 
 /// The rule by which a regression itself predicts.
 pub const REGRESSION_RULE: &str = "regression";
 /// The rule of the nearest neighbours by the distance that a regression weighs.
 pub const WEIGHTED_RULE: &str = "weighted";
-/// Events of all sites at least, of a Cox regression.
+/// Events of all sites at least, of a survival time.
 const EVENTS_MIN: u64 = 10;
-/// Evaluations at most, where the job does not say.
-const EVALUATIONS: u64 = 30;
+/// Cells of a common baseline, where the job does not say.
+const CELLS: u64 = 8;
+/// Evaluations at most of one fit: honest ones want fewer, and each lets a hospital that lies look at one more place.
+const EVALUATIONS: u64 = 12;
 /// Evaluations at most of a selection by Wald's test, where the job does not say.
 const EVALUATIONS_WALD: u64 = 100;
-/// The same by Akaike's criterion, which fits all that lack one feature.
+/// The same by Akaike's criterion, which fits all that lack one feature; the most that a job can say.
 const EVALUATIONS_AIC: u64 = 300;
-/// The most that a job can say.
-const EVALUATIONS_MAX: u64 = 1_000;
-/// Evaluations at most of a selection on one cohort alone.
+/// Evaluations at most on one cohort alone.
 const ALONE: u32 = 1_000_000;
+
+/// The baseline hazard of a survival time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Baseline {
+    /// Each hospital has its own: Cox regression, stratified by hospital.
+    Hospital {
+        /// How tied events are taken.
+        ties: Ties,
+    },
+    /// One of all hospitals, constant in equal steps up to the horizon.
+    Common {
+        /// How many steps.
+        cells: u32,
+    },
+}
 
 /// Settings of a regression.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,8 +45,8 @@ pub struct RegressionSettings {
     /// Half of it times the sum of the squared coefficients, each per standard deviation of its column, is taken from the
     /// log-likelihood.
     pub ridge: f64,
-    /// How tied events of a Cox regression are taken.
-    pub ties: Ties,
+    /// The baseline hazard of a survival time.
+    pub baseline: Baseline,
     /// Confidence of the intervals, 0 to 1.
     pub confidence: f64,
     /// Neighbours of a patient by the weighted distance.
@@ -41,14 +57,39 @@ pub struct RegressionSettings {
     pub selection: Option<Criterion>,
     /// On one cohort alone, where nothing is told to anybody.
     pub is_alone: bool,
+    /// How finely a site says what it adds to a sum.
+    pub precision: Precision,
     /// Parts of the same patients that are each fitted: folds of a cross-validation, or 1.
     pub parts: u32,
+}
+
+impl Baseline {
+    fn read(section: &mut Section<'_, '_>) -> Self {
+        let ties = [("efron", Ties::Efron), ("breslow", Ties::Breslow)];
+        let baselines = [("hospital", false), ("common", true)];
+        let stated = [("ties", "hospital"), ("cells", "common")]
+            .map(|(key, of)| (key, of, section.has(key)));
+        let is_common = section.choice("baseline", &baselines).unwrap_or(false);
+        let ties = section.choice("ties", &ties).unwrap_or_default();
+        let cells = section.count("cells", CELLS, 1..=u64::from(REGRESSION_CELLS_MAX));
+        for (key, of, is_stated) in stated {
+            if is_stated && (of == "common") != is_common {
+                let wanted = format!("no such key, or baseline = {of:?}");
+                section.problem(key, "a key of another baseline", &wanted);
+            }
+        }
+        match is_common {
+            true => Self::Common {
+                cells: narrow(cells),
+            },
+            false => Self::Hospital { ties },
+        }
+    }
 }
 
 impl RegressionSettings {
     /// Reads the table `regression`, every key of which has a default.
     pub(crate) fn read(section: &mut Section<'_, '_>) -> Self {
-        let ties = [("efron", Ties::Efron), ("breslow", Ties::Breslow)];
         let ridge = format!("a number of 0 or more, at most {LAMBDA_MAX:e}");
         let criteria = [
             ("none", None),
@@ -62,23 +103,24 @@ impl RegressionSettings {
             Some(Criterion::Wald { .. }) => Some(Criterion::Wald { p }),
             other => other,
         };
-        let evaluations = match selection {
-            None => EVALUATIONS,
-            Some(Criterion::Wald { .. }) => EVALUATIONS_WALD,
-            Some(Criterion::Aic) => EVALUATIONS_AIC,
+        let (evaluations, most) = match selection {
+            None => (EVALUATIONS, EVALUATIONS),
+            Some(Criterion::Wald { .. }) => (EVALUATIONS_WALD, EVALUATIONS_AIC),
+            Some(Criterion::Aic) => (EVALUATIONS_AIC, EVALUATIONS_AIC),
         };
         Self {
             ridge: section.number("ridge", 0.0, &ridge, |value| {
                 (0.0..=LAMBDA_MAX).contains(&value)
             }),
-            ties: section.choice("ties", &ties).unwrap_or_default(),
+            baseline: Baseline::read(section),
             confidence: section.number("confidence", 0.95, "a number from 0.5 to 0.999", |x| {
                 (0.5..=0.999).contains(&x)
             }),
             neighbours: narrow(section.count("neighbours", 5, 1..=1_000)),
-            round_limit: narrow(section.count("round_limit", evaluations, 4..=EVALUATIONS_MAX)),
+            round_limit: narrow(section.count("round_limit", evaluations, 4..=most)),
             selection,
             is_alone: false,
+            precision: Precision::default(),
             parts: 1,
         }
     }
@@ -87,21 +129,22 @@ impl RegressionSettings {
     pub(crate) fn alone(self) -> Self {
         Self {
             is_alone: true,
-            round_limit: match self.selection {
-                // Nobody counts what one cohort tells itself.
-                Some(_) => ALONE,
-                None => self.round_limit.max(narrow(EVALUATIONS)),
-            },
+            precision: Precision::Exact,
+            // Nobody counts what one cohort tells itself.
+            round_limit: ALONE,
             ..self
         }
     }
 
-    /// The regression of an outcome of this kind; none of more than two classes.
+    /// The regression of an outcome of this kind, where every cell has an event; none of more than two classes.
     #[must_use]
     pub fn model(&self, kind: &OutcomeKind) -> Option<Model> {
         match kind {
             OutcomeKind::Numeric => Some(Model::Linear),
-            OutcomeKind::Survival { .. } => Some(Model::Cox(self.ties)),
+            OutcomeKind::Survival { .. } => Some(match self.baseline {
+                Baseline::Hospital { ties } => Model::Cox(ties),
+                Baseline::Common { cells } => Model::Exponential { cells },
+            }),
             OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => {
                 (kind.classes().len() == 2).then_some(Model::Logistic)
             }
@@ -123,12 +166,22 @@ impl RegressionSettings {
         u64::from(self.round_limit) + 1
     }
 
-    /// Events of all sites at least, of a Cox regression.
+    /// Events of all sites at least, of a survival time.
     #[must_use]
     pub fn events_min(&self) -> u64 {
         match self.is_alone {
             true => 1,
             false => EVENTS_MIN,
+        }
+    }
+
+    /// How finely the sums of such a regression are known. Those of a linear one are: it wants them once, and they tell no more than
+    /// second moments do.
+    #[must_use]
+    pub fn precision_of(&self, model: Model) -> Precision {
+        match model {
+            Model::Linear => Precision::Exact,
+            Model::Logistic | Model::Cox(_) | Model::Exponential { .. } => self.precision,
         }
     }
 

@@ -5,7 +5,7 @@ use protocol::method::regression::model::{Criterion, Family, Model, Selection, S
 use serde::Serialize;
 use std::io;
 
-/// `coefficients.csv` and `regression.json`; of a Cox regression `proportional_hazards.csv`.
+/// `coefficients.csv` and `regression.json`; of a survival time `proportional_hazards.csv`, of a common baseline `baseline.csv`.
 pub(crate) fn files(model: &Model) -> Vec<File> {
     if model.coefficients.is_empty() {
         return Vec::new();
@@ -14,8 +14,11 @@ pub(crate) fn files(model: &Model) -> Vec<File> {
         ("coefficients.csv", coefficients_csv(model)),
         ("regression.json", regression_json(model)),
     ];
-    if model.ties().is_some() {
+    if model.is_survival() {
         files.push(("proportional_hazards.csv", hazards_csv(model)));
+    }
+    if !model.baseline.is_empty() {
+        files.push(("baseline.csv", baseline_csv(model)));
     }
     files
 }
@@ -66,10 +69,22 @@ fn hazards_csv(model: &Model) -> io::Result<Vec<u8>> {
     table.into_inner().map_err(io::Error::other)
 }
 
+fn baseline_csv(model: &Model) -> io::Result<Vec<u8>> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    table.write_record(["from", "until", "hazard"])?;
+    for step in &model.baseline {
+        table.write_record([step.from, step.until, step.hazard].map(|one| format!("{one:?}")))?;
+    }
+    table.into_inner().map_err(io::Error::other)
+}
+
 /// The regression, for machines.
 #[derive(Serialize)]
 struct RegressionFile<'m> {
     family: &'static str,
+    baseline: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cells_with_event: Option<u32>,
     ties: Option<&'static str>,
     patients: u64,
     events: u64,
@@ -149,6 +164,16 @@ fn regression_json(model: &Model) -> io::Result<Vec<u8>> {
             Family::Linear => "linear",
             Family::Logistic => "logistic",
             Family::Cox(_) => "cox",
+            Family::Exponential { .. } => "piecewise exponential",
+        },
+        baseline: match model.family {
+            Family::Linear | Family::Logistic => None,
+            Family::Cox(_) => Some("hospital"),
+            Family::Exponential { .. } => Some("common"),
+        },
+        cells_with_event: match model.family {
+            Family::Linear | Family::Logistic | Family::Cox(_) => None,
+            Family::Exponential { cells } => Some(cells),
         },
         ties: model.ties().map(|ties| match ties {
             Ties::Efron => "efron",

@@ -20,6 +20,11 @@ pub enum Model {
     Logistic,
     /// A survival time: Cox regression.
     Cox(Ties),
+    /// A survival time: a hazard that is constant in cells of time, and the same for all sites.
+    Exponential {
+        /// Cells with an event, each of which has a parameter.
+        cells: u32,
+    },
 }
 
 /// A fitted regression. Coefficients are in the columns' own units; that of a column which others already say is 0.
@@ -37,9 +42,11 @@ pub struct Fit {
     pub events: u64,
     /// The constant, where there is one.
     pub intercept: f64,
+    /// The hazard of a patient of zeros in each cell with an event, where there are cells.
+    pub hazards: Vec<f64>,
     /// One a column of [`Terms::names`].
     pub coefficients: Array1<f64>,
-    /// Their covariance, p x p; of a model with a constant its row and column come first.
+    /// Their covariance, p x p; rows and columns of a constant, or of log hazards, come first.
     pub covariance: Array2<f64>,
     /// The residual standard deviation of a linear regression.
     pub residual_deviation: Option<f64>,
@@ -100,7 +107,17 @@ impl Model {
     pub fn has_intercept(self) -> bool {
         match self {
             Self::Linear | Self::Logistic => true,
-            Self::Cox(_) => false,
+            Self::Cox(_) | Self::Exponential { .. } => false,
+        }
+    }
+
+    /// Parameters that come before the coefficients of the columns: a constant, or log hazards.
+    #[must_use]
+    pub fn leading(self) -> usize {
+        match self {
+            Self::Linear | Self::Logistic => 1,
+            Self::Cox(_) => 0,
+            Self::Exponential { cells } => cells as usize,
         }
     }
 }
@@ -124,7 +141,7 @@ impl Fit {
             ..
         } = parts;
         let names = terms.names();
-        let ones = usize::from(model.has_intercept());
+        let ones = model.leading();
         let back = scaling.back(ones);
         let told = back.dot(&maximum.at);
         let patients = maximum.patients as f64;
@@ -135,7 +152,9 @@ impl Fit {
                 let value = normal_log_likelihood(squares, patients);
                 (Some(squares / free), value)
             }
-            Model::Logistic | Model::Cox(_) => (None, maximum.log_likelihood),
+            Model::Logistic | Model::Cox(_) | Model::Exponential { .. } => {
+                (None, maximum.log_likelihood)
+            }
         };
         let size = back.ncols();
         let penalty = scaling.penalty(parts.ridge, model);
@@ -153,7 +172,11 @@ impl Fit {
             patients: maximum.patients,
             left_out: parts.left_out,
             events: parts.events,
-            intercept: if ones == 1 { told[0] } else { 0.0 },
+            intercept: if model.has_intercept() { told[0] } else { 0.0 },
+            hazards: match model {
+                Model::Linear | Model::Logistic | Model::Cox(_) => Vec::new(),
+                Model::Exponential { .. } => told.slice(s![..ones]).mapv(f64::exp).to_vec(),
+            },
             coefficients: told.slice_move(s![ones..]),
             covariance: back.dot(&inverse).dot(&back.t()) * variance.unwrap_or(1.0),
             residual_deviation: variance.map(f64::sqrt),
@@ -177,6 +200,7 @@ impl Fit {
     #[must_use]
     pub fn estimates(&self, level: f64) -> Vec<Estimate> {
         let ones = usize::from(self.model.has_intercept());
+        let before = self.model.leading() - ones;
         let free = self.patients as f64 - self.parameters() as f64;
         let constant = self
             .model
@@ -195,7 +219,7 @@ impl Fit {
             .enumerate()
             .map(|(place, (name, value))| {
                 let left_out = place >= ones && !self.scaling.kept.contains(&(place - ones));
-                let variance = self.covariance[(place, place)];
+                let variance = self.covariance[(before + place, before + place)];
                 let error = if left_out { f64::NAN } else { variance.sqrt() };
                 Estimate {
                     name,
@@ -227,7 +251,7 @@ impl Fit {
     /// that others already say.
     #[must_use]
     pub fn wald(&self, term: usize) -> Option<(f64, usize, f64)> {
-        let ones = usize::from(self.model.has_intercept());
+        let ones = self.model.leading();
         let columns: Vec<usize> = self.terms.blocks()[term]
             .clone()
             .filter(|column| self.scaling.kept.contains(column))
@@ -252,10 +276,10 @@ impl Fit {
         2.0 * (self.parameters() + variance) as f64 - 2.0 * self.log_likelihood
     }
 
-    /// Coefficients that were fitted.
+    /// Coefficients and log hazards that were fitted.
     #[must_use]
     pub fn parameters(&self) -> usize {
-        self.scaling.kept.len() + usize::from(self.model.has_intercept())
+        self.scaling.kept.len() + self.model.leading()
     }
 
     /// The linear predictor of every patient, missing values filled in: a mean, log odds, or log hazard ratio to a patient
@@ -310,7 +334,9 @@ impl Law {
     fn of(model: Model, free: f64) -> Self {
         match model {
             Model::Linear => StudentsT::new(0.0, 1.0, free).map_or(Self::Unknown, Self::Student),
-            Model::Logistic | Model::Cox(_) => Self::Normal(Normal::standard()),
+            Model::Logistic | Model::Cox(_) | Model::Exponential { .. } => {
+                Self::Normal(Normal::standard())
+            }
         }
     }
 

@@ -95,20 +95,24 @@ impl BaselineHazard {
 }
 
 /// The tests of every feature, and of all together: the score of b_k g(t) x_k, once b_k x_k is known. `sums` are those of
-/// [`FollowUp::sums_with_time`]; `places` has each fitted column of each feature.
+/// [`FollowUp::sums_with_time`] or [`Exposure::sums_with_time`]; `places` has each fitted column of each feature, after the `leading`
+/// parameters.
 ///
 /// [`FollowUp::sums_with_time`]: crate::learn::regression::cox::FollowUp::sums_with_time
+/// [`Exposure::sums_with_time`]: crate::learn::regression::exponential::Exposure::sums_with_time
 #[must_use]
 pub fn proportionality(
     sums: &Sums,
+    leading: usize,
     terms: &Terms,
     places: &[Vec<usize>],
 ) -> Vec<ProportionalityTest> {
-    let size = sums.gradient.len() / 2;
+    // What is fitted, and what may change.
+    let size = (sums.gradient.len() + leading) / 2;
+    let ranges = [0..size, size..sums.gradient.len()];
     let block = |row: usize, column: usize| {
-        let (row, column) = (row * size, column * size);
-        sums.information
-            .slice(s![row..row + size, column..column + size])
+        let place = s![ranges[row].clone(), ranges[column].clone()];
+        sums.information.slice(place)
     };
     let Ok(factor) = Cholesky::factor(&block(0, 0).to_owned()) else {
         return Vec::new();
@@ -119,8 +123,9 @@ pub fn proportionality(
     let gradient = &sums.gradient.slice(s![size..]) - &block(1, 0).dot(&known).column(0);
     let left = &block(1, 1) - &block(1, 0).dot(&factor.solve(&block(0, 1).to_owned()));
     let test = |columns: &[usize]| {
-        let score = gradient.select(Axis(0), columns);
-        let matrix = left.select(Axis(0), columns).select(Axis(1), columns);
+        let columns: Vec<usize> = columns.iter().map(|column| column - leading).collect();
+        let score = gradient.select(Axis(0), &columns);
+        let matrix = left.select(Axis(0), &columns).select(Axis(1), &columns);
         let solved = Cholesky::factor(&matrix).ok()?;
         let solved = solved.solve(&score.clone().insert_axis(Axis(1)));
         let chi_squared = score.dot(&solved.slice(s![.., 0]));
@@ -192,7 +197,7 @@ impl Fit {
         let middle = sum / follow_up.events() as f64;
         scale.iter_mut().for_each(|g| *g -= middle);
         let sums = follow_up.sums_with_time(&design, &at, *ties, &scale);
-        let proportionality = proportionality(&sums, &self.terms, &self.places());
+        let proportionality = proportionality(&sums, 0, &self.terms, &self.places());
         let shift = self.coefficients.dot(&self.scaling.means);
         let hazards = follow_up.terms(&design, &at, *ties);
         let baseline = BaselineHazard::of_cells(follow_up.times(), hazards.hazards(), shift);
@@ -213,7 +218,7 @@ impl Fit {
 }
 
 impl Fit {
-    /// Each feature's fitted columns, by their places among the fitted, of which the constant is the first where there is one.
+    /// Each feature's fitted columns, by their places among the fitted, of which a constant, or log hazards, are the first.
     #[must_use]
     pub fn places(&self) -> Vec<Vec<usize>> {
         self.scaling.places(&self.terms, self.model)

@@ -1,10 +1,11 @@
-//! Linear, logistic and Cox regression.
+//! Linear, logistic and Cox regression, and one of survival times whose hazard is constant in cells of time.
 //!
 //! A fit needs of its patients nothing but sums: [`sums::ColumnSums`] and [`sums::Products`] to scale the columns, then
 //! at every step of [`newton::Newton`] [`glm::Family::sums`] or [`cox::FollowUp::sums`]. Sums of several sites, added, give the fit
-//! of all their patients to rounding; of survival times the fit that is stratified by site. [`fit()`] is that of one cohort.
+//! of all their patients to rounding; of Cox regressions the fit that is stratified by site. [`fit()`] is that of one cohort.
 
 pub mod cox;
+pub mod exponential;
 pub mod fit;
 pub mod glm;
 pub mod hazards;

@@ -2,16 +2,52 @@
 
 use ndarray::{Array1, Array2, Axis};
 
+use crate::numeric::precision::Precision;
+
 /// Steps at most.
 const STEPS_MAX: u32 = 100;
 /// Halvings of one step at most.
 const HALVINGS_MAX: u32 = 40;
-/// The step after which nothing changes: g' H^-1 g, twice what the log-likelihood may still gain, as a share of it.
-const SETTLED: f64 = 1e-12;
-/// Coefficients that still move so far while the log-likelihood gains less than [`FLAT`] move without end.
-const MOVING: f64 = 0.05;
-/// See [`MOVING`].
-const FLAT: f64 = 1e-5;
+
+/// What is no change, by how finely the sums are known. A gain is g' H^-1 g: twice what the log-likelihood may still gain, and the
+/// squared length of the step in standard errors.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Tolerances {
+    /// A gain after which one step more changes nothing, as a share of the log-likelihood.
+    settled: f64,
+    /// The same, whatever the log-likelihood is.
+    settled_at: f64,
+    /// Coefficients that still move so far while the log-likelihood gains less than `flat` move without end.
+    moving: f64,
+    flat: f64,
+    /// A log-likelihood that is lower by no more has not fallen: as a share of it, and whatever it is.
+    falls: f64,
+    falls_at: f64,
+}
+
+impl Tolerances {
+    fn of(precision: Precision) -> Self {
+        match precision {
+            Precision::Exact => Self {
+                settled: 1e-12,
+                settled_at: 1e-12,
+                moving: 0.05,
+                flat: 1e-5,
+                falls: 1e-12,
+                falls_at: 0.0,
+            },
+            // A tenth of a standard error: the step after it leaves about a hundredth of that.
+            Precision::Rounded => Self {
+                settled: 1e-12,
+                settled_at: 0.01,
+                moving: 0.5,
+                flat: 0.01,
+                falls: 1e-12,
+                falls_at: 0.125,
+            },
+        }
+    }
+}
 
 /// How a fit ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +84,7 @@ pub struct Maximum {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Newton {
     penalty: Array1<f64>,
+    precision: Precision,
     /// Where the next numbers are wanted.
     asked: Array1<f64>,
     /// The best so far; none before the first answer.
@@ -73,6 +110,17 @@ struct Best {
     information: Array2<f64>,
 }
 
+/// What an evaluation has told, without the penalty.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Known<'n> {
+    /// Where.
+    pub at: &'n Array1<f64>,
+    /// The log-likelihood there.
+    pub log_likelihood: f64,
+    /// Its first derivatives.
+    pub gradient: Array1<f64>,
+}
+
 /// What Newton's method wants to know of [`Newton::asked`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
@@ -85,17 +133,18 @@ pub enum Wanted {
 }
 
 impl Newton {
-    /// With a penalty for each column.
+    /// With a penalty for each column, on sums that are known so finely.
     #[must_use]
-    pub fn new(penalty: Array1<f64>) -> Self {
+    pub fn new(penalty: Array1<f64>, precision: Precision) -> Self {
         let zeros = Array1::zeros(penalty.len());
-        Self::from(penalty, zeros)
+        Self::from(penalty, precision, zeros)
     }
 
     /// The same from other coefficients than 0.
     #[must_use]
-    pub fn from(penalty: Array1<f64>, begin: Array1<f64>) -> Self {
+    pub fn from(penalty: Array1<f64>, precision: Precision, begin: Array1<f64>) -> Self {
         Self {
+            precision,
             step: Array1::zeros(begin.len()),
             asked: begin,
             penalty,
@@ -125,6 +174,16 @@ impl Newton {
         }
     }
 
+    /// The best evaluation so far.
+    #[must_use]
+    pub fn known(&self) -> Option<Known<'_>> {
+        self.best.as_ref().map(|best| Known {
+            at: &best.at,
+            log_likelihood: best.log_likelihood,
+            gradient: &best.gradient + &(&self.penalty * &best.at),
+        })
+    }
+
     /// Steps made so far.
     #[must_use]
     pub fn steps(&self) -> u32 {
@@ -142,7 +201,9 @@ impl Newton {
         let value = self.penalised(log_likelihood);
         if let Some(best) = &self.best {
             // What a rounding takes away is no fall.
-            let falls = value.is_nan() || value < best.value - 1e-12 * best.value.abs();
+            let no_fall = Tolerances::of(self.precision);
+            let no_fall = no_fall.falls * best.value.abs() + no_fall.falls_at;
+            let falls = value.is_nan() || value < best.value - no_fall;
             if falls && !self.settles {
                 if self.halvings == HALVINGS_MAX {
                     self.ending = Some(Ending::StepLimit);
@@ -186,16 +247,18 @@ impl Newton {
         let Some(step) = step.filter(|step| step.iter().all(|part| part.is_finite())) else {
             return Some(Ending::Separated(flat(&information)));
         };
+        let tolerances = Tolerances::of(self.precision);
         let gain = inner(&best.gradient, &step);
         let farthest = step.iter().fold(0.0_f64, |most, part| most.max(part.abs()));
-        if gain < FLAT && farthest > MOVING {
+        if gain < tolerances.flat && farthest > tolerances.moving {
             let moving = (0..step.len()).filter(|column| step[*column].abs() > 0.1 * farthest);
             return Some(Ending::Separated(moving.collect()));
         }
         if self.steps == STEPS_MAX {
             return Some(Ending::StepLimit);
         }
-        self.settles = gain <= SETTLED * best.log_likelihood.abs().max(1.0);
+        let share = tolerances.settled * best.log_likelihood.abs();
+        self.settles = gain <= share.max(tolerances.settled_at);
         self.asked = &best.at + &step;
         self.step = step;
         (self.share, self.halvings) = (1.0, 0);
@@ -358,6 +421,12 @@ impl Factor {
         }
         solved
     }
+}
+
+/// Whether a symmetric matrix is positive definite, by IEEE operations in a fixed order.
+#[must_use]
+pub fn is_positive_definite(matrix: &Array2<f64>) -> bool {
+    Factor::of(matrix).is_some()
 }
 
 /// The information with the penalty on its diagonal.

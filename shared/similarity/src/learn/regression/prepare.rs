@@ -10,6 +10,7 @@ use crate::learn::regression::newton::{Maximum, Newton, Wanted};
 use crate::learn::regression::selection::Weighed;
 use crate::learn::regression::sums::{ColumnSums, Products, Scaling};
 use crate::learn::regression::terms::{Terms, TermsError};
+use crate::numeric::precision::Precision;
 
 /// How a regression is made.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -208,7 +209,7 @@ impl Target {
     /// The coefficients of the columns of `design`, n x p, under a penalty of each.
     fn maximum(&self, design: &Array2<f64>, penalty: Array1<f64>) -> Maximum {
         let design = design.view();
-        let mut newton = Newton::new(penalty);
+        let mut newton = Newton::new(penalty, Precision::Exact);
         while newton.wanted() != Wanted::Nothing {
             let at = newton.asked();
             let sums = match self {

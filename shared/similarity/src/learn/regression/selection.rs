@@ -64,7 +64,9 @@ impl Weighed {
                 let value = normal_log_likelihood(squares, patients);
                 (value, fitted + 1, squares / free)
             }
-            Model::Logistic | Model::Cox(_) => (maximum.log_likelihood, fitted, 1.0),
+            Model::Logistic | Model::Cox(_) | Model::Exponential { .. } => {
+                (maximum.log_likelihood, fitted, 1.0)
+            }
         };
         let tests = maximum.wald(penalty, places).into_iter().zip(places);
         let p = tests.map(|(chi_squared, places)| {

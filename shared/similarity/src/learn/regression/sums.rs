@@ -6,6 +6,7 @@ use ndarray::{Array1, Array2, ArrayView2, Axis};
 use crate::learn::regression::fit::Model;
 use crate::learn::regression::terms::{TermKind, Terms};
 use crate::numeric::linear_algebra::add_product;
+use crate::numeric::precision::Precision;
 
 /// Patients of a block of sums.
 pub(crate) const BLOCK: usize = 2048;
@@ -36,6 +37,17 @@ impl Sums {
             log_likelihood: 0.0,
             gradient: Array1::zeros(columns),
             information: Array2::zeros((columns, columns)),
+        }
+    }
+
+    /// The same, as finely as they may be known.
+    #[must_use]
+    pub fn known_to(self, precision: Precision) -> Self {
+        Self {
+            log_likelihood: precision.of(self.log_likelihood),
+            gradient: precision.of_vector(self.gradient),
+            information: precision.of_matrix(self.information),
+            ..self
         }
     }
 
@@ -171,6 +183,8 @@ pub struct Aliased {
 
 /// A column whose variance is below this share of itself, once the columns before it are known, says nothing new.
 const ALIASED: f64 = 1e-10;
+/// The same where sums are rounded, as the worth of so many standardised patients: less is lost in what the sites round away.
+const ALIASED_PATIENTS: f64 = 0.5;
 /// Shares of a column below this are not named.
 const SHARE: f64 = 1e-6;
 
@@ -192,7 +206,7 @@ impl Scaling {
                 }
             }
         }
-        let (kept, aliased) = swept(&products.products, &means, patients);
+        let (kept, aliased) = swept(&products.products, &means, patients, Precision::Exact);
         Self {
             means,
             scales,
@@ -236,24 +250,22 @@ impl Scaling {
         &self.aliased
     }
 
-    /// The penalty of each fitted column, as it is scaled: see [`Settings::ridge`]. A constant has none.
+    /// The penalty of each fitted column, as it is scaled: see [`Settings::ridge`]. A constant, or a log hazard, has none.
     ///
     /// [`Settings::ridge`]: crate::learn::regression::Settings::ridge
     #[must_use]
     pub fn penalty(&self, ridge: f64, model: Model) -> Array1<f64> {
-        let constant = model.has_intercept().then_some(0.0);
         let own =
             |column: &usize| ridge * (self.deviations[*column] / self.scales[*column]).powi(2);
-        constant
-            .into_iter()
+        std::iter::repeat_n(0.0, model.leading())
             .chain(self.kept.iter().map(own))
             .collect()
     }
 
-    /// Each feature's fitted columns, by their places among the fitted, of which the constant is the first where there is one.
+    /// Each feature's fitted columns, by their places among the fitted, of which a constant, or log hazards, are the first.
     #[must_use]
     pub fn places(&self, terms: &Terms, model: Model) -> Vec<Vec<usize>> {
-        let ones = usize::from(model.has_intercept());
+        let ones = model.leading();
         let place = |column: usize| {
             let place = self.kept.iter().position(|one| *one == column);
             place.map(|place| place + ones)
@@ -264,17 +276,17 @@ impl Scaling {
             .collect()
     }
 
-    /// What each coefficient in its own unit (the constant first, where there are `ones`) is of the fitted ones.
+    /// What each coefficient in its own unit (after so many `ones`, which say what a patient of zeros has) is of the fitted ones.
     pub(super) fn back(&self, ones: usize) -> Array2<f64> {
         let mut back = Array2::zeros((self.means.len() + ones, self.kept.len() + ones));
         for (place, &column) in self.kept.iter().enumerate() {
             back[(column + ones, place + ones)] = 1.0 / self.scales[column];
-            if ones == 1 {
-                back[(0, place + ones)] = -self.means[column] / self.scales[column];
+            for one in 0..ones {
+                back[(one, place + ones)] = -self.means[column] / self.scales[column];
             }
         }
-        if ones == 1 {
-            back[(0, 0)] = 1.0;
+        for one in 0..ones {
+            back[(one, one)] = 1.0;
         }
         back
     }
@@ -293,15 +305,21 @@ impl Scaling {
     }
 }
 
-/// Sweeps the columns in order: those that are kept, and those that the kept before them already say.
+/// Sweeps the columns in order: those that are kept, and those that the kept before them already say, as far as sums so finely known
+/// can tell.
 pub(super) fn swept(
     products: &Array2<f64>,
     means: &Array1<f64>,
     patients: f64,
+    precision: Precision,
 ) -> (Vec<usize>, Vec<Aliased>) {
     let (mut kept, mut aliased): (Vec<usize>, Vec<Aliased>) = (Vec::new(), Vec::new());
     // Row k of the Cholesky factor of the kept columns' correlations, and of its inverse.
     let mut factor: Vec<Vec<f64>> = Vec::new();
+    let least = match precision {
+        Precision::Exact => ALIASED,
+        Precision::Rounded => ALIASED.max(ALIASED_PATIENTS / patients),
+    };
     for column in 0..products.nrows() {
         let variance = products[(column, column)];
         // A constant leaves a rounding of its mean.
@@ -320,7 +338,7 @@ pub(super) fn swept(
             row.push((correlation(other) - known) / factor[place][place]);
         }
         let left = 1.0 - row.iter().map(|share| share * share).sum::<f64>();
-        if left > ALIASED {
+        if left > least {
             row.push(left.sqrt());
             factor.push(row);
             kept.push(column);

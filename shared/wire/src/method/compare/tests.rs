@@ -80,6 +80,7 @@ fn result(families: Vec<FamilyCounts>) -> RunResult {
 fn every_message_is_what_googles_protobuf_writes_and_reads_back_from_it() {
     let point = Evaluating {
         design: Arc::new(Design {
+            cells: Vec::new(),
             rows: vec![0, 2],
             fold: Some(1),
         }),

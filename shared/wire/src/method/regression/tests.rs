@@ -8,8 +8,8 @@ use protocol::message::regression::{self, Sums};
 use protocol::message::{Answer, Request};
 use protocol::method::Model;
 use protocol::method::regression::model::{
-    self, Coefficient, Criterion, Family, FeatureTest, ProportionalityTest, Removed, Selection,
-    Spline, Stopped, Sureness, Ties,
+    self, Coefficient, Criterion, Family, FeatureTest, HazardStep, ProportionalityTest, Removed,
+    Selection, Spline, Stopped, Sureness, Ties,
 };
 use protocol::progress::Ending;
 use protocol::result::RunResult;
@@ -18,10 +18,22 @@ use std::sync::Arc;
 fn point() -> regression::Evaluating {
     regression::Evaluating {
         design: Arc::new(regression::Design {
+            cells: Vec::new(),
             rows: vec![0, 2],
             fold: None,
         }),
         at: Arc::new(vec![0.5, -0.25]),
+    }
+}
+
+/// The same with the cells of a common baseline.
+fn point_of_cells() -> regression::Evaluating {
+    regression::Evaluating {
+        design: Arc::new(regression::Design {
+            cells: vec![0, 3],
+            ..(*point().design).clone()
+        }),
+        at: Arc::new(vec![-7.5, -8.0, 0.5, -0.25]),
     }
 }
 
@@ -84,6 +96,19 @@ fn model() -> model::Model {
             fits: 2,
             stopped: Some(Stopped::Evaluations),
         }),
+        baseline: Vec::new(),
+    }
+}
+
+fn model_of_cells() -> model::Model {
+    model::Model {
+        family: Family::Exponential { cells: 2 },
+        baseline: vec![HazardStep {
+            from: 0.0,
+            until: 500.0,
+            hazard: 0.0625,
+        }],
+        ..model()
     }
 }
 
@@ -95,6 +120,10 @@ fn result(model: model::Model) -> RunResult {
 fn every_message_is_what_googles_protobuf_writes_and_reads_back_from_it() {
     let requests = [
         ("evaluate", regression::Request::Evaluate(point())),
+        (
+            "evaluate_cells",
+            regression::Request::Evaluate(point_of_cells()),
+        ),
         ("test", regression::Request::Test(point())),
         ("finish_regression", regression::Request::Finish(point())),
     ];
@@ -118,6 +147,7 @@ fn every_message_is_what_googles_protobuf_writes_and_reads_back_from_it() {
 #[test]
 fn what_a_run_leaves_is_what_googles_protobuf_writes_and_reads_back_from_it() {
     result_is_golden("regression", &result(model()));
+    result_is_golden("regression_common", &result(model_of_cells()));
 }
 
 #[test]
@@ -127,6 +157,7 @@ fn what_no_regression_says_is_refused_with_what_was_wrong() {
             rows: vec![0, 2],
             at: vec![0.5, -0.25],
             fold: None,
+            cells: Vec::new(),
         };
         change(&mut asked);
         let request = pb::RegressionRequest {
@@ -151,6 +182,7 @@ fn what_no_regression_says_is_refused_with_what_was_wrong() {
     assert_eq!(of(|_| ()), "");
     assert!(of(|asked| asked.at[0] = f64::NAN).contains("NaN"));
     assert!(of(|asked| asked.rows = vec![1; 2_001]).contains("rows"));
+    assert!(of(|asked| asked.cells = vec![1; 21]).contains("cells"));
     let spoilt = |change: fn(&mut model::Model)| {
         let mut model = model();
         change(&mut model);
@@ -160,6 +192,11 @@ fn what_no_regression_says_is_refused_with_what_was_wrong() {
             .unwrap_or_default()
     };
     assert_eq!(spoilt(|_| ()), "");
+    let steps = |model: &mut model::Model| {
+        *model = model_of_cells();
+        model.baseline[0].hazard = f64::NAN;
+    };
+    assert!(spoilt(steps).contains("hazard"));
     assert!(spoilt(|model| model.aic = f64::NAN).contains("Akaike"));
     assert!(spoilt(|model| model.coefficients[0].value = f64::INFINITY).contains("coefficient"));
 }

@@ -1,0 +1,68 @@
+//! How finely a site says what it adds to a sum.
+
+use ndarray::{Array1, Array2};
+
+/// The step of rounded numbers, in units of what one standardised patient adds.
+const STEP: f64 = 0.03125; // 2^-5
+
+/// How finely a sum of scores, or of other derivatives, is known.
+///
+/// Whoever may choose where all sites are asked, and subtracts its own part, reads single patients from exact sums of many questions.
+/// Rounded ones are as good for a fit, and tell less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// What each site adds is a multiple of 2^-5, where one patient, standardised, adds about 1.
+    #[default]
+    Rounded,
+    /// As finely as numbers go.
+    Exact,
+}
+
+impl Precision {
+    /// The number as it is said: the nearest multiple of the step.
+    #[must_use]
+    pub fn of(self, number: f64) -> f64 {
+        match self {
+            Self::Exact => number,
+            // By powers of 2, so that nothing else is rounded.
+            Self::Rounded => (number / STEP).round_ties_even() * STEP,
+        }
+    }
+
+    /// By how much a number moves at most.
+    #[must_use]
+    pub fn error(self) -> f64 {
+        match self {
+            Self::Exact => 0.0,
+            Self::Rounded => STEP / 2.0,
+        }
+    }
+
+    /// The same of all entries.
+    #[must_use]
+    pub fn of_vector(self, vector: Array1<f64>) -> Array1<f64> {
+        vector.mapv_into(|number| self.of(number))
+    }
+
+    /// The same of all entries.
+    #[must_use]
+    pub fn of_matrix(self, matrix: Array2<f64>) -> Array2<f64> {
+        matrix.mapv_into(|number| self.of(number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rounded_number_is_the_nearest_multiple_of_the_step_and_an_exact_one_stays() {
+        for number in [0.0, 0.015, -0.016, 12.345, -1e6 - 0.01] {
+            let rounded = Precision::Rounded.of(number);
+            assert_eq!((rounded * 32.0).fract(), 0.0);
+            assert!((rounded - number).abs() <= STEP / 2.0);
+            assert_eq!(Precision::Exact.of(number).to_bits(), number.to_bits());
+        }
+        assert!(Precision::Rounded.of(f64::NAN).is_nan());
+    }
+}

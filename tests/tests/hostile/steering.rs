@@ -1,0 +1,430 @@
+//! A hospital that steers: it follows the protocol with its own keys and masks, and adds numbers of its choice to what it says. The sum
+//! is then what it likes, and so are the coefficients that everybody is asked about next. It subtracts its own numbers from the sums and
+//! looks for the patients of the others.
+
+use crate::masks::{Court, digest};
+use kindred_tests::deployment::SITES;
+use kindred_tests::programs::Home;
+use ndarray::{Array1, Array2, Axis};
+use privacy::sums::Words;
+use privacy::{Covered, Disclosure};
+use protocol::failure::Code;
+use protocol::message::regression::{Answer as Told, Request as Question, Sums};
+use protocol::message::{Answer, Reply, Request, ToSite};
+use protocol::progress::Ending;
+use similarity::learn::regression::glm::Family;
+use similarity::numeric::linear_algebra::Cholesky;
+use similarity::numeric::precision::Precision;
+use site_agent::books::{ledger, secrets};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+use wire::{Said, SiteKeys};
+
+const PATIENTS: &str = "north=60,south=60,east=60,west=60";
+/// What the liar weighs more than all patients together.
+const WEIGHT: f64 = 1e12;
+/// What the liar does not know of a patient, and the coefficient that it looks at.
+const SECRET: &str = "second_2";
+const HIDDEN: usize = 2;
+/// A value is read where it is known to so much of a standard deviation.
+const READ: f64 = 0.05;
+
+fn job(extra: &str) -> String {
+    format!(
+        "name = \"steered\"\nmethod = \"regression\"\nsites = [\"north\", \"south\", \"east\", \"west\"]\n{extra}\
+         [outcome]\ncolumn = \"class\"\nkind = \"binary\"\npositive = [\"positive\"]\nnegative = [\"negative\"]\n\
+         [[features]]\nname = \"first_1\"\nkind = \"numeric\"\n[[features]]\nname = \"{SECRET}\"\nkind = \"numeric\"\n[regression]\n"
+    )
+}
+
+/// Coefficients that the liar wants everybody to be asked about, in order.
+type Wanted = Vec<[f64; 3]>;
+
+/// What the liar has added to its answers, by exchange, and what was asked there.
+type Lies = Rc<RefCell<BTreeMap<u32, (Vec<f64>, Words)>>>;
+
+/// The sums that make Newton's method go from `asked` to `wanted`, whatever all patients say.
+fn lie(asked: &[f64], wanted: [f64; 3], so_far: usize) -> Answer {
+    let mut sums = Sums::zero(asked.len());
+    let rises = f64::from(u32::try_from(so_far).unwrap());
+    sums.log_likelihood = 1e9 * rises;
+    sums.gradient = Array1::from(wanted.to_vec()) - Array1::from(asked.to_vec());
+    sums.gradient *= WEIGHT;
+    sums.information = Array2::eye(asked.len()) * WEIGHT;
+    Answer::Regression(Told::Likelihood(sums))
+}
+
+/// The keys of a site, which whoever has its folder has.
+fn keys(folder: &Path, digest: &str) -> SiteKeys {
+    let secret = ledger::secret(folder, "keys").unwrap();
+    let mut own = [0; 32];
+    for (place, part) in own.chunks_mut(8).enumerate() {
+        let number = secret(format!("{place}/{digest}").as_bytes());
+        part.copy_from_slice(&number.to_be_bytes());
+    }
+    let kept = secrets::read(folder, digest).unwrap().unwrap();
+    SiteKeys::new(digest, &own, kept).unwrap()
+}
+
+/// Has west add to its covered answers what `added` says to a question, and sign that.
+fn liar(
+    court: &mut Court,
+    mut added: impl FnMut(&Request, &Reply<Answer>) -> Option<Words> + 'static,
+) {
+    let (folder, digest) = (court.home.join("sites/west"), digest(&court.job));
+    court.forge = Box::new(move |site, request, reply: &mut Reply<Answer>| {
+        let Answer::Covered(covered) = &reply.answer else {
+            return;
+        };
+        let own = site.as_str() == "west";
+        let Some(added) = own.then(|| added(request, reply)).flatten() else {
+            return;
+        };
+        let mut words = covered.words.clone();
+        words.add(&added).unwrap();
+        let answer = Answer::Covered(Covered {
+            words,
+            ..covered.clone()
+        });
+        let said = Said {
+            run: &digest,
+            exchange: reply.exchange,
+            answer: &wire::digest_of(&answer),
+        };
+        reply.signature = keys(&folder, &digest).sign(&said);
+        reply.answer = answer;
+    });
+}
+
+/// What makes everybody be asked about `wanted`, one after the other.
+fn steering(
+    wanted: Wanted,
+    lies: Lies,
+) -> impl FnMut(&Request, &Reply<Answer>) -> Option<Words> + 'static {
+    move |request, reply| {
+        let Request::Regression(Question::Evaluate(point)) = request else {
+            return None;
+        };
+        let mut lies = lies.borrow_mut();
+        let so_far = lies.len();
+        let next = wanted.get(so_far).copied().unwrap_or([0.0; 3]);
+        let added = Words::of(&mut lie(&point.at, next, so_far)).unwrap();
+        lies.insert(reply.exchange, (point.at.to_vec(), added.clone()));
+        Some(added)
+    }
+}
+
+/// A question, and the gradient of all patients there: what the liar reads of a run.
+struct Heard {
+    at: Vec<f64>,
+    gradient: Array1<f64>,
+}
+
+/// Steers a run through `wanted`; gives what it heard, and the rules by which hospitals refused.
+fn steer(court: &mut Court, wanted: Wanted) -> (Vec<Heard>, Vec<String>) {
+    let lies = Lies::default();
+    liar(court, steering(wanted, Rc::clone(&lies)));
+    heard(court, &lies)
+}
+
+/// Plays a run to its end; gives the sums without the lies, where there are any, and the rules by which hospitals refused.
+fn heard(court: &mut Court, lies: &Lies) -> (Vec<Heard>, Vec<String>) {
+    let mut sums: BTreeMap<u32, Words> = BTreeMap::new();
+    let said = court.play(|site, message| {
+        if let (ToSite::Closed(closed), "west") = (&message, site.as_str()) {
+            let told = closed.record.answers.iter().flatten();
+            for answer in told {
+                if let Answer::Covered(covered) = answer
+                    && answer.kind() == "likelihood"
+                {
+                    sums.entry(closed.record.exchange)
+                        .and_modify(|sum| sum.add(&covered.words).unwrap())
+                        .or_insert_with(|| covered.words.clone());
+                }
+            }
+        }
+        vec![message]
+    });
+    let refused = said.iter().filter_map(|said| match &said.answer {
+        Answer::Refused(refusal) => Some(refusal.rule.clone()),
+        _ => None,
+    });
+    let refused = refused.collect();
+    let lies = lies.borrow();
+    let heard = sums.into_iter().filter_map(|(exchange, sum)| {
+        let (at, added) = lies.get(&exchange)?;
+        let mut told = Answer::Regression(Told::Likelihood(Sums::zero(at.len())));
+        minus(&sum, added).read_into(&mut told).unwrap();
+        let Answer::Regression(Told::Likelihood(sums)) = told else {
+            panic!("sums");
+        };
+        Some(Heard {
+            at: at.clone(),
+            gradient: sums.gradient,
+        })
+    });
+    (heard.collect(), refused)
+}
+
+fn minus(sum: &Words, own: &Words) -> Words {
+    let pairs = sum.as_slice().iter().zip(own.as_slice());
+    Words::received(pairs.map(|(sum, own)| sum.wrapping_sub(*own)).collect())
+}
+
+/// A patient of a hospital that does not lie: what the liar knows, what it looks for, both standardised, and the class.
+struct Patient {
+    known: f64,
+    secret: f64,
+    positive: f64,
+    own: bool,
+}
+
+/// Gives every patient all values, so that it is plain what each adds to a sum.
+fn complete(home: &Home) {
+    for site in SITES {
+        let path = home.join(&format!("data/{site}.csv"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut lines = text.lines().enumerate();
+        let mut complete = lines.next().unwrap().1.to_owned();
+        for (row, line) in lines {
+            let filled = format!("{:.4}", f64::from(u32::try_from(row).unwrap()).sin());
+            let values = line.split(',').map(|value| match value {
+                "" => filled.as_str(),
+                value => value,
+            });
+            complete.push('\n');
+            complete.push_str(&values.collect::<Vec<_>>().join(","));
+        }
+        std::fs::write(&path, complete + "\n").unwrap();
+    }
+}
+
+fn column(home: &Home, site: &str, name: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(home.join(&format!("data/{site}.csv"))).unwrap();
+    let mut lines = text.lines();
+    let place = lines.next().unwrap().split(',').position(|one| one == name);
+    let place = place.unwrap();
+    let values = lines.map(|line| line.split(',').nth(place).unwrap().to_owned());
+    values.collect()
+}
+
+fn patients(home: &Home) -> Vec<Patient> {
+    let sites = SITES;
+    let standardised = |name: &str| {
+        let values = sites.iter().flat_map(|site| column(home, site, name));
+        let values: Vec<f64> = values.map(|value| value.parse().unwrap()).collect();
+        let values = Array1::from(values);
+        let mean = values.mean().unwrap();
+        (&values - mean) / values.std(0.0)
+    };
+    let (known, secret) = (standardised("first_1"), standardised(SECRET));
+    let classes = sites.iter().flat_map(|site| {
+        let classes = column(home, site, "class").into_iter();
+        classes.map(|class| (class == "positive", *site == "west"))
+    });
+    let rows = known.iter().zip(&secret).zip(classes);
+    rows.map(|((known, secret), (positive, own))| Patient {
+        known: *known,
+        secret: *secret,
+        positive: f64::from(u8::from(positive)),
+        own,
+    })
+    .collect()
+}
+
+/// Borders so near each other that one patient alone is between two of them.
+fn steep() -> Wanted {
+    let border = |step: u32| 1.0 + 0.06 * f64::from(step);
+    let at = |border: f64| [-1e7 * border, 1e7, 0.0];
+    (0..28).map(|step| at(border(step))).collect()
+}
+
+/// Patients of others whose value follows from two sums: those between two borders where there is one alone.
+fn read(heard: &[Heard], patients: &[Patient]) -> usize {
+    let border = |heard: &Heard| -heard.at[0] / heard.at[1];
+    let pairs = heard.windows(2).filter(|pair| pair[0].at[1] != 0.0);
+    let right = pairs.filter(|pair| {
+        let [from, to] = [border(&pair[0]), border(&pair[1])];
+        let between = |one: &&Patient| one.known > from && one.known <= to;
+        let between: Vec<&Patient> = patients.iter().filter(between).collect();
+        let found = pair[1].gradient[HIDDEN] - pair[0].gradient[HIDDEN];
+        between.len() == 1 && !between[0].own && (found - between[0].secret).abs() < 1e-6
+    });
+    right.count()
+}
+
+/// Before there was a brake: 30 questions, and the rows of 8 patients of others to the last digit.
+#[test]
+fn a_hospital_that_asks_for_steep_coefficients_reads_no_row_and_uses_up_no_run() {
+    let mut court = Court::of(PATIENTS, &job("precision = \"exact\"\n"));
+    complete(&court.home);
+    let patients = patients(&court.home);
+    let (heard, refused) = steer(&mut court, steep());
+    let rows = read(&heard, &patients);
+    println!("{} questions, {rows} rows, {refused:?}", heard.len());
+    assert_eq!((heard.len(), rows), (1, 0));
+    assert!(refused.is_empty(), "{refused:?}");
+    must_be_void(&court);
+}
+
+/// The run ended by a sum that patients cannot have, and every hospital has noted that nothing came of it.
+fn must_be_void(court: &Court) {
+    let Some(Ending::Failed(failure)) = court.run.ending() else {
+        panic!("{:?}", court.run.ending());
+    };
+    assert_eq!(failure.code, Code::Sum, "{}", failure.text);
+    for site in SITES {
+        let ledger = court.home.join(&format!("sites/{site}/ledger.jsonl"));
+        let ledger = std::fs::read_to_string(ledger).unwrap();
+        assert_eq!(ledger.matches("\"void\"").count(), 1, "{site}");
+    }
+}
+
+/// Whoever says noise ends the run of all; before, after 20 such runs nobody could run anything over these patients.
+#[test]
+fn a_hospital_that_says_noise_ends_the_run_and_uses_up_no_run() {
+    let mut court = Court::of(PATIENTS, &job(""));
+    liar(&mut court, |request, reply| {
+        match (request, &reply.answer) {
+            (Request::Moments, Answer::Covered(covered)) => {
+                let words = covered.words.as_slice().iter();
+                let noise = words.map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c));
+                Some(Words::received(noise.collect()))
+            }
+            _ => None,
+        }
+    });
+    court.play(crate::masks::honest);
+    must_be_void(&court);
+}
+
+/// Each class on one side of a feature: whoever fits goes to ever steeper coefficients, also where nobody lies.
+fn part(home: &Home) {
+    for site in SITES {
+        let known = column(home, site, "first_1");
+        let path = home.join(&format!("data/{site}.csv"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let rows = text.lines().enumerate().map(|(row, line)| {
+            let is_high = row > 0 && known[row - 1].parse::<f64>().unwrap() > 1.3;
+            let class = if is_high { "positive" } else { "negative" };
+            match row {
+                0 => line.to_owned(),
+                _ => line.replace("positive", class).replace("negative", class),
+            }
+        });
+        let text: Vec<String> = rows.collect();
+        std::fs::write(&path, text.join("\n") + "\n").unwrap();
+    }
+}
+
+#[test]
+fn coefficients_that_part_patients_by_a_step_are_refused_and_a_ridge_has_none() {
+    for (table, wanted) in [("", Some("steepness")), ("ridge = 5", None)] {
+        let mut court = Court::of(PATIENTS, &(job("") + table + "\n"));
+        complete(&court.home);
+        part(&court.home);
+        let (_, refused) = heard(&mut court, &Lies::default());
+        let found = refused.first().map(String::as_str);
+        println!("{table:?}: {refused:?}, {:?}", court.run.ending());
+        assert_eq!(found, wanted);
+        let ended = court.run.ending().cloned().unwrap();
+        assert_eq!(ended == Ending::Converged, wanted.is_none(), "{ended:?}");
+    }
+}
+
+/// Borders over all that is known, each as steep as every hospital allows.
+fn gentle(patients: &[Patient], questions: u32) -> Vec<Array1<f64>> {
+    let border = |step: u32| -2.2 + 4.4 * f64::from(step) / f64::from(questions - 1);
+    let spread = |border: f64| {
+        let by_hospital = patients.chunks(60);
+        let mean = |own: &[Patient]| {
+            let squares = own.iter().map(|one| (one.known - border).powi(2));
+            squares.sum::<f64>() / 60.0
+        };
+        by_hospital.map(mean).fold(0.0, f64::max)
+    };
+    let at = |border: f64| {
+        let steep = (9.0 / spread(border)).sqrt();
+        Array1::from(vec![-steep * border, steep, 0.0])
+    };
+    (0..questions).map(|step| at(border(step))).collect()
+}
+
+/// What the hospitals that do not lie add up to, wherever they are asked.
+fn sums(patients: &[Patient], at: &Array1<f64>, precision: Precision) -> Array1<f64> {
+    let hospitals = patients.chunks(60).filter(|own| !own[0].own);
+    let sums = hospitals.map(|own| {
+        let rows: Vec<f64> = own
+            .iter()
+            .flat_map(|one| [1.0, one.known, one.secret])
+            .collect();
+        let design = Array2::from_shape_vec((own.len(), 3), rows).unwrap();
+        let classes = own.iter().map(|one| one.positive).collect();
+        let sums = Family::Logistic.sums(&design.view(), &classes, at);
+        sums.known_to(precision).gradient
+    });
+    sums.reduce(|sum, own| sum + own).unwrap()
+}
+
+/// The best guess of the secrets of all others, where secrets are standard normal and sums are known to `error`: by ridge regression of
+/// what was heard on how much each patient adds to it. The sum over the second class is one more unknown.
+fn guessed(patients: &[Patient], asked: &[Array1<f64>], precision: Precision) -> Vec<f64> {
+    let others: Vec<&Patient> = patients.iter().filter(|one| !one.own).collect();
+    let share = |at: &Array1<f64>, one: &Patient| 1.0 / (1.0 + (-at[0] - at[1] * one.known).exp());
+    let adds = |at: &Array1<f64>| {
+        let own = others.iter().map(|one| -share(at, one));
+        std::iter::once(100.0).chain(own).collect::<Vec<f64>>()
+    };
+    let rows: Vec<f64> = asked.iter().flat_map(adds).collect();
+    let rows = Array2::from_shape_vec((asked.len(), others.len() + 1), rows).unwrap();
+    let told: Array1<f64> = asked
+        .iter()
+        .map(|at| sums(patients, at, precision)[HIDDEN])
+        .collect();
+    // What rounding, or else the arithmetic, leaves unknown.
+    let error = precision.error().max(1e-4);
+    let spread = rows.dot(&rows.t()) + Array2::<f64>::eye(asked.len()) * error.powi(2);
+    let solved = Cholesky::factor(&spread).unwrap();
+    let solved = solved.solve(&told.insert_axis(Axis(1)));
+    rows.t()
+        .dot(&solved)
+        .column(0)
+        .iter()
+        .skip(1)
+        .copied()
+        .collect()
+}
+
+/// Whoever chooses all questions, within the brake, and knows one feature of every patient: more than any hospital can have the others
+/// asked.
+#[test]
+fn gentle_questions_of_ones_own_choice_say_little_of_a_patient() {
+    let court = Court::of(PATIENTS, &job(""));
+    complete(&court.home);
+    let patients = patients(&court.home);
+    let others = || patients.iter().filter(|one| !one.own);
+    let right = |guesses: &[f64]| {
+        let pairs = others().zip(guesses);
+        pairs
+            .filter(|(one, guess)| (one.secret - **guess).abs() < READ)
+            .count()
+    };
+    let blind = right(&vec![0.0; others().count()]);
+    let found = |questions, precision| {
+        let asked = gentle(&patients, questions);
+        right(&guessed(&patients, &asked, precision))
+    };
+    let of = |questions| [Precision::Exact, Precision::Rounded].map(|one| found(questions, one));
+    let (run, many) = (of(12), of(240));
+    println!(
+        "of {}: {blind} by none; exact and rounded {run:?} by 12, {many:?} by 240",
+        others().count()
+    );
+    assert!(
+        run[1] <= blind + 6 && many[1] <= blind + 12,
+        "{run:?}, {many:?}, {blind}"
+    );
+    assert!(many[0] > many[1], "rounding holds nothing back");
+}
