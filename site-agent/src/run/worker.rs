@@ -69,6 +69,8 @@ struct ReadCohort {
     fingerprint: Fingerprint,
     /// Names of cohorts from which the study's card tells it apart.
     judged: BTreeSet<String>,
+    /// The digest of the study that the run counts for.
+    study: Option<String>,
 }
 
 /// What becomes of a question: an answer, or why there is none; or the books fail.
@@ -300,7 +302,9 @@ impl Current {
         };
         let fingerprint = ledger.fingerprint(cohort.identifiers());
         let judged = frozen.map(|frozen| frozen.judged(&fingerprint));
+        let counted = job.study.as_ref().filter(|_| !job.opens_study());
         let read = ReadCohort {
+            study: counted.map(|study| study.digest()),
             cohort,
             values,
             fingerprint,
@@ -323,6 +327,7 @@ impl Current {
             values,
             fingerprint,
             judged,
+            study,
         } = read;
         let classes = class_counts(cohort.cohort.outcome(), job.cohort.outcome.kind.horizon());
         let description = described(&cohort, classes);
@@ -355,8 +360,6 @@ impl Current {
             Err(stop) => return Ok(Err(stop)),
         };
         let (rules, secret) = (config.policy.rules(), ledger.secret("forest"));
-        let counted = job.study.as_ref().filter(|_| !job.opens_study());
-        let study = counted.map(|study| study.digest());
         let computation = match Computation::new(job, self.seed, cohort, folder, rules, secret) {
             Ok(computation) => computation.holding_out(gate.held_out()),
             Err(stop) => return Ok(Err(stop)),

@@ -153,7 +153,7 @@ impl Given {
     /// It is of a hospital that nobody reads.
     pub(super) fn is_needless(&self) -> StudyError {
         let found = format!(
-            "the consent of {}, whom this study and those that share its patients do not expose",
+            "the consent of {}, a hospital that these studies do not expose",
             self.consent.hospital
         );
         problem(

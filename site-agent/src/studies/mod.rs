@@ -259,7 +259,7 @@ impl Approved {
         self.folder.join(CLOSED)
     }
 
-    /// Whether sums over its patients were told, or may yet be.
+    /// Whether sums over its patients have left, or may yet.
     fn tells(&self, now: Timestamp) -> bool {
         let is_over = self.left || self.closed || self.study.is_over(now);
         !is_over || opened::is_known(&self.folder)

@@ -29,7 +29,7 @@ pub fn keep(folder: &Path, study: &StudyName, opening: &Opening) -> Result<(), C
         .map_err(|source| file_error(&path, "written", source))
 }
 
-/// Whether the hospitals of the study in this folder have agreed on keys, and its card has told sums.
+/// Whether the hospitals of the study in this folder have agreed on keys, and sums of its card were asked.
 pub(super) fn is_known(study: &Path) -> bool {
     runs(study).is_ok_and(|runs| !runs.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Patients whom a study has in common with those that it renews.
+//! Patients that a study has in common with those that it renews.
 
 use super::Approved;
 use privacy::Fingerprint;
@@ -22,7 +22,7 @@ impl Renewed {
             .with_outcome
             .iter()
             .zip(own.study.outcomes.iter().map(Some));
-        // Parts of one study are told apart by its card too.
+        // Parts of one study are compared by its card too.
         let of_study: BTreeSet<String> = (everyone.clone().chain(by_outcome.clone()))
             .map(|(cohort, _)| cohort.identity())
             .collect();

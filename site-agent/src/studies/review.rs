@@ -84,7 +84,7 @@ impl Review<'_> {
             let names: Vec<&str> = study.renews.iter().map(|name| name.as_str()).collect();
             writeln!(
                 out,
-                "It has patients in common with {names:?}: its card counts by whom they differ, over all hospitals."
+                "It has patients in common with {names:?}: its card counts first who is in one of them alone, over all hospitals."
             )?;
         }
         writeln!(out, "Methods:")?;

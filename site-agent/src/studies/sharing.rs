@@ -11,7 +11,7 @@ use protocol::study::Study;
 pub(super) struct Sharing<'s> {
     pub(super) study: &'s Study,
     pub(super) patients: &'s Fingerprint,
-    /// Studies whose sums were told, or may yet be.
+    /// Studies of which sums have left, or may yet.
     pub(super) known: Vec<&'s Approved>,
     /// Fewer hospitals than these are not to be left of any sums.
     pub(super) least: usize,

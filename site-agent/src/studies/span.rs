@@ -25,7 +25,7 @@ pub(super) struct Exposed {
 }
 
 /// The smallest sets of fewer than `least` hospitals whose sums a study of the roster `new` tells, together with `earlier` ones over some
-/// of the same patients. Nobody counts who is `known`: their sums may be told.
+/// of the same patients. Hospitals in `known` agreed to be read, and do not count.
 pub(super) fn exposed(
     new: &Roster,
     earlier: &[Roster],
@@ -109,7 +109,7 @@ fn tells(new: &[bool], earlier: &BTreeSet<&Vec<bool>>, own: &BTreeSet<usize>) ->
     cancels && (is_new || of_whole > of_outside)
 }
 
-/// Places of earlier rosters without which the set would not be told, as few as leaving them out one by one finds.
+/// Places of earlier rosters without which the set would not be left, as few as leaving them out one by one finds.
 fn needed(new: &[bool], earlier: &[Vec<bool>], own: &BTreeSet<usize>) -> Vec<usize> {
     let mut needed: Vec<usize> = (0..earlier.len()).collect();
     for place in 0..earlier.len() {
@@ -172,7 +172,7 @@ mod tests {
     fn the_difference_of_two_rosters_tells_whoever_is_left() {
         assert_eq!(told("abc", &["abcd"], 3, ""), [("d".to_owned(), vec![0])]);
         assert_eq!(told("abcde", &["abc"], 3, ""), [("de".to_owned(), vec![0])]);
-        // Each is told the other's.
+        // Each learns the other's.
         assert_eq!(told("abcd", &["abce"], 3, ""), [("de".to_owned(), vec![0])]);
         assert_eq!(told("ade", &["abc"], 3, ""), []);
         assert_eq!(told("abc", &["abc"], 3, ""), []);

@@ -220,8 +220,7 @@ fn a_hospital_that_two_studies_would_read_agrees_or_is_not_read() {
     deployment.home.write("torn.json", "{");
     // Of another study, of nobody who is read, of another certificate, changed, or none at all.
     with(&["four.json"]).must_fail(USAGE, &["found the study \"four\" with the digest"]);
-    let wanted =
-        ["the consent of south, whom this study and those that share its patients do not expose"];
+    let wanted = ["the consent of south, a hospital that these studies do not expose"];
     with(&["west.json", "south.json"]).must_fail(USAGE, &wanted);
     let read = |name: &str| fs::read_to_string(deployment.home.join(name)).unwrap();
     let borrowed = read("south.json").replace("\"south\"", "\"west\"");
