@@ -164,6 +164,7 @@ impl Driver {
         waiting
             .into_iter()
             .for_each(|submission| driver.enqueue(submission));
+        driver.end_runs_of_closed();
         Ok(driver)
     }
 

@@ -4,7 +4,9 @@ mod predict;
 mod study;
 
 pub use predict::{KernelOption, LearnerOption, Predict};
-pub use study::{Study, StudyFile, StudyLeave};
+pub use study::{
+    Study, StudyApprove, StudyAudit, StudyBudget, StudyConsent, StudyFile, StudyLeave,
+};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;

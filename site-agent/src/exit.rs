@@ -121,6 +121,7 @@ impl Exit {
             | StudyError::Config(_)
             | StudyError::Tls(_)
             | StudyError::Signature(_)
+            | StudyError::Consent { .. }
             | StudyError::Known { .. } => Self::Usage,
         }
     }

@@ -6,14 +6,14 @@ use protocol::progress::Ending;
 use protocol::study::StudyName;
 use report::{SayError, remark, say, with_causes};
 use site_agent::books::journal;
-use site_agent::books::ledger::KEY_NAME;
+use site_agent::books::ledger::{self, KEY_NAME};
 use site_agent::cli::{
     Cli, Command, Data, Journal, JournalVerify, Policy, PolicyExplain, Serve, Study,
 };
 use site_agent::config::SiteConfig;
 use site_agent::exit::Exit;
 use site_agent::explain::{Explanation, NOTHING_LOWERED};
-use site_agent::run::audit;
+use site_agent::run::{answers, audit};
 use site_agent::run::{driver, local};
 use site_agent::source::{DataCheck, Dictionary};
 use site_agent::studies::{Listing, Review};
@@ -130,13 +130,18 @@ fn verify_journal(arguments: JournalVerify) -> Result<(), Box<dyn Error>> {
 fn explain(arguments: &PolicyExplain) -> Result<Exit, Box<dyn Error>> {
     let config = SiteConfig::open(&arguments.config)?;
     let job = job(&arguments.job)?;
-    let policy = studies::within(&config.policy, &job);
     let mut explanation = match &arguments.operator {
-        Some(operator) => Explanation::new(&policy, &job, operator),
-        None => Explanation::for_any_operator(&policy, &job),
+        Some(operator) => Explanation::new(&config.policy, &job, operator),
+        None => Explanation::for_any_operator(&config.policy, &job),
     };
     let approved = studies::approved(&config, &job, driver::now())?;
     explanation.refusals.extend(approved.err());
+    if let Some(study) = &job.study {
+        let used = ledger::used(&config.folder)?;
+        let used = used.get(&study.digest()).copied().unwrap_or_default();
+        let judged = studies::budget::judge(&job, &used, &mut job.facts(""));
+        explanation.refusals.extend(judged.err());
+    }
     say(&explanation)?;
     Ok(if explanation.refusals.is_empty() {
         Exit::Done
@@ -158,7 +163,7 @@ fn study(command: &Study) -> Result<Exit, Box<dyn Error>> {
             })
         }
         Study::Approve(arguments) => {
-            let signed = studies::approve(&arguments.config, &arguments.study, driver::now())?;
+            let signed = studies::approve(arguments, driver::now())?;
             let approval = signed.approval;
             said(format_args!(
                 "approved {}: at most {} patients, commitment sha256:{}",
@@ -169,7 +174,40 @@ fn study(command: &Study) -> Result<Exit, Box<dyn Error>> {
             let config = SiteConfig::open(&arguments.config)?;
             let approved = studies::all(&config.folder, &config.site)?;
             let waiting = studies::proposed::waiting(&config, &approved)?;
-            said(Listing { approved, waiting })
+            said(Listing {
+                now: driver::now(),
+                approved,
+                waiting,
+            })
+        }
+        Study::Consent(arguments) => {
+            let (config, now) = (SiteConfig::open(&arguments.config)?, driver::now());
+            let path = studies::consent::give(&config, &arguments.study, &arguments.out, now)?;
+            said(format_args!(
+                "{}: whoever approves the study passes it as --consent",
+                path.display()
+            ))
+        }
+        Study::Budget(arguments) => {
+            let config = SiteConfig::open(&arguments.config)?;
+            let budgets = studies::budgets(&config, arguments.name.as_deref(), driver::now())?;
+            if arguments.json {
+                return said(serde_json::to_string_pretty(&budgets)?);
+            }
+            budgets.iter().try_for_each(say)?;
+            Ok(Exit::Done)
+        }
+        Study::Audit(arguments) => {
+            let config = SiteConfig::open(&arguments.config)?;
+            let audit = answers::audit(&config, &arguments.name)?;
+            let out = arguments.out.clone();
+            let out = out.unwrap_or_else(|| format!("{}.audit.json", arguments.name).into());
+            audit.write(&config, &out)?;
+            say(&audit)?;
+            Ok(match audit.is_verified() {
+                true => Exit::Done,
+                false => Exit::Books,
+            })
         }
         Study::Leave(arguments) => {
             let config = SiteConfig::open(&arguments.config)?;

@@ -11,9 +11,10 @@ use protocol::time::Timestamp;
 use site_agent::books::chain::{self, ChainError, Head};
 use site_agent::books::identity::{Question, RunDigest};
 use site_agent::books::journal::{self, Entry, Journal};
-use site_agent::books::ledger::{Answered, CohortCounts, Ledger};
+use site_agent::books::ledger::{self, Answered, Asks, CohortCounts, Ledger, Used};
 use site_agent::config::policy;
 use site_agent::explain::Explanation;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use wire::Sealed;
@@ -299,6 +300,7 @@ fn ids(range: std::ops::Range<u32>) -> Vec<String> {
 
 fn counts(patients: u64) -> CohortCounts {
     CohortCounts {
+        judged: BTreeSet::new(),
         patients,
         classes: vec![patients],
     }
@@ -332,7 +334,9 @@ fn a_run_of_which_nothing_came_counts_by_its_rounds_alone() {
         let mut ledger = open(folder.path());
         let cohort = ledger.fingerprint(ids(0..100));
         for name in ["r1", "r2"] {
-            ledger.begin(&digest(name), &run(name), &cohort).unwrap();
+            ledger
+                .begin(&digest(name), &run(name), &cohort, None)
+                .unwrap();
             let (question, answer) = round(1);
             ledger.answer(&digest(name), question, answer).unwrap();
         }
@@ -359,8 +363,12 @@ fn the_ledger_remembers_runs_rounds_and_patients_across_a_restart() {
         assert_eq!(first.runs_before, 0);
         for name in ["r1", "r2"] {
             // The same run under two names of a coordinator's.
-            ledger.begin(&digest(name), &run(name), &cohort).unwrap();
-            ledger.begin(&digest(name), &run("other"), &cohort).unwrap();
+            ledger
+                .begin(&digest(name), &run(name), &cohort, None)
+                .unwrap();
+            ledger
+                .begin(&digest(name), &run("other"), &cohort, None)
+                .unwrap();
             for number in [1, 2, 2, 3] {
                 let (question, answer) = round(number);
                 ledger.answer(&digest(name), question, answer).unwrap();
@@ -388,6 +396,72 @@ fn the_ledger_remembers_runs_rounds_and_patients_across_a_restart() {
 }
 
 #[test]
+fn the_ledger_counts_for_each_study_what_its_runs_have_used() {
+    let folder = tempfile::tempdir().unwrap();
+    {
+        let mut ledger = open(folder.path());
+        let (all, some) = (
+            ledger.fingerprint(ids(0..100)),
+            ledger.fingerprint(ids(0..50)),
+        );
+        let (heart, lung) = (Some("a".repeat(64)), Some("b".repeat(64)));
+        for (name, cohort, study) in [
+            ("r1", &all, &heart),
+            ("r2", &some, &heart),
+            ("r3", &all, &lung),
+            ("r4", &all, &None),
+            ("r5", &all, &heart),
+        ] {
+            ledger
+                .begin(&digest(name), &run(name), cohort, study.clone())
+                .unwrap();
+        }
+        for name in ["r1", "r2", "r3", "r4"] {
+            for number in [1, 2] {
+                let (question, answer) = round(number);
+                ledger.answer(&digest(name), question, answer).unwrap();
+            }
+        }
+        // It came back with other patients, and is one run all the same; the last has told nothing.
+        ledger
+            .begin(&digest("r1"), &run("r1"), &some, heart.clone())
+            .unwrap();
+        let (question, answer) = round(3);
+        ledger.answer(&digest("r1"), question, answer).unwrap();
+        let asks = Asks {
+            grouping: "g".to_owned(),
+            queries: 7,
+        };
+        ledger.ask(&digest("r2"), asks).unwrap();
+    }
+    let all = |runs, rounds, queries| Used {
+        runs,
+        rounds,
+        queries,
+    };
+    let used = ledger::used(folder.path()).unwrap();
+    assert_eq!(used[&"a".repeat(64)], all(2, 5, 7));
+    assert_eq!(used[&"b".repeat(64)], all(1, 2, 0));
+    assert_eq!(used.len(), 2);
+    let ledger = open(folder.path());
+    assert_eq!(ledger.used(&"a".repeat(64), &digest("r2")), all(1, 3, 0));
+    assert_eq!(ledger.used(&"c".repeat(64), &digest("r2")), Used::default());
+    let names = ledger::runs(folder.path(), &"a".repeat(64)).unwrap();
+    assert_eq!(names, ["r1", "r2", "r5"].map(str::to_owned).into());
+    // Another study's card has told these two cohorts apart.
+    let (all, but_one) = (
+        ledger.fingerprint(ids(0..100)),
+        ledger.fingerprint(ids(0..99)),
+    );
+    let judged = CohortCounts {
+        judged: [all.identity()].into(),
+        ..counts(99)
+    };
+    let facts = ledger.facts(&digest("r9"), &but_one, judged, None);
+    assert_eq!(facts.difference, Some(49));
+}
+
+#[test]
 fn a_cohort_that_differs_by_one_patient_is_refused_whatever_the_job() {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = open(folder.path());
@@ -397,7 +471,7 @@ fn a_cohort_that_differs_by_one_patient_is_refused_whatever_the_job() {
     let facts = ledger.facts(&digest("r1"), &all, counts(100), None);
     assert!(admission.cohort(&facts).is_ok());
     // It was described, and told nothing more.
-    ledger.begin(&digest("r1"), &run("r1"), &all).unwrap();
+    ledger.begin(&digest("r1"), &run("r1"), &all, None).unwrap();
     let but_one = ledger.fingerprint(ids(0..99));
     let facts = ledger.facts(&digest("r2"), &but_one, counts(99), None);
     let refusal = admission.cohort(&facts).unwrap_err();
@@ -412,7 +486,9 @@ fn kept() -> (tempfile::TempDir, Head, String) {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = open(folder.path());
     let cohort = ledger.fingerprint(ids(0..20));
-    ledger.begin(&digest("r1"), &run("r1"), &cohort).unwrap();
+    ledger
+        .begin(&digest("r1"), &run("r1"), &cohort, None)
+        .unwrap();
     let (question, answer) = round(1);
     ledger.answer(&digest("r1"), question, answer).unwrap();
     let head = ledger.head().clone();

@@ -167,7 +167,7 @@ pub fn converse(
                         .follow(&closed, NOW)
                         .expect("books that can be written");
                 }
-                ToSite::End { .. } | ToSite::Proposed(_) => {}
+                ToSite::End { .. } | ToSite::Proposed(_) | ToSite::ClosedStudies(_) => {}
             }
         }
     }

@@ -17,7 +17,7 @@ pub enum Study {
     Show(StudyShow),
     /// Fetch the card of an open study: its patients, outcomes and features over all hospitals
     Card(StudyCard),
-    /// Close a study: no job of it is taken any more
+    /// Close a study: no job of it is taken any more, its runs are cancelled, and its hospitals answer none
     Close(StudyOf),
 }
 

@@ -8,7 +8,7 @@ use protocol::message::Warrant;
 use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::progress::{Ending, Progress, Times};
 use protocol::run::{Action, Event, Run};
-use protocol::study::SignedApproval;
+use protocol::study::{SignedApproval, StudyName};
 use protocol::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,12 +32,14 @@ pub(super) enum Done {
         site: SiteName,
         approved: SignedApproval,
     },
-    /// A run was taken from the queue.
+    /// A run was taken from the queue; who asked for it, where somebody did.
     Cancelled {
         run: RunId,
         ending: Ending,
-        reply: Reply<()>,
+        reply: Option<Reply<()>>,
     },
+    /// A study was closed.
+    StudyClosed { study: StudyName, reply: Reply<()> },
     /// The store failed.
     Broken(StoreError),
 }
@@ -121,12 +123,17 @@ impl Driver {
                 }
                 if let Some(submission) = submission {
                     self.enqueue(*submission);
+                    self.end_runs_of_closed();
                 }
                 let _ = reply.send(answer);
             }
             Done::Approved { site, approved } => self.approved(site, approved),
             Done::Cancelled { run, ending, reply } => {
                 self.ended(&run, ending);
+                reply.into_iter().for_each(|reply| drop(reply.send(Ok(()))));
+            }
+            Done::StudyClosed { study, reply } => {
+                self.study_closed(&study);
                 let _ = reply.send(Ok(()));
             }
             Done::Broken(error) => return Err(error),
@@ -236,7 +243,7 @@ impl Driver {
         let active = self.active.as_mut();
         let own = active.filter(|course| course.run() == run);
         if let Some(course) = own.filter(|course| course.operator() == operator.as_str()) {
-            course.cancel(reply);
+            course.cancel(Some(reply));
             return self.tell(Event::Tick);
         }
         let is_own = self.own(run, operator).is_some();
@@ -246,6 +253,11 @@ impl Driver {
                 Ok(summary.map(|summary| over(&summary)))
             });
         };
+        self.end(submission, Some(reply));
+    }
+
+    /// Ends a run that was taken from the queue.
+    pub(super) fn end(&mut self, submission: Submission, reply: Option<Reply<()>>) {
         self.tell_the_queue();
         let (store, done, clock) = (Arc::clone(&self.store), self.done.clone(), self.clock);
         tokio::task::spawn_blocking(move || {

@@ -125,9 +125,9 @@ impl Course {
         self.waiting.push_back(event);
     }
 
-    /// Keeps who wants to hear once the run is cancelled.
-    pub(super) fn cancel(&mut self, reply: Reply<()>) {
-        self.cancellers.push(reply);
+    /// Cancels the run, and keeps who wants to hear once it is.
+    pub(super) fn cancel(&mut self, reply: Option<Reply<()>>) {
+        self.cancellers.extend(reply);
         self.tell(Event::Cancelled);
     }
 

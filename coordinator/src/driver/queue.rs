@@ -58,6 +58,14 @@ impl Queue {
         order
     }
 
+    /// Such runs, taken out of the queue.
+    pub(super) fn take(&mut self, is_meant: impl Fn(&Submission) -> bool) -> Vec<Submission> {
+        let waiting = std::mem::take(&mut self.waiting).into_iter();
+        let (taken, left): (VecDeque<_>, _) = waiting.partition(is_meant);
+        self.waiting = left;
+        taken.into()
+    }
+
     pub(super) fn remove(&mut self, run: &RunId) -> Option<Submission> {
         let place = self.waiting.iter().position(|one| one.run == *run)?;
         self.waiting.remove(place)

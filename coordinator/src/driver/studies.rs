@@ -5,9 +5,11 @@ use super::{Driver, SharedStore, locked};
 use crate::store::{KeptStudy, StoreError};
 use protocol::failure::{Code, Failure};
 use protocol::job::Job;
+use protocol::limits::CLOSED_STUDIES_MAX;
 use protocol::message::{ToSite, Warrant};
 use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::opening::Opening;
+use protocol::run::Event;
 use protocol::study::{
     CertificateFingerprint, HospitalState, SignedApproval, Standing, Study, StudyName, StudyState,
 };
@@ -56,6 +58,24 @@ impl Studies {
         waiting.map(|one| one.study.text.clone()).collect()
     }
 
+    /// Whether a job is of a study that is closed.
+    fn has_closed(&self, job: &Job) -> bool {
+        let known = job.study.as_ref().and_then(|study| self.0.get(&study.name));
+        known.is_some_and(|known| known.closed)
+    }
+
+    /// The digests of the closed studies that name the site, the newest ones where they are many. Those whose last day is over have
+    /// ended by themselves.
+    fn closed(&self, site: &SiteName, now: Timestamp) -> Vec<String> {
+        let is_meant = |one: &&KeptStudy| {
+            one.closed && !one.study.is_over(now) && one.study.roster().contains(site)
+        };
+        let mut closed: Vec<&KeptStudy> = self.0.values().filter(is_meant).collect();
+        closed.sort_by_key(|one| std::cmp::Reverse(one.proposed));
+        closed.truncate(CLOSED_STUDIES_MAX);
+        closed.into_iter().map(|one| one.study.digest()).collect()
+    }
+
     /// Whether a site's approval is of a study that names it, and is signed by the certificate that the study names; false
     /// where it is known.
     fn is_news(&self, site: &SiteName, found: &SignedApproval) -> Result<bool, String> {
@@ -64,6 +84,9 @@ impl Studies {
         let known = self.0.get(&name).ok_or("no such study was proposed")?;
         if found.approval.digest != known.study.digest() {
             return Err("the study of this name has another text".to_owned());
+        }
+        if known.closed {
+            return Err("the study is closed".to_owned());
         }
         let hospitals = known.study.hospitals.iter();
         let own = hospitals.into_iter().find(|one| one.name == *site);
@@ -95,15 +118,26 @@ impl KeptStudy {
 }
 
 impl Driver {
-    /// Sends the texts of studies to a site whose approval they wait for.
+    /// Tells a site of the studies that are closed, and sends it the texts of those that wait for its approval.
     pub(super) fn offer(&self, site: &SiteName) {
-        let Some(connected) = self.sites.get(site) else {
-            return;
-        };
+        self.tell_closed(site);
         for text in self.studies.proposals(site, self.clock.now()) {
-            if let Err(error) = connected.sender.send(ToSite::Proposed(text)) {
-                tracing::warn!(%site, %error, "a study was not sent");
-            }
+            self.tell_of_studies(site, ToSite::Proposed(text));
+        }
+    }
+
+    fn tell_closed(&self, site: &SiteName) {
+        let closed = self.studies.closed(site, self.clock.now());
+        if !closed.is_empty() {
+            self.tell_of_studies(site, ToSite::ClosedStudies(closed));
+        }
+    }
+
+    fn tell_of_studies(&self, site: &SiteName, message: ToSite) {
+        if let Some(connected) = self.sites.get(site)
+            && let Err(error) = connected.sender.send(message)
+        {
+            tracing::warn!(%site, %error, "what there is of studies was not sent");
         }
     }
 
@@ -122,7 +156,7 @@ impl Driver {
             Ok(true) => {}
             Err(reason) => {
                 tracing::warn!(%site, study, reason, "an approval is not taken");
-                return;
+                return self.tell_closed(&site);
             }
         }
         let (store, done) = (Arc::clone(&self.store), self.done.clone());
@@ -183,7 +217,7 @@ impl Driver {
         }
     }
 
-    /// Ends a study: no job of it is taken any more.
+    /// Ends a study: no job of it is taken any more, and its runs end, also those that wait.
     pub(super) fn close_study(
         &mut self,
         operator: &OperatorName,
@@ -203,15 +237,33 @@ impl Driver {
         let (store, done, name) = (Arc::clone(&self.store), self.done.clone(), name.clone());
         tokio::task::spawn_blocking(move || {
             let closed = locked(&store).close_study(&name);
-            match closed {
-                Ok(()) => {
-                    let _ = reply.send(Ok(()));
-                }
-                Err(error) => {
-                    let _ = done.blocking_send(Done::Broken(error));
-                }
-            }
+            let told = match closed {
+                Ok(()) => Done::StudyClosed { study: name, reply },
+                Err(error) => Done::Broken(error),
+            };
+            let _ = done.blocking_send(told);
         });
+    }
+
+    /// That a study is closed is on the disk: its hospitals hear of it.
+    pub(super) fn study_closed(&mut self, name: &StudyName) {
+        let sites = self.studies.0.get(name).map(|one| one.study.roster());
+        for site in sites.into_iter().flatten() {
+            self.tell_closed(&site);
+        }
+        self.end_runs_of_closed();
+    }
+
+    /// Cancels the runs of closed studies.
+    pub(super) fn end_runs_of_closed(&mut self) {
+        let active = self.active.as_mut();
+        if let Some(course) = active.filter(|course| self.studies.has_closed(course.job())) {
+            course.cancel(None);
+            self.tell(Event::Tick);
+        }
+        for submission in self.queue.take(|one| self.studies.has_closed(&one.job)) {
+            self.end(submission, None);
+        }
     }
 }
 

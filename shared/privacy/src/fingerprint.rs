@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 pub struct FingerprintKey([u8; 32]);
 
 /// The keyed digests of a cohort's patients, sorted. Kept at the site, never released.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Fingerprint {
     digests: Vec<u64>,
 }
@@ -84,28 +84,37 @@ impl Fingerprint {
     /// Patients that are in one of the two cohorts and not in the other.
     #[must_use]
     pub fn difference(&self, other: &Self) -> u64 {
-        let (mut own, mut others) = (
-            self.digests.iter().peekable(),
-            other.digests.iter().peekable(),
-        );
-        let mut difference = 0;
-        while let (Some(a), Some(b)) = (own.peek(), others.peek()) {
-            match a.cmp(b) {
-                std::cmp::Ordering::Equal => {
-                    own.next();
-                    others.next();
-                }
-                std::cmp::Ordering::Less => {
-                    own.next();
-                    difference += 1;
-                }
-                std::cmp::Ordering::Greater => {
-                    others.next();
-                    difference += 1;
+        let [own, others, _] = Self::lots(&[self, other])[..] else {
+            return 0;
+        };
+        own + others
+    }
+
+    /// Patients by which of these cohorts they are in, one of them at least: the count with number n is of those who are in exactly
+    /// the cohorts whose bits n + 1 has, of which the lowest stands for the first.
+    #[must_use]
+    pub fn lots(cohorts: &[&Self]) -> Vec<u64> {
+        let mut places = vec![0; cohorts.len()];
+        let mut lots = vec![0; (1 << cohorts.len()) - 1];
+        let next = |places: &[usize]| {
+            let heads = cohorts.iter().zip(places);
+            heads
+                .filter_map(|(cohort, place)| cohort.digests.get(*place))
+                .min()
+                .copied()
+        };
+        // Each digest is sorted among its own, so that the least of all heads is the next patient.
+        while let Some(least) = next(&places) {
+            let mut member = 0;
+            for (bit, (cohort, place)) in cohorts.iter().zip(&mut places).enumerate() {
+                if cohort.digests.get(*place) == Some(&least) {
+                    *place += 1;
+                    member |= 1 << bit;
                 }
             }
+            lots[member - 1] += 1;
         }
-        difference + (own.count() + others.count()) as u64
+        lots
     }
 
     /// The bytes to keep: sorted digests, 8 bytes each, most significant first.

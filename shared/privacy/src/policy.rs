@@ -24,19 +24,6 @@ impl Policy {
         }
     }
 
-    /// The same policy with these limits of runs, rounds and queries over one cohort, where they are lower.
-    #[must_use]
-    pub fn limited(&self, runs: u64, rounds: u64, queries: u64) -> Self {
-        let own = &self.rules;
-        let rules = Rules {
-            runs_per_cohort_max: own.runs_per_cohort_max.min(runs),
-            rounds_per_cohort_max: own.rounds_per_cohort_max.min(rounds),
-            queries_per_cohort_max: own.queries_per_cohort_max.min(queries),
-            ..own.clone()
-        };
-        Self { rules }
-    }
-
     /// The rules.
     #[must_use]
     pub fn rules(&self) -> &Rules {

@@ -554,6 +554,13 @@ fn fingerprints_count_the_patients_that_differ_whatever_their_order() {
     assert_eq!(first.difference(&twice), 1);
     let elsewhere = Fingerprint::new(&FingerprintKey::new([8; 32]), ["a", "b", "c", "d"]);
     assert_eq!(first.difference(&elsewhere), 8);
+    // In the first alone c and d, in the second alone x, y and z, in both a and b; then the same with a third, whom a is in.
+    assert_eq!(Fingerprint::lots(&[&first, &other]), [2, 3, 2]);
+    let third = Fingerprint::new(&key, ["a", "z"]);
+    let wanted = [2, 2, 1, 0, 0, 1, 1];
+    assert_eq!(Fingerprint::lots(&[&first, &other, &third]), wanted);
+    let nobody = Fingerprint::default();
+    assert_eq!(Fingerprint::lots(&[&nobody, &third, &nobody])[1], 2);
     assert_eq!(
         Fingerprint::from_bytes(&first.to_bytes()),
         Ok(first.clone())

@@ -28,6 +28,10 @@ pub const KEY_BYTES_MAX: usize = 2_048;
 pub const NAME_LENGTH_MAX: usize = 64;
 /// Bytes of a study's text.
 pub const STUDY_LENGTH_MAX: usize = JOB_LENGTH_MAX / 2;
+/// Closed studies that a site hears of at once.
+pub const CLOSED_STUDIES_MAX: usize = 1_000;
+/// Earlier studies that a study renews.
+pub const RENEWALS_MAX: usize = 4;
 /// Outcomes of a study.
 pub const OUTCOMES_MAX: usize = 20;
 /// Bytes of a job file, with the study that it is of.

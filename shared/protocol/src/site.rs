@@ -34,6 +34,8 @@ pub enum Action<A> {
     Compute(Ask),
     /// Keep the text of a study for whoever may approve it.
     Propose(String),
+    /// Answer no run of the studies with these digests any more.
+    Close(Vec<String>),
     /// The run is over.
     LetGo {
         /// The run.
@@ -101,6 +103,7 @@ impl<A: Clone> Site<A> {
             },
             ToSite::Ask(ask) => self.asked(ask),
             ToSite::Proposed(study) => vec![Action::Propose(study)],
+            ToSite::ClosedStudies(digests) => vec![Action::Close(digests)],
             ToSite::End { run, ending } => {
                 if self.run() != Some(&run) {
                     return Vec::new();

@@ -83,6 +83,32 @@ fn every_problem_of_a_study_comes_at_once_with_its_line() {
 }
 
 #[test]
+fn a_study_renews_others_by_their_names() {
+    let renewing =
+        |names: &str| text().replace("methods =", &format!("renews = {names}\nmethods ="));
+    let study = Study::parse(&renewing("[\"heart-2025\", \"lung\"]")).unwrap();
+    let names: Vec<&str> = study.renews.iter().map(|name| name.as_str()).collect();
+    assert_eq!(names, ["heart-2025", "lung"]);
+    assert!(Study::parse(&text()).unwrap().renews.is_empty());
+    for (names, wanted) in [
+        (
+            "[\"heart\"]",
+            "line 7: renews: found \"heart\" again, wanted earlier studies, each once",
+        ),
+        ("[\"a\", \"a\"]", "renews: found \"a\" again"),
+        ("[\"A b\"]", "renews: found \"A b\", wanted a-z, 0-9"),
+        (
+            "[\"a\", \"b\", \"c\", \"d\", \"e\"]",
+            "renews: found 5 studies, wanted at most 4",
+        ),
+        ("\"lung\"", "renews: found"),
+    ] {
+        let found = problems(&renewing(names));
+        assert!(found.contains(wanted), "{wanted} is not in\n{found}");
+    }
+}
+
+#[test]
 fn one_hospital_has_nobody_to_add_up_with_and_two_have() {
     let other = |name: &str, digit| {
         format!(

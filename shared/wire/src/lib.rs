@@ -38,7 +38,7 @@ pub use encoding::{
     encode_to_site, encode_warrant,
 };
 pub use error::WireError;
-pub use identity::approval::{fingerprint, fingerprint_of, has_approved};
+pub use identity::approval::{fingerprint, fingerprint_of, has_agreed, has_approved, has_vouched};
 pub use identity::certificates::{self, CredentialFiles};
 pub use identity::credentials::TlsError;
 pub use identity::keys::{KeyError, Said, SiteKeys, run_digest};

@@ -1,7 +1,9 @@
 //! How often each cohort of this site has served, which patients it has, and every answer that told of it: what
 //! the limits of runs and rounds and the guard against differencing need. Nothing of it leaves the site.
 
-use crate::books::chain::{Chain, ChainError, Head, Link, file_error};
+use crate::books::chain::{self, Chain, ChainError, Head, Link, file_error};
+pub use crate::books::entries::Used;
+use crate::books::entries::{Books, Event, Run};
 use crate::books::identity::{Question, RunDigest};
 use crate::books::key::{key, other_key, replace};
 use crate::method::Secret;
@@ -37,6 +39,42 @@ pub fn secret(folder: &Path, purpose: &'static str) -> Result<Secret, ChainError
     Ok(of_key(key(&folder.join(KEY_NAME), false)?, purpose))
 }
 
+/// What runs have used of each study, by its digest, as the ledger in `folder` has it; also while an agent writes it.
+///
+/// # Errors
+/// [`ChainError`] where it cannot be read, or is not what was written.
+pub fn used(folder: &Path) -> Result<BTreeMap<String, Used>, ChainError> {
+    let mut books = Books::default();
+    let path = folder.join(FILE_NAME);
+    if path.exists() {
+        chain::read(&path, None, |link: Link<Event>| books.note(link.entry))?;
+    }
+    Ok(books.used(None))
+}
+
+/// The names of the runs that count for the study with this digest, as the ledger in `folder` has it.
+///
+/// # Errors
+/// As [`used`].
+pub fn runs(folder: &Path, study: &str) -> Result<BTreeSet<String>, ChainError> {
+    let mut runs = BTreeSet::new();
+    let path = folder.join(FILE_NAME);
+    if path.exists() {
+        chain::read(&path, None, |link: Link<Event>| {
+            if let Event::Run {
+                name,
+                study: Some(of),
+                ..
+            } = link.entry
+                && of == study
+            {
+                runs.insert(name);
+            }
+        })?;
+    }
+    Ok(runs)
+}
+
 fn of_key(key: FingerprintKey, purpose: &'static str) -> Secret {
     Box::new(move |bytes| key.secret(purpose, bytes))
 }
@@ -48,6 +86,8 @@ pub struct CohortCounts {
     pub patients: u64,
     /// Patients of each outcome class (for survival: with an event up to the horizon); empty for a number.
     pub classes: Vec<u64>,
+    /// Names of cohorts from which the study's card has told it apart, over all hospitals: no rule of this site alone does.
+    pub judged: BTreeSet<String>,
 }
 
 /// An answer that was given, or is about to be.
@@ -56,40 +96,14 @@ pub struct Answered {
     /// Its kind.
     pub kind: String,
     /// Whether it tells more of the cohort than its size.
-    tells: bool,
+    pub(super) tells: bool,
     /// Whether it is a round.
-    rounds: u64,
+    pub(super) rounds: u64,
     /// SHA-256 of the answer as it left, hexadecimal.
     pub digest: String,
     /// The exchange that it answered, covered; 0 where it was not.
     #[serde(default)]
     exchange: u32,
-}
-
-/// What the entries come to.
-#[derive(Debug, Default)]
-struct Books {
-    /// The digest of the site's key.
-    key: Option<String>,
-    runs: Vec<Run>,
-    /// Runs for which a cohort was read, by day and operator.
-    descriptions: BTreeMap<(u64, String), BTreeSet<RunDigest>>,
-}
-
-/// A run on one cohort. A run that comes back with another cohort stands here twice, the latest last.
-#[derive(Debug)]
-struct Run {
-    digest: RunDigest,
-    cohort: String,
-    answers: BTreeMap<Question, Answered>,
-    so_far: SoFar,
-    /// Whether it has told anything of its cohort but the size.
-    told: bool,
-    /// Whether nothing came of it, by the fault of a hospital. Its rounds count, for they were answered; the run does not, or whoever
-    /// spoils runs would use up everybody's.
-    void: bool,
-    /// What it asks about patients of others, where it does.
-    asks: Option<Asks>,
 }
 
 /// What a run asks about patients of others.
@@ -99,37 +113,6 @@ pub struct Asks {
     pub grouping: String,
     /// Patients of others.
     pub queries: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Event {
-    /// A digest of the site's key: always the first entry, and no other.
-    Key { digest: String },
-    /// A cohort is read for an operator's run, on a day since 1970.
-    Description {
-        run: RunDigest,
-        operator: String,
-        day: u64,
-    },
-    /// A run, under this name of the coordinator's, goes on a cohort.
-    Run {
-        run: RunDigest,
-        name: String,
-        cohort: String,
-    },
-    /// It asks who in the cohort is alike to patients of others.
-    Asks { run: RunDigest, asks: Asks },
-    /// A question of it is answered.
-    Answer {
-        run: RunDigest,
-        question: Question,
-        answered: Answered,
-    },
-    /// A brake has shut its gate.
-    Shut { run: RunDigest },
-    /// A sum of it was not one of patients: nothing came of it.
-    Void { run: RunDigest },
 }
 
 impl Answered {
@@ -279,21 +262,29 @@ impl Ledger {
             // What it would part the cohort by is not known, and it will not.
             None => groupings.clear(),
         }
-        let others = self.cohorts.iter().filter(|(name, _)| **name != identity);
+        let is_other = |name: &String| *name != identity && !counts.judged.contains(name);
+        let others = self.cohorts.iter().filter(|(name, _)| is_other(name));
         CohortFacts {
+            difference: others.map(|(_, other)| cohort.difference(other)).min(),
             patients: counts.patients,
             classes: counts.classes,
             runs_before,
             rounds_before,
             so_far,
-            difference: others.map(|(_, other)| cohort.difference(other)).min(),
             queries_before,
             groupings_before: groupings.len() as u64,
         }
     }
 
-    /// Notes that `run` goes on `cohort`, before anything of it is released. Saying it twice
-    /// changes nothing.
+    /// What runs have used of the study with this digest, but for `run`.
+    #[must_use]
+    pub fn used(&self, study: &str, run: &RunDigest) -> Used {
+        let used = self.books.used(Some(run));
+        used.get(study).copied().unwrap_or_default()
+    }
+
+    /// Notes that `run` goes on `cohort` and counts for the study with this digest, before anything of it is released. Saying it
+    /// twice changes nothing.
     ///
     /// # Errors
     /// [`ChainError::File`]: nothing may be released then.
@@ -302,6 +293,7 @@ impl Ledger {
         run: &RunDigest,
         name: &RunId,
         cohort: &Fingerprint,
+        study: Option<String>,
     ) -> Result<(), ChainError> {
         let identity = cohort.identity();
         if self
@@ -318,6 +310,7 @@ impl Ledger {
             run: run.clone(),
             name: name.to_string(),
             cohort: identity,
+            study,
         })
     }
 
@@ -429,78 +422,6 @@ impl Ledger {
                 false => Err(changed()),
             })
             .map_err(|source| file_error(&path, "read", source))
-    }
-}
-
-impl Books {
-    fn latest(&self, run: &RunDigest) -> Option<&Run> {
-        self.runs.iter().rev().find(|known| known.digest == *run)
-    }
-
-    fn latest_mut(&mut self, run: &RunDigest) -> Option<&mut Run> {
-        self.runs
-            .iter_mut()
-            .rev()
-            .find(|known| known.digest == *run)
-    }
-
-    fn note(&mut self, event: Event) {
-        match event {
-            Event::Key { digest } => {
-                self.key.get_or_insert(digest);
-            }
-            Event::Description { run, operator, day } => {
-                let today = self.descriptions.entry((day, operator)).or_default();
-                today.insert(run);
-            }
-            Event::Run { run, cohort, .. } => {
-                let same = |known: &Run| known.digest == run && known.cohort == cohort;
-                let known = self.runs.iter().position(same);
-                let latest = match known {
-                    Some(index) => self.runs.remove(index),
-                    None => Run {
-                        digest: run,
-                        cohort,
-                        answers: BTreeMap::new(),
-                        so_far: SoFar::default(),
-                        told: false,
-                        void: false,
-                        asks: None,
-                    },
-                };
-                self.runs.push(latest);
-            }
-            Event::Asks { run, asks } => {
-                if let Some(known) = self.latest_mut(&run) {
-                    known.asks = Some(asks);
-                }
-            }
-            Event::Answer {
-                run,
-                question,
-                answered,
-            } => {
-                if let Some(known) = self.latest_mut(&run)
-                    && !known.answers.contains_key(&question)
-                {
-                    known.told |= answered.tells;
-                    known.so_far.rounds += answered.rounds;
-                    known.so_far.kinds.insert(answered.kind.clone());
-                    known.answers.insert(question, answered);
-                }
-            }
-            Event::Void { run } => {
-                if let Some(known) = self.latest_mut(&run) {
-                    known.void = true;
-                }
-            }
-            Event::Shut { run } => {
-                if let Some(known) = self.latest_mut(&run) {
-                    known.so_far.shut = true;
-                    known.told = true;
-                }
-            }
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the site remembers, in files that show where they were touched.
 
 pub mod chain;
+mod entries;
 pub mod identity;
 pub mod journal;
 pub mod key;

@@ -59,6 +59,29 @@ pub fn make_room(folder: &Path, current: &RunId, bytes_max: u64) -> io::Result<(
     Ok(())
 }
 
+/// The runs of which there is a copy.
+///
+/// # Errors
+/// What the file system says.
+pub fn runs(folder: &Path) -> io::Result<Vec<RunId>> {
+    let entries = match fs::read_dir(folder.join(FOLDER)) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut runs = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name();
+        // A copy that is being begun lies beside under a name that may be a run's.
+        runs.extend(
+            RunId::new(&name.to_string_lossy())
+                .ok()
+                .filter(|_| name != "new"),
+        );
+    }
+    Ok(runs)
+}
+
 /// Adds an exchange that closed.
 ///
 /// # Errors
@@ -95,7 +118,11 @@ pub fn read(folder: &Path, run: &RunId) -> io::Result<Transcript> {
     while let Some(message) = take_message(&mut file)? {
         match message {
             ToSite::Closed(one) => closed.push(Arc::unwrap_or_clone(one)),
-            ToSite::Begin(_) | ToSite::Ask(_) | ToSite::End { .. } | ToSite::Proposed(_) => {
+            ToSite::Begin(_)
+            | ToSite::Ask(_)
+            | ToSite::End { .. }
+            | ToSite::Proposed(_)
+            | ToSite::ClosedStudies(_) => {
                 return Err(io::Error::other("it holds what no site keeps"));
             }
         }

@@ -236,8 +236,8 @@ async fn converse(
                 // A stream that is down is noticed by the receiver; the answer is stored.
                 Action::Send(message) => drop(sender.send(message).await),
                 // What closed is never left out: the worker takes one after the other.
-                Action::Follow(closed) => {
-                    while !desk.orders.push(Action::Follow(closed.clone())) {
+                closed @ (Action::Follow(_) | Action::Close(_)) => {
+                    while !desk.orders.push(closed.clone()) {
                         tokio::time::sleep(FULL_PAUSE).await;
                     }
                 }
@@ -337,6 +337,12 @@ fn carry_out(worker: &mut Worker, config: &SiteConfig, order: Order) -> Option<C
             }
             None
         }
+        Action::Close(digests) => {
+            if let Err(error) = studies::close(config, &digests) {
+                tracing::error!(%error, "that studies were closed could not be noted");
+            }
+            None
+        }
         Action::LetGo { run, ending } => {
             tracing::info!(%run, %ending, "the run is over");
             worker.let_go(&run);
@@ -348,7 +354,7 @@ fn carry_out(worker: &mut Worker, config: &SiteConfig, order: Order) -> Option<C
 }
 
 /// The operator who signed a run's job; nobody else's word counts.
-fn signed_by(begin: &Begin, config: &SiteConfig) -> Result<OperatorName, Refusal> {
+pub(super) fn signed_by(begin: &Begin, config: &SiteConfig) -> Result<OperatorName, Refusal> {
     let Begin {
         run,
         job,

@@ -1,5 +1,6 @@
 //! What the agent does in a run: attends the coordinator, or plays a job on its own cohort.
 
+pub mod answers;
 pub mod audit;
 pub mod driver;
 mod figures;

@@ -50,7 +50,11 @@ impl Orders {
             Action::LetGo { run: over, .. } => state
                 .waiting
                 .retain(|waiting| !matches!(waiting, Action::Compute(ask) if ask.run == *over)),
-            Action::Send(_) | Action::Compute(_) | Action::Follow(_) | Action::Propose(_) => {}
+            Action::Send(_)
+            | Action::Compute(_)
+            | Action::Follow(_)
+            | Action::Propose(_)
+            | Action::Close(_) => {}
         }
         // What closed takes no place of a question: it comes before the question that builds on it, and is waited for.
         let follows = |order: &Order| matches!(order, Action::Follow(_));

@@ -122,6 +122,11 @@ impl Summing {
         self.broken.get_or_insert(stop);
     }
 
+    /// Why nothing more of this run leaves, where that is so.
+    pub(super) fn broken(&self) -> Option<&Stop> {
+        self.broken.as_ref()
+    }
+
     /// The site's keys, once its cohort is known.
     fn keys(&self) -> Result<&SiteKeys, Stop> {
         self.keys.as_ref().ok_or_else(Stop::early)

@@ -1,6 +1,7 @@
 //! Carries out what the coordinator asks of one cohort. Everything that leaves passes the gate and
 //! is in the ledger and the journal, on the disk, before the caller gets it.
 
+pub(super) mod again;
 mod covered;
 mod notice;
 
@@ -16,14 +17,16 @@ use crate::method::{self, Computation, class_counts, described};
 use crate::source::{CohortProblems, SiteCohort};
 use crate::studies;
 use notice::notice;
-use privacy::{Admission, Cost, Disclosure, Gate, Steepness};
+use privacy::{Admission, Cost, Disclosure, Fingerprint, Gate, Steepness};
 use protocol::failure::{Code, Refusal};
 use protocol::job::Job;
+use protocol::message::card::Request as CardRequest;
 use protocol::message::{Answer, Ask, Begin, Closed, Description, JournalHead, Reply, Request};
 use protocol::name::{OperatorName, RunId};
 use protocol::study::CertificateFingerprint;
 use protocol::time::Timestamp;
 use similarity::numeric::seed::Seed;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use wire::Sealed;
 
@@ -56,6 +59,16 @@ struct Admitted {
     description: Description,
     computation: Computation,
     gate: Gate,
+}
+
+/// A cohort that was read.
+struct ReadCohort {
+    cohort: SiteCohort,
+    /// A digest of what it was read from.
+    values: [u8; 32],
+    fingerprint: Fingerprint,
+    /// Names of cohorts from which the study's card tells it apart.
+    judged: BTreeSet<String>,
 }
 
 /// What becomes of a question: an answer, or why there is none; or the books fail.
@@ -166,10 +179,6 @@ impl Worker {
         if summing.follower().is_void() {
             self.ledger.void(&current.digest)?;
         }
-        let study = current.job.as_ref().ok().and_then(|job| job.study.as_ref());
-        if let (Some(study), Some(opening)) = (study, summing.take_opening()) {
-            studies::opened::keep(&self.config.folder, &study.name, &opening)?;
-        }
         let again = again.filter(|request| *request != Request::Introduce);
         if let (Some(request), Some(admitted)) = (again, &mut current.admitted) {
             drop(admitted.computation.answer(&request));
@@ -217,6 +226,16 @@ impl Worker {
             Request::Describe => current.describe(&self.config, &mut self.ledger, ask, now)?,
             _ => current.answer(&mut self.ledger, ask)?,
         };
+        // The study is open once its counts allow that sums of it are told: keys without that are those of no study.
+        let is_open = matches!(&ask.request, Request::Card(CardRequest::Sum(_)));
+        let study = current.job.as_ref().ok().and_then(|job| job.study.as_ref());
+        if let (Some(study), Some(summing)) = (study, &mut current.summing)
+            && is_open
+            && answered.is_ok()
+            && let Some(opening) = summing.take_opening()
+        {
+            studies::opened::keep(&self.config.folder, &study.name, &opening)?;
+        }
         let sealed = answered.unwrap_or_else(|stop| wire::seal(notice(stop)));
         let summing = current.summing.as_mut();
         let signature = summing.map_or(Vec::new(), |summing| summing.sign(ask.exchange, &sealed));
@@ -249,8 +268,14 @@ impl Current {
             Ok(frozen) => frozen,
             Err(refusal) => return Ok(Err(refused(refusal))),
         };
-        let policy = studies::within(&config.policy, &job);
-        let admission = match policy.admit(&job.facts(&self.operator)) {
+        let mut facts = job.facts(&self.operator);
+        if let Some(study) = &job.study {
+            let used = ledger.used(&study.digest(), &self.digest);
+            if let Err(refusal) = studies::budget::judge(&job, &used, &mut facts) {
+                return Ok(Err(refused(refusal)));
+            }
+        }
+        let admission = match config.policy.admit(&facts) {
             Ok(admission) => admission,
             Err(refusal) => return Ok(Err(refused(refusal))),
         };
@@ -273,7 +298,15 @@ impl Current {
             Some(frozen) => frozen.commitment(),
             None => cohort.digest(config.policy.rules().cell_min),
         };
-        self.open_gate(config, ledger, &admission, job, (cohort, values))
+        let fingerprint = ledger.fingerprint(cohort.identifiers());
+        let judged = frozen.map(|frozen| frozen.judged(&fingerprint));
+        let read = ReadCohort {
+            cohort,
+            values,
+            fingerprint,
+            judged: judged.unwrap_or_default(),
+        };
+        self.open_gate(config, ledger, &admission, job, read)
     }
 
     /// Judges the cohort by the site's own books and makes ready to answer.
@@ -283,14 +316,20 @@ impl Current {
         ledger: &mut Ledger,
         admission: &Admission,
         job: Job,
-        (cohort, values): (SiteCohort, [u8; 32]),
+        read: ReadCohort,
     ) -> Result<Result<(), Stop>, ChainError> {
-        let fingerprint = ledger.fingerprint(cohort.identifiers());
+        let ReadCohort {
+            cohort,
+            values,
+            fingerprint,
+            judged,
+        } = read;
         let classes = class_counts(cohort.cohort.outcome(), job.cohort.outcome.kind.horizon());
         let description = described(&cohort, classes);
         let counts = CohortCounts {
             patients: description.patients,
             classes: description.classes.clone(),
+            judged,
         };
         // A policy's minimum of patients speaks before what the outcome lacks, and that before a minimum of the classes: else
         // the two would tell codings apart that differ by few patients.
@@ -316,6 +355,8 @@ impl Current {
             Err(stop) => return Ok(Err(stop)),
         };
         let (rules, secret) = (config.policy.rules(), ledger.secret("forest"));
+        let counted = job.study.as_ref().filter(|_| !job.opens_study());
+        let study = counted.map(|study| study.digest());
         let computation = match Computation::new(job, self.seed, cohort, folder, rules, secret) {
             Ok(computation) => computation.holding_out(gate.held_out()),
             Err(stop) => return Ok(Err(stop)),
@@ -326,7 +367,7 @@ impl Current {
         {
             return Ok(Err(stop));
         }
-        ledger.begin(&self.digest, &self.run, &fingerprint)?;
+        ledger.begin(&self.digest, &self.run, &fingerprint, study)?;
         if let Some(asks) = asks {
             ledger.ask(&self.digest, asks)?;
         }

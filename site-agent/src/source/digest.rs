@@ -17,7 +17,10 @@ impl SiteCohort {
         self.identifiers().for_each(|patient| digest.bytes(patient));
         digest.columns(self.cohort.columns());
         digest.outcome(self.cohort.outcome());
-        if let Some(Enrolled { columns, outcomes }) = &self.enrolled {
+        if let Some(Enrolled {
+            columns, outcomes, ..
+        }) = &self.enrolled
+        {
             digest.columns(columns);
             for KnownOutcome { rows, outcome } in outcomes {
                 rows.iter().for_each(|row| digest.number(*row as u64));

@@ -18,6 +18,8 @@ pub struct Enrolled {
     pub columns: Vec<Column>,
     /// The outcomes of the study, in its order.
     pub outcomes: Vec<KnownOutcome>,
+    /// How many of them are in which of the study and those that it renews; none where nobody knows.
+    pub lots: Option<Vec<u64>>,
 }
 
 /// An outcome of a study, and who has it.
@@ -43,19 +45,47 @@ impl FrozenTable {
         self.enrolled_by(source, study, Terms::Site { cell_min })
     }
 
+    /// The places of the patients with each outcome of `study`, among all of them.
+    ///
+    /// # Errors
+    /// [`CohortProblems`], none of it with a patient's value.
+    pub fn with_outcome(
+        &self,
+        source: &SourceConfig,
+        study: &Study,
+        cell_min: u64,
+    ) -> Result<Vec<Vec<usize>>, CohortProblems> {
+        let known = self.by_outcome(source, study, Terms::Site { cell_min })?;
+        let places: BTreeMap<u64, usize> = self.rows.iter().copied().zip(0..).collect();
+        let place = |row: &u64| places.get(row).copied();
+        let known = known.iter();
+        Ok(known
+            .map(|(rows, _)| rows.iter().filter_map(place).collect())
+            .collect())
+    }
+
+    fn by_outcome(
+        &self,
+        source: &SourceConfig,
+        study: &Study,
+        terms: Terms,
+    ) -> Result<Vec<(Vec<u64>, Outcome)>, CohortProblems> {
+        let outcomes = study.outcomes.iter().map(|outcome| {
+            let mut unheard = |_| ();
+            let mut intake = intake((source, terms), outcome, &[], &mut unheard);
+            self.feed(&mut intake);
+            intake.into_outcome()
+        });
+        outcomes.collect()
+    }
+
     fn enrolled_by(
         &self,
         source: &SourceConfig,
         study: &Study,
         terms: Terms,
     ) -> Result<Enrolled, CohortProblems> {
-        let mut known = Vec::with_capacity(study.outcomes.len());
-        for outcome in &study.outcomes {
-            let mut unheard = |_| ();
-            let mut intake = intake((source, terms), outcome, &[], &mut unheard);
-            self.feed(&mut intake);
-            known.push(intake.into_outcome()?);
-        }
+        let known = self.by_outcome(source, study, terms)?;
         let rows: BTreeSet<u64> = known.iter().flat_map(|(rows, _)| rows).copied().collect();
         let mut kept = self.clone();
         kept.keep(&rows);
@@ -70,6 +100,7 @@ impl FrozenTable {
         Ok(Enrolled {
             columns: kept.features(source, study, terms)?,
             outcomes: known.into_iter().map(of_known).collect(),
+            lots: None,
         })
     }
 

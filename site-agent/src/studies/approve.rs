@@ -1,21 +1,23 @@
-//! How a site approves a study, and how it leaves one.
+//! How a site approves a study.
 
+use super::consent::Given;
+use super::sharing::Sharing;
 use super::{
-    APPROVAL, Approved, CONFIGURATION, FOLDER, LEFT, PATIENTS, SNAPSHOT, STUDY, Signed, all,
-    commitment, own, proposed,
+    APPROVAL, Approved, CONFIGURATION, FOLDER, PATIENTS, SNAPSHOT, STUDY, Signed, all, commitment,
+    own, proposed, with_outcome,
 };
 use crate::books::chain::{ChainError, hexadecimal};
 use crate::books::key;
+use crate::cli::StudyApprove;
 use crate::config::{ConfigError, SiteConfig};
 use crate::source::snapshot;
 use crate::source::{CohortProblems, Freezing, FrozenTable};
 use privacy::{Fingerprint, Permission};
-use protocol::study::{Approval, CertificateFingerprint, SignedApproval, Study, StudyName};
+use protocol::study::{Approval, CertificateFingerprint, SignedApproval, Study};
 use protocol::time::Timestamp;
 use similarity::numeric::precision::Precision;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::Path;
 use wire::jobs::StudyFileError;
 use wire::{SignatureError, Signer, TlsError, private};
 
@@ -62,6 +64,16 @@ pub enum StudyError {
         /// What would do.
         wanted: &'static str,
     },
+    /// A consent cannot be used.
+    #[error("{path}: found {found}, wanted {wanted}")]
+    Consent {
+        /// The file.
+        path: String,
+        /// What it holds.
+        found: String,
+        /// What would do.
+        wanted: String,
+    },
     /// The approval could not be written.
     #[error("{path} could not be written")]
     Write {
@@ -80,13 +92,16 @@ pub enum StudyError {
 ///
 /// # Errors
 /// [`StudyError`]; then nothing is approved.
-pub fn approve(config: &Path, study: &Path, now: Timestamp) -> Result<SignedApproval, StudyError> {
+pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, StudyError> {
+    let config = &asked.of.config;
     let text = fs::read(config).map_err(|source| ConfigError::Read {
         path: config.display().to_string(),
         source,
     })?;
     let config = SiteConfig::open(config)?;
-    let study = wire::jobs::study(&proposed::file(&config, study))?;
+    let study = wire::jobs::study(&proposed::file(&config, &asked.of.study))?;
+    let consents = asked.consent.iter().map(|path| Given::read(path, &study));
+    let consents = consents.collect::<Result<Vec<_>, _>>()?;
     let known = all(&config.folder, &config.site)?;
     judge(&config, &study, &known, now)?;
     let cell_min = config.policy.rules().cell_min;
@@ -100,8 +115,15 @@ pub fn approve(config: &Path, study: &Path, now: Timestamp) -> Result<SignedAppr
         cell_min,
     };
     let table = freezing.read(&mut |_| ()).map_err(StudyError::Data)?;
-    let patients = key::fingerprint(&config.folder, table.identifiers(&config.source))?;
-    apart(&study, &known, &patients)?;
+    let frozen = Frozen::new(&config, &study, &table, &consents)?;
+    let sharing = Sharing {
+        study: &study,
+        patients: &frozen.patients,
+        known: known.iter().filter(|one| one.tells(now)).collect(),
+        least: usize::try_from(config.policy.rules().sites_min).unwrap_or(usize::MAX),
+        consents: &consents,
+    };
+    sharing.judge()?;
     let random = random().map_err(|source| StudyError::Write {
         path: "/dev/urandom".to_owned(),
         source,
@@ -115,35 +137,48 @@ pub fn approve(config: &Path, study: &Path, now: Timestamp) -> Result<SignedAppr
     };
     let signed = Signer::load(&config.tls)?.approve(approval)?;
     let kept = Signed::of(&signed, random, cell_min);
-    write(&config, &study, &text, &table, &patients, &kept)?;
+    let approval = serde_json::to_vec_pretty(&kept).map_err(json)?;
+    write(&config, &study, &text, approval, frozen)?;
     Ok(signed)
 }
 
-/// Leaves a study: deletes its patients. That it was approved stays known, so that no other study takes its place.
-///
-/// # Errors
-/// [`StudyError`].
-pub fn leave(config: &SiteConfig, name: &StudyName) -> Result<(), StudyError> {
-    let known = all(&config.folder, &config.site)?;
-    let own = known
-        .iter()
-        .find(|one| one.study.name == *name && !one.left);
-    let Some(own) = own else {
-        let names = known.iter().filter(|one| !one.left);
-        let names: Vec<&str> = names.map(|one| one.study.name.as_str()).collect();
-        return Err(StudyError::Known {
-            name: name.to_string(),
-            found: format!("no such approval, but of {names:?}"),
-            wanted: "a study that this site has approved and not left",
-        });
-    };
-    let failed = |path: &Path| {
-        let path = path.display().to_string();
-        |source| StudyError::Write { path, source }
-    };
-    let (left, snapshot) = (own.folder.join(LEFT), own.folder.join(SNAPSHOT));
-    private::write(&left, b"").map_err(failed(&left))?;
-    fs::remove_file(&snapshot).map_err(failed(&snapshot))
+/// What an approval keeps beside the study's text and the site's configuration.
+struct Frozen {
+    snapshot: Vec<u8>,
+    patients: Fingerprint,
+    /// Names and bytes of the other files.
+    files: Vec<(String, Vec<u8>)>,
+}
+
+impl Frozen {
+    fn new(
+        config: &SiteConfig,
+        study: &Study,
+        table: &FrozenTable,
+        consents: &[Given],
+    ) -> Result<Self, StudyError> {
+        let cell_min = config.policy.rules().cell_min;
+        let identifiers = table.identifiers(&config.source);
+        let places = table.with_outcome(&config.source, study, cell_min);
+        let mut files = Vec::new();
+        for (outcome, places) in places.map_err(StudyError::Data)?.iter().enumerate() {
+            let own = places.iter().map(|place| &identifiers[*place]);
+            let patients = key::fingerprint(&config.folder, own)?;
+            files.push((with_outcome(outcome), patients.to_bytes()));
+        }
+        files.extend(
+            consents
+                .iter()
+                .map(|one| (one.file_name(), one.bytes.clone())),
+        );
+        let snapshot =
+            snapshot::to_bytes(table).map_err(|error| StudyError::Snapshot(error.to_string()))?;
+        Ok(Self {
+            snapshot,
+            patients: key::fingerprint(&config.folder, identifiers)?,
+            files,
+        })
+    }
 }
 
 /// Whether this site can be part of the study.
@@ -220,30 +255,6 @@ fn certificate_meant(certificate: &CertificateFingerprint) -> String {
     format!("{certificate}, which is this site's certificate")
 }
 
-/// No other roster over patients of an earlier study: the difference of two sums would be one hospital's.
-fn apart(study: &Study, known: &[Approved], patients: &Fingerprint) -> Result<(), StudyError> {
-    let roster = |study: &Study| {
-        let mut roster = study.roster();
-        roster.sort();
-        roster
-    };
-    for other in known {
-        let both = patients.patients() + other.patients.patients();
-        let shares = patients.difference(&other.patients) < both;
-        if shares && roster(&other.study) != roster(study) {
-            return Err(StudyError::Refused {
-                what: "hospitals",
-                found: format!(
-                    "other hospitals than the study {:?} has, over patients of it",
-                    other.study.name.as_str()
-                ),
-                wanted: "the same hospitals, or other patients".to_owned(),
-            });
-        }
-    }
-    Ok(())
-}
-
 fn random() -> io::Result<String> {
     let mut bytes = [0; RANDOM_BYTES];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -255,13 +266,21 @@ fn write(
     config: &SiteConfig,
     study: &Study,
     configuration: &[u8],
-    table: &FrozenTable,
-    patients: &Fingerprint,
-    signed: &Signed,
+    approval: Vec<u8>,
+    frozen: Frozen,
 ) -> Result<(), StudyError> {
-    let snapshot =
-        snapshot::to_bytes(table).map_err(|error| StudyError::Snapshot(error.to_string()))?;
-    let approval = serde_json::to_vec_pretty(signed).map_err(json)?;
+    let Frozen {
+        snapshot,
+        patients,
+        mut files,
+    } = frozen;
+    files.extend([
+        (STUDY.to_owned(), study.text.clone().into_bytes()),
+        (CONFIGURATION.to_owned(), configuration.to_vec()),
+        (SNAPSHOT.to_owned(), snapshot),
+        (PATIENTS.to_owned(), patients.to_bytes()),
+        (APPROVAL.to_owned(), approval),
+    ]);
     let studies = config.folder.join(FOLDER);
     let folder = studies.join(study.name.as_str());
     let partial = studies.join(format!(".{}.partial", study.name));
@@ -272,13 +291,7 @@ fn write(
             fs::remove_dir_all(&partial)?;
         }
         private::folder(&partial)?;
-        for (name, bytes) in [
-            (STUDY, study.text.as_bytes()),
-            (CONFIGURATION, configuration),
-            (SNAPSHOT, &snapshot),
-            (PATIENTS, &patients.to_bytes()),
-            (APPROVAL, &approval),
-        ] {
+        for (name, bytes) in &files {
             let path = partial.join(name);
             private::write(&path, bytes)?;
             File::open(&path)?.sync_all()?;

@@ -3,20 +3,30 @@
 //!
 //! ```text
 //! FOLDER/proposed/       NAME.study.toml
-//! FOLDER/studies/NAME/   study.toml  site.toml  snapshot.parquet  patients  approval.json  openings/RUN
+//! FOLDER/studies/NAME/   study.toml  site.toml  snapshot.parquet  patients  patients.N  approval.json  openings/RUN
 //! ```
 
 mod approve;
+pub mod budget;
+pub mod consent;
+mod ended;
 pub mod opened;
 pub mod proposed;
+mod renewed;
 mod review;
 mod run;
+mod sharing;
+mod span;
 
-pub use approve::{StudyError, approve, leave};
+pub use approve::{StudyError, approve};
+pub use budget::Budget;
+pub use ended::{close, leave};
 pub use review::{Listing, Review};
-pub use run::{Frozen, approved, cohort, for_run, within};
+pub use run::{Frozen, approved, cohort, for_run};
 
 use crate::books::chain::{ChainError, file_error, hexadecimal};
+use crate::books::ledger;
+use crate::config::SiteConfig;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use privacy::Fingerprint;
@@ -29,6 +39,8 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+/// The rule by which a site refuses what is not of a study that it has approved.
+const RULE: &str = "study";
 const FOLDER: &str = "studies";
 const STUDY: &str = "study.toml";
 const CONFIGURATION: &str = "site.toml";
@@ -36,6 +48,7 @@ const SNAPSHOT: &str = "snapshot.parquet";
 const PATIENTS: &str = "patients";
 const APPROVAL: &str = "approval.json";
 const LEFT: &str = "left";
+const CLOSED: &str = "closed";
 const APPROVAL_MEANT: &str = "an approval that this site signed";
 
 /// `approval.json`.
@@ -67,7 +80,11 @@ pub struct Approved {
     pub signed: SignedApproval,
     /// Whether the site has left it: its patients are deleted.
     pub left: bool,
+    /// Whether its operators have closed it.
+    pub closed: bool,
     patients: Fingerprint,
+    /// Those with each outcome.
+    with_outcome: Vec<Fingerprint>,
     random: String,
     cell_min: u64,
     folder: PathBuf,
@@ -98,6 +115,33 @@ fn folders(folder: &Path) -> Result<Vec<PathBuf>, ChainError> {
     folders.retain(|path| StudyName::new(&name_of(path)).is_ok());
     folders.sort();
     Ok(folders)
+}
+
+/// What is left of the studies that the site has approved, or of one of them.
+///
+/// # Errors
+/// [`StudyError::Known`] where it has approved no study of this name; [`ChainError`] where approvals or the ledger are not what was
+/// written.
+pub fn budgets(
+    config: &SiteConfig,
+    name: Option<&str>,
+    now: Timestamp,
+) -> Result<Vec<Budget>, StudyError> {
+    let known = all(&config.folder, &config.site)?;
+    let used = ledger::used(&config.folder)?;
+    let budget = |one: &Approved| {
+        let used = used.get(&one.signed.approval.digest);
+        Budget::new(
+            one,
+            &used.copied().unwrap_or_default(),
+            config.policy.rules(),
+            now,
+        )
+    };
+    match name {
+        Some(name) => Ok(vec![budget(present(&known, name)?)]),
+        None => Ok(known.iter().map(budget).collect()),
+    }
 }
 
 /// Approvals that the coordinator has yet to hear on this stream: of studies that are not among `said`, and that the site has not
@@ -148,16 +192,78 @@ fn open(folder: &Path, site: &SiteName) -> Result<Approved, ChainError> {
     if !is_signed || *name != name_of(folder) || *digest != study.digest() {
         return Err(broken(APPROVAL, APPROVAL_MEANT));
     }
-    let patients = Fingerprint::from_bytes(&read(PATIENTS)?);
+    let patients = |name: &str| {
+        let found = Fingerprint::from_bytes(&read(name)?);
+        found.map_err(|_| broken(PATIENTS, "digests of patients"))
+    };
+    let with_outcome = (0..study.outcomes.len()).map(|place| patients(&with_outcome(place)));
+    let with_outcome = with_outcome.collect::<Result<_, _>>()?;
     Ok(Approved {
+        patients: patients(PATIENTS)?,
+        with_outcome,
         study,
         signed,
         left: folder.join(LEFT).exists(),
-        patients: patients.map_err(|_| broken(PATIENTS, "digests of patients"))?,
+        closed: folder.join(CLOSED).exists(),
         random,
         cell_min,
         folder: folder.to_owned(),
     })
+}
+
+/// The file of the patients with an outcome, by its place.
+fn with_outcome(place: usize) -> String {
+    format!("{PATIENTS}.{}", place + 1)
+}
+
+/// The study of this name that the site has approved and not left.
+pub(crate) fn present<'k>(known: &'k [Approved], name: &str) -> Result<&'k Approved, StudyError> {
+    let mut present = known.iter().filter(|one| !one.left);
+    let found = present.find(|one| one.study.name.as_str() == name);
+    found.ok_or_else(|| {
+        let names = known.iter().filter(|one| !one.left);
+        let names: Vec<&str> = names.map(|one| one.study.name.as_str()).collect();
+        StudyError::Known {
+            name: name.to_string(),
+            found: format!("no such approval, but of {names:?}"),
+            wanted: "a study that this site has approved and not left",
+        }
+    })
+}
+
+impl Approved {
+    /// Where it stands at this site, in a word, and until when.
+    #[must_use]
+    pub fn standing(&self, now: Timestamp) -> String {
+        let until = self.study.until;
+        if self.left {
+            "left".to_owned()
+        } else if self.closed {
+            "closed".to_owned()
+        } else if self.study.is_over(now) {
+            format!("over since {until}")
+        } else if opened::is_known(&self.folder) {
+            format!("open until {until}")
+        } else {
+            format!("approved until {until}, not open yet")
+        }
+    }
+
+    /// The runs by which it has opened.
+    pub(crate) fn openings(&self) -> std::io::Result<Vec<String>> {
+        opened::runs(&self.folder)
+    }
+
+    /// The file that says that it is closed.
+    pub(crate) fn closed_mark(&self) -> PathBuf {
+        self.folder.join(CLOSED)
+    }
+
+    /// Whether sums over its patients were told, or may yet be.
+    fn tells(&self, now: Timestamp) -> bool {
+        let is_over = self.left || self.closed || self.study.is_over(now);
+        !is_over || opened::is_known(&self.folder)
+    }
 }
 
 /// The entry of this site among the study's hospitals.
@@ -201,6 +307,11 @@ impl Signed {
             },
         })
     }
+}
+
+/// Bytes as files of this site have them.
+pub(crate) fn to_base64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
 }
 
 /// SHA-256 of what hides, the configuration and the patients, hexadecimal. Every part tells its length.

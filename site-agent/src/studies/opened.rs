@@ -29,6 +29,23 @@ pub fn keep(folder: &Path, study: &StudyName, opening: &Opening) -> Result<(), C
         .map_err(|source| file_error(&path, "written", source))
 }
 
+/// Whether the hospitals of the study in this folder have agreed on keys, and its card has told sums.
+pub(super) fn is_known(study: &Path) -> bool {
+    runs(study).is_ok_and(|runs| !runs.is_empty())
+}
+
+/// The runs by which the study in this folder has opened.
+pub(super) fn runs(study: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(study.join(OPENINGS)) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let name =
+        |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
+    entries.map(name).collect()
+}
+
 /// How a study opened by a run; none where this site took no part in it.
 ///
 /// # Errors

@@ -67,6 +67,27 @@ pub fn keep(config: &SiteConfig, text: &str) -> Result<(), ChainError> {
     Ok(())
 }
 
+/// Forgets proposals that are no more.
+///
+/// # Errors
+/// [`ChainError::File`] where they cannot be read or taken away.
+pub fn withdraw(config: &SiteConfig, is_over: impl Fn(&Study) -> bool) -> Result<(), ChainError> {
+    for name in names(config)? {
+        let path = path(&config.folder, &name);
+        let text = fs::read_to_string(&path).map_err(|error| file_error(&path, "read", error))?;
+        let Some(study) = Study::parse(&text).ok().filter(&is_over) else {
+            continue;
+        };
+        fs::remove_file(&path).map_err(|error| file_error(&path, "taken away", error))?;
+        let study = study.name.as_str();
+        tracing::info!(
+            study,
+            "a study that was proposed is closed, and waits for approval no more"
+        );
+    }
+    Ok(())
+}
+
 /// The names of the studies that were proposed.
 fn names(config: &SiteConfig) -> Result<Vec<String>, ChainError> {
     let folder = config.folder.join(FOLDER);

@@ -3,6 +3,7 @@
 use super::Approved;
 use crate::config::SiteConfig;
 use protocol::study::Study;
+use protocol::time::Timestamp;
 use std::fmt;
 
 /// A study, before it is approved.
@@ -15,6 +16,8 @@ pub struct Review<'r> {
 
 /// The studies of a site.
 pub struct Listing {
+    /// The day of the list.
+    pub now: Timestamp,
     /// Those that it has approved.
     pub approved: Vec<Approved>,
     /// Those that wait for its approval.
@@ -65,20 +68,25 @@ impl Review<'_> {
     fn worst(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { study, config } = self;
         let (limits, rules) = (study.limits, config.policy.rules());
-        let (runs, rounds) = (
-            limits.runs.min(rules.runs_per_cohort_max),
-            limits.rounds.min(rules.rounds_per_cohort_max),
-        );
-        let queries = limits.queries.min(rules.queries_per_cohort_max);
         writeln!(out, "The most that can leave, if you approve:")?;
         writeln!(
             out,
-            "  up to {runs} runs over the patients of each outcome, with {rounds} rounds in all, of any of the methods below;"
+            "  up to {} runs with {} rounds in all, of any of the methods below, and questions about {} patients of others or centres of \
+             groups;",
+            limits.runs, limits.rounds, limits.queries
         )?;
         writeln!(
             out,
-            "  questions about {queries} patients of others or centres of groups, in all."
+            "  by this site's own rules at most {} runs, {} rounds and {} such questions over one set of patients.",
+            rules.runs_per_cohort_max, rules.rounds_per_cohort_max, rules.queries_per_cohort_max
         )?;
+        if !study.renews.is_empty() {
+            let names: Vec<&str> = study.renews.iter().map(|name| name.as_str()).collect();
+            writeln!(
+                out,
+                "It has patients in common with {names:?}: its card counts by whom they differ, over all hospitals."
+            )?;
+        }
         writeln!(out, "Methods:")?;
         for method in &study.methods {
             let allowed = match rules.methods.allows(method) {
@@ -102,10 +110,7 @@ impl fmt::Display for Listing {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut lines = Vec::new();
         for one in &self.approved {
-            let state = match one.left {
-                true => "left".to_owned(),
-                false => format!("until {}", one.study.until),
-            };
+            let state = one.standing(self.now);
             let approval = &one.signed.approval;
             lines.push(format!(
                 "{}  {state}  at most {} patients  sha256:{}",

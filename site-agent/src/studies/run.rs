@@ -1,18 +1,20 @@
 //! What a run reads: the patients that its study has frozen, or a refusal.
 
-use super::{Approved, CONFIGURATION, SNAPSHOT, all, commitment};
+use super::renewed::Renewed;
+use super::{Approved, CONFIGURATION, RULE, SNAPSHOT, all, commitment};
 use crate::books::chain::{ChainError, file_error};
 use crate::config::{SiteConfig, SourceConfig};
 use crate::method;
-use crate::source::{self, CohortProblems, FrozenTable, ReadProgress, SiteCohort, snapshot};
-use privacy::{Policy, Refusal};
+use crate::source::{
+    self, CohortProblems, Enrolled, FrozenTable, ReadProgress, SiteCohort, snapshot,
+};
+use privacy::{Fingerprint, Refusal};
 use protocol::job::Job;
 use protocol::study::CertificateFingerprint;
 use protocol::time::Timestamp;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::path::Path;
-
-const RULE: &str = "study";
 
 /// The frozen patients of a study, and how their columns read.
 pub struct Frozen {
@@ -20,6 +22,7 @@ pub struct Frozen {
     source: SourceConfig,
     cell_min: u64,
     commitment: [u8; 32],
+    renewed: Renewed,
 }
 
 /// The approval of the job's study, or none where neither the job nor the site knows a study.
@@ -54,6 +57,9 @@ pub fn approved(
             "found the study {name:?} with the digest {found}, wanted the one that the site approved, {own}"
         )));
     }
+    if known.closed {
+        return Ok(refused(&format!("the study {name:?} is closed")));
+    }
     if study.is_over(now) {
         return Ok(refused(&format!(
             "the study {name:?} ended on {}",
@@ -87,7 +93,21 @@ pub fn for_run(
         let text = "found a job by another certificate, wanted one of the study's operators";
         return Ok(refused(text));
     }
-    known.read().map(|frozen| Ok(Some(frozen)))
+    let all = all(&config.folder, &config.site)?;
+    let mut earlier = Vec::new();
+    for name in &known.study.renews {
+        let found = all.iter().find(|one| one.study.name == *name);
+        let Some(found) = found else {
+            let name = name.as_str();
+            return Ok(refused(&format!(
+                "found no approval of the study {name:?}, which this one renews"
+            )));
+        };
+        earlier.push(found);
+    }
+    let untold: Vec<&Approved> = all.iter().filter(|one| !one.tells(now)).collect();
+    let renewed = Renewed::new(&known, &earlier, &untold);
+    known.read(renewed).map(|frozen| Ok(Some(frozen)))
 }
 
 impl Frozen {
@@ -96,11 +116,18 @@ impl Frozen {
     pub fn commitment(&self) -> [u8; 32] {
         self.commitment
     }
+
+    /// The cohorts from which the study's card tells a cohort of it apart, by their names.
+    #[must_use]
+    pub fn judged(&self, cohort: &Fingerprint) -> BTreeSet<String> {
+        let judged = self.renewed.judged.get(&cohort.identity());
+        judged.cloned().unwrap_or_default()
+    }
 }
 
 impl Approved {
     /// The frozen patients, as the site committed to them.
-    fn read(&self) -> Result<Frozen, ChainError> {
+    fn read(&self, renewed: Renewed) -> Result<Frozen, ChainError> {
         let read = |name: &str| {
             let path = self.folder.join(name);
             std::fs::read(&path).map_err(|error| file_error(&path, "read", error))
@@ -112,13 +139,20 @@ impl Approved {
         if found != self.signed.approval.commitment {
             return Err(self.broken());
         }
+        // What the card tells follows from the patients of other studies too.
+        let mut digest = Sha256::new_with_prefix(found);
+        renewed
+            .lots
+            .iter()
+            .for_each(|lot| digest.update(lot.to_be_bytes()));
         let text = String::from_utf8(configuration).map_err(|_| self.broken())?;
         let config = SiteConfig::parse(&text, Path::new("")).map_err(|_| self.broken())?;
         Ok(Frozen {
             table,
             source: config.source,
             cell_min: self.cell_min,
-            commitment: Sha256::digest(found).into(),
+            commitment: digest.finalize().into(),
+            renewed,
         })
     }
 
@@ -152,12 +186,17 @@ pub fn cohort(
         source,
         cell_min,
         commitment: _,
+        renewed,
     }) = frozen
     {
         let cohort = table.cohort(source, job, *cell_min)?;
         return match method::wants_enrolled(job) {
             None => Ok(cohort),
-            Some(study) => Ok(cohort.with_enrolled(table.enrolled(source, study, *cell_min)?)),
+            Some(study) => {
+                let enrolled = table.enrolled(source, study, *cell_min)?;
+                let lots = Some(renewed.lots.clone());
+                Ok(cohort.with_enrolled(Enrolled { lots, ..enrolled }))
+            }
         };
     }
     let cell_min = config.policy.rules().cell_min;
@@ -165,16 +204,4 @@ pub fn cohort(
         tracing::info!(rows = progress.rows, "reading the cohort");
     };
     source::read_for_release(&config.source, job, cell_min, &mut progress)
-}
-
-/// The site's rules, with the limits of the job's study where those are lower.
-#[must_use]
-pub fn within(policy: &Policy, job: &Job) -> Policy {
-    match &job.study {
-        None => policy.clone(),
-        Some(study) => {
-            let limits = study.limits;
-            policy.limited(limits.runs, limits.rounds, limits.queries)
-        }
-    }
 }

@@ -18,6 +18,7 @@ mod places;
 mod questions;
 mod raw;
 mod reconstruction;
+mod renewals;
 mod signature;
 mod soak;
 mod steering;

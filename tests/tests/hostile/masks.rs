@@ -154,7 +154,7 @@ impl Court {
                     ToCoordinator::Hello { .. } | ToCoordinator::Approved(_) => None,
                 }
             }
-            ToSite::End { .. } | ToSite::Proposed(_) => None,
+            ToSite::End { .. } | ToSite::Proposed(_) | ToSite::ClosedStudies(_) => None,
         }
     }
 }

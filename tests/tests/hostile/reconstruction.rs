@@ -56,7 +56,10 @@ fn heard(court: &mut Court, truth: impl Fn(&Court) -> Vec<Patients>) -> (Vec<Tol
                     heard.insert(exchange, summed(words, question));
                 }
             }
-            ToSite::Begin(_) | ToSite::End { .. } | ToSite::Proposed(_) => {}
+            ToSite::Begin(_)
+            | ToSite::End { .. }
+            | ToSite::Proposed(_)
+            | ToSite::ClosedStudies(_) => {}
         }
         vec![message]
     });

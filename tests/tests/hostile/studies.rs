@@ -12,10 +12,10 @@ use std::os::unix::fs::PermissionsExt;
 
 const OUTCOME: &str = "column = \"score\"\nkind = \"numeric\"\n";
 const FEATURE: &str = "[[features]]\nname = \"first_1\"\nkind = \"numeric\"\n";
-const METHOD: &str = "name = \"count\"\nmethod = \"regression\"\n";
+pub(super) const METHOD: &str = "name = \"count\"\nmethod = \"regression\"\n";
 
 /// Four hospitals with the default rules, each with 90 patients or fewer who have a score.
-fn hospitals() -> Deployment {
+pub(super) fn hospitals() -> Deployment {
     let mut deployment = Deployment::prepare();
     let arguments = [
         "synthesise",
@@ -42,7 +42,7 @@ fn hospitals() -> Deployment {
     deployment
 }
 
-fn configure(deployment: &Deployment, port: u16, site: &str, more: &str) {
+pub(super) fn configure(deployment: &Deployment, port: u16, site: &str, more: &str) {
     let tls = tls_of(&format!("site-{site}"));
     let config = format!(
         "site = \"{site}\"\ncoordinator = \"127.0.0.1:{port}\"\nfolder = \"sites/{site}\"\n{tls}\
@@ -52,18 +52,18 @@ fn configure(deployment: &Deployment, port: u16, site: &str, more: &str) {
     deployment.home.write(&format!("{site}.toml"), &config);
 }
 
-fn job(sites: &[&str]) -> String {
+pub(super) fn job(sites: &[&str]) -> String {
     format!("{METHOD}sites = {sites:?}\n[outcome]\n{OUTCOME}{FEATURE}[regression]\n")
 }
 
-fn submit(deployment: &Deployment, job: &str, out: &str) -> Ran {
+pub(super) fn submit(deployment: &Deployment, job: &str, out: &str) -> Ran {
     deployment.home.write("count.toml", job);
     deployment.job(&["submit", "count.toml", "--wait", "--out", out])
 }
 
 /// Patients, and the sum of their scores, from what a regression publishes: the two standard errors tell the mean of the
 /// feature, and the line tells the mean score there.
-fn told(deployment: &Deployment, out: &str) -> (f64, f64) {
+pub(super) fn told(deployment: &Deployment, out: &str) -> (f64, f64) {
     let folder = deployment.home.join(out);
     let model: Value =
         serde_json::from_slice(&fs::read(folder.join("regression.json")).unwrap()).unwrap();
@@ -91,7 +91,7 @@ fn scores(deployment: &Deployment, site: &str) -> Vec<f64> {
         .collect()
 }
 
-fn study(deployment: &Deployment, name: &str, sites: &[&str]) -> String {
+pub(super) fn study(deployment: &Deployment, name: &str, sites: &[&str]) -> String {
     let certificate = |party: &str| wire::fingerprint(&deployment.credentials(party)).unwrap();
     let mut text = format!(
         "name = \"{name}\"\ntitle = \"Who scores?\"\npurpose = \"A test\"\nuntil = \"2099-12-31\"\n\
@@ -109,18 +109,18 @@ fn study(deployment: &Deployment, name: &str, sites: &[&str]) -> String {
     text + "[[outcomes]]\nname = \"score\"\nlabel = \"Score\"\n" + OUTCOME + FEATURE
 }
 
-fn approve(deployment: &Deployment, site: &str, study: &str) -> Ran {
+pub(super) fn approve(deployment: &Deployment, site: &str, study: &str) -> Ran {
     let config = format!("{site}.toml");
     let arguments = ["study", "approve", "--config", &config, study];
     deployment.home.run(&site_agent(), &arguments)
 }
 
-fn propose(deployment: &Deployment, study: &str) -> Ran {
+pub(super) fn propose(deployment: &Deployment, study: &str) -> Ran {
     let arguments = ["study", "propose", study, "--config", "operator.toml"];
     deployment.home.run(&coordinator(), &arguments)
 }
 
-const OF_STUDY: &str = "outcome = \"score\"\n[regression]\n";
+pub(super) const OF_STUDY: &str = "outcome = \"score\"\n[regression]\n";
 
 #[test]
 fn a_study_has_one_roster_and_one_set_of_patients() {
@@ -195,7 +195,10 @@ fn one_roster(deployment: &Deployment) {
     rival.must_fail(USAGE, &["wanted one of the operators of the study"]);
     let three = study(deployment, "three", &SITES[..3]);
     deployment.home.write("three.study.toml", &three);
-    let wanted = ["other hospitals than the study \"score\" has"];
+    let wanted = [
+        "sums of this study and of \"score\", over some of the same patients, that tell the sums of west alone",
+        "the consent of west",
+    ];
     approve(deployment, "north", "three.study.toml").must_fail(REFUSED, &wanted);
     let other = study(deployment, "score", &SITES[..3]);
     deployment.home.write("other.study.toml", &other);

@@ -112,7 +112,8 @@ impl Agent {
                     site::Action::Send(
                         ToCoordinator::Hello { .. } | ToCoordinator::Approved(_),
                     )
-                    | site::Action::Propose(_) => {}
+                    | site::Action::Propose(_)
+                    | site::Action::Close(_) => {}
                     site::Action::LetGo { run, .. } => self.worker.let_go(&run),
                 }
             }
@@ -259,7 +260,11 @@ impl Play {
     fn send(&mut self, site: usize, message: ToSite) {
         let ask = match &message {
             ToSite::Ask(ask) => Some(ask.clone()),
-            ToSite::Begin(_) | ToSite::Closed(_) | ToSite::End { .. } | ToSite::Proposed(_) => None,
+            ToSite::Begin(_)
+            | ToSite::Closed(_)
+            | ToSite::End { .. }
+            | ToSite::Proposed(_)
+            | ToSite::ClosedStudies(_) => None,
         };
         let said = match (self.weather, &ask) {
             (Weather::SitesArePestered, Some(_)) => {

@@ -22,10 +22,15 @@ use std::fmt::Write as _;
 /// Sites with two groups of patients, of whom two a group have no age, and one a site has a rare number.
 struct Card {
     closed: usize,
+    /// Records before patients are counted: introduced, encapsulated, described, and compared with an earlier study.
+    before: usize,
 }
 
 /// As [`Card`], but at each site one patient has no outcome of the second kind.
 struct Apart;
+
+/// As [`Card`], but each site has one patient who is not in the study that is renewed.
+struct Few;
 
 #[test]
 fn a_run_for_a_card_survives_loss_delay_repetition_and_restart() {
@@ -38,6 +43,25 @@ fn a_run_for_a_card_survives_loss_delay_repetition_and_restart() {
 #[test]
 fn a_disturbed_run_leaves_the_bits_of_the_undisturbed_one() {
     world::storms_leave_the_bits_of_calms::<Card>(1000..1020, |_| job(3));
+}
+
+#[test]
+fn a_run_for_the_card_of_a_renewed_study_compares_it_first() {
+    let endings = world::survives::<Card>(2000..2030, |random| renewed(random.random_range(3..=6)));
+    let completed = endings.iter().filter(|one| **one == Ending::Completed);
+    let completed = completed.count();
+    assert!(completed > 15, "only {completed} of 30 runs completed");
+    world::storms_leave_the_bits_of_calms::<Card>(3000..3010, |_| renewed(3));
+    world::every_planted_fault_is_caught::<Card>(&renewed(3));
+}
+
+#[test]
+fn a_study_that_differs_in_few_patients_from_one_that_it_renews_tells_no_count_of_them() {
+    let mut world = World::<Few>::new(1, CALM, &renewed(4));
+    let complaint = world.drive().expect("a failure");
+    assert!(complaint.contains(Code::Outcome.name()), "{complaint}");
+    let wanted = "fewer than 20 patients over all hospitals are in this study and not in \"heart\"";
+    assert!(complaint.contains(wanted), "{complaint}");
 }
 
 #[test]
@@ -104,8 +128,12 @@ fn outcomes_that_differ_in_few_patients_end_the_run_before_a_sum_is_asked_for() 
 }
 
 impl Played for Card {
-    fn new(_: &Job) -> Self {
-        Self { closed: 0 }
+    fn new(job: &Job) -> Self {
+        let study = job.study.as_ref().expect("a study");
+        Self {
+            closed: 0,
+            before: 4 + study.renews.len(),
+        }
     }
 
     fn patients(site: usize) -> u64 {
@@ -125,6 +153,7 @@ impl Played for Card {
 
     fn recomputed(answer: &mut Answer, _: &mut ChaCha8Rng) {
         match answer {
+            Answer::Card(Told::Lots(lots)) => lots[0] += 1,
             Answer::Card(Told::Counts(counts)) => counts.parts[0] += 1,
             Answer::Card(Told::Sums(sums)) => sums.features[0][0] += 1.0,
             _ => {}
@@ -133,10 +162,11 @@ impl Played for Card {
 
     fn sent(&mut self, site: usize, _: u32, request: &Request) -> Option<String> {
         match request {
-            // Introduced, encapsulated, described: then counts, then sums.
-            Request::Card(Asked::Count) => (self.closed != 4)
+            Request::Card(Asked::Compare) => (self.closed != 4 || self.before != 5)
+                .then(|| format!("site {site} compares after {} records", self.closed)),
+            Request::Card(Asked::Count) => (self.closed != self.before)
                 .then(|| format!("site {site} counts after {} records", self.closed)),
-            Request::Card(Asked::Sum(places)) if self.closed != 5 => Some(format!(
+            Request::Card(Asked::Sum(places)) if self.closed != self.before + 1 => Some(format!(
                 "site {site} sums {places:?} after {} records",
                 self.closed
             )),
@@ -150,6 +180,39 @@ impl Played for Card {
 
     fn stored(&mut self, record: &Record) -> Option<String> {
         self.closed = record.exchange as usize + 1;
+        None
+    }
+}
+
+impl Played for Few {
+    fn new(_: &Job) -> Self {
+        Self
+    }
+
+    fn patients(site: usize) -> u64 {
+        Card::patients(site)
+    }
+
+    fn pretend(site: usize, request: &Request) -> Answer {
+        let all = Card::patients(site);
+        match request {
+            Request::Card(Asked::Compare) => Answer::Card(Told::Lots([1, 0, all - 1].repeat(3))),
+            request => told(all, request, 0),
+        }
+    }
+
+    fn is_contribution(answer: &Answer) -> bool {
+        Card::is_contribution(answer)
+    }
+
+    fn recomputed(_: &mut Answer, _: &mut ChaCha8Rng) {}
+
+    fn sent(&mut self, _: usize, _: u32, request: &Request) -> Option<String> {
+        let is_more = matches!(request, Request::Card(Asked::Count | Asked::Sum(_)));
+        is_more.then(|| "counts of a study that few patients tell from another".to_owned())
+    }
+
+    fn stored(&mut self, _: &Record) -> Option<String> {
         None
     }
 }
@@ -207,6 +270,8 @@ fn told(patients: u64, request: &Request, apart: u64) -> Answer {
         ],
     };
     Answer::Card(match request {
+        // Half of the patients are new.
+        Asked::Compare => Told::Lots([half, 0, patients - half].repeat(3)),
         Asked::Count => Told::Counts(Counts {
             groups: vec![
                 group(patients, 4, 1, 0),
@@ -233,6 +298,11 @@ fn told(patients: u64, request: &Request, apart: u64) -> Answer {
             })
         }
     })
+}
+
+/// The same, of a study that renews another.
+fn renewed(sites: usize) -> String {
+    job(sites).replacen("purpose = ", "renews = [\"heart\"]\npurpose = ", 1)
 }
 
 fn job(sites: usize) -> String {

@@ -16,6 +16,8 @@ pub enum ToSite {
     Ask(Ask),
     /// The text of a study that names the site and waits for its approval.
     Proposed(String),
+    /// The digests of closed studies that name the site.
+    ClosedStudies(Vec<String>),
     /// The run is over; the site may let go of it.
     End {
         /// The run.

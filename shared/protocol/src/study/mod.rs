@@ -20,7 +20,7 @@ use time::Date;
 
 pub use draft::{DraftError, Party, by_nobody, nobody, of_job, pinned};
 pub(crate) use read::precision;
-pub use state::{Approval, HospitalState, SignedApproval, Standing, StudyState};
+pub use state::{Approval, Consent, HospitalState, SignedApproval, Standing, StudyState};
 
 /// Between the job and the study that travels with it.
 const SEPARATOR: &str = "\n# The study, as its hospitals approved it:\n";
@@ -45,6 +45,8 @@ pub struct Study {
     pub operators: Vec<Pinned<OperatorName>>,
     /// The hospitals, in the order of every list of its runs.
     pub hospitals: Vec<Pinned<SiteName>>,
+    /// Earlier studies of the same hospitals that have patients in common with it.
+    pub renews: Vec<StudyName>,
     /// Methods that its jobs may use, as job files spell them.
     pub methods: Vec<String>,
     /// How finely the hospitals say what they add to a sum.
@@ -74,7 +76,7 @@ pub struct Pinned<N> {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CertificateFingerprint(String);
 
-/// How much the runs of a study may ask of the patients of one outcome.
+/// How much the runs of a study may ask, all together. Its card does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StudyLimits {
     /// Runs.

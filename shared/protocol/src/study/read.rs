@@ -3,7 +3,7 @@
 use super::{CertificateFingerprint, Pinned, Study, StudyLimits, StudyName, StudyOutcome};
 use crate::cohort::{self, OutcomeSpecification};
 use crate::document::{self, DocumentErrors, Section, list, nearest_hint};
-use crate::limits::{OUTCOMES_MAX, SITES_MAX, STUDY_LENGTH_MAX, SUMMED_SITES_MIN};
+use crate::limits::{OUTCOMES_MAX, RENEWALS_MAX, SITES_MAX, STUDY_LENGTH_MAX, SUMMED_SITES_MIN};
 use crate::method::{Method, card};
 use crate::name::{NameError, OperatorName, SiteName};
 use similarity::numeric::precision::Precision;
@@ -51,6 +51,7 @@ fn study(text: &str, root: &mut Section<'_, '_>) -> Option<Study> {
         let wanted = format!("{SUMMED_SITES_MIN} to {SITES_MAX}");
         root.problem("hospitals", &found, &wanted);
     }
+    let renews = renews(root, name.as_ref());
     let methods = methods(root);
     let precision = precision(root);
     let limits = root.required_table("limits", |section| Some(limits(section)));
@@ -69,6 +70,7 @@ fn study(text: &str, root: &mut Section<'_, '_>) -> Option<Study> {
         until: until?,
         operators,
         hospitals,
+        renews,
         methods,
         precision,
         limits: limits?,
@@ -137,6 +139,27 @@ fn parties<N: Clone + Eq + std::hash::Hash>(
         root.problem(key, "none", "a list of { name, certificate }");
     }
     parties
+}
+
+/// The names of earlier studies, each once.
+fn renews(root: &mut Section<'_, '_>, own: Option<&StudyName>) -> Vec<StudyName> {
+    let names: Vec<String> = root.optional("renews").unwrap_or_default();
+    let mut renews = Vec::new();
+    for name in &names {
+        match StudyName::new(name) {
+            Err(_) => root.problem("renews", &format!("{name:?}"), NAME_WANTED),
+            Ok(found) if own == Some(&found) || renews.contains(&found) => {
+                let wanted = "earlier studies, each once";
+                root.problem("renews", &format!("{name:?} again"), wanted);
+            }
+            Ok(found) => renews.push(found),
+        }
+    }
+    if names.len() > RENEWALS_MAX {
+        let found = format!("{} studies", names.len());
+        root.problem("renews", &found, &format!("at most {RENEWALS_MAX}"));
+    }
+    renews
 }
 
 fn methods(root: &mut Section<'_, '_>) -> Vec<String> {

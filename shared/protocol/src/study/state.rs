@@ -30,6 +30,19 @@ pub struct SignedApproval {
     pub word: Warrant,
 }
 
+/// What a hospital signs when its numbers may be worked out from a study together with others that have patients in common with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Consent {
+    /// The study's name.
+    pub study: String,
+    /// SHA-256 of its text, 64 digits.
+    pub digest: String,
+    /// The hospital.
+    pub hospital: String,
+    /// When it agreed.
+    pub agreed: Timestamp,
+}
+
 /// A study as the coordinator knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StudyState {

@@ -47,7 +47,10 @@ impl Asked {
                 state.questions.push_back(question);
             }
             // What was asked may still be answered: the answer was on its way.
-            ToSite::End { .. } | ToSite::Closed(_) | ToSite::Proposed(_) => {}
+            ToSite::End { .. }
+            | ToSite::Closed(_)
+            | ToSite::Proposed(_)
+            | ToSite::ClosedStudies(_) => {}
         }
     }
 

@@ -63,7 +63,7 @@ pub(crate) fn study_name(found: &str) -> Result<StudyName, WireError> {
     })
 }
 
-fn digest(field: &'static str, found: String) -> Result<String, WireError> {
+pub(crate) fn digest(field: &'static str, found: String) -> Result<String, WireError> {
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     match found.len() == DIGITS && found.bytes().all(is_digit) {
         true => Ok(found),

@@ -6,9 +6,10 @@ use crate::encoding::values::{at_most, present, run_id, sentence, shortened, tex
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::to_site::Message;
+use crate::message::study::digest;
 use protocol::limits::{
-    CERTIFICATE_BYTES_MAX, CHAIN_MAX, JOB_LENGTH_MAX, NAME_LENGTH_MAX, SIGNATURE_BYTES_MAX,
-    STUDY_LENGTH_MAX,
+    CERTIFICATE_BYTES_MAX, CHAIN_MAX, CLOSED_STUDIES_MAX, JOB_LENGTH_MAX, NAME_LENGTH_MAX,
+    SIGNATURE_BYTES_MAX, STUDY_LENGTH_MAX,
 };
 use protocol::message::{Ask, Begin, Closed, Request, ToSite, Warrant};
 use std::sync::Arc;
@@ -26,6 +27,10 @@ impl Travels for ToSite {
                 let proposed = Message::Proposed(pb::Proposed { study });
                 (proposed, OutgoingParts::none())
             }
+            Self::ClosedStudies(digests) => {
+                let closed = Message::ClosedStudies(pb::ClosedStudies { digests });
+                (closed, OutgoingParts::none())
+            }
             Self::Closed(closed) => Arc::unwrap_or_clone(closed).cut_as(Message::Closed),
             Self::End { run, ending } => {
                 let end = pb::End {
@@ -41,7 +46,10 @@ impl Travels for ToSite {
 
     fn declared(header: &pb::ToSite) -> Result<Declared, WireError> {
         match present("message to a site", header.message.as_ref())? {
-            Message::Begin(_) | Message::End(_) | Message::Proposed(_) => Ok(Declared::default()),
+            Message::Begin(_)
+            | Message::End(_)
+            | Message::Proposed(_)
+            | Message::ClosedStudies(_) => Ok(Declared::default()),
             Message::Ask(ask) => Ask::declared(ask),
             Message::Closed(closed) => Closed::declared(closed),
         }
@@ -53,6 +61,12 @@ impl Travels for ToSite {
             Message::Ask(ask) => Self::Ask(Ask::join(ask, parts)?),
             Message::Proposed(found) => {
                 Self::Proposed(text("a study's text", found.study, STUDY_LENGTH_MAX)?)
+            }
+            Message::ClosedStudies(found) => {
+                at_most("closed studies", found.digests.len(), CLOSED_STUDIES_MAX)?;
+                let digests = found.digests.into_iter();
+                let digests = digests.map(|one| digest("the digest of a study", one));
+                Self::ClosedStudies(digests.collect::<Result<_, _>>()?)
             }
             Message::Closed(closed) => Self::Closed(Arc::new(Closed::join(closed, parts)?)),
             Message::End(end) => Self::End {
@@ -141,4 +155,26 @@ pub(crate) fn warrant(found: pb::Warrant) -> Result<Warrant, WireError> {
         scheme,
         signature: found.signature,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{decode_to_site, encode_to_site};
+
+    #[test]
+    fn closed_studies_are_known_by_digests_and_are_not_too_many() {
+        let own = "a".repeat(64);
+        let sent = ToSite::ClosedStudies(vec![own.clone(), "0".repeat(64)]);
+        let frames = encode_to_site(sent.clone());
+        assert_eq!(decode_to_site(&frames).unwrap(), sent);
+        for digests in [
+            vec!["A".repeat(64)],
+            vec![String::new()],
+            vec![own; CLOSED_STUDIES_MAX + 1],
+        ] {
+            let frames = encode_to_site(ToSite::ClosedStudies(digests));
+            assert!(decode_to_site(&frames).is_err());
+        }
+    }
 }

@@ -8,13 +8,15 @@ use crate::generated::card_answer::Answer as Answered;
 use crate::generated::card_outcome::Summary;
 use crate::generated::card_request::Request as Asked;
 use crate::method::NUMBER_BYTES;
-use protocol::limits::{CARD_COUNTS_MAX, LEVELS_MAX, OUTCOMES_MAX, PARTS_MAX};
+use protocol::limits::{CARD_COUNTS_MAX, LEVELS_MAX, OUTCOMES_MAX, PARTS_MAX, RENEWALS_MAX};
 use protocol::message::card::{Answer, Counts, FeatureCounts, GroupCounts, Request, Sums};
 use protocol::method::card::model::{Entry, Group, Model, Moments, OutcomeSummary, Table};
 use std::sync::Arc;
 
 /// All patients, and the groups of the outcomes: with every group there is a part.
 const GROUPS_MAX: usize = 1 + PARTS_MAX;
+/// Lots of all patients, and of those with each outcome.
+const LOTS_MAX: usize = (1 + OUTCOMES_MAX) << (RENEWALS_MAX + 1);
 /// Sums over the patients of an outcome at most.
 const SUMS_MAX: usize = 2;
 /// Counts of a group for each byte of the job: a level takes at least four bytes there.
@@ -25,6 +27,7 @@ impl Travels for Request {
 
     fn cut(self) -> (pb::CardRequest, OutgoingParts) {
         let request = Some(match self {
+            Self::Compare => Asked::Compare(pb::CompareCard {}),
             Self::Count => Asked::Count(pb::CountCard {}),
             Self::Sum(places) => Asked::Sum(pb::SumCard {
                 places: places.to_vec(),
@@ -39,6 +42,7 @@ impl Travels for Request {
 
     fn join(header: pb::CardRequest, _: &mut IncomingParts) -> Result<Self, WireError> {
         Ok(match present("request", header.request)? {
+            Asked::Compare(_) => Self::Compare,
             Asked::Count(_) => Self::Count,
             Asked::Sum(asked) => {
                 at_most("places", asked.places.len(), CARD_COUNTS_MAX)?;
@@ -53,6 +57,7 @@ impl Travels for Answer {
 
     fn cut(self) -> (pb::CardAnswer, OutgoingParts) {
         let answer = Some(match self {
+            Self::Lots(patients) => Answered::Lots(pb::CardLots { patients }),
             Self::Counts(counts) => Answered::Counts(counts_to_proto(counts)),
             Self::Sums(Sums { features, outcomes }) => Answered::Sums(pb::CardSums {
                 features: features.into_iter().flatten().collect(),
@@ -71,6 +76,10 @@ impl Travels for Answer {
 
     fn join(header: pb::CardAnswer, _: &mut IncomingParts) -> Result<Self, WireError> {
         Ok(match present("answer", header.answer)? {
+            Answered::Lots(told) => {
+                at_most("lots", told.patients.len(), LOTS_MAX)?;
+                Self::Lots(each(told.patients, patients)?)
+            }
             Answered::Counts(told) => Self::Counts(counts(told)?),
             Answered::Sums(told) => Self::Sums(sums(told)?),
         })
@@ -243,6 +252,7 @@ pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
             let counts = job_bytes.saturating_mul(COUNTS_PER_JOB_BYTE * GROUPS_MAX as u64);
             counts.min(most)
         }
+        Request::Compare => LOTS_MAX as u64,
         // Of a sum in a unit of the data four words.
         Request::Sum(places) => 2 * (2 * places.len() + SUMS_MAX * OUTCOMES_MAX) as u64,
     };

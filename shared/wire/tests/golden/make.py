@@ -223,6 +223,7 @@ golden = {
     "judge_folds_in_common": ask([chunk(0, [0.5, 1]), chunk(1, [0.25, 0]), nodes], compare=v.CompareRequest(judge=v.JudgeFolds(
         judges=3, metrics=[shape(2, 1), shape(2, 1)], forest=t.Judge(first_tree=1, trees=trees),
         regressions=[r.RegressionPoint(rows=[0, 2], at=[0.5, -0.25, 1], fold=1)]))),
+    "compare_card": ask_card(compare=k.CompareCard()),
     "count_card": ask_card(count=k.CountCard()),
     "sum_card": ask_card(sum=k.SumCard(places=[0, 2, 300])),
     "measure": ask_neighbours(measure=n.MeasureDistances()),
@@ -271,6 +272,7 @@ golden = {
     "agreement": reply_cluster(agreement=c.Agreement(fared=fared, tables=[300, 0, 7, 40])),
     "marks": reply_cluster(marks=c.ClusterMarks(clusters=marks)),
     "card_counts": reply_card(counts=k.CardCounts(groups=[card_counts, card_counts], parts=[0, 300, 3])),
+    "card_lots": reply_card(lots=k.CardLots(patients=[23, 0, 280])),
     "card_sums": reply_card(sums=k.CardSums(features=[16_000.5, 900_000.25, -1.5, 2.25], outcomes=[
         k.CardOutcomeSums(), k.CardOutcomeSums(sums=[0.5, 1.25]), k.CardOutcomeSums(sums=[1_250.5])])),
     "progress": [o.Progress(run=run, job="heart-disease", method="unpsl", phase="rounds", sites_connected=2, sites=3,

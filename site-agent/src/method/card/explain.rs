@@ -8,19 +8,33 @@ use protocol::method::card::settings::{CardSettings, counted, levels};
 const WITHHELD: &str = "nothing of this site by itself, for it leaves covered";
 
 pub(crate) fn told(job: &Job, settings: &CardSettings) -> Told {
+    let mut messages = vec![description(&Sizes::of_outcome(job))];
+    messages.extend((!settings.renews.is_empty()).then(|| lots(settings)));
+    messages.extend([counts(settings), sums(settings), refusal()]);
     Told {
-        messages: vec![
-            description(&Sizes::of_outcome(job)),
-            counts(settings),
-            sums(settings),
-            refusal(),
-        ],
-        brake: "Nothing needs one: both questions are the same whatever the answers of a single site are.".to_owned(),
+        messages,
+        brake: "Nothing needs one: all questions are the same whatever the answers of a single site are.".to_owned(),
         open: format!(
             "The hospitals and the coordinator hear the sums as they are, counts below {PUBLISHED_PATIENTS} among them; what is \
              published has none of those. The run ends before any sum of numbers is asked for, where a group has fewer than \
-             {CARD_PATIENTS_MIN} patients over all hospitals, or so few have one outcome and not another."
+             {CARD_PATIENTS_MIN} patients over all hospitals, or so few have one outcome and not another, or so few are in this study and \
+             not in one that it renews, or the other way round."
         ),
+    }
+}
+
+fn lots(settings: &CardSettings) -> MessageKind {
+    let numbers = settings.counts_of_lots() as u64;
+    MessageKind {
+        kind: "card_lots",
+        purpose: "patients, all and those with each outcome, by who is in which of the study and those that it renews",
+        shape: format!("{numbers} lots"),
+        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
+        bytes: NUMBER_BYTES * numbers,
+        times: 1,
+        rule: "sites_min",
+        withheld: WITHHELD.to_owned(),
+        worst: "How many patients came or left between two studies, over all hospitals, a few among them.".to_owned(),
     }
 }
 

@@ -22,6 +22,8 @@ pub(super) struct Tabulator {
     groups: Vec<Vec<usize>>,
     /// The part of each patient.
     parts: Vec<usize>,
+    /// How many are in which of the study and those that it renews.
+    lots: Vec<u64>,
 }
 
 /// A job whose study nobody has read.
@@ -31,7 +33,11 @@ pub(super) fn without_study() -> Stop {
 
 impl Tabulator {
     pub(super) fn new(settings: CardSettings, enrolled: Enrolled) -> Self {
-        let Enrolled { columns, outcomes } = enrolled;
+        let Enrolled {
+            columns,
+            outcomes,
+            lots,
+        } = enrolled;
         let of_columns = columns.first().map_or(0, |column| column.values.patients());
         let mut states = vec![vec![0; outcomes.len()]; of_columns];
         let mut groups = vec![Vec::new(); settings.places().len()];
@@ -45,7 +51,18 @@ impl Tabulator {
             }
         }
         let parts = states.iter().map(|states| settings.part(states));
+        let lots = lots.unwrap_or_else(|| {
+            // Without the site's studies all patients are of this one alone.
+            let mut lots = vec![0; settings.counts_of_lots()];
+            let sizes = outcomes.iter().map(|known| known.rows.len());
+            let sizes = std::iter::once(of_columns).chain(sizes);
+            for (own, size) in lots.chunks_mut(settings.lots().max(1)).zip(sizes) {
+                own[0] = size as u64;
+            }
+            lots
+        });
         Self {
+            lots,
             parts: parts.collect(),
             columns,
             outcomes,
@@ -56,6 +73,7 @@ impl Tabulator {
 
     pub(super) fn answer(&self, request: &Request) -> Result<Answer, Stop> {
         Ok(Answer::Card(match request {
+            Request::Compare => message::Answer::Lots(self.lots.clone()),
             Request::Count => message::Answer::Counts(self.counts()),
             Request::Sum(places) => message::Answer::Sums(self.sums(places)?),
         }))

@@ -1,4 +1,5 @@
-//! What a run for the card of a study asks, stage by stage: counts, and sums of what enough patients have.
+//! What a run for the card of a study asks, stage by stage: who is in earlier studies that it renews, counts, and sums of what enough
+//! patients have.
 
 use super::message::{Answer, Counts, Request};
 use super::model::Model;
@@ -15,6 +16,8 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub(crate) struct Card {
     settings: CardSettings,
+    /// Whether the study is known to differ from those that it renews by enough patients.
+    compared: bool,
     /// None before they are known.
     counted: Option<Counted>,
     model: Model,
@@ -32,6 +35,7 @@ impl Card {
     pub(crate) fn new(settings: &CardSettings) -> Self {
         Self {
             settings: settings.clone(),
+            compared: settings.renews.is_empty(),
             counted: None,
             model: Model::default(),
         }
@@ -45,6 +49,11 @@ impl Card {
     /// Takes the answers of a closed exchange.
     pub(crate) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
         match (closed.take_sum()?, &self.counted) {
+            (message::Answer::Card(Answer::Lots(lots)), None) => {
+                separating::check_lots(&self.settings, &lots)?;
+                self.compared = true;
+                Ok(Turn::Ask)
+            }
             (message::Answer::Card(Answer::Counts(counts)), None) => {
                 separating::check(&self.settings, &counts)?;
                 let places = separating::places(&self.settings, &counts);
@@ -72,6 +81,7 @@ impl Card {
 impl Asking for Card {
     fn phase(&self) -> &'static str {
         match self.counted {
+            None if !self.compared => "comparing studies",
             None => "counting patients by group",
             Some(_) => "summing what enough patients have",
         }
@@ -79,6 +89,7 @@ impl Asking for Card {
 
     fn ask(&self, _: usize) -> Option<message::Request> {
         Some(message::Request::Card(match &self.counted {
+            None if !self.compared => Request::Compare,
             None => Request::Count,
             Some(counted) => Request::Sum(Arc::clone(&counted.places)),
         }))
@@ -86,6 +97,7 @@ impl Asking for Card {
 
     fn judge(&self, _: usize, _: u64, answer: &message::Answer) -> Result<(), Failure> {
         match &self.counted {
+            None if !self.compared => judging::lots(&self.settings, answer),
             None => judging::counts(&self.settings, answer),
             Some(Counted { counts, places }) => {
                 judging::sums(&self.settings, (counts, places), answer)
@@ -95,6 +107,7 @@ impl Asking for Card {
 
     fn blank(&self) -> Option<message::Answer> {
         Some(message::Answer::Card(match &self.counted {
+            None if !self.compared => judging::no_lots(&self.settings),
             None => judging::nobody(&self.settings),
             Some(counted) => judging::nothing(&self.settings, &counted.places),
         }))

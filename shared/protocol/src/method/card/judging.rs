@@ -38,6 +38,23 @@ pub(super) fn counts(settings: &CardSettings, found: &message::Answer) -> Result
     ensure(alike.all(|same| same), "parts of other groups", wanted)
 }
 
+/// Patients by who is in which study.
+pub(super) fn lots(settings: &CardSettings, found: &message::Answer) -> Result<(), Failure> {
+    let message::Answer::Card(Answer::Lots(found)) = found else {
+        return Err(unexpected(found, "lots"));
+    };
+    length("lots", found.len(), settings.counts_of_lots())?;
+    found.iter().try_for_each(|lot| count(*lot))?;
+    let own = |lots: &[u64]| lots.iter().step_by(2).sum::<u64>();
+    let mut lots = found.chunks(settings.lots().max(1)).map(own);
+    let all = lots.next().unwrap_or_default();
+    ensure(
+        lots.all(|with_outcome| with_outcome <= all),
+        "more patients with an outcome than there are",
+        "patients of the study",
+    )
+}
+
 fn of_group(settings: &CardSettings, group: &GroupCounts) -> Result<(), Failure> {
     count(group.patients)?;
     length("features", group.features.len(), settings.features.len())?;
@@ -154,6 +171,11 @@ pub(super) fn nobody(settings: &CardSettings) -> Answer {
         groups: vec![group; settings.places().len()],
         parts: vec![0; settings.parts()],
     })
+}
+
+/// Nobody, in the shape of the lots.
+pub(super) fn no_lots(settings: &CardSettings) -> Answer {
+    Answer::Lots(vec![0; settings.counts_of_lots()])
 }
 
 /// Nothing, in the shape of the sums.

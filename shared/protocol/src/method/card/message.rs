@@ -4,17 +4,21 @@ use privacy::Content;
 use privacy::sums::{Number, Summand};
 use std::sync::Arc;
 
+/// The kind of message that counts patients by who is in which study.
+const LOTS: &str = "card_lots";
 /// The kind of message that counts patients.
 const COUNTS: &str = "card_counts";
 /// The kind of message that sums what enough patients have.
 const SUMS: &str = "card_sums";
 
 /// Kinds of message that add up over the sites: all.
-pub(crate) const SUMMED_KINDS: [&str; 2] = [COUNTS, SUMS];
+pub(crate) const SUMMED_KINDS: [&str; 3] = [LOTS, COUNTS, SUMS];
 
 /// What the coordinator asks of a site.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
+    /// Patients by who is in which of the study and those that it renews: first of all, where it renews one.
+    Compare,
     /// Patients by group, level and part.
     Count,
     /// Sums of numbers: of features in these places, and of every outcome that has some. A place is that of a group times the
@@ -25,6 +29,8 @@ pub enum Request {
 /// What a site answers.
 #[derive(Clone, PartialEq)]
 pub enum Answer {
+    /// Patients by who is in which of the study and those that it renews: all, then those with each outcome.
+    Lots(Vec<u64>),
     /// Patients by group, level and part.
     Counts(Counts),
     /// Sums of numbers.
@@ -79,6 +85,7 @@ impl Request {
     /// The kind of message that answers it.
     pub(crate) fn answer_kind(&self) -> &'static str {
         match self {
+            Self::Compare => LOTS,
             Self::Count => COUNTS,
             Self::Sum(_) => SUMS,
         }
@@ -88,6 +95,7 @@ impl Request {
 impl Answer {
     pub(crate) fn kind(&self) -> &'static str {
         match self {
+            Self::Lots(_) => LOTS,
             Self::Counts(_) => COUNTS,
             Self::Sums(_) => SUMS,
         }
@@ -95,6 +103,7 @@ impl Answer {
 
     pub(crate) fn shape(&self) -> String {
         match self {
+            Self::Lots(lots) => format!("{} lots", lots.len()),
             Self::Counts(counts) => {
                 format!(
                     "{} groups, {} parts",
@@ -117,6 +126,7 @@ impl Answer {
 impl Summand for Answer {
     fn numbers(&mut self, visit: &mut dyn FnMut(Number<'_>)) {
         match self {
+            Self::Lots(lots) => lots.iter_mut().for_each(|lot| visit(Number::Count(lot))),
             Self::Counts(Counts { groups, parts }) => {
                 for group in groups {
                     visit(Number::Count(&mut group.patients));

@@ -24,6 +24,15 @@ pub(super) fn check(settings: &CardSettings, counts: &Counts) -> Result<(), Fail
         }
     }
     lines.extend(small_parts(settings, counts));
+    unless(&lines)
+}
+
+/// Whether every lot of patients, by who is in which of the study and those that it renews, is large enough.
+pub(super) fn check_lots(settings: &CardSettings, lots: &[u64]) -> Result<(), Failure> {
+    unless(&small_lots(settings, lots))
+}
+
+fn unless(lines: &[String]) -> Result<(), Failure> {
     match lines.is_empty() {
         true => Ok(()),
         false => Err(Failure::new(Code::Outcome, lines.join("\n"))),
@@ -63,6 +72,36 @@ fn small_parts(settings: &CardSettings, counts: &Counts) -> Vec<String> {
         )
     };
     small.map(|(has, _)| sentence(has)).collect()
+}
+
+/// Patients by whom the study can be told from those that it renews, where they are few: a sentence for each lot of them.
+fn small_lots(settings: &CardSettings, counts: &[u64]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let lots = settings.lots();
+    let few = counts.iter().enumerate().filter(|(_, lot)| is_few(**lot));
+    for (index, _) in few {
+        let (place, member) = (index / lots, index % lots + 1);
+        let outcome = place.checked_sub(1);
+        let who = outcome.map_or_else(String::new, |outcome| {
+            format!(" with the outcome {:?}", settings.outcomes[outcome].name)
+        });
+        let renewed = settings
+            .renews
+            .iter()
+            .map(|name| format!("{:?}", name.as_str()));
+        let studies = std::iter::once("this study".to_owned()).chain(renewed);
+        let (with, without): (Vec<_>, Vec<_>) =
+            (studies.enumerate()).partition(|(bit, _)| member >> bit & 1 == 1);
+        let [with, without] = [with, without].map(|side| {
+            let names: Vec<String> = side.into_iter().map(|(_, name)| name).collect();
+            and(&names)
+        });
+        lines.push(format!(
+            "fewer than {CARD_PATIENTS_MIN} patients{who} over all hospitals are in {with} and not in {without}: sums of the studies would \
+             tell theirs; close this study, and renew with the same patients or with more new ones"
+        ));
+    }
+    lines
 }
 
 fn and(names: &[String]) -> String {
@@ -166,7 +205,7 @@ pub(super) fn rest(everyone: &FeatureCounts, groups: &[&FeatureCounts]) -> Featu
 mod tests {
     use super::*;
     use crate::method::card::message::GroupCounts;
-    use crate::study::Study;
+    use crate::study::{Study, StudyName};
 
     /// Two outcomes of two classes, and a number.
     fn settings() -> CardSettings {
@@ -196,7 +235,11 @@ mod tests {
         let Study {
             outcomes, features, ..
         } = Study::parse(&text).unwrap_or_else(|errors| panic!("{errors}"));
-        CardSettings { outcomes, features }
+        CardSettings {
+            outcomes,
+            features,
+            renews: Vec::new(),
+        }
     }
 
     /// Patients by the states of both outcomes, of whom so many have no age.
@@ -221,6 +264,45 @@ mod tests {
             groups: groups.collect(),
             parts: flat,
         }
+    }
+
+    /// What is said of a study that renews two, by lots of all patients: in it alone, in the first alone, in both, in the second alone, and so on.
+    fn said_of_lots(lots: [u64; 7]) -> String {
+        let mut settings = settings();
+        settings.renews = ["heart", "lung"]
+            .map(|name| StudyName::new(name).unwrap())
+            .to_vec();
+        let mut all = lots.to_vec();
+        all.resize(settings.counts_of_lots(), 0);
+        let failure = check_lots(&settings, &all).err();
+        failure.map_or_else(String::new, |failure| failure.text)
+    }
+
+    #[test]
+    fn a_study_that_differs_by_few_patients_from_one_that_it_renews_has_no_card() {
+        assert_eq!(said_of_lots([20, 0, 140, 0, 0, 0, 0]), "");
+        assert_eq!(said_of_lots([0, 20, 160, 300, 0, 0, 0]), "");
+        assert_eq!(
+            said_of_lots([19, 0, 141, 0, 0, 0, 0]),
+            "fewer than 20 patients over all hospitals are in this study and not in \"heart\" and \"lung\": sums of the studies \
+             would tell theirs; close this study, and renew with the same patients or with more new ones"
+        );
+        let left = said_of_lots([0, 1, 160, 0, 0, 0, 0]);
+        assert!(
+            left.contains("are in \"heart\" and not in this study and \"lung\":"),
+            "{left}"
+        );
+        // It is all of both and one more: whoever subtracts both reads one patient.
+        let both = said_of_lots([1, 0, 80, 0, 79, 0, 0]);
+        assert!(
+            both.contains("are in this study and not in \"heart\" and \"lung\""),
+            "{both}"
+        );
+        let between = said_of_lots([0, 0, 0, 0, 0, 3, 160]);
+        assert!(
+            between.contains("are in \"heart\" and \"lung\" and not in this study:"),
+            "{between}"
+        );
     }
 
     fn said(parts: [[u64; 3]; 3]) -> String {

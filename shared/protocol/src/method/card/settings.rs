@@ -3,7 +3,7 @@
 use crate::cohort::{Feature, FeatureKind, OutcomeKind, OutcomeSpecification};
 use crate::document::Section;
 use crate::limits::{CARD_COUNTS_MAX, PARTS_MAX};
-use crate::study::{Study, StudyOutcome};
+use crate::study::{Study, StudyName, StudyOutcome};
 
 /// The outcomes and features of a study.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,6 +12,8 @@ pub struct CardSettings {
     pub outcomes: Vec<StudyOutcome>,
     /// The features.
     pub features: Vec<Feature>,
+    /// Earlier studies that have patients in common with it.
+    pub renews: Vec<StudyName>,
 }
 
 /// A group of patients on the card: all, or those of a group of one outcome.
@@ -40,6 +42,7 @@ impl CardSettings {
         Some(Self {
             outcomes: study.outcomes.clone(),
             features: study.features.clone(),
+            renews: study.renews.clone(),
         })
     }
 
@@ -106,6 +109,22 @@ impl CardSettings {
         states
     }
 
+    /// Into how many lots the study and those that it renews part the patients of them: by who is in which, one at least. The lot
+    /// with number n is of whoever is in the study where the lowest bit of n + 1 is set, and in the earlier ones by the other bits.
+    #[must_use]
+    pub fn lots(&self) -> usize {
+        match self.renews.len() {
+            0 => 0,
+            earlier => (1 << (earlier + 1)) - 1,
+        }
+    }
+
+    /// Counts of lots: of all patients, then of those with each outcome.
+    #[must_use]
+    pub fn counts_of_lots(&self) -> usize {
+        self.lots() * (1 + self.outcomes.len())
+    }
+
     /// Sums over the patients of one outcome: of a survival time the time at risk, of a number itself and its square.
     #[must_use]
     pub fn sums_of(kind: &OutcomeKind) -> usize {
@@ -147,6 +166,7 @@ pub(crate) fn check(root: &Section<'_, '_>, outcomes: &[StudyOutcome], features:
     let settings = CardSettings {
         outcomes: outcomes.to_vec(),
         features: features.to_vec(),
+        renews: Vec::new(),
     };
     let parts = settings.parts();
     if parts > PARTS_MAX {

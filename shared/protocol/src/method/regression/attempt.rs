@@ -1,7 +1,7 @@
 //! One model of some of the features, by Newton's method on sums over the sites.
 
 use super::message::{Design, Evaluating, Sums};
-use super::possible::{Possible, products};
+use super::possible::{Possible, products, too_steep};
 use super::settings::RegressionSettings;
 use crate::exchange::count;
 use crate::failure::Failure;
@@ -196,13 +196,22 @@ impl Attempt {
         possible.judge(self.newton.asked(), sums)
     }
 
-    /// Takes what an evaluation told.
-    pub(super) fn take(&mut self, sums: Sums) {
-        self.first
+    /// Takes what an evaluation told. What would be asked next and no hospital would answer, because it parts patients by a step, ends
+    /// the fit: some columns part the outcomes nearly by themselves.
+    pub(super) fn take(&mut self, sums: Sums, moments: &SecondMoments) {
+        let first = *self
+            .first
             .get_or_insert_with(|| First::of(&sums, self.family));
         self.newton.learn_value(sums.log_likelihood, sums.gradient);
         if self.newton.wanted() == Wanted::Information {
             self.newton.learn_information(sums.information);
+        }
+        if self.newton.wanted() != Wanted::Nothing {
+            let products = products(moments, &self.rows.fitted, self.family);
+            let counts = (first.events, first.patients);
+            if let Some(columns) = too_steep(self.family, &products, self.newton.asked(), counts) {
+                self.newton.stop(columns);
+            }
         }
     }
 

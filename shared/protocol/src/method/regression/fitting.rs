@@ -387,7 +387,7 @@ impl Stage for Fitting {
             self.begin(&sum)?;
             return Ok(Turn::Ask);
         }
-        self.attempt.take(sum);
+        self.attempt.take(sum, &self.sources.moments);
         self.has_events()?;
         match self.attempt.newton().wanted() {
             Wanted::Information | Wanted::Value if self.may_ask() => return Ok(Turn::Ask),

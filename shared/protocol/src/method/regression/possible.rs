@@ -8,6 +8,7 @@ use crate::checks::{ROUNDING, fault};
 use crate::failure::Failure;
 use crate::limits::SITES_MAX;
 use ndarray::{Array1, Array2};
+use privacy::Steepness;
 use similarity::learn::regression::Model;
 use similarity::learn::regression::newton::{Known, is_positive_definite};
 use similarity::learn::unpsl::SecondMoments;
@@ -41,6 +42,60 @@ pub(super) fn products(moments: &SecondMoments, fitted: &[usize], model: Model) 
     };
     let size = fitted.len() + ones;
     Array2::from_shape_fn((size, size), entry)
+}
+
+/// How much more one hospital's patients may differ than all of them do, in squares.
+const OF_ONE_HOSPITAL: f64 = 1.25;
+/// Columns of at least such a share of the steepest.
+const STEEP: f64 = 0.1;
+
+/// The columns that make coefficients steeper than hospitals answer, by the patients of all; none where they are not.
+#[allow(clippy::cast_precision_loss)] // patients are far below 2^52
+pub(super) fn too_steep(
+    model: Model,
+    products: &Array2<f64>,
+    at: &Array1<f64>,
+    (events, patients): (u64, u64),
+) -> Option<Vec<usize>> {
+    let has_constant = match model {
+        Model::Linear => return None,
+        Model::Logistic => true,
+        Model::Cox(_) | Model::Exponential { .. } => false,
+    };
+    let leading = model.leading();
+    let columns = leading..at.len();
+    let count = patients as f64;
+    let slopes = |row: usize| -> f64 {
+        let entries = columns
+            .clone()
+            .map(|column| products[(row, column)] * at[column]);
+        entries.sum()
+    };
+    let squares: f64 = columns.clone().map(|row| at[row] * slopes(row)).sum();
+    let (squares, centre) = match has_constant {
+        true => {
+            let second = events as f64 + 0.5;
+            let centre = libm::log(second / (count - second + 1.0));
+            let apart = at[0] - centre;
+            (
+                squares + 2.0 * apart * slopes(0) + apart * apart * count,
+                centre,
+            )
+        }
+        // Standardised rows have means near 0.
+        false => (squares, 0.0),
+    };
+    let steepness = Steepness::Predictor {
+        squares: squares / count * OF_ONE_HOSPITAL,
+        centre,
+    };
+    steepness.is_too_much().then(|| {
+        let share = |column: usize| at[column] * at[column] * products[(column, column)];
+        let most = columns.clone().map(share).fold(0.0, f64::max);
+        columns
+            .filter(|column| share(*column) >= STEEP * most)
+            .collect()
+    })
 }
 
 impl Possible<'_> {

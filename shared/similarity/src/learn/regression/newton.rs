@@ -158,6 +158,11 @@ impl Newton {
         }
     }
 
+    /// Ends the search where it is: what is wanted next has no end in these columns.
+    pub fn stop(&mut self, columns: Vec<usize>) {
+        self.ending = Some(Ending::Separated(columns));
+    }
+
     /// The coefficients at which the next numbers are wanted.
     #[must_use]
     pub fn asked(&self) -> &Array1<f64> {

@@ -66,6 +66,7 @@ fn result(mean: f64) -> RunResult {
 fn every_message_is_what_googles_protobuf_writes_and_reads_back_from_it() {
     let places = Arc::new(vec![0, 2, 300]);
     let requests = [
+        ("compare_card", card::Request::Compare),
         ("count_card", card::Request::Count),
         ("sum_card", card::Request::Sum(places)),
     ];
@@ -76,6 +77,7 @@ fn every_message_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         outcomes: vec![Vec::new(), vec![0.5, 1.25], vec![1_250.5]],
     };
     let answers = [
+        ("card_lots", card::Answer::Lots(vec![23, 0, 280])),
         ("card_counts", card::Answer::Counts(counts())),
         ("card_sums", card::Answer::Sums(sums)),
     ];

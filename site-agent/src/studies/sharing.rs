@@ -1,0 +1,155 @@
+//! Whether a study may stand beside those that this site has approved over some of the same patients.
+
+use super::consent::Given;
+use super::span::{Exposed, Roster, TooMany, exposed};
+use super::{Approved, StudyError};
+use privacy::Fingerprint;
+use protocol::name::SiteName;
+use protocol::study::Study;
+
+/// A study before it is approved, and what it stands beside.
+pub(super) struct Sharing<'s> {
+    pub(super) study: &'s Study,
+    pub(super) patients: &'s Fingerprint,
+    /// Studies whose sums were told, or may yet be.
+    pub(super) known: Vec<&'s Approved>,
+    /// Fewer hospitals than these are not to be left of any sums.
+    pub(super) least: usize,
+    pub(super) consents: &'s [Given],
+}
+
+impl Sharing<'_> {
+    /// Judges it: no sums of studies tell few patients, or few hospitals.
+    pub(super) fn judge(&self) -> Result<(), StudyError> {
+        self.renewals()?;
+        let sharing = self.connected();
+        let rosters: Vec<Roster> = sharing.iter().map(|one| roster(&one.study)).collect();
+        let studies = || std::iter::once(self.study).chain(sharing.iter().map(|one| &one.study));
+        let hospitals = self.consents.iter().map(|given| given.hospital(studies()));
+        let consenting = hospitals.collect::<Result<Vec<SiteName>, _>>()?;
+        let mut known = Roster::new();
+        loop {
+            let found = exposed(&roster(self.study), &rosters, self.least, &known);
+            let found = found.map_err(|TooMany| too_many(sharing.len()))?;
+            let before = known.len();
+            let of_found = found.iter().flat_map(|one| &one.hospitals);
+            known.extend(of_found.filter(|name| consenting.contains(name)).cloned());
+            if known.len() > before {
+                continue;
+            }
+            let mut given = self.consents.iter().zip(&consenting);
+            if let Some((needless, _)) = given.find(|(_, name)| !known.contains(name)) {
+                return Err(needless.is_needless());
+            }
+            return match found.first() {
+                None => Ok(()),
+                Some(first) => Err(self.refused(first, &sharing)),
+            };
+        }
+    }
+
+    /// Whoever shares patients with a study of the same hospitals says so, and every study that it names is one of them.
+    fn renewals(&self) -> Result<(), StudyError> {
+        let own = self.study.roster();
+        for name in &self.study.renews {
+            let found = self.known.iter().find(|one| one.study.name == *name);
+            let found = found.ok_or_else(|| StudyError::Refused {
+                what: "renews",
+                found: format!("{:?}", name.as_str()),
+                wanted: "studies that this site has approved, and that have opened or still may"
+                    .to_owned(),
+            })?;
+            let earlier = found.study.roster();
+            if earlier != own {
+                return Err(StudyError::Refused {
+                    what: "hospitals",
+                    found: named(&own),
+                    wanted: format!(
+                        "{}, in the order of the study {:?}, which this one renews",
+                        named(&earlier),
+                        name.as_str()
+                    ),
+                });
+            }
+        }
+        let is_unnamed = |one: &&&Approved| {
+            roster(&one.study) == roster(self.study)
+                && shares(&one.patients, self.patients)
+                && !self.study.renews.contains(&one.study.name)
+        };
+        let unnamed: Vec<&str> = (self.known.iter().filter(is_unnamed))
+            .map(|one| one.study.name.as_str())
+            .collect();
+        if unnamed.is_empty() {
+            return Ok(());
+        }
+        let renews: Vec<&str> = self.study.renews.iter().map(|name| name.as_str()).collect();
+        Err(StudyError::Refused {
+            what: "renews",
+            found: format!(
+                "{renews:?}, and patients of {} too, of the same hospitals",
+                unnamed.join(", ")
+            ),
+            wanted: format!("renews = {:?}", [&renews[..], &unnamed[..]].concat()),
+        })
+    }
+
+    /// Studies that share patients with it, or with one that does.
+    fn connected(&self) -> Vec<&Approved> {
+        let mut found: Vec<&Approved> = Vec::new();
+        let mut left = self.known.clone();
+        loop {
+            let is_near = |one: &&Approved| {
+                let mut patients = found.iter().map(|known| &known.patients);
+                shares(&one.patients, self.patients)
+                    || patients.any(|known| shares(&one.patients, known))
+            };
+            let (near, far): (Vec<_>, Vec<_>) = left.into_iter().partition(is_near);
+            if near.is_empty() {
+                return found;
+            }
+            found.extend(near);
+            left = far;
+        }
+    }
+
+    fn refused(&self, one: &Exposed, sharing: &[&Approved]) -> StudyError {
+        let hospitals: Vec<SiteName> = one.hospitals.iter().cloned().collect();
+        let by = one.by.iter().map(|place| &sharing[*place].study.name);
+        let by: Vec<String> = by.map(|name| format!("{:?}", name.as_str())).collect();
+        StudyError::Refused {
+            what: "hospitals",
+            found: format!(
+                "sums of this study and of {}, over some of the same patients, that tell the sums of {} alone",
+                by.join(", "),
+                named(&hospitals)
+            ),
+            wanted: format!(
+                "sums over {} hospitals or more, or the consent of {} (study consent, study approve --consent)",
+                self.least,
+                named(&hospitals)
+            ),
+        }
+    }
+}
+
+fn roster(study: &Study) -> Roster {
+    study.roster().into_iter().collect()
+}
+
+fn shares(one: &Fingerprint, other: &Fingerprint) -> bool {
+    one.difference(other) < one.patients() + other.patients()
+}
+
+fn named(sites: &[SiteName]) -> String {
+    let names: Vec<&str> = sites.iter().map(SiteName::as_str).collect();
+    names.join(", ")
+}
+
+fn too_many(studies: usize) -> StudyError {
+    StudyError::Refused {
+        what: "hospitals",
+        found: format!("{studies} studies over some of the same patients"),
+        wanted: "so few that their rosters can be judged together".to_owned(),
+    }
+}
