@@ -81,8 +81,8 @@ fn with_few_events(events: usize) -> Home {
     for (row, line) in rows.lines().enumerate() {
         let site = match row {
             0..70 => 0,
-            70..140 => 1,
-            140..200 => 2,
+            70..130 => 1,
+            130..185 => 2,
             _ => 3,
         };
         let (rest, event) = line.rsplit_once(',').unwrap();

@@ -126,7 +126,7 @@ fn heard(honest: [&Hospital; 2], liar: &Hospital, is_common: bool) -> Vec<Array1
         let hazards = counted.without_columns().0.into_iter();
         begin = hazards.chain([0.0; FEATURES]).collect();
     }
-    let mut newton = Newton::from(Array1::zeros(begin.len()), begin, Precision::Exact);
+    let mut newton = Newton::from(Array1::zeros(begin.len()), Precision::Exact, begin);
     let mut heard = Vec::new();
     while newton.wanted() != Wanted::Nothing {
         let at = newton.asked().clone();
