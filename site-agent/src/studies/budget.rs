@@ -179,15 +179,15 @@ mod tests {
                 .err()
                 .map_or_else(String::new, |refusal| refusal.text)
         };
-        assert_eq!(said(2, 70), "");
+        assert_eq!(said(2, 67), "");
         assert_eq!(
-            said(3, 70),
+            said(3, 67),
             "limits of the study \"demo\": runs is 3, of which 3 are used, and the job asks for 1"
         );
         assert_eq!(
-            said(4, 71),
-            "limits of the study \"demo\": runs is 3, of which 4 are used, and the job asks for 1; rounds is 100, of which 71 are \
-             used, and the job asks for 30"
+            said(4, 68),
+            "limits of the study \"demo\": runs is 3, of which 4 are used, and the job asks for 1; rounds is 100, of which 68 are \
+             used, and the job asks for 33"
         );
     }
 
