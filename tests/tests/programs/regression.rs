@@ -451,7 +451,7 @@ fn a_column_that_parts_the_classes_is_named_and_a_ridge_gives_it_an_end() {
     assert!(notes.contains("ridge"), "{notes}{}", ran.stdout);
     let page = fs::read_to_string(home.join("out/report.html")).unwrap();
     assert!(page.contains("has no end"));
-    simulated(&home, &job(ILL, &features, "ridge = 1")).must_succeed();
+    simulated(&home, &job(ILL, &features, "ridge = 40")).must_succeed();
     assert_eq!(result(&home.join("out"))["status"], "converged");
     let told = column(&home, "coefficients.csv", "coefficient");
     assert!(told.iter().all(|one| one.abs() < 100.0), "{told:?}");

@@ -24,8 +24,11 @@ use similarity::learn::regression::Ties;
 use similarity::learn::regression::cox::FollowUp;
 use similarity::learn::regression::exponential::Exposure;
 use similarity::learn::regression::glm::Family;
+use similarity::learn::regression::rounding::Rounding;
 use similarity::learn::regression::rows;
+use similarity::learn::regression::sums::Sums;
 use similarity::learn::regression::terms::Terms;
+use similarity::numeric::precision::Precision;
 use similarity::uses::cases::nearest_others;
 use similarity::uses::nearest::{Nearest, Neighbour};
 use std::sync::Arc;
@@ -47,6 +50,8 @@ struct Made {
     /// n x p, ones first where there is a constant.
     matrix: Array2<f64>,
     target: Target,
+    /// How what these patients add to a sum is rounded; none where it is exact.
+    rounding: Option<Rounding>,
 }
 
 /// What is regressed.
@@ -104,25 +109,18 @@ impl Regressor {
         prepared: &Prepared,
         point: &Evaluating,
     ) -> Result<Answer, Stop> {
-        let precision = self.settings.precision;
         let (made, at) = self.at(site, prepared, point)?;
         let design = made.matrix.view();
         let sums = match &made.target {
-            // In units of the outcome; of each patient they tell no more than second moments do.
-            Target::Glm(Family::Linear, y) => Family::Linear.sums(&design, y, &at),
-            Target::Glm(Family::Logistic, y) => {
-                Family::Logistic.sums(&design, y, &at).known_to(precision)
-            }
+            Target::Glm(family, y) => family.sums(&design, y, &at),
             Target::Cox {
                 follow_up, ties, ..
-            } => follow_up.sums(&design, &at, *ties).known_to(precision),
-            // Without a column it is the time of all in each cell, in its own unit, and no question of anybody's.
-            Target::Exponential(exposure) if point.design.rows.is_empty() => {
-                exposure.sums(&design, &at)
-            }
-            Target::Exponential(exposure) => exposure.sums(&design, &at).known_to(precision),
+            } => follow_up.sums(&design, &at, *ties),
+            Target::Exponential(exposure) => exposure.sums(&design, &at),
         };
-        Ok(Answer::Regression(message::Answer::Likelihood(sums)))
+        Ok(Answer::Regression(message::Answer::Likelihood(
+            made.rounded(sums),
+        )))
     }
 
     fn test(
@@ -131,7 +129,6 @@ impl Regressor {
         prepared: &Prepared,
         point: &Evaluating,
     ) -> Result<Answer, Stop> {
-        let precision = self.settings.precision;
         let (made, at) = self.at(site, prepared, point)?;
         let design = made.matrix.view();
         let sums = match &made.target {
@@ -150,8 +147,9 @@ impl Regressor {
             }
             Target::Exponential(exposure) => exposure.sums_with_time(&design, &at),
         };
-        let sums = sums.known_to(precision);
-        Ok(Answer::Regression(message::Answer::Proportionality(sums)))
+        Ok(Answer::Regression(message::Answer::Proportionality(
+            made.rounded(sums),
+        )))
     }
 
     /// The patients as the point's design has them, and its coefficients.
@@ -227,18 +225,46 @@ impl Made {
         (settings, folds): (&RegressionSettings, u32),
     ) -> Result<Self, Stop> {
         let whole = site.cohort.cohort.outcome();
-        let Some(fold) = design.fold else {
-            let target = Target::of(site, whole, (settings, design))?;
-            let matrix = columns(prepared, design, target.has_constant())?;
-            return Ok(Self { matrix, target });
+        let (target, matrix) = match design.fold {
+            None => {
+                let target = Target::of(site, whole, (settings, design))?;
+                let matrix = columns(prepared, design, target.has_constant())?;
+                (target, matrix)
+            }
+            Some(fold) => {
+                let training = site.parted(folds)?.split(fold as usize).training;
+                let target = Target::of(site, &whole.select(&training), (settings, design))?;
+                let matrix = columns(prepared, design, target.has_constant())?;
+                (target, matrix.select(Axis(0), &training))
+            }
         };
-        let training = site.parted(folds)?.split(fold as usize).training;
-        let target = Target::of(site, &whole.select(&training), (settings, design))?;
-        let matrix = columns(prepared, design, target.has_constant())?;
+        let rounding = match (settings.precision, &target) {
+            (Precision::Exact, _) => None,
+            // In units of the outcome; of each patient they tell no more than second moments do.
+            (Precision::Rounded, Target::Glm(Family::Linear, _)) => None,
+            // The time of all in each cell, in its own unit, and no question of anybody's.
+            (Precision::Rounded, Target::Exponential(_)) if design.rows.is_empty() => None,
+            (
+                Precision::Rounded,
+                Target::Glm(Family::Logistic, _) | Target::Cox { .. } | Target::Exponential(_),
+            ) => {
+                let rounding = Rounding::of(&matrix.view(), design.cells.len());
+                Some(rounding.map_err(|error| Stop::numeric(Code::Numbers, error))?)
+            }
+        };
         Ok(Self {
-            matrix: matrix.select(Axis(0), &training),
+            matrix,
             target,
+            rounding,
         })
+    }
+
+    /// Sums over these patients, as finely as they may be known.
+    fn rounded(&self, sums: Sums) -> Sums {
+        match &self.rounding {
+            Some(rounding) => rounding.rounded(sums),
+            None => sums,
+        }
     }
 
     fn has_constant(&self) -> bool {

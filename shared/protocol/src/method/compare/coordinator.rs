@@ -155,7 +155,7 @@ impl Compare {
                         self.fit(prepared, fold + 1)?;
                     } else {
                         self.without_regressions(
-                            "the regression of a fold has no maximum, or was not fitted in time: a ridge in [regression] gives it one",
+                            "the regression of a fold has no maximum, or was not fitted in time: a larger ridge in [regression] gives it one",
                         );
                         self.grow(&prepared)?;
                     }

@@ -196,9 +196,9 @@ impl Attempt {
         possible.judge(self.newton.asked(), sums)
     }
 
-    /// Takes what an evaluation told. What would be asked next and no hospital would answer, because it parts patients by a step, ends
-    /// the fit: some columns part the outcomes nearly by themselves.
-    pub(super) fn take(&mut self, sums: Sums, moments: &SecondMoments) {
+    /// Takes what an evaluation told. What no hospital would answer, because it parts patients by a step, is not asked: a shorter step is, or
+    /// the fit ends, for some columns part the outcomes nearly by themselves. One cohort alone, whose `moments` are not given, answers all.
+    pub(super) fn take(&mut self, sums: Sums, moments: Option<&SecondMoments>) {
         let first = *self
             .first
             .get_or_insert_with(|| First::of(&sums, self.family));
@@ -206,11 +206,13 @@ impl Attempt {
         if self.newton.wanted() == Wanted::Information {
             self.newton.learn_information(sums.information);
         }
-        if self.newton.wanted() != Wanted::Nothing {
-            let products = products(moments, &self.rows.fitted, self.family);
-            let counts = (first.events, first.patients);
-            if let Some(columns) = too_steep(self.family, &products, self.newton.asked(), counts) {
-                self.newton.stop(columns);
+        let Some(moments) = moments else { return };
+        let products = products(moments, &self.rows.fitted, self.family);
+        let counts = (first.events, first.patients);
+        while self.newton.wanted() != Wanted::Nothing {
+            match too_steep(self.family, &products, self.newton.asked(), counts) {
+                Some(columns) => self.newton.shorten(columns),
+                None => break,
             }
         }
     }

@@ -75,14 +75,7 @@ pub(crate) struct Fitted {
 
 impl Sources {
     fn rows(&self, chosen: &[usize]) -> Rows {
-        let (features, standardisation) = (&self.features, &self.standardisation);
-        Rows::new(
-            features,
-            standardisation,
-            &self.moments,
-            chosen,
-            self.precision,
-        )
+        Rows::new(&self.features, &self.standardisation, &self.moments, chosen)
     }
 }
 
@@ -387,7 +380,8 @@ impl Stage for Fitting {
             self.begin(&sum)?;
             return Ok(Turn::Ask);
         }
-        self.attempt.take(sum, &self.sources.moments);
+        let answered_by_others = (!self.settings.is_alone).then_some(&self.sources.moments);
+        self.attempt.take(sum, answered_by_others);
         self.has_events()?;
         match self.attempt.newton().wanted() {
             Wanted::Information | Wanted::Value if self.may_ask() => return Ok(Turn::Ask),

@@ -44,8 +44,6 @@ pub(super) fn products(moments: &SecondMoments, fitted: &[usize], model: Model) 
     Array2::from_shape_fn((size, size), entry)
 }
 
-/// How much more one hospital's patients may differ than all of them do, in squares.
-const OF_ONE_HOSPITAL: f64 = 1.25;
 /// Columns of at least such a share of the steepest.
 const STEEP: f64 = 0.1;
 
@@ -86,7 +84,7 @@ pub(super) fn too_steep(
         false => (squares, 0.0),
     };
     let steepness = Steepness::Predictor {
-        squares: squares / count * OF_ONE_HOSPITAL,
+        squares: squares / count,
         centre,
     };
     steepness.is_too_much().then(|| {
@@ -109,11 +107,12 @@ impl Possible<'_> {
         self.judge_information(found)
     }
 
-    /// By how much rounding of the sites moves a number.
+    /// By how much rounding of the sites moves a number at most: along axes of the patients, which are at most as wide as all columns.
     fn rounded(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // few
-        let sites = SITES_MAX as f64;
-        sites * self.precision.error()
+        let (sites, columns) = (SITES_MAX as f64, self.products.nrows() as f64);
+        let widest = self.products.diag().sum() / self.count().max(1.0);
+        sites * self.precision.error() * columns * widest.max(1.0)
     }
 
     /// A log-likelihood is at most 0, and concave: from one point it can be bounded at another.

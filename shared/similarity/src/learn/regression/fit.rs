@@ -311,8 +311,7 @@ impl Fit {
             Ending::Separated(columns) => {
                 let named: Vec<&str> = columns.iter().map(|column| &*names[*column]).collect();
                 remarks.push(format!(
-                    "{} parts the outcomes perfectly, so that its coefficient has no end; use a ridge above 0, or leave it \
-                     out",
+                    "{} parts the outcomes perfectly, so that its coefficient has no end; use a larger ridge, or leave it out",
                     named.join(", ")
                 ));
             }

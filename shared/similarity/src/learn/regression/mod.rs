@@ -11,6 +11,7 @@ pub mod glm;
 pub mod hazards;
 pub mod newton;
 mod prepare;
+pub mod rounding;
 pub mod rows;
 pub mod selection;
 pub mod sums;

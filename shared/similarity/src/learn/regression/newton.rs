@@ -6,6 +6,8 @@ use crate::numeric::precision::Precision;
 
 /// Steps at most.
 const STEPS_MAX: u32 = 100;
+/// Halvings of a step that must not be as long.
+const SHORTENED_MAX: u32 = 4;
 /// Halvings of one step at most.
 const HALVINGS_MAX: u32 = 40;
 
@@ -158,9 +160,17 @@ impl Newton {
         }
     }
 
-    /// Ends the search where it is: what is wanted next has no end in these columns.
-    pub fn stop(&mut self, columns: Vec<usize>) {
-        self.ending = Some(Ending::Separated(columns));
+    /// Makes the step that is wanted next half as long, or ends the search where it is once it hardly moves: these columns have no end.
+    pub fn shorten(&mut self, columns: Vec<usize>) {
+        match &self.best {
+            Some(best) if self.halvings < SHORTENED_MAX => {
+                self.halvings += 1;
+                self.share /= 2.0;
+                self.asked = &best.at + &(self.share * &self.step);
+                self.settles = false;
+            }
+            _ => self.ending = Some(Ending::Separated(columns)),
+        }
     }
 
     /// The coefficients at which the next numbers are wanted.

@@ -6,7 +6,6 @@ use crate::cohort::standardise::{Feature, FeatureKind, Impute, Standardisation, 
 use crate::learn::regression::sums::{Scaling, swept};
 use crate::learn::regression::terms::{Term, TermKind, Terms};
 use crate::learn::unpsl::SecondMoments;
-use crate::numeric::precision::Precision;
 
 /// The columns of a regression, of which those that are fitted are rows of a standardisation.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,15 +21,13 @@ pub struct Rows {
 impl Rows {
     /// The terms of those of `features` that are `chosen` (their places, rising) by the rows of `standardisation`, which is their
     /// pooled one, and the second moments of its rows over all patients. A level that is the first of its feature is the reference,
-    /// a row that does not vary is left out, and so is one that others already say, as
-    /// far as sums so finely known can tell.
+    /// a row that does not vary is left out, and so is one that others already say.
     #[must_use]
     pub fn new(
         features: &[Feature],
         standardisation: &Standardisation,
         moments: &SecondMoments,
         chosen: &[usize],
-        precision: Precision,
     ) -> Self {
         let terms = terms(features, standardisation).select(chosen);
         let rows = rows(&terms, chosen.iter().copied(), standardisation);
@@ -46,7 +43,7 @@ impl Rows {
             moments.products[(one, other)] - of_means
         };
         let products = Array2::from_shape_fn((there.len(), there.len()), product);
-        let (kept, aliased) = swept(&products, &Array1::zeros(there.len()), patients, precision);
+        let (kept, aliased) = swept(&products, &Array1::zeros(there.len()), patients);
         let column = |place: &usize| there[*place].0;
         let mut scaling = Scaling::of_nothing(rows.len());
         for (place, (column, row)) in there.iter().enumerate() {

@@ -6,7 +6,6 @@ use ndarray::{Array1, Array2, ArrayView2, Axis};
 use crate::learn::regression::fit::Model;
 use crate::learn::regression::terms::{TermKind, Terms};
 use crate::numeric::linear_algebra::add_product;
-use crate::numeric::precision::Precision;
 
 /// Patients of a block of sums.
 pub(crate) const BLOCK: usize = 2048;
@@ -37,17 +36,6 @@ impl Sums {
             log_likelihood: 0.0,
             gradient: Array1::zeros(columns),
             information: Array2::zeros((columns, columns)),
-        }
-    }
-
-    /// The same, as finely as they may be known.
-    #[must_use]
-    pub fn known_to(self, precision: Precision) -> Self {
-        Self {
-            log_likelihood: precision.of(self.log_likelihood),
-            gradient: precision.of_vector(self.gradient),
-            information: precision.of_matrix(self.information),
-            ..self
         }
     }
 
@@ -183,8 +171,6 @@ pub struct Aliased {
 
 /// A column whose variance is below this share of itself, once the columns before it are known, says nothing new.
 const ALIASED: f64 = 1e-10;
-/// The same where sums are rounded, as the worth of so many standardised patients: less is lost in what the sites round away.
-const ALIASED_PATIENTS: f64 = 0.5;
 /// Shares of a column below this are not named.
 const SHARE: f64 = 1e-6;
 
@@ -206,7 +192,7 @@ impl Scaling {
                 }
             }
         }
-        let (kept, aliased) = swept(&products.products, &means, patients, Precision::Exact);
+        let (kept, aliased) = swept(&products.products, &means, patients);
         Self {
             means,
             scales,
@@ -305,21 +291,15 @@ impl Scaling {
     }
 }
 
-/// Sweeps the columns in order: those that are kept, and those that the kept before them already say, as far as sums so finely known
-/// can tell.
+/// Sweeps the columns in order: those that are kept, and those that the kept before them already say.
 pub(super) fn swept(
     products: &Array2<f64>,
     means: &Array1<f64>,
     patients: f64,
-    precision: Precision,
 ) -> (Vec<usize>, Vec<Aliased>) {
     let (mut kept, mut aliased): (Vec<usize>, Vec<Aliased>) = (Vec::new(), Vec::new());
     // Row k of the Cholesky factor of the kept columns' correlations, and of its inverse.
     let mut factor: Vec<Vec<f64>> = Vec::new();
-    let least = match precision {
-        Precision::Exact => ALIASED,
-        Precision::Rounded => ALIASED.max(ALIASED_PATIENTS / patients),
-    };
     for column in 0..products.nrows() {
         let variance = products[(column, column)];
         // A constant leaves a rounding of its mean.
@@ -338,7 +318,7 @@ pub(super) fn swept(
             row.push((correlation(other) - known) / factor[place][place]);
         }
         let left = 1.0 - row.iter().map(|share| share * share).sum::<f64>();
-        if left > least {
+        if left > ALIASED {
             row.push(left.sqrt());
             factor.push(row);
             kept.push(column);

@@ -1,0 +1,138 @@
+//! Sums of a regression, rounded by what one standardised patient adds.
+//!
+//! Columns that go together, as those of a spline do, say little of each other but much of their differences. Rounding each by itself would
+//! lose that. So what a site adds is rounded along the principal axes of its own patients, each axis scaled to a variance of 1, and turned back.
+
+use ndarray::{Array2, ArrayView2, Axis, s};
+
+use crate::learn::regression::sums::Sums;
+use crate::numeric::linear_algebra::{LinearAlgebraError, symmetric_eigen};
+use crate::numeric::precision::Precision;
+
+/// An axis of less than this share of the widest is none: no patient is off it.
+const NO_AXIS: f64 = 1e-12;
+
+/// The axes of a site's patients.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rounding {
+    /// Parameters before the columns, which are rounded as they are.
+    leading: usize,
+    /// From columns to axes, k x p.
+    forward: Array2<f64>,
+    /// From axes to columns, p x k.
+    back: Array2<f64>,
+}
+
+impl Rounding {
+    /// Of the patients of `design`, n x p, before whose columns come `leading` parameters.
+    ///
+    /// # Errors
+    /// [`LinearAlgebraError`] where a number is not finite.
+    pub fn of(design: &ArrayView2<f64>, leading: usize) -> Result<Self, LinearAlgebraError> {
+        #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
+        let patients = design.nrows().max(1) as f64;
+        let eigen = symmetric_eigen(&(design.t().dot(design) / patients))?;
+        let widest = eigen.values.iter().copied().fold(0.0, f64::max);
+        let axes: Vec<usize> = (0..eigen.values.len())
+            .filter(|axis| eigen.values[*axis] > NO_AXIS * widest)
+            .collect();
+        let vectors = eigen.vectors.select(Axis(1), &axes);
+        let widths = eigen.values.select(Axis(0), &axes).mapv(f64::sqrt);
+        Ok(Self {
+            leading,
+            forward: (&vectors / &widths).reversed_axes(),
+            back: vectors * widths,
+        })
+    }
+
+    /// The same sums, as they may be known: of parameters and columns, or of columns that come more than once.
+    ///
+    /// # Panics
+    /// Where the sums are of other columns.
+    #[must_use]
+    pub fn rounded(&self, sums: Sums) -> Sums {
+        let copies = (sums.gradient.len() - self.leading) / self.back.nrows().max(1);
+        let (forward, back) = (
+            self.blocks(&self.forward, copies),
+            self.blocks(&self.back, copies),
+        );
+        let precision = Precision::Rounded;
+        let gradient = precision.of_vector(forward.dot(&sums.gradient));
+        let information = precision.of_matrix(forward.dot(&sums.information).dot(&forward.t()));
+        let information = back.dot(&information).dot(&back.t());
+        Sums {
+            log_likelihood: precision.of(sums.log_likelihood),
+            gradient: back.dot(&gradient),
+            // What rounding of the products has turned is made symmetric again.
+            information: (&information + &information.t()) / 2.0,
+            ..sums
+        }
+    }
+
+    /// Ones for the leading parameters, then a matrix as often as its columns come.
+    fn blocks(&self, block: &Array2<f64>, copies: usize) -> Array2<f64> {
+        let (rows, columns) = block.dim();
+        let size = |one: usize| self.leading + copies * one;
+        let mut all = Array2::zeros((size(rows), size(columns)));
+        all.slice_mut(s![..self.leading, ..self.leading])
+            .diag_mut()
+            .fill(1.0);
+        for copy in 0..copies {
+            let (row, column) = (self.leading + copy * rows, self.leading + copy * columns);
+            all.slice_mut(s![row..row + rows, column..column + columns])
+                .assign(block);
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::Array1;
+
+    fn sums(columns: usize) -> Sums {
+        let mut sums = Sums::zero(columns);
+        sums.gradient = Array1::from_shape_fn(columns, |place| 3.7 - place as f64);
+        sums.information = Array2::eye(columns) * 7.3;
+        sums
+    }
+
+    #[test]
+    fn columns_that_go_together_are_rounded_by_what_they_differ_by() {
+        // The second column is the first, and a thousandth of something else.
+        let design = Array2::from_shape_fn((200, 2), |(row, column)| {
+            let own = (row as f64 * 0.7).sin() * 1.4;
+            own + column as f64 * (row as f64 * 1.9).cos() * 1e-3
+        });
+        let residuals = Array1::from_shape_fn(200, |row| (row as f64 * 0.3).cos());
+        let mut exact = Sums::zero(2);
+        exact.gradient = design.t().dot(&residuals);
+        exact.information = design.t().dot(&design) * 0.2;
+        let rounded = Rounding::of(&design.view(), 0)
+            .unwrap()
+            .rounded(exact.clone());
+        let apart = |sums: &Sums| sums.gradient[1] - sums.gradient[0];
+        assert_ne!(rounded.gradient, exact.gradient);
+        assert!((apart(&rounded) - apart(&exact)).abs() < 1e-3 / 32.0);
+        let moved = (&rounded.information - &exact.information).mapv(f64::abs);
+        assert!(moved.iter().all(|one| *one < 0.1), "{moved}");
+    }
+
+    #[test]
+    fn a_column_that_no_patient_varies_in_adds_nothing_and_leading_ones_stay_in_steps() {
+        let design =
+            Array2::from_shape_fn(
+                (50, 2),
+                |(row, column)| {
+                    if column == 0 { (row as f64).sin() } else { 0.0 }
+                },
+            );
+        let rounding = Rounding::of(&design.view(), 1).unwrap();
+        let rounded = rounding.rounded(sums(3));
+        assert_eq!((rounded.gradient[0] * 32.0).fract(), 0.0);
+        assert_eq!(rounded.gradient[2], 0.0);
+        // Every column twice.
+        assert_eq!(rounding.rounded(sums(5)).gradient.len(), 5);
+    }
+}
