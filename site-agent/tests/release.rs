@@ -569,7 +569,7 @@ fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
     // sample and held out, 4 of pairs, and 1.
     // Covered, each takes 18 times as much at most; keys and secrets come first.
     let wanted = [
-        ("description", 18 * 32, 1),
+        ("description", 18 * 48, 1),
         ("moments", 18 * 96, 1),
         ("prepared", 0, 1),
         ("derivatives", 18 * 2_160, 70),
@@ -580,7 +580,7 @@ fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
     assert_eq!([told[0].0, told[1].0], ["introduction", "encapsulations"]);
     assert_eq!(told[2..], wanted);
     let keys = told[0].1 + told[1].1;
-    let numbers = 32 + 96 + 70 * 2_160 + 480 + 808;
+    let numbers = 48 + 96 + 70 * 2_160 + 480 + 808;
     assert_eq!(explanation.bytes(), keys + 18 * numbers);
     let text = explanation.to_string();
     assert!(text.contains("The policy admits it"), "{text}");
@@ -663,7 +663,7 @@ fn an_explanation_says_what_each_message_can_tell_in_the_worst_case() {
     assert_eq!(prepared, "Nothing of any patient.");
     assert!(refusal.contains("one yes or no a rule"), "{refusal}");
     assert!(
-        shown.contains("a metric under which a patient's similarity"),
+        shown.contains("A metric that parts patients by a step"),
         "{shown}"
     );
     let pooled = JOB.replace("rank = 3", "rank = 3\ncorrelation = 'pooled'");
