@@ -1,7 +1,5 @@
 //! How finely a site says what it adds to a sum.
 
-use ndarray::{Array1, Array2};
-
 /// The step of rounded numbers, in units of what one standardised patient adds.
 const STEP: f64 = 0.03125; // 2^-5
 
@@ -11,7 +9,7 @@ const STEP: f64 = 0.03125; // 2^-5
 /// Rounded ones are as good for a fit, and tell less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
-    /// What each site adds is a multiple of 2^-5, where one patient, standardised, adds about 1.
+    /// What each site adds is rounded to steps of 2^-5, where one patient, standardised, adds about 1.
     #[default]
     Rounded,
     /// As finely as numbers go.
@@ -36,18 +34,6 @@ impl Precision {
             Self::Exact => 0.0,
             Self::Rounded => STEP / 2.0,
         }
-    }
-
-    /// The same of all entries.
-    #[must_use]
-    pub fn of_vector(self, vector: Array1<f64>) -> Array1<f64> {
-        vector.mapv_into(|number| self.of(number))
-    }
-
-    /// The same of all entries.
-    #[must_use]
-    pub fn of_matrix(self, matrix: Array2<f64>) -> Array2<f64> {
-        matrix.mapv_into(|number| self.of(number))
     }
 }
 

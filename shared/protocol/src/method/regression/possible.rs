@@ -44,6 +44,11 @@ pub(super) fn products(moments: &SecondMoments, fitted: &[usize], model: Model) 
     Array2::from_shape_fn((size, size), entry)
 }
 
+/// The events that are expected of all patients in the cells of a common baseline.
+fn expected(found: &Sums, cells: u32) -> f64 {
+    found.information.diag().iter().take(cells as usize).sum()
+}
+
 /// Columns of at least such a share of the steepest.
 const STEEP: f64 = 0.1;
 
@@ -154,10 +159,7 @@ impl Possible<'_> {
             // Each event adds its own value less a mean of those at risk.
             Model::Cox(_) => 2.0 * self.count(),
             // What is expected of a patient has no bound but the information, which is all that is expected, times squares.
-            Model::Exponential { cells } => {
-                let expected: f64 = found.information.diag().iter().take(cells as usize).sum();
-                self.count().sqrt() + expected.max(0.0)
-            }
+            Model::Exponential { cells } => self.count().sqrt() + expected(found, cells).max(0.0),
         };
         let mut pairs = found.gradient.iter().zip(self.products.diag());
         let fits = pairs.all(|(slope, squares)| {
@@ -189,10 +191,7 @@ impl Possible<'_> {
         let all = match self.model {
             Model::Linear | Model::Logistic => &self.products * share,
             Model::Cox(_) => by_column(share),
-            Model::Exponential { cells } => {
-                let expected: f64 = found.information.diag().iter().take(cells as usize).sum();
-                by_column(expected.max(1.0))
-            }
+            Model::Exponential { cells } => by_column(expected(found, cells).max(1.0)),
         };
         let room = Array2::<f64>::eye(self.products.nrows()) * slack;
         let is_between = is_positive_definite(&(&found.information + &room))

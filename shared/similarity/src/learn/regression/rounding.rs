@@ -56,12 +56,12 @@ impl Rounding {
             self.blocks(&self.forward, copies),
             self.blocks(&self.back, copies),
         );
-        let precision = Precision::Rounded;
-        let gradient = precision.of_vector(forward.dot(&sums.gradient));
-        let information = precision.of_matrix(forward.dot(&sums.information).dot(&forward.t()));
-        let information = back.dot(&information).dot(&back.t());
+        let rounded = |number| Precision::Rounded.of(number);
+        let gradient = forward.dot(&sums.gradient).mapv_into(rounded);
+        let information = forward.dot(&sums.information).dot(&forward.t());
+        let information = back.dot(&information.mapv_into(rounded)).dot(&back.t());
         Sums {
-            log_likelihood: precision.of(sums.log_likelihood),
+            log_likelihood: rounded(sums.log_likelihood),
             gradient: back.dot(&gradient),
             // What rounding of the products has turned is made symmetric again.
             information: (&information + &information.t()) / 2.0,
