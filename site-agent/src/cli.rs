@@ -89,6 +89,19 @@ pub struct Local {
     /// Seed; the job's own where absent
     #[arg(long)]
     pub seed: Option<u64>,
+    /// How UnPSL is learned
+    #[arg(long, value_enum, default_value_t)]
+    pub algorithm: Algorithm,
+}
+
+/// How UnPSL is learned on one cohort.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Algorithm {
+    /// As in a federation, in few rounds
+    #[default]
+    Rounds,
+    /// By Algorithm 1 of the paper, which takes tens of times as long
+    Paper,
 }
 
 /// What a run left, and the patients.

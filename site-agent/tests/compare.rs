@@ -72,7 +72,7 @@ fn site(job: &Job, name: &str, table: &Path, folder: &Path) -> (Computation, Coh
         "site = '{name}'\ncoordinator = 'localhost:7443'\nfolder = '{name}'\n\
          [tls]\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'k.pem'\n\
          [source]\nkind = 'csv'\npath = '{}'\npatient = 'patient'\n\
-         [policy]\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\njobs_without_study = true\n",
+         [policy]\noperators = ['*']\nmethods = ['*']\njobs_without_study = true\n",
         table.display()
     );
     let config = SiteConfig::parse(&text, folder).unwrap();

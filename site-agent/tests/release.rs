@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // functions that tests share
 
-use privacy::{Cost, JobFacts, Permission, Policy, Released};
+use privacy::{Cost, JobFacts, Limits, Permission, Policy, Released};
 use protocol::failure::{Code, Failure};
 use protocol::job::Job;
 use protocol::message::{Begin, Request, Warrant};
@@ -11,10 +11,9 @@ use protocol::time::Timestamp;
 use site_agent::books::chain::{self, ChainError, Head};
 use site_agent::books::identity::{Question, RunDigest};
 use site_agent::books::journal::{self, Entry, Journal};
-use site_agent::books::ledger::{self, Answered, Asks, CohortCounts, Ledger, Used};
+use site_agent::books::ledger::{self, Answered, Asks, Ledger};
 use site_agent::config::policy;
 use site_agent::explain::Explanation;
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use wire::Sealed;
@@ -53,6 +52,11 @@ fn with_rules(name: &str, more: &str) -> Policy {
     policy::parse(&text).unwrap_or_else(|errors| panic!("{name}:\n{errors}"))
 }
 
+/// Whether the sample admits a job, the first of its study.
+fn admits(name: &str, job: &JobFacts) -> bool {
+    sample(name).admit(job, &Limits::default()).is_ok()
+}
+
 /// The rules of a simulation, at a site that takes part in jobs of no study.
 fn open_to_jobs() -> Policy {
     with_rules("simulation.toml", "jobs_without_study = true\n")
@@ -86,11 +90,11 @@ fn every_sample_policy_is_read_and_says_what_it_means() {
     assert_eq!(sample("site.toml"), Policy::default());
     assert_eq!(policy::parse("").unwrap(), Policy::default());
     let job = facts_of_study();
-    assert!(sample("site.toml").admit(&job).is_err());
-    assert!(sample("simulation.toml").admit(&job).is_ok());
+    assert!(!admits("site.toml", &job));
+    assert!(admits("simulation.toml", &job));
     let moments = "second_moments is true, where it is false unless set.";
     assert_eq!(sample("simulation.toml").lowered(), [moments]);
-    assert!(sample("heart-disease.toml").admit(&job).is_ok());
+    assert!(admits("heart-disease.toml", &job));
     let lowered = sample("heart-disease.toml").lowered();
     let class = "class_patients_min is 6, lowered from 10.";
     assert_eq!(lowered, [class, moments]);
@@ -100,13 +104,13 @@ fn every_sample_policy_is_read_and_says_what_it_means() {
         permissions: [Permission::Forests].into(),
         ..job
     };
-    assert!(sample("simulation.toml").admit(&trees).is_err());
-    assert!(sample("heart-disease.toml").admit(&trees).is_err());
-    assert!(sample("forests.toml").admit(&trees).is_ok());
+    assert!(!admits("simulation.toml", &trees));
+    assert!(!admits("heart-disease.toml", &trees));
+    assert!(admits("forests.toml", &trees));
     let opened = "forests is true, where it is false unless set.";
     assert_eq!(sample("forests.toml").lowered(), [opened]);
-    assert!(sample("heart-disease-forest.toml").admit(&trees).is_ok());
-    assert!(sample("heart-disease-compare.toml").admit(&trees).is_ok());
+    assert!(admits("heart-disease-forest.toml", &trees));
+    assert!(admits("heart-disease-compare.toml", &trees));
     let of_comparison = ["class_patients_min is 6, lowered from 10.", moments, opened];
     assert_eq!(
         sample("heart-disease-compare.toml").lowered(),
@@ -294,18 +298,6 @@ fn only_one_agent_writes_a_journal() {
     assert!(Journal::open(folder.path(), Timestamp(0)).is_ok());
 }
 
-fn ids(range: std::ops::Range<u32>) -> Vec<String> {
-    range.map(|id| format!("patient {id}")).collect()
-}
-
-fn counts(patients: u64) -> CohortCounts {
-    CohortCounts {
-        judged: BTreeSet::new(),
-        patients,
-        classes: vec![patients],
-    }
-}
-
 fn digest(name: &str) -> RunDigest {
     let begin = Begin {
         run: run(name),
@@ -330,13 +322,12 @@ fn open(folder: &Path) -> Ledger {
 #[test]
 fn a_run_of_which_nothing_came_counts_by_its_rounds_alone() {
     let folder = tempfile::tempdir().unwrap();
-    let cohort = {
+    let study = "a".repeat(64);
+    {
         let mut ledger = open(folder.path());
-        let cohort = ledger.fingerprint(ids(0..100));
         for name in ["r1", "r2"] {
-            ledger
-                .begin(&digest(name), &run(name), &cohort, None)
-                .unwrap();
+            let study = Some(study.clone());
+            ledger.begin(&digest(name), &run(name), study).unwrap();
             let (question, answer) = round(1);
             ledger.answer(&digest(name), question, answer).unwrap();
         }
@@ -345,201 +336,108 @@ fn a_run_of_which_nothing_came_counts_by_its_rounds_alone() {
             // Of a run that this site does not know nothing is noted.
             ledger.void(&digest("r9")).unwrap();
         }
-        cohort
-    };
+    }
     let entries = std::fs::read_to_string(folder.path().join("ledger.jsonl")).unwrap();
     assert_eq!(entries.matches("\"void\"").count(), 1);
-    let facts = open(folder.path()).facts(&digest("r3"), &cohort, counts(100), None);
-    assert_eq!((facts.runs_before, facts.rounds_before), (1, 2));
+    let used = open(folder.path()).used(&study, &digest("r3"), None);
+    assert_eq!((used.runs, used.rounds), (1, 2));
 }
 
 #[test]
-fn the_ledger_remembers_runs_rounds_and_patients_across_a_restart() {
+fn the_ledger_counts_for_each_study_what_its_runs_have_used_across_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    {
-        let mut ledger = open(folder.path());
-        let cohort = ledger.fingerprint(ids(0..100));
-        let first = ledger.facts(&digest("r1"), &cohort, counts(100), None);
-        assert_eq!(first.runs_before, 0);
-        for name in ["r1", "r2"] {
-            // The same run under two names of a coordinator's.
-            ledger
-                .begin(&digest(name), &run(name), &cohort, None)
-                .unwrap();
-            ledger
-                .begin(&digest(name), &run("other"), &cohort, None)
-                .unwrap();
-            for number in [1, 2, 2, 3] {
-                let (question, answer) = round(number);
-                ledger.answer(&digest(name), question, answer).unwrap();
-            }
-        }
-    }
-    let ledger = open(folder.path());
-    let same = ledger.fingerprint(ids(0..100).into_iter().rev());
-    let third = ledger.facts(&digest("r3"), &same, counts(100), None);
-    assert_eq!((third.runs_before, third.rounds_before), (2, 6));
-    assert_eq!((third.so_far.rounds, third.difference), (0, None));
-    // The run itself does not count among the others.
-    let second = ledger.facts(&digest("r2"), &same, counts(100), None);
-    assert_eq!((second.runs_before, second.rounds_before), (1, 3));
-    assert_eq!(second.so_far.rounds, 3);
-    assert!(second.so_far.kinds.contains("contribution"));
-    let (question, answer) = round(2);
-    assert_eq!(ledger.answered(&digest("r2"), &question), Some(&answer));
-    assert_eq!(ledger.answered(&digest("r3"), &question), None);
-    for (patients, difference) in [(0..99, 1), (1..101, 2), (0..109, 9), (50..150, 100)] {
-        let cohort = ledger.fingerprint(ids(patients));
-        let facts = ledger.facts(&digest("r3"), &cohort, counts(100), None);
-        assert_eq!((facts.difference, facts.runs_before), (Some(difference), 0));
-    }
-}
-
-#[test]
-fn the_ledger_counts_for_each_study_what_its_runs_have_used() {
-    let folder = tempfile::tempdir().unwrap();
-    {
-        let mut ledger = open(folder.path());
-        let (all, some) = (
-            ledger.fingerprint(ids(0..100)),
-            ledger.fingerprint(ids(0..50)),
-        );
-        let (heart, lung) = (Some("a".repeat(64)), Some("b".repeat(64)));
-        for (name, cohort, study) in [
-            ("r1", &all, &heart),
-            ("r2", &some, &heart),
-            ("r3", &all, &lung),
-            ("r4", &all, &None),
-            ("r5", &all, &heart),
-        ] {
-            ledger
-                .begin(&digest(name), &run(name), cohort, study.clone())
-                .unwrap();
-        }
-        for name in ["r1", "r2", "r3", "r4"] {
-            for number in [1, 2] {
-                let (question, answer) = round(number);
-                ledger.answer(&digest(name), question, answer).unwrap();
-            }
-        }
-        // It came back with other patients, and is one run all the same; the last has told nothing.
-        ledger
-            .begin(&digest("r1"), &run("r1"), &some, heart.clone())
-            .unwrap();
-        let (question, answer) = round(3);
-        ledger.answer(&digest("r1"), question, answer).unwrap();
-        let asks = Asks {
-            grouping: "g".to_owned(),
-            queries: 7,
-        };
-        ledger.ask(&digest("r2"), asks).unwrap();
-    }
-    let all = |runs, rounds, queries| Used {
-        runs,
-        rounds,
+    let (heart, lung) = ("a".repeat(64), "b".repeat(64));
+    let asks = |grouping: &str, queries| Asks {
+        grouping: grouping.to_owned(),
         queries,
     };
+    {
+        let mut ledger = open(folder.path());
+        for (name, study) in [
+            ("r1", Some(&heart)),
+            ("r2", Some(&heart)),
+            ("r3", Some(&lung)),
+            ("r4", None),
+            ("r5", Some(&heart)),
+        ] {
+            // The same run under two names of a coordinator's.
+            for under in [name, "other"] {
+                let begun = ledger.begin(&digest(name), &run(under), study.cloned());
+                begun.unwrap();
+            }
+        }
+        for name in ["r1", "r2", "r3", "r4"] {
+            // The same answer again is no further round.
+            for number in [1, 2, 2] {
+                let (question, answer) = round(number);
+                ledger.answer(&digest(name), question, answer).unwrap();
+            }
+        }
+        ledger.ask(&digest("r1"), asks("f", 5)).unwrap();
+        ledger.ask(&digest("r2"), asks("g", 7)).unwrap();
+        ledger.ask(&digest("r2"), asks("g", 7)).unwrap();
+    }
     let used = ledger::used(folder.path()).unwrap();
-    assert_eq!(used[&"a".repeat(64)], all(2, 5, 7));
-    assert_eq!(used[&"b".repeat(64)], all(1, 2, 0));
+    assert_eq!(used[&heart].limits(), Limits::of([2, 4, 12, 2]));
+    assert_eq!(used[&lung].limits(), Limits::of([1, 2, 0, 0]));
     assert_eq!(used.len(), 2);
     let ledger = open(folder.path());
-    assert_eq!(ledger.used(&"a".repeat(64), &digest("r2")), all(1, 3, 0));
-    assert_eq!(ledger.used(&"c".repeat(64), &digest("r2")), Used::default());
-    let names = ledger::runs(folder.path(), &"a".repeat(64)).unwrap();
+    // The run itself does not count among the others, nor the grouping that it asks by.
+    let second = ledger.used(&heart, &digest("r2"), None);
+    assert_eq!(second, Limits::of([1, 2, 5, 0]));
+    let by_another = ledger.used(&heart, &digest("r2"), Some(&asks("g", 7)));
+    assert_eq!(by_another, Limits::of([1, 2, 5, 1]));
+    let by_the_first = ledger.used(&heart, &digest("r2"), Some(&asks("f", 7)));
+    assert_eq!(by_the_first, Limits::of([1, 2, 5, 0]));
+    let none = ledger.used(&"c".repeat(64), &digest("r2"), None);
+    assert_eq!(none, Limits::default());
+    let so_far = ledger.so_far(&digest("r2"));
+    assert_eq!(so_far.rounds, 2);
+    assert!(so_far.kinds.contains("contribution"));
+    let (question, answer) = round(2);
+    assert_eq!(ledger.answered(&digest("r2"), &question), Some(&answer));
+    assert_eq!(ledger.answered(&digest("r9"), &question), None);
+    let names = ledger::runs(folder.path(), &heart).unwrap();
     assert_eq!(names, ["r1", "r2", "r5"].map(str::to_owned).into());
-    // Another study's card has told these two cohorts apart.
-    let (all, but_one) = (
-        ledger.fingerprint(ids(0..100)),
-        ledger.fingerprint(ids(0..99)),
-    );
-    let judged = CohortCounts {
-        judged: [all.identity()].into(),
-        ..counts(99)
-    };
-    let facts = ledger.facts(&digest("r9"), &but_one, judged, None);
-    assert_eq!(facts.difference, Some(49));
 }
 
-#[test]
-fn a_cohort_that_differs_by_one_patient_is_refused_whatever_the_job() {
+/// A folder with a ledger of one run, and where the ledger ended.
+fn kept() -> (tempfile::TempDir, Head) {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = open(folder.path());
-    let job = facts_of_study();
-    let admission = sample("simulation.toml").admit(&job).unwrap();
-    let all = ledger.fingerprint(ids(0..100));
-    let facts = ledger.facts(&digest("r1"), &all, counts(100), None);
-    assert!(admission.cohort(&facts).is_ok());
-    // It was described, and told nothing more.
-    ledger.begin(&digest("r1"), &run("r1"), &all, None).unwrap();
-    let but_one = ledger.fingerprint(ids(0..99));
-    let facts = ledger.facts(&digest("r2"), &but_one, counts(99), None);
-    let refusal = admission.cohort(&facts).unwrap_err();
-    assert_eq!(refusal.rule, "cohort_difference_min");
-    let but_ten = ledger.fingerprint(ids(0..90));
-    let facts = ledger.facts(&digest("r2"), &but_ten, counts(90), None);
-    assert!(admission.cohort(&facts).is_ok());
-}
-
-/// A folder with a ledger of one run, where the ledger ended, and its cohort's name.
-fn kept() -> (tempfile::TempDir, Head, String) {
-    let folder = tempfile::tempdir().unwrap();
-    let mut ledger = open(folder.path());
-    let cohort = ledger.fingerprint(ids(0..20));
-    ledger
-        .begin(&digest("r1"), &run("r1"), &cohort, None)
-        .unwrap();
+    ledger.begin(&digest("r1"), &run("r1"), None).unwrap();
     let (question, answer) = round(1);
     ledger.answer(&digest("r1"), question, answer).unwrap();
     let head = ledger.head().clone();
-    (folder, head, cohort.identity())
-}
-
-#[test]
-fn a_touched_fingerprint_stops_the_agent_and_no_patient_is_kept_by_name() {
-    let (folder, head, cohort) = kept();
-    for name in ["ledger.jsonl", "fingerprint.key"] {
-        let kept = fs::read(folder.path().join(name)).unwrap();
-        assert!(!String::from_utf8_lossy(&kept).contains("patient 1"));
-    }
-    assert!(Ledger::open(folder.path(), Some(&head)).is_ok());
-    let path = folder.path().join("cohorts").join(cohort);
-    let mut bytes = fs::read(&path).unwrap();
-    assert_eq!(bytes.len(), 20 * 8);
-    bytes[159] ^= 1;
-    fs::write(&path, bytes).unwrap();
-    assert!(Ledger::open(folder.path(), Some(&head)).is_err());
+    (folder, head)
 }
 
 #[test]
 fn a_ledger_that_was_cut_written_anew_or_deleted_stops_the_agent() {
-    type Touch = fn(&Path, &str);
-    let touched: [(&str, Touch); 5] = [
-        ("cut", |folder, _| {
+    type Touch = fn(&Path);
+    let touched: [(&str, Touch); 4] = [
+        ("cut", |folder| {
             let path = folder.join("ledger.jsonl");
             let text = fs::read_to_string(&path).unwrap();
             let first = text.split_inclusive('\n').next().unwrap().to_owned();
             fs::write(path, first).unwrap();
         }),
-        ("deleted", |folder, _| {
+        ("deleted", |folder| {
             fs::remove_file(folder.join("ledger.jsonl")).unwrap();
         }),
-        ("written anew", |folder, _| {
+        ("written anew", |folder| {
             fs::remove_file(folder.join("ledger.jsonl")).unwrap();
             let mut ledger = open(folder);
-            for day in 0..5 {
-                ledger.describe(&digest("r2"), "researcher", day).unwrap();
+            for name in ["r2", "r3", "r4", "r5", "r6"] {
+                ledger.begin(&digest(name), &run(name), None).unwrap();
             }
         }),
-        ("without its cohort", |folder, cohort| {
-            fs::remove_file(folder.join("cohorts").join(cohort)).unwrap();
-        }),
-        ("without its key", |folder, _| {
+        ("without its key", |folder| {
             fs::remove_file(folder.join("fingerprint.key")).unwrap();
         }),
     ];
     for (how, touch) in touched {
-        let (folder, head, cohort) = kept();
+        let (folder, head) = kept();
         let mut journal = Journal::open(folder.path(), Timestamp(0)).unwrap();
         let entry = Entry::new(Timestamp(0), &run("r1"), 1, &failure());
         journal.append(&entry.with_ledger(&head)).unwrap();
@@ -548,7 +446,7 @@ fn a_ledger_that_was_cut_written_anew_or_deleted_stops_the_agent() {
         let journal = Journal::open(folder.path(), Timestamp(0)).unwrap();
         assert_eq!(journal.ledger(), Some(head));
         assert!(Ledger::open(folder.path(), journal.ledger().as_ref()).is_ok());
-        touch(folder.path(), &cohort);
+        touch(folder.path());
         let opened = Ledger::open(folder.path(), journal.ledger().as_ref());
         assert!(opened.is_err(), "{how}");
     }
@@ -557,7 +455,7 @@ fn a_ledger_that_was_cut_written_anew_or_deleted_stops_the_agent() {
 #[test]
 fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
     let job = Job::parse(JOB).unwrap();
-    let explanation = Explanation::new(&open_to_jobs(), &job, "researcher");
+    let explanation = Explanation::new(&open_to_jobs(), &job, "researcher", &Limits::default());
     assert!(explanation.refusals.is_empty());
     let told: Vec<(&str, u64, u64)> = explanation
         .messages
@@ -593,7 +491,7 @@ fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
 #[test]
 fn an_explanation_says_of_each_message_whether_it_leaves_masked() {
     let job = Job::parse(JOB).unwrap();
-    let explanation = Explanation::new(&open_to_jobs(), &job, "researcher");
+    let explanation = Explanation::new(&open_to_jobs(), &job, "researcher", &Limits::default());
     assert!(explanation.refusals.is_empty());
     let of = |kind: &str| {
         let mut messages = explanation.messages.iter();
@@ -636,7 +534,7 @@ fn an_explanation_says_of_each_message_whether_it_leaves_masked() {
 fn an_explanation_says_what_each_message_can_tell_in_the_worst_case() {
     let explained = |text: &str, policy: &str| {
         let job = Job::parse(text).unwrap();
-        let explanation = Explanation::new(&sample(policy), &job, "researcher");
+        let explanation = Explanation::new(&sample(policy), &job, "researcher", &Limits::default());
         let of = |kind: &str| {
             let mut messages = explanation.messages.iter();
             let found = messages.find(|message| message.kind == kind);
@@ -686,7 +584,7 @@ fn an_explanation_of_a_job_with_medians_tells_of_its_histograms() {
     let text = JOB.replacen("kind = \"numeric\"\n", robust, 1);
     assert_ne!(text, JOB);
     let job = Job::parse(&text).unwrap();
-    let explanation = Explanation::new(&open_to_jobs(), &job, "alice");
+    let explanation = Explanation::new(&open_to_jobs(), &job, "alice", &Limits::default());
     let kinds: Vec<&str> = explanation.messages.iter().map(|kind| kind.kind).collect();
     assert_eq!(kinds[3..6], ["moments", "quantiles", "prepared"]);
     let quantiles = &explanation.messages[4];
@@ -701,23 +599,25 @@ fn an_explanation_names_every_rule_that_refuses() {
         "round_limit = 5000\ncorrelation = 'pooled'",
     );
     let job = Job::parse(&text).unwrap();
-    let explanation = Explanation::new(&sample("site.toml"), &job, "researcher").to_string();
-    for rule in [
-        "operators",
-        "methods",
-        "outcomes",
-        "features",
-        "second_moments",
-        "rounds_per",
-    ] {
+    let explanation =
+        Explanation::new(&sample("site.toml"), &job, "researcher", &Limits::default()).to_string();
+    for rule in ["operators", "methods", "second_moments", "rounds"] {
         assert!(
             explanation.contains(&format!("\n  {rule}")),
             "{rule}\n{explanation}"
         );
     }
     assert!(explanation.contains("up to 18 x 8 x 6 x"), "{explanation}");
-    let anyone = Explanation::for_any_operator(&open_to_jobs(), &Job::parse(JOB).unwrap());
+    let anyone = Explanation::for_any_operator(
+        &open_to_jobs(),
+        &Job::parse(JOB).unwrap(),
+        &Limits::default(),
+    );
     assert!(anyone.refusals.is_empty());
-    let nobody = Explanation::for_any_operator(&sample("site.toml"), &Job::parse(JOB).unwrap());
+    let nobody = Explanation::for_any_operator(
+        &sample("site.toml"),
+        &Job::parse(JOB).unwrap(),
+        &Limits::default(),
+    );
     assert_eq!(nobody.refusals[0].rule, "operators");
 }

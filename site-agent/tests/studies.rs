@@ -60,7 +60,7 @@ fn frozen(source: &SourceConfig, jobs: &[&Job]) -> FrozenTable {
         cohorts,
         cell_min: 1,
     };
-    freezing.read(&mut |_| ()).unwrap()
+    freezing.read(&mut |_| ()).unwrap().table
 }
 
 fn canonical(table: &FrozenTable) -> Vec<u8> {
@@ -115,6 +115,33 @@ fn the_frozen_patients_are_those_of_the_source_by_every_outcome() {
         let has_other = canonical(&table).windows(3).any(|bytes| bytes == b"x17");
         assert_eq!(has_other, patient.is_empty());
     }
+}
+
+/// Commitments of earlier versions hold: what they are of is written down here.
+#[test]
+fn a_commitment_is_of_names_and_then_of_every_field_row_by_row() {
+    let folder = tempfile::tempdir().unwrap();
+    patients(folder.path());
+    let source = config(folder.path(), "kind = 'csv'\npath = 'patients.csv'\n", "");
+    let table = frozen(&source, &[&job(JOB), &of_days()]);
+    let text = fs::read_to_string(folder.path().join("patients.csv")).unwrap();
+    let mut lines = text.lines();
+    let names: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let number = |number: usize| (number as u64).to_be_bytes();
+    let mut wanted = [number(names.len()), number(39)].concat();
+    for name in names {
+        wanted.extend_from_slice(&number(name.len()));
+        wanted.extend_from_slice(name.as_bytes());
+    }
+    for (line, fields) in (2..).zip(lines.take(39)) {
+        wanted.extend_from_slice(&number(line));
+        for field in fields.split(',') {
+            wanted.push(1);
+            wanted.extend_from_slice(&number(field.len()));
+            wanted.extend_from_slice(field.as_bytes());
+        }
+    }
+    assert!(canonical(&table) == wanted);
 }
 
 #[test]

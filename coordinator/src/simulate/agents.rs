@@ -23,7 +23,7 @@ const LOG_LINES: usize = 8;
 const SITES_MIN: usize = 3;
 /// What a simulated site allows; a policy file sets its own where it likes. The numbers stay at
 /// their defaults, but for a job of fewer sites than [`SITES_MIN`].
-const ALLOWED: [&str; 4] = ["operators", "methods", "outcomes", "features"];
+const ALLOWED: [&str; 2] = ["operators", "methods"];
 /// What a simulation opens beside, so that every job may run on one machine.
 const OPENED: [&str; 3] = ["second_moments", "exact_sums", "sites_min"];
 

@@ -6,8 +6,8 @@ use std::cmp::Reverse;
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use similarity::judge::votes::{RightCounts, vote};
 use similarity::learn::unpsl::selection::{
-    Candidate, Candidates, Classified, Folds, Search, best, cross_validate_rules, fit_path,
-    held_out_counts, lambda_max, lambda_path,
+    Candidate, Candidates, Classified, Folds, Merit, Search, best, cross_validate_rules, fit_path,
+    held_out_scores, lambda_max, lambda_path,
 };
 use similarity::learn::unpsl::{Labels, PairWeights, PooledLimits, Settings};
 use similarity::numeric::linear_algebra::product;
@@ -166,7 +166,7 @@ fn unpsl(task: &Task, seed: Seed) -> Result<Vec<Answer>, ExperimentError> {
             lambda_sparsity,
             rank,
             neighbours,
-        } = best(counts)
+        } = best(counts, Merit::Accuracy)
             .expect("every fold classifies somebody")
             .candidate;
         let up_to: Vec<f64> = candidates
@@ -358,10 +358,10 @@ fn validate(
             classes: &held_out.1,
         };
         let rule = NeighbourRule::Distance;
-        let counts = held_out_counts(&metric.view(), &training, &held_out, rule, &NEIGHBOURS)?;
+        let scores = held_out_scores(&metric.view(), &training, &held_out, rule, &NEIGHBOURS)?;
         sums.iter_mut()
-            .zip(&counts)
-            .for_each(|(sum, more)| sum.merge(more));
+            .zip(&scores)
+            .for_each(|(sum, more)| sum.merge(&more.counts));
     }
     Ok(sums)
 }

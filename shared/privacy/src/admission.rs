@@ -2,7 +2,7 @@
 
 use crate::facts::{CohortFacts, JobFacts, ValidationFacts};
 use crate::gate::{Gate, HeldOut, JUDGES_MIN};
-use crate::rule::{Allowed, Permission, Refusal, Rules};
+use crate::rule::{Allowed, Limits, Permission, Refusal, Rules};
 use std::collections::BTreeSet;
 
 /// A job that a policy admits. Its cohort has still to be judged.
@@ -13,31 +13,29 @@ pub struct Admission {
     folds: u64,
     validation: Option<ValidationFacts>,
     permissions: BTreeSet<Permission>,
-    queries: u64,
 }
 
-pub(crate) fn admit(rules: &Rules, job: &JobFacts) -> Result<Admission, Refusal> {
-    match Refusal::all(&refusals(rules, job)) {
+pub(crate) fn admit(rules: &Rules, job: &JobFacts, used: &Limits) -> Result<Admission, Refusal> {
+    match Refusal::all(&refusals(rules, job, used)) {
         Some(refusal) => Err(refusal),
         None => Ok(Admission {
             rules: rules.clone(),
             round_limit: job.round_limit,
             folds: job.folds.max(1),
-            validation: job.validation,
+            validation: job
+                .validation
+                .filter(|asked| leaves_half(rules, job, used, asked)),
             permissions: job.permissions.clone(),
-            queries: job.queries,
         }),
     }
 }
 
-pub(crate) fn refusals(rules: &Rules, job: &JobFacts) -> Vec<Refusal> {
+pub(crate) fn refusals(rules: &Rules, job: &JobFacts, used: &Limits) -> Vec<Refusal> {
     let operator = std::slice::from_ref(&job.operator);
     let method = job.method.as_slice();
-    let lists: [(&str, &str, &Allowed, &[String]); 4] = [
+    let lists: [(&str, &str, &Allowed, &[String]); 2] = [
         ("operators", "the operator", &rules.operators, operator),
         ("methods", "the method", &rules.methods, method),
-        ("outcomes", "the outcome", &rules.outcomes, &job.outcomes),
-        ("features", "the features", &rules.features, &job.features),
     ];
     let mut refusals: Vec<Refusal> = lists
         .into_iter()
@@ -52,36 +50,28 @@ pub(crate) fn refusals(rules: &Rules, job: &JobFacts) -> Vec<Refusal> {
     }
     let missing = job.permissions.difference(&rules.permissions);
     refusals.extend(missing.map(|permission| permission.not_granted()));
-    if rules.runs_per_cohort_max == 0 {
-        let text = "the job asks for a run, the site allows none";
-        refusals.push(Refusal::new("runs_per_cohort_max", text));
-    }
-    if job.round_limit > rules.rounds_per_cohort_max {
-        let text = format!(
-            "the job asks for up to {} rounds, the site allows {}",
-            job.round_limit, rules.rounds_per_cohort_max
-        );
-        refusals.push(Refusal::new("rounds_per_cohort_max", text));
-    }
-    if job.queries > 0 {
-        refusals.extend(too_many_queries(rules, job.queries, 0));
-        if rules.groupings_per_cohort_max == 0 {
-            let text = "the job asks for patients who are alike, or groups of them, the site parts no cohort into groups";
-            refusals.push(Refusal::new("groupings_per_cohort_max", text));
-        }
-    }
+    let grouping = u64::from(job.queries > 0);
+    // A card counts for nothing, and asks for no more than its rounds.
+    let runs = u64::from(job.method.is_some());
+    let asked = [runs, job.round_limit, job.queries, grouping];
+    let limits = allowed(rules, job).with(used).into_iter().zip(asked);
+    refusals.extend(limits.filter_map(|(limit, asked)| limit.judge(asked)));
     refusals
 }
 
-/// Why so many more patients of others are too many, after so many before; none where they are not.
-fn too_many_queries(rules: &Rules, asked: u64, before: u64) -> Option<Refusal> {
-    let most = rules.queries_per_cohort_max;
-    let text = || {
-        format!(
-            "the job asks about {asked} patients or centres, more than are left to this cohort of the {most} that the site allows"
-        )
-    };
-    (before.saturating_add(asked) > most).then(|| Refusal::new("queries_per_cohort_max", text()))
+/// What a job's study and the site allow, both.
+fn allowed(rules: &Rules, job: &JobFacts) -> Limits {
+    match &job.limits {
+        Some(limits) => limits.both(&rules.ceilings),
+        None => rules.ceilings,
+    }
+}
+
+/// Whether a validation that the job can do without takes no more than is left of the first half of the rounds: runs to come would be
+/// refused for it.
+fn leaves_half(rules: &Rules, job: &JobFacts, used: &Limits, asked: &ValidationFacts) -> bool {
+    let all = used.rounds.saturating_add(job.round_limit);
+    asked.rounds == 0 || all.saturating_add(asked.rounds) <= allowed(rules, job).rounds / 2
 }
 
 fn unlisted(rule: &str, what: &str, allowed: &Allowed, asked: &[String]) -> Option<Refusal> {
@@ -112,8 +102,6 @@ impl Admission {
         }
         refusals.extend(self.too_few(cohort));
         refusals.extend(self.too_small_folds(cohort, self.folds));
-        refusals.extend(self.too_often(cohort));
-        refusals.extend(self.too_curious(cohort));
         match Refusal::all(&refusals) {
             Some(refusal) => Err(refusal),
             None => {
@@ -130,17 +118,11 @@ impl Admission {
         }
     }
 
-    /// What the cohort does in a validation in which it need not judge, and the rounds of it. It judges where its folds pass the minima;
-    /// where the rounds are not of the first half of the cohort's, so that runs to come would be refused for it, it does nothing.
+    /// What the cohort does in a validation in which it need not judge, and the rounds of it. It judges where its folds pass the minima.
     fn held_out(&self, cohort: &CohortFacts) -> (HeldOut, u64) {
         let Some(asked) = &self.validation else {
             return (HeldOut::Nothing, 0);
         };
-        let used = cohort.rounds_before.saturating_add(self.round_limit);
-        let used = used.saturating_add(asked.rounds);
-        if asked.rounds > 0 && used > self.rules.rounds_per_cohort_max / 2 {
-            return (HeldOut::Nothing, 0);
-        }
         let in_every_fold = |class: &u64| *class == 0 || *class >= asked.folds;
         let is_large = cohort.classes.iter().all(in_every_fold)
             && self.too_small_folds(cohort, asked.folds).is_empty();
@@ -185,11 +167,11 @@ impl Admission {
         let rules = &self.rules;
         let without_largest_fold = |patients: u64| patients - patients.div_ceil(folds);
         let mut refusals = Vec::new();
-        let minimum = rules.cohort_difference_min;
+        let minimum = rules.cell_min;
         if cohort.patients / folds < minimum {
             let text =
                 format!("one of {folds} folds of the cohort has fewer than {minimum} patients");
-            refusals.push(Refusal::new("cohort_difference_min", text));
+            refusals.push(Refusal::new("cell_min", text));
         }
         let minimum = rules.patients_min.max(rules.cell_min);
         if without_largest_fold(cohort.patients) < minimum {
@@ -207,57 +189,6 @@ impl Admission {
                 "an outcome class without a fold has fewer than the {minimum} patients required"
             );
             refusals.push(Refusal::new("class_patients_min", text));
-        }
-        refusals
-    }
-
-    /// Groups of one learned run say nothing of fewer than they have patients, however often they are asked about; those of two
-    /// overlap, and what they differ by may be of few.
-    fn too_curious(&self, cohort: &CohortFacts) -> Vec<Refusal> {
-        if self.queries == 0 {
-            return Vec::new();
-        }
-        let rules = &self.rules;
-        let mut refusals =
-            Vec::from_iter(too_many_queries(rules, self.queries, cohort.queries_before));
-        let (before, most) = (cohort.groupings_before, rules.groupings_per_cohort_max);
-        if before >= most {
-            let text = format!(
-                "this cohort has been parted into groups by {before} other learned runs, and the site allows {most} in all"
-            );
-            refusals.push(Refusal::new("groupings_per_cohort_max", text));
-        }
-        refusals
-    }
-
-    fn too_often(&self, cohort: &CohortFacts) -> Vec<Refusal> {
-        let rules = &self.rules;
-        let mut refusals = Vec::new();
-        if cohort.runs_before >= rules.runs_per_cohort_max {
-            let text = format!(
-                "this cohort has served the {} runs that the site allows",
-                rules.runs_per_cohort_max
-            );
-            refusals.push(Refusal::new("runs_per_cohort_max", text));
-        }
-        if cohort.rounds_before.saturating_add(self.round_limit) > rules.rounds_per_cohort_max {
-            let text = format!(
-                "the job asks for up to {} rounds, more than are left to this cohort of the {} that the \
-                 site allows",
-                self.round_limit, rules.rounds_per_cohort_max
-            );
-            refusals.push(Refusal::new("rounds_per_cohort_max", text));
-        }
-        let minimum = rules.cohort_difference_min;
-        if cohort
-            .difference
-            .is_some_and(|difference| (1..minimum).contains(&difference))
-        {
-            let text = format!(
-                "the cohort differs from an earlier one by fewer than {minimum} patients, so that \
-                 two results would tell of single patients"
-            );
-            refusals.push(Refusal::new("cohort_difference_min", text));
         }
         refusals
     }

@@ -28,7 +28,7 @@ pub enum Content<'message> {
     Tables(Vec<Table<'message>>),
     /// Held-out patients that were classified right and wrong; a rule sets to none what it withholds. They count as a
     /// round: without a limit a model made for the purpose could be asked about again and again.
-    HeldOut(Vec<&'message mut Option<RightCounts>>),
+    HeldOut(Vec<&'message mut Option<HeldOutVotes>>),
     /// How far predictions of the whole cohort are off.
     Errors(Vec<Errors<'message>>),
     /// Two rules of prediction beside each other.
@@ -136,13 +136,15 @@ pub struct Table<'message> {
     pub rounded_to: &'message mut u64,
 }
 
-/// Held-out patients by whether their class was predicted right.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct RightCounts {
-    /// Patients whose class was predicted.
+/// How neighbours' votes serve held-out patients.
+#[derive(Clone, Copy, Default, PartialEq)]
+pub struct HeldOutVotes {
+    /// Patients whose class the majority names.
     pub right: u64,
     /// All others.
     pub wrong: u64,
+    /// The sum over all of them of the log loss of the neighbours' smoothed shares.
+    pub log_loss: f64,
 }
 
 /// How far a model's predictions of the cohort are off, as sums that add up over sites.
@@ -223,11 +225,11 @@ impl Cost {
     }
 }
 
-impl std::fmt::Debug for RightCounts {
+impl std::fmt::Debug for HeldOutVotes {
     /// Nothing of the cohort.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
-            .debug_struct("RightCounts")
+            .debug_struct("HeldOutVotes")
             .finish_non_exhaustive()
     }
 }

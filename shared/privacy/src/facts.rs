@@ -1,6 +1,6 @@
 //! What the doors judge, in plain facts: a job, a cohort, and what a run has released of it.
 
-use crate::rule::Permission;
+use crate::rule::{Limits, Permission};
 use std::collections::BTreeSet;
 
 /// What a job asks of a site, as far as a policy judges it.
@@ -8,12 +8,10 @@ use std::collections::BTreeSet;
 pub struct JobFacts {
     /// The operator who submitted it, from their certificate.
     pub operator: String,
-    /// The method; none where approving the study was the site's consent to it.
+    /// The method; none for a study's card, which every study has.
     pub method: Option<String>,
-    /// The columns of the outcome; two for survival. None of a study's, which the site has approved.
-    pub outcomes: Vec<String>,
-    /// The features. None of a study's.
-    pub features: Vec<String>,
+    /// The limits of its study; none where it is of no study, or does not count for it.
+    pub limits: Option<Limits>,
     /// Its sites, every one of which answers every question.
     pub sites: u64,
     /// What it asks for beyond the usual messages.
@@ -37,26 +35,15 @@ pub struct ValidationFacts {
     pub rounds: u64,
 }
 
-/// What a site knows of a cohort that it has read, and of earlier runs on it.
+/// What a site knows of a cohort that it has read.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CohortFacts {
     /// Patients.
     pub patients: u64,
     /// Patients of each outcome class (for survival: with an event up to the horizon); empty for a number.
     pub classes: Vec<u64>,
-    /// Other runs so far that released anything of the same cohort but its size.
-    pub runs_before: u64,
-    /// Rounds of those other runs.
-    pub rounds_before: u64,
     /// What this run has released of the cohort already.
     pub so_far: SoFar,
-    /// The smallest number of patients by which the cohort differs from another one that was
-    /// released earlier; none where there is no other.
-    pub difference: Option<u64>,
-    /// Patients of others about whom other runs have asked who in the cohort is alike.
-    pub queries_before: u64,
-    /// Other learned runs than the one that a job asks by, by which the cohort has been parted into groups.
-    pub groupings_before: u64,
 }
 
 /// What a run has released of a cohort, by the site's own books.

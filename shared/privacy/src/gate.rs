@@ -246,13 +246,13 @@ impl Gate {
     /// Whether so many rounds may still be released.
     ///
     /// # Errors
-    /// A [`Refusal`] by `rounds_per_cohort_max`.
+    /// A [`Refusal`] by `rounds`.
     pub fn has_rounds(&self, rounds: u64) -> Result<(), Refusal> {
         if self.rounds_left >= rounds {
             return Ok(());
         }
         let text = "the rounds that were admitted with the job are used up";
-        Err(Refusal::new("rounds_per_cohort_max", text))
+        Err(Refusal::new("rounds", text))
     }
 
     /// What was judged at the second door must be what leaves at the third.

@@ -26,7 +26,7 @@ pub mod sums;
 
 pub use admission::Admission;
 pub use content::{
-    Column, Content, Cost, ErrorSums, Errors, Histogram, Paired, RightCounts, Table, TerminalNode,
+    Column, Content, Cost, ErrorSums, Errors, HeldOutVotes, Histogram, Paired, Table, TerminalNode,
 };
 pub use covered::{Covered, Covering};
 pub use facts::{CohortFacts, JobFacts, SoFar, ValidationFacts};
@@ -35,5 +35,5 @@ pub use gate::{Gate, HeldOut, JUDGES_MIN};
 pub use policy::Policy;
 pub use predictions::publish;
 pub use released::{Disclosure, Notice, Released};
-pub use rule::{Allowed, InvalidRule, Permission, Refusal, Rules};
+pub use rule::{Allowed, InvalidRule, Limit, Limits, Permission, Refusal, Rules};
 pub use steepness::Steepness;

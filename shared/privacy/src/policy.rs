@@ -2,7 +2,7 @@
 
 use crate::admission::{self, Admission};
 use crate::facts::JobFacts;
-use crate::rule::{InvalidRule, Refusal, Rules};
+use crate::rule::{InvalidRule, Limits, Refusal, Rules};
 
 /// The rules of a site, checked. Closed by default.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -30,33 +30,19 @@ impl Policy {
         &self.rules
     }
 
-    /// The first door: judges what a job asks, before anything is read or computed.
+    /// The first door: judges what a job asks, before anything is read or computed. `used` is what other runs of its study have used
+    /// of the limits; its `metrics_for_groups` are those other than the job's own.
     ///
     /// # Errors
     /// One [`Refusal`] that names every rule against the job.
-    pub fn admit(&self, job: &JobFacts) -> Result<Admission, Refusal> {
-        admission::admit(&self.rules, job)
-    }
-
-    /// The door before the source is read: judges how many other jobs had a cohort described `today`.
-    ///
-    /// # Errors
-    /// A [`Refusal`] by `descriptions_per_day_max`.
-    pub fn describe(&self, today: u64) -> Result<(), Refusal> {
-        let maximum = self.rules.descriptions_per_day_max;
-        if today < maximum {
-            return Ok(());
-        }
-        let text = format!(
-            "other jobs have used up the {maximum} descriptions of a cohort that the site allows a day"
-        );
-        Err(Refusal::new("descriptions_per_day_max", text))
+    pub fn admit(&self, job: &JobFacts, used: &Limits) -> Result<Admission, Refusal> {
+        admission::admit(&self.rules, job, used)
     }
 
     /// Every refusal of the job, one per rule; empty where the job would be admitted.
     #[must_use]
-    pub fn refusals(&self, job: &JobFacts) -> Vec<Refusal> {
-        admission::refusals(&self.rules, job)
+    pub fn refusals(&self, job: &JobFacts, used: &Limits) -> Vec<Refusal> {
+        admission::refusals(&self.rules, job, used)
     }
 
     /// One sentence for every rule that protects less than the default does. What is listed as
@@ -78,11 +64,6 @@ impl Policy {
                 own.terminal_node_min,
                 default.terminal_node_min,
             ),
-            (
-                "cohort_difference_min",
-                own.cohort_difference_min,
-                default.cohort_difference_min,
-            ),
             ("sites_min", own.sites_min, default.sites_min),
         ];
         for (rule, own, default) in minima {
@@ -94,22 +75,15 @@ impl Policy {
             let rule = granted.name();
             sentences.push(format!("{rule} is true, where it is false unless set."));
         }
-        for ((rule, own), (_, default)) in maxima(own).into_iter().zip(maxima(&default)) {
+        let (own, default) = (own.ceilings.numbers(), default.ceilings.numbers());
+        for (rule, (own, default)) in Limits::CEILINGS
+            .into_iter()
+            .zip(own.into_iter().zip(default))
+        {
             if own > default {
                 sentences.push(format!("{rule} is {own}, raised from {default}."));
             }
         }
         sentences
     }
-}
-
-/// Rules that protect less, the larger they are.
-fn maxima(rules: &Rules) -> [(&'static str, u64); 5] {
-    [
-        ("runs_per_cohort_max", rules.runs_per_cohort_max),
-        ("rounds_per_cohort_max", rules.rounds_per_cohort_max),
-        ("descriptions_per_day_max", rules.descriptions_per_day_max),
-        ("queries_per_cohort_max", rules.queries_per_cohort_max),
-        ("groupings_per_cohort_max", rules.groupings_per_cohort_max),
-    ]
 }

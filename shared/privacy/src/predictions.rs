@@ -3,7 +3,7 @@
 
 use crate::border::Border;
 use crate::cells::is_small;
-use crate::content::{Content, ErrorSums, Errors, Paired, RightCounts, Table};
+use crate::content::{Content, ErrorSums, Errors, HeldOutVotes, Paired, Table};
 use crate::rule::Rules;
 
 /// Withholds of what is known of all sites together what the default rules demand. `start` says where the grid of wrong
@@ -56,14 +56,15 @@ fn withhold_tables(rules: &Rules, border: Border, tables: Vec<Table<'_>>) {
 }
 
 /// Tells counts on the grid, and leaves out those of too few patients.
-fn withhold_held_out(rules: &Rules, border: Border, counts: Vec<&mut Option<RightCounts>>) {
-    for told in counts {
-        *told = told.and_then(|RightCounts { right, wrong }| {
-            let patients = right.saturating_add(wrong);
-            let wrong = border.told(wrong).min(patients);
-            (patients >= rules.patients_min.max(rules.cell_min)).then_some(RightCounts {
+fn withhold_held_out(rules: &Rules, border: Border, votes: Vec<&mut Option<HeldOutVotes>>) {
+    for told in votes {
+        *told = told.and_then(|own| {
+            let patients = own.right.saturating_add(own.wrong);
+            let wrong = border.told(own.wrong).min(patients);
+            (patients >= rules.patients_min.max(rules.cell_min)).then_some(HeldOutVotes {
                 right: patients - wrong,
                 wrong,
+                log_loss: own.log_loss,
             })
         });
     }

@@ -8,8 +8,9 @@ mod support;
 
 use privacy::sums::{Number, Summand};
 use privacy::{
-    Allowed, CohortFacts, Content, Cost, Covered, Disclosure, ErrorSums, Errors, Gate, JobFacts,
-    Paired, Permission, Policy, Refusal, RightCounts, Rules, SoFar, Table, TerminalNode, publish,
+    Allowed, CohortFacts, Content, Cost, Covered, Disclosure, ErrorSums, Errors, Gate,
+    HeldOutVotes, JobFacts, Limits, Paired, Permission, Policy, Refusal, Rules, SoFar, Table,
+    TerminalNode, publish,
 };
 use std::collections::BTreeSet;
 use support::{cover, cover_again};
@@ -22,7 +23,7 @@ enum Part {
     Histograms,
     SecondMoments,
     Tables(Told),
-    HeldOut(Option<RightCounts>),
+    HeldOut(Option<HeldOutVotes>),
     Errors(Option<ErrorSums>),
     Nodes,
     LocalUpdate,
@@ -147,8 +148,7 @@ fn job(permissions: &BTreeSet<Permission>, rounds: u64) -> JobFacts {
     JobFacts {
         operator: "researcher".to_owned(),
         method: Some("method".to_owned()),
-        outcomes: Vec::new(),
-        features: Vec::new(),
+        limits: None,
         sites: 3,
         permissions: permissions.clone(),
         round_limit: rounds,
@@ -168,21 +168,16 @@ fn gate(granted: &BTreeSet<Permission>, asked: &BTreeSet<Permission>) -> Result<
     };
     Policy::new(rules)
         .unwrap()
-        .admit(&job(asked, 2))?
-        .cohort(&cohort(0, 0))
+        .admit(&job(asked, 2), &Limits::default())?
+        .cohort(&cohort())
 }
 
-/// A cohort of which nothing has been told, but for so many queries and groupings.
-fn cohort(queries_before: u64, groupings_before: u64) -> CohortFacts {
+/// A cohort of which nothing has been told.
+fn cohort() -> CohortFacts {
     CohortFacts {
         patients: PATIENTS,
         classes: Vec::new(),
-        runs_before: 0,
-        rounds_before: 0,
         so_far: SoFar::default(),
-        difference: None,
-        queries_before,
-        groupings_before,
     }
 }
 
@@ -334,7 +329,13 @@ fn each_permission_that_the_job_did_not_ask_for_refuses_a_message_of_which_one_p
 
 #[test]
 fn what_is_published_of_a_sum_is_withheld_part_by_part() {
-    let counts = |right, wrong| Part::HeldOut(Some(RightCounts { right, wrong }));
+    let counts = |right, wrong| {
+        Part::HeldOut(Some(HeldOutVotes {
+            right,
+            wrong,
+            log_loss: 20.0,
+        }))
+    };
     let errors = |error| {
         Part::Errors(Some(ErrorSums {
             total: PATIENTS,
@@ -417,47 +418,4 @@ fn no_count_of_a_part_of_a_group_leaves() {
             assert_eq!(rule, wanted, "{counts:?}");
         }
     }
-}
-
-#[test]
-fn queries_are_counted_over_all_runs_of_a_cohort_and_one_run_parts_it() {
-    let rules = Rules {
-        operators: Allowed::Everything,
-        methods: Allowed::Everything,
-        permissions: all(),
-        queries_per_cohort_max: 100,
-        ..Rules::default()
-    };
-    let refused = |rules: &Rules, asked, before, groupings| {
-        let asked = JobFacts {
-            queries: asked,
-            ..job(&all(), 2)
-        };
-        let cohort = cohort(before, groupings);
-        let admitted = Policy::new(rules.clone()).unwrap().admit(&asked);
-        let judged = admitted.and_then(|admission| admission.cohort(&cohort).map(|_| ()));
-        judged.err().map(|refusal| refusal.rule).unwrap_or_default()
-    };
-    assert_eq!(refused(&rules, 40, 60, 0), "");
-    assert_eq!(refused(&rules, 41, 60, 0), "queries_per_cohort_max");
-    assert_eq!(refused(&rules, 101, 0, 0), "queries_per_cohort_max");
-    assert_eq!(refused(&rules, 1, u64::MAX, 0), "queries_per_cohort_max");
-    assert_eq!(refused(&rules, 1, 0, 1), "groupings_per_cohort_max");
-    // Other jobs are none the worse for it.
-    assert_eq!(refused(&rules, 0, 100, 3), "");
-    let open = Rules {
-        groupings_per_cohort_max: 2,
-        ..rules.clone()
-    };
-    assert_eq!(refused(&open, 1, 0, 1), "");
-    let none = Rules {
-        groupings_per_cohort_max: 0,
-        ..rules
-    };
-    assert_eq!(refused(&none, 1, 0, 0), "groupings_per_cohort_max");
-    let raised = Policy::new(open).unwrap().lowered().join(" ");
-    assert!(
-        raised.contains("groupings_per_cohort_max is 2, raised from 1."),
-        "{raised}"
-    );
 }

@@ -8,14 +8,14 @@ mod support;
 
 use privacy::sums::{Number, Summand};
 use privacy::{
-    Allowed, CohortFacts, Content, Covered, Disclosure, Gate, HeldOut, JobFacts, Policy, Refusal,
-    RightCounts, Rules, SoFar, ValidationFacts,
+    Allowed, CohortFacts, Content, Covered, Disclosure, Gate, HeldOut, HeldOutVotes, JobFacts,
+    Limits, Policy, Refusal, Rules, SoFar, ValidationFacts,
 };
 use std::collections::BTreeSet;
 use support::{cover, cover_again};
 
 /// The counts of one candidate.
-struct Counts(Vec<Option<RightCounts>>);
+struct Counts(Vec<Option<HeldOutVotes>>);
 
 impl Disclosure for Counts {
     fn kind(&self) -> &'static str {
@@ -61,15 +61,12 @@ fn gate_after(
     let rules = Rules {
         operators: Allowed::Everything,
         methods: Allowed::Everything,
-        outcomes: Allowed::Everything,
-        features: Allowed::Everything,
         ..Rules::default()
     };
     let job = JobFacts {
         operator: "researcher".to_owned(),
         method: Some("unpsl".to_owned()),
-        outcomes: Vec::new(),
-        features: Vec::new(),
+        limits: None,
         sites: 3,
         permissions: BTreeSet::new(),
         round_limit,
@@ -80,14 +77,13 @@ fn gate_after(
     let cohort = CohortFacts {
         patients: classes.iter().sum(),
         classes: classes.to_vec(),
-        runs_before: 0,
-        rounds_before,
         so_far: SoFar::default(),
-        difference: None,
-        queries_before: 0,
-        groupings_before: 0,
     };
-    let admission = Policy::new(rules).unwrap().admit(&job).unwrap();
+    let used = Limits {
+        rounds: rounds_before,
+        ..Limits::default()
+    };
+    let admission = Policy::new(rules).unwrap().admit(&job, &used).unwrap();
     admission.cohort(&cohort)
 }
 
@@ -96,16 +92,13 @@ fn gate_after(
 fn a_fold_and_the_cohort_without_it_pass_the_minima_or_the_job_is_refused() {
     assert_eq!(refused_by([25, 25], 5), "");
     // Of 49 patients in 5 folds one fold has 9: two results would differ by so few.
-    assert_eq!(refused_by([25, 24], 5), "cohort_difference_min");
+    assert_eq!(refused_by([25, 24], 5), "cell_min");
     // Of 12 patients of a class the largest fold takes 3, which leaves 9.
     assert_eq!(refused_by([12, 100], 5), "class_patients_min");
     assert_eq!(refused_by([13, 100], 5), "");
     // Without a cross-validation neither matters.
     assert_eq!(refused_by([12, 12], 1), "");
-    assert_eq!(
-        refused_by([12, 12], 5),
-        "cohort_difference_min, class_patients_min"
-    );
+    assert_eq!(refused_by([12, 12], 5), "cell_min, class_patients_min");
 }
 
 /// Who is too few to judge learns all the same, and has the rounds for it; who has too few rounds takes no part.
@@ -124,24 +117,25 @@ fn a_cohort_with_too_small_folds_learns_and_does_not_judge() {
     // A fold of 9, a class without a fold of 9.
     assert_eq!(said(0, [25, 24], asked), (HeldOut::Learns, 208));
     assert_eq!(said(0, [12, 100], asked), (HeldOut::Learns, 208));
-    // Half of 2,000 rounds are for runs that validate.
-    assert_eq!(said(792, [25, 25], asked), (HeldOut::Judges, 208));
-    assert_eq!(said(793, [25, 25], asked), (HeldOut::Nothing, 103));
+    // Half of 5,000 rounds are for runs that validate.
+    assert_eq!(said(2_292, [25, 25], asked), (HeldOut::Judges, 208));
+    assert_eq!(said(2_293, [25, 25], asked), (HeldOut::Nothing, 103));
     // Folds whose rounds are those of the run itself take none of that half.
     let asked = Some(ValidationFacts {
         folds: 5,
         rounds: 0,
     });
-    assert_eq!(said(793, [25, 25], asked), (HeldOut::Judges, 103));
+    assert_eq!(said(2_293, [25, 25], asked), (HeldOut::Judges, 103));
 }
 
 #[test]
 fn counts_of_held_out_patients_use_up_a_round() {
     let mut gate = gate([25, 25], 5, 2).unwrap();
     let counts = || {
-        Counts(vec![Some(RightCounts {
+        Counts(vec![Some(HeldOutVotes {
             right: 41,
             wrong: 9,
+            log_loss: 20.0,
         })])
     };
     for _ in 0..2 {
@@ -150,5 +144,5 @@ fn counts_of_held_out_patients_use_up_a_round() {
     // Told again, they cost none.
     assert!(cover_again(&gate, counts(), true).is_ok());
     let refusal = cover(&mut gate, counts()).err().unwrap();
-    assert_eq!(refusal.rule, "rounds_per_cohort_max");
+    assert_eq!(refusal.rule, "rounds");
 }

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)] // functions that tests share
 
 use privacy::{
-    Allowed, CohortFacts, Content, Disclosure, Gate, JobFacts, Permission, Policy, Refusal, Rules,
-    SoFar, TerminalNode,
+    Allowed, CohortFacts, Content, Disclosure, Gate, JobFacts, Limits, Permission, Policy, Refusal,
+    Rules, SoFar, TerminalNode,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -60,8 +60,7 @@ fn job() -> JobFacts {
     JobFacts {
         operator: "researcher".to_owned(),
         method: Some("forest".to_owned()),
-        outcomes: vec!["disease".to_owned()],
-        features: vec!["age".to_owned()],
+        limits: None,
         sites: 3,
         permissions: [Permission::Forests].into(),
         round_limit: 1,
@@ -76,8 +75,6 @@ fn rules(permissions: &[Permission]) -> Rules {
     Rules {
         operators: every(),
         methods: every(),
-        outcomes: every(),
-        features: every(),
         permissions: permissions.iter().copied().collect(),
         ..Rules::default()
     }
@@ -87,14 +84,12 @@ fn gate_of(rules: Rules, job: &JobFacts) -> Result<Gate, Refusal> {
     let cohort = CohortFacts {
         patients: 100,
         classes: vec![50, 50],
-        runs_before: 0,
-        rounds_before: 0,
         so_far: SoFar::default(),
-        difference: None,
-        queries_before: 0,
-        groupings_before: 0,
     };
-    Policy::new(rules).unwrap().admit(job)?.cohort(&cohort)
+    Policy::new(rules)
+        .unwrap()
+        .admit(job, &Limits::default())?
+        .cohort(&cohort)
 }
 
 fn gate() -> Gate {
@@ -131,7 +126,7 @@ fn trees_are_a_round() {
     let mut once = gate();
     once.release(Message::Mean(10)).unwrap();
     let refused = once.release(Message::Mean(10)).unwrap_err();
-    assert_eq!(refused.rule, "rounds_per_cohort_max");
+    assert_eq!(refused.rule, "rounds");
 }
 
 #[test]

@@ -8,8 +8,8 @@ mod support;
 use privacy::sums::{Number, Summand};
 use privacy::{
     Admission, Allowed, CohortFacts, Content, Covered, Disclosure, Fingerprint, FingerprintKey,
-    Gate, JobFacts, Notice, Permission, Policy, Refusal, Released, Rules, SoFar, Steepness, Table,
-    publish,
+    Gate, JobFacts, Limits, Notice, Permission, Policy, Refusal, Released, Rules, SoFar, Steepness,
+    Table, publish,
 };
 use std::collections::BTreeSet;
 use support::{cover, cover_again};
@@ -84,8 +84,6 @@ fn open_lists() -> Rules {
     Rules {
         operators: Allowed::listed(["researcher"]),
         methods: Allowed::listed(["unpsl"]),
-        outcomes: Allowed::listed(["disease"]),
-        features: Allowed::listed(["age", "chol"]),
         ..Rules::default()
     }
 }
@@ -94,8 +92,7 @@ fn job() -> JobFacts {
     JobFacts {
         operator: "researcher".to_owned(),
         method: Some("unpsl".to_owned()),
-        outcomes: vec!["disease".to_owned()],
-        features: vec!["age".to_owned(), "chol".to_owned()],
+        limits: None,
         sites: 3,
         permissions: BTreeSet::new(),
         round_limit: 100,
@@ -109,17 +106,17 @@ fn cohort(patients: u64) -> CohortFacts {
     CohortFacts {
         patients,
         classes: vec![patients / 2, patients - patients / 2],
-        runs_before: 0,
-        rounds_before: 0,
         so_far: SoFar::default(),
-        difference: None,
-        queries_before: 0,
-        groupings_before: 0,
     }
 }
 
 fn policy(rules: Rules) -> Policy {
     Policy::new(rules).unwrap()
+}
+
+/// What a policy says to a job that is the first of its study.
+fn admit(rules: Rules, job: &JobFacts) -> Result<Admission, Refusal> {
+    policy(rules).admit(job, &Limits::default())
 }
 
 /// A job that asks for everything, where everything is permitted.
@@ -133,7 +130,7 @@ fn everything() -> Admission {
         permissions,
         ..job()
     };
-    policy(rules).admit(&job).unwrap()
+    admit(rules, &job).unwrap()
 }
 
 fn gate(patients: u64) -> Gate {
@@ -141,15 +138,15 @@ fn gate(patients: u64) -> Gate {
 }
 
 #[test]
-fn a_policy_without_a_word_refuses_by_each_of_its_four_lists() {
-    let refusals = Policy::default().refusals(&job());
+fn a_policy_without_a_word_refuses_by_each_of_its_two_lists() {
+    let refusals = Policy::default().refusals(&job(), &Limits::default());
     let rules: Vec<&str> = refusals
         .iter()
         .map(|refusal| refusal.rule.as_str())
         .collect();
-    assert_eq!(rules, ["operators", "methods", "outcomes", "features"]);
-    let refusal = Policy::default().admit(&job()).unwrap_err();
-    assert_eq!(refusal.rule, "operators, methods, outcomes, features");
+    assert_eq!(rules, ["operators", "methods"]);
+    let refusal = admit(Rules::default(), &job()).unwrap_err();
+    assert_eq!(refusal.rule, "operators, methods");
     assert!(
         refusal
             .text
@@ -159,77 +156,103 @@ fn a_policy_without_a_word_refuses_by_each_of_its_four_lists() {
 }
 
 #[test]
-fn each_list_that_is_unset_refuses_alone_and_by_its_name() {
-    type Unset = fn(&mut Rules);
-    let table: [(&str, &str, Unset); 4] = [
-        ("operators", "\"researcher\"", |rules| {
-            rules.operators = Allowed::nothing()
-        }),
-        ("methods", "\"unpsl\"", |rules| {
-            rules.methods = Allowed::nothing()
-        }),
-        ("outcomes", "\"disease\"", |rules| {
-            rules.outcomes = Allowed::nothing()
-        }),
-        ("features", "\"age\", \"chol\"", |rules| {
-            rules.features = Allowed::nothing()
-        }),
-    ];
-    for (rule, asked, unset) in table {
-        let mut rules = open_lists();
-        unset(&mut rules);
-        let refusal = policy(rules).admit(&job()).unwrap_err();
-        assert_eq!(refusal.rule, rule);
-        assert!(refusal.text.contains(asked), "{refusal}");
-    }
-}
-
-#[test]
 fn only_what_is_not_listed_is_named() {
-    let mut asked = job();
-    asked.features.push("ssn".to_owned());
-    let refusal = policy(open_lists()).admit(&asked).unwrap_err();
-    let text = "the job asks for the features \"ssn\", the site allows \"age\", \"chol\"";
+    let asked = JobFacts {
+        method: Some("forest".to_owned()),
+        ..job()
+    };
+    let refusal = admit(open_lists(), &asked).unwrap_err();
+    let text = "the job asks for the method \"forest\", the site allows \"unpsl\"";
     assert_eq!(
         refusal,
         Refusal {
-            rule: "features".to_owned(),
+            rule: "methods".to_owned(),
             text: text.to_owned()
         }
     );
     let star = Rules {
-        features: Allowed::listed(["*"]),
+        methods: Allowed::listed(["*"]),
         ..open_lists()
     };
-    assert!(policy(star).admit(&asked).is_ok());
+    assert!(admit(star, &asked).is_ok());
+    // Every study has a card.
+    let card = JobFacts {
+        method: None,
+        ..job()
+    };
+    assert!(admit(open_lists(), &card).is_ok());
 }
 
 #[test]
 fn what_is_asked_beyond_a_limit_is_refused_before_the_cohort_is_read() {
     let asked = JobFacts {
-        sites: 3,
         permissions: Permission::ALL.into(),
-        round_limit: 2_001,
+        round_limit: 5_001,
         ..job()
     };
-    let refusal = policy(open_lists()).admit(&asked).unwrap_err();
+    let refusal = admit(open_lists(), &asked).unwrap_err();
     assert_eq!(
         refusal.rule,
-        "second_moments, forests, neighbours, jobs_without_study, exact_sums, clusters, rounds_per_cohort_max"
+        "second_moments, forests, neighbours, jobs_without_study, exact_sums, clusters, rounds"
     );
-    let none = Rules {
-        runs_per_cohort_max: 0,
+}
+
+/// Every limit at its border, by the key that is beyond it.
+#[test]
+fn a_job_takes_what_is_left_of_its_study_and_no_more() {
+    let limits = Limits {
+        runs: 3,
+        rounds: 150,
+        queries: 40,
+        metrics_for_groups: 1,
+    };
+    let asked = JobFacts {
+        limits: Some(limits),
+        queries: 10,
+        ..job()
+    };
+    let said = |used: [u64; 4]| {
+        let judged = policy(open_lists()).admit(&asked, &Limits::of(used));
+        judged
+            .err()
+            .map_or_else(String::new, |refusal| refusal.rule)
+    };
+    assert_eq!(said([2, 50, 30, 0]), "");
+    assert_eq!(said([3, 50, 30, 0]), "runs");
+    assert_eq!(said([2, 51, 30, 0]), "rounds");
+    assert_eq!(said([2, 50, 31, 0]), "queries");
+    assert_eq!(said([2, 50, u64::MAX, 0]), "queries");
+    assert_eq!(said([2, 50, 30, 1]), "metrics_for_groups");
+    assert_eq!(
+        said([3, 51, 31, 1]),
+        "runs, rounds, queries, metrics_for_groups"
+    );
+    let refusal = policy(open_lists())
+        .admit(&asked, &Limits::of([3, 51, 0, 0]))
+        .unwrap_err();
+    assert_eq!(
+        refusal.text,
+        "runs is 3, of which 3 are used, and the job asks for 1; rounds is 150, of which 51 are used, and the job asks for 100"
+    );
+    // Who asks about nobody needs no grouping.
+    let plain = JobFacts {
+        queries: 0,
+        ..asked.clone()
+    };
+    let used = Limits::of([2, 50, 40, 1]);
+    assert!(policy(open_lists()).admit(&plain, &used).is_ok());
+    // A site's own ceilings hold where they are lower.
+    let low = Rules {
+        ceilings: Limits { runs: 2, ..limits },
         ..open_lists()
     };
-    assert_eq!(
-        policy(none).admit(&job()).unwrap_err().rule,
-        "runs_per_cohort_max"
-    );
+    let refusal = policy(low).admit(&asked, &Limits::of([2, 0, 0, 0]));
+    assert_eq!(refusal.unwrap_err().rule, "runs");
 }
 
 #[test]
 fn each_rule_of_a_cohort_refuses_by_its_name_and_at_its_border() {
-    let admission = policy(open_lists()).admit(&job()).unwrap();
+    let admission = admit(open_lists(), &job()).unwrap();
     let fine = cohort(20);
     assert!(admission.cohort(&fine).is_ok());
     let table = [
@@ -255,58 +278,15 @@ fn each_rule_of_a_cohort_refuses_by_its_name_and_at_its_border() {
                 ..fine.clone()
             },
         ),
-        (
-            "runs_per_cohort_max",
-            CohortFacts {
-                runs_before: 20,
-                ..fine.clone()
-            },
-        ),
-        (
-            "rounds_per_cohort_max",
-            CohortFacts {
-                rounds_before: 1_901,
-                ..fine.clone()
-            },
-        ),
-        (
-            "cohort_difference_min",
-            CohortFacts {
-                difference: Some(1),
-                ..fine.clone()
-            },
-        ),
-        (
-            "cohort_difference_min",
-            CohortFacts {
-                difference: Some(9),
-                ..fine.clone()
-            },
-        ),
     ];
     for (rule, facts) in table {
         assert_eq!(admission.cohort(&facts).unwrap_err().rule, rule);
     }
-    let at_border = [
-        CohortFacts {
-            patients: 10,
-            classes: vec![],
-            ..fine.clone()
-        },
-        CohortFacts {
-            runs_before: 19,
-            rounds_before: 1_900,
-            ..fine.clone()
-        },
-        CohortFacts {
-            difference: Some(10),
-            ..fine.clone()
-        },
-        CohortFacts {
-            difference: Some(0),
-            ..fine
-        },
-    ];
+    let at_border = [CohortFacts {
+        patients: 10,
+        classes: vec![],
+        ..fine.clone()
+    }];
     for facts in at_border {
         assert!(admission.cohort(&facts).is_ok());
     }
@@ -318,11 +298,8 @@ fn a_refused_cohort_does_not_tell_its_counts() {
         classes: vec![7, 13],
         ..cohort(20)
     };
-    let refusal = policy(open_lists())
-        .admit(&job())
-        .unwrap()
-        .cohort(&facts)
-        .unwrap_err();
+    let admission = admit(open_lists(), &job()).unwrap();
+    let refusal = admission.cohort(&facts).unwrap_err();
     assert!(
         !refusal.text.contains('7') && !refusal.text.contains("13"),
         "{refusal}"
@@ -337,7 +314,7 @@ fn a_cohort_below_the_cell_minimum_is_refused_where_the_cohort_minimum_was_lower
         class_patients_min: 0,
         ..open_lists()
     };
-    let admission = policy(rules).admit(&job()).unwrap();
+    let admission = admit(rules, &job()).unwrap();
     assert_eq!(admission.cohort(&cohort(9)).unwrap_err().rule, "cell_min");
 }
 
@@ -352,7 +329,7 @@ fn a_round_beyond_those_admitted_does_not_leave() {
         permissions: asked.permissions.clone(),
         ..open_lists()
     };
-    let admission = policy(rules).admit(&asked).unwrap();
+    let admission = admit(rules, &asked).unwrap();
     let mut gate = admission
         .cohort(&CohortFacts {
             so_far: SoFar {
@@ -367,7 +344,7 @@ fn a_round_beyond_those_admitted_does_not_leave() {
     assert!(cover(&mut gate, Message::Update).is_ok());
     assert_eq!(
         cover(&mut gate, Message::Update).unwrap_err().rule,
-        "rounds_per_cohort_max"
+        "rounds"
     );
     assert!(gate.release(Message::Ready).is_ok());
 }
@@ -419,7 +396,7 @@ fn a_metric_that_is_too_steep_shuts_the_gate_for_good() {
         },
         ..cohort(100)
     };
-    let admission = policy(open_lists()).admit(&job()).unwrap();
+    let admission = admit(open_lists(), &job()).unwrap();
     assert_eq!(admission.cohort(&shut).unwrap_err().rule, "steepness");
 }
 
@@ -439,16 +416,10 @@ fn a_regression_is_too_steep_by_how_far_it_is_from_a_constant() {
 }
 
 #[test]
-fn a_job_of_fewer_sites_and_one_description_too_many_are_refused() {
+fn a_job_of_fewer_sites_is_refused() {
     let asked = JobFacts { sites: 2, ..job() };
-    let refusal = policy(open_lists()).admit(&asked).unwrap_err();
+    let refusal = admit(open_lists(), &asked).unwrap_err();
     assert_eq!(refusal.rule, "sites_min");
-    let policy = policy(open_lists());
-    assert!(policy.describe(49).is_ok());
-    assert_eq!(
-        policy.describe(50).unwrap_err().rule,
-        "descriptions_per_day_max"
-    );
 }
 
 #[test]
@@ -509,19 +480,28 @@ fn a_notice_leaves_without_a_gate_and_nothing_shows_what_it_holds() {
 #[test]
 fn lowered_rules_are_said_openly_and_the_defaults_are_none() {
     assert!(policy(open_lists()).lowered().is_empty());
+    let usual = Rules::default().ceilings;
     let rules = Rules {
         class_patients_min: 8,
-        runs_per_cohort_max: 21,
+        ceilings: Limits {
+            runs: 101,
+            metrics_for_groups: 2,
+            ..usual
+        },
         ..open_lists()
     };
     let wanted = [
         "class_patients_min is 8, lowered from 10.",
-        "runs_per_cohort_max is 21, raised from 20.",
+        "runs_max is 101, raised from 100.",
+        "metrics_for_groups_max is 2, raised from 1.",
     ];
     assert_eq!(policy(rules).lowered(), wanted);
     let stricter = Rules {
         patients_min: 50,
-        rounds_per_cohort_max: 10,
+        ceilings: Limits {
+            rounds: 10,
+            ..usual
+        },
         ..open_lists()
     };
     assert!(policy(stricter).lowered().is_empty());

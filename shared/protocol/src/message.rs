@@ -149,7 +149,7 @@ impl Request {
         }
     }
 
-    /// The rounds of a cohort's budget that its answer costs.
+    /// The rounds that its answer costs.
     #[must_use]
     pub fn rounds(&self) -> u64 {
         match self {

@@ -138,9 +138,10 @@ impl Summand for unpsl::Answer {
                 }
             }
             Self::Validated(candidates) => {
-                for counts in candidates.iter_mut().flatten().flatten() {
-                    visit(Number::Count(&mut counts.right));
-                    visit(Number::Count(&mut counts.wrong));
+                for votes in candidates.iter_mut().flatten().flatten() {
+                    visit(Number::Count(&mut votes.right));
+                    visit(Number::Count(&mut votes.wrong));
+                    visit(Number::Real(&mut votes.log_loss));
                 }
             }
         }

@@ -128,6 +128,7 @@ pub(crate) struct SelectionEntry {
     pub(crate) neighbours: u32,
     pub(crate) right: u64,
     pub(crate) wrong: u64,
+    pub(crate) log_loss: f64,
     pub(crate) chosen: bool,
 }
 

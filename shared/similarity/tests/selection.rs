@@ -6,10 +6,10 @@ use ndarray::{Array1, Array2, Axis, array};
 use proptest::prelude::*;
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::Value;
-use similarity::judge::votes::RightCounts;
+use similarity::judge::votes::{RightCounts, VoteScore};
 use similarity::learn::unpsl::selection::{
-    Candidate, CandidateCounts, Candidates, Classified, Folds, Search, SelectionError, best,
-    cross_validate, cross_validate_rules, feature_strengths, fit_path, held_out_counts, in_steps,
+    Candidate, CandidateScore, Candidates, Classified, Folds, Merit, Search, SelectionError, best,
+    cross_validate, cross_validate_rules, feature_strengths, fit_path, held_out_scores, in_steps,
     lambda_max, lambda_path,
 };
 use similarity::learn::unpsl::{Labels, PooledLimits, Settings, SiteObjective, Totals, summarise};
@@ -39,14 +39,17 @@ fn search() -> Search {
     Search::new(Settings::paper(), Seed(5))
 }
 
-fn counts_of(lambda: f64, rank: usize, k: usize, right: u64, wrong: u64) -> CandidateCounts {
+fn counts_of(lambda: f64, rank: usize, k: usize, right: u64, wrong: u64) -> CandidateScore {
     let candidate = Candidate {
         lambda_sparsity: lambda,
         rank,
         neighbours: k,
     };
-    let counts = RightCounts { right, wrong };
-    CandidateCounts { candidate, counts }
+    let score = VoteScore {
+        counts: RightCounts { right, wrong },
+        log_loss: wrong as f64,
+    };
+    CandidateScore { candidate, score }
 }
 
 /// Who is too few for a patient in each fold learns by the folds that there would be; and who counts does so in steps.
@@ -117,16 +120,14 @@ proptest! {
     ) {
         let lambdas = vec![0.1, 0.2, 0.4];
         let candidates = Candidates::new(lambdas, vec![2, 4], vec![1, 3]).unwrap();
-        let mut counts: Vec<CandidateCounts> = candidates
-            .all()
-            .zip(&rights)
-            .map(|(candidate, right)| CandidateCounts {
-                candidate,
-                counts: RightCounts { right: *right, wrong: 10 - right },
-            })
-            .collect();
-        let chosen = best(&counts).unwrap().candidate;
-        let mut tied: Vec<_> = counts.iter().filter(|one| one.counts.right == *rights.iter().max().unwrap()).collect();
+        let of = |(candidate, right): (Candidate, &u64)| {
+            counts_of(candidate.lambda_sparsity, candidate.rank, candidate.neighbours, *right, 10 - right)
+        };
+        let mut counts: Vec<CandidateScore> = candidates.all().zip(&rights).map(of).collect();
+        let chosen = best(&counts, Merit::Accuracy).unwrap().candidate;
+        prop_assert_eq!(best(&counts, Merit::LogLoss).map(|best| best.candidate), Some(chosen));
+        let most = *rights.iter().max().unwrap();
+        let mut tied: Vec<_> = counts.iter().filter(|one| one.score.counts.right == most).collect();
         prop_assert!(tied.iter().any(|one| one.candidate == chosen));
         tied.retain(|one| one.candidate.lambda_sparsity >= chosen.lambda_sparsity);
         prop_assert!(tied.iter().all(|one| one.candidate.lambda_sparsity == chosen.lambda_sparsity));
@@ -134,7 +135,7 @@ proptest! {
         prop_assert!(tied.iter().all(|one| one.candidate.rank == chosen.rank));
         prop_assert!(tied.iter().all(|one| one.candidate.neighbours <= chosen.neighbours));
         counts.rotate_left(turn);
-        prop_assert_eq!(best(&counts).map(|best| best.candidate), Some(chosen));
+        prop_assert_eq!(best(&counts, Merit::Accuracy).map(|best| best.candidate), Some(chosen));
     }
 }
 
@@ -153,7 +154,7 @@ fn rows_of_one_group_are_held_out_together() {
 
 #[test]
 fn of_equally_good_candidates_the_simpler_is_chosen() {
-    let chosen = |counts: &[CandidateCounts]| best(counts).unwrap().candidate;
+    let chosen = |counts: &[CandidateScore]| best(counts, Merit::Accuracy).unwrap().candidate;
     // 3 of 4 is 6 of 8
     let larger = [counts_of(0.1, 2, 5, 6, 2), counts_of(0.2, 8, 1, 3, 1)];
     assert_eq!(chosen(&larger), larger[1].candidate);
@@ -163,8 +164,16 @@ fn of_equally_good_candidates_the_simpler_is_chosen() {
     assert_eq!(chosen(&more), more[0].candidate);
     let right = [counts_of(0.1, 8, 1, 4, 1), counts_of(0.9, 1, 9, 3, 1)];
     assert_eq!(chosen(&right), right[0].candidate);
-    assert_eq!(best(&[]), None);
-    assert_eq!(best(&[counts_of(0.1, 2, 5, 0, 0)]), None);
+    for merit in [Merit::Accuracy, Merit::LogLoss] {
+        assert_eq!(best(&[], merit), None);
+        assert_eq!(best(&[counts_of(0.1, 2, 5, 0, 0)], merit), None);
+    }
+    // As often right, and surer of it; less often right, and surer.
+    let mut surer = [counts_of(0.9, 2, 5, 8, 2), counts_of(0.1, 2, 5, 7, 3)];
+    surer[1].score.log_loss = 1.5;
+    assert_eq!(chosen(&surer), surer[0].candidate);
+    let by_loss = best(&surer, Merit::LogLoss).unwrap().candidate;
+    assert_eq!(by_loss, surer[1].candidate);
 }
 
 #[test]
@@ -196,7 +205,7 @@ fn counts_are_those_of_scikit_learn() {
             ("distance", NeighbourRule::Distance),
             ("inner_product", NeighbourRule::InnerProduct),
         ] {
-            let found = held_out_counts(
+            let found = held_out_scores(
                 &w.view(),
                 &Classified {
                     patients: training.0.view(),
@@ -210,10 +219,15 @@ fn counts_are_those_of_scikit_learn() {
                 &wanted_neighbours,
             )
             .unwrap();
-            let right: Vec<u64> = found.iter().map(|counts| counts.right).collect();
+            let right: Vec<u64> = found.iter().map(|score| score.counts.right).collect();
             assert_eq!(right, numbers(&fold[name]), "{name}");
-            let all = |counts: &RightCounts| counts.right + counts.wrong;
+            let all = |score: &VoteScore| score.counts.right + score.counts.wrong;
             assert!(found.iter().all(|c| all(c) == held_out.1.len() as u64));
+            let wanted = fold["log_loss"][name].as_array().unwrap();
+            for (score, wanted) in found.iter().zip(wanted) {
+                let apart = (score.log_loss - wanted.as_f64().unwrap()).abs();
+                assert!(apart < 1e-12 * score.log_loss, "{name}: {apart}");
+            }
         }
     }
 }
@@ -286,14 +300,16 @@ fn beyond_the_largest_lambda_a_path_is_zero_and_classifies_nobody() {
         classes: &classes,
     };
     let rule = NeighbourRule::Distance;
-    let none = held_out_counts(&path[2].view(), &all, &all, rule, &[1, 3]).unwrap();
-    assert_eq!(
-        none,
-        [RightCounts {
-            right: 0,
-            wrong: 40
-        }; 2]
-    );
+    let none = held_out_scores(&path[2].view(), &all, &all, rule, &[1, 3]).unwrap();
+    // Nobody votes: the shares are those of all.
+    assert_eq!(none, [VoteScore::of_nobody(&classes, &classes); 2]);
+    assert_eq!((none[0].counts.right, none[0].counts.wrong), (0, 40));
+    let share = |class: u32| {
+        let own = classes.iter().filter(|one| **one == class).count();
+        (own as f64 + 1.0) / 42.0
+    };
+    let wanted: f64 = classes.iter().map(|class| -share(*class).ln()).sum();
+    assert!((none[0].log_loss - wanted).abs() < 1e-12 * wanted);
 }
 
 #[test]
@@ -318,7 +334,7 @@ fn cross_validation_adds_the_folds_up_and_is_the_same_on_any_number_of_threads()
     let tried: Vec<Candidate> = counts.iter().map(|one| one.candidate).collect();
     assert_eq!(tried, candidates.all().collect::<Vec<_>>());
     // by hand: rank 3 is the second half of the candidates
-    let mut by_hand = vec![RightCounts::default(); 4];
+    let mut by_hand = vec![VoteScore::default(); 4];
     for fold in 0..4 {
         let split = folds.split(fold);
         let rows = |rows: &[usize]| (x.select(Axis(0), rows), classes.select(Axis(0), rows));
@@ -328,7 +344,7 @@ fn cross_validation_adds_the_folds_up_and_is_the_same_on_any_number_of_threads()
         let labels = Labels::Classes(training.1.clone());
         let path = fit_path(&training.0.view(), &labels, &[0.005, 0.05], &search).unwrap();
         for (step, w) in path.iter().enumerate() {
-            let counts = held_out_counts(
+            let counts = held_out_scores(
                 &w.view(),
                 &Classified {
                     patients: training.0.view(),
@@ -346,9 +362,9 @@ fn cross_validation_adds_the_folds_up_and_is_the_same_on_any_number_of_threads()
             }
         }
     }
-    let found: Vec<RightCounts> = counts[4..].iter().map(|one| one.counts).collect();
+    let found: Vec<VoteScore> = counts[4..].iter().map(|one| one.score).collect();
     assert_eq!(found, by_hand);
-    let accuracy = |one: &CandidateCounts| one.counts.accuracy().unwrap();
+    let accuracy = |one: &CandidateScore| one.score.counts.accuracy().unwrap();
     assert!(counts.iter().map(accuracy).fold(0.0, f64::max) > 0.85);
 }
 

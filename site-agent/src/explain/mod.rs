@@ -6,7 +6,7 @@ mod table;
 
 use crate::method;
 use kinds::MessageKind;
-use privacy::{Policy, Refusal, Rules};
+use privacy::{Limits, Policy, Refusal, Rules};
 use protocol::job::Job;
 use std::fmt;
 use table::{grouped, paragraph, table};
@@ -30,9 +30,9 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// Explains `job`, submitted by `operator`.
+    /// Explains `job`, submitted by `operator`, where runs have `used` so much of the limits of its study.
     #[must_use]
-    pub fn new(policy: &Policy, job: &Job, operator: &str) -> Self {
+    pub fn new(policy: &Policy, job: &Job, operator: &str, used: &Limits) -> Self {
         let told = covered::explained(method::explained(policy.rules(), job), policy.rules(), job);
         Self {
             closing: [
@@ -42,7 +42,7 @@ impl Explanation {
             ],
             job: job.name.clone(),
             asked_by: format!("the operator {operator:?}"),
-            refusals: policy.refusals(&job.facts(operator)),
+            refusals: policy.refusals(&job.facts(operator), used),
             messages: told.messages,
             rules: policy.rules().clone(),
             lowered: policy.lowered(),
@@ -51,8 +51,8 @@ impl Explanation {
 
     /// Explains `job`, whoever of the listed operators submits it.
     #[must_use]
-    pub fn for_any_operator(policy: &Policy, job: &Job) -> Self {
-        let mut explanation = Self::new(policy, job, "");
+    pub fn for_any_operator(policy: &Policy, job: &Job, used: &Limits) -> Self {
+        let mut explanation = Self::new(policy, job, "", used);
         let operators = &policy.rules().operators;
         if *operators != privacy::Allowed::nothing() {
             explanation
@@ -85,13 +85,10 @@ fn closed(rules: &Rules) -> String {
         ),
     };
     format!(
-        "Rows and identifiers have no message. {small} A site answers only what this job asks and gives one answer to a \
-         question, in at most {} runs and {} rounds on one cohort, for jobs of {} sites or more, on one cohort or on others that \
-         differ by {} patients or more.",
-        rules.runs_per_cohort_max,
-        rules.rounds_per_cohort_max,
+        "Rows and identifiers have no message. {small} A site answers only what this job asks, and gives one answer to a \
+         question. It answers jobs of {} sites or more, over the patients that its study has frozen, and no more than the limits of the \
+         study.",
         rules.sites_min,
-        rules.cohort_difference_min,
     )
 }
 
@@ -148,7 +145,7 @@ impl fmt::Display for Explanation {
     }
 }
 
-fn conditions(rules: &Rules) -> [String; 6] {
+fn conditions(rules: &Rules) -> [String; 2] {
     [
         format!(
             "patients_min: at least {} patients",
@@ -157,22 +154,6 @@ fn conditions(rules: &Rules) -> [String; 6] {
         format!(
             "class_patients_min: at least {} patients in each outcome class, or with an event",
             rules.class_patients_min
-        ),
-        format!(
-            "runs_per_cohort_max: at most {} runs on the cohort",
-            rules.runs_per_cohort_max
-        ),
-        format!(
-            "rounds_per_cohort_max: at most {} rounds on the cohort, over all runs",
-            rules.rounds_per_cohort_max
-        ),
-        format!(
-            "cohort_difference_min: the same patients as an earlier cohort, or at least {} others",
-            rules.cohort_difference_min
-        ),
-        format!(
-            "descriptions_per_day_max: at most {} jobs of one operator a day that have a cohort read",
-            rules.descriptions_per_day_max
         ),
     ]
 }

@@ -7,7 +7,7 @@ use crate::config::SiteConfig;
 use crate::studies;
 use protocol::failure::Refusal;
 use protocol::message::{Begin, Reply, ToCoordinator, ToSite};
-use protocol::name::{OperatorName, SiteName};
+use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::site::{Action, Event, Site};
 use protocol::study::SignedApproval;
 use protocol::time::Timestamp;
@@ -280,18 +280,25 @@ impl Approvals {
     async fn news(&mut self) -> Vec<SignedApproval> {
         let (folder, site, said) = (self.folder.clone(), self.site.clone(), self.said.clone());
         let read = tokio::task::spawn_blocking(move || studies::unsaid(&folder, &site, &said));
-        match read.await {
-            Ok(Ok(news)) => {
-                let names = news.iter().map(|one| one.approval.study.clone());
-                self.said.extend(names);
-                news
-            }
+        let news = match read.await {
+            Ok(Ok(news)) => news,
             Ok(Err(error)) => {
                 tracing::error!(%error, "what this site has approved cannot be read");
-                Vec::new()
+                return Vec::new();
             }
-            Err(_) => Vec::new(),
+            Err(_) => return Vec::new(),
+        };
+        let mut approvals = Vec::new();
+        for (name, approval) in news {
+            match approval {
+                Ok(approval) => approvals.extend(approval),
+                Err(error) => {
+                    tracing::error!(study = name, %error, "what this site has approved cannot be read");
+                }
+            }
+            self.said.insert(name);
         }
+        approvals
     }
 }
 
@@ -348,8 +355,35 @@ fn carry_out(worker: &mut Worker, config: &SiteConfig, order: Order) -> Option<C
             worker.let_go(&run);
             None
         }
-        Action::Follow(closed) => worker.follow(&closed, now()).err().map(Err),
-        Action::Compute(ask) => worker.answer(&ask, now()).transpose(),
+        Action::Follow(closed) => {
+            let followed = worker.follow(&closed, now()).map(|()| None);
+            unless_changed(worker, &closed.run, followed)
+        }
+        Action::Compute(ask) => {
+            let answered = worker.answer(&ask, now());
+            unless_changed(worker, &ask.run, answered)
+        }
+    }
+}
+
+/// What the worker says, and nothing where a study's files were changed: its run waits, and those of other studies go on.
+fn unless_changed(
+    worker: &mut Worker,
+    run: &RunId,
+    said: Result<Option<Reply<Sealed>>, ChainError>,
+) -> Option<Computed> {
+    match said {
+        Err(error @ ChainError::Study { .. }) => {
+            tracing::error!(
+                %run,
+                %error,
+                "the run waits for this site, which answers nothing of a study whose files were changed; put them back, \
+                 and start the agent again"
+            );
+            worker.let_go(run);
+            None
+        }
+        said => said.transpose(),
     }
 }
 
@@ -396,7 +430,6 @@ mod tests {
     use super::*;
     use crate::exit::Exit;
     use protocol::message::{Ask, Request};
-    use protocol::name::RunId;
 
     fn approvals() -> Approvals {
         Approvals {

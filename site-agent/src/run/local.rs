@@ -1,11 +1,11 @@
 //! `local`: a job on one cohort, without a coordinator. Nothing leaves, so no policy is asked.
 //!
 //! The coordinator's own state machine asks the questions, in this process, so that a job means the
-//! same here as in a federation. What it would learn in rounds, UnPSL learns here by Algorithm 1.
+//! same here as in a federation. By Algorithm 1 of the paper UnPSL learns only where somebody asks for it.
 
 use super::driver::{VERSION, now};
 use super::stop::Stop;
-use crate::cli::Local;
+use crate::cli::{Algorithm, Local};
 use crate::config::{ConfigError, SiteConfig, SourceConfig};
 use crate::method::unpsl::BestStart;
 use crate::method::{self, Computation};
@@ -144,6 +144,7 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
         run: Run::new(fresh_id()?, job, seed, Warrant::default(), now()),
         computation: computation.map_err(unfit)?,
         watching: Watching::new(),
+        algorithm: arguments.algorithm,
     }
     .hold()?;
     if matches!(result.ending, Ending::Failed(_)) {
@@ -208,10 +209,11 @@ struct Conversation {
     run: Run,
     computation: Computation,
     watching: Watching,
+    algorithm: Algorithm,
 }
 
 impl Conversation {
-    /// Answers what is asked until the run ends, or would learn in rounds.
+    /// Answers what is asked until the run ends, or would learn in rounds what Algorithm 1 is to learn.
     fn hold(mut self) -> Result<RunResult, LocalError> {
         let site = SiteName::new(SITE)?;
         let mut next = Some(Event::Connected(site.clone()));
@@ -229,7 +231,7 @@ impl Conversation {
                             }),
                         ..
                     } => match request {
-                        Request::Unpsl(request) if learns(&request) => {
+                        Request::Unpsl(request) if self.is_by_paper(&request) => {
                             learned = Some(self.learn());
                         }
                         request => {
@@ -249,6 +251,14 @@ impl Conversation {
         }
         self.watching.finish();
         Ok(learned.unwrap_or_else(|| self.run.result(VERSION)))
+    }
+
+    /// Whether Algorithm 1 takes over from here.
+    fn is_by_paper(&self, request: &unpsl::Request) -> bool {
+        match self.algorithm {
+            Algorithm::Rounds => false,
+            Algorithm::Paper => learns(request),
+        }
     }
 
     /// Algorithm 1 in place of the rounds, then what the finishing exchange would ask.

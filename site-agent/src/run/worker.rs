@@ -10,14 +10,14 @@ use super::summing::{Keyed, Summing};
 use crate::books::chain::ChainError;
 use crate::books::identity::{Question, RunDigest};
 use crate::books::journal::{self, Entry, Journal};
-use crate::books::ledger::{Answered, CohortCounts, Ledger};
+use crate::books::ledger::{Answered, Asks, Ledger, NO_STUDY};
 use crate::books::transcript;
 use crate::config::SiteConfig;
 use crate::method::{self, Computation, class_counts, described};
 use crate::source::{CohortProblems, SiteCohort};
 use crate::studies;
 use notice::notice;
-use privacy::{Admission, Cost, Disclosure, Fingerprint, Gate, Steepness};
+use privacy::{Admission, CohortFacts, Cost, Disclosure, Gate, Steepness};
 use protocol::failure::{Code, Refusal};
 use protocol::job::Job;
 use protocol::message::card::Request as CardRequest;
@@ -26,11 +26,8 @@ use protocol::name::{OperatorName, RunId};
 use protocol::study::CertificateFingerprint;
 use protocol::time::Timestamp;
 use similarity::numeric::seed::Seed;
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use wire::Sealed;
-
-const DAY_MILLISECONDS: u64 = 24 * 60 * 60 * 1_000;
 
 /// The worker of one site: its configuration, its books, and the run at hand.
 pub struct Worker {
@@ -66,11 +63,12 @@ struct ReadCohort {
     cohort: SiteCohort,
     /// A digest of what it was read from.
     values: [u8; 32],
-    fingerprint: Fingerprint,
-    /// Names of cohorts from which the study's card tells it apart.
-    judged: BTreeSet<String>,
+    /// What the run leaves at this site.
+    folder: PathBuf,
+    /// What it asks about patients of others, where it does.
+    asks: Result<Option<Asks>, Stop>,
     /// The digest of the study that the run counts for.
-    study: Option<String>,
+    counts_for: Option<String>,
 }
 
 /// What becomes of a question: an answer, or why there is none; or the books fail.
@@ -180,6 +178,15 @@ impl Worker {
         let again = summing.follow(closed, &self.config);
         if summing.follower().is_void() {
             self.ledger.void(&current.digest)?;
+            if let Some(study) = current.job.as_ref().ok().and_then(|job| job.study.as_ref()) {
+                let (run, study) = (&closed.run, study.name.as_str());
+                tracing::error!(
+                    %run,
+                    study,
+                    "the run is void: its sum is not one that patients can have. Prove that this site's answers are right: \
+                     kindred-site-agent study audit {study}"
+                );
+            }
         }
         let again = again.filter(|request| *request != Request::Introduce);
         if let (Some(request), Some(admitted)) = (again, &mut current.admitted) {
@@ -270,25 +277,21 @@ impl Current {
             Ok(frozen) => frozen,
             Err(refusal) => return Ok(Err(refused(refusal))),
         };
-        let mut facts = job.facts(&self.operator);
-        if let Some(study) = &job.study {
-            let used = ledger.used(&study.digest(), &self.digest);
-            if let Err(refusal) = studies::budget::judge(&job, &used, &mut facts) {
-                return Ok(Err(refused(refusal)));
-            }
-        }
-        let admission = match config.policy.admit(&facts) {
+        let folder = run_folder(config, &self.run);
+        let asks = method::asks(&job, folder.parent().unwrap_or(&folder));
+        let known = asks.as_ref().ok().and_then(Option::as_ref);
+        let counts_for = match &job.study {
+            Some(_) if job.opens_study() => None,
+            Some(study) => Some(study.digest()),
+            None => Some(NO_STUDY.to_owned()),
+        };
+        let used = counts_for.as_ref();
+        let used = used.map(|study| ledger.used(study, &self.digest, known));
+        let facts = job.facts(&self.operator);
+        let admission = match config.policy.admit(&facts, &used.unwrap_or_default()) {
             Ok(admission) => admission,
             Err(refusal) => return Ok(Err(refused(refusal))),
         };
-        // Whatever comes of it, an answer tells of the cohort: it is counted before anything is read.
-        let day = now.0 / DAY_MILLISECONDS;
-        if let Some(today) = ledger.descriptions(&self.digest, &self.operator, day) {
-            if let Err(refusal) = config.policy.describe(today) {
-                return Ok(Err(refused(refusal)));
-            }
-            ledger.describe(&self.digest, &self.operator, day)?;
-        }
         let read = studies::cohort(frozen.as_ref(), config, &job);
         let cohort = match read {
             Ok(cohort) => cohort,
@@ -300,20 +303,17 @@ impl Current {
             Some(frozen) => frozen.commitment(),
             None => cohort.digest(config.policy.rules().cell_min),
         };
-        let fingerprint = ledger.fingerprint(cohort.identifiers());
-        let judged = frozen.map(|frozen| frozen.judged(&fingerprint));
-        let counted = job.study.as_ref().filter(|_| !job.opens_study());
         let read = ReadCohort {
-            study: counted.map(|study| study.digest()),
             cohort,
             values,
-            fingerprint,
-            judged: judged.unwrap_or_default(),
+            folder,
+            asks,
+            counts_for,
         };
         self.open_gate(config, ledger, &admission, job, read)
     }
 
-    /// Judges the cohort by the site's own books and makes ready to answer.
+    /// Judges the cohort, and makes ready to answer.
     fn open_gate(
         &mut self,
         config: &SiteConfig,
@@ -325,16 +325,16 @@ impl Current {
         let ReadCohort {
             cohort,
             values,
-            fingerprint,
-            judged,
-            study,
+            folder,
+            asks,
+            counts_for,
         } = read;
         let classes = class_counts(cohort.cohort.outcome(), job.cohort.outcome.kind.horizon());
         let description = described(&cohort, classes);
-        let counts = CohortCounts {
+        let facts = CohortFacts {
             patients: description.patients,
             classes: description.classes.clone(),
-            judged,
+            so_far: ledger.so_far(&self.digest),
         };
         // A policy's minimum of patients speaks before what the outcome lacks, and that before a minimum of the classes: else
         // the two would tell codings apart that differ by few patients.
@@ -343,10 +343,6 @@ impl Current {
             Err(problems) if !few => return Ok(Err(unfit(&problems, &job))),
             cohort => cohort,
         };
-        let folder = run_folder(config, &self.run);
-        let asks = method::asks(&job, folder.parent().unwrap_or(&folder));
-        let known = asks.as_ref().ok().and_then(Option::as_ref);
-        let facts = ledger.facts(&self.digest, &fingerprint, counts, known);
         let gate = match admission.cohort(&facts) {
             Ok(gate) => gate,
             Err(refusal) => return Ok(Err(refused(refusal))),
@@ -370,7 +366,7 @@ impl Current {
         {
             return Ok(Err(stop));
         }
-        ledger.begin(&self.digest, &self.run, &fingerprint, study)?;
+        ledger.begin(&self.digest, &self.run, counts_for)?;
         if let Some(asks) = asks {
             ledger.ask(&self.digest, asks)?;
         }

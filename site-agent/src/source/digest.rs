@@ -6,12 +6,14 @@ use similarity::cohort::{Column, Outcome, Values};
 
 /// Raised whenever the same patients may give another answer.
 const ARITHMETIC: u64 = 1;
+/// Bytes that are digested at once.
+const BYTES_AT_ONCE: usize = 1 << 14;
 
 impl SiteCohort {
     /// SHA-256 of all values of the cohort in their order, of how small counts are kept, and of the version of the arithmetic.
     #[must_use]
     pub fn digest(&self, cell_min: u64) -> [u8; 32] {
-        let mut digest = Cells(Sha256::new());
+        let mut digest = Cells::default();
         digest.number(ARITHMETIC);
         digest.number(cell_min);
         self.identifiers().for_each(|patient| digest.bytes(patient));
@@ -27,20 +29,39 @@ impl SiteCohort {
                 digest.outcome(outcome);
             }
         }
-        digest.0.finalize().into()
+        digest.finish()
     }
 }
 
-struct Cells(Sha256);
+/// A digest of many small parts.
+#[derive(Default)]
+struct Cells {
+    digest: Sha256,
+    /// Those that are not in it yet.
+    parts: Vec<u8>,
+}
 
 impl Cells {
+    fn add(&mut self, part: &[u8]) {
+        self.parts.extend_from_slice(part);
+        if self.parts.len() >= BYTES_AT_ONCE {
+            self.digest.update(&self.parts);
+            self.parts.clear();
+        }
+    }
+
+    fn finish(mut self) -> [u8; 32] {
+        self.digest.update(&self.parts);
+        self.digest.finalize().into()
+    }
+
     fn number(&mut self, number: u64) {
-        self.0.update(number.to_be_bytes());
+        self.add(&number.to_be_bytes());
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
-        self.0.update(bytes);
+        self.add(bytes);
     }
 
     fn columns(&mut self, columns: &[Column]) {

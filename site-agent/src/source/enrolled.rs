@@ -8,7 +8,8 @@ use crate::config::SourceConfig;
 use protocol::cohort::{CohortSpecification, Feature};
 use protocol::study::{Study, StudyOutcome};
 use similarity::cohort::{Column, Outcome};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 /// The patients of a study.
@@ -45,56 +46,38 @@ impl FrozenTable {
         self.enrolled_by(source, study, Terms::Site { cell_min })
     }
 
-    /// The places of the patients with each outcome of `study`, among all of them.
-    ///
-    /// # Errors
-    /// [`CohortProblems`], none of it with a patient's value.
-    pub fn with_outcome(
-        &self,
-        source: &SourceConfig,
-        study: &Study,
-        cell_min: u64,
-    ) -> Result<Vec<Vec<usize>>, CohortProblems> {
-        let known = self.by_outcome(source, study, Terms::Site { cell_min })?;
-        let places: BTreeMap<u64, usize> = self.rows.iter().copied().zip(0..).collect();
-        let place = |row: &u64| places.get(row).copied();
-        let known = known.iter();
-        Ok(known
-            .map(|(rows, _)| rows.iter().filter_map(place).collect())
-            .collect())
-    }
-
-    fn by_outcome(
-        &self,
-        source: &SourceConfig,
-        study: &Study,
-        terms: Terms,
-    ) -> Result<Vec<(Vec<u64>, Outcome)>, CohortProblems> {
-        let outcomes = study.outcomes.iter().map(|outcome| {
-            let mut unheard = |_| ();
-            let mut intake = intake((source, terms), outcome, &[], &mut unheard);
-            self.feed(&mut intake);
-            intake.into_outcome()
-        });
-        outcomes.collect()
-    }
-
     fn enrolled_by(
         &self,
         source: &SourceConfig,
         study: &Study,
         terms: Terms,
     ) -> Result<Enrolled, CohortProblems> {
-        let known = self.by_outcome(source, study, terms)?;
-        let rows: BTreeSet<u64> = known.iter().flat_map(|(rows, _)| rows).copied().collect();
-        let mut kept = self.clone();
-        kept.keep(&rows);
-        let places: BTreeMap<u64, usize> = rows.iter().copied().zip(0..).collect();
-        let of_known = |(rows, outcome): (Vec<u64>, Outcome)| KnownOutcome {
-            rows: rows
-                .iter()
-                .filter_map(|row| places.get(row).copied())
-                .collect(),
+        let known = study.outcomes.iter().map(|outcome| {
+            let mut unheard = |_| ();
+            let mut intake = intake((source, terms), outcome, &[], &mut unheard);
+            self.feed(&mut intake);
+            intake.into_outcome()
+        });
+        let known: Vec<(Vec<usize>, Outcome)> = known.collect::<Result<_, _>>()?;
+        let mut has_outcome = vec![false; self.rows.len()];
+        for place in known.iter().flat_map(|(places, _)| places) {
+            has_outcome[*place] = true;
+        }
+        let everyone = has_outcome.iter().all(|has_one| *has_one);
+        let mut kept = Cow::Borrowed(self);
+        if !everyone {
+            kept.to_mut().keep(&has_outcome);
+        }
+        // The place of each row among those kept.
+        let places: Vec<usize> = (has_outcome.iter())
+            .scan(0, |next, has_one| {
+                let place = *next;
+                *next += usize::from(*has_one);
+                Some(place)
+            })
+            .collect();
+        let of_known = |(rows, outcome): (Vec<usize>, Outcome)| KnownOutcome {
+            rows: rows.iter().map(|row| places[*row]).collect(),
             outcome,
         };
         Ok(Enrolled {

@@ -1,16 +1,23 @@
 //! Rows of a source as they were when they were read: what a study freezes, and what its runs read.
 
+pub(super) mod fields;
+
 use super::field::Field;
 use super::intake::Intake;
+use super::outcome::retain;
 use super::terms::Terms;
 use super::{CohortProblems, ReadProgress, SiteCohort, read_source, reading::Reading};
 use crate::config::SourceConfig;
+use fields::Fields;
 use protocol::cohort::CohortSpecification;
 use protocol::job::Job;
+use rayon::prelude::*;
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::fmt;
-use time::Date;
+
+/// Rows of which the bytes of a commitment are made at once.
+const ROWS_AT_ONCE: usize = 256;
 
 /// Rows of a source, with the names of its columns. It stays at the site.
 #[derive(Clone, PartialEq)]
@@ -18,19 +25,7 @@ pub struct FrozenTable {
     pub(super) names: Vec<String>,
     /// The rows' numbers in the source.
     pub(super) rows: Vec<u64>,
-    /// One list per column, one cell per row.
-    pub(super) columns: Vec<Vec<Cell>>,
-}
-
-/// One field, as the source gave it.
-#[derive(Clone, PartialEq)]
-pub(super) enum Cell {
-    Null,
-    Text(Vec<u8>),
-    Number(f64),
-    Integer(i64),
-    Boolean(bool),
-    Date(Date),
+    pub(super) columns: Vec<Fields>,
 }
 
 /// Which columns an intake keeps as they are, and what it has kept.
@@ -50,6 +45,14 @@ pub struct Freezing<'s> {
     pub cell_min: u64,
 }
 
+/// What a study has frozen of a source.
+pub struct FrozenPatients {
+    /// The rows of patients who have at least one outcome.
+    pub table: FrozenTable,
+    /// The places of those with each outcome, among all of them.
+    pub with_outcome: Vec<Vec<usize>>,
+}
+
 impl Freezing<'_> {
     /// Reads the source once, and keeps the rows of patients who have at least one outcome.
     ///
@@ -58,61 +61,78 @@ impl Freezing<'_> {
     pub fn read(
         &self,
         progress: &mut dyn FnMut(ReadProgress),
-    ) -> Result<FrozenTable, CohortProblems> {
+    ) -> Result<FrozenPatients, CohortProblems> {
         let Some(first) = self.cohorts.first() else {
             return Err(CohortProblems::new(Vec::new()));
         };
-        let mut intake = self.intake(self.source, first, progress);
-        let wanted = self.cohorts.iter().map(|cohort| {
-            let mut unheard = |_| ();
-            self.intake(self.source, cohort, &mut unheard).needed()
-        });
-        let wanted = wanted.map(super::layout::NeededColumns::into_names);
-        let wanted: Option<Vec<HashSet<String>>> = wanted.collect();
-        let wanted = wanted.map(|sets| sets.into_iter().flatten().collect());
-        intake.record(Recorder::new(wanted));
+        let mut intake = self.intake(first, progress);
+        intake.record(Recorder::new(self.wanted()));
         read_source(self.source, &mut intake);
         let mut table = intake.into_table()?;
-        let mut with_outcome = BTreeSet::new();
+        let mut has_outcome = vec![false; table.rows.len()];
         for cohort in &self.cohorts {
             let alone = CohortSpecification {
                 outcome: cohort.outcome.clone(),
                 features: Vec::new(),
             };
             let mut unheard = |_| ();
-            let mut intake = self.intake(self.source, &alone, &mut unheard);
+            let mut intake = self.intake(&alone, &mut unheard);
             table.feed(&mut intake);
-            with_outcome.extend(intake.rows_with_outcome());
+            for place in intake.places_with_outcome() {
+                has_outcome[place] = true;
+            }
         }
-        table.keep(&with_outcome);
-        self.judge(&table).map(|()| table)
+        table.keep(&has_outcome);
+        let with_outcome = self.judge(&table)?;
+        Ok(FrozenPatients {
+            table,
+            with_outcome,
+        })
     }
 
-    /// Whether the rows fit every cohort.
-    fn judge(&self, table: &FrozenTable) -> Result<(), CohortProblems> {
+    /// The names of the columns that it wants; none where it wants all.
+    fn wanted(&self) -> Option<HashSet<String>> {
+        // Where the site names no patients, it knows them by their whole rows.
+        self.source.patient.as_ref()?;
+        let names = self.cohorts.iter().map(|cohort| {
+            let mut unheard = |_| ();
+            self.intake(cohort, &mut unheard).needed().into_names()
+        });
+        let names: Option<Vec<HashSet<String>>> = names.collect();
+        Some(names?.into_iter().flatten().collect())
+    }
+
+    /// Whether the rows fit every cohort, and which of them each is of.
+    fn judge(&self, table: &FrozenTable) -> Result<Vec<Vec<usize>>, CohortProblems> {
         let mut problems = Vec::new();
+        let mut places = Vec::new();
         for cohort in &self.cohorts {
             let mut unheard = |_| ();
-            let mut intake = self.intake(self.source, cohort, &mut unheard);
+            let mut intake = self.intake(cohort, &mut unheard);
             table.feed(&mut intake);
-            for problem in intake.finish().problems.problems() {
-                if !problems.contains(problem) {
-                    problems.push(problem.clone());
+            match intake.into_outcome() {
+                Ok((known, _)) => places.push(known),
+                Err(found) => {
+                    for problem in found.problems() {
+                        if !problems.contains(problem) {
+                            problems.push(problem.clone());
+                        }
+                    }
                 }
             }
         }
         match problems.is_empty() {
-            true => Ok(()),
+            true => Ok(places),
             false => Err(CohortProblems::new(problems)),
         }
     }
 
     fn intake<'p>(
         &self,
-        source: &SourceConfig,
         cohort: &CohortSpecification,
         progress: &'p mut dyn FnMut(ReadProgress),
     ) -> Intake<'p> {
+        let source = self.source;
         let cell_min = self.cell_min;
         // Whether a feature is counted on a grid is a matter of a job's method.
         let gridded = HashSet::new();
@@ -154,14 +174,15 @@ impl FrozenTable {
         let place = source.patient.as_ref();
         let place = place.and_then(|name| self.names.iter().position(|own| own == name));
         let identifier = |row: usize| match place {
-            Some(place) => self.columns[place][row].field().to_text(),
+            Some(place) => self.columns[place].field(row).to_text(),
             None => {
-                let mut digest = Sha256::new();
-                self.write_row(row, &mut |bytes| digest.update(bytes));
-                digest.finalize().to_vec()
+                let mut bytes = Vec::new();
+                self.write_row(row, &mut bytes);
+                Sha256::digest(&bytes).to_vec()
             }
         };
-        (0..self.rows.len()).map(identifier).collect()
+        let rows = (0..self.rows.len()).into_par_iter();
+        rows.map(identifier).collect()
     }
 
     /// The bytes that a commitment is of: equal for equal tables alone.
@@ -172,36 +193,22 @@ impl FrozenTable {
             write(&(name.len() as u64).to_be_bytes());
             write(name.as_bytes());
         }
-        for (index, number) in self.rows.iter().enumerate() {
-            write(&number.to_be_bytes());
-            self.write_row(index, write);
-        }
-    }
-
-    fn write_row(&self, row: usize, write: &mut dyn FnMut(&[u8])) {
-        for column in &self.columns {
-            match &column[row] {
-                Cell::Null => write(&[0]),
-                Cell::Text(text) => {
-                    write(&[1]);
-                    write(&(text.len() as u64).to_be_bytes());
-                    write(text);
-                }
-                Cell::Number(number) => {
-                    write(&[2]);
-                    write(&number.to_bits().to_be_bytes());
-                }
-                Cell::Integer(number) => {
-                    write(&[3]);
-                    write(&number.to_be_bytes());
-                }
-                Cell::Boolean(truth) => write(&[4, u8::from(*truth)]),
-                Cell::Date(date) => {
-                    write(&[5]);
-                    write(&date.to_julian_day().to_be_bytes());
-                }
+        let mut bytes = Vec::new();
+        for (row, number) in self.rows.iter().enumerate() {
+            bytes.extend_from_slice(&number.to_be_bytes());
+            self.write_row(row, &mut bytes);
+            if (row + 1) % ROWS_AT_ONCE == 0 {
+                write(&bytes);
+                bytes.clear();
             }
         }
+        write(&bytes);
+    }
+
+    fn write_row(&self, row: usize, bytes: &mut Vec<u8>) {
+        self.columns
+            .iter()
+            .for_each(|column| column.write(row, bytes));
     }
 
     fn reading(
@@ -213,7 +220,8 @@ impl FrozenTable {
     ) -> Reading {
         let mut unheard = |_| ();
         let (called, terms) = (super::called(source), Terms::Site { cell_min });
-        let mut intake = Intake::new(source, (cohort, gridded), terms, called, &mut unheard);
+        let intake = Intake::new(source, (cohort, gridded), terms, called, &mut unheard);
+        let mut intake = intake.with_identifiers();
         self.feed(&mut intake);
         intake.finish()
     }
@@ -229,19 +237,23 @@ impl FrozenTable {
             .map(|index| self.names[*index].clone())
             .collect();
         let layout = intake.layout(&names);
-        for (index, row) in self.rows.iter().enumerate() {
-            intake.row(*row, &layout, |position| {
-                self.columns[kept[position]][index].field()
-            });
-        }
+        intake.batch(&self.rows, &layout, |column, row| {
+            self.columns[kept[column]].field(row)
+        });
     }
 
-    pub(super) fn keep(&mut self, rows: &BTreeSet<u64>) {
-        let marks: Vec<bool> = self.rows.iter().map(|row| rows.contains(row)).collect();
-        super::outcome::retain(&mut self.rows, &marks);
-        for column in &mut self.columns {
-            super::outcome::retain(column, &marks);
-        }
+    /// Keeps the marked rows.
+    pub(super) fn keep(&mut self, keep: &[bool]) {
+        retain(&mut self.rows, keep);
+        let columns = self.columns.par_iter_mut();
+        columns.for_each(|column| column.keep(keep));
+    }
+}
+
+impl fmt::Debug for FrozenPatients {
+    /// The count only.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.table.fmt(formatter)
     }
 }
 
@@ -249,33 +261,6 @@ impl fmt::Debug for FrozenTable {
     /// The count only.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} frozen patients", self.rows.len())
-    }
-}
-
-impl Cell {
-    pub(super) fn of(field: Field<'_>) -> Self {
-        match field {
-            Field::Null => Self::Null,
-            // A snapshot holds UTF-8; a value that is none fits nothing, and a mark in its place fits as little.
-            Field::Text(text) => {
-                Self::Text(String::from_utf8_lossy(text).into_owned().into_bytes())
-            }
-            Field::Number(number) => Self::Number(number),
-            Field::Integer(number) => Self::Integer(number),
-            Field::Boolean(truth) => Self::Boolean(truth),
-            Field::Date(date) => Self::Date(date),
-        }
-    }
-
-    fn field(&self) -> Field<'_> {
-        match self {
-            Self::Null => Field::Null,
-            Self::Text(text) => Field::Text(text),
-            Self::Number(number) => Field::Number(*number),
-            Self::Integer(number) => Field::Integer(*number),
-            Self::Boolean(truth) => Field::Boolean(*truth),
-            Self::Date(date) => Field::Date(*date),
-        }
     }
 }
 
@@ -306,7 +291,7 @@ impl Recorder {
             .filter(|place| needed.has(&names[*place]))
             .collect();
         self.table.names = places.iter().map(|place| names[*place].clone()).collect();
-        self.table.columns = vec![Vec::new(); places.len()];
+        self.table.columns = vec![Fields::default(); places.len()];
         places
     }
 
@@ -314,7 +299,20 @@ impl Recorder {
     pub(super) fn keep<'f>(&mut self, row: u64, fields: impl Iterator<Item = Field<'f>>) {
         self.table.rows.push(row);
         for (column, field) in self.table.columns.iter_mut().zip(fields) {
-            column.push(Cell::of(field));
+            column.push(field);
         }
+    }
+
+    /// Keeps rows, column by column, of the fields that `field` gives by column and row.
+    pub(super) fn keep_all<'f>(
+        &mut self,
+        rows: &[u64],
+        field: impl Fn(usize, usize) -> Field<'f> + Sync,
+    ) {
+        self.table.rows.extend_from_slice(rows);
+        let columns = self.table.columns.par_iter_mut().enumerate();
+        columns.for_each(|(place, column)| {
+            (0..rows.len()).for_each(|row| column.push(field(place, row)));
+        });
     }
 }

@@ -7,7 +7,7 @@ use super::field::Field;
 use super::frozen::{FrozenTable, Recorder};
 use super::layout::{Layout, NeededColumns, places, position};
 use super::misfit::{Cause, Structure};
-use super::outcome::OutcomeReader;
+use super::outcome::{OutcomeReader, retain};
 use super::patients::Patients;
 use super::problem::{CohortProblem, CohortProblems, Fault, Faults};
 use super::reading::{Reading, kept, marks};
@@ -20,6 +20,7 @@ use super::{Queries, ReadProgress, SiteCohort};
 use crate::config::SourceConfig;
 use protocol::cohort::CohortSpecification;
 use protocol::document::nearest;
+use rayon::prelude::*;
 use similarity::cohort::{Cohort, Column, Outcome};
 use std::collections::HashSet;
 
@@ -42,8 +43,10 @@ pub(super) struct Intake<'p> {
     patients: Patients,
     /// Numbers of the rows that became patients, so that a problem can name them.
     rows_of_patients: Vec<u64>,
+    /// Places of these rows among all.
+    places_of_patients: Vec<usize>,
     without_patient: Faults,
-    /// Digests of the patients' rows, where the site names no patients and its word counts.
+    /// Digests of the patients' rows, where the site names no patients and they are to be told apart.
     digests: Option<RowDigests>,
     /// Where rows are kept as they are, and nothing else is read.
     recorder: Option<Recorder>,
@@ -94,15 +97,15 @@ impl<'p> Intake<'p> {
                 }
             }
         }
-        let digests = config.patient.is_none() && terms != Terms::Job;
         Self {
             source,
             word,
             patient_column: config.patient.clone(),
             patients: Patients::new(config.patient.is_some()),
             rows_of_patients: Vec::new(),
+            places_of_patients: Vec::new(),
             without_patient: Faults::default(),
-            digests: digests.then(RowDigests::default),
+            digests: None,
             recorder: None,
             survey: None,
             outcome,
@@ -116,6 +119,12 @@ impl<'p> Intake<'p> {
             problems,
             progress,
         }
+    }
+
+    /// Tells patients by their whole rows where the site does not name them.
+    pub(super) fn with_identifiers(self) -> Self {
+        let digests = self.patient_column.is_none().then(RowDigests::default);
+        Self { digests, ..self }
     }
 
     /// Looks also at what the columns hold, where a survey is wanted.
@@ -137,25 +146,24 @@ impl<'p> Intake<'p> {
         }
     }
 
-    /// The numbers of the rows of patients who have an outcome.
-    pub(super) fn rows_with_outcome(mut self) -> Vec<u64> {
+    /// The places of the rows of patients who have an outcome.
+    pub(super) fn places_with_outcome(mut self) -> Vec<usize> {
         let left_out = self.settle();
-        let keep = marks(self.rows_of_patients.len(), &left_out);
-        let rows = self.rows_of_patients.into_iter().zip(keep);
-        rows.filter_map(|(row, keep)| keep.then_some(row)).collect()
+        let keep = marks(self.places_of_patients.len(), &left_out);
+        retain(&mut self.places_of_patients, &keep);
+        self.places_of_patients
     }
 
-    /// The numbers of the rows of patients who have an outcome, and the outcome.
-    pub(super) fn into_outcome(mut self) -> Result<(Vec<u64>, Outcome), CohortProblems> {
+    /// The places of the rows of patients who have an outcome, and the outcome.
+    pub(super) fn into_outcome(mut self) -> Result<(Vec<usize>, Outcome), CohortProblems> {
         let left_out = self.settle();
         self.collect_problems();
-        let keep = marks(self.rows_of_patients.len(), &left_out);
+        let keep = marks(self.places_of_patients.len(), &left_out);
         self.leave_out(&left_out);
         match self.outcome {
             Some(outcome) if self.problems.is_empty() => {
-                let rows = self.rows_of_patients.into_iter().zip(keep);
-                let rows = rows.filter_map(|(row, keep)| keep.then_some(row)).collect();
-                Ok((rows, outcome.finish()))
+                retain(&mut self.places_of_patients, &keep);
+                Ok((self.places_of_patients, outcome.finish()))
             }
             _ => Err(CohortProblems::new(self.problems)),
         }
@@ -168,42 +176,6 @@ impl<'p> Intake<'p> {
             queries: true,
             ..self
         }
-    }
-
-    /// Notes a problem of the source as a whole.
-    pub(super) fn problem(&mut self, problem: CohortProblem) {
-        self.problems.push(problem);
-    }
-
-    /// Leaves out every column that is read from `source_column`, with the reason.
-    pub(super) fn refuse(&mut self, source_column: &str, found: &str, wanted: &str) {
-        let mut problems = Vec::new();
-        let mut refuse = |name: &str| {
-            let column = Some(source_column);
-            let source = &self.source;
-            let cause = Cause::Structure(Structure::Type);
-            problems.push(CohortProblem::of_column(
-                source, name, column, cause, found, wanted,
-            ));
-        };
-        if self
-            .patient_column
-            .take_if(|name| name == source_column)
-            .is_some()
-        {
-            refuse("");
-        }
-        if let Some(outcome) = self.outcome.take_if(|one| one.reads(source_column)) {
-            refuse(outcome.name());
-        }
-        self.columns.retain(|column| {
-            let refused = column.source_column() == source_column;
-            if refused {
-                refuse(column.name());
-            }
-            !refused
-        });
-        self.problems.extend(problems);
     }
 
     /// What the problems call the file or database.
@@ -340,31 +312,29 @@ impl<'p> Intake<'p> {
         }
     }
 
-    /// Reads `count` rows from `first` on, column by column, which suits columnar sources.
+    /// Reads rows with these numbers column by column, which suits columnar sources: the columns side by side.
     pub(super) fn batch<'f>(
         &mut self,
-        first: u64,
-        count: usize,
+        rows: &[u64],
         layout: &Layout,
-        field: impl Fn(usize, usize) -> Field<'f>,
+        field: impl Fn(usize, usize) -> Field<'f> + Sync,
     ) {
-        if self.recorder.is_some() {
-            for (index, row) in (0..count).zip(first..) {
-                self.row(row, layout, |place| field(place, index));
-            }
-            return;
+        if let Some(recorder) = &mut self.recorder {
+            self.rows += rows.len() as u64;
+            return recorder.keep_all(rows, |column, row| field(layout.columns[column], row));
         }
-        let mut kept = Vec::with_capacity(count);
-        for (index, row) in (0..count).zip(first..) {
-            if self.patient(row, layout, &|position| field(position, index)) {
-                kept.push((index, row));
+        let mut kept = Vec::with_capacity(rows.len());
+        for (index, row) in rows.iter().enumerate() {
+            if self.patient(*row, layout, &|position| field(position, index)) {
+                kept.push((index, *row));
             }
         }
-        for (column, position) in self.columns.iter_mut().zip(&layout.columns) {
+        let columns = self.columns.par_iter_mut().zip(&layout.columns);
+        columns.for_each(|(column, position)| {
             for (index, row) in &kept {
                 column.read(*row, field(*position, *index));
             }
-        }
+        });
     }
 
     /// Notes a row with another number of fields than the header, and passes over it.
@@ -492,6 +462,8 @@ impl<'p> Intake<'p> {
         }
         self.patients.push(id);
         self.rows_of_patients.push(row);
+        self.places_of_patients
+            .extend(usize::try_from(self.rows - 1).ok());
         if let Some(digests) = &mut self.digests {
             digests.keep_last();
         }

@@ -37,7 +37,7 @@ mod value;
 pub use check::{DataCheck, check};
 pub use dictionary::Dictionary;
 pub use enrolled::{Enrolled, KnownOutcome, read_enrolled};
-pub use frozen::{Freezing, FrozenTable};
+pub use frozen::{Freezing, FrozenPatients, FrozenTable};
 pub use misfit::{JobColumn, Misfit, Structure};
 pub use parquet::snapshot;
 pub use patients::Patients;
@@ -222,6 +222,7 @@ fn read_by(
     let cohort = (&*job.cohort, &gridded(job));
     let intake = Intake::new(source, cohort, terms, called(source), progress);
     let mut intake = match wanted {
+        Wanted::Cohort(None) if terms != Terms::Job => intake.with_identifiers(),
         Wanted::Cohort(survey) => intake.with_survey(survey),
         Wanted::Queries => intake.of_queries(),
     };

@@ -113,11 +113,11 @@ fn read_groups(
             let count = rows.min(BATCH_ROWS);
             let cells = columns.iter_mut().map(|column| column.read(count));
             let cells: Vec<Cells> = cells.collect::<Option<_>>().ok_or(first)?;
-            intake.batch(first, count, &layout, |column, row| {
-                cells[column].field(row)
-            });
+            let next = first + count as u64;
+            let numbers: Vec<u64> = (first..next).collect();
+            intake.batch(&numbers, &layout, |column, row| cells[column].field(row));
             rows -= count;
-            first += count as u64;
+            first = next;
             if intake.is_over() {
                 return Ok(());
             }

@@ -11,6 +11,7 @@ const LENGTH: usize = 16;
 /// Digests of the rows of a cohort, in its order.
 #[derive(Clone, Default)]
 pub(super) struct RowDigests {
+    row: Vec<u8>,
     last: [u8; LENGTH],
     kept: Vec<[u8; LENGTH]>,
 }
@@ -18,10 +19,11 @@ pub(super) struct RowDigests {
 impl RowDigests {
     /// Reads a whole row.
     pub(super) fn read<'f>(&mut self, fields: impl Iterator<Item = Field<'f>>) {
-        let mut digest = Sha256::new();
+        self.row.clear();
         let mut add = |text: &[u8]| {
-            digest.update((text.len() as u64).to_le_bytes());
-            digest.update(text);
+            self.row
+                .extend_from_slice(&(text.len() as u64).to_le_bytes());
+            self.row.extend_from_slice(text);
         };
         for field in fields {
             match field {
@@ -29,7 +31,8 @@ impl RowDigests {
                 other => add(&other.to_text()),
             }
         }
-        self.last.copy_from_slice(&digest.finalize()[..LENGTH]);
+        self.last
+            .copy_from_slice(&Sha256::digest(&self.row)[..LENGTH]);
     }
 
     /// The row that was read last is a patient's.

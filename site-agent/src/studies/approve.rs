@@ -11,10 +11,11 @@ use crate::books::key;
 use crate::cli::StudyApprove;
 use crate::config::{ConfigError, SiteConfig};
 use crate::source::snapshot;
-use crate::source::{CohortProblems, Freezing, FrozenTable};
-use privacy::{Fingerprint, Permission};
+use crate::source::{CohortProblems, Freezing, FrozenPatients, FrozenTable};
+use privacy::{Fingerprint, Limits, Permission, Rules};
 use protocol::study::{Approval, CertificateFingerprint, SignedApproval, Study};
 use protocol::time::Timestamp;
+use rayon::prelude::*;
 use similarity::numeric::precision::Precision;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -114,11 +115,14 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
             .collect(),
         cell_min,
     };
-    let table = freezing.read(&mut |_| ()).map_err(StudyError::Data)?;
-    let frozen = Frozen::new(&config, &study, &table, &consents)?;
+    let FrozenPatients {
+        table,
+        with_outcome,
+    } = freezing.read(&mut |_| ()).map_err(StudyError::Data)?;
+    let patients = Patients::new(&config, &table, &with_outcome)?;
     let sharing = Sharing {
         study: &study,
-        patients: &frozen.patients,
+        patients: &patients.all,
         known: known.iter().filter(|one| one.tells(now)).collect(),
         least: usize::try_from(config.policy.rules().sites_min).unwrap_or(usize::MAX),
         consents: &consents,
@@ -128,56 +132,67 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
         path: "/dev/urandom".to_owned(),
         source,
     })?;
+    let (snapshot, commitment) = rayon::join(
+        || snapshot::to_bytes(&table),
+        || commitment(&random, &text, cell_min, &table),
+    );
+    let snapshot = snapshot.map_err(|error| StudyError::Snapshot(error.to_string()))?;
     let approval = Approval {
         study: study.name.to_string(),
         digest: study.digest(),
-        commitment: commitment(&random, &text, cell_min, &table),
+        commitment,
         patients_at_most: table.patients().next_multiple_of(10),
         approved: now,
     };
     let signed = Signer::load(&config.tls)?.approve(approval)?;
     let kept = Signed::of(&signed, random, cell_min);
     let approval = serde_json::to_vec_pretty(&kept).map_err(json)?;
-    write(&config, &study, &text, approval, frozen)?;
+    let consents = consents.into_iter().map(|one| (one.file_name(), one.bytes));
+    let mut files = patients.files();
+    files.extend(consents);
+    files.extend([
+        (STUDY.to_owned(), study.text.clone().into_bytes()),
+        (CONFIGURATION.to_owned(), text),
+        (SNAPSHOT.to_owned(), snapshot),
+        (APPROVAL.to_owned(), approval),
+    ]);
+    write(&config, &study, &files)?;
     Ok(signed)
 }
 
-/// What an approval keeps beside the study's text and the site's configuration.
-struct Frozen {
-    snapshot: Vec<u8>,
-    patients: Fingerprint,
-    /// Names and bytes of the other files.
-    files: Vec<(String, Vec<u8>)>,
+/// Who the patients of a study are.
+struct Patients {
+    all: Fingerprint,
+    /// Those with each outcome.
+    with_outcome: Vec<Fingerprint>,
 }
 
-impl Frozen {
+impl Patients {
     fn new(
         config: &SiteConfig,
-        study: &Study,
         table: &FrozenTable,
-        consents: &[Given],
+        with_outcome: &[Vec<usize>],
     ) -> Result<Self, StudyError> {
-        let cell_min = config.policy.rules().cell_min;
         let identifiers = table.identifiers(&config.source);
-        let places = table.with_outcome(&config.source, study, cell_min);
-        let mut files = Vec::new();
-        for (outcome, places) in places.map_err(StudyError::Data)?.iter().enumerate() {
+        let of_outcome = |places: &Vec<usize>| {
             let own = places.iter().map(|place| &identifiers[*place]);
-            let patients = key::fingerprint(&config.folder, own)?;
-            files.push((with_outcome(outcome), patients.to_bytes()));
-        }
-        files.extend(
-            consents
-                .iter()
-                .map(|one| (one.file_name(), one.bytes.clone())),
-        );
-        let snapshot =
-            snapshot::to_bytes(table).map_err(|error| StudyError::Snapshot(error.to_string()))?;
+            key::fingerprint(&config.folder, own)
+        };
+        // The first makes the site's key, where there is none.
+        let all = key::fingerprint(&config.folder, &identifiers)?;
+        let with_outcome = with_outcome.par_iter().map(of_outcome);
         Ok(Self {
-            snapshot,
-            patients: key::fingerprint(&config.folder, identifiers)?,
-            files,
+            all,
+            with_outcome: with_outcome.collect::<Result<_, _>>()?,
         })
+    }
+
+    /// Names and bytes of the files that keep them.
+    fn files(&self) -> Vec<(String, Vec<u8>)> {
+        let files = self.with_outcome.iter().enumerate();
+        let files = files.map(|(place, one)| (with_outcome(place), one.to_bytes()));
+        let all = (PATIENTS.to_owned(), self.all.to_bytes());
+        files.chain([all]).collect()
     }
 }
 
@@ -248,6 +263,40 @@ fn judge(
             format!("{least} or more, as sites_min of this site says"),
         );
     }
+    beyond_the_policy(study, rules)
+}
+
+/// Whether this site's policy allows the study's operators, methods and limits: what it refuses beforehand, no run could ask.
+fn beyond_the_policy(study: &Study, rules: &Rules) -> Result<(), StudyError> {
+    let refused = |what, found, wanted| {
+        Err(StudyError::Refused {
+            what,
+            found,
+            wanted,
+        })
+    };
+    let operators = study.operators.iter().map(|one| one.name.as_str());
+    let methods = study.methods.iter().map(String::as_str);
+    let lists: [(_, Vec<&str>, _); 2] = [
+        ("operators", operators.collect(), &rules.operators),
+        ("methods", methods.collect(), &rules.methods),
+    ];
+    for (what, names, allowed) in lists {
+        let missing: Vec<&&str> = names.iter().filter(|name| !allowed.allows(name)).collect();
+        if !missing.is_empty() {
+            let wanted = format!("{allowed}, as {what} in the policy of this site says");
+            return refused(what, format!("{missing:?}"), wanted);
+        }
+    }
+    let limits = study.limits.numbers().into_iter();
+    let limits = limits.zip(rules.ceilings.numbers());
+    let keys = Limits::KEYS.into_iter().zip(Limits::CEILINGS);
+    for ((key, ceiling), (asked, most)) in keys.zip(limits) {
+        if asked > most {
+            let wanted = format!("at most {most}, as {ceiling} in the policy of this site says");
+            return refused("limits", format!("{key} = {asked}"), wanted);
+        }
+    }
     Ok(())
 }
 
@@ -265,22 +314,8 @@ fn random() -> io::Result<String> {
 fn write(
     config: &SiteConfig,
     study: &Study,
-    configuration: &[u8],
-    approval: Vec<u8>,
-    frozen: Frozen,
+    files: &[(String, Vec<u8>)],
 ) -> Result<(), StudyError> {
-    let Frozen {
-        snapshot,
-        patients,
-        mut files,
-    } = frozen;
-    files.extend([
-        (STUDY.to_owned(), study.text.clone().into_bytes()),
-        (CONFIGURATION.to_owned(), configuration.to_vec()),
-        (SNAPSHOT.to_owned(), snapshot),
-        (PATIENTS.to_owned(), patients.to_bytes()),
-        (APPROVAL.to_owned(), approval),
-    ]);
     let studies = config.folder.join(FOLDER);
     let folder = studies.join(study.name.as_str());
     let partial = studies.join(format!(".{}.partial", study.name));
@@ -291,7 +326,7 @@ fn write(
             fs::remove_dir_all(&partial)?;
         }
         private::folder(&partial)?;
-        for (name, bytes) in &files {
+        for (name, bytes) in files {
             let path = partial.join(name);
             private::write(&path, bytes)?;
             File::open(&path)?.sync_all()?;

@@ -25,7 +25,7 @@ pub use review::{Listing, Review};
 pub use run::{Frozen, approved, cohort, for_run};
 
 use crate::books::chain::{ChainError, file_error, hexadecimal};
-use crate::books::ledger;
+use crate::books::ledger::{self, Used};
 use crate::config::SiteConfig;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -131,12 +131,8 @@ pub fn budgets(
     let used = ledger::used(&config.folder)?;
     let budget = |one: &Approved| {
         let used = used.get(&one.signed.approval.digest);
-        Budget::new(
-            one,
-            &used.copied().unwrap_or_default(),
-            config.policy.rules(),
-            now,
-        )
+        let used = used.map(Used::limits).unwrap_or_default();
+        Budget::new(one, &used, config.policy.rules(), now)
     };
     match name {
         Some(name) => Ok(vec![budget(present(&known, name)?)]),
@@ -144,24 +140,28 @@ pub fn budgets(
     }
 }
 
-/// Approvals that the coordinator has yet to hear on this stream: of studies that are not among `said`, and that the site has not
-/// left.
+/// The approvals that the coordinator has yet to hear on this stream, by the name of their studies: those that are not among
+/// `said`. None of a study that the site has left.
 ///
 /// # Errors
-/// As [`all`].
+/// [`ChainError`] where the studies cannot be listed; that of a study where its approval is not what the site signed.
 pub fn unsaid(
     folder: &Path,
     site: &SiteName,
     said: &BTreeSet<String>,
-) -> Result<Vec<SignedApproval>, ChainError> {
-    let is_news = |path: &PathBuf| !said.contains(&name_of(path));
-    let mut news = Vec::new();
-    for folder in folders(folder)?.iter().filter(|path| is_news(path)) {
-        let approved = open(folder, site)?;
-        news.extend((!approved.left).then_some(approved.signed));
-    }
-    Ok(news)
+) -> Result<Vec<Unsaid>, ChainError> {
+    let folders = folders(folder)?.into_iter();
+    let named = folders.map(|folder| (name_of(&folder), folder));
+    let news = named.filter(|(name, _)| !said.contains(name));
+    let read = |(name, folder): (String, PathBuf)| {
+        let approval = open(&folder, site).map(|one| (!one.left).then_some(one.signed));
+        (name, approval)
+    };
+    Ok(news.map(read).collect())
 }
+
+/// The name of a study, and its approval where there is one to say.
+pub type Unsaid = (String, Result<Option<SignedApproval>, ChainError>);
 
 fn name_of(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use super::Approved;
 use crate::config::SiteConfig;
+use privacy::Limits;
 use protocol::study::Study;
 use protocol::time::Timestamp;
 use std::fmt;
@@ -72,14 +73,19 @@ impl Review<'_> {
         writeln!(
             out,
             "  up to {} runs with {} rounds in all, of any of the methods below, and questions about {} patients of others or centres of \
-             groups;",
-            limits.runs, limits.rounds, limits.queries
+             groups, by {} metrics.",
+            limits.runs, limits.rounds, limits.queries, limits.metrics_for_groups
         )?;
-        writeln!(
-            out,
-            "  by this site's own rules at most {} runs, {} rounds and {} such questions over one set of patients.",
-            rules.runs_per_cohort_max, rules.rounds_per_cohort_max, rules.queries_per_cohort_max
-        )?;
+        let keys = Limits::KEYS.into_iter().zip(Limits::CEILINGS);
+        let numbers = limits.numbers().into_iter().zip(rules.ceilings.numbers());
+        for ((key, ceiling), (asked, most)) in keys.zip(numbers) {
+            if asked > most {
+                writeln!(
+                    out,
+                    "  {key} is {asked}: this site's policy refuses it, for {ceiling} is {most}."
+                )?;
+            }
+        }
         if !study.renews.is_empty() {
             let names: Vec<&str> = study.renews.iter().map(|name| name.as_str()).collect();
             writeln!(

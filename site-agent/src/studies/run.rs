@@ -1,19 +1,18 @@
 //! What a run reads: the patients that its study has frozen, or a refusal.
 
-use super::renewed::Renewed;
-use super::{Approved, CONFIGURATION, RULE, SNAPSHOT, all, commitment};
+use super::renewed;
+use super::{Approved, CONFIGURATION, RULE, SNAPSHOT, commitment, folders, name_of, open};
 use crate::books::chain::{ChainError, file_error};
 use crate::config::{SiteConfig, SourceConfig};
 use crate::method;
 use crate::source::{
     self, CohortProblems, Enrolled, FrozenTable, ReadProgress, SiteCohort, snapshot,
 };
-use privacy::{Fingerprint, Refusal};
+use privacy::Refusal;
 use protocol::job::Job;
 use protocol::study::CertificateFingerprint;
 use protocol::time::Timestamp;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The frozen patients of a study, and how their columns read.
@@ -22,7 +21,8 @@ pub struct Frozen {
     source: SourceConfig,
     cell_min: u64,
     commitment: [u8; 32],
-    renewed: Renewed,
+    /// Counts of patients by which of the earlier studies have them.
+    lots: Vec<u64>,
 }
 
 /// The approval of the job's study, or none where neither the job nor the site knows a study.
@@ -34,19 +34,21 @@ pub fn approved(
     job: &Job,
     now: Timestamp,
 ) -> Result<Result<Option<Approved>, Refusal>, ChainError> {
-    let mut approved = all(&config.folder, &config.site)?.into_iter();
+    let folders = folders(&config.folder)?;
     let Some(study) = &job.study else {
-        return Ok(match approved.next() {
-            None => Ok(None),
+        return Ok(match folders.is_empty() {
+            true => Ok(None),
             // Another roster over the same patients would tell one hospital's sums by subtraction.
-            Some(_) => refused(
+            false => refused(
                 "the site has approved a study of its patients, and answers jobs of studies alone",
             ),
         });
     };
-    let known = approved.find(|one| one.study.name == study.name && !one.left);
     let name = study.name.as_str();
-    let Some(known) = known else {
+    // No file of another study keeps this one from going on.
+    let own = folders.iter().find(|folder| name_of(folder) == name);
+    let known = own.map(|folder| open(folder, &config.site)).transpose()?;
+    let Some(known) = known.filter(|known| !known.left) else {
         return Ok(refused(&format!(
             "the site has not approved the study {name:?}"
         )));
@@ -93,21 +95,19 @@ pub fn for_run(
         let text = "found a job by another certificate, wanted one of the study's operators";
         return Ok(refused(text));
     }
-    let all = all(&config.folder, &config.site)?;
+    let folders = folders(&config.folder)?;
     let mut earlier = Vec::new();
     for name in &known.study.renews {
-        let found = all.iter().find(|one| one.study.name == *name);
-        let Some(found) = found else {
-            let name = name.as_str();
+        let name = name.as_str();
+        let Some(folder) = folders.iter().find(|folder| name_of(folder) == name) else {
             return Ok(refused(&format!(
                 "found no approval of the study {name:?}, which this one renews"
             )));
         };
-        earlier.push(found);
+        earlier.push(open(folder, &config.site)?);
     }
-    let untold: Vec<&Approved> = all.iter().filter(|one| !one.tells(now)).collect();
-    let renewed = Renewed::new(&known, &earlier, &untold);
-    known.read(renewed).map(|frozen| Ok(Some(frozen)))
+    let lots = renewed::lots(&known, &earlier);
+    known.read(lots).map(|frozen| Ok(Some(frozen)))
 }
 
 impl Frozen {
@@ -116,18 +116,11 @@ impl Frozen {
     pub fn commitment(&self) -> [u8; 32] {
         self.commitment
     }
-
-    /// The cohorts from which the study's card tells a cohort of it apart, by their names.
-    #[must_use]
-    pub fn judged(&self, cohort: &Fingerprint) -> BTreeSet<String> {
-        let judged = self.renewed.judged.get(&cohort.identity());
-        judged.cloned().unwrap_or_default()
-    }
 }
 
 impl Approved {
     /// The frozen patients, as the site committed to them.
-    fn read(&self, renewed: Renewed) -> Result<Frozen, ChainError> {
+    fn read(&self, lots: Vec<u64>) -> Result<Frozen, ChainError> {
         let read = |name: &str| {
             let path = self.folder.join(name);
             std::fs::read(&path).map_err(|error| file_error(&path, "read", error))
@@ -141,10 +134,7 @@ impl Approved {
         }
         // What the card tells follows from the patients of other studies too.
         let mut digest = Sha256::new_with_prefix(found);
-        renewed
-            .lots
-            .iter()
-            .for_each(|lot| digest.update(lot.to_be_bytes()));
+        lots.iter().for_each(|lot| digest.update(lot.to_be_bytes()));
         let text = String::from_utf8(configuration).map_err(|_| self.broken())?;
         let config = SiteConfig::parse(&text, Path::new("")).map_err(|_| self.broken())?;
         Ok(Frozen {
@@ -152,7 +142,7 @@ impl Approved {
             source: config.source,
             cell_min: self.cell_min,
             commitment: digest.finalize().into(),
-            renewed,
+            lots,
         })
     }
 
@@ -186,7 +176,7 @@ pub fn cohort(
         source,
         cell_min,
         commitment: _,
-        renewed,
+        lots,
     }) = frozen
     {
         let cohort = table.cohort(source, job, *cell_min)?;
@@ -194,7 +184,7 @@ pub fn cohort(
             None => Ok(cohort),
             Some(study) => {
                 let enrolled = table.enrolled(source, study, *cell_min)?;
-                let lots = Some(renewed.lots.clone());
+                let lots = Some(lots.clone());
                 Ok(cohort.with_enrolled(Enrolled { lots, ..enrolled }))
             }
         };

@@ -1,4 +1,4 @@
-"""Right counts of k nearest training patients under W, from scikit-learn alone.
+"""Right counts and log losses of k nearest training patients under W, from scikit-learn alone.
 
 Run: python neighbours.py > neighbours.json
 """
@@ -8,6 +8,7 @@ import sys
 
 import numpy
 import sklearn
+from sklearn import metrics
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -28,6 +29,16 @@ def right(training, held_out, k, metric):
     return int((model.predict(x[held_out] @ w) == codes[held_out]).sum())
 
 
+def log_loss(training, held_out, k, metric):
+    """Of shares with one vote more, spread as the classes of the training patients are, each with one patient more."""
+    model = KNeighborsClassifier(n_neighbors=k, algorithm="brute", metric=metric)
+    model.fit(x[training] @ w, codes[training])
+    votes = k * model.predict_proba(x[held_out] @ w)
+    prior = (numpy.bincount(codes[training], minlength=2) + 1) / (len(training) + 2)
+    shares = (votes + prior) / (k + 1)
+    return float(metrics.log_loss(codes[held_out], shares, normalize=False))
+
+
 folds = []
 for training, held_out in StratifiedKFold(4, shuffle=True, random_state=3).split(x, codes):
     rules = {
@@ -40,6 +51,10 @@ for training, held_out in StratifiedKFold(4, shuffle=True, random_state=3).split
             "held_out": held_out.tolist(),
             **{
                 name: [right(training, held_out, k, metric) for k in NEIGHBOURS]
+                for name, metric in rules.items()
+            },
+            "log_loss": {
+                name: [log_loss(training, held_out, k, metric) for k in NEIGHBOURS]
                 for name, metric in rules.items()
             },
         }

@@ -51,7 +51,7 @@ fn a_ledger_with_another_key_or_without_its_journal_stops_the_agent() {
             fs::remove_file(&path).unwrap();
             fs::remove_file(folder.join("journal.jsonl")).unwrap();
             fs::write(folder.join("journal.jsonl"), "").unwrap();
-            let entry = r#"{"description":{"run":"a","operator":"b","day":1}}"#;
+            let entry = r#"{"void":{"run":"a"}}"#;
             let mut chain = site_agent::books::chain::Chain::open(
                 &path,
                 None,

@@ -356,12 +356,12 @@ fn the_site_counts_the_centres_by_itself_and_makes_groups_by_one_run() {
     for seed in 0..28 {
         assert_eq!(refused(&mut site, RUN, &text, seed), None, "{seed}");
     }
-    let limit = Some("queries_per_cohort_max".to_owned());
+    let limit = Some("queries".to_owned());
     assert_eq!(refused(&mut site, "another-name", &text, 28), limit);
     // A run that was counted goes on.
     assert_eq!(refused(&mut site, RUN, &text, 5), None);
     let other = refused(&mut site, RUN, &job("other", 2), 50);
-    assert!(other.is_some_and(|rule| rule.contains("groupings_per_cohort_max")));
+    assert!(other.is_some_and(|rule| rule.contains("metrics_for_groups")));
     drop(site);
     let hospitals = self::hospitals();
     let mut fresh = crate::neighbours::site(&hospitals.home, "clusters");

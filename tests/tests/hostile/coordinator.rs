@@ -139,13 +139,13 @@ fn the_folds_of_a_site_follow_from_what_it_alone_knows() {
 /// A coordinator gives other jobs the name of a run that was admitted.
 #[test]
 fn another_job_under_the_name_of_a_run_is_another_run() {
-    let (_home, mut workers) = hospitals("runs_per_cohort_max = 1\n");
+    let (_home, mut workers) = hospitals("runs_max = 1\n");
     let mut admitted = 0;
     for job in 0..4 {
         let text = unpsl(&format!("round_limit = {}", 2 + job));
         match converse(Job::parse(&text).unwrap(), &mut workers, |_| ()) {
             Ending::Failed(failure) => {
-                assert!(failure.text.contains("runs_per_cohort_max"), "{failure:?}");
+                assert!(failure.text.contains("runs is 1"), "{failure:?}");
             }
             _ => admitted += 1,
         }

@@ -419,8 +419,7 @@ pub(crate) fn site(home: &Home, permission: &str) -> Worker {
     let config = format!(
         "site = 'north'\ncoordinator = 'localhost:7443'\nfolder = 'sites/north'\n{}\
          [source]\nkind = 'csv'\npath = 'data/north.csv'\npatient = 'patient'\n\
-         [policy]\n{permission} = true\njobs_without_study = true\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\n\
-         features = ['*']\n",
+         [policy]\n{permission} = true\njobs_without_study = true\noperators = ['*']\nmethods = ['*']\n",
         tls_of("site-north")
     );
     worker(&config, home, NOW)
@@ -446,7 +445,7 @@ fn the_site_counts_the_questions_by_itself_whatever_the_runs_are_called() {
         assert_eq!(refused(&mut site, RUN, &text, seed), None, "{seed}");
     }
     let one = job("learned", &queries[..1]);
-    let limit = Some("queries_per_cohort_max".to_owned());
+    let limit = Some("queries".to_owned());
     assert_eq!(refused(&mut site, RUN, &one, 6), limit);
     assert_eq!(refused(&mut site, "another-name", &one, 7), limit);
     drop(site);
@@ -463,7 +462,7 @@ fn groups_by_another_run_are_not_made_and_no_file_is_read_that_is_no_runs() {
     let query = [vec![1.0, 2.0, 3.0]];
     assert_eq!(refused(&mut site, RUN, &job("learned", &query), 1), None);
     let other = refused(&mut site, RUN, &job("other", &query), 2);
-    assert_eq!(other.as_deref(), Some("groupings_per_cohort_max"));
+    assert_eq!(other.as_deref(), Some("metrics_for_groups"));
     // The same groups by another name are the same.
     let runs = hospitals.home.join("sites/north/runs");
     std::fs::create_dir_all(runs.join("copy")).unwrap();
@@ -479,7 +478,7 @@ fn groups_by_another_run_are_not_made_and_no_file_is_read_that_is_no_runs() {
         .home
         .write("sites/north/runs/learned/comparison.json", &record("other"));
     let changed = refused(&mut site, RUN, &job("learned", &query), 4);
-    assert_eq!(changed.as_deref(), Some("groupings_per_cohort_max"));
+    assert_eq!(changed.as_deref(), Some("metrics_for_groups"));
     for unknown in ["unknown", "learned-2"] {
         let told = refused(&mut site, RUN, &job(unknown, &query), 5);
         assert_eq!(told.as_deref(), Some("run"), "{unknown}");

@@ -92,7 +92,7 @@ impl Hospital {
         format!(
             "site = '{site}'\ncoordinator = 'localhost:7443'\nfolder = 'kept-{asked}'\n{}\
              [source]\nkind = 'csv'\npath = 'patients.csv'\n{}\n{}\n\
-             [policy]\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\n\
+             [policy]\noperators = ['*']\nmethods = ['*']\n\
              jobs_without_study = true\nsecond_moments = true\n{policy}\n",
             tls_of(&format!("site-{site}")),
             self.patient,
@@ -326,7 +326,7 @@ fn codings_of_the_outcome_count_no_small_level() {
 #[test]
 fn one_cohort_has_one_budget_however_a_job_puts_its_question() {
     let hospital = Hospital::new("", "");
-    let mut workers = hospital.three("runs_per_cohort_max = 1\n");
+    let mut workers = hospital.three("runs_max = 1\n");
     let [age, cholesterol] = ["age", "chol"].map(|name| numeric(name, ""));
     let swapped = "column = 'stage'\nkind = 'binary'\npositive = ['0']\nnegative = ['1', '2', '3']";
     let jobs = [
@@ -341,7 +341,7 @@ fn one_cohort_has_one_budget_however_a_job_puts_its_question() {
         let ending = converse(Job::parse(&job).unwrap(), &mut workers, |_| ());
         match ending {
             Ending::Failed(failure) => {
-                assert!(failure.text.contains("runs_per_cohort_max"), "{failure:?}");
+                assert!(failure.text.contains("runs is 1"), "{failure:?}");
             }
             _ => admitted += 1,
         }
@@ -351,35 +351,4 @@ fn one_cohort_has_one_budget_however_a_job_puts_its_question() {
         jobs.len()
     );
     assert_eq!(admitted, 1, "a new budget for the same patients");
-}
-
-/// Two cohorts that differ by the one patient without an outcome would tell of them by their difference.
-#[test]
-fn a_cohort_that_differs_by_one_patient_is_not_told_beside_the_other() {
-    let table = |left_out: Option<u32>| {
-        let mut table = String::from("id,age,chol,stage\n");
-        for patient in (0..PATIENTS).filter(|patient| Some(*patient) != left_out) {
-            let (age, cholesterol, _, stage, _) = row(patient);
-            let _ = writeln!(table, "p{patient},{age},{cholesterol},{stage}");
-        }
-        table
-    };
-    let asked = job(STAGE, &[numeric("age", ""), numeric("chol", "")]);
-    let asked = asked.replace("rank = 1", "rank = 1\nround_limit = 2");
-    for tables in [[None, Some(TARGET)], [Some(TARGET), None]] {
-        let hospital = Hospital::of(&table(tables[0]), "", "patient = 'id'");
-        let mut workers = hospital.three("");
-        let told = converse(Job::parse(&asked).unwrap(), &mut workers, |_| ());
-        assert!(!matches!(told, Ending::Failed(_)), "{told:?}");
-        hospital.home.write("patients.csv", &table(tables[1]));
-        let renamed = asked.replace("name = 'asks'", "name = 'again'");
-        let told = converse(Job::parse(&renamed).unwrap(), &mut workers, |_| ());
-        let Ending::Failed(failure) = told else {
-            panic!("both cohorts are told, and with them who is in one alone");
-        };
-        assert!(
-            failure.text.contains("cohort_difference_min"),
-            "{failure:?}"
-        );
-    }
 }

@@ -49,9 +49,7 @@ fn federation() -> Deployment {
     let mut deployment = Deployment::prepare();
     for site in SITES {
         let text = site_config(site, deployment.port(), &format!("site-{site}"));
-        let budgets = "runs_per_cohort_max = 1000000\nrounds_per_cohort_max = 100000000\n\
-        descriptions_per_day_max = 1000000\n\
-                       ";
+        let budgets = "runs_max = 1000000\nrounds_max = 100000000\n";
         deployment
             .home
             .write(&format!("{site}.toml"), &(text + budgets));

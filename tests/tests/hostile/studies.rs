@@ -2,7 +2,7 @@
 //! the fourth one's. A study takes the choice of hospitals and of patients away.
 
 use kindred_tests::deployment::{Deployment, SITES, tls_of};
-use kindred_tests::exit::{JOURNAL, REFUSED, USAGE};
+use kindred_tests::exit::{REFUSED, USAGE};
 use kindred_tests::programs::{PATIENCE, Ran, coordinator, site_agent, until};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -47,7 +47,7 @@ pub(super) fn configure(deployment: &Deployment, port: u16, site: &str, more: &s
     let config = format!(
         "site = \"{site}\"\ncoordinator = \"127.0.0.1:{port}\"\nfolder = \"sites/{site}\"\n{tls}\
          [source]\nkind = \"csv\"\npath = \"data/{site}.csv\"\npatient = \"patient\"\n\
-         [policy]\noperators = [\"*\"]\nmethods = [\"*\"]\noutcomes = [\"*\"]\nfeatures = [\"*\"]\nsecond_moments = true\n{more}"
+         [policy]\noperators = [\"*\"]\nmethods = [\"*\"]\nsecond_moments = true\n{more}"
     );
     deployment.home.write(&format!("{site}.toml"), &config);
 }
@@ -223,6 +223,40 @@ fn one_roster(deployment: &Deployment) {
     deployment.home.write("stranger.study.toml", &stranger);
     let wanted = ["which is this site's certificate"];
     approve(deployment, "north", "stranger.study.toml").must_fail(REFUSED, &wanted);
+    beyond_the_policy(deployment);
+}
+
+/// What a hospital's policy refuses beforehand, no study can ask.
+fn beyond_the_policy(deployment: &Deployment) {
+    let own = fs::read_to_string(deployment.home.join("north.toml")).unwrap();
+    let beyond = study(deployment, "beyond", &SITES);
+    deployment.home.write("beyond.study.toml", &beyond);
+    for (from, to, wanted) in [
+        (
+            "operators = [\"*\"]",
+            "operators = [\"rival\"]",
+            "operators: found [\"researcher\"], wanted \"rival\", as operators in the policy",
+        ),
+        (
+            "methods = [\"*\"]",
+            "methods = [\"unpsl\"]",
+            "methods: found [\"regression\"], wanted \"unpsl\", as methods in the policy",
+        ),
+        (
+            "[policy]\n",
+            "[policy]\nrounds_max = 99\n",
+            "limits: found rounds = 100, wanted at most 99, as rounds_max in the policy",
+        ),
+        (
+            "[policy]\n",
+            "[policy]\nsites_min = 5\n",
+            "hospitals: found 4 hospitals, wanted 5 or more, as sites_min",
+        ),
+    ] {
+        deployment.home.write("north.toml", &own.replace(from, to));
+        approve(deployment, "north", "beyond.study.toml").must_fail(REFUSED, &[wanted]);
+    }
+    deployment.home.write("north.toml", &own);
 }
 
 /// Runs answer from the frozen patients, whatever the source holds by then, and from no others.
@@ -262,13 +296,8 @@ fn one_set_of_patients(deployment: &mut Deployment, of_study: &str, text: &str) 
     deployment.home.write("count.toml", of_study);
     deployment.job(&["submit", "count.toml"]).must_succeed();
     let west = deployment.agent("west");
-    assert_eq!(west.wait(), Some(JOURNAL), "{}", west.log());
-    assert!(
-        west.log()
-            .contains("wanted those that the site committed to"),
-        "{}",
-        west.log()
-    );
+    west.wait_for("wanted those that the site committed to");
+    assert!(west.ended().is_none(), "{}", west.log());
     // Whoever leaves a study has no copy of its patients any more, and answers no run of it.
     let arguments = ["study", "leave", "--config", "north.toml", "score"];
     deployment

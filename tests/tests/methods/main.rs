@@ -11,7 +11,7 @@ use kindred_tests::deployment::certify;
 use kindred_tests::federation::{NOW, RUN, introduce, worker};
 use kindred_tests::programs::Home;
 use play::{Heard, OPERATOR, PATIENTS, Played, Weather, operator, play};
-use privacy::{Disclosure, Permission};
+use privacy::{Disclosure, Limits, Permission};
 use protocol::message::unpsl::{self, Contribution};
 use protocol::message::{Answer, Closed};
 use protocol::method::Method;
@@ -94,7 +94,7 @@ fn explain_lists_every_kind_of_message_in_the_journal_and_none_that_an_honest_ru
 fn explained(sample: &Sample) -> BTreeMap<&'static str, MessageKind> {
     let text = config(SITES[0], &Permission::ALL.into());
     let config = SiteConfig::parse(&text, Path::new("")).unwrap();
-    let explanation = Explanation::new(&config.policy, &sample.job, OPERATOR);
+    let explanation = Explanation::new(&config.policy, &sample.job, OPERATOR, &Limits::default());
     assert_eq!(explanation.refusals, [], "{sample}");
     let messages = explanation.messages.into_iter();
     messages.map(|message| (message.kind, message)).collect()

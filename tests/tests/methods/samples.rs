@@ -69,7 +69,7 @@ pub(crate) fn samples() -> Vec<Sample> {
         unpsl(
             "chosen by cross-validation",
             "",
-            "rank = 2\nlambda_sparsity = [0.001, 0.01]\nform = ['inner_product', 'distance']\nneighbours = [3, 5]\nfolds = 2\nround_limit = 40",
+            "rank = 2\nlambda_sparsity = [0.001, 0.01]\nform = ['inner_product', 'distance']\nneighbours = [11, 15]\nfolds = 2\nround_limit = 40",
         ),
         forest(
             "at each site",
@@ -203,7 +203,7 @@ pub(crate) fn config(site: &str, permissions: &BTreeSet<privacy::Permission>) ->
         "site = '{site}'\ncoordinator = 'localhost:7443'\nfolder = 'sites/{site}'\n\
          {}\
          [source]\nkind = 'csv'\npath = 'data/{site}.csv'\npatient = 'patient'\n\
-         [policy]\noperators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\n",
+         [policy]\noperators = ['*']\nmethods = ['*']\n",
         tls_of(&format!("site-{site}"))
     );
     for permission in permissions {

@@ -41,7 +41,7 @@ fn hospitals(tables: [String; 4], columns: &str, source: &str) -> Deployment {
         let config = format!(
             "site = \"{site}\"\ncoordinator = \"127.0.0.1:{port}\"\nfolder = \"sites/{site}\"\n{tls}\
              [source]\nkind = \"csv\"\npath = \"data/{site}.csv\"\n{source}\
-             [policy]\noperators = [\"*\"]\nmethods = [\"*\"]\noutcomes = [\"*\"]\nfeatures = [\"*\"]\nclass_patients_min = 6\n{columns}"
+             [policy]\noperators = [\"*\"]\nmethods = [\"*\"]\nclass_patients_min = 6\n{columns}"
         );
         deployment.home.write(&format!("{site}.toml"), &config);
     }

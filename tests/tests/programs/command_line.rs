@@ -357,10 +357,10 @@ fn certificates_are_never_written_over_and_a_coordinator_needs_its_hosts() {
 #[test]
 fn a_configuration_with_an_unknown_key_is_told_the_nearest() {
     let home = Home::new();
-    let site = site_config("north", free_port(), "site-north").replace("outcomes", "outcome");
+    let site = site_config("north", free_port(), "site-north").replace("methods", "method");
     home.write("site.toml", &site);
     home.run(&site_agent(), &["serve", "--config", "site.toml"])
-        .must_fail(USAGE, &["site.toml", "did you mean \"outcomes\"?"]);
+        .must_fail(USAGE, &["site.toml", "did you mean \"methods\"?"]);
     let site = site_config("north", free_port(), "site-north").replace("folder =", "fodler =");
     home.write("site.toml", &site);
     let ran = home

@@ -23,7 +23,7 @@ const SITES: [(&str, &str); 3] = [
     ("east", include_str!("../../reference/validation/east.csv")),
 ];
 /// Groups of any size are counted.
-const OPEN: &str = "operators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\nsecond_moments = true\n\
+const OPEN: &str = "operators = ['*']\nmethods = ['*']\nsecond_moments = true\n\
     cell_min = 1\n";
 
 fn home() -> Home {
@@ -244,7 +244,10 @@ fn numbers_and_survival_times_are_compared_by_their_own_measures() {
             "name = \"compared\"\nmethod = \"compare\"\nsites = [\"north\", \"south\", \"east\"]\n[outcome]\n{keys}\n{features}\
              [compare]\n[forest]\ntrees = 60\n"
         );
-        home.write("policy.toml", "operators = ['*']\nmethods = ['*']\noutcomes = ['*']\nfeatures = ['*']\nsecond_moments = true\n");
+        home.write(
+            "policy.toml",
+            "operators = ['*']\nmethods = ['*']\nsecond_moments = true\n",
+        );
         let found = simulated(&home, &text, "out", &["--policy", "policy.toml"]);
         let families = found["families"].as_array().unwrap();
         assert_eq!(families.len(), 8, "{found}");

@@ -15,6 +15,7 @@ mod forest_end_to_end;
 mod forest_quality;
 mod forest_worker;
 mod held_out;
+mod hindered;
 mod honest_scores;
 mod local;
 mod rare_columns;

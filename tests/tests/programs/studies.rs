@@ -8,10 +8,10 @@ use protocol::message::Warrant;
 use std::fs;
 use std::path::Path;
 
-const HEAD: &str = "name = \"demo\"\ntitle = \"Who has the class?\"\npurpose = \"A test\"\nuntil = \"2099-12-31\"\n\
+pub(super) const HEAD: &str = "name = \"demo\"\ntitle = \"Who has the class?\"\npurpose = \"A test\"\nuntil = \"2099-12-31\"\n\
     methods = [\"regression\", \"unpsl\", \"neighbours\"]\nlimits = { runs = 10, rounds = 200, queries = 100 }\n\
     operators = [\"researcher\"]\nhospitals = [\"north\", \"south\", \"east\", \"west\"]\n";
-const PATIENTS: &str = "[[outcomes]]\nname = \"class\"\nlabel = \"Class\"\ncolumn = \"class\"\nkind = \"binary\"\n\
+pub(super) const PATIENTS: &str = "[[outcomes]]\nname = \"class\"\nlabel = \"Class\"\ncolumn = \"class\"\nkind = \"binary\"\n\
     positive = [\"positive\"]\nnegative = [\"negative\"]\n\
     [[features]]\nname = \"first_1\"\nlabel = \"First\"\nkind = \"numeric\"\n\
     [[features]]\nname = \"first_3\"\nkind = \"numeric\"\n\
@@ -20,18 +20,18 @@ const REGRESSION: &str = "name = \"weights\"\nmethod = \"regression\"\nstudy = \
 const UNPSL: &str = "name = \"metric\"\nmethod = \"unpsl\"\nstudy = \"demo.study.toml\"\noutcome = \"class\"\nfeatures = [\"first_1\", \"first_3\"]\n\
     [unpsl]\nrank = 1\nlambda_sparsity = 0.001\n";
 
-fn study(deployment: &Deployment, arguments: &[&str]) -> Ran {
+pub(super) fn study(deployment: &Deployment, arguments: &[&str]) -> Ran {
     let all = [&["study"], arguments, &["--config", "operator.toml"]].concat();
     deployment.home.run(&coordinator(), &all)
 }
 
-fn at_site(deployment: &Deployment, site: &str, arguments: &[&str]) -> Ran {
+pub(super) fn at_site(deployment: &Deployment, site: &str, arguments: &[&str]) -> Ran {
     let config = format!("{site}.toml");
     let all = [&["study"], arguments, &["--config", &config]].concat();
     deployment.home.run(&site_agent(), &all)
 }
 
-fn draft(deployment: &Deployment, text: &str, out: &str) -> Ran {
+pub(super) fn draft(deployment: &Deployment, text: &str, out: &str) -> Ran {
     deployment.home.write("draft.toml", text);
     let arguments = [
         "study",
@@ -50,7 +50,7 @@ fn submit(deployment: &Deployment, job: &str, out: &str) -> Ran {
     deployment.job(&["submit", "job.toml", "--wait", "--out", out])
 }
 
-fn until_shown(deployment: &Deployment, wanted: &str) {
+pub(super) fn until_shown(deployment: &Deployment, wanted: &str) {
     until(wanted, PATIENCE, || {
         let shown = study(deployment, &["show", "demo"]).must_succeed();
         shown.stdout.contains(wanted).then_some(())
@@ -238,7 +238,7 @@ fn budget(deployment: &Deployment) {
     for wanted in [
         "demo: open until 2099-12-31, last day 2099-12-31",
         "LIMIT",
-        "This site's own rules allow 20 runs",
+        "metrics_for_groups",
     ] {
         assert!(table.contains(wanted), "{table}");
     }
@@ -266,9 +266,8 @@ fn budget(deployment: &Deployment) {
     let rounds = of(1, "left") + 1;
     let job = UNPSL.replace("rank = 1", &format!("rank = 1\nround_limit = {rounds}"));
     let used = of(1, "used");
-    let wanted = format!(
-        "refused by study: limits of the study \"demo\": rounds is 200, of which {used} are used, and the job asks for"
-    );
+    let wanted =
+        format!("refused by rounds: rounds is 200, of which {used} are used, and the job asks for");
     let wanted = SITES.map(|site| format!("{site}: {wanted}"));
     let wanted = wanted.each_ref().map(String::as_str);
     submit(deployment, &job, "beyond").must_fail(REFUSED, &wanted);

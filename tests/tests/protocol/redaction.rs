@@ -4,7 +4,7 @@ use kindred_tests::samples::SITE;
 use ndarray::{Array2, array};
 use privacy::Covered;
 use privacy::sums::{Tag, Words};
-use privacy::{CohortFacts, ErrorSums, Fingerprint, FingerprintKey, Released, RightCounts, SoFar};
+use privacy::{CohortFacts, ErrorSums, Fingerprint, FingerprintKey, HeldOutVotes, Released, SoFar};
 use protocol::assessment::{
     Assessment, ErrorMeasure, EvaluationCounts, FeatureImportance, RuleErrors,
 };
@@ -283,10 +283,11 @@ fn derivatives() -> Derivatives {
     }
 }
 
-fn held_out() -> RightCounts {
-    RightCounts {
+fn held_out() -> HeldOutVotes {
+    HeldOutVotes {
         right: COUNT,
         wrong: COUNT,
+        log_loss: NUMBER,
     }
 }
 
@@ -399,7 +400,7 @@ fn an_answer_shows_its_kind_alone_in_every_wrapping() {
 #[test]
 fn parts_of_answers_that_show_themselves_show_no_number() {
     redacted(&trees());
-    assert_eq!(redacted(&held_out()), "RightCounts { .. }");
+    assert_eq!(redacted(&held_out()), "HeldOutVotes { .. }");
 }
 
 #[test]
@@ -412,15 +413,10 @@ fn what_the_ledger_keeps_of_patients_shows_nothing_of_them() {
     let facts = CohortFacts {
         patients: 7_313,
         classes: vec![7_313],
-        runs_before: 7_313,
-        rounds_before: 7_313,
         so_far: SoFar {
             rounds: 7_313,
             ..SoFar::default()
         },
-        difference: Some(7_313),
-        queries_before: 0,
-        groupings_before: 0,
     };
     assert_eq!(redacted(&facts), "CohortFacts { .. }");
 }

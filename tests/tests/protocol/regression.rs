@@ -15,6 +15,7 @@ use protocol::message::{Answer, PairCounts, Request, SecondMoments};
 use protocol::method::{Method, Model};
 use protocol::progress::Ending;
 use protocol::run::Record;
+use protocol::study::{Study, by_nobody, of_job};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use similarity::learn::regression::cox::FollowUp;
@@ -380,9 +381,12 @@ fn sums_that_no_patients_have_end_the_run() {
             ("site-1: ".to_owned(), Code::Protocol),
         ),
     ];
-    for (lie, (named, code)) in lies {
-        let mut world = World::<Regressions>::new(1, CALM, &text);
-        WHICH.set(lie);
+    let (own, study) = of_job(&Job::parse(&text).unwrap(), "researcher").unwrap();
+    let of_study = Study::parse(&by_nobody(&study)).unwrap().join(&own);
+    let all = lies.iter().map(|lie| (lie, &text));
+    for ((lie, (named, code)), text) in all.chain([(&lies[0], &of_study)]) {
+        let mut world = World::<Regressions>::new(1, CALM, text);
+        WHICH.set(*lie);
         world.miscounts = Some(Liar {
             site: 1,
             from: 3,
@@ -397,8 +401,11 @@ fn sums_that_no_patients_have_end_the_run() {
         assert_eq!(world.drive(), None);
         match world.ending {
             Some(Ending::Failed(failure)) => {
-                assert_eq!(failure.code, code, "{failure:?}");
-                assert!(failure.text.starts_with(&named), "{}", failure.text);
+                assert_eq!(failure.code, *code, "{failure:?}");
+                assert!(failure.text.starts_with(named), "{}", failure.text);
+                // Where there are commitments, whoever lied cannot prove its answers.
+                let asks = failure.text.contains("kindred-site-agent study audit ");
+                assert_eq!(asks, *text == of_study, "{}", failure.text);
             }
             other => panic!("{other:?}"),
         }

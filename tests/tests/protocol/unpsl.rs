@@ -13,7 +13,7 @@
 
 use crate::world::{self, CALM, Faults, Liar, Played, World, drawn_from};
 use ndarray::{Array2, Axis};
-use privacy::RightCounts;
+use privacy::HeldOutVotes;
 use privacy::sums::Words;
 use protocol::assessment::Assessment;
 use protocol::failure::Failure;
@@ -456,8 +456,13 @@ fn contribution(matrix: Array2<f64>, objective: f64) -> Answer {
     }))
 }
 
-fn validated(right: u64, wrong: u64, tables: usize) -> Vec<Option<RightCounts>> {
-    vec![Some(RightCounts { right, wrong }); tables]
+fn validated(right: u64, wrong: u64, tables: usize) -> Vec<Option<HeldOutVotes>> {
+    let votes = HeldOutVotes {
+        right,
+        wrong,
+        log_loss: wrong as f64,
+    };
+    vec![Some(votes); tables]
 }
 
 /// Of a/2 ||M - S_p||^2 with S_p = T_p T_p', whose second derivative is a Kronecker product as it is.

@@ -1,6 +1,7 @@
 //! Every rule of a site, with its default.
 
 use super::allowed::Allowed;
+use super::limits::Limits;
 use super::permission::Permission;
 use std::collections::BTreeSet;
 
@@ -12,10 +13,6 @@ pub struct Rules {
     pub operators: Allowed,
     /// Methods that may run.
     pub methods: Allowed,
-    /// Columns that may be an outcome, or part of one.
-    pub outcomes: Allowed,
-    /// Features that may be used.
-    pub features: Allowed,
     /// Patients in a cohort, and behind every released sum, at least.
     pub patients_min: u64,
     /// Patients in each outcome class, at least.
@@ -28,18 +25,8 @@ pub struct Rules {
     pub sites_min: u64,
     /// What may be asked for beyond the usual messages, each a key of its own.
     pub permissions: BTreeSet<Permission>,
-    /// Runs on one cohort, at most.
-    pub runs_per_cohort_max: u64,
-    /// Rounds on one cohort over all runs, at most.
-    pub rounds_per_cohort_max: u64,
-    /// A cohort must be the same as an earlier one, or differ from it by at least so many patients.
-    pub cohort_difference_min: u64,
-    /// Patients of others of whom it may be asked who in one cohort is alike, over all runs.
-    pub queries_per_cohort_max: u64,
-    /// Learned runs by which one cohort may be parted into the groups that such answers are made of.
-    pub groupings_per_cohort_max: u64,
-    /// Jobs of one operator that may have a cohort read and described in a day, at most.
-    pub descriptions_per_day_max: u64,
+    /// The limits of a study, at most.
+    pub ceilings: Limits,
 }
 
 /// A rule that no site can mean.
@@ -59,20 +46,18 @@ impl Default for Rules {
         Self {
             operators: Allowed::nothing(),
             methods: Allowed::nothing(),
-            outcomes: Allowed::nothing(),
-            features: Allowed::nothing(),
             patients_min: 10,
             class_patients_min: 10,
             cell_min: 10,
             terminal_node_min: 10,
             sites_min: 3,
             permissions: BTreeSet::new(),
-            runs_per_cohort_max: 20,
-            rounds_per_cohort_max: 2_000,
-            cohort_difference_min: 10,
-            queries_per_cohort_max: 1_000,
-            groupings_per_cohort_max: 1,
-            descriptions_per_day_max: 50,
+            ceilings: Limits {
+                runs: 100,
+                rounds: 5_000,
+                queries: 1_000,
+                metrics_for_groups: 1,
+            },
         }
     }
 }
@@ -84,7 +69,6 @@ impl Rules {
             ("patients_min", self.patients_min),
             ("cell_min", self.cell_min),
             ("terminal_node_min", self.terminal_node_min),
-            ("cohort_difference_min", self.cohort_difference_min),
             ("sites_min", self.sites_min),
         ];
         minima

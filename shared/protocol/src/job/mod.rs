@@ -2,7 +2,6 @@
 
 mod read;
 
-use crate::cohort::OutcomeKind;
 use crate::cohort::{CohortSpecification, Grids};
 use crate::method::Method;
 use crate::name::SiteName;
@@ -71,23 +70,14 @@ impl Job {
         if self.precision == Precision::Exact {
             permissions.insert(Permission::ExactSums);
         }
-        let (mut outcomes, mut features) = (Vec::new(), Vec::new());
-        // What a study has, the site has approved.
         if self.study.is_none() {
             permissions.insert(Permission::WithoutStudy);
-            let outcome = &self.cohort.outcome;
-            outcomes.push(outcome.column.clone());
-            if let OutcomeKind::Survival { event, .. } = &outcome.kind {
-                outcomes.push(event.clone());
-            }
-            let names = self.cohort.features.iter();
-            features.extend(names.map(|feature| feature.name.clone()));
         }
+        let counts_for = self.study.as_ref().filter(|_| !self.opens_study());
         JobFacts {
             operator: operator.to_owned(),
             method: (!self.opens_study()).then(|| self.method.name().to_owned()),
-            outcomes,
-            features,
+            limits: counts_for.map(|study| study.limits),
             sites: self.sites.len() as u64,
             permissions,
             round_limit: needs.rounds,

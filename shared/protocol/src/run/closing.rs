@@ -210,9 +210,19 @@ impl Run {
                 true => fault.code,
                 false => Code::Sum,
             },
-            text: format!("the sum over the sites: {}", fault.text),
+            text: format!("the sum over the sites: {}{}", fault.text, self.audits()),
         })?;
         Ok(Some(sum))
+    }
+
+    /// What the hospitals of a study do about a sum that cannot be: whose answers do not follow has no proof.
+    fn audits(&self) -> String {
+        self.job.study.as_ref().map_or(String::new(), |study| {
+            format!(
+                ". The run is void and counts for no budget. Each hospital proves its answers: kindred-site-agent study audit {}",
+                study.name.as_str()
+            )
+        })
     }
 
     /// Every site's problem, refusal or failure in one message.

@@ -2,11 +2,9 @@
 
 use super::{CertificateFingerprint, Study};
 use crate::job::Job;
+use privacy::{Limits, Rules};
 use std::fmt::Write as _;
 use toml_span::value::{Value, ValueInner};
-
-/// Limits of the study that a job becomes.
-const LIMITS: &str = "limits = { runs = 1000, rounds = 1000000, queries = 1000000 }";
 
 /// A party of a study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,14 +176,28 @@ pub fn of_job(job: &Job, operator: &str) -> Result<(String, String), DraftError>
     let (name, method) = (&job.name, job.method.name());
     let own = format!("{own}study = {name:?}\noutcome = \"outcome\"\n{settings}");
     let hospitals: Vec<&str> = job.sites.iter().map(|site| site.as_str()).collect();
+    let limits = limits(job);
     let study = format!(
         "name = {name:?}\ntitle = \"The patients of the job {name}\"\npurpose = \"A trial on one machine\"\nuntil = \"9999-12-31\"\n\
-         methods = [{method:?}]\n{LIMITS}\noperators = [{operator:?}]\nhospitals = {hospitals:?}\n{head}\n{study}"
+         methods = [{method:?}]\nlimits = {{ {limits} }}\noperators = [{operator:?}]\nhospitals = {hospitals:?}\n{head}\n{study}"
     );
     match is_same(job, &own, &study) {
         true => Ok((own, study)),
         false => Err(DraftError::Form),
     }
+}
+
+/// Limits of the study that a job becomes: what a site allows unless it says otherwise, or as much as the job needs.
+fn limits(job: &Job) -> String {
+    let needs = job.facts("");
+    let needs = [1, needs.round_limit, needs.queries, 0];
+    let usual = Rules::default().ceilings.numbers();
+    let numbers = usual.into_iter().zip(needs);
+    let lines = Limits::KEYS
+        .into_iter()
+        .zip(numbers)
+        .map(|(key, (usual, needed))| format!("{key} = {}", usual.max(needed)));
+    lines.collect::<Vec<_>>().join(", ")
 }
 
 enum Part {

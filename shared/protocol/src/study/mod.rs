@@ -12,6 +12,7 @@ use crate::cohort::{CohortSpecification, Feature, OutcomeSpecification};
 use crate::document::{Section, list, nearest_hint};
 use crate::name::{NameError, OperatorName, SiteName};
 use crate::time::Timestamp;
+use privacy::Limits;
 use sha2::{Digest, Sha256};
 use similarity::numeric::precision::Precision;
 use std::collections::BTreeMap;
@@ -51,8 +52,8 @@ pub struct Study {
     pub methods: Vec<String>,
     /// How finely the hospitals say what they add to a sum.
     pub precision: Precision,
-    /// How much its runs may ask.
-    pub limits: StudyLimits,
+    /// How much its runs may ask, all together. Its card does not count.
+    pub limits: Limits,
     /// The outcomes, of which a job names one.
     pub outcomes: Vec<StudyOutcome>,
     /// The features, in order.
@@ -75,17 +76,6 @@ pub struct Pinned<N> {
 /// SHA-256 of a certificate, written `sha256:` and 64 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CertificateFingerprint(String);
-
-/// How much the runs of a study may ask, all together. Its card does not count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StudyLimits {
-    /// Runs.
-    pub runs: u64,
-    /// Rounds of all runs together.
-    pub rounds: u64,
-    /// Patients of others whom runs ask about.
-    pub queries: u64,
-}
 
 /// One outcome of a study.
 #[derive(Debug, Clone, PartialEq)]

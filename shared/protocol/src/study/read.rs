@@ -1,11 +1,12 @@
 //! From TOML to [`Study`].
 
-use super::{CertificateFingerprint, Pinned, Study, StudyLimits, StudyName, StudyOutcome};
+use super::{CertificateFingerprint, Pinned, Study, StudyName, StudyOutcome};
 use crate::cohort::{self, OutcomeSpecification};
 use crate::document::{self, DocumentErrors, Section, list, nearest_hint};
 use crate::limits::{OUTCOMES_MAX, RENEWALS_MAX, SITES_MAX, STUDY_LENGTH_MAX, SUMMED_SITES_MIN};
 use crate::method::{Method, card};
 use crate::name::{NameError, OperatorName, SiteName};
+use privacy::Limits;
 use similarity::numeric::precision::Precision;
 use std::collections::HashSet;
 use time::Date;
@@ -179,17 +180,18 @@ fn methods(root: &mut Section<'_, '_>) -> Vec<String> {
     methods
 }
 
-fn limits(section: &mut Section<'_, '_>) -> StudyLimits {
+fn limits(section: &mut Section<'_, '_>) -> Limits {
     let mut limit = |key, least| {
         if !section.has(key) {
             section.required::<u64>(key);
         }
         section.count(key, least, least..=u64::MAX >> 1)
     };
-    StudyLimits {
+    Limits {
         runs: limit("runs", 1),
         rounds: limit("rounds", 1),
         queries: limit("queries", 0),
+        metrics_for_groups: section.count("metrics_for_groups", 1, 0..=u64::MAX >> 1),
     }
 }
 

@@ -21,7 +21,7 @@ import scipy.sparse
 from scipy.optimize import minimize
 
 RANK, LAMBDA_1, LAMBDA_2, SMOOTHING = 8, 0.003, 0.0003, 1e-6
-POLICY = 'operators = ["*"]\nmethods = ["*"]\noutcomes = ["*"]\nfeatures = ["*"]\nsecond_moments = true\n'
+POLICY = 'operators = ["*"]\nmethods = ["*"]\nsecond_moments = true\n'
 
 
 class Done(Exception):

@@ -19,7 +19,8 @@ pub enum Measure {
     Classes {
         /// Share of patients whose largest share (the first among equals) is another class.
         misclassified: f64,
-        /// Brier score: mean over patients of the squared distance between shares and the class's indicator.
+        /// Brier's score: the mean over patients of half the squared distance between shares and the class's indicator; of two
+        /// classes the mean of (p - y)^2.
         brier: f64,
     },
     /// Of numbers.
@@ -71,7 +72,7 @@ pub fn prediction_error(prediction: &Prediction, outcome: &Outcome) -> Option<Pr
                 patients,
                 Measure::Classes {
                     misclassified: wrong / count,
-                    brier: brier / count,
+                    brier: brier / (2.0 * count),
                 },
             )
         }

@@ -55,6 +55,16 @@ pub struct RightCounts {
     pub wrong: u64,
 }
 
+/// How the votes of their neighbours serve patients of known classes; mergeable across sites.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct VoteScore {
+    /// How often the majority was right.
+    pub counts: RightCounts,
+    /// The sum over patients of -ln of the share that neighbours give the patient's own class. One vote more is spread over the
+    /// classes as all who could be neighbours are, so that no share is 0.
+    pub log_loss: f64,
+}
+
 /// Predictions of one positive class; mergeable across sites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BinaryCounts {
@@ -97,6 +107,82 @@ impl RightCounts {
     #[must_use]
     pub fn accuracy(&self) -> Option<f64> {
         ratio(self.right as f64, (self.right + self.wrong) as f64)
+    }
+}
+
+impl VoteScore {
+    /// Of patients of the classes `actual`, whose neighbours are among those of `classes`.
+    ///
+    /// # Errors
+    /// [`EvaluateError::Labels`] where a neighbour has no class.
+    pub fn of(
+        neighbours: &[Vec<Neighbour>],
+        classes: &Array1<u32>,
+        actual: &Array1<u32>,
+    ) -> Result<Self, EvaluateError> {
+        let predicted = vote(neighbours, classes)?;
+        let shares = Shares::of(classes, actual);
+        let losses = neighbours.iter().zip(actual).map(|(near, own)| {
+            let votes = near.iter().filter(|one| classes[one.row] == *own).count() as f64;
+            -libm::log((votes + shares.of_class(*own)) / (near.len() as f64 + 1.0))
+        });
+        Ok(Self {
+            counts: RightCounts::of(&predicted, actual),
+            log_loss: losses.sum(),
+        })
+    }
+
+    /// The same where all are equally near: nobody is classified, and the shares are those of all.
+    #[must_use]
+    pub fn of_nobody(classes: &Array1<u32>, actual: &Array1<u32>) -> Self {
+        let shares = Shares::of(classes, actual);
+        let losses = actual.iter().map(|own| -libm::log(shares.of_class(*own)));
+        Self {
+            counts: RightCounts {
+                right: 0,
+                wrong: actual.len() as u64,
+            },
+            log_loss: losses.sum(),
+        }
+    }
+
+    /// Adds the scores of another site.
+    pub fn merge(&mut self, other: &Self) {
+        self.counts.merge(&other.counts);
+        self.log_loss += other.log_loss;
+    }
+
+    /// The mean over the patients; infinite where there are none.
+    #[must_use]
+    pub fn mean_log_loss(&self) -> f64 {
+        let patients = (self.counts.right + self.counts.wrong) as f64;
+        match patients > 0.0 {
+            true => self.log_loss / patients,
+            false => f64::INFINITY,
+        }
+    }
+}
+
+/// Shares of classes, each with one patient more, so that none is 0.
+struct Shares {
+    counts: Vec<f64>,
+    all: f64,
+}
+
+impl Shares {
+    /// Among `classes`; those that only `actual` has are classes too.
+    fn of(classes: &Array1<u32>, actual: &Array1<u32>) -> Self {
+        let most = classes.iter().chain(actual).copied().max().unwrap_or(0);
+        let mut counts = vec![1.0; most as usize + 1];
+        classes
+            .iter()
+            .for_each(|class| counts[*class as usize] += 1.0);
+        let all = counts.iter().sum();
+        Self { counts, all }
+    }
+
+    fn of_class(&self, class: u32) -> f64 {
+        self.counts[class as usize] / self.all
     }
 }
 

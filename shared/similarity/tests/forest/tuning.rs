@@ -86,7 +86,8 @@ fn agrees(cohort: &Cohort, features: usize, errors: &Value) {
                     .unwrap()
                     .measure
                 {
-                    Measure::Classes { brier, .. } => brier,
+                    // The script adds up both classes.
+                    Measure::Classes { brier, .. } => 2.0 * brier,
                     Measure::Survival { discordance } => discordance,
                     Measure::Numeric { .. } => unreachable!(),
                 }

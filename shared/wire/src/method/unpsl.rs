@@ -13,7 +13,7 @@ use crate::generated::unpsl_answer::Answer as Answered;
 use crate::generated::unpsl_request::Request as Asked;
 use crate::method::NUMBER_BYTES;
 use ndarray::Array2;
-use privacy::RightCounts;
+use privacy::HeldOutVotes;
 use protocol::limits::{ACTIVE_ROWS_MAX, CANDIDATES_MAX, CLASSES_MAX, FOLDS_MAX};
 use protocol::message::unpsl::{
     Answer, Centre, Contribution, Derivatives, Differentiating, DualStep, Finishing, Form, Part,
@@ -367,31 +367,42 @@ fn derivatives_cut(told: Vec<Derivatives>) -> (Answered, OutgoingParts) {
     )
 }
 
-fn validation_to_proto(candidates: Vec<Vec<Option<RightCounts>>>) -> pb::Validated {
-    let one = |counts: Option<RightCounts>| pb::ValidationCounts {
-        counts: counts.map(|RightCounts { right, wrong }| pb::RightCounts { right, wrong }),
+fn votes_to_proto(votes: HeldOutVotes) -> pb::HeldOutVotes {
+    pb::HeldOutVotes {
+        right: votes.right,
+        wrong: votes.wrong,
+        log_loss: votes.log_loss,
+    }
+}
+
+fn validation_to_proto(candidates: Vec<Vec<Option<HeldOutVotes>>>) -> pb::Validated {
+    let one = |votes: Option<HeldOutVotes>| pb::ValidationVotes {
+        votes: votes.map(votes_to_proto),
     };
-    let candidate = |counts: Vec<Option<RightCounts>>| pb::ValidatedCandidate {
-        counts: counts.into_iter().map(one).collect(),
+    let candidate = |votes: Vec<Option<HeldOutVotes>>| pb::ValidatedCandidate {
+        votes: votes.into_iter().map(one).collect(),
     };
     pb::Validated {
         candidates: candidates.into_iter().map(candidate).collect(),
     }
 }
 
-fn validation(validated: &pb::Validated) -> Result<Vec<Vec<Option<RightCounts>>>, WireError> {
+fn validation(validated: &pb::Validated) -> Result<Vec<Vec<Option<HeldOutVotes>>>, WireError> {
     at_most(
         "candidates",
         validated.candidates.len(),
         CANDIDATES_MAX.pow(2),
     )?;
-    let one = |one: &pb::ValidationCounts| {
-        one.counts
-            .map(|pb::RightCounts { right, wrong }| RightCounts { right, wrong })
+    let one = |one: &pb::ValidationVotes| {
+        one.votes.map(|votes| HeldOutVotes {
+            right: votes.right,
+            wrong: votes.wrong,
+            log_loss: votes.log_loss,
+        })
     };
     let candidate = |candidate: &pb::ValidatedCandidate| {
-        at_most("validation counts", candidate.counts.len(), CANDIDATES_MAX)?;
-        Ok(candidate.counts.iter().map(one).collect())
+        at_most("validation votes", candidate.votes.len(), CANDIDATES_MAX)?;
+        Ok(candidate.votes.iter().map(one).collect())
     };
     validated.candidates.iter().map(candidate).collect()
 }

@@ -148,7 +148,7 @@ contribution = dict(matrix=shape(2, 1), objective=0.75, iterations=12)
 metric = u.UnpslModel(
     objective=0.5, metric=shape(1, 2), rounds=1, features=1, dropped=1, certificate=0.125, folds=5, judges=3,
     selection=[u.SelectionRow(
-        form=2, lambda_sparsity=0.01, rank=4, neighbours=5, right=250, wrong=50, chosen=True)])
+        form=2, lambda_sparsity=0.01, rank=4, neighbours=5, right=250, wrong=50, log_loss=0.375, chosen=True)])
 metric_parts = [
     chunk(0, [0.1, 0.2]),
     f.Part(rounds=u.RoundsChunk(rounds=[u.RoundRow(
@@ -258,8 +258,8 @@ golden = {
         objective=0.75, threshold_first=-0.5, threshold_second=0.25, triangles=shape(2, 3))])),
     "derivatives_rows": reply_unpsl([chunk(0, [1, 2]), chunk(1, [0.5, -0.5, 0.25])], derivatives=u.Derivatives(
         told=[u.MetricDerivatives(objective=0.75, triangles=shape(2, 1), slope=shape(3, 1))])),
-    "validated": reply_unpsl(validated=u.Validated(candidates=[u.ValidatedCandidate(counts=[
-        u.ValidationCounts(counts=u.RightCounts(right=250, wrong=50)), u.ValidationCounts()])])),
+    "validated": reply_unpsl(validated=u.Validated(candidates=[u.ValidatedCandidate(votes=[
+        u.ValidationVotes(votes=u.HeldOutVotes(right=250, wrong=50, log_loss=112.5)), u.ValidationVotes()])])),
     "grown": reply_forest([nodes], grown=t.Grown(trees=trees)),
     "likelihood": reply_regression([chunk(0, [1, 0.25, 0.25, 2])], likelihood=likelihood),
     "proportionality": reply_regression([chunk(0, [1, 0.25, 0.25, 2])], proportionality=likelihood),

@@ -7,7 +7,9 @@
 
 use ndarray::Array2;
 use privacy::SoFar;
-use privacy::{Allowed, CohortFacts, Gate, JobFacts, Notice, Permission, Policy, Released, Rules};
+use privacy::{
+    Allowed, CohortFacts, Gate, JobFacts, Limits, Notice, Permission, Policy, Released, Rules,
+};
 use protocol::message::unpsl::{Centre, Contribution, Form, Part, Round};
 use protocol::message::{Answer, Ask, Reply, Request, ToCoordinator, ToSite, unpsl};
 use protocol::name::RunId;
@@ -95,17 +97,17 @@ pub(crate) fn gate() -> Gate {
     let rules = Rules {
         operators: Allowed::Everything,
         methods: Allowed::Everything,
-        outcomes: Allowed::Everything,
-        features: Allowed::Everything,
         permissions: BTreeSet::from([Permission::SecondMoments]),
-        rounds_per_cohort_max: 1_000_000,
+        ceilings: Limits {
+            rounds: 1_000_000,
+            ..Rules::default().ceilings
+        },
         ..Rules::default()
     };
     let job = JobFacts {
         operator: "east".to_owned(),
         method: Some("unpsl".to_owned()),
-        outcomes: vec!["num".to_owned()],
-        features: vec!["age".to_owned()],
+        limits: None,
         sites: 3,
         permissions: BTreeSet::from([Permission::SecondMoments]),
         round_limit: 1_000_000,
@@ -116,16 +118,11 @@ pub(crate) fn gate() -> Gate {
     let cohort = CohortFacts {
         patients: 100,
         classes: vec![50, 50],
-        runs_before: 0,
-        rounds_before: 0,
         so_far: SoFar::default(),
-        difference: None,
-        queries_before: 0,
-        groupings_before: 0,
     };
     Policy::new(rules)
         .unwrap()
-        .admit(&job)
+        .admit(&job, &Limits::default())
         .unwrap()
         .cohort(&cohort)
         .unwrap()

@@ -6,8 +6,7 @@ use privacy::Rules;
 use protocol::job::Job;
 use protocol::method::cluster::settings::{ClusterSettings, STEPS_MAX, counted, measured};
 
-const RULE: &str =
-    "clusters, cell_min, patients_min, queries_per_cohort_max, groupings_per_cohort_max";
+const RULE: &str = "clusters, cell_min, patients_min, queries, metrics_for_groups";
 
 pub(crate) fn told(rules: &Rules, job: &Job, settings: &ClusterSettings) -> Told {
     let least = least(rules);
@@ -21,9 +20,8 @@ pub(crate) fn told(rules: &Rules, job: &Job, settings: &ClusterSettings) -> Told
             refusal(),
         ],
         brake: format!(
-            "How much is asked: each centre counts as a patient who is asked about, of {} over all jobs on one cohort. Nothing below \
-             rests on it.",
-            rules.queries_per_cohort_max
+            "How much is asked: each centre counts as a patient who is asked about, of {} over all jobs of a study. Nothing below rests on it.",
+            rules.ceilings.queries
         ),
         open: format!(
             "By enough divisions, an asker finds out where the small groups are, how each fared, and the mean of every feature of \

@@ -31,7 +31,7 @@ pub(crate) fn told(rules: &Rules, job: &Job, settings: &CompareSettings) -> Told
         open: match is_learnt {
             true => format!(
                 "The second moments: {TOGETHER}; of all patients, and of all but each fold, so that the differences are those of one \
-                 fold. Folds are as large as cohort_difference_min asks, and which patients are in one follows from the site's own key. No \
+                 fold. Folds are as large as cell_min asks, and which patients are in one follows from the site's own key. No \
                  noise is added to any number: who knows all patients but one, or all other sites, can work out the rest."
             ),
             false => "How well each of a fixed list of rules predicts: the more is known of all patients but one, the more is told of that \

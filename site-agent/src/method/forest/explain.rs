@@ -89,7 +89,7 @@ pub(crate) fn trees(rules: &Rules, job: &Job, settings: &ForestSettings) -> Mess
         bytes_formula: format!("{node} x {nodes} nodes"),
         bytes: node * nodes,
         times: 1,
-        rule: "forests, terminal_node_min, cell_min, rounds_per_cohort_max",
+        rule: "forests, terminal_node_min, cell_min, rounds",
         withheld: if rules.cell_min == 1 && !matches!(job.cohort.outcome.kind, OutcomeKind::Numeric)
         {
             "no: cell_min is 1".to_owned()

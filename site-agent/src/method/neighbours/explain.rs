@@ -16,8 +16,8 @@ pub(crate) fn told(rules: &Rules, job: &Job, settings: &NeighboursSettings) -> T
             refusal(),
         ],
         brake: format!(
-            "How much is asked: about {} patients of others over all jobs, on one cohort. Nothing below rests on it.",
-            rules.queries_per_cohort_max
+            "How much is asked: about {} patients of others over all jobs of a study. Nothing below rests on it.",
+            rules.ceilings.queries
         ),
         open: format!(
             "By enough questions, an asker finds out where the groups are, and how each fared: sums over {least} patients or more \
@@ -38,7 +38,7 @@ fn distances(least: u64) -> MessageKind {
         bytes_formula: format!("{NUMBER_BYTES} x {cells}"),
         bytes: NUMBER_BYTES * cells,
         times: 1,
-        rule: "neighbours, cell_min, patients_min, groupings_per_cohort_max",
+        rule: "neighbours, cell_min, patients_min, metrics_for_groups",
         withheld: withheld(least),
         worst: format!(
             "How often two groups of {least} patients or more are so and so far from each other. Nothing of fewer."
@@ -57,7 +57,7 @@ fn alike(job: &Job, settings: &NeighboursSettings, least: u64) -> MessageKind {
         bytes_formula: format!("{NUMBER_BYTES} x {groups} x {each}"),
         bytes: NUMBER_BYTES * groups * each,
         times: 1,
-        rule: "neighbours, cell_min, patients_min, queries_per_cohort_max, groupings_per_cohort_max",
+        rule: "neighbours, cell_min, patients_min, queries, metrics_for_groups",
         withheld: withheld(least),
         worst: format!(
             "Each count is of whole groups, of {least} patients or more of one outcome class, which the site has made without \

@@ -101,7 +101,7 @@ fn likelihood(job: &Job, settings: &RegressionSettings, sizes: &Sizes) -> Messag
         bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
         bytes: NUMBER_BYTES * numbers,
         times: u64::from(settings.round_limit),
-        rule: "second_moments, rounds_per_cohort_max, patients_min",
+        rule: "second_moments, rounds, patients_min",
         withheld: match is_cox {
             true => "leaves masked alone".to_owned(),
             false => {
@@ -146,7 +146,7 @@ fn proportionality(settings: &RegressionSettings, sizes: &Sizes) -> MessageKind 
         bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
         bytes: NUMBER_BYTES * numbers,
         times: 1,
-        rule: "second_moments, rounds_per_cohort_max, patients_min",
+        rule: "second_moments, rounds, patients_min",
         withheld: "leaves masked alone".to_owned(),
         worst: format!("How each feature's effect changes with time: {TOGETHER}."),
     }

@@ -111,7 +111,7 @@ fn derivatives(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageKi
         bytes_formula: format!("{NUMBER_BYTES} x {at_once} x ({formula})"),
         bytes: NUMBER_BYTES * at_once * (numbers + 3),
         times,
-        rule: "second_moments, steepness, rounds_per_cohort_max, patients_min",
+        rule: "second_moments, steepness, rounds, patients_min",
         withheld: "no: it holds no count".to_owned(),
         worst: format!(
             "The second moments X'X as they are{}, that is {TOGETHER}: a coordinator need not even lie. To one that lies and \
@@ -145,7 +145,7 @@ fn contribution(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageK
         bytes_formula: format!("{NUMBER_BYTES} x ({rows} x {rank} + {numbers})"),
         bytes: NUMBER_BYTES * (rows * rank + numbers),
         times,
-        rule: "second_moments, steepness, rounds_per_cohort_max, patients_min",
+        rule: "second_moments, steepness, rounds, patients_min",
         withheld: "no: it holds no count".to_owned(),
         worst: format!(
             "To an honest coordinator: how the common metric would fit this site's patients better, as a whole. To one \
@@ -159,12 +159,12 @@ fn held_out(rules: &Rules, selection: &SelectionSettings) -> MessageKind {
     let tables = selection.neighbours.len() as u64 * selection.metrics();
     MessageKind {
         kind: "validation",
-        purpose: "how many held-out patients of all folds were classified right and wrong",
-        shape: format!("{tables} tables of 1 x 2"),
-        bytes_formula: format!("2 x {NUMBER_BYTES} x {tables}"),
-        bytes: 2 * NUMBER_BYTES * tables,
+        purpose: "how many held-out patients of all folds were classified right and wrong, and the log loss of the shares",
+        shape: format!("{tables} tables of 1 x 3"),
+        bytes_formula: format!("3 x {NUMBER_BYTES} x {tables}"),
+        bytes: 3 * NUMBER_BYTES * tables,
         times: selection.metrics(),
-        rule: "patients_min, cell_min, rounds_per_cohort_max",
+        rule: "patients_min, cell_min, rounds",
         withheld: on_the_grid(rules),
         worst: format!(
             "How many patients a metric of the coordinator's choice classifies wrong, within {} of the truth. Many metrics \
@@ -186,14 +186,15 @@ fn assessment(rules: &Rules, settings: &UnpslSettings, sizes: &Sizes) -> Message
         0 => tables,
         _ => 2 * tables,
     };
-    let neighbours = match &settings.selection {
-        Some(selection) => selection.neighbours.iter().copied().max(),
-        None => None,
-    };
-    let bins = match (sizes.classes, neighbours.unwrap_or(settings.neighbours)) {
+    let bins_of = |neighbours: &u32| match (sizes.classes, *neighbours) {
         (2, votes @ 1..=VOTES_MAX) => u64::from(votes) + 1,
         (2, _) => SCORE_BINS_MAX as u64,
         _ => 0,
+    };
+    // Whichever number of neighbours is chosen.
+    let bins = match &settings.selection {
+        Some(selection) => selection.neighbours.iter().map(bins_of).max().unwrap_or(0),
+        None => bins_of(&settings.neighbours),
     };
     let scores = match bins {
         0 => String::new(),

@@ -9,6 +9,7 @@ use super::preparation::Prepared;
 use crate::cases::record::{Chosen, Learned, LearnedMetric, Record};
 use crate::run::stop::Stop;
 use ndarray::{Axis, s};
+use privacy::HeldOutVotes;
 use protocol::assessment::Assessment;
 use protocol::failure::Code;
 use protocol::message::unpsl::{
@@ -16,11 +17,11 @@ use protocol::message::unpsl::{
 };
 use protocol::message::{Answer, Summary, unpsl as message};
 use protocol::method::unpsl::settings::UnpslSettings;
-use similarity::judge::votes::RightCounts;
+use similarity::judge::votes::VoteScore;
 use similarity::learn::unpsl::accelerated::{
     Knowledge, LOWERED, RelativeSparsity, Search, SearchSettings, search_sites,
 };
-use similarity::learn::unpsl::selection::{Classified, Folds, cross_validated_counts};
+use similarity::learn::unpsl::selection::{Classified, Folds, cross_validated_scores};
 use similarity::learn::unpsl::{
     self, CorrelationScope, Labels, LocalLimits, LocalRound, LocalRun, Settings, SiteObjective,
     summarise,
@@ -155,7 +156,7 @@ impl Learner {
         })))
     }
 
-    /// Leave one fold out: how often its patients are classified right, summed over the folds.
+    /// Leave one fold out: how its patients' neighbours vote, summed over the folds.
     fn validate(
         &self,
         site: &SiteRun,
@@ -179,10 +180,11 @@ impl Learner {
         };
         let wanted: Vec<usize> = neighbours.iter().map(|count| *count as usize).collect();
         let rule = self.settings.neighbour_rule;
-        let told = |sum: RightCounts| {
-            Some(privacy::RightCounts {
-                right: sum.right,
-                wrong: sum.wrong,
+        let told = |sum: VoteScore| {
+            Some(HeldOutVotes {
+                right: sum.counts.right,
+                wrong: sum.counts.wrong,
+                log_loss: sum.log_loss,
             })
         };
         let mut candidates = Vec::with_capacity(models.len() / folds.count());
@@ -191,7 +193,7 @@ impl Learner {
                 .iter()
                 .map(|model| model.slice(s![..features, ..]))
                 .collect();
-            let sums = cross_validated_counts(&patients, &folds, &metrics, rule, &wanted);
+            let sums = cross_validated_scores(&patients, &folds, &metrics, rule, &wanted);
             candidates.push(sums.map_err(fault)?.into_iter().map(told).collect());
         }
         Ok(Answer::Unpsl(message::Answer::Validated(candidates)))

@@ -1,10 +1,46 @@
 //! What was wrong with a source, told once all is read.
 
 use super::{Intake, RAGGED_MAX, ROWS_MAX};
-use crate::source::misfit::Cause;
+use crate::source::misfit::{Cause, Structure};
 use crate::source::problem::{CohortProblem, Fault, Rows};
 
 impl Intake<'_> {
+    /// Notes a problem of the source as a whole.
+    pub(in crate::source) fn problem(&mut self, problem: CohortProblem) {
+        self.problems.push(problem);
+    }
+
+    /// Leaves out every column that is read from `source_column`, with the reason.
+    pub(in crate::source) fn refuse(&mut self, source_column: &str, found: &str, wanted: &str) {
+        let mut problems = Vec::new();
+        let mut refuse = |name: &str| {
+            let column = Some(source_column);
+            let source = &self.source;
+            let cause = Cause::Structure(Structure::Type);
+            problems.push(CohortProblem::of_column(
+                source, name, column, cause, found, wanted,
+            ));
+        };
+        if self
+            .patient_column
+            .take_if(|name| name == source_column)
+            .is_some()
+        {
+            refuse("");
+        }
+        if let Some(outcome) = self.outcome.take_if(|one| one.reads(source_column)) {
+            refuse(outcome.name());
+        }
+        self.columns.retain(|column| {
+            let refused = column.source_column() == source_column;
+            if refused {
+                refuse(column.name());
+            }
+            !refused
+        });
+        self.problems.extend(problems);
+    }
+
     pub(super) fn collect_problems(&mut self) {
         let source = self.source.clone();
         let problem = |found: &str, wanted: &str| {

@@ -1,24 +1,33 @@
 //! Rows of a source as a Parquet file of this site's own.
 
 use super::super::field::Field;
-use super::super::frozen::{Cell, FrozenTable};
-use super::{BATCH_ROWS, Kept, opened};
+use super::super::frozen::FrozenTable;
+use super::super::frozen::fields::{Fields, Values};
+use super::cells::ColumnCells;
+use super::{BATCH_ROWS, Kept};
 use crate::source::parquet::arrow_schema::Hint;
 use crate::source::parquet::kind::Kind;
+use bytes::Bytes;
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
-use parquet::data_type::{
-    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type,
+use parquet::column::writer::{
+    ColumnCloseResult, ColumnWriter, ColumnWriterImpl, get_column_writer,
 };
+use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
-use parquet::schema::types::Type;
+use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
+use parquet::schema::types::{ColumnDescPtr, Type};
+use rayon::prelude::*;
 use sha2::{Digest, Sha256};
+use std::ops::Range;
 use std::sync::Arc;
 use time::OffsetDateTime;
 
 /// Bytes of a SHA-256.
 const DIGEST_BYTES: usize = 32;
+/// Columns that are encoded at once.
+const COLUMNS_AT_ONCE: usize = 8;
 /// The first column: the rows' numbers in the source.
 const ROW: &str = "row of the source";
 
@@ -27,54 +36,52 @@ const ROW: &str = "row of the source";
 /// # Errors
 /// [`ParquetError`] where a column holds values of several types, or the file cannot be made.
 pub fn to_bytes(table: &FrozenTable) -> Result<Vec<u8>, ParquetError> {
-    let mut fields = vec![Arc::new(
-        Type::primitive_type_builder(ROW, Physical::INT64)
-            .with_repetition(Repetition::REQUIRED)
-            .build()?,
-    )];
-    for (name, cells) in table.names.iter().zip(&table.columns) {
-        fields.push(Arc::new(field(name, cells)?));
+    let row = Type::primitive_type_builder(ROW, Physical::INT64);
+    let mut fields = vec![Arc::new(row.with_repetition(Repetition::REQUIRED).build()?)];
+    for (name, column) in table.names.iter().zip(&table.columns) {
+        fields.push(Arc::new(field(name, column)?));
     }
-    let schema = Type::group_type_builder("patients")
-        .with_fields(fields)
-        .build()?;
-    let mut writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::default())?;
+    let schema = Type::group_type_builder("patients");
+    let schema = Arc::new(schema.with_fields(fields).build()?);
+    // Whoever reads it reads all of it.
+    let properties = WriterProperties::builder().set_statistics_enabled(EnabledStatistics::None);
+    let properties = Arc::new(properties.build());
+    let file = vec![0; DIGEST_BYTES];
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::clone(&properties))?;
+    let columns = writer.schema_descr().columns().to_vec();
     let mut group = writer.next_row_group()?;
-    let mut index = 0;
-    while let Some(mut column) = group.next_column()? {
-        if index == 0 {
-            let rows: Vec<i64> = table.rows.iter().map(|row| row.cast_signed()).collect();
-            column.typed::<Int64Type>().write_batch(&rows, None, None)?;
-        } else {
-            write(&mut column, &table.columns[index - 1])?;
+    // So many are encoded side by side, and then written.
+    for (index, some) in columns.chunks(COLUMNS_AT_ONCE).enumerate() {
+        let encode = |(place, column): (usize, &ColumnDescPtr)| {
+            let place = index * COLUMNS_AT_ONCE + place;
+            let values = place.checked_sub(1).map(|place| &table.columns[place]);
+            encoded(table, values, column, &properties)
+        };
+        let encoded: Vec<_> = some.par_iter().enumerate().map(encode).collect();
+        for one in encoded {
+            let (bytes, written) = one?;
+            group.append_column(&bytes, written)?;
         }
-        column.close()?;
-        index += 1;
     }
     group.close()?;
-    let file = writer.into_inner()?;
-    Ok([&Sha256::digest(&file)[..], &file].concat())
+    let mut file = writer.into_inner()?;
+    let (digest, content) = file.split_at_mut(DIGEST_BYTES);
+    digest.copy_from_slice(&Sha256::digest(content));
+    Ok(file)
 }
 
 /// The Parquet type of a column.
-fn field(name: &str, cells: &[Cell]) -> Result<Type, ParquetError> {
-    let first = cells.iter().find(|cell| !matches!(cell, Cell::Null));
-    let first = first.map(std::mem::discriminant);
-    let mixed =
-        |cell: &&Cell| !matches!(cell, Cell::Null) && Some(std::mem::discriminant(*cell)) != first;
-    if cells.iter().any(|cell| mixed(&cell)) {
-        let text = format!("column {name:?}: found values of several types, wanted one type");
-        return Err(ParquetError::General(text));
-    }
-    let kind = cells.iter().find(|cell| !matches!(cell, Cell::Null));
-    let (physical, logical) = match kind {
-        None | Some(Cell::Null | Cell::Text(_)) => {
-            (Physical::BYTE_ARRAY, Some(LogicalType::String))
+fn field(name: &str, column: &Fields) -> Result<Type, ParquetError> {
+    let (physical, logical) = match column.values() {
+        Values::None | Values::Text { .. } => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        Values::Numbers(_) => (Physical::DOUBLE, None),
+        Values::Integers(_) => (Physical::INT64, None),
+        Values::Booleans(_) => (Physical::BOOLEAN, None),
+        Values::Days(_) => (Physical::INT32, Some(LogicalType::Date)),
+        Values::Mixed => {
+            let text = format!("column {name:?}: found values of several types, wanted one type");
+            return Err(ParquetError::General(text));
         }
-        Some(Cell::Number(_)) => (Physical::DOUBLE, None),
-        Some(Cell::Integer(_)) => (Physical::INT64, None),
-        Some(Cell::Boolean(_)) => (Physical::BOOLEAN, None),
-        Some(Cell::Date(_)) => (Physical::INT32, Some(LogicalType::Date)),
     };
     Type::primitive_type_builder(name, physical)
         .with_logical_type(logical)
@@ -82,54 +89,90 @@ fn field(name: &str, cells: &[Cell]) -> Result<Type, ParquetError> {
         .build()
 }
 
-fn write(column: &mut SerializedColumnWriter<'_>, cells: &[Cell]) -> Result<(), ParquetError> {
+/// One column of the file, by itself: the rows' numbers where there are no `fields`.
+fn encoded(
+    table: &FrozenTable,
+    fields: Option<&Fields>,
+    column: &ColumnDescPtr,
+    properties: &WriterPropertiesPtr,
+) -> Result<(Bytes, ColumnCloseResult), ParquetError> {
+    let mut bytes = TrackedWrite::new(Vec::new());
+    let pages = Box::new(SerializedPageWriter::new(&mut bytes));
+    let mut writer = get_column_writer(Arc::clone(column), Arc::clone(properties), pages);
+    match (&mut writer, fields) {
+        (ColumnWriter::Int64ColumnWriter(writer), None) => {
+            let number = |row: usize| table.rows[row].cast_signed();
+            for rows in batches(table.rows.len()) {
+                let numbers: Vec<i64> = rows.map(number).collect();
+                writer.write_batch(&numbers, None, None)?;
+            }
+        }
+        (writer, Some(fields)) => write(writer, fields)?,
+        (_, None) => return Err(unlike()),
+    }
+    let written = writer.close()?;
+    Ok((bytes.into_inner()?.into(), written))
+}
+
+fn write(writer: &mut ColumnWriter<'_>, fields: &Fields) -> Result<(), ParquetError> {
     let epoch = OffsetDateTime::UNIX_EPOCH.date().to_julian_day();
-    match cells.iter().find(|cell| !matches!(cell, Cell::Null)) {
-        None | Some(Cell::Null | Cell::Text(_)) => {
-            values::<ByteArrayType>(column, cells, |cell| match cell {
-                Cell::Text(text) => Some(ByteArray::from(text.clone())),
-                _ => None,
+    match (writer, fields.values()) {
+        (ColumnWriter::ByteArrayColumnWriter(writer), Values::None) => {
+            values(writer, fields, |_| ByteArray::new())
+        }
+        (ColumnWriter::ByteArrayColumnWriter(writer), Values::Text { text, ends }) => {
+            // One copy of the column, of which every value is a part.
+            let text = Bytes::copy_from_slice(text);
+            let start = |row: usize| row.checked_sub(1).map_or(0, |before| ends[before]);
+            values(writer, fields, |row| {
+                ByteArray::from(text.slice(start(row)..ends[row]))
             })
         }
-        Some(Cell::Number(_)) => values::<DoubleType>(column, cells, |cell| match cell {
-            Cell::Number(number) => Some(*number),
-            _ => None,
-        }),
-        Some(Cell::Integer(_)) => values::<Int64Type>(column, cells, |cell| match cell {
-            Cell::Integer(number) => Some(*number),
-            _ => None,
-        }),
-        Some(Cell::Boolean(_)) => values::<BoolType>(column, cells, |cell| match cell {
-            Cell::Boolean(truth) => Some(*truth),
-            _ => None,
-        }),
-        Some(Cell::Date(_)) => values::<Int32Type>(column, cells, |cell| match cell {
-            Cell::Date(date) => Some(date.to_julian_day() - epoch),
-            _ => None,
-        }),
+        (ColumnWriter::DoubleColumnWriter(writer), Values::Numbers(numbers)) => {
+            values(writer, fields, |row| numbers[row])
+        }
+        (ColumnWriter::Int64ColumnWriter(writer), Values::Integers(numbers)) => {
+            values(writer, fields, |row| numbers[row])
+        }
+        (ColumnWriter::BoolColumnWriter(writer), Values::Booleans(truths)) => {
+            values(writer, fields, |row| truths[row])
+        }
+        (ColumnWriter::Int32ColumnWriter(writer), Values::Days(days)) => {
+            values(writer, fields, |row| days[row].to_julian_day() - epoch)
+        }
+        (_, _) => Err(unlike()),
     }
 }
 
+fn unlike() -> ParquetError {
+    ParquetError::General("found values of another type than their column, wanted one".to_owned())
+}
+
+/// Writes the values of the rows that have one.
 fn values<T: DataType>(
-    column: &mut SerializedColumnWriter<'_>,
-    cells: &[Cell],
-    value: impl Fn(&Cell) -> Option<T::T>,
+    writer: &mut ColumnWriterImpl<'_, T>,
+    fields: &Fields,
+    value: impl Fn(usize) -> T::T,
 ) -> Result<(), ParquetError> {
-    let levels: Vec<i16> = cells
-        .iter()
-        .map(|cell| i16::from(!matches!(cell, Cell::Null)))
-        .collect();
-    let values: Vec<T::T> = cells.iter().filter_map(value).collect();
-    column
-        .typed::<T>()
-        .write_batch(&values, Some(&levels), None)?;
+    let is_null = fields.is_null();
+    for rows in batches(is_null.len()) {
+        let levels = rows.clone().map(|row| i16::from(!is_null[row]));
+        let levels: Vec<i16> = levels.collect();
+        let values: Vec<T::T> = rows.filter(|row| !is_null[*row]).map(&value).collect();
+        writer.write_batch(&values, Some(&levels), None)?;
+    }
     Ok(())
+}
+
+fn batches(rows: usize) -> impl Iterator<Item = Range<usize>> {
+    let first = (0..rows).step_by(BATCH_ROWS);
+    first.map(move |first| first..rows.min(first + BATCH_ROWS))
 }
 
 /// Reads what [`to_bytes`] made; none where the bytes are none of it.
 #[must_use]
 pub fn from_bytes(bytes: Vec<u8>) -> Option<FrozenTable> {
-    let mut file = bytes::Bytes::from(bytes);
+    let mut file = Bytes::from(bytes);
     let digest = (file.len() >= DIGEST_BYTES).then(|| file.split_to(DIGEST_BYTES))?;
     if Sha256::digest(&file)[..] != digest[..] {
         return None;
@@ -144,30 +187,47 @@ pub fn from_bytes(bytes: Vec<u8>) -> Option<FrozenTable> {
             kind: Kind::of(field, Hint::None).ok()?,
         });
     }
-    let names = kept.iter().skip(1).map(|one| one.name.clone()).collect();
-    let mut table = FrozenTable {
-        names,
-        rows: Vec::new(),
-        columns: vec![Vec::new(); kept.len().checked_sub(1)?],
+    let (row, columns) = kept.split_first()?;
+    let mut rows = Vec::new();
+    read(&file, row, |field| match field {
+        Field::Integer(number) => {
+            rows.push(number.cast_unsigned());
+            true
+        }
+        _ => false,
+    })?;
+    let decode = |one: &Kept| {
+        let mut fields = Fields::default();
+        read(&file, one, |field| {
+            fields.push(field);
+            true
+        })?;
+        Some(fields)
     };
+    let decoded: Option<Vec<Fields>> = columns.par_iter().map(decode).collect();
+    Some(FrozenTable {
+        names: columns.iter().map(|one| one.name.clone()).collect(),
+        rows,
+        columns: decoded?,
+    })
+}
+
+/// Reads one column; none where it cannot be read, or one of its fields is not taken.
+fn read(
+    file: &SerializedFileReader<Bytes>,
+    column: &Kept,
+    mut take: impl FnMut(Field<'_>) -> bool,
+) -> Option<()> {
     for index in 0..file.num_row_groups() {
         let group = file.get_row_group(index).ok()?;
-        let (mut rows, mut columns) = opened(&*group, &kept)?;
-        while rows > 0 {
-            let count = rows.min(BATCH_ROWS);
-            for (place, column) in columns.iter_mut().enumerate() {
-                let cells = column.read(count)?;
-                for row in 0..count {
-                    let field = cells.field(row);
-                    match (place.checked_sub(1), field) {
-                        (None, Field::Integer(number)) => table.rows.push(number.cast_unsigned()),
-                        (None, _) => return None,
-                        (Some(place), field) => table.columns[place].push(Cell::of(field)),
-                    }
-                }
+        let rows = usize::try_from(group.metadata().num_rows()).ok()?;
+        let mut cells = ColumnCells::new(&*group, column.leaf, column.kind)?;
+        for batch in batches(rows) {
+            let read = cells.read(batch.len())?;
+            if !(0..batch.len()).all(|row| take(read.field(row))) {
+                return None;
             }
-            rows -= count;
         }
     }
-    Some(table)
+    Some(())
 }

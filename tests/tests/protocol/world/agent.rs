@@ -1,7 +1,7 @@
 //! A site of the world: its state machine, its gate, its stream, and questions that wait for their answers.
 
 use privacy::sums::{Masks, PAIR_BYTES};
-use privacy::{Allowed, CohortFacts, Covering, Gate, Policy, Released, Rules, SoFar};
+use privacy::{Allowed, CohortFacts, Covering, Gate, Limits, Policy, Released, Rules, SoFar};
 use protocol::job::Job;
 use protocol::message::unpsl::{self, Centre, Round};
 use protocol::message::{Answer, Ask, Closed, Request, ToCoordinator, ToSite};
@@ -207,27 +207,25 @@ pub(super) fn gate(job: &Job, patients: u64) -> Gate {
     let rules = Rules {
         operators: every(),
         methods: every(),
-        outcomes: every(),
-        features: every(),
         permissions: job.facts("researcher").permissions,
         sites_min: 1,
-        rounds_per_cohort_max: 1_000_000,
+        ceilings: Limits {
+            rounds: 1_000_000,
+            ..Rules::default().ceilings
+        },
         ..Rules::default()
     };
     let facts = CohortFacts {
         patients,
         classes: super::classes(job, patients),
-        runs_before: 0,
-        rounds_before: 0,
         so_far: SoFar::default(),
-        difference: None,
-        queries_before: 0,
-        groupings_before: 0,
     };
     let policy = Policy::new(rules).unwrap_or_else(|_| panic!("rules"));
     let mut asked = job.facts("operator");
     // Of the last round the weather may ask again and again.
     asked.round_limit += 1_000;
-    let admission = policy.admit(&asked).unwrap_or_else(|no| panic!("{no}"));
+    let admission = policy
+        .admit(&asked, &Limits::default())
+        .unwrap_or_else(|no| panic!("{no}"));
     admission.cohort(&facts).unwrap_or_else(|no| panic!("{no}"))
 }

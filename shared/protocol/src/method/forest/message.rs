@@ -83,7 +83,7 @@ impl Request {
         }
     }
 
-    /// The rounds of a cohort's budget that its answer costs.
+    /// The rounds that its answer costs.
     pub(crate) fn rounds(&self) -> u64 {
         match self {
             Self::Grow(_) => 1,

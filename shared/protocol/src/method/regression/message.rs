@@ -72,7 +72,7 @@ impl Request {
         }
     }
 
-    /// The rounds of a cohort's budget that its answer costs.
+    /// The rounds that its answer costs.
     pub(crate) fn rounds(&self) -> u64 {
         match self {
             Self::Evaluate(_) | Self::Test(_) => 1,

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::message::{self, Request};
 use crate::stage::preparing::Prepared;
 use ndarray::Array2;
-use privacy::RightCounts;
+use privacy::HeldOutVotes;
 use similarity::learn::unpsl::Form;
 use similarity::learn::unpsl::accelerated::{RelativeSparsity, Search, SearchSettings};
 use similarity::learn::unpsl::selection::Candidate;
@@ -220,19 +220,24 @@ impl Asking for Choice {
             (Step::Validating(_), message::Answer::Unpsl(Answer::Validated(found))) => {
                 length("candidates", found.len(), self.selection.validated())?;
                 found.iter().try_for_each(|own| {
-                    length("validation counts", own.len(), self.selection.neighbours())
+                    length("validation votes", own.len(), self.selection.neighbours())
                 })?;
                 found.iter().flatten().flatten().try_for_each(|own| {
                     ensure(
                         own.right
                             .checked_add(own.wrong)
                             .is_some_and(|sum| sum <= patients),
-                        "counts of more patients than the site has",
-                        "counts of its patients",
+                        "votes on more patients than the site has",
+                        "votes on its patients",
+                    )?;
+                    ensure(
+                        own.log_loss >= 0.0 && own.log_loss.is_finite(),
+                        "a log loss below 0 or without end",
+                        "a number of 0 or more",
                     )
                 })
             }
-            (Step::Validating(_), other) => Err(unexpected(other, "validation counts")),
+            (Step::Validating(_), other) => Err(unexpected(other, "validation votes")),
         }
     }
 
@@ -241,7 +246,7 @@ impl Asking for Choice {
             Step::Searching(searches) => searches.blank(),
             Step::Fitting(fit) => fit.blank(),
             Step::Validating(_) => {
-                let none = Some(RightCounts { right: 0, wrong: 0 });
+                let none = Some(HeldOutVotes::default());
                 let of_one = vec![none; self.selection.neighbours()];
                 let all = vec![of_one; self.selection.validated()];
                 message::Answer::Unpsl(Answer::Validated(all))
@@ -279,7 +284,7 @@ impl Stage for Choice {
                 Turn::Ask => return Ok(Turn::Ask),
                 Turn::Done(_) => self.selection.keep(fit.metric().clone()),
             },
-            Step::Validating(_) => self.selection.count(closed.take_sum()?)?,
+            Step::Validating(_) => self.selection.score(closed.take_sum()?)?,
         }
         self.go_on(closed)
     }

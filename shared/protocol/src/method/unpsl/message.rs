@@ -2,7 +2,7 @@
 
 use crate::assessment::ASSESSMENT;
 use ndarray::Array2;
-use privacy::{Content, RightCounts};
+use privacy::{Content, HeldOutVotes};
 pub use similarity::learn::unpsl::Form;
 use similarity::learn::unpsl::{SiteDerivatives, ThresholdDerivatives};
 pub use similarity::numeric::admm::{DualStep, UpdateProducts};
@@ -120,9 +120,9 @@ pub enum Answer {
     Derivatives(Vec<Derivatives>),
     /// A local update.
     Contribution(Contribution),
-    /// Held-out patients over all folds: of each candidate one pair of counts per number of neighbours; none where
+    /// Held-out patients over all folds: how each candidate serves them, one per number of neighbours; none where
     /// withheld.
-    Validated(Vec<Vec<Option<RightCounts>>>),
+    Validated(Vec<Vec<Option<HeldOutVotes>>>),
 }
 
 /// f_p at one metric, and its derivatives. Only their sums over the sites are used.
@@ -285,7 +285,7 @@ impl Request {
         }
     }
 
-    /// The rounds of a cohort's budget that its answer costs: one a metric.
+    /// The rounds that its answer costs: one a metric.
     pub(crate) fn rounds(&self) -> u64 {
         match self {
             Self::Differentiate(asked) => asked.metrics.len() as u64,
@@ -354,7 +354,7 @@ impl Answer {
             }
             Self::Validated(candidates) => {
                 let tables: usize = candidates.iter().map(Vec::len).sum();
-                format!("{tables} tables of 1 x 2")
+                format!("{tables} tables of 1 x 3")
             }
         }
     }
@@ -366,7 +366,7 @@ impl Answer {
             Self::Validated(candidates) => {
                 let of_one = candidates
                     .iter_mut()
-                    .map(|counts| counts.iter_mut().collect());
+                    .map(|votes| votes.iter_mut().collect());
                 of_one.map(Content::HeldOut).collect()
             }
         }

@@ -109,6 +109,8 @@ pub struct SelectionRow {
     pub right: u64,
     /// Those who were classified wrong.
     pub wrong: u64,
+    /// The mean over them of the log loss of their neighbours' smoothed shares: the lowest is chosen.
+    pub log_loss: f64,
     /// Whether the run went on with it.
     pub chosen: bool,
 }

@@ -2,7 +2,8 @@
 //!
 //! Folds lie inside each site. For every form, rank, lambda_1 and fold a metric is learned among the other folds' patients; then each
 //! site counts, over its folds, how often the held-out
-//! patients are classified right, and only the sums of those counts are told.
+//! patients are classified right, and adds up the log loss of their neighbours' shares. Only sums over all sites are known. The lowest mean
+//! log loss is chosen: accuracy says little where few patients have the outcome.
 
 use super::folds::{FoldSearches, of_fold};
 use super::message::{Answer, Request, Validating};
@@ -14,8 +15,9 @@ use crate::failure::{Code, Failure};
 use crate::limits::BATCH_ENTRIES_MAX;
 use crate::message;
 use ndarray::Array2;
-use similarity::judge::votes::RightCounts;
-use similarity::learn::unpsl::selection::{Candidate, CandidateCounts, best, lambda_path};
+use privacy::HeldOutVotes;
+use similarity::judge::votes::{RightCounts, VoteScore};
+use similarity::learn::unpsl::selection::{Candidate, CandidateScore, Merit, best, lambda_path};
 use similarity::learn::unpsl::{Form, Loss};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -36,8 +38,8 @@ pub(super) struct Selection {
     models: Vec<Arc<Vec<Array2<f64>>>>,
     /// Metrics that were fitted in every fold, in the order in which sites are asked to judge them.
     whole: Vec<usize>,
-    /// What the sites counted of each of them: by metric, number of neighbours.
-    counted: Vec<Vec<RightCounts>>,
+    /// How each of them did at all sites: by metric, number of neighbours.
+    scored: Vec<Vec<VoteScore>>,
 }
 
 /// A metric that is learnt in every fold.
@@ -91,7 +93,7 @@ impl Selection {
             next: PathPoint::default(),
             settings: selection,
             whole: Vec::new(),
-            counted: Vec::new(),
+            scored: Vec::new(),
         })
     }
 
@@ -216,7 +218,7 @@ impl Selection {
     }
 
     fn asked(&self) -> &[usize] {
-        let left = &self.whole[self.counted.len()..];
+        let left = &self.whole[self.scored.len()..];
         let mut entries = 0;
         let fits = |metric: &&usize| {
             entries += self.models[**metric].iter().map(Array2::len).sum::<usize>();
@@ -226,51 +228,53 @@ impl Selection {
         &left[..count.max(1).min(left.len())]
     }
 
-    /// Takes the counts over all sites of the metrics that they were asked to judge.
-    pub(super) fn count(&mut self, sum: message::Answer) -> Result<(), Failure> {
+    /// Takes the votes at all sites on the metrics that they were asked to judge.
+    pub(super) fn score(&mut self, sum: message::Answer) -> Result<(), Failure> {
         let message::Answer::Unpsl(Answer::Validated(told)) = sum else {
-            return Err(unexpected(&sum, "validation counts"));
+            return Err(unexpected(&sum, "validation votes"));
         };
-        let of_metric = |own: Vec<Option<privacy::RightCounts>>| {
+        let of_metric = |own: Vec<Option<HeldOutVotes>>| {
             let own = own
                 .into_iter()
-                .map(|own| own.map(counts).unwrap_or_default());
+                .map(|own| own.map(score).unwrap_or_default());
             own.collect()
         };
-        self.counted.extend(told.into_iter().map(of_metric));
+        self.scored.extend(told.into_iter().map(of_metric));
         Ok(())
     }
 
     /// The best candidate.
     pub(super) fn choose(&self) -> Result<Chosen, Failure> {
-        let mut counts: Vec<(Form, CandidateCounts)> = Vec::new();
-        for (metric, counted) in self.whole.iter().zip(&self.counted) {
+        let mut scores: Vec<(Form, CandidateScore)> = Vec::new();
+        for (metric, scored) in self.whole.iter().zip(&self.scored) {
             let cell = self.cells[*metric];
-            for (neighbours, sum) in self.settings.neighbours.iter().zip(counted) {
+            for (neighbours, sum) in self.settings.neighbours.iter().zip(scored) {
                 let candidate = Candidate {
                     lambda_sparsity: cell.lambda_sparsity,
                     rank: cell.rank,
                     neighbours: *neighbours as usize,
                 };
-                let counts_of = CandidateCounts {
+                let score_of = CandidateScore {
                     candidate,
-                    counts: *sum,
+                    score: *sum,
                 };
-                counts.push((cell.form, counts_of));
+                scores.push((cell.form, score_of));
             }
         }
-        let Some((form, candidate)) = self.best(&counts) else {
+        let Some((form, candidate)) = self.best(&scores) else {
             let text = "no metric of the path has a selected feature in every fold; name smaller values of \
                  lambda_sparsity";
             return Err(Failure::new(Code::Selection, text));
         };
-        let row = |(of, one): &(Form, CandidateCounts)| SelectionRow {
+        let row = |(of, one): &(Form, CandidateScore)| SelectionRow {
             form: *of,
             lambda_sparsity: one.candidate.lambda_sparsity,
             rank: count(one.candidate.rank),
             neighbours: count(one.candidate.neighbours),
-            right: one.counts.right,
-            wrong: one.counts.wrong,
+            right: one.score.counts.right,
+            wrong: one.score.counts.wrong,
+            // No sum over patients is published to its last digit.
+            log_loss: (one.score.mean_log_loss() * 1e4).round() / 1e4,
             chosen: (*of, one.candidate) == (form, candidate),
         };
         let is_chosen = |index: &&usize| {
@@ -287,7 +291,7 @@ impl Selection {
             form,
             candidate,
             models: models.map_or_else(Arc::default, |index| Arc::clone(&self.models[*index])),
-            rows: counts.iter().map(row).collect(),
+            rows: scores.iter().map(row).collect(),
         })
     }
 
@@ -297,16 +301,13 @@ impl Selection {
         let Some(other) = self.settings.form.iter().find(other) else {
             return String::new();
         };
-        let share = |form: Form| {
+        let lowest = |form: Form| {
             let rows = chosen.rows.iter().filter(|row| row.form == form);
-            let shares = rows.map(SelectionRow::accuracy);
-            shares.fold(None, |best: Option<f64>, share| {
-                Some(best.map_or(share, |best| best.max(share)))
-            })
+            rows.map(|row| row.log_loss).min_by(f64::total_cmp)
         };
-        let shown = |form| share(form).map_or("none".to_owned(), |share| format!("{share:.4}"));
+        let shown = |form| lowest(form).map_or("none".to_owned(), |loss| format!("{loss:.4}"));
         format!(
-            "form {} (held-out accuracy {}; the best of {} had {}), ",
+            "form {} (held-out log loss {}; the best of {} had {}), ",
             form_name(chosen.form),
             shown(chosen.form),
             form_name(*other),
@@ -315,24 +316,23 @@ impl Selection {
     }
 
     /// The best of the best of each form; of equals the one that the job names first.
-    fn best(&self, counts: &[(Form, CandidateCounts)]) -> Option<(Form, Candidate)> {
+    fn best(&self, scores: &[(Form, CandidateScore)]) -> Option<(Form, Candidate)> {
         let of_form = |form: &Form| {
-            let own: Vec<CandidateCounts> = counts
+            let own: Vec<CandidateScore> = scores
                 .iter()
                 .filter(|(of, _)| of == form)
-                .map(|(_, counts)| *counts)
+                .map(|(_, score)| *score)
                 .collect();
-            best(&own).map(|best| (*form, best))
+            best(&own, Merit::LogLoss).map(|best| (*form, best))
         };
         let all = self.settings.form.iter().filter_map(of_form);
-        let more = |best: (Form, CandidateCounts), other: (Form, CandidateCounts)| match other
-            .1
-            .counts
-            .accuracy_order(&best.1.counts)
-        {
-            Ordering::Greater => other,
-            Ordering::Less | Ordering::Equal => best,
-        };
+        let more =
+            |best: (Form, CandidateScore), other: (Form, CandidateScore)| match Merit::LogLoss
+                .order(&other.1.score, &best.1.score)
+            {
+                Ordering::Greater => other,
+                Ordering::Less | Ordering::Equal => best,
+            };
         all.reduce(more).map(|(form, best)| (form, best.candidate))
     }
 }
@@ -353,9 +353,14 @@ fn cells(settings: &SelectionSettings, lambdas: &[f64]) -> Vec<Cell> {
     settings.form.iter().flat_map(of_form).collect()
 }
 
-fn counts(own: privacy::RightCounts) -> RightCounts {
-    RightCounts {
-        right: own.right,
-        wrong: own.wrong,
+fn score(own: HeldOutVotes) -> VoteScore {
+    let HeldOutVotes {
+        right,
+        wrong,
+        log_loss,
+    } = own;
+    VoteScore {
+        counts: RightCounts { right, wrong },
+        log_loss,
     }
 }

@@ -21,6 +21,8 @@ use std::collections::HashSet;
 const TOLERANCE: f64 = 2e-7;
 /// Neighbours of the k-NN evaluation, where the job names none.
 const NEIGHBOURS: u32 = 5;
+/// The same, where the job has something to choose: one search finds the neighbours of all of them.
+const NEIGHBOURS_TO_CHOOSE: [u32; 3] = [5, 15, 51];
 /// End of the usual path of lambda_1 under the mean loss: with standardised patients, W is all zero there
 /// or before.
 const LAMBDA_LARGEST: f64 = 0.2;
@@ -307,14 +309,19 @@ fn candidates(section: &mut Section<'_, '_>) -> SelectionSettings {
         values
     };
     let rank = counts(section, "rank", default.rank as u64, 10_000);
+    let is_usual = !section.has("neighbours");
     let neighbours = counts(section, "neighbours", u64::from(NEIGHBOURS), 1_000);
-    SelectionSettings {
+    let mut candidates = SelectionSettings {
         lambda_sparsity,
         form: forms(section, default.form),
         rank: rank.into_iter().map(narrow).collect(),
         neighbours: neighbours.into_iter().map(narrow).collect(),
         folds: narrow(section.count("folds", 5, 2..=FOLDS_MAX as u64)),
+    };
+    if is_usual && candidates.are_several() {
+        candidates.neighbours = NEIGHBOURS_TO_CHOOSE.to_vec();
     }
+    candidates
 }
 
 /// The words of the job for the forms.

@@ -1,7 +1,7 @@
 //! Choosing lambda_1, the rank and the number of neighbours by cross-validation over training patients.
 //!
 //! Four parts that stand alone, so that one program can hold all patients or several sites can share the
-//! work and give away counts only: the [`Folds`] of a cohort, [`held_out_counts`] of one W on one fold,
+//! work and give away counts only: the [`Folds`] of a cohort, [`held_out_scores`] of one W on one fold,
 //! [`best`] of summed counts, and [`cross_validate`], which does all three for patients in one place.
 //!
 //! W = 0 is a stationary point of the objective (4.19) that no search leaves, so a path of lambda_1 is
@@ -16,7 +16,7 @@ use ndarray::parallel::prelude::*;
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 
 use super::{Labels, ObjectiveError, PooledLimits, Settings};
-use crate::judge::votes::{RightCounts, vote};
+use crate::judge::votes::VoteScore;
 use crate::numeric::linear_algebra::product;
 use crate::numeric::seed::Seed;
 use crate::uses::neighbours::{EvaluateError, NeighbourRule, neighbours};
@@ -43,13 +43,23 @@ pub struct Candidate {
     pub neighbours: usize,
 }
 
-/// How one candidate did on held-out patients; add the counts of folds and of sites.
+/// How one candidate did on held-out patients; add the scores of folds and of sites.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CandidateCounts {
+pub struct CandidateScore {
     /// What was tried.
     pub candidate: Candidate,
-    /// How often it was right.
-    pub counts: RightCounts,
+    /// How it did.
+    pub score: VoteScore,
+}
+
+/// By what candidates are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Merit {
+    /// The mean log loss of the neighbours' smoothed shares; of equals the accuracy. A share says more of a patient than the
+    /// majority does, above all where few have the outcome.
+    LogLoss,
+    /// The accuracy of the majority alone, as in the paper.
+    Accuracy,
 }
 
 /// Standardised patients of known classes.
@@ -225,26 +235,26 @@ impl Candidates {
 }
 
 /// Classifies held-out patients by their nearest training patients under W (d x m, without the row of a
-/// learned threshold): one count per number of neighbours, from one search.
+/// learned threshold): one score per number of neighbours, from one search.
 ///
-/// Under a W that is all zero every patient is as near as any other; it classifies nobody, and all counts
-/// are wrong.
+/// Under a W that is all zero every patient is as near as any other; it classifies nobody, all are counted
+/// as wrong, and the shares are those of all training patients.
 ///
 /// # Errors
 /// [`EvaluateError`].
 ///
 /// # Panics
 /// Where W has another number of rows than patients have features.
-pub fn held_out_counts(
+pub fn held_out_scores(
     metric: &ArrayView2<f64>,
     training: &Classified,
     held_out: &Classified,
     rule: NeighbourRule,
     neighbour_counts: &[usize],
-) -> Result<Vec<RightCounts>, EvaluateError> {
+) -> Result<Vec<VoteScore>, EvaluateError> {
     if metric.iter().all(|entry| *entry == 0.0) {
-        let (right, wrong) = (0, held_out.classes.len() as u64);
-        return Ok(vec![RightCounts { right, wrong }; neighbour_counts.len()]);
+        let nobody = VoteScore::of_nobody(training.classes, held_out.classes);
+        return Ok(vec![nobody; neighbour_counts.len()]);
     }
     let most = neighbour_counts.iter().copied().max().unwrap_or(0);
     let candidates = product(&training.patients, metric);
@@ -255,13 +265,12 @@ pub fn held_out_counts(
             .iter()
             .map(|all| all[..all.len().min(*wanted)].to_vec())
             .collect();
-        let predicted = vote(&heads, training.classes)?;
-        Ok(RightCounts::of(&predicted, held_out.classes))
+        VoteScore::of(&heads, training.classes, held_out.classes)
     };
     neighbour_counts.iter().map(count).collect()
 }
 
-/// [`held_out_counts`] of one W a fold, each learned without that fold's patients, summed over the folds:
+/// [`held_out_scores`] of one W a fold, each learned without that fold's patients, summed over the folds:
 /// every patient counts once.
 ///
 /// # Errors
@@ -269,14 +278,14 @@ pub fn held_out_counts(
 ///
 /// # Panics
 /// Where a W has another number of rows than patients have features.
-pub fn cross_validated_counts(
+pub fn cross_validated_scores(
     patients: &Classified,
     folds: &Folds,
     metrics: &[ArrayView2<f64>],
     rule: NeighbourRule,
     neighbour_counts: &[usize],
-) -> Result<Vec<RightCounts>, EvaluateError> {
-    let mut sums = vec![RightCounts::default(); neighbour_counts.len()];
+) -> Result<Vec<VoteScore>, EvaluateError> {
+    let mut sums = vec![VoteScore::default(); neighbour_counts.len()];
     for (fold, metric) in metrics.iter().enumerate() {
         let split = folds.split(fold);
         let (training, held_out) = (
@@ -284,34 +293,48 @@ pub fn cross_validated_counts(
             patients.part(&split.held_out),
         );
         let (training, held_out) = (training.view(), held_out.view());
-        let counts = held_out_counts(metric, &training, &held_out, rule, neighbour_counts)?;
+        let counts = held_out_scores(metric, &training, &held_out, rule, neighbour_counts)?;
         let places = sums.iter_mut().zip(&counts);
         places.for_each(|(sum, more)| sum.merge(more));
     }
     Ok(sums)
 }
 
-/// The candidate with the highest accuracy, and its counts; of equals the one with the larger lambda_1, then the smaller
+/// The candidate that is best by `merit`, and its score; of equals the one with the larger lambda_1, then the smaller
 /// rank, then the larger number of neighbours. `None` where nobody was classified.
 #[must_use]
-pub fn best(counts: &[CandidateCounts]) -> Option<CandidateCounts> {
-    let usable = counts
+pub fn best(scores: &[CandidateScore], merit: Merit) -> Option<CandidateScore> {
+    let usable = scores
         .iter()
-        .filter(|one| one.counts.right + one.counts.wrong > 0);
-    usable.max_by(|a, b| preference(a, b)).copied()
+        .filter(|one| one.score.counts.right + one.score.counts.wrong > 0);
+    usable
+        .max_by(|a, b| {
+            let (one, other) = (&a.candidate, &b.candidate);
+            merit
+                .order(&a.score, &b.score)
+                .then(one.lambda_sparsity.total_cmp(&other.lambda_sparsity))
+                .then(other.rank.cmp(&one.rank))
+                .then(one.neighbours.cmp(&other.neighbours))
+        })
+        .copied()
 }
 
-/// Greater is better.
-fn preference(one: &CandidateCounts, other: &CandidateCounts) -> Ordering {
-    let accuracy = one.counts.accuracy_order(&other.counts);
-    let (a, b) = (&one.candidate, &other.candidate);
-    accuracy
-        .then(a.lambda_sparsity.total_cmp(&b.lambda_sparsity))
-        .then(b.rank.cmp(&a.rank))
-        .then(a.neighbours.cmp(&b.neighbours))
+impl Merit {
+    /// Greater is better.
+    #[must_use]
+    pub fn order(self, one: &VoteScore, other: &VoteScore) -> Ordering {
+        let accuracy = one.counts.accuracy_order(&other.counts);
+        match self {
+            Self::Accuracy => accuracy,
+            Self::LogLoss => other
+                .mean_log_loss()
+                .total_cmp(&one.mean_log_loss())
+                .then(accuracy),
+        }
+    }
 }
 
-/// Counts of every candidate, in the order of [`Candidates::all`], summed over the folds: for each fold
+/// Scores of every candidate, in the order of [`Candidates::all`], summed over the folds: for each fold
 /// and rank the path of lambda_1 is fitted to the other folds' patients ([`fit_path`]), and the fold's
 /// own are classified. Patients are standardised once, before; no class enters there.
 ///
@@ -322,7 +345,7 @@ pub fn cross_validate(
     folds: &Folds,
     candidates: &Candidates,
     search: &Search,
-) -> Result<Vec<CandidateCounts>, SelectionError> {
+) -> Result<Vec<CandidateScore>, SelectionError> {
     let mut counts = cross_validate_rules(patients, folds, candidates, search, &[search.rule])?;
     Ok(counts.pop().unwrap_or_default())
 }
@@ -338,27 +361,27 @@ pub fn cross_validate_rules(
     candidates: &Candidates,
     search: &Search,
     rules: &[NeighbourRule],
-) -> Result<Vec<Vec<CandidateCounts>>, SelectionError> {
+) -> Result<Vec<Vec<CandidateScore>>, SelectionError> {
     let (found, wanted) = (patients.classes.len(), patients.patients.nrows());
     if found != wanted || folds.of_each().len() != wanted {
         let found = found.min(folds.of_each().len());
         return Err(SelectionError::Classes { found, wanted });
     }
-    let each: Result<Vec<Vec<Vec<RightCounts>>>, SelectionError> = (0..folds.count())
+    let each: Result<Vec<Vec<Vec<VoteScore>>>, SelectionError> = (0..folds.count())
         .into_par_iter()
         .map(|fold| count_fold(patients, &folds.split(fold), candidates, search, rules))
         .collect();
-    let mut sums = vec![vec![RightCounts::default(); candidates.all().count()]; rules.len()];
+    let mut sums = vec![vec![VoteScore::default(); candidates.all().count()]; rules.len()];
     for fold in each? {
         for (sums, counts) in sums.iter_mut().zip(&fold) {
             let places = sums.iter_mut().zip(counts);
             places.for_each(|(sum, more)| sum.merge(more));
         }
     }
-    let joined = |counts: Vec<RightCounts>| {
-        let pairs = candidates.all().zip(counts);
+    let joined = |scores: Vec<VoteScore>| {
+        let pairs = candidates.all().zip(scores);
         pairs
-            .map(|(candidate, counts)| CandidateCounts { candidate, counts })
+            .map(|(candidate, score)| CandidateScore { candidate, score })
             .collect()
     };
     Ok(sums.into_iter().map(joined).collect())
@@ -370,7 +393,7 @@ fn count_fold(
     candidates: &Candidates,
     search: &Search,
     rules: &[NeighbourRule],
-) -> Result<Vec<Vec<RightCounts>>, SelectionError> {
+) -> Result<Vec<Vec<VoteScore>>, SelectionError> {
     let (training, held_out) = (
         patients.part(&split.training),
         patients.part(&split.held_out),
@@ -383,7 +406,7 @@ fn count_fold(
         let metric = metric.slice(s![..training.patients.ncols(), ..]);
         let wanted = candidates.neighbours();
         for (counts, rule) in counts.iter_mut().zip(rules) {
-            counts.extend(held_out_counts(
+            counts.extend(held_out_scores(
                 &metric, &training, &held_out, *rule, wanted,
             )?);
         }

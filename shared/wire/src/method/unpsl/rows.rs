@@ -117,6 +117,7 @@ pub(crate) fn selection_to_proto(row: &SelectionRow) -> pb::SelectionRow {
         neighbours: row.neighbours,
         right: row.right,
         wrong: row.wrong,
+        log_loss: row.log_loss,
         chosen: row.chosen,
     }
 }
@@ -129,6 +130,7 @@ pub(crate) fn selection(row: pb::SelectionRow) -> Result<SelectionRow, WireError
         neighbours: row.neighbours,
         right: summed("patients classified right", row.right)?,
         wrong: summed("patients classified wrong", row.wrong)?,
+        log_loss: finite("the log loss of a candidate", row.log_loss)?,
         chosen: row.chosen,
     })
 }

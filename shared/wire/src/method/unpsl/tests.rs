@@ -10,7 +10,7 @@ use crate::tests::{
 };
 use bytes::Bytes;
 use ndarray::{Array2, array};
-use privacy::RightCounts;
+use privacy::HeldOutVotes;
 use proptest::prelude::*;
 use prost::Message;
 use protocol::message::unpsl::{
@@ -144,8 +144,12 @@ fn every_answer_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         triangles: array![[1.0], [2.0]],
         slope: Some(array![[0.5], [-0.5], [0.25]]),
     }];
-    let (right, wrong) = (250, 50);
-    let counts = vec![Some(RightCounts { right, wrong }), None];
+    let votes = HeldOutVotes {
+        right: 250,
+        wrong: 50,
+        log_loss: 112.5,
+    };
+    let votes = vec![Some(votes), None];
     let of_dual = Contribution {
         products: Some(UpdateProducts {
             update: 2.5,
@@ -162,7 +166,7 @@ fn every_answer_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         ),
         ("derivatives", unpsl::Answer::Derivatives(derivatives)),
         ("derivatives_rows", unpsl::Answer::Derivatives(of_rows)),
-        ("validated", unpsl::Answer::Validated(vec![counts])),
+        ("validated", unpsl::Answer::Validated(vec![votes])),
     ];
     answers_are_golden(
         answers
@@ -196,6 +200,7 @@ fn metric() -> model::Model {
             neighbours: 5,
             right: 250,
             wrong: 50,
+            log_loss: 0.375,
             chosen: true,
         }],
         features: vec![FeatureResult {

@@ -1,0 +1,169 @@
+//! The fields of one column, one after another, without an allocation for each.
+
+use super::super::field::Field;
+use super::super::outcome::retain;
+use time::Date;
+
+/// The fields of one column, as the source gave them.
+#[derive(Clone, Default, PartialEq)]
+pub(in crate::source) struct Fields {
+    is_null: Vec<bool>,
+    values: Values,
+}
+
+/// Values of one type, one for each row; where a row has none, any.
+#[derive(Clone, Default, PartialEq)]
+pub(in crate::source) enum Values {
+    /// No row has one.
+    #[default]
+    None,
+    /// UTF-8, one after another, and where each ends.
+    Text {
+        text: Vec<u8>,
+        ends: Vec<usize>,
+    },
+    Numbers(Vec<f64>),
+    Integers(Vec<i64>),
+    Booleans(Vec<bool>),
+    Days(Vec<Date>),
+    /// Of several types, which no column has: nothing is kept of them.
+    Mixed,
+}
+
+impl Fields {
+    /// Adds the field of the next row.
+    pub(in crate::source) fn push(&mut self, field: Field<'_>) {
+        let rows = self.is_null.len();
+        let is_null = matches!(field, Field::Null);
+        self.is_null.push(is_null);
+        if !is_null && matches!(self.values, Values::None) {
+            self.values = Values::of_type(&field, rows);
+        }
+        self.values.push(field);
+    }
+
+    /// What `row` has here.
+    pub(in crate::source) fn field(&self, row: usize) -> Field<'_> {
+        if self.is_null[row] {
+            return Field::Null;
+        }
+        match &self.values {
+            Values::None | Values::Mixed => Field::Null,
+            Values::Text { text, ends } => Field::Text(&text[start(ends, row)..ends[row]]),
+            Values::Numbers(numbers) => Field::Number(numbers[row]),
+            Values::Integers(numbers) => Field::Integer(numbers[row]),
+            Values::Booleans(truths) => Field::Boolean(truths[row]),
+            Values::Days(days) => Field::Date(days[row]),
+        }
+    }
+
+    /// Keeps the marked rows.
+    pub(in crate::source) fn keep(&mut self, keep: &[bool]) {
+        retain(&mut self.is_null, keep);
+        match &mut self.values {
+            Values::None | Values::Mixed => {}
+            Values::Text { text, ends } => keep_text(text, ends, keep),
+            Values::Numbers(numbers) => retain(numbers, keep),
+            Values::Integers(numbers) => retain(numbers, keep),
+            Values::Booleans(truths) => retain(truths, keep),
+            Values::Days(days) => retain(days, keep),
+        }
+    }
+
+    /// Which rows have nothing.
+    pub(in crate::source) fn is_null(&self) -> &[bool] {
+        &self.is_null
+    }
+
+    /// Their values.
+    pub(in crate::source) fn values(&self) -> &Values {
+        &self.values
+    }
+
+    /// Adds what a commitment says of `row` to `bytes`: equal for equal fields alone.
+    pub(super) fn write(&self, row: usize, bytes: &mut Vec<u8>) {
+        match self.field(row) {
+            Field::Null => bytes.push(0),
+            Field::Text(text) => {
+                bytes.push(1);
+                bytes.extend_from_slice(&(text.len() as u64).to_be_bytes());
+                bytes.extend_from_slice(text);
+            }
+            Field::Number(number) => {
+                bytes.push(2);
+                bytes.extend_from_slice(&number.to_bits().to_be_bytes());
+            }
+            Field::Integer(number) => {
+                bytes.push(3);
+                bytes.extend_from_slice(&number.to_be_bytes());
+            }
+            Field::Boolean(truth) => bytes.extend_from_slice(&[4, u8::from(truth)]),
+            Field::Date(date) => {
+                bytes.push(5);
+                bytes.extend_from_slice(&date.to_julian_day().to_be_bytes());
+            }
+        }
+    }
+}
+
+impl Values {
+    /// Of the type of `field`, after `rows` that have none.
+    fn of_type(field: &Field<'_>, rows: usize) -> Self {
+        match field {
+            Field::Null => Self::None,
+            Field::Text(_) => Self::Text {
+                text: Vec::new(),
+                ends: vec![0; rows],
+            },
+            Field::Number(_) => Self::Numbers(vec![0.0; rows]),
+            Field::Integer(_) => Self::Integers(vec![0; rows]),
+            Field::Boolean(_) => Self::Booleans(vec![false; rows]),
+            Field::Date(_) => Self::Days(vec![Date::MIN; rows]),
+        }
+    }
+
+    fn push(&mut self, field: Field<'_>) {
+        match (&mut *self, field) {
+            (Self::None | Self::Mixed, Field::Null) => {}
+            (Self::Text { text, ends }, Field::Null) => ends.push(text.len()),
+            (Self::Numbers(numbers), Field::Null) => numbers.push(0.0),
+            (Self::Integers(numbers), Field::Null) => numbers.push(0),
+            (Self::Booleans(truths), Field::Null) => truths.push(false),
+            (Self::Days(days), Field::Null) => days.push(Date::MIN),
+            (Self::Text { text, ends }, Field::Text(found)) => {
+                match std::str::from_utf8(found) {
+                    Ok(_) => text.extend_from_slice(found),
+                    // A snapshot holds UTF-8; a value that is none fits nothing, and a mark in its place fits as little.
+                    Err(_) => text.extend_from_slice(String::from_utf8_lossy(found).as_bytes()),
+                }
+                ends.push(text.len());
+            }
+            (Self::Numbers(numbers), Field::Number(number)) => numbers.push(number),
+            (Self::Integers(numbers), Field::Integer(number)) => numbers.push(number),
+            (Self::Booleans(truths), Field::Boolean(truth)) => truths.push(truth),
+            (Self::Days(days), Field::Date(date)) => days.push(date),
+            (_, _) => *self = Self::Mixed,
+        }
+    }
+}
+
+fn start(ends: &[usize], row: usize) -> usize {
+    row.checked_sub(1).map_or(0, |before| ends[before])
+}
+
+/// Moves the texts of the marked rows together.
+fn keep_text(text: &mut Vec<u8>, ends: &mut Vec<usize>, keep: &[bool]) {
+    let (mut from, mut end, mut kept) = (0, 0, 0);
+    for (row, keep) in keep.iter().enumerate() {
+        let until = ends[row];
+        if *keep {
+            text.copy_within(from..until, end);
+            end += until - from;
+            ends[kept] = end;
+            kept += 1;
+        }
+        from = until;
+    }
+    text.truncate(end);
+    ends.truncate(kept);
+}

@@ -1,0 +1,225 @@
+//! Promise: a study waits for the hospital that is away, whose disk is full or whose files were changed, and says for whom; it
+//! goes on to the same bits, and nobody else is hurt.
+
+use crate::studies::{HEAD, PATIENTS, at_site, draft, study, until_shown};
+use kindred_tests::deployment::{Deployment, SITES, Watch};
+use kindred_tests::programs::{PATIENCE, coordinator, site_agent, until};
+use protocol::job::Job;
+use protocol::name::RunId;
+use protocol::time::Timestamp;
+use site_agent::config::SiteConfig;
+use site_agent::studies::approved;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// Many rounds, of milliseconds each.
+const METRIC: &str = "name = \"metric\"\nmethod = \"unpsl\"\nstudy = \"demo.study.toml\"\noutcome = \"class\"\n\
+    [unpsl]\nrank = 1\nlambda_sparsity = 0.001\nconsensus = \"admm\"\ntolerance_relative = 1e-12\nround_limit = 300\n";
+const SEED: [&str; 2] = ["--seed", "3"];
+/// A shell that runs the agent where no file may have more than a few bytes.
+const FULL: &str =
+    "(trap '' XFSZ; ulimit -f 1; \"$0\" \"$@\"; echo \"it ended with $?\") 2>&1 | cat";
+
+/// Four hospitals, and a study that all but north have approved.
+fn proposed() -> Deployment {
+    let deployment = Deployment::start();
+    let text = format!("{HEAD}{PATIENTS}").replace("rounds = 200", "rounds = 5000");
+    draft(&deployment, &text, "demo.study.toml").must_succeed();
+    study(&deployment, &["propose", "demo.study.toml"]).must_succeed();
+    for site in &SITES[1..] {
+        at_site(&deployment, site, &["approve", "demo.study.toml"]).must_succeed();
+    }
+    deployment
+}
+
+/// Four hospitals of an open study.
+fn open() -> Deployment {
+    let deployment = proposed();
+    at_site(&deployment, "north", &["approve", "demo.study.toml"]).must_succeed();
+    until_shown(&deployment, "demo: open\n");
+    deployment
+}
+
+/// What a run has learned, once it has.
+fn metric(deployment: &Deployment, run: &RunId) -> Vec<u8> {
+    let out = format!("results-{run}");
+    let watch = ["watch", run.as_str(), "--out", &out];
+    deployment.job(&watch).must_succeed();
+    fs::read(deployment.home.join(&out).join("metric.npy")).unwrap()
+}
+
+/// A run, undisturbed, and one of the same job in the middle of its rounds.
+fn in_rounds(deployment: &Deployment) -> (Vec<u8>, RunId) {
+    let undisturbed = deployment.submit(METRIC, &SEED);
+    let wanted = metric(deployment, &undisturbed);
+    let again = [&SEED[..], &["--token", "again"]].concat();
+    let run = deployment.submit(METRIC, &again);
+    deployment.watch(&run).until_round(20);
+    (wanted, run)
+}
+
+fn until_away(deployment: &Deployment, run: &RunId, site: &str) -> u32 {
+    let mut watch: Watch = deployment.watch(run);
+    let away = watch.until("the site is away", |run| {
+        run.away == [site] && run.ending.is_none()
+    });
+    away.course.round
+}
+
+fn all_answers_follow(deployment: &Deployment) {
+    for site in SITES {
+        at_site(deployment, site, &["audit", "demo"]).must_succeed();
+    }
+}
+
+#[test]
+fn a_run_waits_in_its_middle_for_a_hospital_that_is_away_and_goes_on_to_the_same_bits() {
+    let mut deployment = open();
+    let (wanted, run) = in_rounds(&deployment);
+    deployment.kill_agent("west");
+    let watch = ["job", "watch", run.as_str(), "--config", "operator.toml"];
+    let mut watching = deployment.home.start("watch", &coordinator(), &watch);
+    watching.wait_for("waiting for west (not connected) since");
+    let round = until_away(&deployment, &run, "west");
+    std::thread::sleep(Duration::from_secs(3));
+    deployment.kill_coordinator();
+    deployment.start_coordinator();
+    // No round closes without it, also after all have started again.
+    assert_eq!(until_away(&deployment, &run, "west"), round);
+    deployment.start_agent("west");
+    assert!(
+        metric(&deployment, &run) == wanted,
+        "other bits after the gap"
+    );
+    all_answers_follow(&deployment);
+}
+
+#[test]
+fn a_full_disk_leaves_nothing_half_written_and_a_study_goes_on_once_there_is_room() {
+    let mut deployment = proposed();
+    let agent = site_agent();
+    let agent = agent.to_str().unwrap();
+    let approve = [
+        "study",
+        "approve",
+        "--config",
+        "north.toml",
+        "demo.study.toml",
+    ];
+    let in_shell = [&["-c", FULL, agent], &approve[..]].concat();
+    let said = deployment
+        .home
+        .run(Path::new("/bin/sh"), &in_shell)
+        .must_succeed();
+    for wanted in ["could not be written", "File too large", "it ended with 1"] {
+        assert!(said.stdout.contains(wanted), "{}", said.stdout);
+    }
+    let studies = deployment.home.join("sites/north/studies");
+    assert_eq!(fs::read_dir(studies).unwrap().count(), 0);
+    until_shown(
+        &deployment,
+        "demo: proposed, waiting for the approval of north",
+    );
+    at_site(&deployment, "north", &["approve", "demo.study.toml"]).must_succeed();
+    until_shown(&deployment, "demo: open\n");
+
+    let (wanted, run) = in_rounds(&deployment);
+    deployment.kill_agent("north");
+    let serve = ["serve", "--config", "north.toml"];
+    let in_shell = [&["-c", FULL, agent], &serve[..]].concat();
+    let mut full = deployment
+        .home
+        .start("full", Path::new("/bin/sh"), &in_shell);
+    full.wait();
+    for wanted in ["File too large", "it ended with 7"] {
+        assert!(full.log().contains(wanted), "{}", full.log());
+    }
+    until_away(&deployment, &run, "north");
+    deployment.start_agent("north");
+    assert!(
+        metric(&deployment, &run) == wanted,
+        "other bits after a full disk"
+    );
+    all_answers_follow(&deployment);
+}
+
+#[test]
+fn a_hospital_whose_snapshot_was_changed_answers_nothing_of_that_study_alone() {
+    let mut deployment = open();
+    let text = format!("{HEAD}renews = [\"demo\"]\n{PATIENTS}")
+        .replace("\"demo\"\ntitle", "\"other\"\ntitle");
+    draft(&deployment, &text, "other.study.toml").must_succeed();
+    study(&deployment, &["propose", "other.study.toml"]).must_succeed();
+    for site in SITES {
+        at_site(&deployment, site, &["approve", "other.study.toml"]).must_succeed();
+    }
+    until("the other study to open", PATIENCE, || {
+        let shown = study(&deployment, &["show", "other"]).must_succeed();
+        shown.stdout.contains("other: open\n").then_some(())
+    });
+    let snapshot = deployment
+        .home
+        .join("sites/west/studies/demo/snapshot.parquet");
+    let kept = fs::read(&snapshot).unwrap();
+    let mut changed = kept.clone();
+    let middle = kept.len() / 2;
+    changed[middle] ^= 1;
+    fs::write(&snapshot, changed).unwrap();
+
+    let run = deployment.submit(METRIC, &SEED);
+    deployment.watch(&run).until("west is waited for", |run| {
+        run.waiting_for == ["west"] && run.away.is_empty() && run.ending.is_none()
+    });
+    let west = deployment.agent("west");
+    west.wait_for("answers nothing of a study whose files were changed");
+    assert!(
+        west.log().contains("studies/demo/snapshot.parquet"),
+        "{}",
+        west.log()
+    );
+    deployment.job(&["cancel", run.as_str()]).must_succeed();
+    // The other study goes on, at the same agent.
+    let of_other = METRIC
+        .replace("demo.study", "other.study")
+        .replace("= 300", "= 20");
+    let other = deployment.submit(&of_other, &SEED);
+    metric(&deployment, &other);
+    assert!(deployment.agent("west").ended().is_none());
+
+    let run = deployment.submit(METRIC, &[]);
+    let waits = |run: &protocol::progress::Progress| run.waiting_for == ["west"];
+    deployment.watch(&run).until("west is waited for", waits);
+    fs::write(&snapshot, kept).unwrap();
+    deployment.kill_agent("west");
+    deployment.start_agent("west");
+    metric(&deployment, &run);
+    all_answers_follow(&deployment);
+}
+
+#[test]
+fn a_hospital_whose_clock_is_beyond_the_last_day_refuses_by_name_and_books_nothing() {
+    let deployment = open();
+    let path = deployment.home.join("job.toml");
+    let text = wire::jobs::with_study(&path, METRIC.to_owned()).unwrap();
+    let job = Job::parse(&text).unwrap();
+    let config = SiteConfig::open(&deployment.home.join("north.toml")).unwrap();
+    let ledger = deployment.home.join("sites/north/ledger.jsonl");
+    let before = fs::read(&ledger).unwrap();
+    let year = 365 * 24 * 60 * 60 * 1_000;
+    let late = approved(&config, &job, Timestamp(131 * year))
+        .unwrap()
+        .unwrap_err();
+    assert_eq!(late.rule, "study");
+    assert_eq!(late.text, "the study \"demo\" ended on 2099-12-31");
+    assert_eq!(fs::read(&ledger).unwrap(), before);
+    // A clock that is right again is all that it takes.
+    assert!(
+        approved(&config, &job, Timestamp(60 * year))
+            .unwrap()
+            .unwrap()
+            .is_some()
+    );
+    let run = deployment.submit(METRIC, &SEED);
+    metric(&deployment, &run);
+}
