@@ -19,6 +19,7 @@ use protocol::message::{Answer, Closed, Reply, ToCoordinator};
 use protocol::name::{RunId, SiteName};
 use protocol::progress::{Ending, Progress};
 use protocol::run::{Action, Event};
+use protocol::study::StudyName;
 use protocol::time::Timestamp;
 use queue::Queue;
 use std::collections::BTreeMap;
@@ -64,6 +65,8 @@ struct Driver {
 struct Shown {
     operator: String,
     submitted: Timestamp,
+    study: Option<StudyName>,
+    sites: Vec<SiteName>,
     progress: watch::Sender<Progress>,
 }
 
@@ -398,11 +401,15 @@ impl Driver {
             return;
         };
         progress.times.submitted = Some(shown.submitted);
+        let was = shown.waiting();
         shown.progress.send_if_modified(|known| {
             let news = *known != progress;
             *known = progress;
             news
         });
+        if let Some(waiting) = shown.waiting().filter(|now| Some(now) != was.as_ref()) {
+            self.tell_waiting(&shown.sites, &waiting);
+        }
     }
 
     /// Shows the end of a run, which from now on is read from the store.

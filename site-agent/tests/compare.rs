@@ -172,6 +172,7 @@ fn opened_by_nobody(sites: usize) -> Opening {
         agreement: Vec::new(),
         encapsulation: Vec::new(),
         signing: Vec::new(),
+        patients_at_most: None,
         chain: Vec::new(),
         scheme: 0,
         signature: Vec::new(),

@@ -167,7 +167,10 @@ pub fn converse(
                         .follow(&closed, NOW)
                         .expect("books that can be written");
                 }
-                ToSite::End { .. } | ToSite::Proposed(_) | ToSite::ClosedStudies(_) => {}
+                ToSite::End { .. }
+                | ToSite::Proposed(_)
+                | ToSite::ClosedStudies(_)
+                | ToSite::Waiting(_) => {}
             }
         }
     }

@@ -151,6 +151,8 @@ impl Driver {
             submitted,
             ..
         } = submission.clone();
+        let study = job.study.as_ref().map(|study| study.name.clone());
+        let sites = job.sites.clone();
         let queued = Run::new(run.clone(), job, seed, warrant, submitted);
         let mut progress = queued.progress(self.clock.now());
         "queued".clone_into(&mut progress.phase);
@@ -162,6 +164,8 @@ impl Driver {
         let shown = Shown {
             operator,
             submitted,
+            study,
+            sites,
             progress,
         };
         self.shown.insert(run, shown);

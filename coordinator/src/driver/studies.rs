@@ -1,12 +1,12 @@
 //! Studies at the coordinator: who has approved them, and what is taken of them.
 
 use super::calls::Done;
-use super::{Driver, SharedStore, locked};
+use super::{Driver, SharedStore, Shown, locked};
 use crate::store::{KeptStudy, StoreError};
 use protocol::failure::{Code, Failure};
 use protocol::job::Job;
 use protocol::limits::CLOSED_STUDIES_MAX;
-use protocol::message::{ToSite, Warrant};
+use protocol::message::{ToSite, Waiting, Warrant};
 use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::opening::Opening;
 use protocol::run::Event;
@@ -117,6 +117,21 @@ impl KeptStudy {
     }
 }
 
+impl Shown {
+    /// Who it waits for; none where all are connected.
+    pub(super) fn waiting(&self) -> Option<Waiting> {
+        let progress = self.progress.borrow();
+        let away = |site: &&SiteName| progress.away.iter().any(|away| away == site.as_str());
+        let away: Vec<SiteName> = self.sites.iter().filter(away).cloned().collect();
+        let waits = progress.ending.is_none() && !away.is_empty();
+        waits.then(|| Waiting {
+            run: progress.run.clone(),
+            away,
+            since: progress.waiting_since,
+        })
+    }
+}
+
 impl Driver {
     /// Tells a site of the studies that are closed, and sends it the texts of those that wait for its approval.
     pub(super) fn offer(&self, site: &SiteName) {
@@ -214,7 +229,21 @@ impl Driver {
             proposed: kept.proposed,
             standing,
             hospitals: study.roster().into_iter().map(hospital).collect(),
+            waiting: self.waiting(&study.name),
         }
+    }
+
+    /// The runs of a study that wait for hospitals that are not connected.
+    fn waiting(&self, study: &StudyName) -> Vec<Waiting> {
+        let shown = self.shown.values();
+        let own = shown.filter(|one| one.study.as_ref() == Some(study));
+        own.filter_map(Shown::waiting).collect()
+    }
+
+    /// Tells the sites of a run who are here that it waits for others.
+    pub(super) fn tell_waiting(&self, sites: &[SiteName], waiting: &Waiting) {
+        let here = sites.iter().filter(|site| !waiting.away.contains(*site));
+        here.for_each(|site| self.tell_of_studies(site, ToSite::Waiting(waiting.clone())));
     }
 
     /// Ends a study: no job of it is taken any more, and its runs end, also those that wait.

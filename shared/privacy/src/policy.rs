@@ -75,15 +75,13 @@ impl Policy {
             let rule = granted.name();
             sentences.push(format!("{rule} is true, where it is false unless set."));
         }
-        let (own, default) = (own.ceilings.numbers(), default.ceilings.numbers());
-        for (rule, (own, default)) in Limits::CEILINGS
-            .into_iter()
-            .zip(own.into_iter().zip(default))
-        {
-            if own > default {
-                sentences.push(format!("{rule} is {own}, raised from {default}."));
-            }
-        }
+        let raised = own.ceilings.beyond(&default.ceilings);
+        sentences.extend(raised.map(|one| {
+            format!(
+                "{} is {}, raised from {}.",
+                one.ceiling, one.asked, one.most
+            )
+        }));
         sentences
     }
 }

@@ -22,7 +22,7 @@ pub use crate::method::regression::message as regression;
 pub use crate::method::unpsl::message as unpsl;
 pub use begin::{Begin, Warrant};
 pub use checked::{Closed, Encapsulations, Introduction, summed_kind};
-pub use conversation::{Ask, JournalHead, Reply, ToCoordinator, ToSite};
+pub use conversation::{Ask, JournalHead, Reply, ToCoordinator, ToSite, Waiting};
 use disclosed::{column, histogram};
 use ndarray::Array2;
 pub use preparing::Preparing;

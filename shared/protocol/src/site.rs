@@ -3,7 +3,7 @@
 //! An exchange is computed once. Asked again, the site repeats its stored answer; asked for an
 //! older one, it stays silent, because the coordinator has closed it.
 
-use crate::message::{Ask, Begin, Closed, Reply, ToCoordinator, ToSite};
+use crate::message::{Ask, Begin, Closed, Reply, ToCoordinator, ToSite, Waiting};
 use crate::name::RunId;
 use std::sync::Arc;
 
@@ -36,6 +36,8 @@ pub enum Action<A> {
     Propose(String),
     /// Answer no run of the studies with these digests any more.
     Close(Vec<String>),
+    /// Tell whoever reads the log that a run waits for others.
+    Wait(Waiting),
     /// The run is over.
     LetGo {
         /// The run.
@@ -104,6 +106,7 @@ impl<A: Clone> Site<A> {
             ToSite::Ask(ask) => self.asked(ask),
             ToSite::Proposed(study) => vec![Action::Propose(study)],
             ToSite::ClosedStudies(digests) => vec![Action::Close(digests)],
+            ToSite::Waiting(waiting) => vec![Action::Wait(waiting)],
             ToSite::End { run, ending } => {
                 if self.run() != Some(&run) {
                     return Vec::new();

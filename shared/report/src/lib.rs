@@ -36,6 +36,7 @@ pub use saying::{SayError, remark, say, with_causes};
 pub use scatter::{scatter_by_group, scatter_by_value};
 pub use studies::{studies_json, studies_table, study_json, study_text};
 pub use watching::Watching;
+pub use words::moment;
 
 use protocol::job::Job;
 use protocol::result::RunResult;

@@ -2,6 +2,8 @@
 
 use crate::listing::aligned;
 use crate::words::{minute, moment};
+use protocol::message::Waiting;
+use protocol::name::SiteName;
 use protocol::study::{HospitalState, StudyState};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -31,6 +33,9 @@ pub fn study_text(study: &StudyState) -> String {
     if !waiting.is_empty() {
         let _ = write!(text, ", waiting for the approval of {}", waiting.join(", "));
     }
+    for one in &study.waiting {
+        let _ = write!(text, "\n{}", waiting_text(one));
+    }
     let _ = write!(
         text,
         "\n{}\nuntil {}, card by run {}, digest sha256:{}\n\n",
@@ -39,6 +44,15 @@ pub fn study_text(study: &StudyState) -> String {
     let mut rows = vec![["HOSPITAL", "APPROVED (UTC)", "PATIENTS", "CONNECTED"].map(str::to_owned)];
     rows.extend(study.hospitals.iter().map(row));
     text + &aligned(&rows)
+}
+
+/// A run that waits: for whom, and since when.
+fn waiting_text(waiting: &Waiting) -> String {
+    let since = waiting.since.and_then(minute);
+    let since = since.map_or(String::new(), |since| format!(", since {since} (UTC)"));
+    let away: Vec<&str> = waiting.away.iter().map(SiteName::as_str).collect();
+    let away = away.join(", ");
+    format!("run {} waits for {away}, not connected{since}", waiting.run)
 }
 
 fn row(hospital: &HospitalState) -> [String; 4] {
@@ -67,6 +81,14 @@ struct Entry<'s> {
     run: &'s str,
     proposed: Option<String>,
     hospitals: Vec<Hospital<'s>>,
+    waiting: Vec<Waits<'s>>,
+}
+
+#[derive(Serialize)]
+struct Waits<'s> {
+    run: &'s str,
+    away: Vec<&'s str>,
+    since: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -105,6 +127,15 @@ fn entry(study: &StudyState) -> Entry<'_> {
         run: study.run.as_str(),
         proposed: moment(study.proposed),
         hospitals: study.hospitals.iter().map(hospital).collect(),
+        waiting: study.waiting.iter().map(waits).collect(),
+    }
+}
+
+fn waits(one: &Waiting) -> Waits<'_> {
+    Waits {
+        run: one.run.as_str(),
+        away: one.away.iter().map(SiteName::as_str).collect(),
+        since: one.since.and_then(moment),
     }
 }
 

@@ -76,8 +76,9 @@ pub(crate) fn listed(names: &[String]) -> String {
     }
 }
 
+#[must_use]
 /// A moment as RFC 3339 has it, in UTC; none where it is beyond the calendar.
-pub(crate) fn moment(at: Timestamp) -> Option<String> {
+pub fn moment(at: Timestamp) -> Option<String> {
     let nanoseconds = i128::from(at.0) * 1_000_000;
     let moment = OffsetDateTime::from_unix_timestamp_nanos(nanoseconds).ok()?;
     moment.format(&Rfc3339).ok()

@@ -8,7 +8,7 @@ use ndarray::Array2;
 use privacy::Covered;
 use privacy::sums::Words;
 use protocol::failure::{Code, Failure};
-use protocol::message::{Answer, Closed, ToSite};
+use protocol::message::{Answer, Closed, ToSite, Waiting};
 use protocol::name::SiteName;
 use protocol::progress::{Course, Ending, Progress, Times};
 use protocol::run::Record;
@@ -537,5 +537,10 @@ fn study() -> StudyState {
         proposed: Timestamp(2),
         standing: Standing::Proposed,
         hospitals: vec![hospital("north", Some(approval)), hospital("south", None)],
+        waiting: vec![Waiting {
+            run: run(),
+            away: vec![SiteName::new("south").unwrap()],
+            since: Some(Timestamp(4)),
+        }],
     }
 }

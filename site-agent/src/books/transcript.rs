@@ -122,7 +122,8 @@ pub fn read(folder: &Path, run: &RunId) -> io::Result<Transcript> {
             | ToSite::Ask(_)
             | ToSite::End { .. }
             | ToSite::Proposed(_)
-            | ToSite::ClosedStudies(_) => {
+            | ToSite::ClosedStudies(_)
+            | ToSite::Waiting(_) => {
                 return Err(io::Error::other("it holds what no site keeps"));
             }
         }

@@ -6,11 +6,12 @@ use crate::books::chain::ChainError;
 use crate::config::SiteConfig;
 use crate::studies;
 use protocol::failure::Refusal;
-use protocol::message::{Begin, Reply, ToCoordinator, ToSite};
+use protocol::message::{Begin, Reply, ToCoordinator, ToSite, Waiting};
 use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::site::{Action, Event, Site};
 use protocol::study::SignedApproval;
 use protocol::time::Timestamp;
+use report::moment;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -235,6 +236,7 @@ async fn converse(
             match action {
                 // A stream that is down is noticed by the receiver; the answer is stored.
                 Action::Send(message) => drop(sender.send(message).await),
+                Action::Wait(waiting) => say(&waiting),
                 // What closed is never left out: the worker takes one after the other.
                 closed @ (Action::Follow(_) | Action::Close(_)) => {
                     while !desk.orders.push(closed.clone()) {
@@ -332,7 +334,7 @@ fn start_worker(
 
 fn carry_out(worker: &mut Worker, config: &SiteConfig, order: Order) -> Option<Computed> {
     match order {
-        Action::Send(_) => None,
+        Action::Send(_) | Action::Wait(_) => None,
         Action::Begin(begin) => {
             let operator = signed_by(&begin, config);
             worker.begin(begin, operator);
@@ -364,6 +366,18 @@ fn carry_out(worker: &mut Worker, config: &SiteConfig, order: Order) -> Option<C
             unless_changed(worker, &ask.run, answered)
         }
     }
+}
+
+/// Says in the log who a run waits for.
+fn say(waiting: &Waiting) {
+    let away: Vec<&str> = waiting.away.iter().map(SiteName::as_str).collect();
+    let since = waiting.since.and_then(moment).unwrap_or_default();
+    tracing::info!(
+        run = %waiting.run,
+        since,
+        "the run waits for {}, not connected; it goes on once they are back",
+        away.join(", ")
+    );
 }
 
 /// What the worker says, and nothing where a study's files were changed: its run waits, and those of other studies go on.

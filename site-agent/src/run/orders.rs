@@ -54,7 +54,8 @@ impl Orders {
             | Action::Compute(_)
             | Action::Follow(_)
             | Action::Propose(_)
-            | Action::Close(_) => {}
+            | Action::Close(_)
+            | Action::Wait(_) => {}
         }
         // What closed takes no place of a question: it comes before the question that builds on it, and is waited for.
         let follows = |order: &Order| matches!(order, Action::Follow(_));

@@ -37,6 +37,8 @@ pub(super) struct Summing {
     masks: Option<Masks>,
     /// Exchanges that this process has answered.
     answered: BTreeSet<u32>,
+    /// The site's patients of the study, rounded up to ten.
+    patients_at_most: Option<u64>,
     /// How the study opens by this run, as long as nobody has taken it.
     opening: Option<Opening>,
     /// Why nothing more of this run leaves.
@@ -74,6 +76,7 @@ impl Summing {
             keys: keys.transpose().map_err(|error| unusable(&error))?,
             masks: None,
             answered: BTreeSet::new(),
+            patients_at_most: None,
             opening: None,
             broken: None,
         };
@@ -117,6 +120,11 @@ impl Summing {
         }
     }
 
+    /// The site's patients are known, as it has approved them.
+    pub(super) fn count(&mut self, patients_at_most: Option<u64>) {
+        self.patients_at_most = patients_at_most;
+    }
+
     /// Nothing more of this run leaves.
     pub(super) fn give_up(&mut self, stop: Stop) {
         self.broken.get_or_insert(stop);
@@ -141,7 +149,8 @@ impl Summing {
     pub(super) fn introduce(&self, config: &SiteConfig) -> Result<Introduction, Stop> {
         let signer = Signer::load(&config.tls);
         let signer = signer.map_err(|error| Stop::failed(Code::Internal, error.to_string()))?;
-        let introduction = self.keys()?.introduce(&signer, &self.follower.digest);
+        let keys = self.keys()?;
+        let introduction = keys.introduce(&signer, &self.follower.digest, self.patients_at_most);
         introduction.map_err(|error| unusable(&error))
     }
 

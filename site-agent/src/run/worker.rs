@@ -15,7 +15,7 @@ use crate::books::transcript;
 use crate::config::SiteConfig;
 use crate::method::{self, Computation, class_counts, described};
 use crate::source::{CohortProblems, SiteCohort};
-use crate::studies;
+use crate::studies::{self, Frozen};
 use notice::notice;
 use privacy::{Admission, CohortFacts, Cost, Disclosure, Gate, Steepness};
 use protocol::failure::{Code, Refusal};
@@ -277,6 +277,9 @@ impl Current {
             Ok(frozen) => frozen,
             Err(refusal) => return Ok(Err(refused(refusal))),
         };
+        if let Some(summing) = &mut self.summing {
+            summing.count(frozen.as_ref().map(Frozen::patients_at_most));
+        }
         let folder = run_folder(config, &self.run);
         let asks = method::asks(&job, folder.parent().unwrap_or(&folder));
         let known = asks.as_ref().ok().and_then(Option::as_ref);

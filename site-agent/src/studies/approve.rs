@@ -12,7 +12,7 @@ use crate::cli::StudyApprove;
 use crate::config::{ConfigError, SiteConfig};
 use crate::source::snapshot;
 use crate::source::{CohortProblems, Freezing, FrozenPatients, FrozenTable};
-use privacy::{Fingerprint, Limits, Permission, Rules};
+use privacy::{Fingerprint, Permission, Rules};
 use protocol::study::{Approval, CertificateFingerprint, SignedApproval, Study};
 use protocol::time::Timestamp;
 use rayon::prelude::*;
@@ -288,16 +288,16 @@ fn beyond_the_policy(study: &Study, rules: &Rules) -> Result<(), StudyError> {
             return refused(what, format!("{missing:?}"), wanted);
         }
     }
-    let limits = study.limits.numbers().into_iter();
-    let limits = limits.zip(rules.ceilings.numbers());
-    let keys = Limits::KEYS.into_iter().zip(Limits::CEILINGS);
-    for ((key, ceiling), (asked, most)) in keys.zip(limits) {
-        if asked > most {
-            let wanted = format!("at most {most}, as {ceiling} in the policy of this site says");
-            return refused("limits", format!("{key} = {asked}"), wanted);
+    match study.limits.beyond(&rules.ceilings).next() {
+        None => Ok(()),
+        Some(one) => {
+            let wanted = format!(
+                "at most {}, as {} in the policy of this site says",
+                one.most, one.ceiling
+            );
+            refused("limits", format!("{} = {}", one.key, one.asked), wanted)
         }
     }
-    Ok(())
 }
 
 fn certificate_meant(certificate: &CertificateFingerprint) -> String {

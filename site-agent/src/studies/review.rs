@@ -2,7 +2,6 @@
 
 use super::Approved;
 use crate::config::SiteConfig;
-use privacy::Limits;
 use protocol::study::Study;
 use protocol::time::Timestamp;
 use std::fmt;
@@ -76,15 +75,12 @@ impl Review<'_> {
              groups, by {} metrics.",
             limits.runs, limits.rounds, limits.queries, limits.metrics_for_groups
         )?;
-        let keys = Limits::KEYS.into_iter().zip(Limits::CEILINGS);
-        let numbers = limits.numbers().into_iter().zip(rules.ceilings.numbers());
-        for ((key, ceiling), (asked, most)) in keys.zip(numbers) {
-            if asked > most {
-                writeln!(
-                    out,
-                    "  {key} is {asked}: this site's policy refuses it, for {ceiling} is {most}."
-                )?;
-            }
+        for one in limits.beyond(&rules.ceilings) {
+            writeln!(
+                out,
+                "  {} is {}: this site's policy refuses it, for {} is {}.",
+                one.key, one.asked, one.ceiling, one.most
+            )?;
         }
         if !study.renews.is_empty() {
             let names: Vec<&str> = study.renews.iter().map(|name| name.as_str()).collect();

@@ -21,6 +21,8 @@ pub struct Frozen {
     source: SourceConfig,
     cell_min: u64,
     commitment: [u8; 32],
+    /// Patients, rounded up to ten, as the site has approved them.
+    patients_at_most: u64,
     /// Counts of patients by which of the earlier studies have them.
     lots: Vec<u64>,
 }
@@ -116,6 +118,12 @@ impl Frozen {
     pub fn commitment(&self) -> [u8; 32] {
         self.commitment
     }
+
+    /// The number of patients, rounded up to ten, as the site has approved it.
+    #[must_use]
+    pub fn patients_at_most(&self) -> u64 {
+        self.patients_at_most
+    }
 }
 
 impl Approved {
@@ -142,6 +150,7 @@ impl Approved {
             source: config.source,
             cell_min: self.cell_min,
             commitment: digest.finalize().into(),
+            patients_at_most: self.signed.approval.patients_at_most,
             lots,
         })
     }
@@ -176,6 +185,7 @@ pub fn cohort(
         source,
         cell_min,
         commitment: _,
+        patients_at_most: _,
         lots,
     }) = frozen
     {

@@ -154,7 +154,10 @@ impl Court {
                     ToCoordinator::Hello { .. } | ToCoordinator::Approved(_) => None,
                 }
             }
-            ToSite::End { .. } | ToSite::Proposed(_) | ToSite::ClosedStudies(_) => None,
+            ToSite::End { .. }
+            | ToSite::Proposed(_)
+            | ToSite::ClosedStudies(_)
+            | ToSite::Waiting(_) => None,
         }
     }
 }

@@ -3,7 +3,9 @@
 //! may say is in `masks.rs`.
 
 use kindred_tests::deployment::Deployment;
-use kindred_tests::programs::Ran;
+use kindred_tests::exit::RUN;
+use kindred_tests::programs::{Home, Ran, coordinator};
+use kindred_tests::samples::DEMO_JOB;
 use privacy::{Notice, Released};
 use protocol::message::{Answer, Introduction, Reply, Request, ToCoordinator, ToSite};
 use std::time::Duration;
@@ -113,6 +115,7 @@ fn keys(agreement: usize) -> Answer {
         agreement: vec![7; agreement],
         encapsulation: vec![7; 1_184],
         signing: vec![7; 32],
+        patients_at_most: Some(20),
         chain: vec![vec![7; 300]],
         scheme: 0x0403,
         signature: vec![7; 64],
@@ -148,4 +151,29 @@ fn a_member_that_pings_and_never_answers_is_waited_for_by_name_until_somebody_ca
     deployment.job(&["cancel", run.as_str()]).must_succeed();
     let listed = deployment.job(&["list"]).must_succeed().stdout;
     assert!(listed.contains("cancelled"), "{listed}");
+}
+
+/// A hospital that makes up patients makes a sum of many of a sum of few. As many coefficients as these allow would tell those few.
+#[test]
+fn patients_that_one_hospital_may_have_made_up_lift_no_number_of_coefficients() {
+    let (head, _) = DEMO_JOB.split_once("[unpsl]").unwrap();
+    let head = head.replace("method = \"unpsl\"", "method = \"regression\"");
+    for (patients, is_enough) in [
+        ("north=115,south=115,east=115,west=115", true),
+        ("north=20,south=20,east=20,west=400", false),
+    ] {
+        let home = Home::with_patients(patients);
+        home.write("job.toml", &format!("{head}[regression]\nridge = 5\n"));
+        home.write("policy.toml", "class_patients_min = 1\n");
+        let arguments = ["simulate", "job.toml", "--data", "data", "--out", "out"];
+        let policy = ["--policy", "policy.toml"];
+        let ran = home.run(&coordinator(), &[&arguments[..], &policy].concat());
+        match is_enough {
+            true => ran.must_succeed(),
+            false => ran.must_fail(
+                RUN,
+                &["coefficients and 4", "without those of the largest site"],
+            ),
+        };
+    }
 }

@@ -113,7 +113,8 @@ impl Agent {
                         ToCoordinator::Hello { .. } | ToCoordinator::Approved(_),
                     )
                     | site::Action::Propose(_)
-                    | site::Action::Close(_) => {}
+                    | site::Action::Close(_)
+                    | site::Action::Wait(_) => {}
                     site::Action::LetGo { run, .. } => self.worker.let_go(&run),
                 }
             }
@@ -264,7 +265,8 @@ impl Play {
             | ToSite::Closed(_)
             | ToSite::End { .. }
             | ToSite::Proposed(_)
-            | ToSite::ClosedStudies(_) => None,
+            | ToSite::ClosedStudies(_)
+            | ToSite::Waiting(_) => None,
         };
         let said = match (self.weather, &ask) {
             (Weather::SitesArePestered, Some(_)) => {

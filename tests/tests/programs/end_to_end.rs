@@ -229,7 +229,7 @@ fn check_against_pooled(out: &Path, job: &Job, metric_error_max: Option<f64>) {
         pooled.objective
     );
     assert!(
-        error <= 1e-3,
+        error <= 1e-5,
         "federated {reported}, pooled {}",
         pooled.objective
     );
@@ -307,7 +307,8 @@ fn the_demonstration_converges_and_leaves_the_documented_files_and_nothing_else(
             "the report needs {elsewhere:?}"
         );
     }
-    check_against_pooled(&out, &job, Some(1e-3));
+    // Along what changes the objective little, rounded sums leave a metric some thousandths from the least.
+    check_against_pooled(&out, &job, Some(1e-2));
 }
 
 /// Of dissimilar, then of similar pairs: those that s >= b, at the site's best b, calls dissimilar, and similar.
@@ -420,6 +421,7 @@ fn equal_seeds_give_equal_bytes_on_any_number_of_threads_and_another_seed_others
 fn the_federation_finds_the_metric_of_the_pooled_patients() {
     let home = Home::with_patients(PATIENTS);
     let text = demo_job(&["tolerance = 1e-10", "round_limit = 500"], "");
+    let text = format!("precision = \"exact\"\n{text}");
     home.write("job.toml", &text);
     simulate(&home, &["job.toml", "--data", "data"]).must_succeed();
     let out = home.join("out");
@@ -434,8 +436,9 @@ fn four_real_hospitals_converge_under_the_policy_that_admits_the_smallest() {
     };
     let home = Home::new();
     let sample = whole_job("heart-disease.toml");
-    let policy = root().join("deploy/policies/heart-disease.toml");
-    let [policy, data] = [&policy, &data].map(|path| path.to_string_lossy().into_owned());
+    let policy = fs::read_to_string(root().join("deploy/policies/heart-disease.toml")).unwrap();
+    home.write("policy.toml", &format!("exact_sums = true\n{policy}"));
+    let data = data.to_string_lossy().into_owned();
     for (keys, rounds_max) in [
         ("", 9),
         ("tolerance = 1e-12\n", 20),
@@ -444,9 +447,19 @@ fn four_real_hospitals_converge_under_the_policy_that_admits_the_smallest() {
             20,
         ),
     ] {
+        let tight = keys.contains("tolerance");
+        let precision = if tight { "precision = \"exact\"\n" } else { "" };
         let text = sample.replace("[unpsl]\n", &format!("[unpsl]\n{keys}"));
+        let text = format!("{precision}{text}");
         home.write("job.toml", &text);
-        let arguments = ["job.toml", "--data", &data, "--policy", &policy, "--force"];
+        let arguments = [
+            "job.toml",
+            "--data",
+            &data,
+            "--policy",
+            "policy.toml",
+            "--force",
+        ];
         let ran = simulate(&home, &arguments).must_succeed();
         assert!(
             ran.stderr.contains("class_patients_min"),
@@ -460,7 +473,6 @@ fn four_real_hospitals_converge_under_the_policy_that_admits_the_smallest() {
         assert!(rounds <= rounds_max, "{keys}: {rounds} rounds");
         let certificate = result["certificate"].as_f64().unwrap();
         assert!(certificate < 1e-3, "{keys}: {certificate}");
-        let tight = keys.contains("tolerance");
         check_against_pooled(&out, &Job::parse(&text).unwrap(), tight.then_some(1e-3));
     }
 }
@@ -481,8 +493,8 @@ fn four_real_hospitals_are_refused_under_the_default_policy() {
     assert_eq!(home.left_in_temp(), [] as [&str; 0]);
 }
 
-/// The choice can be followed from the counts alone: the highest accuracy; of equals the form that the job names first, then the
-/// larger lambda_1, then the smaller rank, then the more neighbours.
+/// The choice can be followed from the table alone: the smallest log loss; of equals the highest accuracy, then the form that the job
+/// names first, the larger lambda_1, the smaller rank, the more neighbours. The table has four digits of what is compared.
 #[test]
 fn a_federation_chooses_by_counts_that_cover_every_patient_and_sends_what_the_policy_explains() {
     let home = Home::with_patients(PATIENTS);
@@ -510,8 +522,9 @@ fn a_federation_chooses_by_counts_that_cover_every_patient_and_sends_what_the_po
         .iter()
         .max_by(|one, other| {
             let by = |key: &str| number(one, key).total_cmp(&number(other, key));
+            let loss = by("log_loss").reverse();
             let is_first = |row: &Value| row["form"] == "inner_product";
-            by("right")
+            loss.then(by("right"))
                 .then(is_first(one).cmp(&is_first(other)))
                 .then(by("lambda_sparsity"))
                 .then(by("rank").reverse())

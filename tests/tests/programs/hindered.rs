@@ -81,6 +81,13 @@ fn a_run_waits_in_its_middle_for_a_hospital_that_is_away_and_goes_on_to_the_same
     let watch = ["job", "watch", run.as_str(), "--config", "operator.toml"];
     let mut watching = deployment.home.start("watch", &coordinator(), &watch);
     watching.wait_for("waiting for west (not connected) since");
+    until_shown(
+        &deployment,
+        &format!("\nrun {run} waits for west, not connected, since "),
+    );
+    deployment
+        .agent("north")
+        .wait_for("the run waits for west, not connected");
     let round = until_away(&deployment, &run, "west");
     std::thread::sleep(Duration::from_secs(3));
     deployment.kill_coordinator();

@@ -202,7 +202,7 @@ fn job(sites: usize) -> String {
     format!(
         "name = \"comparison\"\nmethod = \"compare\"\nsites = [{}]\n\
          [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
-         [compare]\nfamilies = [\"cosine\", \"unpsl\", \"common_forest\"]\nfolds = {FOLDS}\n[unpsl]\nrank = 1\n\
+         [compare]\nfamilies = [\"cosine\", \"unpsl\", \"common_forest\"]\nfolds = {FOLDS}\n[unpsl]\nrank = 1\nthreshold = 100\n\
          [forest]\ntrees = {TREES}\n",
         names.join(", "),
     )

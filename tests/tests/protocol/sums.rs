@@ -17,7 +17,7 @@ fn job(sites: usize, extra: &str) -> String {
     format!(
         "name = \"sums\"\nmethod = \"unpsl\"\nsites = [{}]\n{extra}\
          [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
-         [unpsl]\nrank = 2\nround_limit = 30\nlambda_sparsity = 0.05\n",
+         [unpsl]\nrank = 2\nthreshold = 100\nround_limit = 30\nlambda_sparsity = 0.05\n",
         names.join(", ")
     )
 }

@@ -16,7 +16,7 @@ use ndarray::{Array2, Axis};
 use privacy::HeldOutVotes;
 use privacy::sums::Words;
 use protocol::assessment::Assessment;
-use protocol::failure::Failure;
+use protocol::failure::{Code, Failure};
 use protocol::job::Job;
 use protocol::limits::PATIENCE;
 use protocol::message::unpsl::{self, Centre, Contribution, Derivatives, Round};
@@ -28,6 +28,7 @@ use protocol::run::Record;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use similarity::learn::unpsl::{SiteDerivatives, ThresholdDerivatives};
+use std::cell::Cell;
 
 const FEATURES: usize = 4;
 const RANK: usize = 2;
@@ -252,6 +253,50 @@ fn a_sum_that_no_patients_have_ends_the_run() {
             other => panic!("seed {seed}: {other:?}"),
         }
     }
+}
+
+/// What a hospital does to its derivatives.
+type Change = fn(&mut Derivatives);
+
+/// What a hospital adds to the sums of derivatives, and what the run then says.
+const DERIVATIVES: [(Change, &str); 5] = [
+    (|own| own.objective += 1e4, "an objective at W = 0"),
+    (|own| own.objective -= 1e4, "an objective below 0"),
+    (|own| own.threshold[0] -= 1e4, "a slope in the threshold"),
+    (|own| own.threshold[1] += 1e4, "a slope in the threshold"),
+    (|own| own.triangles[[1, 0]] -= 1e4, "a curvature below 0"),
+];
+
+#[test]
+fn derivatives_that_no_patients_have_end_the_run_and_make_it_void() {
+    for (lie, (_, says)) in DERIVATIVES.iter().enumerate() {
+        WHICH.set(lie);
+        let text = job("accelerated", 3, 20, 1.5, 1e-6);
+        let mut world = World::<Quadratics>::new(9, CALM, &text);
+        world.miscounts = Some(Liar {
+            site: 1,
+            from: 0,
+            lie: |answer| match answer {
+                Answer::Unpsl(unpsl::Answer::Derivatives(told)) => {
+                    let mut told = told.clone();
+                    told.iter_mut().for_each(DERIVATIVES[WHICH.get()].0);
+                    Answer::Unpsl(unpsl::Answer::Derivatives(told))
+                }
+                answer => answer.clone(),
+            },
+        });
+        assert_eq!(world.drive(), None);
+        let Some(Ending::Failed(failure)) = &world.ending else {
+            panic!("{says}: {:?}", world.ending);
+        };
+        assert_eq!(failure.code, Code::Sum, "{}", failure.text);
+        assert!(failure.text.contains(says), "{}", failure.text);
+    }
+}
+
+thread_local! {
+    /// The lie under way: the world takes a function that knows nothing else.
+    static WHICH: Cell<usize> = const { Cell::new(0) };
 }
 
 #[test]
@@ -616,9 +661,9 @@ fn job(consensus: &str, sites: usize, rounds: u32, relaxation: f64, tolerance: f
         .map(|feature| format!("[[features]]\nname = \"x{feature}\"\nkind = \"numeric\"\n"))
         .collect();
     format!(
-        "name = \"world\"\nmethod = \"unpsl\"\nsites = [{}]\n\
+        "name = \"world\"\nmethod = \"unpsl\"\nprecision = \"exact\"\nsites = [{}]\n\
          [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
-         [unpsl]\nrank = {RANK}\nlambda_sparsity = {SPARSITY}\nround_limit = {rounds}\n\
+         [unpsl]\nthreshold = 50\nrank = {RANK}\nlambda_sparsity = {SPARSITY}\nround_limit = {rounds}\n\
          relaxation = {relaxation}\ntolerance_relative = {tolerance}\n\
          tolerance_absolute = 1e-9\npenalty = 0.1\nconsensus = \"{consensus}\"\n",
         names.join(", ")

@@ -26,6 +26,19 @@ pub struct Limit {
     pub used: u64,
 }
 
+/// A limit that is above a site's ceiling for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Beyond {
+    /// Its key in a study's `limits`.
+    pub key: &'static str,
+    /// The key of the ceiling.
+    pub ceiling: &'static str,
+    /// The limit.
+    pub asked: u64,
+    /// The ceiling.
+    pub most: u64,
+}
+
 impl Limits {
     /// Keys of a study's `limits`, in order.
     pub const KEYS: [&'static str; 4] = ["runs", "rounds", "queries", "metrics_for_groups"];
@@ -66,6 +79,21 @@ impl Limits {
     pub fn both(&self, other: &Self) -> Self {
         let (own, other) = (self.numbers(), other.numbers());
         Self::of(std::array::from_fn(|place| own[place].min(other[place])))
+    }
+
+    /// The limits that are above `ceilings`.
+    pub fn beyond(&self, ceilings: &Self) -> impl Iterator<Item = Beyond> {
+        let keys = Self::KEYS.into_iter().zip(Self::CEILINGS);
+        let numbers = self.numbers().into_iter().zip(ceilings.numbers());
+        let all = keys
+            .zip(numbers)
+            .map(|((key, ceiling), (asked, most))| Beyond {
+                key,
+                ceiling,
+                asked,
+                most,
+            });
+        all.filter(|one| one.asked > one.most)
     }
 
     /// Each limit, and how much of it is `used`.

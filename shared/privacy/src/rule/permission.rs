@@ -53,7 +53,9 @@ impl Permission {
             Self::SecondMoments => {
                 "the job's messages tell the second moments of the patients (rounds of UnPSL do)"
             }
-            Self::ExactSums => "the job asks for exact sums (precision = \"exact\")",
+            Self::ExactSums => {
+                "the job asks for exact sums (precision = \"exact\", or consensus = \"admm\")"
+            }
             Self::Forests => {
                 "the job asks for the trees of a forest grown on the patients (scope = \"federated\")"
             }

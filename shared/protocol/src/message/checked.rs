@@ -73,11 +73,13 @@ pub struct Introduction {
     pub encapsulation: Vec<u8>,
     /// Ed25519: what its answers are signed with.
     pub signing: Vec<u8>,
+    /// Its patients of the study, rounded up to ten, as it approved them; none outside of a study.
+    pub patients_at_most: Option<u64>,
     /// The site's certificate, and those between it and the authority, DER.
     pub chain: Vec<Vec<u8>>,
     /// How the signature was made, as TLS numbers it.
     pub scheme: u16,
-    /// The signature of the certificate's key over the run and the keys.
+    /// The signature of the certificate's key over the run, the keys and the number of patients.
     pub signature: Vec<u8>,
 }
 

@@ -1,8 +1,9 @@
 //! The conversation around questions and answers: what begins, what closed, and where a journal ends.
 
 use super::{Begin, Closed, Request};
-use crate::name::RunId;
+use crate::name::{RunId, SiteName};
 use crate::study::SignedApproval;
+use crate::time::Timestamp;
 use std::sync::Arc;
 
 /// From coordinator to site.
@@ -18,6 +19,8 @@ pub enum ToSite {
     Proposed(String),
     /// The digests of closed studies that name the site.
     ClosedStudies(Vec<String>),
+    /// A run of the site's waits for others, who are not connected.
+    Waiting(Waiting),
     /// The run is over; the site may let go of it.
     End {
         /// The run.
@@ -25,6 +28,17 @@ pub enum ToSite {
         /// One sentence: how it ended.
         ending: String,
     },
+}
+
+/// A run that goes on once hospitals that are not connected are back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The run.
+    pub run: RunId,
+    /// Who is not connected.
+    pub away: Vec<SiteName>,
+    /// Since when they are waited for; none where it is not known.
+    pub since: Option<Timestamp>,
 }
 
 /// One exchange, as one site hears it.

@@ -188,13 +188,13 @@ impl Method {
     pub(crate) fn precisely(mut self, precision: Precision) -> Self {
         match &mut self {
             Self::Regression(settings) => settings.precision = precision,
-            Self::Compare(settings) => settings.regression.precision = precision,
+            Self::Unpsl(settings) => settings.objective.precision = precision,
+            Self::Compare(settings) => {
+                settings.regression.precision = precision;
+                settings.unpsl.objective.precision = precision;
+            }
             // Counts and trees are whole.
-            Self::Unpsl(_)
-            | Self::Forest(_)
-            | Self::Neighbours(_)
-            | Self::Cluster(_)
-            | Self::Card(_) => {}
+            Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) | Self::Card(_) => {}
         }
         self
     }
@@ -203,7 +203,7 @@ impl Method {
     #[must_use]
     pub(crate) fn alone(self) -> Self {
         match self {
-            Self::Unpsl(settings) => Self::Unpsl(settings),
+            Self::Unpsl(settings) => Self::Unpsl(settings.alone()),
             Self::Forest(settings) => Self::Forest(ForestSettings {
                 scope: ForestScope::Local,
                 ..settings
@@ -241,12 +241,10 @@ impl Method {
             queries: 0,
         };
         match self {
-            // Rounds tell the second moments, also where the job pools no correlation: where all similarities are near 0, a
-            // gradient is linear in them.
             Self::Unpsl(settings) => {
                 let (folds, validation) = settings.parts();
                 Needs {
-                    permissions: BTreeSet::from([Permission::SecondMoments]),
+                    permissions: settings.permissions(),
                     rounds: settings.rounds(),
                     folds,
                     validation,

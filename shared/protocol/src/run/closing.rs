@@ -5,6 +5,7 @@ use super::{Action, Exchange, Record, Run, SiteState, Step, Work};
 use crate::exchange::{Answers, Closed, Stage, Turn};
 use crate::failure::{Code, Failure};
 use crate::limits::TEXT_LENGTH_MAX;
+use crate::message::Description;
 use crate::message::{self, Answer, ToSite};
 use crate::method::Beginning;
 use crate::name::SiteName;
@@ -16,6 +17,14 @@ use privacy::Disclosure;
 use privacy::sums::{Total, WORD_BYTES, Words};
 use similarity::numeric::seed::Seed;
 use std::sync::Arc;
+
+/// Patients of the hospitals of a study, each rounded up to ten.
+#[derive(Debug, Clone, Copy)]
+struct ApprovedPatients {
+    all: u64,
+    /// Of the hospital that has most.
+    largest: u64,
+}
 
 impl Run {
     /// Closes what is ripe: the joining once all are connected, the open exchange once all have answered, or all who are
@@ -165,23 +174,45 @@ impl Run {
                 Turn::Ask
             }),
             Work::Agreeing(agreeing) => match agreeing.close(&mut closed) {
-                Ok(Turn::Done(description)) => {
-                    self.patients = description.patients;
-                    let beginning = Beginning {
-                        cohort: self.job.cohort.clone(),
-                        seed: Seed(self.seed),
-                        sites: sites.len(),
-                        description,
-                    };
-                    self.work = Work::Method(self.job.method.begin(&beginning));
-                    Ok(Turn::Ask)
-                }
+                Ok(Turn::Done(description)) => self.begin_method(description),
                 Ok(Turn::Ask) => Ok(Turn::Ask),
                 Err(failure) => Err(failure),
             },
             Work::Method(stages) => stages.close(&mut closed),
         };
         turn.unwrap_or_else(|failure| Turn::Done(Ending::Failed(failure)))
+    }
+
+    /// The patients are known: the method begins.
+    fn begin_method(&mut self, description: Description) -> Result<Turn<Ending>, Failure> {
+        self.patients = description.patients;
+        let approved = self.approved();
+        if approved.is_some_and(|approved| description.patients > approved.all) {
+            let text = "found more patients than the hospitals have approved";
+            return Err(Failure::new(Code::Sum, format!("{text}{}", self.audits())));
+        }
+        let beginning = Beginning {
+            cohort: self.job.cohort.clone(),
+            seed: Seed(self.seed),
+            sites: self.job.sites.len(),
+            largest: approved.map_or(0, |approved| approved.largest),
+            description,
+        };
+        self.work = Work::Method(self.job.method.begin(&beginning));
+        Ok(Turn::Ask)
+    }
+
+    /// The numbers of patients that the hospitals have approved; none outside of a study.
+    fn approved(&self) -> Option<ApprovedPatients> {
+        let known = self
+            .introductions
+            .iter()
+            .map(|one| one.as_ref()?.patients_at_most);
+        let known: Vec<u64> = known.collect::<Option<_>>()?;
+        Some(ApprovedPatients {
+            all: known.iter().fold(0, |sum, own| sum.saturating_add(*own)),
+            largest: known.into_iter().max()?,
+        })
     }
 
     /// The sum of what the sites told, judged as what one site with all their patients would tell; none where nothing is
@@ -219,7 +250,7 @@ impl Run {
     fn audits(&self) -> String {
         self.job.study.as_ref().map_or(String::new(), |study| {
             format!(
-                ". The run is void and counts for no budget. Each hospital proves its answers: kindred-site-agent study audit {}",
+                ". The run is void: it counts as none, but for its rounds. Each hospital proves its answers: kindred-site-agent study audit {}",
                 study.name.as_str()
             )
         })

@@ -1,7 +1,7 @@
 //! What hospitals say of a study, and where a study stands at the coordinator.
 
 use super::StudyName;
-use crate::message::Warrant;
+use crate::message::{Waiting, Warrant};
 use crate::name::{RunId, SiteName};
 use crate::time::Timestamp;
 use time::Date;
@@ -62,6 +62,8 @@ pub struct StudyState {
     pub standing: Standing,
     /// Its hospitals, in order.
     pub hospitals: Vec<HospitalState>,
+    /// Its runs that wait for hospitals that are not connected.
+    pub waiting: Vec<Waiting>,
 }
 
 /// How far a study has come.

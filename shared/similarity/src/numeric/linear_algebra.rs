@@ -24,7 +24,7 @@ unsafe extern "C" {
 }
 
 /// A factorisation could not be made.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LinearAlgebraError {
     /// Cholesky needs a positive definite matrix.
     #[error("a {size} x {size} matrix is not positive definite")]
@@ -226,6 +226,11 @@ pub struct SymmetricEigen {
 pub fn symmetric_eigen(matrix: &Array2<f64>) -> Result<SymmetricEigen, LinearAlgebraError> {
     use_one_blas_thread();
     let size = matrix.nrows();
+    if size == 0 {
+        // LAPACK refuses what has neither.
+        let (values, vectors) = (Array1::zeros(0), Array2::zeros((0, 0)));
+        return Ok(SymmetricEigen { values, vectors });
+    }
     let (values, vectors) = matrix
         .eigh(UPLO::Lower)
         .map_err(|_| LinearAlgebraError::NoEigenvalues { size })?;

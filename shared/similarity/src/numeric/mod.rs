@@ -1,6 +1,7 @@
 //! Numerical methods that know no patient.
 
 pub mod admm;
+pub mod axes;
 pub mod chi_squared;
 pub mod lbfgs;
 pub mod linear_algebra;

@@ -22,8 +22,7 @@ impl Precision {
     pub fn of(self, number: f64) -> f64 {
         match self {
             Self::Exact => number,
-            // By powers of 2, so that nothing else is rounded.
-            Self::Rounded => (number / STEP).round_ties_even() * STEP,
+            Self::Rounded => nearest(number, STEP),
         }
     }
 
@@ -35,6 +34,12 @@ impl Precision {
             Self::Rounded => STEP / 2.0,
         }
     }
+}
+
+/// The nearest multiple of `step`. By a power of 2 nothing else is rounded.
+#[must_use]
+pub fn nearest(number: f64, step: f64) -> f64 {
+    (number / step).round_ties_even() * step
 }
 
 #[cfg(test)]

@@ -25,6 +25,8 @@ pub struct Federation {
     pub settings: Settings,
     pub sites: Vec<SiteObjective>,
     pub features: usize,
+    /// By how much sums of objectives are known too high or too low.
+    pub error: f64,
     /// The pooled minimum of (4.19), the lowest from several starts.
     pub minimum: f64,
 }
@@ -114,6 +116,7 @@ impl Federation {
             settings,
             features,
             sites,
+            error: settings.error(&totals),
             minimum: f64::INFINITY,
         }
     }
@@ -161,7 +164,8 @@ impl Federation {
         let mut known = match self.features > WIDE {
             true => Knowledge::wide(),
             false => Knowledge::new(),
-        };
+        }
+        .up_to(self.error);
         run.questions = usize::from(search.rows(&known).is_some());
         let search = search_sites(
             &self.sites,

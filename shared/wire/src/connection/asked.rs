@@ -50,7 +50,8 @@ impl Asked {
             ToSite::End { .. }
             | ToSite::Closed(_)
             | ToSite::Proposed(_)
-            | ToSite::ClosedStudies(_) => {}
+            | ToSite::ClosedStudies(_)
+            | ToSite::Waiting(_) => {}
         }
     }
 

@@ -121,20 +121,27 @@ impl SiteKeys {
         &self.secrets
     }
 
-    /// What the site tells of them, with the word of its certificate's key.
+    /// What the site tells of them and of the number of its patients, with the word of its certificate's key.
     ///
     /// # Errors
     /// [`KeyError`].
-    pub fn introduce(&self, signer: &Signer, run: &str) -> Result<Introduction, KeyError> {
+    pub fn introduce(
+        &self,
+        signer: &Signer,
+        run: &str,
+        patients_at_most: Option<u64>,
+    ) -> Result<Introduction, KeyError> {
         let agreement = self.agreement.compute_public_key();
         let agreement = agreement.map_err(|_| KeyError::Unusable)?.as_ref().to_vec();
         let signing = self.signing.public_key().as_ref().to_vec();
         let encapsulation = self.secrets.encapsulation.clone();
-        let signed = signer.sign_bytes(&vouched(run, [&agreement, &signing, &encapsulation]))?;
+        let keys: [&[u8]; 3] = [&agreement, &signing, &encapsulation];
+        let signed = signer.sign_bytes(&vouched(run, keys, patients_at_most))?;
         Ok(Introduction {
             agreement,
             signing,
             encapsulation,
+            patients_at_most,
             chain: signed.chain,
             scheme: signed.scheme,
             signature: signed.signature,
@@ -190,9 +197,11 @@ impl Warrants {
             agreement,
             signing,
             encapsulation,
+            patients_at_most,
             ..
         } = introduction;
-        let message = vouched(run, [agreement, signing, encapsulation]);
+        let keys: [&[u8]; 3] = [agreement, signing, encapsulation];
+        let message = vouched(run, keys, *patients_at_most);
         let signed = Signed {
             chain: introduction.chain.clone(),
             scheme: introduction.scheme,
@@ -283,9 +292,12 @@ fn agrees(introduction: &Introduction) -> bool {
 }
 
 /// The bytes that the certificate's key signs.
-fn vouched(run: &str, keys: [&[u8]; 3]) -> Vec<u8> {
+fn vouched(run: &str, keys: [&[u8]; 3], patients_at_most: Option<u64>) -> Vec<u8> {
     let mut bytes = INTRODUCTION.to_vec();
-    for part in [run.as_bytes()].into_iter().chain(keys) {
+    let patients = patients_at_most.map(u64::to_be_bytes);
+    let patients: &[u8] = patients.as_ref().map_or(&[], |bytes| bytes);
+    let parts = [run.as_bytes()].into_iter().chain(keys);
+    for part in parts.chain([patients]) {
         bytes.extend((part.len() as u64).to_be_bytes());
         bytes.extend(part);
     }
@@ -324,7 +336,7 @@ pub(super) mod tests {
             let signer = Signer::load(&files).unwrap();
             let secrets = RunSecrets::draw([3; 32]).unwrap();
             let keys = SiteKeys::new(RUN, &[place as u8 + 1; 32], secrets).unwrap();
-            let introduction = keys.introduce(&signer, RUN).unwrap();
+            let introduction = keys.introduce(&signer, RUN, Some(120)).unwrap();
             parties.push(Party { keys, introduction });
             warrants = Some(Warrants::load(&files.authority).unwrap());
         }
@@ -348,6 +360,12 @@ pub(super) mod tests {
             encapsulation: parties[1].introduction.encapsulation.clone(),
             ..introduction.clone()
         };
+        let counted = Introduction {
+            patients_at_most: Some(1_000),
+            ..introduction.clone()
+        };
+        let counted = refused(RUN, &sites[0], &counted);
+        assert!(matches!(counted, KeyError::Certificate { .. }), "{counted}");
         let swapped = refused(RUN, &sites[0], &swapped);
         assert!(matches!(swapped, KeyError::Certificate { .. }), "{swapped}");
         let (_other_folder, foreign, ..) = federation(&["north"]);
@@ -377,7 +395,7 @@ pub(super) mod tests {
         ];
         for (agreement, encapsulation) in forged {
             let keys = [&agreement[..], &good.signing, &encapsulation];
-            let signed = signer.sign_bytes(&vouched(RUN, keys)).unwrap();
+            let signed = signer.sign_bytes(&vouched(RUN, keys, None)).unwrap();
             let introduction = Introduction {
                 signing: good.signing.clone(),
                 chain: signed.chain,
@@ -385,6 +403,7 @@ pub(super) mod tests {
                 signature: signed.signature,
                 agreement,
                 encapsulation,
+                patients_at_most: None,
             };
             let error = warrants.introduced(RUN, &east, &introduction).unwrap_err();
             let KeyError::Agreement { site } = error else {

@@ -19,6 +19,7 @@ pub(crate) fn introduction_to_proto(introduction: Introduction) -> pb::Introduct
     pb::Introduction {
         agreement: introduction.agreement,
         encapsulation: introduction.encapsulation,
+        patients_at_most: introduction.patients_at_most,
         signing: introduction.signing,
         chain: introduction.chain,
         scheme: introduction.scheme.into(),
@@ -34,6 +35,7 @@ pub(crate) fn introduction(found: pb::Introduction) -> Result<Introduction, Wire
     Ok(Introduction {
         agreement: found.agreement,
         encapsulation: found.encapsulation,
+        patients_at_most: found.patients_at_most,
         signing: found.signing,
         chain: found.chain,
         scheme,

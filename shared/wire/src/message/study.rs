@@ -8,6 +8,7 @@ use crate::message::covered::{introduction, introduction_to_proto};
 use crate::message::to_site::{warrant, warrant_to_proto};
 use prost::Message as _;
 use protocol::limits::SITES_MAX;
+use protocol::message::Waiting;
 use protocol::name::SiteName;
 use protocol::opening::Opening;
 use protocol::study::{Approval, HospitalState, SignedApproval, Standing, StudyName, StudyState};
@@ -15,6 +16,8 @@ use protocol::time::Timestamp;
 use time::Date;
 use time::macros::format_description;
 
+/// Runs of a study that wait, at most.
+const WAITING_MAX: usize = 1_000;
 /// Digits of a SHA-256.
 const DIGITS: usize = 64;
 
@@ -146,7 +149,34 @@ pub(crate) fn state_to_proto(state: StudyState) -> pb::StudyState {
         proposed: state.proposed.0,
         standing: state.standing.name().to_owned(),
         hospitals: state.hospitals.into_iter().map(hospital).collect(),
+        waiting: state.waiting.into_iter().map(waiting_to_proto).collect(),
     }
+}
+
+pub(crate) fn waiting_to_proto(waiting: Waiting) -> pb::Waiting {
+    let away = waiting.away.iter().map(SiteName::to_string);
+    pb::Waiting {
+        run: waiting.run.as_str().to_owned(),
+        away: away.collect(),
+        since: waiting.since.map(|at| at.0),
+    }
+}
+
+pub(crate) fn waiting(found: pb::Waiting) -> Result<Waiting, WireError> {
+    at_most("names of sites", found.away.len(), SITES_MAX)?;
+    let away = found.away.iter().map(|name| hospital_name(name));
+    Ok(Waiting {
+        run: run_id(&found.run)?,
+        away: away.collect::<Result<_, _>>()?,
+        since: found.since.map(Timestamp),
+    })
+}
+
+fn hospital_name(name: &str) -> Result<SiteName, WireError> {
+    SiteName::new(name).map_err(|source| WireError::Name {
+        field: "a hospital",
+        source,
+    })
 }
 
 pub(crate) fn state(found: pb::StudyState) -> Result<StudyState, WireError> {
@@ -155,17 +185,15 @@ pub(crate) fn state(found: pb::StudyState) -> Result<StudyState, WireError> {
     let mut standings = Standing::ALL.into_iter();
     let standing = standings.find(|one| one.name() == found.standing);
     let hospital = |one: pb::HospitalState| {
-        let name = SiteName::new(&one.name);
         Ok::<_, WireError>(HospitalState {
-            name: name.map_err(|source| WireError::Name {
-                field: "a hospital",
-                source,
-            })?,
+            name: hospital_name(&one.name)?,
             connected: one.connected,
             approval: one.approval.map(approval).transpose()?,
         })
     };
     let hospitals = found.hospitals.into_iter().map(hospital);
+    at_most("runs that wait", found.waiting.len(), WAITING_MAX)?;
+    let waits = found.waiting.into_iter().map(waiting);
     Ok(StudyState {
         name: study_name(&found.name)?,
         title: sentence("the title of a study", found.title)?,
@@ -181,5 +209,6 @@ pub(crate) fn state(found: pb::StudyState) -> Result<StudyState, WireError> {
             wanted: Standing::ALL.map(Standing::name).join(", "),
         })?,
         hospitals: hospitals.collect::<Result<_, _>>()?,
+        waiting: waits.collect::<Result<_, _>>()?,
     })
 }

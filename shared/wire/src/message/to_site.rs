@@ -6,7 +6,7 @@ use crate::encoding::values::{at_most, present, run_id, sentence, shortened, tex
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::to_site::Message;
-use crate::message::study::digest;
+use crate::message::study::{digest, waiting, waiting_to_proto};
 use protocol::limits::{
     CERTIFICATE_BYTES_MAX, CHAIN_MAX, CLOSED_STUDIES_MAX, JOB_LENGTH_MAX, NAME_LENGTH_MAX,
     SIGNATURE_BYTES_MAX, STUDY_LENGTH_MAX,
@@ -31,6 +31,10 @@ impl Travels for ToSite {
                 let closed = Message::ClosedStudies(pb::ClosedStudies { digests });
                 (closed, OutgoingParts::none())
             }
+            Self::Waiting(own) => (
+                Message::Waiting(waiting_to_proto(own)),
+                OutgoingParts::none(),
+            ),
             Self::Closed(closed) => Arc::unwrap_or_clone(closed).cut_as(Message::Closed),
             Self::End { run, ending } => {
                 let end = pb::End {
@@ -49,7 +53,8 @@ impl Travels for ToSite {
             Message::Begin(_)
             | Message::End(_)
             | Message::Proposed(_)
-            | Message::ClosedStudies(_) => Ok(Declared::default()),
+            | Message::ClosedStudies(_)
+            | Message::Waiting(_) => Ok(Declared::default()),
             Message::Ask(ask) => Ask::declared(ask),
             Message::Closed(closed) => Closed::declared(closed),
         }
@@ -68,6 +73,7 @@ impl Travels for ToSite {
                 let digests = digests.map(|one| digest("the digest of a study", one));
                 Self::ClosedStudies(digests.collect::<Result<_, _>>()?)
             }
+            Message::Waiting(found) => Self::Waiting(waiting(found)?),
             Message::Closed(closed) => Self::Closed(Arc::new(Closed::join(closed, parts)?)),
             Message::End(end) => Self::End {
                 run: run_id(&end.run)?,
@@ -161,6 +167,23 @@ pub(crate) fn warrant(found: pb::Warrant) -> Result<Warrant, WireError> {
 mod tests {
     use super::*;
     use crate::{decode_to_site, encode_to_site};
+    use protocol::limits::SITES_MAX;
+    use protocol::message::Waiting;
+    use protocol::name::{RunId, SiteName};
+    use protocol::time::Timestamp;
+
+    #[test]
+    fn a_run_waits_for_named_hospitals_and_not_for_too_many() {
+        let of = |count: usize| {
+            ToSite::Waiting(Waiting {
+                run: RunId::new("kd-000000000007").unwrap(),
+                away: vec![SiteName::new("north").unwrap(); count],
+                since: Some(Timestamp(3)),
+            })
+        };
+        assert_eq!(decode_to_site(&encode_to_site(of(2))).unwrap(), of(2));
+        assert!(decode_to_site(&encode_to_site(of(SITES_MAX + 1))).is_err());
+    }
 
     #[test]
     fn closed_studies_are_known_by_digests_and_are_not_too_many() {

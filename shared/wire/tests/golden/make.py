@@ -233,7 +233,7 @@ golden = {
     "compare": ask_cluster([chunk(0, [0.5, 1.5, 0.25, -1])], compare=dividing),
     "mark": ask_cluster([chunk(0, [0.5, 1.5])], mark=c.Marking(centres=shape(2, 1), fared=fared)),
     "hello": [f.ToCoordinatorFrame(message=f.ToCoordinator(hello=f.Hello(version="0.1.0")))],
-    "introduced": reply(introduced=f.Introduction(
+    "introduced": reply(introduced=f.Introduction(patients_at_most=120, 
         agreement=b"\x01" * 32, signing=b"\x02" * 32, encapsulation=b"\x03" * 1184, chain=[b"\x30\x00"], scheme=0x0403,
         signature=b"\x07\x08\x09")),
     "encapsulated": reply(encapsulated=f.Encapsulations(ciphertexts=[b"", b"\x04" * 1088], common=[b"", b"\x05" * 32])),

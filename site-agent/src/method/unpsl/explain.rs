@@ -10,6 +10,7 @@ use protocol::job::Job;
 use protocol::limits::{ACTIVE_ROWS_MAX, BATCH_ENTRIES_MAX, SCORE_BINS_MAX};
 use protocol::method::unpsl::settings::{ConsensusMethod, SelectionSettings, UnpslSettings};
 use similarity::learn::unpsl::CorrelationScope;
+use similarity::numeric::precision::Precision;
 
 /// The neighbour rules that are evaluated: by distance, by inner product, and by the plain distance.
 const NEIGHBOUR_RULES: u64 = 3;
@@ -17,11 +18,27 @@ const NEIGHBOUR_RULES: u64 = 3;
 pub(crate) fn told(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Told {
     Told {
         messages: messages(rules, job, settings),
-        brake: Steepness::of_metrics(),
+        brake: format!("{} {}", Steepness::of_metrics(), precision(settings)),
         open: format!(
             "The second moments: the rounds of this job tell a coordinator that lies {TOGETHER}. No noise is \
              added to any number: who knows all patients but one, or all other sites, can work out the rest."
         ),
+    }
+}
+
+/// How finely the sums are known.
+fn precision(settings: &UnpslSettings) -> &'static str {
+    match (settings.consensus, settings.objective.precision) {
+        (ConsensusMethod::Admm, _) => {
+            "What this site adds to a sum of metrics is not rounded (consensus = \"admm\")."
+        }
+        (ConsensusMethod::Accelerated, Precision::Rounded) => {
+            "What this site adds to an objective or a gradient is rounded to 1/128 of what one standardised patient adds, \
+             and to second moments to 1/2."
+        }
+        (ConsensusMethod::Accelerated, Precision::Exact) => {
+            "What this site adds to a sum is not rounded (precision = \"exact\")."
+        }
     }
 }
 
@@ -114,9 +131,9 @@ fn derivatives(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageKi
         rule: "second_moments, steepness, rounds, patients_min",
         withheld: "no: it holds no count".to_owned(),
         worst: format!(
-            "The second moments X'X as they are{}, that is {TOGETHER}: a coordinator need not even lie. To one that lies and \
-             chooses the metric: by steep metrics parts of single patients' records, blurred by the brake steepness, \
-             which does not rule them out.",
+            "The second moments X'X{}, that is {TOGETHER}: a coordinator need not even lie. To one that lies and \
+             chooses the metric: by steep metrics parts of single patients' records, blurred by the brake steepness and by \
+             rounding, which do not rule them out.",
             if is_wide {
                 " of the rows that it names, and over the rounds of all"
             } else {

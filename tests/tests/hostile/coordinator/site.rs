@@ -57,7 +57,7 @@ pub(crate) fn table(patients: usize, seed: u64) -> String {
     text + "\n"
 }
 
-/// A job of UnPSL on that table, with more keys of `[unpsl]`.
+/// A job of UnPSL on that table, with more keys of `[unpsl]`, by exact sums: they tell most.
 pub(crate) fn unpsl(keys: &str) -> String {
     let features: String = (1..=FEATURES)
         .map(|feature| format!("[[features]]\nname = \"f{feature}\"\nkind = \"numeric\"\n"))
@@ -73,7 +73,7 @@ pub(crate) fn unpsl(keys: &str) -> String {
         false => "validation = \"none\"\n",
     };
     format!(
-        "name = \"lie\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\", \"east\"]\n\
+        "name = \"lie\"\nmethod = \"unpsl\"\nprecision = \"exact\"\nsites = [\"north\", \"south\", \"east\"]\n\
          [outcome]\ncolumn = \"class\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
          [unpsl]\n{threshold}{validation}{keys}\n"
     )

@@ -173,7 +173,11 @@ impl Agent {
                     self.heard = wire::Heard::default();
                 }
                 Action::Follow(closed) => self.follow(&closed),
-                Action::Send(_) | Action::LetGo { .. } | Action::Propose(_) | Action::Close(_) => {}
+                Action::Send(_)
+                | Action::LetGo { .. }
+                | Action::Propose(_)
+                | Action::Close(_)
+                | Action::Wait(_) => {}
             }
         }
     }

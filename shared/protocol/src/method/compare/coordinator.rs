@@ -74,9 +74,11 @@ impl Compare {
     /// A run that begins.
     pub(crate) fn new(settings: &CompareSettings, beginning: &Beginning) -> Self {
         let cohort = Arc::clone(&beginning.cohort);
-        let preparation = Preparation::new(settings.clone(), Arc::clone(&cohort));
+        let mut own = settings.clone();
+        own.regression.largest = beginning.largest;
+        let preparation = Preparation::new(own.clone(), Arc::clone(&cohort));
         Self {
-            settings: settings.clone(),
+            settings: own,
             cohort,
             seed: beginning.seed,
             sites: beginning.sites,

@@ -5,7 +5,6 @@ use crate::exchange::{Asking, Closed, Course, Stage, Turn, count};
 use crate::failure::Failure;
 use crate::message;
 use crate::method::unpsl::folds::FoldSearches;
-use crate::method::unpsl::rounds::common_start;
 use crate::stage::preparing::Prepared;
 use ndarray::Array2;
 use similarity::numeric::seed::Seed;
@@ -20,11 +19,9 @@ pub(super) struct FoldMetrics {
 impl FoldMetrics {
     /// Of prepared sites; the settings are those of their rows.
     pub(super) fn begin(settings: &CompareSettings, prepared: &Prepared, seed: Seed) -> Self {
-        let features = prepared.standardisation.rows().len();
-        let start = common_start(&settings.unpsl, prepared, seed, 0);
         let (unpsl, folds) = (&settings.unpsl, settings.folds);
         Self {
-            searches: FoldSearches::of_validation(unpsl, folds, start, features),
+            searches: FoldSearches::of_validation(unpsl, folds, prepared, seed),
             folds,
         }
     }

@@ -279,6 +279,7 @@ impl CompareSettings {
         let families: BTreeSet<Family> = alone.collect();
         self.families = families.into_iter().collect();
         self.regression = self.regression.alone();
+        self.unpsl = self.unpsl.alone();
         self
     }
 

@@ -49,9 +49,13 @@ impl Regression {
     /// A run that begins.
     pub(crate) fn new(settings: &RegressionSettings, beginning: &Beginning) -> Self {
         let cohort = Arc::clone(&beginning.cohort);
+        let settings = RegressionSettings {
+            largest: beginning.largest,
+            ..settings.clone()
+        };
         let preparation = Preparation::new(settings.clone(), Arc::clone(&cohort));
         Self {
-            settings: settings.clone(),
+            settings,
             cohort,
             state: State::Preparing(Box::new(preparation)),
             missing: Vec::new(),

@@ -114,7 +114,11 @@ impl Fitting {
         if rows.fitted.is_empty() || !settings.allows(all_parts, patients) {
             let text = format!(
                 "found {all_parts} coefficients and {patients} patients over all sites, wanted at least one column that varies, \
-                 and three patients for each coefficient"
+                 and three patients for each coefficient{}",
+                match settings.largest {
+                    0 => "",
+                    _ => " without those of the largest site",
+                }
             );
             return Err(Failure::new(Code::Settings, text));
         }

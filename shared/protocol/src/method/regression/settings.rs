@@ -61,6 +61,8 @@ pub struct RegressionSettings {
     pub precision: Precision,
     /// Parts of the same patients that are each fitted: folds of a cross-validation, or 1.
     pub parts: u32,
+    /// Patients of the site that has most, who do not count for how many coefficients are told: it may have made them up.
+    pub largest: u64,
 }
 
 impl Baseline {
@@ -122,6 +124,7 @@ impl RegressionSettings {
             is_alone: false,
             precision: Precision::default(),
             parts: 1,
+            largest: 0,
         }
     }
 
@@ -185,11 +188,12 @@ impl RegressionSettings {
         }
     }
 
-    /// Whether so many coefficients, of all fits together, may be told of so many patients.
+    /// Whether so many coefficients, of all fits together, may be told of so many patients. Those of one site do not count.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
     pub fn allows(&self, coefficients: u64, patients: u64) -> bool {
-        self.is_alone || coefficients as f64 <= PARAMETERS_SHARE_MAX * patients as f64
+        let others = patients.saturating_sub(self.largest);
+        self.is_alone || coefficients as f64 <= PARAMETERS_SHARE_MAX * others as f64
     }
 }
 

@@ -5,13 +5,15 @@ use super::message::{
     Answer, Centre, Contribution, Derivatives, Differentiating, Part, Request, Round,
 };
 use super::model::RoundRow;
+use super::possible::{Possible, asked_rows};
 use super::settings::UnpslSettings;
-use crate::checks::{ROUNDING, ensure, length, numbers, unexpected};
+use crate::checks::{ensure, numbers, unexpected};
 use crate::exchange::{Closed, Course, Turn, count};
 use crate::failure::{Code, Failure};
 use crate::limits::LOCAL_TOLERANCES;
 use crate::message;
 use crate::progress::Ending;
+use crate::stage::preparing::Prepared;
 use ndarray::{Array2, s};
 use similarity::learn::unpsl::accelerated::{Knowledge, Search, SearchSettings, Step};
 use similarity::learn::unpsl::{Form, SiteDerivatives};
@@ -33,6 +35,7 @@ pub(super) struct Accelerated {
     search: Search,
     known: Knowledge,
     features: usize,
+    possible: Possible,
     /// The metric of the open exchange.
     asked: Differentiating,
     rows: Vec<RoundRow>,
@@ -50,7 +53,7 @@ impl Accelerated {
     /// Certificates of one search at most.
     pub(super) const CERTIFICATES_MAX: u32 = 3;
 
-    pub(super) fn start(settings: &UnpslSettings, start: Array2<f64>) -> Self {
+    pub(super) fn start(settings: &UnpslSettings, start: Array2<f64>, prepared: &Prepared) -> Self {
         let features = settings.objective.features(&start);
         let own = SearchSettings {
             lambda_sparsity: settings.objective.lambda_sparsity,
@@ -63,13 +66,14 @@ impl Accelerated {
             Some(relative) => search.relative(relative).bounded(),
             None => search,
         };
-        let known = UnpslSettings::knowledge(features);
+        let known = settings.knowledge(prepared);
         Self {
             settings: own,
             asked: question(&search, &known, own.form),
             search,
             known,
             features,
+            possible: Possible::of(settings, prepared),
             rows: Vec::new(),
             round_limit: settings.round_limit,
             certifying: None,
@@ -143,7 +147,7 @@ impl Accelerated {
 
     pub(super) fn judge(&self, answer: &message::Answer) -> Result<(), Failure> {
         if self.certifying.is_none() {
-            return derivatives(answer, &self.asked, self.features);
+            return self.possible.judge(answer, &self.asked);
         }
         let message::Answer::Unpsl(Answer::Contribution(own)) = answer else {
             return Err(unexpected(answer, "a contribution"));
@@ -281,57 +285,4 @@ fn question(search: &Search, known: &Knowledge, form: Form) -> Differentiating {
         parts: vec![Part::whole(form)],
         rows: Arc::new(vec![search.rows(known).map(<[usize]>::to_vec)]),
     }
-}
-
-/// How many rows of the derivatives one of the metrics is asked about.
-pub(super) fn asked_rows(asked: &Differentiating, metric: usize, features: usize) -> usize {
-    asked.rows[metric].as_ref().map_or(features, Vec::len)
-}
-
-/// Judges derivatives over `features` features.
-pub(super) fn derivatives(
-    answer: &message::Answer,
-    asked: &Differentiating,
-    features: usize,
-) -> Result<(), Failure> {
-    let message::Answer::Unpsl(Answer::Derivatives(told)) = answer else {
-        return Err(unexpected(answer, "derivatives"));
-    };
-    length("metrics", told.len(), asked.metrics.len())?;
-    told.iter().enumerate().try_for_each(|(metric, own)| {
-        let rows = asked_rows(asked, metric, features);
-        let rank = asked.metrics[metric].ncols();
-        let columns = asked.rows[metric]
-            .as_ref()
-            .map(|rows| if rows.is_empty() { 1 } else { rank });
-        ensure(
-            own.slope.as_ref().map(Array2::dim) == columns.map(|columns| (features, columns)),
-            "a slope of another shape",
-            "one of every row where some rows are asked about",
-        )?;
-        own.slope.iter().try_for_each(numbers)?;
-        let wanted = (2, Derivatives::triangle(rows));
-        ensure(
-            own.triangles.dim() == wanted,
-            "derivatives of another shape",
-            "two triangles of the features",
-        )?;
-        numbers(&own.triangles)?;
-        numbers([&own.objective, &own.threshold[0], &own.threshold[1]])?;
-        ensure(
-            own.objective >= -ROUNDING,
-            "an objective below 0",
-            "a sum of losses",
-        )?;
-        // T is a sum of outer products, and so has no entry below 0 on its diagonal, but for rounding.
-        let diagonal = (0..rows).map(|row| own.triangles[[1, row * (row + 3) / 2]]);
-        let rounding = ROUNDING * diagonal.clone().fold(0.0, f64::max);
-        let is_curved =
-            diagonal.into_iter().all(|entry| entry >= -rounding) && own.threshold[1] >= 0.0;
-        ensure(
-            is_curved,
-            "a curvature below 0",
-            "the curvature of a convex loss",
-        )
-    })
 }

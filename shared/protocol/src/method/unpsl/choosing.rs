@@ -171,7 +171,7 @@ fn searches(
     };
     FoldSearches::start(
         selection.forms().iter().flat_map(of_form).collect(),
-        features,
+        (settings, prepared),
         SelectionSettings::SEARCH_ROUNDS_MAX,
     )
 }

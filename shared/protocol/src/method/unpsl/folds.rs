@@ -1,17 +1,20 @@
 //! All searches of a cross-validation side by side ([`Several`]): one problem of each part of the patients and form. They are
 //! those of a choice, or those of a validation, which ask beside the rounds of the metric itself.
 
-use super::accelerated::{asked_rows, derivatives};
 use super::message::{Answer, Derivatives, Differentiating, Part, Request};
+use super::possible::{Possible, asked_rows};
+use super::rounds::common_start;
 use super::settings::UnpslSettings;
 use crate::checks::unexpected;
 use crate::exchange::Closed;
 use crate::failure::{Code, Failure};
 use crate::limits::BATCH_ENTRIES_MAX;
 use crate::message;
+use crate::stage::preparing::Prepared;
 use ndarray::Array2;
 use similarity::learn::unpsl::Loss;
 use similarity::learn::unpsl::accelerated::{Place, Search, SearchSettings, Several};
+use similarity::numeric::seed::Seed;
 use std::sync::Arc;
 
 /// lambda_1 among the patients of all `folds` but one: the sum goes over so many fewer pairs.
@@ -29,6 +32,7 @@ pub(crate) struct FoldSearches {
     /// Which objective each problem is.
     parts: Vec<Part>,
     features: usize,
+    possible: Possible,
     /// The searches whose questions are open, in the order in which they are asked.
     batch: Vec<Place>,
     asked: Differentiating,
@@ -41,7 +45,7 @@ impl FoldSearches {
     /// The searches of each part.
     pub(super) fn start(
         problems: Vec<(Part, Vec<Search>)>,
-        features: usize,
+        (settings, prepared): (&UnpslSettings, &Prepared),
         round_limit: u32,
     ) -> Self {
         let bounded = |searches: Vec<Search>| searches.into_iter().map(Search::bounded).collect();
@@ -49,11 +53,12 @@ impl FoldSearches {
             .into_iter()
             .map(|(part, searches)| (part, bounded(searches)))
             .unzip();
-        let known = UnpslSettings::knowledge(features);
+        let known = settings.knowledge(prepared);
         let mut all = Self {
             several: Several::new(searches, &known, round_limit),
             parts,
-            features,
+            features: prepared.standardisation.rows().len(),
+            possible: Possible::of(settings, prepared),
             batch: Vec::new(),
             asked: Differentiating::default(),
             reserved: 0,
@@ -66,8 +71,8 @@ impl FoldSearches {
     pub(crate) fn of_validation(
         settings: &UnpslSettings,
         folds: u32,
-        start: Array2<f64>,
-        features: usize,
+        prepared: &Prepared,
+        seed: Seed,
     ) -> Self {
         let objective = &settings.objective;
         let own = SearchSettings {
@@ -76,6 +81,8 @@ impl FoldSearches {
             tolerance: UnpslSettings::VALIDATION_LEFT,
             tolerance_residual: f64::INFINITY,
         };
+        let features = prepared.standardisation.rows().len();
+        let start = common_start(settings, prepared, seed, 0);
         let search = Search::new(own, start, features);
         let search = match settings.relative_lambda() {
             Some(relative) => search.relative(relative),
@@ -87,7 +94,8 @@ impl FoldSearches {
         };
         let problems = (0..folds).map(|fold| (part(fold), vec![search.clone()]));
         let problems = problems.collect();
-        Self::start(problems, features, UnpslSettings::VALIDATION_ROUNDS_MAX)
+        let rounds = UnpslSettings::VALIDATION_ROUNDS_MAX;
+        Self::start(problems, (settings, prepared), rounds)
     }
 
     /// What they ask; nothing where all is reserved.
@@ -105,7 +113,7 @@ impl FoldSearches {
     }
 
     pub(crate) fn judge(&self, answer: &message::Answer) -> Result<(), Failure> {
-        derivatives(answer, &self.asked, self.features)
+        self.possible.judge(answer, &self.asked)
     }
 
     /// Searches that are over, and all.

@@ -3,7 +3,8 @@
 
 use super::folds::FoldSearches;
 use super::message::{Answer, Differentiating, Request};
-use super::rounds::{Fit, common_start};
+use super::possible::Possible;
+use super::rounds::Fit;
 use super::settings::UnpslSettings;
 use crate::checks::unexpected;
 use crate::exchange::{Asking, Closed, Course, Stage, Turn};
@@ -50,11 +51,7 @@ impl Learning {
         prepared: &Arc<Prepared>,
         folds: Option<u32>,
     ) -> Result<Self, Failure> {
-        let features = prepared.standardisation.rows().len();
-        let searches = |folds| {
-            let start = common_start(settings, prepared, seed, 0);
-            FoldSearches::of_validation(settings, folds, start, features)
-        };
+        let searches = |folds| FoldSearches::of_validation(settings, folds, prepared, seed);
         let mut learning = Self {
             fit: Fit::start(settings, prepared, seed, 0)?,
             settings: settings.clone(),
@@ -180,9 +177,8 @@ impl Asking for Learning {
 
     fn judge(&self, _: usize, _: u64, answer: &message::Answer) -> Result<(), Failure> {
         if let Some((own, folds)) = self.both() {
-            let features = self.prepared.standardisation.rows().len();
             let all = Differentiating::joined(own, folds);
-            return super::accelerated::derivatives(answer, &all, features);
+            return Possible::of(&self.settings, &self.prepared).judge(answer, &all);
         }
         match self.open_folds() {
             Some(folds) if self.learned.is_some() => folds.judge(answer),

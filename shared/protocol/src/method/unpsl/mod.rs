@@ -11,6 +11,7 @@ mod learning;
 pub mod message;
 pub mod model;
 pub(crate) mod placing;
+mod possible;
 pub(crate) mod rounds;
 mod selection;
 pub mod settings;

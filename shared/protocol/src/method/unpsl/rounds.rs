@@ -30,7 +30,7 @@ impl Fit {
     ) -> Result<Self, Failure> {
         let from = common_start(settings, prepared, seed, start);
         Ok(if settings.is_accelerated() {
-            Self::Accelerated(Box::new(Accelerated::start(settings, from)))
+            Self::Accelerated(Box::new(Accelerated::start(settings, from, prepared)))
         } else {
             Self::Admm(Box::new(Admm::start(settings, from, None, prepared)?))
         })

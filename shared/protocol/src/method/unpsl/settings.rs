@@ -9,13 +9,16 @@ use crate::limits::{
     CANDIDATES_MAX, FOLDS_MAX, LAMBDA_MAX, PENALTY_MAX, PENALTY_MIN, ROUNDS_MAX, THRESHOLD_MAX,
     TOLERANCE_MAX,
 };
+use crate::stage::preparing::Prepared;
+use privacy::Permission;
 use similarity::learn::unpsl::accelerated::{Knowledge, RelativeSparsity};
 use similarity::learn::unpsl::selection;
 use similarity::learn::unpsl::{
     Centring, CorrelationScope, Form, Loss, PairWeights, Pairs, Settings, SiteWeights, Threshold,
 };
+use similarity::numeric::precision::Precision;
 use similarity::uses::neighbours::NeighbourRule;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// What the accelerated consensus may leave of the objective.
 const TOLERANCE: f64 = 2e-7;
@@ -167,6 +170,23 @@ impl UnpslSettings {
         }
     }
 
+    /// On one cohort alone, where nobody is told a sum.
+    pub(crate) fn alone(mut self) -> Self {
+        self.objective.precision = Precision::Exact;
+        self
+    }
+
+    /// What it asks of a site's policy. Rounds tell the second moments, also where the job pools no correlation: where all
+    /// similarities are near 0, a gradient is linear in them. Local updates are not rounded.
+    #[must_use]
+    pub fn permissions(&self) -> BTreeSet<Permission> {
+        let exact = (!self.is_accelerated()).then_some(Permission::ExactSums);
+        exact
+            .into_iter()
+            .chain([Permission::SecondMoments])
+            .collect()
+    }
+
     /// Whether the metric is learnt by the accelerated consensus.
     #[must_use]
     pub fn is_accelerated(&self) -> bool {
@@ -185,12 +205,13 @@ impl UnpslSettings {
         rows > WHOLE_ROWS_MAX
     }
 
-    /// What is known of an objective over so many rows at the beginning.
-    pub(super) fn knowledge(rows: usize) -> Knowledge {
-        match Self::is_wide(rows) {
+    /// What is known of an objective over prepared patients at the beginning.
+    pub(super) fn knowledge(&self, prepared: &Prepared) -> Knowledge {
+        let known = match Self::is_wide(prepared.standardisation.rows().len()) {
             true => Knowledge::wide(),
             false => Knowledge::new(),
-        }
+        };
+        known.up_to(self.objective.error(&prepared.totals))
     }
 
     /// For the matrix that the sites have prepared, of so many rows; coordinator and sites follow it alike.
@@ -421,6 +442,7 @@ fn objective(section: &mut Section<'_, '_>, candidates: &SelectionSettings) -> S
         pair_weights: section
             .choice("pair_weights", &pair_weights)
             .unwrap_or(default.pair_weights),
+        precision: Precision::default(),
     }
 }
 

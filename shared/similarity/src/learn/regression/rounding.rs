@@ -3,24 +3,19 @@
 //! Columns that go together, as those of a spline do, say little of each other but much of their differences. Rounding each by itself would
 //! lose that. So what a site adds is rounded along the principal axes of its own patients, each axis scaled to a variance of 1, and turned back.
 
-use ndarray::{Array2, ArrayView2, Axis, s};
+use ndarray::{Array2, ArrayView2, s};
 
 use crate::learn::regression::sums::Sums;
-use crate::numeric::linear_algebra::{LinearAlgebraError, symmetric_eigen};
+use crate::numeric::axes::Axes;
+use crate::numeric::linear_algebra::LinearAlgebraError;
 use crate::numeric::precision::Precision;
-
-/// An axis of less than this share of the widest is none: no patient is off it.
-const NO_AXIS: f64 = 1e-12;
 
 /// The axes of a site's patients.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rounding {
     /// Parameters before the columns, which are rounded as they are.
     leading: usize,
-    /// From columns to axes, k x p.
-    forward: Array2<f64>,
-    /// From axes to columns, p x k.
-    back: Array2<f64>,
+    axes: Axes,
 }
 
 impl Rounding {
@@ -29,19 +24,9 @@ impl Rounding {
     /// # Errors
     /// [`LinearAlgebraError`] where a number is not finite.
     pub fn of(design: &ArrayView2<f64>, leading: usize) -> Result<Self, LinearAlgebraError> {
-        #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
-        let patients = design.nrows().max(1) as f64;
-        let eigen = symmetric_eigen(&(design.t().dot(design) / patients))?;
-        let widest = eigen.values.iter().copied().fold(0.0, f64::max);
-        let axes: Vec<usize> = (0..eigen.values.len())
-            .filter(|axis| eigen.values[*axis] > NO_AXIS * widest)
-            .collect();
-        let vectors = eigen.vectors.select(Axis(1), &axes);
-        let widths = eigen.values.select(Axis(0), &axes).mapv(f64::sqrt);
         Ok(Self {
             leading,
-            forward: (&vectors / &widths).reversed_axes(),
-            back: vectors * widths,
+            axes: Axes::of(design)?,
         })
     }
 
@@ -51,10 +36,10 @@ impl Rounding {
     /// Where the sums are of other columns.
     #[must_use]
     pub fn rounded(&self, sums: Sums) -> Sums {
-        let copies = (sums.gradient.len() - self.leading) / self.back.nrows().max(1);
+        let copies = (sums.gradient.len() - self.leading) / self.axes.back.nrows().max(1);
         let (forward, back) = (
-            self.blocks(&self.forward, copies),
-            self.blocks(&self.back, copies),
+            self.blocks(&self.axes.forward, copies),
+            self.blocks(&self.axes.back, copies),
         );
         let rounded = |number| Precision::Rounded.of(number);
         let gradient = forward.dot(&sums.gradient).mapv_into(rounded);

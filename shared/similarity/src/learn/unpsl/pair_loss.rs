@@ -144,6 +144,11 @@ impl PairLoss {
         }
     }
 
+    /// X, n x d, in an order of its own.
+    pub(super) fn patients(&self) -> &Array2<f64> {
+        &self.patients
+    }
+
     /// The loss at W (d x m) and threshold b.
     ///
     /// # Panics

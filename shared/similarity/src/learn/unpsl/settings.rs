@@ -3,6 +3,9 @@
 use ndarray::{Array2, s};
 use rand::{Rng, RngExt};
 
+use super::site::FINE;
+use super::totals::Totals;
+use crate::numeric::precision::Precision;
 use crate::numeric::seed::Seed;
 
 /// The sum of the sites' first penalties under the mean loss.
@@ -33,6 +36,8 @@ pub struct Settings {
     pub pairs: Pairs,
     /// How much a pair counts.
     pub pair_weights: PairWeights,
+    /// How finely a site says its derivatives.
+    pub precision: Precision,
 }
 
 /// What of two patients the pair loss looks at.
@@ -140,7 +145,7 @@ pub enum SettingsError {
 }
 
 impl Default for Settings {
-    /// Rank 8, lambda_1 = 0.003, lambda_2 = 0.0003, a threshold of each site, mean loss over all pairs.
+    /// Rank 8, lambda_1 = 0.003, lambda_2 = 0.0003, a threshold of each site, mean loss over all pairs, exact derivatives.
     fn default() -> Self {
         Self {
             rank: 8,
@@ -154,6 +159,7 @@ impl Default for Settings {
             correlation: CorrelationScope::Site,
             pairs: Pairs::All,
             pair_weights: PairWeights::Equal,
+            precision: Precision::Exact,
         }
     }
 }
@@ -236,6 +242,21 @@ impl Settings {
         match self.loss {
             Loss::Mean => share,
             Loss::Sum => share * pairs.max(1) as f64,
+        }
+    }
+
+    /// By how much the objective over all sites is known too high or too low at most, where each says it rounded: 0 of exact ones.
+    #[must_use]
+    pub fn error(&self, totals: &Totals) -> f64 {
+        let whole = match self.loss {
+            Loss::Mean => 1.0,
+            Loss::Sum => totals.pairs.total() as f64,
+        };
+        match self.precision {
+            Precision::Exact => 0.0,
+            Precision::Rounded => {
+                FINE / 2.0 * whole * totals.sites as f64 / totals.patients.max(1) as f64
+            }
         }
     }
 

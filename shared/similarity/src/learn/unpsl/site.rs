@@ -1,21 +1,26 @@
 //! One site's smooth part of the objective, and its local update (4.21).
 
 mod derivatives;
+mod rounding;
+mod scales;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ndarray::{Array2, ArrayView2, s};
 
 use super::correlation::Correlation;
-use super::labels::{Labels, PairCounts};
-use super::pair_loss::{PairLoss, PairWeightValues};
-use super::settings::{
-    CorrelationScope, Loss, PairWeights, Settings, SettingsError, SiteWeights, Threshold,
-};
+use super::labels::Labels;
+use super::pair_loss::PairLoss;
+use super::settings::{CorrelationScope, Settings, SettingsError, Threshold};
 use super::totals::{Summary, Totals, summarise};
+use crate::numeric::axes::Axes;
 use crate::numeric::lbfgs::{Limits, Status, minimise};
-use crate::numeric::linear_algebra::norm;
+use crate::numeric::linear_algebra::{LinearAlgebraError, norm};
 use crate::numeric::seed::Seed;
+
+pub(super) use rounding::FINE;
+use rounding::Patient;
+use scales::{scales, weights};
 
 pub use derivatives::{SiteDerivatives, ThresholdDerivatives};
 
@@ -83,6 +88,9 @@ pub enum ObjectiveError {
         /// Columns of the matrix.
         wanted: usize,
     },
+    /// The patients' axes, or those of what they add, are not found.
+    #[error("the patients have no principal axes")]
+    Axes(#[from] LinearAlgebraError),
 }
 
 /// The answer of a site to one round.
@@ -117,6 +125,9 @@ pub struct SiteObjective {
     curvature_scale: f64,
     /// c_p lambda_2.
     correlation_scale: f64,
+    patient: Patient,
+    /// Of all features; found once they are needed.
+    axes: OnceLock<Axes>,
 }
 
 impl SiteObjective {
@@ -197,6 +208,8 @@ impl SiteObjective {
             loss_scale: scales.loss,
             curvature_scale: scales.curvature,
             correlation_scale: scales.correlation * settings.lambda_correlation,
+            patient: scales.patient,
+            axes: OnceLock::new(),
         })
     }
 
@@ -432,66 +445,5 @@ fn check_totals(summary: &Summary, totals: &Totals) -> Result<(), ObjectiveError
     match enough.iter().find(|(_, enough)| !enough) {
         Some((what, _)) => Err(ObjectiveError::Totals { what }),
         None => Ok(()),
-    }
-}
-
-fn weights(weights: PairWeights, totals: &Totals) -> Result<PairWeightValues, ObjectiveError> {
-    let PairCounts {
-        similar,
-        dissimilar,
-    } = totals.pairs;
-    match weights {
-        PairWeights::Equal => Ok(PairWeightValues {
-            similar: 1.0,
-            dissimilar: 1.0,
-        }),
-        PairWeights::Balanced if similar == 0 => {
-            Err(ObjectiveError::OneKind { missing: "similar" })
-        }
-        PairWeights::Balanced if dissimilar == 0 => Err(ObjectiveError::OneKind {
-            missing: "dissimilar",
-        }),
-        PairWeights::Balanced => {
-            let half = 0.5 * totals.pairs.total() as f64;
-            Ok(PairWeightValues {
-                similar: half / similar as f64,
-                dissimilar: half / dissimilar as f64,
-            })
-        }
-    }
-}
-
-/// a_p and c_p.
-struct Scales {
-    loss: f64,
-    correlation: f64,
-    /// k_p / sqrt(2 K N_p), where k_p = a_p N_p weighs the site, K all, and N_p is the weight of the site's pairs.
-    curvature: f64,
-}
-
-fn scales(
-    settings: &Settings,
-    summary: &Summary,
-    totals: &Totals,
-    weights: PairWeightValues,
-) -> Scales {
-    let weight_of = |pairs: PairCounts| {
-        pairs.similar as f64 * weights.similar + pairs.dissimilar as f64 * weights.dissimilar
-    };
-    let (mine, all) = (weight_of(summary.pairs), weight_of(totals.pairs));
-    let share = match settings.site_weights {
-        SiteWeights::Pairs => mine / all,
-        SiteWeights::Patients => summary.patients as f64 / totals.patients as f64,
-        SiteWeights::Equal => 1.0 / totals.sites as f64,
-    };
-    let (loss, correlation, whole) = match (settings.loss, settings.correlation) {
-        (Loss::Mean, _) => (share / mine, share, 1.0),
-        (Loss::Sum, CorrelationScope::Site) => (1.0, 1.0, all),
-        (Loss::Sum, CorrelationScope::Pooled) => (1.0, mine / all, all),
-    };
-    Scales {
-        loss,
-        correlation,
-        curvature: loss * mine / (2.0 * whole * mine).sqrt(),
     }
 }

@@ -9,6 +9,7 @@ use ndarray::{Array2, s};
 use super::arithmetic::{gram_into, product_into, row_norms, squared_distance};
 use super::model::Variables;
 use crate::learn::unpsl::site::SiteDerivatives;
+use crate::numeric::linear_algebra::inner;
 
 /// Points that are kept; of older ones nothing is used.
 const POINTS_MAX: usize = 64;
@@ -108,6 +109,22 @@ impl Point {
             product: Cow::Owned(chosen(&self.product, self.count(), &places)),
             gradient: Cow::Owned(chosen(&self.gradient, self.count(), &places)),
         })
+    }
+
+    /// The rows of W that are not 0 here or at another point, ascending.
+    fn selected_with(&self, other: &Self) -> Arc<[usize]> {
+        let of = |point: &Self| {
+            let norms = row_norms(&point.metric, point.rank);
+            let rows = point.rows.iter().copied().zip(norms);
+            rows.filter(|(_, norm)| *norm > 0.0)
+                .map(|(row, _)| row)
+                .collect::<Vec<usize>>()
+        };
+        let mut rows = of(self);
+        rows.extend(of(other));
+        rows.sort_unstable();
+        rows.dedup();
+        rows.into()
     }
 
     /// Where `rows` are among the known ones; none where not all are.
@@ -214,6 +231,8 @@ pub struct Knowledge {
     points: Vec<Point>,
     /// Of wide data the rows to begin with, ascending: none before the first answer.
     first: Option<Vec<usize>>,
+    /// By how much F is known too high or too low, about.
+    error: f64,
 }
 
 impl Knowledge {
@@ -227,9 +246,15 @@ impl Knowledge {
     #[must_use]
     pub fn wide() -> Self {
         Self {
-            points: Vec::new(),
             first: Some(Vec::new()),
+            ..Self::default()
         }
+    }
+
+    /// The same, of an F that is known up to so much.
+    #[must_use]
+    pub fn up_to(self, error: f64) -> Self {
+        Self { error, ..self }
     }
 
     pub(super) fn points(&self) -> &[Point] {
@@ -242,21 +267,27 @@ impl Knowledge {
         self.points.is_empty()
     }
 
+    /// By how much F is known too high or too low, about.
+    pub(super) fn error(&self) -> f64 {
+        self.error
+    }
+
     /// Of wide data the rows to begin with.
     pub(super) fn first(&self) -> Option<&[usize]> {
         self.first.as_deref()
     }
 
-    /// Adds the sum of the sites' answers at `question`, a matrix of the travelling shape, with the rows that it asked for.
+    /// Adds the sum of the sites' answers at `question`, a matrix of the travelling shape, with the rows that it asked for. Gives F
+    /// there, as far as it is known: none where the answer says no more than which rows to ask about.
     pub fn learn(
         &mut self,
         question: &Array2<f64>,
         rows: Option<&[usize]>,
         answer: SiteDerivatives,
-    ) {
+    ) -> Option<f64> {
         if let (Some([]), Some(diagonal)) = (rows, &answer.slope) {
             self.first = Some(first(diagonal));
-            return;
+            return None;
         }
         let features = match &answer.slope {
             Some(slope) => slope.nrows(),
@@ -293,10 +324,7 @@ impl Knowledge {
             product.push(question[[features, 0]]);
             gradient.push(answer.threshold.first);
         }
-        if self.points.len() == POINTS_MAX {
-            self.points.remove(0);
-        }
-        self.points.push(Point {
+        let mut point = Point {
             rows: known,
             rank,
             metric,
@@ -306,7 +334,41 @@ impl Knowledge {
             curvature: answer.curvature.iter().copied().collect(),
             threshold_curvature: answer.threshold.second,
             slope,
+        };
+        self.settle(&mut point);
+        if self.points.len() == POINTS_MAX {
+            self.points.remove(0);
+        }
+        let objective = point.objective;
+        self.points.push(point);
+        Some(objective)
+    }
+
+    /// F at a new point by the nearest known one. F is convex in M, so that it rises by no less than the tangent there says and by no more
+    /// than the tangent here. Where they agree better than rounded sums do, F rises by their mean.
+    fn settle(&self, point: &mut Point) {
+        if self.error == 0.0 {
+            return;
+        }
+        let known = self.points.iter().filter_map(|known| {
+            let rows = point.selected_with(known);
+            let (there, here) = (known.seen(&rows)?, point.seen(&rows)?);
+            let moved = here.product.iter().zip(there.product.iter());
+            let moved: Vec<f64> = moved.map(|(to, from)| to - from).collect();
+            let along = [
+                inner(&there.gradient, &moved),
+                inner(&here.gradient, &moved),
+            ];
+            Some((inner(&moved, &moved), known.objective, along))
         });
+        let Some((_, objective, [least, most])) = known.min_by(|a, b| a.0.total_cmp(&b.0)) else {
+            return;
+        };
+        point.objective = match (most - least) / 2.0 <= self.error {
+            true => objective + (least + most) / 2.0,
+            // Not `clamp`: numbers that are none must not stop a program.
+            false => point.objective.max(objective + least).min(objective + most),
+        };
     }
 
     /// The point of rank `rank`, or W = 0, whose objective under lambda_1 is least, and that objective.

@@ -51,6 +51,8 @@ const STEEPER_AT_ZERO: f64 = 8.0;
 /// a model takes its row far away, where a patient who is left out and has the feature is like nobody. Of standardised patients
 /// a row this long makes a patient's similarity with itself 16 in the mean; metrics of real cohorts come to 4 in all.
 pub const LONGEST_ROW: f64 = 4.0;
+/// Rounded derivatives show a fall of the objective down to this share of the objective's own rounding error.
+const SHOWN: f64 = 1.0 / 16.0;
 /// Known points from which a way out of W = 0 is looked for.
 const CANDIDATES: usize = 3;
 
@@ -263,10 +265,9 @@ impl Search {
     /// Takes the sum of the sites' answers at [`Self::question`], asked with [`Self::rows`], into what is
     /// known, and goes on from there. None where the answer says no more than which rows to ask about.
     pub fn learn(&mut self, known: &mut Knowledge, answer: SiteDerivatives) -> Option<Step> {
-        let objective = answer.objective + self.sparsity_term(&self.question);
         let rows = self.rows(known).map(<[usize]>::to_vec);
-        known.learn(&self.question, rows.as_deref(), answer);
-        self.absorb(known, objective)
+        let smooth = known.learn(&self.question, rows.as_deref(), answer)?;
+        self.absorb(known, smooth + self.sparsity_term(&self.question))
     }
 
     /// Goes on from what is known, in which the answer at [`Self::question`] is the last. None where nothing is known.
@@ -328,14 +329,14 @@ impl Search {
         } else {
             self.best.slice_mut(s![..self.features, ..]).fill(0.0);
         }
-        let others = known.towards(centre);
-        let model = Model::new(centre, &others, self.settings.form, rank, self.scale);
+        let model = Model::new(centre, known, self.settings.form, rank, self.scale);
         let mut found = match is_empty {
             false => model.minimise(centre.variables(), lambda, self.lipschitz),
             true => self.leave_zero(&model, centre, lambda),
         };
         let mut from = Cow::Borrowed(centre);
-        let nothing = found.fall <= self.settings.tolerance * objective.abs();
+        let enough = self.enough(known, objective);
+        let nothing = found.fall <= enough;
         self.is_probe = false;
         if is_empty && nothing {
             if let Some((other, minimum)) = self.elsewhere(known, objective) {
@@ -353,12 +354,7 @@ impl Search {
             true => 0.0,
             false => model.residual(lambda, found.lipschitz),
         };
-        let SearchSettings {
-            tolerance,
-            tolerance_residual,
-            ..
-        } = self.settings;
-        let is_least = left <= tolerance && residual <= tolerance_residual;
+        let is_least = found.fall <= enough && residual <= self.settings.tolerance_residual;
         self.question = self.travelling(&found.at, &from);
         // What is best among the bounded metrics is asked about again and again, if nothing ends it.
         let is_at_bound = self.bound_rows() && self.question == self.best;
@@ -384,11 +380,10 @@ impl Search {
     ) -> Option<(Cow<'k, Point>, Minimum)> {
         let lambda = self.settings.lambda_sparsity;
         let rank = self.question.ncols();
-        let enough = self.settings.tolerance * objective.abs();
+        let enough = self.enough(known, objective);
         let near = |(point, own): (&'k Point, f64)| {
             let point = point.working();
-            let others = known.towards(&point);
-            let model = Model::new(&point, &others, self.settings.form, rank, self.scale);
+            let model = Model::new(&point, known, self.settings.form, rank, self.scale);
             let mut found = model.minimise(point.variables(), lambda, self.lipschitz);
             found.fall += objective - own;
             let selected = found.at.metric.iter().any(|entry| *entry != 0.0);
@@ -403,6 +398,11 @@ impl Search {
                 best
             }
         })
+    }
+
+    /// A fall of the objective that is not worth a question, or that sums which are known so finely do not show.
+    fn enough(&self, known: &Knowledge, objective: f64) -> f64 {
+        (self.settings.tolerance * objective.abs()).max(SHOWN * known.error())
     }
 
     /// Shortens the rows of the question that are too long; whether there is one.

@@ -13,7 +13,7 @@
 //! 102, 1999), and not the mean of the step, as the gradients alone would. The minimum over W of the model + lambda_1 ||W||_{2,1} is found by FISTA with restart, without any message.
 
 use super::arithmetic::{add_scaled, gram_into, product_into, row_norms, shrink, squared_distance};
-use super::knowledge::{Point, Seen};
+use super::knowledge::{Knowledge, Point, Seen};
 use crate::learn::unpsl::settings::Form;
 use crate::numeric::linear_algebra::inner;
 
@@ -24,6 +24,8 @@ const MEMORY: usize = 20;
 const DELTA: f64 = 1e-7;
 /// How much flatter F is believed to be at the end of a step than over the whole of it.
 const FLATTER_MAX: f64 = 0.25;
+/// F says how much flatter where the curvature along the step is so many times its rounding error.
+const WELL_KNOWN: f64 = 64.0;
 /// Steps of one search.
 const STEPS_MAX: usize = 3000;
 /// A search ends after so many steps in a row that gain next to nothing.
@@ -78,14 +80,15 @@ struct Scratch {
 }
 
 impl<'a> Model<'a> {
-    /// The model near `centre`; `others` are further known points, the most telling last.
+    /// The model near `centre`; `known` has further points.
     pub(super) fn new(
         centre: &'a Point,
-        others: &[Seen<'_>],
+        known: &Knowledge,
         form: Form,
         rank: usize,
         scale: f64,
     ) -> Self {
+        let others = known.towards(centre);
         let rows = centre.count();
         let mut centre_product = vec![0.0; rows * rows];
         let mut half = vec![0.0; rows * rows];
@@ -108,12 +111,12 @@ impl<'a> Model<'a> {
         };
         let recent = &others[others.len().saturating_sub(MEMORY + 1)..];
         for two in recent.windows(2) {
-            model.update(&two[0], &two[1]);
+            model.update(&two[0], &two[1], known.error());
         }
         model
     }
 
-    fn update(&mut self, from: &Seen<'_>, to: &Seen<'_>) {
+    fn update(&mut self, from: &Seen<'_>, to: &Seen<'_>, error: f64) {
         let difference =
             |a: &[f64], b: &[f64]| -> Vec<f64> { a.iter().zip(b).map(|(a, b)| a - b).collect() };
         let moved = difference(&to.product, &from.product);
@@ -123,7 +126,10 @@ impl<'a> Model<'a> {
         let gained_scale = inner(&moved, &gained);
         let norms = (inner(&moved, &moved) * inner(&gained, &gained)).sqrt();
         if lost_scale > 0.0 && gained_scale > 1e-14 * norms {
-            let end = curvature_at_end(from, to, &moved, gained_scale);
+            let end = match gained_scale > WELL_KNOWN * error {
+                true => curvature_at_end(from, to, &moved, gained_scale),
+                false => gained_scale,
+            };
             self.updates.push(Update {
                 gained,
                 gained_scale: gained_scale * gained_scale / end,

@@ -109,8 +109,9 @@ impl Several {
             let Problem { known, cells } = &mut self.problems[place.problem];
             let search = &cells[place.cell].search;
             let rows = search.rows(known).map(<[usize]>::to_vec);
-            smooth[place.problem].push((place.cell, answer.objective));
-            known.learn(search.question(), rows.as_deref(), answer);
+            let objective = answer.objective;
+            let known = known.learn(search.question(), rows.as_deref(), answer);
+            smooth[place.problem].push((place.cell, known.unwrap_or(objective)));
         }
         let round_limit = self.round_limit;
         let problems = self.problems.par_iter_mut().zip(smooth).zip(is_first);

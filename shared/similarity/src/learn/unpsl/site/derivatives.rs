@@ -5,6 +5,7 @@ use ndarray::{Array2, ArrayView2, s};
 use super::{ObjectiveError, SiteObjective};
 use crate::learn::unpsl::settings::Threshold;
 use crate::numeric::linear_algebra::inner_product;
+use crate::numeric::precision::Precision;
 
 /// f_p at one W, and its derivatives. Sums of them over the sites are those of the whole smooth part.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +34,7 @@ pub struct ThresholdDerivatives {
 
 impl SiteObjective {
     /// f_p and its derivatives with respect to M and b at a matrix of the travelling shape: what
-    /// [`crate::learn::unpsl::accelerated`] sums over the sites. Of wide data only some `rows` of the derivatives in M are
+    /// [`crate::learn::unpsl::accelerated`] sums over the sites, as finely as the settings say. Of wide data only some `rows` of the derivatives in M are
     /// wanted, ascending, and one product for all.
     ///
     /// # Errors
@@ -72,6 +73,10 @@ impl SiteObjective {
                 };
             }
         }
+        if self.settings.precision == Precision::Rounded {
+            found = self.rounded(&metric, rows, found)?;
+        }
+        // What it adds depends on no metric but by their product.
         self.add_correlation(&metric, rows, &mut found);
         Ok(found)
     }

@@ -1,0 +1,102 @@
+//! Derivatives, rounded by what one standardised patient adds.
+//!
+//! A metric that weighs one known feature alone makes an entry of Gamma a sum of the patients' other values, with factors that are known:
+//! as many metrics as patients read every value from exact sums. So what a site says is rounded along the principal axes of its own
+//! patients. Gamma leads the search and is known finely; T says how far to go, and need not be.
+
+use ndarray::{Array2, ArrayView2, Axis};
+
+use super::{ObjectiveError, SiteDerivatives, SiteObjective};
+use crate::numeric::axes::Axes;
+use crate::numeric::linear_algebra::{LinearAlgebraError, product, symmetric_eigen};
+use crate::numeric::precision::nearest;
+
+/// The step of the objective and of Gamma, in patients.
+pub(in crate::learn::unpsl) const FINE: f64 = 0.0078125;
+/// The step of T, in patients.
+const COARSE: f64 = 0.5;
+
+/// What one standardised patient adds at W = 0, where no pair is told apart.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patient {
+    /// To the objective and to Gamma.
+    pub(super) slope: f64,
+    /// To T.
+    pub(super) curvature: f64,
+}
+
+impl SiteObjective {
+    /// The same derivatives at W (d x m), as finely as they may be known.
+    pub(super) fn rounded(
+        &self,
+        metric: &ArrayView2<f64>,
+        rows: Option<&[usize]>,
+        exact: SiteDerivatives,
+    ) -> Result<SiteDerivatives, ObjectiveError> {
+        let own;
+        let axes = match rows {
+            None => self.axes()?,
+            Some(rows) => {
+                own = Axes::of(&self.loss.patients().select(Axis(1), rows).view())?;
+                &own
+            }
+        };
+        let fine = |number: f64| nearest(number, FINE * self.patient.slope);
+        let coarse = |number: f64| nearest(number, COARSE * self.patient.curvature);
+        let gradient = axes.inside(&exact.gradient.view()).mapv_into(fine);
+        let curvature = axes.inside(&exact.curvature.view()).mapv_into(coarse);
+        let slope = exact.slope.map(|slope| self.rounded_slope(metric, slope));
+        let mut threshold = exact.threshold;
+        threshold.first = fine(threshold.first);
+        threshold.second = nearest(threshold.second, COARSE * self.patient.slope / 4.0);
+        Ok(SiteDerivatives {
+            objective: fine(exact.objective),
+            gradient: axes.outside(&gradient.view()),
+            curvature: axes.outside(&not_below_0(&curvature)?.view()),
+            slope,
+            threshold,
+        })
+    }
+
+    /// Gamma W, d x m, or the diagonal of Gamma, d x 1, of all features: by the spread of each among the patients.
+    fn rounded_slope(&self, metric: &ArrayView2<f64>, mut slope: Array2<f64>) -> Array2<f64> {
+        let patients = self.loss.patients();
+        let spread = |columns: &ArrayView2<f64>| {
+            let columns = columns.columns().into_iter();
+            #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
+            let mean = columns.map(|column| column.dot(&column) / column.len() as f64);
+            mean.map(f64::sqrt).collect::<Vec<f64>>()
+        };
+        let of_features = spread(&patients.view());
+        let of_metric = match slope.ncols() == metric.ncols() {
+            true => spread(&product(&patients.view(), metric).view()),
+            false => Vec::new(),
+        };
+        for ((row, column), entry) in slope.indexed_iter_mut() {
+            let other = of_metric.get(column).unwrap_or(&of_features[row]);
+            let step = FINE * self.patient.slope * of_features[row] * other;
+            *entry = if step > 0.0 {
+                nearest(*entry, step)
+            } else {
+                0.0
+            };
+        }
+        slope
+    }
+
+    /// The axes of all features.
+    fn axes(&self) -> Result<&Axes, ObjectiveError> {
+        if let Some(axes) = self.axes.get() {
+            return Ok(axes);
+        }
+        let axes = Axes::of(&self.loss.patients().view())?;
+        Ok(self.axes.get_or_init(|| axes))
+    }
+}
+
+/// What rounding has turned below 0 of a matrix that is not becomes 0.
+fn not_below_0(matrix: &Array2<f64>) -> Result<Array2<f64>, LinearAlgebraError> {
+    let eigen = symmetric_eigen(matrix)?;
+    let scaled = &eigen.vectors * &eigen.values.mapv(|value| value.max(0.0));
+    Ok(product(&scaled.view(), &eigen.vectors.t()))
+}

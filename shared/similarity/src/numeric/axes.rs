@@ -1,0 +1,130 @@
+//! Principal axes of patients, each scaled to a variance of 1.
+//!
+//! What is rounded along them keeps what columns that go together differ by.
+
+use ndarray::{Array1, Array2, ArrayView2, Axis};
+
+use super::linear_algebra::{LinearAlgebraError, product, symmetric_eigen, transposed_product};
+
+/// An axis of less than this share of the widest is none: no patient is off it.
+const NO_AXIS: f64 = 1e-12;
+
+/// The k axes of n patients with p columns, k at most the smaller of n and p.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axes {
+    /// From columns to axes, k x p: of patients X it makes coordinates of mean square 1.
+    pub forward: Array2<f64>,
+    /// From axes to columns, p x k.
+    pub back: Array2<f64>,
+}
+
+impl Axes {
+    /// Of the patients of `design`, n x p.
+    ///
+    /// # Errors
+    /// [`LinearAlgebraError`] where a number is not finite.
+    pub fn of(design: &ArrayView2<f64>) -> Result<Self, LinearAlgebraError> {
+        #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
+        let patients = design.nrows().max(1) as f64;
+        let (values, vectors) = match design.ncols() <= design.nrows() {
+            true => {
+                let eigen = symmetric_eigen(&(transposed_product(design, design) / patients))?;
+                let axes = wide_enough(&eigen.values);
+                let values = eigen.values.select(Axis(0), &axes);
+                (values, eigen.vectors.select(Axis(1), &axes))
+            }
+            // The patients span all axes there are: X X' has the same values, and fewer.
+            false => {
+                let eigen = symmetric_eigen(&(product(design, &design.t()) / patients))?;
+                let axes = wide_enough(&eigen.values);
+                let values = eigen.values.select(Axis(0), &axes);
+                let vectors = eigen.vectors.select(Axis(1), &axes);
+                let lengths = values.mapv(|value| (value * patients).sqrt());
+                (
+                    values,
+                    transposed_product(design, &vectors.view()) / lengths,
+                )
+            }
+        };
+        let widths = values.mapv(f64::sqrt);
+        Ok(Self {
+            forward: (&vectors / &widths).reversed_axes(),
+            back: vectors * widths,
+        })
+    }
+
+    /// A symmetric matrix of columns, p x p, among the axes, k x k.
+    ///
+    /// # Panics
+    /// Where the matrix is of other columns.
+    #[must_use]
+    pub fn inside(&self, matrix: &ArrayView2<f64>) -> Array2<f64> {
+        let forward = self.forward.view();
+        product(&product(&forward, matrix).view(), &forward.t())
+    }
+
+    /// The same back, k x k to p x p, and symmetric to the last bit.
+    ///
+    /// # Panics
+    /// Where the matrix is of other axes.
+    #[must_use]
+    pub fn outside(&self, matrix: &ArrayView2<f64>) -> Array2<f64> {
+        let back = self.back.view();
+        let turned = product(&product(&back, matrix).view(), &back.t());
+        (&turned + &turned.t()) / 2.0
+    }
+}
+
+fn wide_enough(values: &Array1<f64>) -> Vec<usize> {
+    let widest = values.iter().copied().fold(0.0, f64::max);
+    let axes = 0..values.len();
+    axes.filter(|axis| values[*axis] > NO_AXIS * widest)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patients(rows: usize, columns: usize) -> Array2<f64> {
+        Array2::from_shape_fn((rows, columns), |(row, column)| {
+            (row as f64 * 0.7 + column as f64 * 1.3).sin()
+                + (row as f64 * column as f64).cos() * 0.1
+        })
+    }
+
+    #[test]
+    fn coordinates_have_variance_1_whether_columns_or_patients_are_more() {
+        for (rows, columns) in [(40, 5), (5, 40), (8, 8)] {
+            let x = patients(rows, columns);
+            let axes = Axes::of(&x.view()).unwrap();
+            assert!(axes.forward.nrows() <= rows.min(columns));
+            let coordinates = x.dot(&axes.forward.t());
+            let squares = coordinates.t().dot(&coordinates) / rows as f64;
+            let off = squares - Array2::<f64>::eye(axes.forward.nrows());
+            assert!(off.iter().all(|one| one.abs() < 1e-6), "{rows} x {columns}");
+            let again = coordinates.dot(&axes.back.t()) - &x;
+            assert!(
+                again.iter().all(|one| one.abs() < 1e-5),
+                "{rows} x {columns}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_rounded_comes_back() {
+        let x = patients(30, 4);
+        let axes = Axes::of(&x.view()).unwrap();
+        let products = x.t().dot(&x);
+        let back = axes.outside(&axes.inside(&products.view()).view());
+        assert!((back - products).iter().all(|one| one.abs() < 1e-9));
+    }
+
+    #[test]
+    fn patients_who_are_all_alike_have_no_axis() {
+        let axes = Axes::of(&Array2::zeros((10, 3)).view()).unwrap();
+        assert_eq!(axes.forward.dim(), (0, 3));
+        let none = axes.outside(&axes.inside(&Array2::ones((3, 3)).view()).view());
+        assert_eq!(none, Array2::<f64>::zeros((3, 3)));
+    }
+}
