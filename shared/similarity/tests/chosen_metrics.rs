@@ -3,6 +3,8 @@
 //! The attacker knows one feature of every patient, their classes, and asks about metrics of that feature alone, each as steep as
 //! hospitals answer. An entry of Gamma is then a sum of the other feature's values with factors that it works out; so is one of T.
 
+#![allow(clippy::unwrap_used)]
+
 use ndarray::{Array1, Array2, Axis};
 use similarity::learn::unpsl::{
     Labels, PairWeights, Settings, SiteDerivatives, SiteObjective, Threshold, Totals, summarise,
