@@ -111,6 +111,24 @@ fn every_problem_of_a_job_comes_at_once() {
 }
 
 #[test]
+fn a_rank_has_no_more_than_the_rows_of_the_features() {
+    let feature =
+        "kind = \"categorical\"\nlevels = [\"a\", \"b\", \"c\"]\nimpute = \"indicator\"\n";
+    let more = |name: &str| format!("[[features]]\nname = \"{name}\"\n{feature}");
+    let with = |keys: &str| {
+        let keys = format!("{}[unpsl]\n{keys}", more("more"));
+        problems(&JOB.replace("[unpsl]", &keys))
+    };
+    for keys in ["rank = 5", "rank = [2, 5]", ""] {
+        assert_eq!(with(keys), "", "{keys}");
+    }
+    for keys in ["rank = 6", "rank = [6, 2]"] {
+        let wanted = "found rank = 6, wanted at most 5, the rows";
+        assert!(with(keys).contains(wanted), "{}", with(keys));
+    }
+}
+
+#[test]
 fn a_job_names_a_form_or_both_to_choose_from() {
     let with = |keys: &str| JOB.replace("[unpsl]", &format!("[unpsl]\n{keys}"));
     for keys in [

@@ -1,7 +1,7 @@
 //! The kinds of message that every method may make a site send, and what is said of each.
 
 use privacy::Rules;
-use protocol::cohort::{FeatureKind, Impute, OutcomeKind};
+use protocol::cohort::{FeatureKind, OutcomeKind};
 use protocol::job::Job;
 use protocol::limits::{PROBLEMS_MAX, TEXT_LENGTH_MAX};
 
@@ -83,16 +83,15 @@ impl Sizes {
         let mut sizes = Self::of_outcome(job);
         for feature in &job.cohort.features {
             // Count, sum, sum of squares and missing of a number; the levels and missing of a category.
-            let (rows, moments) = match &feature.kind {
-                FeatureKind::Categorical { levels } => (levels.len(), levels.len() + 1),
+            let moments = match &feature.kind {
+                FeatureKind::Categorical { levels } => levels.len() as u64 + 1,
                 FeatureKind::Numeric { .. }
                 | FeatureKind::Ordinal { .. }
                 | FeatureKind::Binary { .. }
-                | FeatureKind::Age { .. } => (1, 4),
+                | FeatureKind::Age { .. } => 4,
             };
-            let curved = u64::from(feature.spline.saturating_sub(1));
-            sizes.rows += rows as u64 + curved + u64::from(feature.impute == Impute::Indicator);
-            sizes.moments += moments as u64;
+            sizes.rows += feature.rows_at_most();
+            sizes.moments += moments;
         }
         sizes
     }

@@ -215,7 +215,8 @@ fn wrong_input_ends_with_a_clear_error_and_leaves_nothing() {
     run(&[]).must_fail(USAGE, &["--data", "--config"]);
     run(&["--data", "data/none.csv"]).must_fail(DATA, &["data/none.csv", "no such file"]);
     run(&["--data", "job.toml"]).must_fail(DATA, &["job.toml", "first_1", "no such column"]);
-    local(&home, &demo_job(&["rank = 90"], ""), "out").must_fail(RUN, &["KDR-SETTINGS", "rank"]);
+    local(&home, &demo_job(&["rank = 90"], ""), "out")
+        .must_fail(USAGE, &["rank = 90", "wanted at most "]);
     local(&home, &demo_job(&["rank = [2, 2]"], ""), "out").must_fail(USAGE, &["rank", "each once"]);
     local(
         &home,

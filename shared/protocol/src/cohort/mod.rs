@@ -168,6 +168,22 @@ pub enum Impute {
     Refuse,
 }
 
+impl Feature {
+    /// The rows that it has in a matrix, at most: what is constant or said by others has none.
+    #[must_use]
+    pub fn rows_at_most(&self) -> u64 {
+        let rows = match &self.kind {
+            FeatureKind::Categorical { levels } => levels.len() as u64,
+            FeatureKind::Numeric { .. }
+            | FeatureKind::Ordinal { .. }
+            | FeatureKind::Binary { .. }
+            | FeatureKind::Age { .. } => 1,
+        };
+        let curved = u64::from(self.spline.saturating_sub(1));
+        rows + curved + u64::from(self.impute == Impute::Indicator)
+    }
+}
+
 impl CohortSpecification {
     /// What people read for a row of a matrix, which is named after its feature, `feature=level` or
     /// `feature=missing`.

@@ -162,9 +162,10 @@ impl Method {
             .map(Self::Forest)
         };
         match (&method, outcome) {
-            (Some(Self::Unpsl(_)), Some(outcome)) => {
+            (Some(Self::Unpsl(settings)), Some(outcome)) => {
                 cohort::lines_alone(root, features);
                 unpsl::settings::check(root, outcome);
+                unpsl::settings::check_rank(root, settings, features);
             }
             (Some(Self::Forest(settings)), Some(outcome)) => {
                 cohort::lines_alone(root, features);

@@ -5,7 +5,7 @@ use crate::document::{Section, narrow};
 use crate::limits::{FOLDS_MAX, VALIDATION_FOLDS};
 use crate::method::forest::settings::{self as forests, ForestScope, ForestSettings};
 use crate::method::regression::settings::{self as regressions, RegressionSettings};
-use crate::method::unpsl::settings::{UnpslSettings, Validation};
+use crate::method::unpsl::settings::{UnpslSettings, Validation, check_rank};
 use privacy::{Permission, ValidationFacts};
 use similarity::learn::unpsl::{Centring, CorrelationScope};
 use std::collections::BTreeSet;
@@ -414,6 +414,9 @@ pub(crate) fn check(
 ) {
     if settings.fits_regressions() {
         regressions::check(root, &settings.regression, outcome);
+    }
+    if settings.has(Family::Unpsl) {
+        check_rank(root, &settings.unpsl, features);
     }
     if settings.grows_in_common() {
         forests::check_in_common(root, outcome, features);

@@ -299,7 +299,7 @@ impl Fitting {
         let patients = self.sources.moments.patients;
         if !self.may_ask() {
             Some(Stopped::Evaluations)
-        } else if !self.settings.allows(coefficients, patients) {
+        } else if !self.settings.allows_in_all(coefficients, patients) {
             Some(Stopped::Coefficients)
         } else {
             None

@@ -188,12 +188,17 @@ impl RegressionSettings {
         }
     }
 
-    /// Whether so many coefficients, of all fits together, may be told of so many patients. Those of one site do not count.
+    /// Whether so many coefficients of one model may be told of so many patients. Those of the largest site do not count.
+    #[must_use]
+    pub fn allows(&self, coefficients: u64, patients: u64) -> bool {
+        self.allows_in_all(coefficients, patients.saturating_sub(self.largest))
+    }
+
+    /// Whether so many coefficients, of all models that are tried, may be.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
-    pub fn allows(&self, coefficients: u64, patients: u64) -> bool {
-        let others = patients.saturating_sub(self.largest);
-        self.is_alone || coefficients as f64 <= PARAMETERS_SHARE_MAX * others as f64
+    pub fn allows_in_all(&self, coefficients: u64, patients: u64) -> bool {
+        self.is_alone || coefficients as f64 <= PARAMETERS_SHARE_MAX * patients as f64
     }
 }
 

@@ -3,7 +3,7 @@
 use super::accelerated::Accelerated;
 use super::validation;
 pub use super::validation::Validation;
-use crate::cohort::OutcomeSpecification;
+use crate::cohort::{Feature, OutcomeSpecification};
 use crate::document::{OneOrMore, Section, narrow};
 use crate::limits::{
     CANDIDATES_MAX, FOLDS_MAX, LAMBDA_MAX, PENALTY_MAX, PENALTY_MIN, ROUNDS_MAX, THRESHOLD_MAX,
@@ -301,6 +301,21 @@ pub(crate) fn check(root: &mut Section<'_, '_>, outcome: &OutcomeSpecification) 
         );
         let wanted = "an outcome of kind \"binary\" or \"categorical\", or \"forest\"";
         root.problem("method", &found, wanted);
+    }
+}
+
+/// Reports a rank that no matrix of the features has.
+pub(crate) fn check_rank(
+    root: &mut Section<'_, '_>,
+    settings: &UnpslSettings,
+    features: &[Feature],
+) {
+    let rows: u64 = features.iter().map(Feature::rows_at_most).sum();
+    let chosen = settings.selection.iter().flat_map(|one| &one.rank);
+    let rank = chosen.copied().fold(settings.objective.rank, usize::max);
+    if !settings.is_rank_usual && !features.is_empty() && rank as u64 > rows {
+        let wanted = format!("at most {rows}, the rows that the features have in a matrix");
+        root.problem("unpsl", &format!("rank = {rank}"), &wanted);
     }
 }
 
