@@ -47,14 +47,14 @@ fn introduction() -> MessageKind {
     MessageKind {
         kind: "introduction",
         purpose: "says that the cohort fits, and by which keys the site is known to the other sites in this run",
-        shape: "3 keys and a certificate".to_owned(),
+        shape: "3 keys, a certificate, and in a study the number of patients, rounded up to ten".to_owned(),
         bytes_formula: format!("{KEY_BYTES} and the certificate"),
         bytes,
         times: 1,
         rule: "patients_min, class_patients_min",
-        withheld: "no: it holds no count".to_owned(),
+        withheld: "the number of patients is rounded up to ten".to_owned(),
         worst: "Nothing of any patient, but that the cohort keeps the minima; below them the site refuses, which tells that \
-                they are below."
+                they are below. All hospitals of the study hear about how many patients this one has."
             .to_owned(),
     }
 }
