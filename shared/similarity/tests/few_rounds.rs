@@ -10,7 +10,7 @@ mod federation;
 #[allow(dead_code, unreachable_pub)]
 mod hospitals;
 
-use federation::{Federation, Part, standardise, synthetic_parts};
+use federation::{FORMS, Federation, Part, ROUNDS_MAX, TOLERANCE, standardise, synthetic_parts};
 use hospitals::{data_folder, heart, parkinsons};
 use ndarray::{Array1, Array2, Axis, concatenate, s};
 use rand::RngExt as _;
@@ -21,18 +21,6 @@ use similarity::learn::unpsl::{
     ThresholdDerivatives, Totals, summarise,
 };
 use similarity::numeric::seed::Seed;
-
-/// The default of a job.
-const TOLERANCE: f64 = 2e-7;
-const ROUNDS_MAX: usize = 60;
-
-const FORMS: [(Form, Threshold); 5] = [
-    (Form::InnerProduct, Threshold::Fixed(1.0)),
-    (Form::InnerProduct, Threshold::Site),
-    (Form::InnerProduct, Threshold::Common(1.0)),
-    (Form::Distance, Threshold::Site),
-    (Form::Distance, Threshold::Fixed(1.0)),
-];
 
 /// Every form and threshold: so many rounds at most to the stop, where the gap to a far longer search is below 1e-5.
 fn assert_few_rounds(parts: &[Part], most: [usize; 5], starts: u64) {

@@ -10,24 +10,13 @@ mod federation;
 #[allow(dead_code, unreachable_pub)]
 mod hospitals;
 
-use federation::{Federation, Part, standardise, synthetic_parts};
+use federation::{FORMS, Federation, Part, ROUNDS_MAX, TOLERANCE, standardise, synthetic_parts};
 use hospitals::{data_folder, heart, parkinsons};
 use ndarray::{Array1, Array2, s};
 use rand_distr::{Distribution, StandardNormal};
-use similarity::learn::unpsl::{Form, Labels, Settings, Threshold, objective};
+use similarity::learn::unpsl::{Labels, Settings, objective};
 use similarity::numeric::precision::Precision;
 use similarity::numeric::seed::Seed;
-
-/// The default of a job.
-const TOLERANCE: f64 = 2e-7;
-const ROUNDS_MAX: usize = 60;
-const FORMS: [(Form, Threshold); 5] = [
-    (Form::InnerProduct, Threshold::Fixed(1.0)),
-    (Form::InnerProduct, Threshold::Site),
-    (Form::InnerProduct, Threshold::Common(1.0)),
-    (Form::Distance, Threshold::Site),
-    (Form::Distance, Threshold::Fixed(1.0)),
-];
 
 /// Patients of `sites` hospitals with `each` patients and `features` features, of which the last is the first but for a thousandth, and
 /// of whom about one in ten is in the second class.

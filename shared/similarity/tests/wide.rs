@@ -10,17 +10,13 @@ mod federation;
 #[allow(dead_code, unreachable_pub)]
 mod hospitals;
 
-use federation::{Federation, Part};
+use federation::{Federation, Part, ROUNDS_MAX, TOLERANCE};
 use hospitals::{colon, data_folder, leukaemia};
 use ndarray::{Array1, Array2, Axis};
 use rand_distr::{Distribution, StandardNormal};
 use similarity::learn::unpsl::{Form, Labels, Pairs, PooledLimits, Settings, Threshold};
 use similarity::learn::unpsl::{ObjectiveError, minimise_pooled};
 use similarity::numeric::seed::Seed;
-
-/// The default of a job.
-const TOLERANCE: f64 = 2e-7;
-const ROUNDS_MAX: usize = 60;
 
 /// What FISTA comes to on all genes, with b of each site and with b = 1.
 const COLON: [f64; 2] = [0.035_317_823_9, 0.041_428_587_4];

@@ -73,6 +73,16 @@ fn all_answers_follow(deployment: &Deployment) {
     }
 }
 
+/// Once a site is back, its run learns the metric that it learned undisturbed, and every hospital's answers follow.
+fn must_go_on(deployment: &mut Deployment, site: &'static str, (run, wanted): (&RunId, &[u8])) {
+    deployment.start_agent(site);
+    assert!(
+        metric(deployment, run) == wanted,
+        "other bits after {site} was away"
+    );
+    all_answers_follow(deployment);
+}
+
 #[test]
 fn a_run_waits_in_its_middle_for_a_hospital_that_is_away_and_goes_on_to_the_same_bits() {
     let mut deployment = open();
@@ -94,12 +104,7 @@ fn a_run_waits_in_its_middle_for_a_hospital_that_is_away_and_goes_on_to_the_same
     deployment.start_coordinator();
     // No round closes without it, also after all have started again.
     assert_eq!(until_away(&deployment, &run, "west"), round);
-    deployment.start_agent("west");
-    assert!(
-        metric(&deployment, &run) == wanted,
-        "other bits after the gap"
-    );
-    all_answers_follow(&deployment);
+    must_go_on(&mut deployment, "west", (&run, &wanted));
 }
 
 #[test]
@@ -143,12 +148,7 @@ fn a_full_disk_leaves_nothing_half_written_and_a_study_goes_on_once_there_is_roo
         assert!(full.log().contains(wanted), "{}", full.log());
     }
     until_away(&deployment, &run, "north");
-    deployment.start_agent("north");
-    assert!(
-        metric(&deployment, &run) == wanted,
-        "other bits after a full disk"
-    );
-    all_answers_follow(&deployment);
+    must_go_on(&mut deployment, "north", (&run, &wanted));
 }
 
 #[test]

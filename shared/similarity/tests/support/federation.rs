@@ -3,12 +3,24 @@
 use ndarray::{Array2, s};
 use similarity::learn::unpsl::accelerated::{Knowledge, Search, SearchSettings, search_sites};
 use similarity::learn::unpsl::{
-    Labels, PooledLimits, Settings, SiteObjective, Summary, Totals, minimise_pooled, objective,
-    start, summarise,
+    Form, Labels, PooledLimits, Settings, SiteObjective, Summary, Threshold, Totals,
+    minimise_pooled, objective, start, summarise,
 };
 use similarity::numeric::admm::{Consensus, ConsensusSettings};
 use similarity::numeric::seed::Seed;
 use similarity::synthetic::labelled_pairs;
+
+/// The default of a job.
+pub const TOLERANCE: f64 = 2e-7;
+pub const ROUNDS_MAX: usize = 60;
+
+pub const FORMS: [(Form, Threshold); 5] = [
+    (Form::InnerProduct, Threshold::Fixed(1.0)),
+    (Form::InnerProduct, Threshold::Site),
+    (Form::InnerProduct, Threshold::Common(1.0)),
+    (Form::Distance, Threshold::Site),
+    (Form::Distance, Threshold::Fixed(1.0)),
+];
 
 const LOCAL_TOLERANCE: f64 = 1e-6;
 const LOCAL_STEPS: usize = 40;

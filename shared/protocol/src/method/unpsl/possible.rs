@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::message;
 use crate::stage::preparing::Prepared;
 use ndarray::Array2;
-use similarity::learn::unpsl::{Loss, Settings};
+use similarity::learn::unpsl::Settings;
 
 /// By how much sites may weigh more than all where folds are left out: each takes the others to leave out as many as itself.
 const OF_A_PART: f64 = 0.01;
@@ -31,11 +31,8 @@ pub(super) fn asked_rows(asked: &Differentiating, metric: usize, features: usize
 impl Possible {
     /// Of prepared patients.
     pub(super) fn of(settings: &UnpslSettings, prepared: &Prepared) -> Self {
-        #[allow(clippy::cast_precision_loss)] // pairs are far below 2^52
-        let weight = match settings.objective.loss {
-            Loss::Mean => 1.0,
-            Loss::Sum => prepared.totals.pairs.total() as f64,
-        };
+        let pairs = prepared.totals.pairs.total();
+        let weight = settings.objective.loss.weight_of(pairs);
         Self {
             settings: settings.objective,
             features: prepared.standardisation.rows().len(),

@@ -113,16 +113,11 @@ impl SelectionSettings {
     /// The values of lambda_1, ascending. The usual path of ADMM is one of the mean loss; under the sum of
     /// `pairs` pairs it is so many times as large.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)] // pairs are far below 2^52
     pub fn lambda_sparsity(&self, loss: Loss, pairs: u64) -> Vec<f64> {
         if !self.lambda_sparsity.is_empty() {
             return self.lambda_sparsity.clone();
         }
-        let scale = match loss {
-            Loss::Mean => 1.0,
-            Loss::Sum => pairs as f64,
-        };
-        selection::lambda_path(LAMBDA_LARGEST * scale)
+        selection::lambda_path(LAMBDA_LARGEST * loss.weight_of(pairs))
     }
 
     /// Rounds of all fits at most, and one for each metric that is judged.

@@ -243,10 +243,7 @@ impl Cohort<'_, '_> {
         let summary = summarise(&labels, settings.pairs, seed);
         let totals = Totals::of(&[summary]);
         let own = SiteObjective::new(&part.patients.view(), &labels, settings, &totals, seed)?;
-        let scale = match settings.loss {
-            super::Loss::Mean => 1.0,
-            super::Loss::Sum => summary.pairs.total().max(1) as f64,
-        };
+        let scale = settings.loss.weight_of(summary.pairs.total().max(1));
         let mut path: Vec<Array2<f64>> = Vec::with_capacity(PENALTIES.len());
         for penalty in PENALTIES {
             let from = path.last().unwrap_or(self.consensus);

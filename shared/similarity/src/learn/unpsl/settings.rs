@@ -78,6 +78,17 @@ pub enum Loss {
     Mean,
 }
 
+impl Loss {
+    /// What the losses of so many pairs weigh together.
+    #[must_use]
+    pub fn weight_of(self, pairs: u64) -> f64 {
+        match self {
+            Self::Sum => pairs as f64,
+            Self::Mean => 1.0,
+        }
+    }
+}
+
 /// The share v_p of a site; the shares sum to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SiteWeights {
@@ -239,22 +250,16 @@ impl Settings {
     #[must_use]
     pub fn penalty_start(&self, sites: u64, pairs: u64) -> f64 {
         let share = PENALTY_OF_ALL_SITES / sites.max(1) as f64;
-        match self.loss {
-            Loss::Mean => share,
-            Loss::Sum => share * pairs.max(1) as f64,
-        }
+        share * self.loss.weight_of(pairs.max(1))
     }
 
     /// By how much the objective over all sites is known too high or too low at most, where each says it rounded: 0 of exact ones.
     #[must_use]
     pub fn error(&self, totals: &Totals) -> f64 {
-        let whole = match self.loss {
-            Loss::Mean => 1.0,
-            Loss::Sum => totals.pairs.total() as f64,
-        };
         match self.precision {
             Precision::Exact => 0.0,
             Precision::Rounded => {
+                let whole = self.loss.weight_of(totals.pairs.total());
                 FINE / 2.0 * whole * totals.sites as f64 / totals.patients.max(1) as f64
             }
         }
