@@ -10,6 +10,7 @@ mod approve;
 pub mod budget;
 pub mod consent;
 mod ended;
+pub mod left_out;
 pub mod opened;
 pub mod proposed;
 mod renewed;
@@ -21,6 +22,7 @@ mod span;
 pub use approve::{StudyError, approve};
 pub use budget::Budget;
 pub use ended::{close, leave};
+pub use renewed::Lots;
 pub use review::{Listing, Review};
 pub use run::{Frozen, approved, cohort, for_run};
 
