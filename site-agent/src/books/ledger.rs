@@ -15,8 +15,6 @@ use std::path::Path;
 pub(super) const FILE_NAME: &str = "ledger.jsonl";
 /// The name of the site's own key in its folder.
 pub const KEY_NAME: &str = "fingerprint.key";
-/// What runs of jobs of no study count for, all together.
-pub const NO_STUDY: &str = "";
 
 /// The ledger of one site, open for writing.
 #[derive(Debug)]

@@ -22,7 +22,8 @@ pub use approve::{StudyError, approve};
 pub use budget::Budget;
 pub use ended::{close, leave};
 pub use review::{Listing, Review};
-pub use run::{Frozen, approved, cohort, for_run};
+pub(crate) use run::OF_NO_STUDY;
+pub use run::{Frozen, approved, for_run};
 
 use crate::books::chain::{ChainError, file_error, hexadecimal};
 use crate::books::ledger::{self, Used};
