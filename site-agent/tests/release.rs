@@ -361,8 +361,8 @@ fn the_ledger_counts_for_each_study_what_its_runs_have_used_across_a_restart() {
         ledger.ask(&digest("r2"), asks("g", 7)).unwrap();
     }
     let used = ledger::used(folder.path()).unwrap();
-    assert_eq!(used[&heart].limits(), Limits::of([2, 4, 12, 2]));
-    assert_eq!(used[&lung].limits(), Limits::of([1, 2, 0, 0]));
+    assert_eq!(used[&heart], Limits::of([2, 4, 12, 2]));
+    assert_eq!(used[&lung], Limits::of([1, 2, 0, 0]));
     assert_eq!(used.len(), 2);
     let ledger = open(folder.path());
     // The run itself does not count among the others, nor the grouping that it asks by.
