@@ -1,6 +1,7 @@
 //! Promise: what `deploy/` holds works as it lies there. Samples, jobs, policies, services and the
 //! commands of its page are read by the parsers that the programs use.
 
+use crate::prose::pages;
 use clap::Parser;
 use coordinator::config::{CoordinatorConfig, OperatorConfig};
 use kindred_tests::workspace::{files, root, text};
@@ -137,7 +138,7 @@ fn command(line: &str) -> Option<Result<(), clap::Error>> {
 
 /// The lines of a page that call one of the programs: continued lines joined, without comments and the
 /// folder of the program.
-fn commands(page: &str) -> Vec<String> {
+fn commands(page: &Path) -> Vec<String> {
     let page = text(page).replace("\\\n", " ");
     page.lines()
         .map(|line| line.trim().trim_start_matches("target/debug/"))
@@ -148,17 +149,11 @@ fn commands(page: &str) -> Vec<String> {
 
 #[test]
 fn every_command_of_the_pages_is_one_of_the_programs() {
-    for (page, at_least) in [
-        ("README.md", 9),
-        ("deploy/README.md", 12),
-        ("deploy/jobs/README.md", 3),
-        ("deploy/policies/README.md", 2),
-    ] {
-        let commands = commands(page);
-        assert!(
-            commands.len() >= at_least,
-            "{page}: found only {commands:#?}"
-        );
+    let mut found = 0;
+    for path in pages() {
+        let page = path.display();
+        let commands = commands(&path);
+        found += commands.len();
         for line in commands {
             match command(&line) {
                 Some(parsed) => parsed.unwrap_or_else(|error| panic!("{page}: {line}\n{error}")),
@@ -166,28 +161,27 @@ fn every_command_of_the_pages_is_one_of_the_programs() {
             }
         }
     }
+    assert!(found >= 60, "found only {found} commands");
     assert!(command("kindred-site-agent serve --confg site.toml").is_some_and(|one| one.is_err()));
 }
 
+/// That links lead somewhere is a promise of `prose`.
 #[test]
-fn the_page_names_every_sample_and_every_link_of_it_leads_somewhere() {
-    let page = text("deploy/README.md");
+fn the_pages_link_every_sample() {
     let mut links = Vec::new();
-    for (at, _) in page.match_indices("](") {
-        let link = page[at + 2..].split(')').next().unwrap_or_default();
-        assert!(root().join("deploy").join(link).is_file(), "{link}");
-        links.push(Path::new("deploy").join(link));
+    for path in files("deploy", &["md"]) {
+        let page = text(&path);
+        let folder = path.parent().expect("a folder");
+        for (at, _) in page.match_indices("](") {
+            links.push(folder.join(page[at + 2..].split(')').next().unwrap_or_default()));
+        }
     }
     let folders = ["deploy/config", "deploy/jobs", "deploy/systemd"];
     for path in folders
         .iter()
         .flat_map(|folder| files(folder, &["toml", "service"]))
     {
-        assert!(
-            links.contains(&path),
-            "{} is on no line of the page",
-            path.display()
-        );
+        assert!(links.contains(&path), "{} is on no page", path.display());
     }
 }
 

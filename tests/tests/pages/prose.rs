@@ -18,17 +18,7 @@ const README_LINES_MAX: usize = 120;
 /// The history of changes is measured, and held to nothing: it is looked up, not read.
 const HISTORY: &str = "CHANGELOG.md";
 /// Pages that nobody has edited yet. This list may only shrink.
-const UNEDITED: &[&str] = &[
-    "ARCHITECTURE.md",
-    "CONTRIBUTING.md",
-    "README.md",
-    "deploy/README.md",
-    "deploy/jobs/README.md",
-    "deploy/policies/README.md",
-    "deploy/policies/evidence.md",
-    "shared/experiments/README.md",
-    "shared/similarity/README.md",
-];
+const UNEDITED: &[&str] = &[];
 
 /// What the field does not say. Code and keys between backticks do not count.
 const BANNED: [&str; 33] = [
@@ -270,7 +260,7 @@ fn syllables(word: &str) -> usize {
 }
 
 /// Every page that people read, but for what tests and builds keep.
-fn pages() -> Vec<PathBuf> {
+pub fn pages() -> Vec<PathBuf> {
     let mut pages: Vec<PathBuf> = std::fs::read_dir(root())
         .expect("the workspace's folder")
         .map(|entry| entry.expect("an entry of a folder").file_name().into())
@@ -301,7 +291,7 @@ fn problems(page: &str, prose: &Prose) -> Vec<String> {
         hold(*words <= SENTENCE_MAX, format!("{words} words: {sentence}"));
     }
     hold(
-        prose.ease() >= EASE_MIN,
+        prose.in_sentences() < 100.0 || prose.ease() >= EASE_MIN,
         format!("reading ease {:.1}", prose.ease()),
     );
     hold(prose.banned.is_empty(), format!("says {:?}", prose.banned));
