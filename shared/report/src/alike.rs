@@ -121,7 +121,7 @@ impl AlikeElsewhere {
                 .unwrap_or_default();
             let alike = query.within.get(TOLD).map_or(0, |one| one.alike);
             format!(
-                "Patient {}: of {} patients at {}, {alike} are alike{fared}.",
+                "Patient {}: of {} patients at {}, {alike} are similar{fared}.",
                 query.patient,
                 self.patients,
                 sites_in_words(self.sites)
@@ -132,13 +132,7 @@ impl AlikeElsewhere {
 
     /// The head of the table, and a row for each radius of each patient.
     pub(crate) fn table(&self) -> (Vec<&'static str>, Vec<Vec<String>>) {
-        let head = vec![
-            "patient",
-            "of 100 pairs",
-            "distance",
-            "alike",
-            "how they fared",
-        ];
+        let head = vec!["patient", "% of pairs", "distance", "similar", "outcomes"];
         let row = |query: &Query, one: &Within| {
             vec![
                 query.patient.clone(),
@@ -268,7 +262,7 @@ impl Within {
         if let Some(rate) = &self.events_a_unit_of_time {
             let told = figure(rate.value);
             parts.push(format!(
-                "{told} events a unit of time{}",
+                "{told} events per unit of time{}",
                 ends(rate, &number)
             ));
         }

@@ -82,26 +82,26 @@ fn lead(answer: &Answer, settings: &ClusterSettings) -> String {
     let sites = sites_in_words(answer.sites);
     match answer.tried.iter().find(|one| one.shown) {
         None if answer.tried.is_empty() => {
-            "No groups were looked for: the run ended before.".to_owned()
+            "The run ended before it looked for clusters.".to_owned()
         }
         None => format!(
-            "The patients of {sites} fall into no groups that are found again in samples of them: of {} to {} groups none is \
-             stable, or none tells two outcomes apart.",
+            "The patients of {sites} have no stable clusters: of {} to {} clusters none recur in samples, or none \
+             separate two outcomes.",
             settings.clusters_min, settings.clusters_max
         ),
         Some(shown) => {
             let stable = match shown.stable {
                 true => format!(
-                    " that are found again in samples of them (Jaccard at least {:.2}).",
+                    " that recur in samples (Jaccard index at least {:.2}).",
                     shown.least
                 ),
                 false => format!(
-                    ", which are not stable: the least is found again by {:.2}, wanted {}.",
+                    ", which are not stable: the least Jaccard index in samples is {:.2}, wanted {}.",
                     shown.least, settings.stability_min
                 ),
             };
             let (patients, groups) = (answer.patients, shown.groups);
-            format!("The {patients} patients of {sites} fall into {groups} groups{stable}")
+            format!("The {patients} patients of {sites} form {groups} clusters{stable}")
         }
     }
 }
@@ -110,13 +110,13 @@ fn in_none(answer: &Answer) -> Option<String> {
     let left = answer.patients - answer.grouped;
     (left > 0).then(|| {
         format!(
-            "{left} patients are of an outcome that their site has too few of, and are in no group."
+            "{left} patients have an outcome that is too rare at their site, and are in no cluster."
         )
     })
 }
 
 fn groups(answer: &Answer) -> Markup {
-    let head = ["group", "patients", "of 100", "sites", "how they fared"];
+    let head = ["cluster", "patients", "%", "sites", "outcomes"];
     let row = |group: &Group| {
         [
             group.group.to_string(),
@@ -128,8 +128,8 @@ fn groups(answer: &Answer) -> Markup {
     };
     html! {
         @if !answer.groups.is_empty() {
-            h2 { "The groups" }
-            p.note { "Patients of all sites together. A site has a group where it has a small group of at least as many patients as its rules ask for. Shares and means with their intervals of 95 %." }
+            h2 { "The clusters" }
+            p.note { "Patients of all sites together. A site has a cluster if at least one of its groups of patients lies in it. Shares and means with 95 % intervals." }
             table.wide {
                 thead { tr { @for name in head { th scope="col" { (name) } } } }
                 tbody {

@@ -269,7 +269,7 @@ fn remarks(found: &Found<'_>, arguments: &Cluster) -> Vec<String> {
     if found.shown.is_some() {
         remarks.push(match arguments.place.by {
             By::Run | By::Personal | By::Regression => {
-                "what compares was learned from these patients' outcomes, so that its groups differ in them by their making: \
+                "the distance was learned from these patients' outcomes, so clusters differ in them by construction: \
                  that they do is no discovery, and a p of it is too small"
             }
             By::Euclidean | By::Manhattan | By::Cosine | By::Mahalanobis | By::Gower => {

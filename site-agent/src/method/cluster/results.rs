@@ -133,7 +133,7 @@ fn groups_json(beside: &[Beside]) -> io::Result<Vec<u8>> {
 
 fn page(site: &SiteRun, beside: &[Beside]) -> String {
     let patients: usize = beside.iter().map(|one| one.here.0).sum();
-    let hundred = |share: f64| format!("{:.0} of 100", 100.0 * share);
+    let hundred = |share: f64| format!("{:.0} %", 100.0 * share);
     let lacking: Vec<String> = beside
         .iter()
         .enumerate()
@@ -184,7 +184,7 @@ fn page(site: &SiteRun, beside: &[Beside]) -> String {
             ]
         });
         shares.push(Shares {
-            title: "How they fared",
+            title: "Outcomes",
             bars: bars.flatten().collect(),
             caption: format!(
                 "Patients of each group whose {} is {second}.",
