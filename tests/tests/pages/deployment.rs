@@ -185,6 +185,58 @@ fn the_pages_link_every_sample() {
     }
 }
 
+/// The TOML of a page, block by block.
+fn blocks(page: &Path) -> Vec<String> {
+    let page = text(page);
+    let blocks = page.split("```toml\n").skip(1);
+    blocks
+        .filter_map(|block| block.split("```").next().map(str::to_owned))
+        .collect()
+}
+
+/// A block of a page on a method as a whole job: what a job needs besides is put before it.
+fn whole(method: &str, block: &str) -> String {
+    if block.contains("[[features]]") || block.contains("study = ") {
+        return block.replace("heart.study.toml", "heart-disease.study.toml");
+    }
+    let mut job = "name = 'page'\nsites = ['north', 'south', 'east']\n".to_owned();
+    if !block.contains("method = ") {
+        job.push_str(&format!("method = '{method}'\n"));
+    }
+    let (keys, tables) = block.split_at(block.find('[').unwrap_or(block.len()));
+    job.push_str(keys);
+    job.push_str("[outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n");
+    for feature in 1..=8 {
+        job.push_str(&format!(
+            "[[features]]\nname = 'x{feature}'\nkind = 'numeric'\nrange = [0, 1]\n"
+        ));
+    }
+    job + tables
+}
+
+#[test]
+fn every_key_of_the_pages_is_one_of_a_job_or_a_study() {
+    let mut found = 0;
+    for path in files("deploy/jobs", &["md"]) {
+        let method = path.file_stem().and_then(|name| name.to_str()).unwrap();
+        for block in blocks(&path) {
+            let job = whole(method, &block);
+            let joined = wire::jobs::with_draft(&root().join("deploy/jobs/page.toml"), job);
+            read(&path, Job::parse(&read(&path, joined)));
+            found += 1;
+        }
+    }
+    assert!(found >= 8, "found only {found} jobs");
+    let page = Path::new("deploy/study.md");
+    let [study, job] = <[String; 2]>::try_from(blocks(page)).expect("a study and a job");
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("heart.study.toml");
+    std::fs::write(&file, study).unwrap();
+    read(page, wire::jobs::draft(&file));
+    let joined = wire::jobs::with_draft(&home.path().join("job.toml"), job);
+    read(page, Job::parse(&read(page, joined)));
+}
+
 /// The values of a key of a service file, in order.
 fn values<'a>(unit: &'a str, key: &str) -> Vec<&'a str> {
     unit.lines()
