@@ -1,6 +1,6 @@
 # Each target does all its own set-up on a fresh machine that has Rust (rust-toolchain.toml).
 
-.PHONY: help demo first test build release lint bench book clean
+.PHONY: help demo first test build release lint bench book picture clean
 
 CARGO ?= cargo
 OUT ?= kindred-demo
@@ -57,6 +57,11 @@ book:
 	[ -x $(BOOK)/bin/mdbook ] || $(CARGO) install mdbook --version $(MDBOOK) --locked \
 	    --no-default-features --features search --root $(BOOK)
 	$(BOOK)/bin/mdbook build $(BOOK)
+
+## make picture   the picture of README again, from the demo, by Debian's chromium
+picture: demo
+	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1000,820 \
+	    --screenshot=$(CURDIR)/book/report.png file://$(abspath $(OUT))/report.html
 
 clean:
 	$(CARGO) clean

@@ -244,7 +244,7 @@ fn what_cannot_be_divided_says_why() {
     let error = refused(&FEW);
     assert!(matches!(error, CasesError::Cluster(_)), "{error}");
     assert!(
-        error.to_string().contains("all patients are alike"),
+        error.to_string().contains("all patients are equal"),
         "{error}"
     );
     assert_eq!(Exit::of(&error), Exit::Data);

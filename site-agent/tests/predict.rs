@@ -332,7 +332,7 @@ fn patients_of_whom_nothing_can_be_learned_say_why() {
     });
     assert_eq!(
         error.to_string(),
-        "nothing can be predicted: all patients are alike by this comparison: it says nothing of the outcome"
+        "nothing can be predicted: all patients are equal by this distance, so it cannot predict"
     );
     assert_eq!(Exit::of(&error), Exit::Data);
     fs::write(world.north(), &all).unwrap();

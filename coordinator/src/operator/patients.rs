@@ -105,7 +105,7 @@ pub(super) fn read(
     let found = read_into(path, features, id, &mut problems);
     let patients = found.names.len();
     if problems.all.is_empty() && !(1..=most).contains(&patients) {
-        let wanted = format!("1 to {most}, about whom one job can ask");
+        let wanted = format!("1 to {most} patients, as many as one job can ask about");
         problems.add("", None, &format!("{patients} patients"), &wanted);
     }
     match problems.all.is_empty() {

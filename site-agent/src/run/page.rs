@@ -52,9 +52,9 @@ fn whom(assessment: &Assessment) -> &'static str {
         assessment.validation.is_empty(),
         assessment.errors.is_empty(),
     ) {
-        (false, _) => "patients whom the metric has not seen, each by the others of this site",
+        (false, _) => "held-out patients, each by the others of this site",
         (true, true) => {
-            "the patients from whom the run learned, each by the others of this site: new ones are judged a little worse"
+            "in sample, each patient by the others of this site: new ones are predicted slightly worse"
         }
         (true, false)
             if assessment
@@ -62,7 +62,7 @@ fn whom(assessment: &Assessment) -> &'static str {
                 .iter()
                 .any(|one| one.rule == REGRESSION_RULE) =>
         {
-            "the patients from whom the run learned: new ones are judged a little worse"
+            "in sample: new patients are predicted slightly worse"
         }
         (true, false) => "this site's patients, each by trees that have not seen it",
     }
@@ -139,7 +139,7 @@ fn areas(tables: &[Scores]) -> Option<Shares> {
     };
     let bars: Vec<(String, f64, String)> = tables.iter().filter_map(bar).collect();
     (!bars.is_empty()).then(|| Shares {
-        title: "How well each tells the classes apart",
+        title: "How well each separates the classes",
         bars,
         caption:
             "Area under the receiver operating characteristic: 0.5 is chance, 1 parts them wholly."

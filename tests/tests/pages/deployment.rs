@@ -136,11 +136,14 @@ fn command(line: &str) -> Option<Result<(), clap::Error>> {
     }
 }
 
-/// The lines of a page that call one of the programs: continued lines joined, without comments and the
+/// The lines of a page's shell blocks that call one of the programs: continued lines joined, without comments and the
 /// folder of the program.
 fn commands(page: &Path) -> Vec<String> {
     let page = text(page).replace("\\\n", " ");
-    page.lines()
+    let blocks = page.split("```sh\n").skip(1);
+    blocks
+        .filter_map(|block| block.split("```").next())
+        .flat_map(str::lines)
         .map(|line| line.trim().trim_start_matches("target/debug/"))
         .filter(|line| line.starts_with("kindred-"))
         .map(|line| line.split(" #").next().unwrap_or_default().to_owned())
@@ -196,8 +199,11 @@ fn blocks(page: &Path) -> Vec<String> {
 
 /// A block of a page on a method as a whole job: what a job needs besides is put before it.
 fn whole(method: &str, block: &str) -> String {
-    if block.contains("[[features]]") || block.contains("study = ") {
+    if block.contains("study = ") {
         return block.replace("heart.study.toml", "heart-disease.study.toml");
+    }
+    if block.contains("[[features]]") {
+        return format!("{block}\n[unpsl]\nrank = 1\n");
     }
     let mut job = "name = 'page'\nsites = ['north', 'south', 'east']\n".to_owned();
     if !block.contains("method = ") {

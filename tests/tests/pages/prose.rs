@@ -260,7 +260,7 @@ fn syllables(word: &str) -> usize {
 }
 
 /// Every page that people read, but for what tests and builds keep.
-pub fn pages() -> Vec<PathBuf> {
+pub(crate) fn pages() -> Vec<PathBuf> {
     let mut pages: Vec<PathBuf> = std::fs::read_dir(root())
         .expect("the workspace's folder")
         .map(|entry| entry.expect("an entry of a folder").file_name().into())
@@ -366,10 +366,31 @@ fn every_link_of_a_page_leads_to_a_file() {
             };
             let target = root().join(from).join(file);
             assert!(target.exists(), "{}: {link}", path.display());
+            if let Some((_, anchor)) = link.split_once('#') {
+                let there = text(from.join(file));
+                let mut headings = there.lines().filter(|line| line.starts_with('#'));
+                let is_there = headings.any(|line| slug(line) == anchor);
+                assert!(is_there, "{}: {link}", path.display());
+            }
             links += 1;
         }
     }
     assert!(links > 50, "found only {links} links");
+}
+
+#[test]
+fn the_picture_is_small() {
+    let bytes = std::fs::metadata(root().join("book/report.png")).expect("a picture");
+    assert!(bytes.len() < 150_000, "{} bytes", bytes.len());
+}
+
+/// A heading as links name it.
+fn slug(heading: &str) -> String {
+    let words = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = words
+        .chars()
+        .filter(|one| one.is_alphanumeric() || " -_".contains(*one));
+    kept.map(|one| if one == ' ' { '-' } else { one }).collect()
 }
 
 #[test]

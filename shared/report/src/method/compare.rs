@@ -174,7 +174,7 @@ pub(super) fn chapters(
         course: html! {
             h2 { "How it went" }
             p {
-                "Each site parted its patients into " (model.folds) " folds by a key of its own, the same in every run. Metrics and regressions \
+                "Each site divided its patients into " (model.folds) " folds by a key of its own, the same in every run. Metrics and regressions \
                  were learnt by all sites together without each fold; forests, Mahalanobis' covariance and Gower's ranges by each site \
                  alone. "
                 @if rows.iter().any(|row| row.family.is_of_common_forest()) {

@@ -200,7 +200,7 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
             (selection::sentence(job, model))
         }
         @if !model.converged {
-            p { span.flag { "The fit has no end, or was stopped before it: " (model.remarks.join("; ")) "." } }
+            p { span.flag { "The fit did not converge: " (model.remarks.join("; ")) "." } }
         }
     }
 }

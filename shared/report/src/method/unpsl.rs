@@ -268,7 +268,7 @@ fn course(result: &RunResult, model: &Model) -> Markup {
             (model.rounds.len()) " rounds in " (format!("{:.1}", result.seconds)) " seconds; objective "
             (number(model.objective)) ". The objective is not convex in W: another start may end elsewhere."
             @if let Some(moved) = model.certificate {
-                " A round of consensus ADMM by the paper's letter, (4.21) to (4.23), moves the metric by "
+                " One round of the paper's consensus ADMM, (4.21) to (4.23), moves the metric by "
                 (format!("{moved:.0e}")) " of its norm."
             }
         }
@@ -296,8 +296,8 @@ fn selection(model: &Model) -> Markup {
             h2 { "Chosen by cross-validation" }
             p.note {
                 "Patients of every site vote on the held-out patients of the same site. The lowest log loss of these shares is "
-                "chosen. For each form, lambda_1 and rank, the table has the best number of neighbours. The chosen figures are a little "
-                "too good, because they are the best of many."
+                "chosen. For each form, lambda_1 and rank, the table has the best number of neighbours. The chosen figures are "
+                "slightly optimistic, because they are the best of many."
             }
             table.wide {
                 thead {

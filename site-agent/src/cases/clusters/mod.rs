@@ -263,7 +263,7 @@ fn remarks(found: &Found<'_>, arguments: &Cluster) -> Vec<String> {
     let incomparable = found.dissimilarity.incomparable();
     if incomparable > 0 {
         remarks.push(format!(
-            "{incomparable} pairs of patients have no value in common: they are taken to be as far apart as the two farthest"
+            "{incomparable} pairs of patients share no value: they count as far apart as the two farthest"
         ));
     }
     if found.shown.is_some() {
