@@ -163,7 +163,7 @@ pub struct Output {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Write one CSV row per match
+    /// Write the table as CSV
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
 }

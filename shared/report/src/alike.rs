@@ -11,9 +11,10 @@ use std::io;
 /// The place among the shares of that which a sentence tells.
 const TOLD: usize = 1;
 /// How the counts come about.
-pub(crate) const HOW: &str = "Alike is who is no farther than so many of a hundred pairs of patients of one site are from each other. Each \
-    site has parted its patients into groups of one outcome, and counts a group whole or not at all. So counts are coarse: \
-    few patients of one outcome among many of another are easily missed, and intervals do not know of that. A patient of one of the sites who is asked about is counted as well.";
+pub(crate) const HOW: &str = "A patient is similar within the distance that holds so many percent of the pairs of patients within sites. Each \
+    site divides its patients into groups of one outcome, and counts a group whole or not at all. So counts are coarse: \
+    few patients of one outcome among many of another are easily missed, and the intervals ignore that. A queried patient \
+    of one of the sites is counted as well.";
 
 /// Who is alike to each patient who was asked about.
 #[derive(Debug, Clone, Serialize)]

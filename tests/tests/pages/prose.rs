@@ -2,6 +2,7 @@
 //!
 //! `cargo test -p kindred-tests --test pages prose -- --nocapture` prints the table.
 
+use clap::CommandFactory;
 use kindred_tests::workspace::{root, text};
 use std::path::{Path, PathBuf};
 
@@ -376,6 +377,41 @@ fn every_link_of_a_page_leads_to_a_file() {
         }
     }
     assert!(links > 50, "found only {links} links");
+}
+
+/// The sentences of a command's help and of all below it.
+fn helps(command: &clap::Command) -> Vec<String> {
+    let own = command.get_about().into_iter();
+    let options = command
+        .get_arguments()
+        .filter_map(clap::Arg::get_help)
+        .chain(own);
+    let mut all: Vec<String> = options.map(ToString::to_string).collect();
+    for one in command.get_arguments() {
+        let values = one.get_possible_values();
+        all.extend(
+            values
+                .iter()
+                .filter_map(|one| Some(one.get_help()?.to_string())),
+        );
+    }
+    all.extend(command.get_subcommands().flat_map(helps));
+    all
+}
+
+#[test]
+fn the_help_of_both_programs_is_in_the_words_of_the_pages() {
+    let both = [
+        coordinator::cli::Cli::command(),
+        site_agent::cli::Cli::command(),
+    ];
+    let all: Vec<String> = both.iter().flat_map(helps).collect();
+    assert!(all.len() > 150, "found only {} sentences", all.len());
+    for help in all {
+        let prose = Prose::of(&help);
+        assert!(prose.banned.is_empty(), "{help}: says {:?}", prose.banned);
+        assert!(prose.longest_sentence() <= SENTENCE_MAX, "{help}");
+    }
 }
 
 #[test]

@@ -240,7 +240,7 @@ fn wrong_input_ends_with_a_clear_error_and_leaves_nothing() {
     home.write("job.toml", &demo);
     fs::create_dir(home.join("thesis")).unwrap();
     fs::write(home.join("thesis").join("chapter.tex"), "mine").unwrap();
-    local(&home, &demo, "thesis").must_fail(USAGE, &["thesis", "no result of a run"]);
+    local(&home, &demo, "thesis").must_fail(USAGE, &["thesis", "not a result of a run"]);
     assert_eq!(names(&home.join("thesis")), ["chapter.tex"]);
 }
 

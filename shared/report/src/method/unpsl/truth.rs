@@ -40,7 +40,7 @@ pub(in crate::method) fn truth(model: &Model) -> Option<String> {
         of(REPEATED).count(),
         match zero.is_empty() {
             true => String::new(),
-            false => format!(" These are {}.", listed(&zero)),
+            false => format!(" In all these are {}.", listed(&zero)),
         },
     ))
 }
@@ -79,7 +79,7 @@ mod tests {
         rows.extend([("irrelevant_1", 0.0), ("irrelevant_2", 0.0)]);
         let text = truth(&model(&rows)).unwrap();
         assert!(
-            text.contains(" These are second_1, mixed_1, irrelevant_1 and irrelevant_2."),
+            text.contains(" In all these are second_1, mixed_1, irrelevant_1 and irrelevant_2."),
             "{text}"
         );
         assert!(
