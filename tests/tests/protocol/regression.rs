@@ -389,7 +389,7 @@ fn sums_that_no_patients_have_end_the_run() {
         WHICH.set(*lie);
         world.miscounts = Some(Liar {
             site: 1,
-            from: 3,
+            from: 1,
             lie: |answer| {
                 let mut answer = answer.clone();
                 if let Answer::Regression(Own::Likelihood(sums)) = &mut answer {
@@ -433,7 +433,7 @@ fn a_run_with_more_patients_than_hospitals_have_approved_is_void() {
             lie: |answer| {
                 let mut answer = answer.clone();
                 if let Answer::Introduced(introduction) = &mut answer {
-                    introduction.patients_at_most = Some(APPROVED.get());
+                    introduction.patients_at_most = APPROVED.get();
                 }
                 answer
             },

@@ -539,7 +539,7 @@ fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
             agreement: vec![site as u8; 32],
             encapsulation: vec![site as u8; 1_184],
             signing: vec![site as u8; 32],
-            patients_at_most: job.study.is_some().then(|| patients.next_multiple_of(10)),
+            patients_at_most: patients.next_multiple_of(10),
             chain: Vec::new(),
             scheme: 0,
             signature: Vec::new(),
