@@ -393,6 +393,7 @@ impl<'p> Intake<'p> {
                 remarks: remarks.clone(),
                 degenerate: None,
                 enrolled: None,
+                judged: None,
                 digests: self.digests,
             }),
             queries,

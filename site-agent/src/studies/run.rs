@@ -1,12 +1,12 @@
 //! What a run reads: the patients that its study has frozen, or a refusal.
 
 use super::renewed;
-use super::{Approved, CONFIGURATION, RULE, SNAPSHOT, commitment, folders, name_of, open};
+use super::{Approved, CONFIGURATION, PAIRS, RULE, SNAPSHOT, commitment, folders, name_of, open};
 use crate::books::chain::{ChainError, file_error};
 use crate::config::{SiteConfig, SourceConfig};
 use crate::method;
 use crate::source::{
-    self, CohortProblems, Enrolled, FrozenTable, ReadProgress, SiteCohort, snapshot,
+    self, CohortProblems, Enrolled, FrozenTable, Judged, ReadProgress, SiteCohort, snapshot,
 };
 use privacy::Refusal;
 use protocol::job::Job;
@@ -25,6 +25,8 @@ pub struct Frozen {
     patients_at_most: u64,
     /// Counts of patients by which of the earlier studies have them.
     lots: Vec<u64>,
+    /// The pairs that physicians had judged, where the study has such.
+    judged: Option<Judged>,
 }
 
 /// The approval of the job's study, or none where neither the job nor the site knows a study.
@@ -136,13 +138,20 @@ impl Approved {
         let configuration = read(CONFIGURATION)?;
         let table = snapshot::from_bytes(read(SNAPSHOT)?);
         let table = table.ok_or_else(|| self.broken())?;
-        let found = commitment(&self.random, &configuration, self.cell_min, &table);
+        let pairs = match self.study.judgements {
+            Some(_) => Some(read(PAIRS)?),
+            None => None,
+        };
+        let parts = (configuration.as_slice(), pairs.as_deref());
+        let found = commitment(&self.random, parts, self.cell_min, &table);
         if found != self.signed.approval.commitment {
             return Err(self.broken());
         }
         // What the card tells follows from the patients of other studies too.
         let mut digest = Sha256::new_with_prefix(found);
         lots.iter().for_each(|lot| digest.update(lot.to_be_bytes()));
+        let judged = pairs.map(|bytes| Judged::read(&bytes, PAIRS)).transpose();
+        let judged = judged.map_err(|_| self.broken())?;
         let text = String::from_utf8(configuration).map_err(|_| self.broken())?;
         let config = SiteConfig::parse(&text, Path::new("")).map_err(|_| self.broken())?;
         Ok(Frozen {
@@ -152,6 +161,7 @@ impl Approved {
             commitment: digest.finalize().into(),
             patients_at_most: self.signed.approval.patients_at_most,
             lots,
+            judged,
         })
     }
 
@@ -187,9 +197,14 @@ pub fn cohort(
         commitment: _,
         patients_at_most: _,
         lots,
+        judged,
     }) = frozen
     {
         let cohort = table.cohort(source, job, *cell_min)?;
+        let cohort = match (method::wants_judged(job), judged) {
+            (true, Some(judged)) => cohort.with_judged(judged)?,
+            (true, None) | (false, _) => cohort,
+        };
         return match method::wants_enrolled(job) {
             None => Ok(cohort),
             Some(study) => {
@@ -203,5 +218,9 @@ pub fn cohort(
     let mut progress = |progress: ReadProgress| {
         tracing::info!(rows = progress.rows, "reading the cohort");
     };
-    source::read_for_release(&config.source, job, cell_min, &mut progress)
+    let cohort = source::read_for_release(&config.source, job, cell_min, &mut progress)?;
+    match method::wants_judged(job) {
+        false => Ok(cohort),
+        true => cohort.with_judged(&source::read_judged(&config.source)?),
+    }
 }
