@@ -119,6 +119,7 @@ fn three_hospitals_learn_from_the_pairs_of_their_physicians() {
     assert!(own > 2.0 * others, "{own}, {others}");
     assert!(!notes(&by_outcome).contains("physicians"));
     let by_pairs = learned("supervision = \"physician\"\n", "pairs");
+    assert_eq!(by_pairs["status"], "converged");
     let (own, others) = norms(&by_pairs, &OF_PHYSICIANS);
     assert!(own > 2.0 * others, "{own}, {others}");
     let said = notes(&by_pairs);
@@ -127,6 +128,7 @@ fn three_hospitals_learn_from_the_pairs_of_their_physicians() {
         "{said}"
     );
     let by_both = learned("supervision = \"both\"\njudged_counts = 20\n", "both");
+    assert_eq!(by_both["status"], "converged");
     let named = [OF_OUTCOME, OF_PHYSICIANS].concat();
     let (own, others) = norms(&by_both, &named);
     assert!(own > others, "{own}, {others}");
