@@ -26,7 +26,9 @@ const STARTS: u64 = 60;
 fn an_operator_hears_which_groups_all_hospitals_have_in_common() {
     let deployment = Deployment::start();
     let job = demo_job(&["round_limit = 12", "validation = \"none\""], "");
-    deployment.home.write("job.toml", &job);
+    deployment
+        .home
+        .write("job.toml", &deployment.of_study(&job));
     let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
     let run = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
     let cluster = |run: &str, more: &[&str]| {
@@ -110,11 +112,11 @@ pub(crate) fn with_outcome(outcome: &str, job: &str) -> Deployment {
         let [from, to] = ["patients", "data"].map(|folder| home.join(folder).join(&file));
         fs::copy(from, to).unwrap();
     }
-    home.write("job.toml", job);
     deployment.start_coordinator();
     for site in SITES {
         deployment.start_agent(site);
     }
+    deployment.home.write("job.toml", &deployment.of_study(job));
     deployment
 }
 
