@@ -190,12 +190,12 @@ fn a_file_that_is_no_such_table_is_told_in_one_sentence() {
     );
     assert!(one(b"\xff\xfei\0d\0").contains("UTF-16"));
     assert!(one(b"\x1f\x8b\x08\x00").contains("compressed"));
-    assert!(one(b"id,\xe4ge\n").contains("no UTF-8"));
+    assert!(one(b"id,\xe4ge\n").contains("not UTF-8"));
     let broken = [GOOD.as_bytes(), b"a9,\xff\xfe,200,M,,low,1,1,x\n"].concat();
     let broken = one(&broken);
     assert_eq!(
         broken,
-        ", column \"age\", line 6: found bytes that are no UTF-8, wanted a number in years"
+        ", column \"age\", line 6: found bytes that are not UTF-8, wanted a number in years"
     );
     let one_class = GOOD.replace(",2,y", ",0,y").replace(",1,z", ",0,z");
     let found = one(one_class.as_bytes());

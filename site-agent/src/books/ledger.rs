@@ -37,7 +37,9 @@ pub fn secret(folder: &Path, purpose: &'static str) -> Result<Secret, ChainError
 /// [`ChainError`] where it cannot be read, or is not what was written.
 pub fn used(folder: &Path) -> Result<BTreeMap<String, Limits>, ChainError> {
     let used = read(folder)?.used(None).into_iter();
-    Ok(used.map(|(study, used)| (study, Used::limits(&used))).collect())
+    Ok(used
+        .map(|(study, used)| (study, Used::limits(&used)))
+        .collect())
 }
 
 /// The names of the runs that count for the study with this digest, as the ledger in `folder` has it.

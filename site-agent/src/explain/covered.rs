@@ -82,7 +82,7 @@ fn covered(message: MessageKind, rules: &Rules) -> MessageKind {
         bytes: FACTOR * message.bytes,
         rule: "sites_min, and those of the cohort",
         withheld: format!(
-            "leaves masked: readable only as a sum over at least {sites} sites, so that no count of this site is told"
+            "leaves masked: readable only as a sum over at least {sites} sites, so no count of this site is revealed"
         ),
         worst: format!(
             "Of this site alone nothing: its words are evenly distributed over all words, whatever its patients are. \

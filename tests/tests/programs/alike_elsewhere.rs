@@ -279,13 +279,13 @@ fn an_operator_hears_who_is_alike_at_all_hospitals_and_how_they_fared() {
     let csv = fs::read_to_string(deployment.home.join("alike.csv")).unwrap();
     assert_eq!(csv.lines().count(), 1 + 3 * 3 * 2);
     let page = fs::read_to_string(deployment.home.join("alike/report.html")).unwrap();
-    assert!(page.contains("are alike") && !page.contains(&rows[0][0]));
+    assert!(page.contains("are similar") && !page.contains(&rows[0][0]));
 
     // In words; asked again it is the same.
     let again = similar(&["--out", "again"]).must_succeed();
     println!("{}", again.stdout);
     let one = &answer["queries"][0]["within"][1]["alike"];
-    let sentence = format!("Patient 1: of 350 patients at 4 sites, {one} are alike");
+    let sentence = format!("Patient 1: of 350 patients at 4 sites, {one} are similar");
     assert!(again.stdout.starts_with(&sentence), "{}", again.stdout);
     questions_that_cannot_be_asked(&deployment, &run, &header, &rows[0]);
 }

@@ -59,7 +59,7 @@ fn an_operator_hears_which_groups_all_hospitals_have_in_common() {
         assert!(site.get("patients").is_none());
     }
     let page = fs::read_to_string(deployment.home.join("clusters/report.html")).unwrap();
-    assert!(page.contains("What marks group 1") && !page.contains("north-0001"));
+    assert!(page.contains("What distinguishes cluster 1") && !page.contains("north-0001"));
 
     // Asked again it is the same, and of several numbers the answer may be none.
     let again = grouped(&deployment, &run, GROUPS, "again");
@@ -174,7 +174,7 @@ fn groups_by_the_weights_of_a_regression_tell_a_number_apart() {
     // Weights of a regression tell the number apart.
     assert!((all - between) / all < 0.9);
     let page = fs::read_to_string(deployment.home.join("clusters/report.html")).unwrap();
-    assert!(page.contains("What marks group 1"));
+    assert!(page.contains("What distinguishes cluster 1"));
 }
 
 pub(crate) fn centres(answer: &Value, coordinates: usize) -> Array2<f64> {
@@ -310,7 +310,7 @@ pub(crate) fn what_stays_at_the_sites(
             .collect();
         assert_eq!(told, wanted, "{site}");
         let page = fs::read_to_string(folder.join("report.html")).unwrap();
-        assert!(page.contains("group 1, here") && page.contains("group 1, all sites"));
+        assert!(page.contains("cluster 1, here") && page.contains("cluster 1, all sites"));
         let text = fs::read(folder.join("clusters.json")).unwrap();
         let own: Value = serde_json::from_slice(&text).unwrap();
         let here = told.iter().filter(|one| **one == 0).count();

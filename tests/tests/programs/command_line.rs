@@ -218,7 +218,7 @@ fn an_output_folder_with_other_files_stays_as_it_is() {
     let home = Home::new();
     home.write("out/thesis.txt", "mine");
     home.run(&coordinator(), &["simulate", "--out", "out"])
-        .must_fail(USAGE, &["out", "no result of a run"]);
+        .must_fail(USAGE, &["out", "not a result of a run"]);
     assert_eq!(home.left(), ["out"]);
     assert_eq!(names(&home.join("out")), ["thesis.txt"]);
     assert_eq!(home.left_in_temp(), [] as [&str; 0]);

@@ -90,7 +90,7 @@ fn a_folder_that_cannot_take_the_results_is_refused_before_the_job_is_submitted(
     deployment.home.write("job.toml", DEMO_JOB);
     deployment.home.write("thesis/chapter.txt", "mine");
     let arguments = ["submit", "job.toml", "--wait", "--out", "thesis"];
-    let wanted = ["thesis", "chapter.txt", "no result of a run"];
+    let wanted = ["thesis", "chapter.txt", "not a result of a run"];
     deployment.job(&arguments).must_fail(USAGE, &wanted);
     let listed = deployment.job(&["list"]).must_succeed().stdout;
     assert_eq!(listed.lines().count(), 1, "{listed}");

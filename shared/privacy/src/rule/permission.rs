@@ -53,10 +53,10 @@ impl Permission {
                 "the job asks for the trees of a forest grown on the patients (scope = \"federated\")"
             }
             Self::Neighbours => {
-                "the job asks how many of the patients are alike to patients of others, and how these fared"
+                "the job asks how many patients are similar to patients of others, and for their outcomes"
             }
             Self::Clusters => {
-                "the job asks for sums over groups of the patients, by which it looks for groups of alike patients"
+                "the job asks for sums over groups of the patients, to find shared clusters"
             }
         };
         let text = format!("{asked}, which the site does not allow");
@@ -69,7 +69,7 @@ impl Permission {
             Self::SecondMoments => "second moments",
             Self::ExactSums => "exact sums",
             Self::Forests => "trees",
-            Self::Neighbours => "counts of patients who are alike",
+            Self::Neighbours => "counts of similar patients",
             Self::Clusters => "sums over groups of patients",
         };
         let text = format!("{what} were not asked for when the job was admitted");

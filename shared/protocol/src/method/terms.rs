@@ -59,7 +59,7 @@ pub enum Unplaced {
     )]
     Nothing,
     /// A value is wanted, by the number of the patient from 0 and the feature.
-    #[error("values are missing that nothing stands in for")]
+    #[error("values are missing and nothing imputes them")]
     Missing(Vec<(usize, String)>),
 }
 
