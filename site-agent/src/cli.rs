@@ -241,7 +241,7 @@ pub struct Cluster {
     #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = samples)]
     pub samples: usize,
     /// How impurities of groups make one bias, where the outcome has classes
-    #[arg(long, value_enum, default_value_t = BiasOption::Sum)]
+    #[arg(long, value_enum, default_value_t = BiasOption::Weighted)]
     pub bias: BiasOption,
     /// How a group's numbers are contrasted with all others'
     #[arg(long, value_enum, default_value_t = ContrastOption::Wasserstein)]
@@ -329,7 +329,9 @@ pub enum StabilityOption {
 /// How impurities of groups make one bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BiasOption {
-    /// Their sum.
+    /// Their mean over patients; a further group must tell more of the outcome than chance gives it.
+    Weighted,
+    /// Their sum; the number of groups with the least is taken.
     Sum,
     /// Their mean (fgclustering).
     Mean,
