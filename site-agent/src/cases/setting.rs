@@ -223,7 +223,7 @@ fn compared(
             remarks.extend(found.remarks());
             if found.left_out > 0 {
                 remarks.push(format!(
-                    "the regression is of the {} patients without a missing value; {} were left out of it",
+                    "the regression uses the {} patients without a missing value; {} were excluded",
                     found.patients, found.left_out
                 ));
             }
