@@ -65,6 +65,8 @@ pub struct UnpslSettings {
     pub penalty: Option<f64>,
     /// Over-relaxation of plain ADMM, 1 to 1.9.
     pub relaxation: f64,
+    /// Rounds of plain ADMM before the last that the last is mixed with at most, from 0 to 5; 0 is the paper's letter.
+    pub mixed_rounds: usize,
     /// Absolute tolerance of both residuals, per root of entries.
     pub tolerance_absolute: f64,
     /// Tolerance of both residuals relative to the variables' norms.
@@ -77,7 +79,7 @@ pub enum ConsensusMethod {
     /// A model of the sum of the sites' objectives in M-space: few rounds, and two d x d triangles from each site in
     /// each, or of wide data two of its active rows.
     Accelerated,
-    /// (4.22) and (4.23) with over-relaxation and a penalty that adapts.
+    /// (4.22) and (4.23) with a penalty that adapts, then mixtures of rounds.
     Admm,
 }
 
@@ -262,7 +264,8 @@ impl UnpslSettings {
             penalty: section
                 .has("penalty")
                 .then(|| section.number("penalty", 1.0, &penalty, is_penalty)),
-            relaxation: section.number("relaxation", 1.5, "1 to 1.9", |x| (1.0..=1.9).contains(&x)),
+            relaxation: section.number("relaxation", 1.0, "1 to 1.9", |x| (1.0..=1.9).contains(&x)),
+            mixed_rounds: narrow(section.count("mixed_rounds", 5, 0..=5)) as usize,
             tolerance_absolute: section.number(
                 "tolerance_absolute",
                 1e-6,
