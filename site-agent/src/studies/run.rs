@@ -1,11 +1,11 @@
 //! What a run reads: the patients that its study has frozen, or a refusal.
 
 use super::renewed::Lots;
-use super::{Approved, CONFIGURATION, RULE, SNAPSHOT, commitment, folders, name_of, open};
+use super::{Approved, CONFIGURATION, PAIRS, RULE, SNAPSHOT, commitment, folders, name_of, open};
 use crate::books::chain::{ChainError, file_error};
 use crate::config::{SiteConfig, SourceConfig};
 use crate::method;
-use crate::source::{CohortProblems, Enrolled, FrozenTable, SiteCohort, snapshot};
+use crate::source::{CohortProblems, Enrolled, FrozenTable, Judged, SiteCohort, snapshot};
 use privacy::Refusal;
 use protocol::job::Job;
 use protocol::study::CertificateFingerprint;
@@ -25,6 +25,8 @@ pub struct Frozen {
     lots: Lots,
     /// Who is in no sum of the study, by patterns of who has which outcome.
     left_out: Vec<u32>,
+    /// The pairs that physicians had judged, where the study has such.
+    judged: Option<Judged>,
 }
 
 /// Why a job of no study is refused: another roster over the same patients would tell one hospital's sums by subtraction.
@@ -120,6 +122,10 @@ impl Frozen {
             study.map(|study| (self.table).of_patterns(source, study, cell_min, &self.left_out));
         let left_out = of_patterns.transpose()?.unwrap_or_default();
         let cohort = self.table.cohort(source, job, cell_min, &left_out)?;
+        let cohort = match (method::wants_judged(job), &self.judged) {
+            (true, Some(judged)) => cohort.with_judged(judged)?,
+            (true, None) | (false, _) => cohort,
+        };
         let Some(study) = method::wants_enrolled(job) else {
             return Ok(cohort);
         };
@@ -158,13 +164,20 @@ impl Approved {
         let configuration = read(CONFIGURATION)?;
         let table = snapshot::from_bytes(read(SNAPSHOT)?);
         let table = table.ok_or_else(|| self.broken())?;
-        let found = commitment(&self.random, &configuration, self.cell_min, &table);
+        let pairs = match self.study.judgements {
+            Some(_) => Some(read(PAIRS)?),
+            None => None,
+        };
+        let parts = (configuration.as_slice(), pairs.as_deref());
+        let found = commitment(&self.random, parts, self.cell_min, &table);
         if found != self.signed.approval.commitment {
             return Err(self.broken());
         }
         // What the card tells follows from the patients of other studies too.
         let mut digest = Sha256::new_with_prefix(found);
         lots.digest(&mut digest);
+        let judged = pairs.map(|bytes| Judged::read(&bytes, PAIRS)).transpose();
+        let judged = judged.map_err(|_| self.broken())?;
         let text = String::from_utf8(configuration).map_err(|_| self.broken())?;
         let config = SiteConfig::parse(&text, Path::new("")).map_err(|_| self.broken())?;
         Ok(Frozen {
@@ -175,6 +188,7 @@ impl Approved {
             patients_at_most: self.signed.approval.patients_at_most,
             lots,
             left_out: Vec::new(),
+            judged,
         })
     }
 
