@@ -10,6 +10,7 @@
 //! | [`Metric`]: Manhattan | sum over the rows of x of the absolute differences | yes |
 //! | [`Metric`]: cosine | 1 - cos(x_i, x_j) | yes |
 //! | [`Weighted`] by a regression | sum of the absolute differences of what each feature adds to the linear predictor | yes |
+//! | the same, anchored | that, and the absolute difference of the linear predictors | yes |
 //! | [`Gower`] | mean over the features that both have of the difference as a share of the range, or of unequal levels | yes |
 //! | [`Proximity`] of a forest | 1 - share of the trees in which both share a terminal node, told as its root | yes |
 //!
@@ -371,6 +372,7 @@ impl Comparison {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Metric(metric) => metric.name(),
+            Self::Weighted(weighted) if weighted.is_anchored() => "risk-anchored distance",
             Self::Weighted(_) => "regression-weighted distance",
             Self::Gower(_) => "Gower distance",
             Self::Proximity(_) => "forest distance sqrt(1 - proximity)",

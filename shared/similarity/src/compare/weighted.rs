@@ -3,6 +3,10 @@
 //! d(i, j) = sum over numeric features |f_k(x_ik) - f_k(x_jk)| + sum over categorical features |b_{k, level i} - b_{k, level j}|,
 //! where f_k(x) = b_k x, or the fitted curve of a spline, and b of the first level is 0. The weights and the levels are those
 //! of the fit.
+//!
+//! Anchored, it adds |eta_i - eta_j|, the difference of the two linear predictors: alike is who has the same risk, and for the same
+//! reasons (prognostic scores: Hansen, Biometrika 2008). What the features say for i and what they say for j then counts as twice the
+//! larger of the two, so that only what is not made up for by others has a part.
 
 use ndarray::Array2;
 
@@ -18,6 +22,7 @@ pub struct Weighted {
     terms: Terms,
     coefficients: Vec<f64>,
     features: Vec<String>,
+    is_anchored: bool,
 }
 
 impl Weighted {
@@ -51,7 +56,29 @@ impl Weighted {
             terms,
             coefficients,
             features,
+            is_anchored: false,
         })
+    }
+
+    /// The same, anchored at the linear predictor.
+    #[must_use]
+    pub fn anchored(self) -> Self {
+        Self {
+            is_anchored: true,
+            ..self
+        }
+    }
+
+    /// Whether it is anchored at the linear predictor.
+    #[must_use]
+    pub fn is_anchored(&self) -> bool {
+        self.is_anchored
+    }
+
+    /// Numbers that it compares of a patient.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.features.len() + usize::from(self.is_anchored)
     }
 
     /// The coefficients, one a column of [`Terms::names`].
@@ -70,17 +97,22 @@ impl Weighted {
         &self.features
     }
 
-    /// What each feature adds to the linear predictor, n x features.
+    /// What each feature adds to the linear predictor, n x features, and behind them their sum where that is the anchor.
     pub(super) fn place(&self, columns: &[Column]) -> Result<Placed, CompareError> {
         let matrix = self.terms.matrix(columns)?;
         let blocks = self.terms.blocks();
-        let mut rows = Array2::zeros((matrix.nrows(), blocks.len()));
+        let mut rows = Array2::zeros((matrix.nrows(), self.width()));
         for (mut row, x) in rows.outer_iter_mut().zip(matrix.outer_iter()) {
+            let mut predictor = 0.0;
             for (sum, block) in row.iter_mut().zip(&blocks) {
                 *sum = block
                     .clone()
                     .map(|column| x[column] * self.coefficients[column])
                     .sum();
+                predictor += *sum;
+            }
+            if self.is_anchored {
+                row[blocks.len()] = predictor;
             }
         }
         Ok(Placed::Vectors {
@@ -101,10 +133,19 @@ impl Weighted {
         j: usize,
         parts: &mut [f64],
     ) {
-        let pairs = one.row(i).iter().zip(other.row(j));
+        let (one, other) = (one.row(i), other.row(j));
+        let risk = match self.is_anchored {
+            true => one[self.features.len()] - other[self.features.len()],
+            false => 0.0,
+        };
+        let sign = match risk == 0.0 {
+            true => 0.0,
+            false => risk.signum(),
+        };
+        let pairs = one.iter().zip(other);
         parts
             .iter_mut()
             .zip(pairs)
-            .for_each(|(part, (a, b))| *part = (a - b).abs());
+            .for_each(|(part, (a, b))| *part = (a - b).abs() + sign * (a - b));
     }
 }

@@ -160,6 +160,21 @@ impl Newton {
         }
     }
 
+    /// Goes on under another penalty from the best coefficients so far, of which everything is known.
+    #[must_use]
+    pub fn under(mut self, penalty: Array1<f64>) -> Self {
+        let before = std::mem::replace(&mut self.penalty, penalty);
+        let Some(mut best) = self.best.take() else {
+            return self;
+        };
+        self.asked.assign(&best.at);
+        best.value = self.penalised(best.log_likelihood);
+        best.gradient = &best.gradient + &(&(&before - &self.penalty) * &best.at);
+        (self.best, self.value, self.settles) = (Some(best), None, false);
+        self.ending = self.make_step();
+        self
+    }
+
     /// Makes the step that is wanted next half as long, or ends the search where it is once it hardly moves: these columns have no end.
     pub fn shorten(&mut self, columns: Vec<usize>) {
         match &self.best {
@@ -389,18 +404,18 @@ impl Maximum {
     }
 }
 
-fn inner(one: &Array1<f64>, other: &Array1<f64>) -> f64 {
+pub(super) fn inner(one: &Array1<f64>, other: &Array1<f64>) -> f64 {
     one.iter().zip(other).map(|(a, b)| a * b).sum()
 }
 
 /// L of A = L L', by IEEE operations in a fixed order.
-struct Factor {
+pub(super) struct Factor {
     lower: Array2<f64>,
 }
 
 impl Factor {
     /// None where the matrix is not positive definite.
-    fn of(matrix: &Array2<f64>) -> Option<Self> {
+    pub(super) fn of(matrix: &Array2<f64>) -> Option<Self> {
         let size = matrix.nrows();
         let mut lower: Array2<f64> = Array2::zeros((size, size));
         for row in 0..size {
@@ -419,7 +434,14 @@ impl Factor {
         Some(Self { lower })
     }
 
-    fn solve(&self, right: &Array1<f64>) -> Array1<f64> {
+    /// The logarithm of the determinant of A.
+    pub(super) fn log_determinant(&self) -> f64 {
+        let logarithms = self.lower.diag().iter().map(|one| libm::log(*one));
+        2.0 * logarithms.sum::<f64>()
+    }
+
+    /// A^-1 times `right`.
+    pub(super) fn solve(&self, right: &Array1<f64>) -> Array1<f64> {
         let (lower, size) = (&self.lower, right.len());
         let mut solved = right.clone();
         for row in 0..size {
