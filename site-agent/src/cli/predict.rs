@@ -27,9 +27,9 @@ pub struct Predict {
     /// What compares
     #[arg(long, value_enum, default_value_t = By::Run)]
     pub by: By,
-    /// Ridge of the regression that weighs, for columns that part the outcomes perfectly
-    #[arg(long, value_name = "NUMBER", default_value_t = 0.0)]
-    pub ridge: f64,
+    /// Ridge of the regression that weighs; default: chosen from the data by restricted likelihood
+    #[arg(long, value_name = "NUMBER")]
+    pub ridge: Option<f64>,
     /// What of a forest compares; the job's where absent
     #[arg(long, value_enum)]
     pub kernel: Option<KernelOption>,

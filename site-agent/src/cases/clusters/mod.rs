@@ -268,7 +268,7 @@ fn remarks(found: &Found<'_>, arguments: &Cluster) -> Vec<String> {
     }
     if found.shown.is_some() {
         remarks.push(match arguments.place.by {
-            By::Run | By::Personal | By::Regression => {
+            By::Run | By::Personal | By::Regression | By::Anchored => {
                 "what compares was learned from these patients' outcomes, so that its groups differ in them by their making: \
                  that they do is no discovery, and a p of it is too small"
             }

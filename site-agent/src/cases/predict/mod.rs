@@ -235,7 +235,7 @@ fn seen(by: By, setting: &Setting) -> Option<String> {
             "the forest may have seen the patients who are held out: all figures may be too good".to_owned(),
         ),
         _ => match by {
-            By::Run | By::Personal | By::Regression => Some(
+            By::Run | By::Personal | By::Regression | By::Anchored => Some(
                 "what compares was learned from these patients' outcomes, those who are held out among them: all figures but the last \
                  are a little too good; `--by euclidean` has not seen them"
                     .to_owned(),

@@ -75,6 +75,8 @@ pub enum Family {
     Mahalanobis,
     /// The distance that a regression weighs.
     Regression,
+    /// The same, anchored at the risk that the regression predicts.
+    Anchored,
     /// The distance that UnPSL learns.
     Unpsl,
     /// The proximity of a forest of the site.
@@ -91,12 +93,13 @@ pub enum Family {
 
 impl Family {
     /// All, with the names that jobs and results have for them, in the order in which they are told.
-    pub const ALL: [(&'static str, Self); 11] = [
+    pub const ALL: [(&'static str, Self); 12] = [
         ("euclidean", Self::Euclidean),
         ("cosine", Self::Cosine),
         ("gower", Self::Gower),
         ("mahalanobis", Self::Mahalanobis),
         ("regression", Self::Regression),
+        ("anchored", Self::Anchored),
         ("unpsl", Self::Unpsl),
         ("forest", Self::Forest),
         ("common_forest", Self::CommonForest),
@@ -128,6 +131,7 @@ impl Family {
             Self::Gower => "Gower distance",
             Self::Mahalanobis => "Mahalanobis distance",
             Self::Regression => "regression-weighted distance",
+            Self::Anchored => "risk-anchored distance",
             Self::Unpsl => "UnPSL metric",
             Self::Forest => "forest proximity",
             Self::CommonForest => "common forest's proximity",
@@ -147,6 +151,7 @@ impl Family {
             | Self::Gower
             | Self::Mahalanobis
             | Self::Regression
+            | Self::Anchored
             | Self::Unpsl
             | Self::Forest
             | Self::CommonForest => false,
@@ -159,6 +164,7 @@ impl Family {
         match self {
             Self::Euclidean | Self::Cosine | Self::Gower | Self::Mahalanobis => false,
             Self::Regression
+            | Self::Anchored
             | Self::Unpsl
             | Self::Forest
             | Self::CommonForest
@@ -168,8 +174,13 @@ impl Family {
         }
     }
 
-    fn is_of_regression(self) -> bool {
-        matches!(self, Self::Regression | Self::RegressionModel)
+    /// Whether a regression is fitted for it.
+    #[must_use]
+    pub fn is_of_regression(self) -> bool {
+        matches!(
+            self,
+            Self::Regression | Self::Anchored | Self::RegressionModel
+        )
     }
 
     /// Whether trees leave the sites for it.
@@ -252,6 +263,8 @@ impl CompareSettings {
             RegressionSettings::read(section)
         })?;
         regression.parts = folds;
+        // Nobody reads a coefficient: what weighs a distance also predicts.
+        regression.ridge = regression.weights;
         if !limited {
             regression.round_limit = EVALUATIONS.min(regression.round_limit);
         }

@@ -198,6 +198,14 @@ impl Fit {
         }
     }
 
+    /// Other fitted parameters than its own, as [`Fit::coefficients`] has them.
+    #[must_use]
+    pub fn in_own_units(&self, at: &Array1<f64>) -> Vec<f64> {
+        let ones = self.model.leading();
+        let told = self.scaling.back(ones).dot(at);
+        told.slice(s![ones..]).to_vec()
+    }
+
     /// Every coefficient with its standard error, interval of confidence `level` (0 to 1) and Wald test: by Student's t
     /// of a linear regression, by the normal distribution of the others. Columns that others already say have NaN.
     #[must_use]

@@ -2,10 +2,14 @@
 
 use ndarray::{Array1, Array2, Axis};
 
+use crate::learn::regression::fit::Model;
+use crate::learn::regression::ridge::chosen;
 use crate::numeric::precision::Precision;
 
 /// Steps at most.
 const STEPS_MAX: u32 = 100;
+/// Evaluations at which a ridge is chosen; the last one stays.
+const CHOICES_MAX: u32 = 6;
 /// Halvings of a step that must not be as long.
 const SHORTENED_MAX: u32 = 4;
 /// Halvings of one step at most.
@@ -100,6 +104,16 @@ pub struct Newton {
     ending: Option<Ending>,
     /// The step under way is the last.
     settles: bool,
+    /// The ridge, where the data choose it.
+    choosing: Option<Choosing>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Choosing {
+    model: Model,
+    /// The penalty of a ridge of 1.
+    unit: Array1<f64>,
+    ridge: f64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -121,6 +135,8 @@ pub struct Known<'n> {
     pub log_likelihood: f64,
     /// Its first derivatives.
     pub gradient: Array1<f64>,
+    /// The negative of its second derivatives.
+    pub information: &'n Array2<f64>,
 }
 
 /// What Newton's method wants to know of [`Newton::asked`].
@@ -157,22 +173,49 @@ impl Newton {
             value: None,
             ending: None,
             settles: false,
+            choosing: None,
         }
     }
 
-    /// Goes on under another penalty from the best coefficients so far, of which everything is known.
+    /// The same with the ridge that the data ask for, chosen anew at each of the first evaluations; the penalty that it has is that of
+    /// a ridge of 1.
     #[must_use]
-    pub fn under(mut self, penalty: Array1<f64>) -> Self {
-        let before = std::mem::replace(&mut self.penalty, penalty);
-        let Some(mut best) = self.best.take() else {
-            return self;
+    pub fn choosing(self, model: Model) -> Self {
+        Self {
+            choosing: Some(Choosing {
+                model,
+                unit: self.penalty.clone(),
+                ridge: 1.0,
+            }),
+            ..self
+        }
+    }
+
+    /// The ridge that was chosen last; none where none is chosen.
+    #[must_use]
+    pub fn ridge(&self) -> Option<f64> {
+        self.choosing.as_ref().map(|choosing| choosing.ridge)
+    }
+
+    /// Chooses the ridge by the best evaluation so far.
+    fn choose(&mut self) {
+        let (Some(choosing), Some(known)) = (&self.choosing, self.known()) else {
+            return;
         };
-        self.asked.assign(&best.at);
-        best.value = self.penalised(best.log_likelihood);
-        best.gradient = &best.gradient + &(&(&before - &self.penalty) * &best.at);
-        (self.best, self.value, self.settles) = (Some(best), None, false);
-        self.ending = self.make_step();
-        self
+        let Some(choice) = chosen(choosing.model, &known, &choosing.unit) else {
+            return;
+        };
+        let penalty = choice.ridge * &choosing.unit;
+        let gradient = &known.gradient - &(&penalty * known.at);
+        let log_likelihood = known.log_likelihood;
+        self.penalty = penalty;
+        let value = self.penalised(log_likelihood);
+        if let Some(best) = &mut self.best {
+            (best.gradient, best.value) = (gradient, value);
+        }
+        if let Some(choosing) = &mut self.choosing {
+            choosing.ridge = choice.ridge;
+        }
     }
 
     /// Makes the step that is wanted next half as long, or ends the search where it is once it hardly moves: these columns have no end.
@@ -211,6 +254,7 @@ impl Newton {
             at: &best.at,
             log_likelihood: best.log_likelihood,
             gradient: &best.gradient + &(&self.penalty * &best.at),
+            information: &best.information,
         })
     }
 
@@ -264,6 +308,9 @@ impl Newton {
             gradient,
             information,
         });
+        if self.steps < CHOICES_MAX && !self.settles {
+            self.choose();
+        }
         self.ending = self.make_step();
     }
 
@@ -436,8 +483,8 @@ impl Factor {
 
     /// The logarithm of the determinant of A.
     pub(super) fn log_determinant(&self) -> f64 {
-        let logarithms = self.lower.diag().iter().map(|one| libm::log(*one));
-        2.0 * logarithms.sum::<f64>()
+        let diagonal = self.lower.diag();
+        2.0 * diagonal.iter().map(|one| libm::log(*one)).sum::<f64>()
     }
 
     /// A^-1 times `right`.

@@ -106,15 +106,13 @@ pub(super) fn fit_and_weigh(
     let prepared = Prepared::new(cohort, settings)?;
     let model = prepared.target.model();
     let penalty = |ridge: f64| prepared.scaling.penalty(ridge, model);
-    let patients = prepared.design.nrows() as u64;
-    let mut ridge = settings.ridge.first();
-    let mut newton = prepared.maximised(Newton::new(penalty(ridge), Precision::Exact));
-    let first = newton.maximum(patients);
-    if let Some(next) = settings.ridge.next(model, &first, &penalty(1.0)) {
-        ridge = next;
-        newton = prepared.maximised(newton.under(penalty(ridge)));
-    }
-    let maximum = newton.maximum(patients);
+    let begun = Newton::new(penalty(settings.ridge.first()), Precision::Exact);
+    let newton = prepared.maximised(match settings.ridge {
+        Ridge::Stated(_) => begun,
+        Ridge::Chosen => begun.choosing(model),
+    });
+    let ridge = newton.ridge().unwrap_or(settings.ridge.first());
+    let maximum = newton.maximum(prepared.design.nrows() as u64);
     let places = prepared.scaling.places(&prepared.terms, model);
     let weighed = Weighed::of(model, &maximum, &penalty(ridge), &places);
     Ok((prepared.fit(maximum, ridge), weighed))

@@ -37,6 +37,13 @@ fn point_of_cells() -> regression::Evaluating {
     }
 }
 
+fn finishing() -> regression::Finishing {
+    regression::Finishing {
+        point: point(),
+        weights: None,
+    }
+}
+
 fn model() -> model::Model {
     model::Model {
         family: Family::Cox(Ties::Efron),
@@ -50,6 +57,7 @@ fn model() -> model::Model {
             Coefficient {
                 name: "age".to_owned(),
                 value: 0.5,
+                weight: None,
                 step: 9.0,
                 sureness: Some(Sureness {
                     standard_error: 0.25,
@@ -61,6 +69,7 @@ fn model() -> model::Model {
             Coefficient {
                 name: "fbs=1".to_owned(),
                 value: 0.0,
+                weight: None,
                 step: 1.0,
                 sureness: None,
             },
@@ -125,7 +134,10 @@ fn every_message_is_what_googles_protobuf_writes_and_reads_back_from_it() {
             regression::Request::Evaluate(point_of_cells()),
         ),
         ("test", regression::Request::Test(point())),
-        ("finish_regression", regression::Request::Finish(point())),
+        (
+            "finish_regression",
+            regression::Request::Finish(finishing()),
+        ),
     ];
     let requests = requests.map(|(name, request)| (name, ask(Request::Regression(request))));
     requests_are_golden(requests.into());
