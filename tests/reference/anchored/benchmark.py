@@ -107,8 +107,8 @@ def houses():
     chosen = np.random.default_rng(1).choice(len(table), 2000, replace=False)
     table = [table[i] for i in chosen]
     target = [one for one in table[0] if "value" in one.lower() or one.lower() in ("target", "medhouseval")][0]
-    numbers = [one for one in table[0] if one != target]
-    return "linear", columns(table, numbers, []), np.log([number(row[target]) for row in table]), None
+    numbers = [one for one in table[0] if one not in (target, "ocean_proximity")]
+    return "linear", columns(table, numbers, ["ocean_proximity"]), np.log([number(row[target]) for row in table]), None
 
 
 def of_sklearn(name):
