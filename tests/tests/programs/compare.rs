@@ -111,8 +111,9 @@ fn of_sums_the_regression_of_each_fold_is_that_of_all_sites_and_small_counts_are
     let job = job("") + "[regression]\nridge = 3\n";
     let found = simulated(&home, &job, "out", &[]);
     let expected: Value = serde_json::from_str(EXPECTED).unwrap();
-    assert_eq!(found["families"].as_array().unwrap().len(), 9);
-    for family in ["cosine", "mahalanobis", "regression", "regression_model"] {
+    assert_eq!(found["families"].as_array().unwrap().len(), 10);
+    let learned = ["regression", "anchored", "regression_model"];
+    for family in ["cosine", "mahalanobis"].into_iter().chain(learned) {
         let (told, known) = (of_family(&found, family), &expected["families"][family]);
         for (place, alone) in ["only_euclidean", "only_this"].into_iter().enumerate() {
             let known = known["only"][place].as_u64().unwrap();
@@ -141,7 +142,7 @@ fn of_sums_the_regression_of_each_fold_is_that_of_all_sites_and_small_counts_are
     let page = fs::read_to_string(home.join("out/report.html")).unwrap();
     assert!(page.contains(first) && page.contains("Beside the Euclidean distance"));
     let table = fs::read_to_string(home.join("out/comparison.csv")).unwrap();
-    assert_eq!(table.lines().count(), 10);
+    assert_eq!(table.lines().count(), 11);
 }
 
 #[test]

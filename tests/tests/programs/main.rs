@@ -22,6 +22,7 @@ mod rare_columns;
 mod recovery;
 mod regression;
 mod report_pages;
+mod ridges;
 mod speaking;
 mod studies;
 mod sums;

@@ -6,6 +6,7 @@
 
 pub mod cox;
 pub mod exponential;
+mod factor;
 pub mod fit;
 pub mod glm;
 pub mod hazards;

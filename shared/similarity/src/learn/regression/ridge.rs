@@ -13,8 +13,9 @@
 
 use ndarray::{Array1, Array2};
 
+use crate::learn::regression::factor::{Factor, inner, penalised};
 use crate::learn::regression::fit::Model;
-use crate::learn::regression::newton::{Factor, Known, inner, penalised};
+use crate::learn::regression::newton::Known;
 
 /// Ridges are tried at these powers of 2, times the information that a column has on average, ...
 const POWERS: std::ops::RangeInclusive<i32> = -20..=10;
