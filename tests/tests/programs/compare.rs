@@ -205,7 +205,7 @@ fn one_cohort_alone_is_compared_without_a_coordinator() {
     home.write("job.toml", &job(""));
     compare_the_north_alone(&home);
     let found = comparison(&home, "alone");
-    assert_eq!(found["families"].as_array().unwrap().len(), 9);
+    assert_eq!(found["families"].as_array().unwrap().len(), 10);
     for entry in found["families"].as_array().unwrap() {
         assert_eq!(entry["judged"], 90, "{entry}");
         assert_eq!(entry["within"], 0.0);
@@ -251,7 +251,7 @@ fn numbers_and_survival_times_are_compared_by_their_own_measures() {
         );
         let found = simulated(&home, &text, "out", &["--policy", "policy.toml"]);
         let families = found["families"].as_array().unwrap();
-        assert_eq!(families.len(), 8, "{found}");
+        assert_eq!(families.len(), 9, "{found}");
         for entry in families {
             let value = number(entry, measure);
             assert!(value.is_finite() && value > 0.0, "{entry}");

@@ -58,7 +58,7 @@ fn apart(home: &Home, name: &str, wanted: &Value) -> f64 {
 #[test]
 fn three_sites_choose_the_ridge_of_mgcv_and_weigh_a_distance_by_it() {
     let wanted = reference("shared/similarity/tests/reference/regression/ridge.json");
-    for set in ["linear", "logistic", "collinear", "few events"] {
+    for set in ["linear", "logistic", "collinear"] {
         let home = patients(set);
         let told = fitted(&home, set, "ridge = \"auto\"");
         assert!(told["evaluations"].as_u64().unwrap() <= OF_A_FIT, "{told}");

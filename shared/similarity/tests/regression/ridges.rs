@@ -8,7 +8,7 @@ use similarity::learn::regression::{Ending, Ridge, Settings, fit};
 /// mgcv also weighs how the information changes with the ridge: coefficients differ by less than so many standard errors.
 const APART: f64 = 0.1;
 /// So the ridges themselves, as a share.
-const RIDGES_APART: f64 = 0.1;
+const RIDGES_APART: f64 = 0.15;
 
 fn patients(table: &Table, set: &str) -> Cohort {
     let sets = table.text("set");
@@ -39,8 +39,7 @@ fn a_chosen_ridge_is_that_of_mgcv() {
         ridge: Ridge::Chosen,
         ..Settings::default()
     };
-    let sets = reference.as_object().unwrap().iter();
-    for (set, wanted) in sets.filter(|(set, _)| *set != "separable") {
+    for (set, wanted) in reference.as_object().unwrap() {
         let found = fit(&patients(&table, set), &settings).unwrap();
         assert_eq!(found.ending, Ending::Converged, "{set}");
         let number = |value: &Value| value.as_f64().unwrap();
