@@ -1,7 +1,7 @@
 //! One model of some of the features, by Newton's method on sums over the sites.
 
 use super::message::{Design, Evaluating, Sums};
-use super::possible::{Possible, products, too_steep};
+use super::possible::{Possible, products, steep_columns, steepness};
 use super::settings::RegressionSettings;
 use crate::exchange::count;
 use crate::failure::Failure;
@@ -241,7 +241,7 @@ impl Attempt {
     }
 
     /// Takes what an evaluation told. What no hospital would answer, because it parts patients by a step, is not asked: a shorter step is, or
-    /// the fit ends, for some columns part the outcomes nearly by themselves. One cohort alone, whose `moments` are not given, answers all.
+    /// the fit ends, for some columns part the outcomes nearly by themselves. A chosen ridge rises before that. One cohort alone, whose `moments` are not given, answers all.
     pub(super) fn take(&mut self, sums: Sums, moments: Option<&SecondMoments>) {
         let first = *self
             .first
@@ -251,10 +251,18 @@ impl Attempt {
         let products = products(moments, &self.rows.fitted, self.family);
         let counts = (first.events, first.patients);
         while self.newton.wanted() != Wanted::Nothing {
-            match too_steep(self.family, &products, self.newton.asked(), counts) {
-                Some(columns) => self.newton.shorten(columns),
-                None => break,
+            let at = self.newton.asked();
+            let Some(steepness) = steepness(self.family, &products, at, counts) else {
+                break;
+            };
+            if steepness.is_close() && self.newton.stiffen() {
+                continue;
             }
+            if !steepness.is_too_much() {
+                break;
+            }
+            let columns = steep_columns(self.family, &products, self.newton.asked());
+            self.newton.shorten(columns);
         }
     }
 

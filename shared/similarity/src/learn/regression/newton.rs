@@ -10,6 +10,8 @@ use crate::numeric::precision::Precision;
 
 /// Steps at most.
 const STEPS_MAX: u32 = 100;
+/// So often a ridge is made stronger.
+const STIFFENED_MAX: u32 = 64;
 /// Evaluations at which a ridge is chosen; the last one stays.
 const CHOICES_MAX: u32 = 6;
 /// Halvings of a step that must not be as long.
@@ -116,6 +118,9 @@ struct Choosing {
     /// The penalty of a ridge of 1.
     unit: Array1<f64>,
     ridge: f64,
+    /// It is no weaker, so that nobody is asked about what is too steep.
+    least: f64,
+    stiffened: u32,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -188,6 +193,8 @@ impl Newton {
                 model,
                 unit: self.penalty.clone(),
                 ridge: 1.0,
+                least: 0.0,
+                stiffened: 0,
             }),
             ..self
         }
@@ -199,6 +206,24 @@ impl Newton {
         self.choosing.as_ref().map(|choosing| choosing.ridge)
     }
 
+    /// Makes a chosen ridge half as strong again, from now on at least, and the step that is wanted next anew; false where none is chosen,
+    /// or it has been often enough.
+    pub fn stiffen(&mut self) -> bool {
+        let Some(choosing) = &mut self.choosing else {
+            return false;
+        };
+        if choosing.stiffened == STIFFENED_MAX {
+            return false;
+        }
+        choosing.stiffened += 1;
+        choosing.least = 1.5 * choosing.ridge;
+        let ridge = choosing.least;
+        self.take_ridge(ridge);
+        self.settles = false;
+        self.ending = self.make_step();
+        true
+    }
+
     /// Chooses the ridge by the best evaluation so far.
     fn choose(&mut self) {
         let (Some(choosing), Some(known)) = (&self.choosing, self.known()) else {
@@ -207,16 +232,26 @@ impl Newton {
         let Some(choice) = chosen(choosing.model, &known, &choosing.unit) else {
             return;
         };
-        let penalty = choice.ridge * &choosing.unit;
+        let ridge = choice.ridge.max(choosing.least);
+        self.take_ridge(ridge);
+    }
+
+    /// Goes on under another ridge.
+    fn take_ridge(&mut self, ridge: f64) {
+        let (Some(choosing), Some(known)) = (&self.choosing, self.known()) else {
+            return;
+        };
+        let penalty = ridge * &choosing.unit;
+        let at = known.at.clone();
         let gradient = &known.gradient - &(&penalty * known.at);
         let log_likelihood = known.log_likelihood;
-        self.penalty = penalty;
+        (self.penalty, self.asked) = (penalty, at);
         let value = self.penalised(log_likelihood);
         if let Some(best) = &mut self.best {
             (best.gradient, best.value) = (gradient, value);
         }
         if let Some(choosing) = &mut self.choosing {
-            choosing.ridge = choice.ridge;
+            choosing.ridge = ridge;
         }
     }
 
