@@ -1,12 +1,14 @@
 # Each target does all its own set-up on a fresh machine that has Rust (rust-toolchain.toml).
 
-.PHONY: help demo first test build release lint bench clean
+.PHONY: help demo first test build release lint bench book picture clean
 
 CARGO ?= cargo
 OUT ?= kindred-demo
 COORDINATOR = $(or $(CARGO_TARGET_DIR),target)/debug/kindred-coordinator
 # Others compile what these do not need.
 PROGRAMS = --package coordinator --package site-agent
+BOOK = $(or $(CARGO_TARGET_DIR),target)/book
+MDBOOK = 0.5.4
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -44,6 +46,22 @@ lint:
 bench:
 	deploy/setup/packages.sh build
 	$(CARGO) bench --locked --workspace
+
+## make book      all pages as one book with search, in target/book/html
+book:
+	mkdir -p $(BOOK)/src
+	git ls-files '*.md' 'book/*' 'deploy/*.toml' 'deploy/*.service' 'deploy/*.sql' 'deploy/compose/*' \
+	    | xargs cp --parents --target-directory=$(BOOK)/src
+	cp book/book.toml $(BOOK)
+	cp book/SUMMARY.md $(BOOK)/src
+	[ -x $(BOOK)/bin/mdbook ] || $(CARGO) install mdbook --version $(MDBOOK) --locked \
+	    --no-default-features --features search --root $(BOOK)
+	$(BOOK)/bin/mdbook build $(BOOK)
+
+## make picture   the picture of README again, from the demo, by Debian's chromium
+picture: demo
+	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1000,820 \
+	    --screenshot=$(CURDIR)/book/report.png file://$(abspath $(OUT))/report.html
 
 clean:
 	$(CARGO) clean

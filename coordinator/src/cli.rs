@@ -10,7 +10,7 @@ pub use study::{Study, StudyCard, StudyDraft, StudyOf, StudyPropose, StudyShow};
 /// The longest life of a certificate, a hundred years.
 const DAYS_MAX: i64 = 36_500;
 
-/// Learns which patients are alike from sites whose records never leave them.
+/// Finds similar patients across hospitals without moving their records.
 #[derive(Debug, Parser)]
 #[command(name = "kindred-coordinator", version, arg_required_else_help = true)]
 pub struct Cli {
@@ -55,7 +55,8 @@ pub struct Simulate {
     /// Seed of the run [default: the job's]
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Release rules of the simulated sites: the keys of a site's policy; rules that it relaxes are listed in the report
+    /// Release rules of the simulated sites, with the keys of a site's policy; the report lists
+    /// relaxed rules
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// The site agent's program [default: next to this program]
@@ -84,10 +85,10 @@ pub enum Job {
     Submit(Submit),
     /// Show a run until it ends, then fetch its results
     Watch(RunAndOut),
-    /// Ask the sites of a run who of their patients is alike to new ones, and how they fared
+    /// Count the patients of all sites that are similar to new ones, with their outcomes
     Similar(JobSimilar),
-    /// Look for groups of patients that the sites have in common, by what a run has learned; only sums over groups that the sites
-    /// have made leave them
+    /// Find the clusters that the patients of all sites share, by what a run learned; only sums over
+    /// groups of patients leave a site
     Cluster(JobCluster),
     /// Cancel a run
     Cancel(RunOf),
@@ -147,16 +148,16 @@ pub struct RunOf {
 /// `job similar`.
 #[derive(Debug, Args)]
 pub struct JobSimilar {
-    /// The run that patients are compared by, one of yours that has learned a metric, a regression or a common forest
+    /// Your run that compares patients: a metric, a regression or a common forest
     #[arg(long, value_name = "RUN")]
     pub run: String,
-    /// By what of the run: run, or anchored: the risk that a regression predicts, and its reasons
+    /// By the run, or anchored: by the risk that its regression predicts, and the reasons
     #[arg(long, value_name = "BY", default_value = "run")]
     pub by: By,
-    /// The new patients: comma-separated values with a column for each feature of the run's job
+    /// The new patients: comma-separated values, one column per feature of the run's job
     #[arg(long, value_name = "FILE")]
     pub new: PathBuf,
-    /// The column that names the new patients; it stays here [default: they are numbered from 1]
+    /// Column of the new patients' names; they stay here [default: numbers from 1]
     #[arg(long, value_name = "COLUMN")]
     pub id: Option<String>,
     /// The operator's configuration
@@ -165,7 +166,7 @@ pub struct JobSimilar {
     /// Print JSON, for machines
     #[arg(long)]
     pub json: bool,
-    /// Write a row for each class of each radius of each new patient
+    /// Write one row per new patient, radius and class
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
     /// Folder for the results [default: kindred-RUN]
@@ -195,25 +196,25 @@ impl std::str::FromStr for By {
 /// `job cluster`.
 #[derive(Debug, Args)]
 pub struct JobCluster {
-    /// The run that patients are compared by, one of yours that has learned a metric, a regression or a common forest
+    /// Your run that compares patients: a metric, a regression or a common forest
     #[arg(long, value_name = "RUN")]
     pub run: String,
-    /// By what of the run: run, or anchored: the risk that a regression predicts, and its reasons
+    /// By the run, or anchored: by the risk that its regression predicts, and the reasons
     #[arg(long, value_name = "BY", default_value = "run")]
     pub by: By,
     /// The operator's configuration
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
-    /// Fewest groups that are tried
+    /// Fewest clusters to try
     #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=8))]
     pub least: u32,
-    /// Most groups that are tried
+    /// Most clusters to try
     #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = clap::value_parser!(u32).range(2..=8))]
     pub most: u32,
-    /// Samples that stability is measured by
+    /// Samples that measure stability
     #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(10..=50))]
     pub samples: u32,
-    /// Seed of the starts [default: that of the run]
+    /// Seed of the starts [default: the run's]
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
     /// Folder for the results [default: kindred-RUN]
@@ -245,9 +246,9 @@ pub struct RunAndOut {
 pub enum Certificates {
     /// Make a certificate authority
     Init(Init),
-    /// Issue one certificate; those issued before stay as they are
+    /// Issue one certificate; earlier ones stay valid
     Issue(Issue),
-    /// Revoke a party's certificate: writes the list of revoked certificates for the coordinator
+    /// Revoke a certificate: writes the list of revoked certificates for the coordinator
     Revoke(Revoke),
 }
 
@@ -268,10 +269,10 @@ pub struct Issue {
     /// Folder of the authority and of all certificates
     #[arg(long, value_name = "DIR")]
     pub folder: PathBuf,
-    /// Whom the certificate is for
+    /// The holder of the certificate
     #[command(flatten)]
     pub party: Party,
-    /// Names and addresses by which the coordinator is reached
+    /// Names and addresses of the coordinator, separated by commas
     #[arg(
         long,
         value_name = "HOST",
@@ -290,7 +291,7 @@ pub struct Revoke {
     /// Folder of the authority and of all certificates
     #[arg(long, value_name = "DIR")]
     pub folder: PathBuf,
-    /// Whose certificate it is
+    /// The holder of the certificate
     #[command(flatten)]
     pub party: Revoked,
 }

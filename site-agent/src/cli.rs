@@ -23,30 +23,30 @@ pub struct Cli {
 /// What the agent can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Join the coordinator and take part in the runs that the policy allows
+    /// Join the coordinator, and answer the runs that the policy allows
     Serve(Serve),
     /// Run a job on one cohort, without a coordinator; nothing leaves
     Local(Local),
-    /// Find the patients nearest to one, by what a run left here; nothing leaves
+    /// Find the most similar patients of this site; nothing leaves
     Similar(Similar),
-    /// Match similar patients to each of a file of patients, by what a run left here; nothing leaves
+    /// Match similar patients of this site to each of a file of patients; nothing leaves
     Match(Match),
-    /// Divide the patients into groups, by what a run left here; nothing leaves
+    /// Divide the patients of this site into clusters; nothing leaves
     Cluster(Cluster),
-    /// Predict the outcome from the patients that are alike, by what a run left here, and say how well that goes; nothing leaves
+    /// Predict the outcome from similar patients of this site, with held-out accuracy; nothing leaves
     Predict(Predict),
-    /// Move a run's metric towards the site's own patients, and say whether that serves them; nothing leaves
+    /// Adapt a run's metric to this site's patients, and test whether that helps; nothing leaves
     Personal(Personal),
-    /// Look at the site's data
+    /// Check the site's data
     #[command(subcommand)]
     Data(Data),
-    /// Look at the site's release policy
+    /// Explain the site's release policy
     #[command(subcommand)]
     Policy(Policy),
     /// Review studies, and approve or leave them
     #[command(subcommand)]
     Study(Study),
-    /// Look at what has left the site
+    /// List and verify what has left the site
     #[command(subcommand)]
     Journal(Journal),
     /// Write synthetic patients of several sites, to try Kindred without data
@@ -77,7 +77,7 @@ pub struct Local {
     /// A site's configuration, for its source and its column names and codes
     #[arg(long, value_name = "FILE", group = "source")]
     pub config: Option<PathBuf>,
-    /// Column of the patients' identifiers in FILE; where absent, results name rows
+    /// Column of the patients' identifiers in FILE [default: results name rows]
     #[arg(long, value_name = "COLUMN", conflicts_with = "config")]
     pub patient: Option<String>,
     /// Folder of the results
@@ -86,7 +86,7 @@ pub struct Local {
     /// Replace the results of an earlier run in that folder; other files there are never touched
     #[arg(long)]
     pub force: bool,
-    /// Seed; the job's own where absent
+    /// Seed [default: the job's]
     #[arg(long)]
     pub seed: Option<u64>,
     /// How UnPSL is learned
@@ -100,7 +100,7 @@ pub enum Algorithm {
     /// As in a federation, in few rounds
     #[default]
     Rounds,
-    /// By Algorithm 1 of the paper, which takes tens of times as long
+    /// By Algorithm 1 of the paper; takes tens of times as long
     Paper,
 }
 
@@ -117,7 +117,7 @@ pub struct Patients {
     /// The patients: CSV (also .gz) or Parquet, with the job's own column names and codes
     #[arg(long, value_name = "FILE", group = "cohort")]
     pub data: Option<PathBuf>,
-    /// Column of the patients' identifiers in FILE; where absent, patients are numbered from 1
+    /// Column of the patients' identifiers in FILE [default: numbers from 1]
     #[arg(long, value_name = "COLUMN", conflicts_with = "config")]
     pub id: Option<String>,
 }
@@ -128,20 +128,20 @@ pub struct Where {
     /// The run and its patients.
     #[command(flatten)]
     pub of: Patients,
-    /// What compares
+    /// Distance to use
     #[arg(long, value_enum, default_value_t = By::Run)]
     pub by: By,
-    /// Ridge of the regression that weighs; default: chosen from the data by restricted likelihood
+    /// Ridge of the regression [default: chosen from the data by restricted likelihood]
     #[arg(long, value_name = "NUMBER")]
     pub ridge: Option<f64>,
 }
 
-/// What compares patients.
+/// The distance that compares patients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum By {
-    /// What the run learned.
+    /// The metric, regression or forest that the run learned.
     Run,
-    /// The metric that `personal` made of what the run learned.
+    /// The metric that `personal` adapted to this site.
     Personal,
     /// A regression of the outcome on all features, fitted to this cohort.
     Regression,
@@ -159,13 +159,13 @@ pub enum By {
     Gower,
 }
 
-/// How an answer is told.
+/// How results are printed and written.
 #[derive(Debug, Args)]
 pub struct Output {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Write a row a patient found
+    /// Write the table as CSV
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
 }
@@ -183,13 +183,13 @@ pub struct Similar {
     /// A file of new patients, with the columns of the site's source; no outcome is needed
     #[arg(long, value_name = "FILE", group = "query")]
     pub new: Option<PathBuf>,
-    /// Similar patients
+    /// Number of similar patients
     #[arg(short, value_name = "NUMBER", default_value_t = 10)]
     pub k: usize,
     /// What is printed and written.
     #[command(flatten)]
     pub output: Output,
-    /// Draw how they survived beside the whole cohort (SVG)
+    /// Draw their survival compared with the whole cohort (SVG)
     #[arg(long, value_name = "FILE")]
     pub figure: Option<PathBuf>,
 }
@@ -201,16 +201,16 @@ pub struct Match {
     /// Where to look.
     #[command(flatten)]
     pub place: Where,
-    /// A file of identifiers of the cohort, one a line
+    /// A file of identifiers of the cohort, one per line
     #[arg(long, value_name = "FILE", group = "query")]
     pub patients: Option<PathBuf>,
     /// A file of new patients, with the columns of the site's source; no outcome is needed
     #[arg(long, value_name = "FILE", group = "query")]
     pub new: Option<PathBuf>,
-    /// Matches of each patient
+    /// Matches per patient
     #[arg(short, value_name = "NUMBER", default_value_t = 1)]
     pub k: usize,
-    /// No match farther than this
+    /// Greatest distance of a match
     #[arg(long, value_name = "DISTANCE")]
     pub caliper: Option<f64>,
     /// How matches are chosen
@@ -230,25 +230,26 @@ pub struct Cluster {
     /// Where to look.
     #[command(flatten)]
     pub place: Where,
-    /// Numbers of groups, from 2: one, or a range as 2..8, of which the best is chosen; 2..8 where absent
+    /// Number of clusters, or a range to choose from [default: 2..8]
     #[arg(short, value_name = "GROUPS")]
     pub k: Option<Groups>,
-    /// What a stable group has, from 0 to 1
+    /// Least Jaccard index of a stable cluster, from 0 to 1
     #[arg(long, value_name = "NUMBER", default_value_t = 0.6, value_parser = share)]
     pub threshold: f64,
     /// How stability is measured
     #[arg(long, value_enum, default_value_t = StabilityOption::EveryGroup)]
     pub stability: StabilityOption,
-    /// Samples that stability is measured by
+    /// Samples that measure stability
     #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = samples)]
     pub samples: usize,
-    /// How impurities of groups make one bias, where the outcome has classes
+    /// How the impurities of clusters make one bias, for an outcome with classes
     #[arg(long, value_enum, default_value_t = BiasOption::Sum)]
     pub bias: BiasOption,
-    /// How a group's numbers are contrasted with all others'
+    /// How a cluster's numbers are compared with all others'
     #[arg(long, value_enum, default_value_t = ContrastOption::Wasserstein)]
     pub contrast: ContrastOption,
-    /// A file of new patients to find the groups of, with the columns of the site's source; no outcome is needed
+    /// A file of new patients to assign to clusters, with the columns of the site's source; no outcome
+    /// is needed
     #[arg(long, value_name = "FILE")]
     pub new: Option<PathBuf>,
     /// Seed; equal seeds give equal groups
@@ -268,16 +269,16 @@ pub struct Personal {
     /// The run and its patients.
     #[command(flatten)]
     pub of: Patients,
-    /// Neighbours that are asked for a patient's class; the run's where absent
+    /// Neighbours that vote for a patient's class [default: the run's]
     #[arg(short, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub k: Option<u32>,
-    /// Parts that the patients are divided into: each is judged by the others
+    /// Folds: each is predicted from the others
     #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=20))]
     pub folds: u32,
     /// Seed; equal seeds give equal parts
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// What is printed and written; the table has a row a feature.
+    /// What is printed and written; the table has one row per feature.
     #[command(flatten)]
     pub output: Output,
 }
@@ -351,9 +352,9 @@ pub enum ContrastOption {
 pub enum ChoiceOption {
     /// Without replacement, with the least sum of distances.
     Optimal,
-    /// Without replacement, always the nearest who is left.
+    /// Without replacement, each time the nearest that remains.
     Greedy,
-    /// The nearest, whoever else has them.
+    /// The nearest, with replacement.
     WithReplacement,
 }
 
@@ -362,7 +363,7 @@ pub enum ChoiceOption {
 pub enum Data {
     /// Check the site's data against a job, and print a table of its columns
     Check(DataCheck),
-    /// Print what a job takes for granted, as a dictionary for site.toml of a site that agrees with it
+    /// Print what a job assumes about its columns, as a dictionary for site.toml
     Dictionary(JobOnly),
 }
 
@@ -375,8 +376,7 @@ pub struct DataCheck {
     /// The job
     #[arg(long, value_name = "FILE")]
     pub job: PathBuf,
-    /// Write what the site's columns hold as a dictionary to review; beside the configuration where no
-    /// file is named
+    /// Write a dictionary of the site's columns to review [default: next to the configuration]
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub write_dictionary: Option<Option<PathBuf>>,
 }
@@ -392,7 +392,7 @@ pub struct JobOnly {
 /// `policy`.
 #[derive(Debug, Subcommand)]
 pub enum Policy {
-    /// Print every kind of message that a job would make this site send
+    /// Print every kind of message that a job would send from this site
     Explain(PolicyExplain),
     /// Print every rule that protects less than its default
     Lowered(SiteOnly),
@@ -407,7 +407,7 @@ pub struct PolicyExplain {
     /// The job
     #[arg(long, value_name = "FILE")]
     pub job: PathBuf,
-    /// Who would submit it; any operator whom the policy allows where absent
+    /// The operator who would submit it [default: any that the policy allows]
     #[arg(long, value_name = "NAME")]
     pub operator: Option<String>,
 }
@@ -415,9 +415,9 @@ pub struct PolicyExplain {
 /// `journal`.
 #[derive(Debug, Subcommand)]
 pub enum Journal {
-    /// Print every released message, and what it comes to by kind
+    /// Print every released message, with totals by kind
     List(JournalList),
-    /// Check that no entry was changed, removed or moved; of a run of sums, that every question was the right one
+    /// Check that no entry was changed, removed or moved; with --run, recompute every question
     Verify(JournalVerify),
 }
 
@@ -446,10 +446,10 @@ pub struct JournalVerify {
     /// The site's configuration
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
-    /// A head that was noted earlier, ENTRIES:HASH, so that a cut-off end is found too
+    /// An earlier head, ENTRIES:HASH, to detect a cut-off end as well
     #[arg(long, value_name = "HEAD")]
     pub head: Option<String>,
-    /// Work this run of sums out again, from the site's own copy of what all sites said
+    /// Recompute this run from the site's own copy of all answers
     #[arg(long, value_name = "RUN")]
     pub run: Option<String>,
 }
@@ -465,7 +465,7 @@ pub struct Synthesise {
         default_value = "north=260,south=180,east=120,west=80"
     )]
     pub sites: Vec<String>,
-    /// What happens to the patients: the column class, the column score, or the columns days and event
+    /// Outcome: the column class, the column score, or the columns days and event
     #[arg(long, value_enum, default_value_t = OutcomeChoice::Class)]
     pub outcome: OutcomeChoice,
     /// Seed; equal seeds give equal files
@@ -486,6 +486,6 @@ pub enum OutcomeChoice {
     Class,
     /// A number.
     Number,
-    /// A time to an event, or until nothing more is known.
+    /// A time to an event, or to censoring.
     Survival,
 }

@@ -1,4 +1,4 @@
-//! Exit codes, as deploy/README.md documents them.
+//! Exit codes, as deploy/codes.md documents them.
 
 use crate::books::chain::ChainError;
 use crate::cases::CasesError;

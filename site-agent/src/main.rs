@@ -6,7 +6,7 @@ use protocol::progress::Ending;
 use protocol::study::StudyName;
 use report::{SayError, remark, say, with_causes};
 use site_agent::books::journal;
-use site_agent::books::ledger::{self, KEY_NAME, NO_STUDY, Used};
+use site_agent::books::ledger::{self, KEY_NAME};
 use site_agent::cli::{
     Cli, Command, Data, Journal, JournalVerify, Policy, PolicyExplain, Serve, Study,
 };
@@ -131,9 +131,8 @@ fn explain(arguments: &PolicyExplain) -> Result<Exit, Box<dyn Error>> {
     let config = SiteConfig::open(&arguments.config)?;
     let job = job(&arguments.job)?;
     let used = ledger::used(&config.folder)?;
-    let study = job.study.as_ref().map(|study| study.digest());
-    let used = used.get(study.as_deref().unwrap_or(NO_STUDY));
-    let used = used.map(Used::limits).unwrap_or_default();
+    let used = job.study.as_ref().and_then(|one| used.get(&one.digest()));
+    let used = used.copied().unwrap_or_default();
     let mut explanation = match &arguments.operator {
         Some(operator) => Explanation::new(&config.policy, &job, operator, &used),
         None => Explanation::for_any_operator(&config.policy, &job, &used),

@@ -115,7 +115,7 @@ fn every_case_says_what_made_it_near_and_the_parts_add_up() {
         .ask("similar", &["--patient", "north-0003", "-k", "3"])
         .unwrap();
     for words in [
-        "How they fared: ",
+        "Their outcomes: ",
         "The whole cohort: ",
         "How unusual: farther from its 3 nearest",
         "first_1 ",
@@ -137,7 +137,9 @@ fn every_case_says_what_made_it_near_and_the_parts_add_up() {
         .ask("similar", &["--new", &odd, "-k", "3", "--by", "euclidean"])
         .unwrap();
     assert!(
-        text.contains("than 100 % of 150 patients of the cohort from theirs: nobody here is alike"),
+        text.contains(
+            "than 100 % of 150 patients of the cohort from theirs: nobody here is similar"
+        ),
         "{text}"
     );
 }
@@ -157,7 +159,7 @@ fn a_missing_value_is_said_and_an_unknown_level_is_refused_by_its_line() {
             world
                 .ask("similar", &words)
                 .unwrap()
-                .contains("Missing of the query: Second;")
+                .contains("Missing in the query: Second;")
         );
         assert_eq!(
             world.json("similar", &words)["queries"][0]["missing"][0],
@@ -514,7 +516,7 @@ fn matches_are_taken_once_never_beyond_the_caliper_and_make_the_groups_alike() {
         )
         .unwrap();
     assert!(
-        text.contains("25 queries have 50 matches") && text.contains("How the matches fared: "),
+        text.contains("25 queries have 50 matches") && text.contains("Outcomes of the matches: "),
         "{text}"
     );
     assert_eq!(table(&csv).len(), 51);

@@ -61,7 +61,7 @@ fn groups_are_told_in_a_sentence_and_every_patient_has_one() {
     }
     let sentence = answer["sentence"].as_str().unwrap();
     assert!(
-        sentence.contains("3 groups") && sentence.contains("group 1 ("),
+        sentence.contains("3 clusters") && sentence.contains("cluster 1 ("),
         "{sentence}"
     );
     assert!(sentence.contains("% positive"), "{sentence}");
@@ -70,7 +70,7 @@ fn groups_are_told_in_a_sentence_and_every_patient_has_one() {
     let text = world.ask("cluster", &with_few(&["-k", "3"])).unwrap();
     assert_eq!(text.lines().next(), Some(sentence));
     assert!(
-        text.contains("note: what compares was learned from these patients' outcomes"),
+        text.contains("note: the distance was learned from these patients' outcomes"),
         "{text}"
     );
 }
@@ -105,10 +105,10 @@ fn the_best_of_the_stable_is_chosen_and_none_is_an_answer() {
     ];
     let text = world.ask("cluster", &with_few(&words)).unwrap();
     assert!(
-        text.starts_with("There are no stable groups among the 150 patients"),
+        text.starts_with("There are no stable clusters among the 150 patients"),
         "{text}"
     );
-    assert!(!text.contains("Group 1"), "{text}");
+    assert!(!text.contains("Cluster 1"), "{text}");
     assert_eq!(table(&csv).len(), 1);
     assert!(Path::new(&figures).join("scores.svg").is_file());
     assert!(!Path::new(&figures).join("map.svg").exists());
@@ -157,7 +157,7 @@ fn survival_by_group_is_drawn_and_tested_and_the_files_are_their_owners() {
     let page = fs::read_to_string(Path::new(&folder).join("clusters.html")).unwrap();
     assert!(
         page.contains("log-rank p")
-            && page.contains("What marks each group")
+            && page.contains("What distinguishes each cluster")
             && page.contains("Second")
     );
     assert_eq!(page.matches("<svg").count(), 5);
@@ -244,7 +244,7 @@ fn what_cannot_be_divided_says_why() {
     let error = refused(&FEW);
     assert!(matches!(error, CasesError::Cluster(_)), "{error}");
     assert!(
-        error.to_string().contains("all patients are alike"),
+        error.to_string().contains("all patients are equal"),
         "{error}"
     );
     assert_eq!(Exit::of(&error), Exit::Data);

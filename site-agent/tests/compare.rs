@@ -72,7 +72,7 @@ fn site(job: &Job, name: &str, table: &Path, folder: &Path) -> (Computation, Coh
         "site = '{name}'\ncoordinator = 'localhost:7443'\nfolder = '{name}'\n\
          [tls]\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'k.pem'\n\
          [source]\nkind = 'csv'\npath = '{}'\npatient = 'patient'\n\
-         [policy]\noperators = ['*']\nmethods = ['*']\njobs_without_study = true\n",
+         [policy]\noperators = ['*']\nmethods = ['*']\n",
         table.display()
     );
     let config = SiteConfig::parse(&text, folder).unwrap();
@@ -172,7 +172,7 @@ fn opened_by_nobody(sites: usize) -> Opening {
         agreement: Vec::new(),
         encapsulation: Vec::new(),
         signing: Vec::new(),
-        patients_at_most: None,
+        patients_at_most: 0,
         chain: Vec::new(),
         scheme: 0,
         signature: Vec::new(),

@@ -7,7 +7,7 @@ mod cluster;
 mod sources;
 
 use cluster::Cluster;
-use site_agent::source::{ReadProgress, read_cohort, read_for_release};
+use site_agent::source::{ReadProgress, read_cohort};
 use sources::{JOB, bits, categorical, config, job, numbers, read};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -293,9 +293,7 @@ fn rows_stand_for_patients_where_none_are_named_whatever_a_job_reads() {
             "name = 'rows'\nmethod = 'forest'\nsites = ['north', 'other']\n[outcome]\ncolumn = 'chol'\n\
              kind = 'numeric'\n{features}[forest]\n"
         );
-        let cohort = read_for_release(&config, &job(&text), 1, &mut |_| {}).unwrap();
-        let all: Vec<Vec<u8>> = cohort.identifiers().map(<[u8]>::to_vec).collect();
-        all
+        sources::identifiers(&config, &job(&text))
     };
     let first = identifiers(&["age", "smoker"]);
     assert_eq!(first.len(), 4);

@@ -81,11 +81,11 @@ fn classes_are_judged_by_held_out_patients_and_the_answer_comes_first() {
     let text = world.ask("predict", &[]).unwrap();
     assert_eq!(text.lines().next(), answer["sentence"].as_str());
     assert!(
-        text.contains("note: what compares was learned from these patients' outcomes"),
+        text.contains("note: the distance was learned from these patients' outcomes"),
         "{text}"
     );
     assert!(
-        text.contains("the 5 nearest") && text.contains("always the most frequent"),
+        text.contains("the 5 nearest") && text.contains("majority class"),
         "{text}"
     );
     let plain = world.ask("predict", &["--by", "euclidean"]).unwrap();
@@ -207,7 +207,7 @@ fn every_kernel_of_a_forest_predicts_or_says_why_not() {
     .unwrap();
     let text = world.ask("predict", &[]).unwrap();
     assert!(
-        text.contains("the forest may have seen the patients who are held out"),
+        text.contains("the forest may have seen the held-out patients"),
         "{text}"
     );
     assert!(
@@ -333,7 +333,7 @@ fn patients_of_whom_nothing_can_be_learned_say_why() {
     });
     assert_eq!(
         error.to_string(),
-        "nothing can be predicted: all patients are alike by this comparison: it says nothing of the outcome"
+        "nothing can be predicted: all patients are equal by this distance, so it cannot predict"
     );
     assert_eq!(Exit::of(&error), Exit::Data);
     fs::write(world.north(), &all).unwrap();

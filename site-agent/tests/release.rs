@@ -40,33 +40,16 @@ round_limit = 50
 "#;
 
 fn sample(name: &str) -> Policy {
-    with_rules(name, "")
-}
-
-/// The sample, and these rules.
-fn with_rules(name: &str, more: &str) -> Policy {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../deploy/policies")
         .join(name);
-    let text = fs::read_to_string(&path).unwrap() + more;
+    let text = fs::read_to_string(&path).unwrap();
     policy::parse(&text).unwrap_or_else(|errors| panic!("{name}:\n{errors}"))
 }
 
 /// Whether the sample admits a job, the first of its study.
 fn admits(name: &str, job: &JobFacts) -> bool {
     sample(name).admit(job, &Limits::default()).is_ok()
-}
-
-/// The rules of a simulation, at a site that takes part in jobs of no study.
-fn open_to_jobs() -> Policy {
-    with_rules("simulation.toml", "jobs_without_study = true\n")
-}
-
-/// What the sample job asks, as a job of a study.
-fn facts_of_study() -> JobFacts {
-    let mut facts = Job::parse(JOB).unwrap().facts("researcher");
-    facts.permissions.remove(&Permission::WithoutStudy);
-    facts
 }
 
 #[test]
@@ -89,7 +72,7 @@ fn run(name: &str) -> RunId {
 fn every_sample_policy_is_read_and_says_what_it_means() {
     assert_eq!(sample("site.toml"), Policy::default());
     assert_eq!(policy::parse("").unwrap(), Policy::default());
-    let job = facts_of_study();
+    let job = Job::parse(JOB).unwrap().facts("researcher");
     assert!(!admits("site.toml", &job));
     assert!(admits("simulation.toml", &job));
     let moments = "second_moments is true, where it is false unless set.";
@@ -378,8 +361,8 @@ fn the_ledger_counts_for_each_study_what_its_runs_have_used_across_a_restart() {
         ledger.ask(&digest("r2"), asks("g", 7)).unwrap();
     }
     let used = ledger::used(folder.path()).unwrap();
-    assert_eq!(used[&heart].limits(), Limits::of([2, 4, 12, 2]));
-    assert_eq!(used[&lung].limits(), Limits::of([1, 2, 0, 0]));
+    assert_eq!(used[&heart], Limits::of([2, 4, 12, 2]));
+    assert_eq!(used[&lung], Limits::of([1, 2, 0, 0]));
     assert_eq!(used.len(), 2);
     let ledger = open(folder.path());
     // The run itself does not count among the others, nor the grouping that it asks by.
@@ -455,7 +438,12 @@ fn a_ledger_that_was_cut_written_anew_or_deleted_stops_the_agent() {
 #[test]
 fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
     let job = Job::parse(JOB).unwrap();
-    let explanation = Explanation::new(&open_to_jobs(), &job, "researcher", &Limits::default());
+    let explanation = Explanation::new(
+        &sample("simulation.toml"),
+        &job,
+        "researcher",
+        &Limits::default(),
+    );
     assert!(explanation.refusals.is_empty());
     let told: Vec<(&str, u64, u64)> = explanation
         .messages
@@ -465,7 +453,7 @@ fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
     // Rows: age, four levels of cp, cp missing. Twice 21 numbers and 3 per round, of the metric and of five folds at once, and 20
     // rounds more for these; 6 x 3 and 2 per certificate; moments: 4 + 5 + 3; of three rules 4 cells and two rows of 6 votes, in
     // sample and held out, 4 of pairs, and 1.
-    // Covered, each takes 18 times as much at most; keys and secrets come first.
+    // Covered, each takes 18 times as much at most.
     let wanted = [
         ("description", 18 * 48, 1),
         ("moments", 18 * 96, 1),
@@ -475,11 +463,9 @@ fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
         ("assessment", 18 * 808, 1),
         ("refusal", 400_000, 1),
     ];
-    assert_eq!([told[0].0, told[1].0], ["introduction", "encapsulations"]);
-    assert_eq!(told[2..], wanted);
-    let keys = told[0].1 + told[1].1;
+    assert_eq!(told, wanted);
     let numbers = 48 + 96 + 70 * 2_160 + 480 + 808;
-    assert_eq!(explanation.bytes(), keys + 18 * numbers);
+    assert_eq!(explanation.bytes(), 18 * numbers);
     let text = explanation.to_string();
     assert!(text.contains("The policy admits it"), "{text}");
     assert!(
@@ -491,7 +477,12 @@ fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
 #[test]
 fn an_explanation_says_of_each_message_whether_it_leaves_masked() {
     let job = Job::parse(JOB).unwrap();
-    let explanation = Explanation::new(&open_to_jobs(), &job, "researcher", &Limits::default());
+    let explanation = Explanation::new(
+        &sample("simulation.toml"),
+        &job,
+        "researcher",
+        &Limits::default(),
+    );
     assert!(explanation.refusals.is_empty());
     let of = |kind: &str| {
         let mut messages = explanation.messages.iter();
@@ -515,7 +506,7 @@ fn an_explanation_says_of_each_message_whether_it_leaves_masked() {
             "{kind}"
         );
     }
-    for kind in ["introduction", "prepared", "refusal"] {
+    for kind in ["prepared", "refusal"] {
         assert!(
             !of(kind).withheld.contains("masked"),
             "{kind}: {}",
@@ -584,10 +575,15 @@ fn an_explanation_of_a_job_with_medians_tells_of_its_histograms() {
     let text = JOB.replacen("kind = \"numeric\"\n", robust, 1);
     assert_ne!(text, JOB);
     let job = Job::parse(&text).unwrap();
-    let explanation = Explanation::new(&open_to_jobs(), &job, "alice", &Limits::default());
+    let explanation = Explanation::new(
+        &sample("simulation.toml"),
+        &job,
+        "alice",
+        &Limits::default(),
+    );
     let kinds: Vec<&str> = explanation.messages.iter().map(|kind| kind.kind).collect();
-    assert_eq!(kinds[3..6], ["moments", "quantiles", "prepared"]);
-    let quantiles = &explanation.messages[4];
+    assert_eq!(kinds[1..4], ["moments", "quantiles", "prepared"]);
+    let quantiles = &explanation.messages[2];
     assert_eq!((quantiles.bytes, quantiles.times), (18 * 2 * 8 * 4096, 1));
     assert!(quantiles.withheld.starts_with("leaves masked"));
 }
@@ -609,7 +605,7 @@ fn an_explanation_names_every_rule_that_refuses() {
     }
     assert!(explanation.contains("up to 18 x 8 x 6 x"), "{explanation}");
     let anyone = Explanation::for_any_operator(
-        &open_to_jobs(),
+        &sample("simulation.toml"),
         &Job::parse(JOB).unwrap(),
         &Limits::default(),
     );

@@ -2,8 +2,10 @@
 //! certificate that the command line issued.
 
 use crate::programs::{Home, PATIENCE, Process, Ran, coordinator, site_agent, until};
+use crate::studies::{OfStudy, STUDY, of_study, patients};
 use protocol::name::RunId;
 use protocol::progress::Progress;
+use protocol::study::named;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -83,6 +85,69 @@ impl Deployment {
             deployment.start_agent(site);
         }
         deployment
+    }
+
+    /// A deployment whose coordinator alone runs, once all have opened the study of a job's patients: its runs wait.
+    pub fn deserted(job: &str) -> Self {
+        let mut deployment = Self::start();
+        deployment.of_study(job);
+        deployment.desert();
+        deployment
+    }
+
+    /// All agents are killed.
+    pub fn desert(&mut self) {
+        std::mem::take(&mut self.agents)
+            .into_values()
+            .for_each(Process::kill);
+    }
+
+    /// A job that has everything in itself, as one of the study of its patients; one that names a study, as it is. Where there is no
+    /// such study yet, all agents, who must run, approve and open it.
+    pub fn of_study(&self, job: &str) -> String {
+        if named(job).is_some() {
+            return job.to_owned();
+        }
+        let OfStudy { own, draft } = of_study(job);
+        let file = study_file(STUDY);
+        match std::fs::read_to_string(self.home.join(&file)) {
+            Ok(known) => assert_eq!(patients(&known), patients(&draft), "other patients"),
+            Err(_) => self.open_study(STUDY, &draft),
+        }
+        let word = |word: &str| format!("study = {word:?}");
+        own.replacen(&word(STUDY), &word(&file), 1)
+    }
+
+    /// Has all hospitals of a study, whose agents run, approve and open it. Its file is `NAME.study.toml`.
+    pub fn open_study(&self, name: &str, draft: &str) {
+        self.propose(name, draft);
+        let open = format!("{name}: open\n");
+        until("the study to open", PATIENCE, || {
+            let shown = self.study(&["show", name]);
+            shown.starts_with(&open).then_some(())
+        });
+    }
+
+    /// Proposes a study, and approves it at every hospital.
+    pub fn propose(&self, name: &str, draft: &str) {
+        let file = study_file(name);
+        self.home.write("draft.toml", draft);
+        let certificates = ["--certificates", "certificates", "--out", &file];
+        let drafting = [&["study", "draft", "draft.toml"][..], &certificates].concat();
+        self.home.run(&coordinator(), &drafting).must_succeed();
+        self.study(&["propose", &file]);
+        let known = wire::jobs::study(&self.home.join(&file)).expect("the study");
+        for site in known.roster() {
+            let config = format!("{site}.toml");
+            let approving = ["study", "approve", "--config", &config, &file];
+            self.home.run(&site_agent(), &approving).must_succeed();
+        }
+    }
+
+    /// `kindred-coordinator study ... --config operator.toml`; what it says.
+    fn study(&self, arguments: &[&str]) -> String {
+        let all = [&["study"], arguments, &["--config", "operator.toml"]].concat();
+        self.home.run(&coordinator(), &all).must_succeed().stdout
     }
 
     /// The port that the coordinator listens on.
@@ -182,9 +247,9 @@ impl Deployment {
         self.home.write("rival.toml", &config);
     }
 
-    /// Submits a job by the command line; gives the run.
+    /// Submits a job by the command line, as one of the study of its patients; gives the run.
     pub fn submit(&self, job: &str, more: &[&str]) -> RunId {
-        self.home.write("job.toml", job);
+        self.home.write("job.toml", &self.of_study(job));
         let mut arguments = vec!["submit", "job.toml"];
         arguments.extend(more);
         let ran = self.job(&arguments).must_succeed();
@@ -256,6 +321,10 @@ impl Watch {
     }
 }
 
+fn study_file(name: &str) -> String {
+    format!("{name}.study.toml")
+}
+
 /// A port that was free a moment ago.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
@@ -281,7 +350,7 @@ pub fn site_config(site: &str, port: u16, party: &str) -> String {
     format!(
         "site = \"{site}\"\ncoordinator = \"127.0.0.1:{port}\"\nfolder = \"sites/{site}\"\n\n{}\n\
          [source]\nkind = \"csv\"\npath = \"data/{site}.csv\"\npatient = \"patient\"\n\n{}\
-         [policy]\noperators = [\"*\"]\nmethods = [\"unpsl\", \"forest\", \"regression\", \"neighbours\", \"cluster\", \"compare\"]\nforests = true\nneighbours = true\nclusters = true\nsecond_moments = true\njobs_without_study = true\nexact_sums = true\n",
+         [policy]\noperators = [\"*\"]\nmethods = [\"unpsl\", \"forest\", \"regression\", \"neighbours\", \"cluster\", \"compare\"]\nforests = true\nneighbours = true\nclusters = true\nsecond_moments = true\nexact_sums = true\n",
         tls_of(party),
         ranges()
     )

@@ -1,4 +1,4 @@
-//! Exit codes of the programs, as deploy/README.md has them.
+//! Exit codes of the programs, as deploy/codes.md has them.
 
 /// A command line, a job, a configuration or a key file cannot be used.
 pub const USAGE: i32 = 2;

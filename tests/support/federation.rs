@@ -2,6 +2,7 @@
 //! no program but the one that made the files.
 
 use crate::programs::{Home, PATIENCE, until};
+use crate::studies::Opened;
 use bytes::Bytes;
 use privacy::Rules;
 use protocol::job::Job;
@@ -28,15 +29,17 @@ pub const RUN: &str = "0123456789ab";
 pub const NOW: Timestamp = Timestamp(1_000);
 /// The seed of the runs that `converse` plays.
 const SEED: u64 = 5;
-/// Who asks for a run, where a test names nobody else.
-const RESEARCHER: &str = "researcher";
+/// Who asks for every run.
+pub(crate) const RESEARCHER: &str = "researcher";
 
 /// The worker of a site with the configuration `config`, whose relative paths are in `home`.
 ///
 /// A program that another test starts holds every lock of this process for the blink between its fork and its own
 /// beginning, so that a folder in use is tried again.
 pub fn worker(config: &str, home: &Home, now: Timestamp) -> Worker {
-    let config = SiteConfig::parse(config, home.path()).expect("a configuration");
+    let text = config;
+    let config = SiteConfig::parse(text, home.path()).expect("a configuration");
+    home.write(&config_file(config.site.as_str()), text);
     std::fs::create_dir_all(&config.folder).expect("the site's folder");
     let opened = until("the folder to be free", PATIENCE, || {
         match Worker::open(config.clone(), now) {
@@ -47,49 +50,24 @@ pub fn worker(config: &str, home: &Home, now: Timestamp) -> Worker {
     opened.expect("the site's books")
 }
 
-/// Says that the run `run` begins, which the researcher has asked for.
-pub fn begin(worker: &mut Worker, run: &str, job: &str, seed: u64) {
-    begin_by(worker, RESEARCHER, run, job, seed);
+/// The name of the file that has the configuration of a site, in the home of its worker.
+pub fn config_file(site: &str) -> String {
+    format!("{site}.config.toml")
 }
 
-/// Says that the run `run` begins, whose job `operator` signed.
-pub fn begin_by(worker: &mut Worker, operator: &str, run: &str, job: &str, seed: u64) {
-    let begin = Begin {
-        run: run_id(run),
-        job: job.to_owned(),
-        seed,
-        warrant: Warrant::default(),
-        opening: None,
-    };
-    worker.begin(begin, Ok(operator_name(operator)));
-}
-
-/// Says that the run `run` of the researcher begins, and asks the first question: whether the site takes part.
-pub fn introduce(worker: &mut Worker, run: &str, job: &str, seed: u64) -> Answer {
-    introduce_by(worker, RESEARCHER, run, job, seed, NOW)
-}
-
-/// The same of a run whose job `operator` signed.
-pub fn introduce_by(
-    worker: &mut Worker,
-    operator: &str,
-    run: &str,
-    job: &str,
-    seed: u64,
-    now: Timestamp,
-) -> Answer {
-    begin_by(worker, operator, run, job, seed);
-    let sites = Job::parse(job).expect("a job").sites.len();
+/// Says that a run of so many sites begins, which the researcher has asked for, and asks the first question.
+pub fn begin_and_ask(worker: &mut Worker, begin: Begin, sites: usize, request: Request) -> Answer {
+    let run = begin.run.clone();
+    worker.begin(begin, Ok(operator()));
     let joined = Record {
-        at: now,
+        at: NOW,
         exchange: 0,
         answers: vec![None; sites],
         signatures: vec![Vec::new(); sites],
     };
-    let closed = Closed::new(run_id(run), joined);
-    let followed = worker.follow(&closed, now);
+    let followed = worker.follow(&Closed::new(run.clone(), joined), NOW);
     followed.expect("books that can be written");
-    ask(worker, run, 1, Request::Introduce, now)
+    ask(worker, run.as_str(), 1, request, NOW)
 }
 
 /// Asks a site that knows the run.
@@ -101,7 +79,7 @@ pub fn ask(
     now: Timestamp,
 ) -> Answer {
     let ask = Ask {
-        run: run_id(run),
+        run: name_of_run(run),
         exchange,
         request,
     };
@@ -120,19 +98,26 @@ pub struct Exchange<'x> {
     pub sent: &'x [Bytes],
 }
 
-/// Plays a run of `job` to its end: the coordinator's state machine asks, the workers answer, and every answer travels as
-/// the frames that the wire makes of it. `hear` gets each exchange, in the order in which the sites answer.
+/// Plays a run of a job of a study to its end, as [`play`] does.
 pub fn converse(
+    study: &Opened,
     job: Job,
     workers: &mut BTreeMap<SiteName, Worker>,
-    mut hear: impl FnMut(&Exchange<'_>),
+    hear: impl FnMut(&Exchange<'_>),
 ) -> Ending {
-    let mut run = Run::new(run_id(RUN), job, SEED, Warrant::default(), NOW);
+    let run = play(study.run(RUN, job, SEED), workers, hear);
+    run.ending().expect("it is over").clone()
+}
+
+/// Plays a run to its end: the coordinator's state machine asks, the workers answer, and every answer travels as
+/// the frames that the wire makes of it. `hear` gets each exchange, in the order in which the sites answer.
+pub fn play(
+    mut run: Run,
+    workers: &mut BTreeMap<SiteName, Worker>,
+    mut hear: impl FnMut(&Exchange<'_>),
+) -> Run {
     let mut events: Vec<Event> = workers.keys().cloned().map(Event::Connected).collect();
-    loop {
-        if let Some(ending) = run.ending() {
-            return ending.clone();
-        }
+    while run.ending().is_none() {
         assert!(!events.is_empty(), "the run stands still");
         let (next, actions) = run.step(NOW, events.remove(0));
         run = next;
@@ -142,7 +127,7 @@ pub fn converse(
             };
             let worker = workers.get_mut(&site).expect("a site of the job");
             match message {
-                ToSite::Begin(begin) => worker.begin(begin, Ok(operator_name(RESEARCHER))),
+                ToSite::Begin(begin) => worker.begin(begin, Ok(operator())),
                 ToSite::Ask(ask) => {
                     let Heard {
                         answer,
@@ -174,6 +159,7 @@ pub fn converse(
             }
         }
     }
+    run
 }
 
 /// A run of one site, whose answers nobody covers.
@@ -202,7 +188,7 @@ pub fn played_alone(job: Job, cohort: SiteCohort, folder: &Path) -> Alone {
     let folder = folder.to_owned();
     let made = Computation::new(job.clone(), Seed(SEED), cohort, folder, &rules, secret);
     let mut site = made.unwrap_or_else(|stop| panic!("{stop:?}"));
-    let mut run = Run::new(run_id(RUN), job, SEED, Warrant::default(), NOW);
+    let mut run = Run::new(name_of_run(RUN), job, SEED, Warrant::default(), NOW);
     let (mut next, mut told) = (Some(Event::Connected(name.clone())), Vec::new());
     while let Some(event) = next.take() {
         let (after, actions) = run.step(NOW, event);
@@ -256,10 +242,11 @@ fn reply(worker: &mut Worker, ask: &Ask, now: Timestamp) -> Heard {
     }
 }
 
-fn run_id(run: &str) -> RunId {
+/// The name of a run.
+pub(crate) fn name_of_run(run: &str) -> RunId {
     RunId::new(run).expect("a run's name")
 }
 
-fn operator_name(operator: &str) -> OperatorName {
-    OperatorName::new(operator).expect("an operator's name")
+fn operator() -> OperatorName {
+    OperatorName::new(RESEARCHER).expect("an operator's name")
 }

@@ -7,17 +7,17 @@ use std::path::PathBuf;
 /// What an operator can do with studies.
 #[derive(Debug, Subcommand)]
 pub enum Study {
-    /// Fill in the fingerprint of every party's certificate, and print the study as hospitals will approve it
+    /// Add every party's fingerprint, and print the study as hospitals will approve it
     Draft(StudyDraft),
-    /// Propose a study to its hospitals; prints the run that opens it once all have approved it
+    /// Propose a study to its hospitals; prints the run that will open it
     Propose(StudyPropose),
     /// List the studies that name you
     List(List),
-    /// Print where a study stands: who has approved it, and who is waited for
+    /// Print the state of a study: who has approved it, and who is awaited
     Show(StudyShow),
-    /// Fetch the card of an open study: its patients, outcomes and features over all hospitals
+    /// Fetch the card of an open study: Table 1 over all hospitals
     Card(StudyCard),
-    /// Close a study: no job of it is taken any more, its runs are cancelled, and its hospitals answer none
+    /// Close a study for good: its runs are cancelled, and no new job is accepted
     Close(StudyOf),
 }
 
@@ -68,7 +68,7 @@ pub struct StudyOf {
 /// `study show`.
 #[derive(Debug, Args)]
 pub struct StudyShow {
-    /// Which
+    /// The study
     #[command(flatten)]
     pub of: StudyOf,
     /// Print JSON, for machines
@@ -79,7 +79,7 @@ pub struct StudyShow {
 /// `study card`.
 #[derive(Debug, Args)]
 pub struct StudyCard {
-    /// Which
+    /// The study
     #[command(flatten)]
     pub of: StudyOf,
     /// Folder for the card [default: kindred-RUN]

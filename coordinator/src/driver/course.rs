@@ -306,13 +306,16 @@ fn begun(
     Ok(going.map_err(|error| error.to_string()))
 }
 
-/// How the study of a job opened; none of a job that opens it, or that is of no study.
+/// How the study of a job opened; none of a job that opens it.
 fn opening_of(
     job: &Job,
     store: &SharedStore,
 ) -> Result<Result<Option<Opening>, String>, StoreError> {
-    let Some(study) = job.study.as_ref().filter(|_| !job.opens_study()) else {
+    if job.opens_study() {
         return Ok(Ok(None));
+    }
+    let Some(study) = &job.study else {
+        return Ok(Err("it is of no study".to_owned()));
     };
     let known = locked(store).study(&study.name)?;
     let opening = known.and_then(|known| known.opening);

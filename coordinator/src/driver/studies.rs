@@ -296,7 +296,7 @@ impl Driver {
     }
 }
 
-/// Whether a job of a study is taken: the study is open, or the job opens it. Gives a study that is proposed by it.
+/// Whether a job is taken: its study is open, or it opens that. Gives a study that is proposed by it.
 pub(super) fn take(
     job: &Job,
     run: &RunId,
@@ -305,7 +305,9 @@ pub(super) fn take(
     store: &SharedStore,
 ) -> Result<Result<Option<KeptStudy>, Failure>, StoreError> {
     let Some(study) = &job.study else {
-        return Ok(Ok(None));
+        let text = "found a job of no study, wanted one of a study that its hospitals have approved: `study propose` proposes one, \
+             and `simulate` makes one of the job";
+        return Ok(Err(Failure::new(Code::Study, text)));
     };
     let known = locked(store).study(&study.name)?;
     let judged = judge(job, study, known.as_ref(), warrant, at);
@@ -340,7 +342,7 @@ pub(super) fn take(
     })))
 }
 
-/// Why a job of a study is not taken.
+/// Why a job of this study is not taken.
 fn judge(
     job: &Job,
     study: &Study,

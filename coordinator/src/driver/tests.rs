@@ -5,7 +5,9 @@ use crate::store::Submission;
 use protocol::job::Job;
 use protocol::message::Warrant;
 use protocol::name::OperatorName;
+use protocol::opening::Opening;
 use protocol::run::Record;
+use protocol::study::{Study, nobody, of_job, pinned};
 use protocol::time::Timestamp;
 use tokio::sync::oneshot;
 use wire::OperatorCall;
@@ -13,11 +15,20 @@ use wire::OperatorCall;
 const JOB: &str = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n[outcome]\ncolumn = \"y\"\n\
     kind = \"binary\"\npositive = [\"1\"]\n[[features]]\nname = \"x\"\nkind = \"numeric\"\n[unpsl]\n";
 
+/// The study of the job, and the job as one of it.
+fn parted() -> (Study, Job) {
+    let (own, draft) = of_job(&Job::parse(JOB).unwrap(), "a").unwrap();
+    let text = pinned(&draft, |party| Some(nobody(party))).unwrap();
+    let study = Study::parse(&text).unwrap();
+    let job = Job::parse(&study.join(&own)).unwrap();
+    (study, job)
+}
+
 fn submission(run: &str, at: u64) -> Submission {
     Submission {
         run: RunId::new(run).unwrap(),
         operator: "a".to_owned(),
-        job: Job::parse(JOB).unwrap(),
+        job: parted().1,
         seed: 1,
         warrant: Warrant::default(),
         submitted: Timestamp(at),
@@ -40,6 +51,16 @@ async fn runs_that_cannot_be_gone_on_with_fail_with_a_reason_and_the_next_begins
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("store");
     let mut store = Store::open(&path).unwrap();
+    let study = parted().0;
+    let card = RunId::new("card").unwrap();
+    store.propose(&study, &card, Timestamp(0)).unwrap();
+    let opening = Opening {
+        run: card,
+        digest: "0".repeat(64),
+        introductions: Vec::new(),
+        encapsulations: Vec::new(),
+    };
+    store.open_study(&study.name, &opening).unwrap();
     for (number, run) in ["job", "answer", "exchange", "good"].iter().enumerate() {
         store.submit(&submission(run, number as u64)).unwrap();
     }

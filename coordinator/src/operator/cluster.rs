@@ -13,7 +13,7 @@ use protocol::result::RunResult;
 
 /// Groups cannot be looked for by a run.
 #[derive(Debug, thiserror::Error)]
-#[error("groups of patients cannot be looked for by run {run}: {why}")]
+#[error("run {run} cannot be used to look for clusters: {why}")]
 pub struct ClusterError {
     /// The run.
     run: RunId,
@@ -58,7 +58,7 @@ fn question(
     if arguments.least > arguments.most {
         let (least, most) = (arguments.least, arguments.most);
         return Err(format!(
-            "found {least} to {most} groups, wanted --least no more than --most"
+            "found {least} to {most} clusters, wanted --least no more than --most"
         ));
     }
     let job = Job::parse(&learned.job).map_err(|problems| problems.to_string())?;

@@ -105,7 +105,7 @@ pub(super) fn read(
     let found = read_into(path, features, id, &mut problems);
     let patients = found.names.len();
     if problems.all.is_empty() && !(1..=most).contains(&patients) {
-        let wanted = format!("1 to {most}, about whom one job can ask");
+        let wanted = format!("1 to {most} patients, as many as one job can ask about");
         problems.add("", None, &format!("{patients} patients"), &wanted);
     }
     match problems.all.is_empty() {
@@ -264,7 +264,7 @@ fn no_table(header: &[&str]) -> Option<&'static str> {
 fn kind_of(field: &str) -> &'static str {
     match field.trim().parse::<f64>() {
         Ok(number) if number.is_finite() => "another number",
-        Ok(_) => "no finite number",
+        Ok(_) => "not a finite number",
         Err(_) => "text",
     }
 }
@@ -273,7 +273,7 @@ fn kind_of(field: &str) -> &'static str {
 fn told(error: &csv::Error) -> String {
     match error.kind() {
         csv::ErrorKind::Io(error) => error.to_string(),
-        csv::ErrorKind::Utf8 { .. } => "bytes that are no UTF-8".to_owned(),
+        csv::ErrorKind::Utf8 { .. } => "bytes that are not UTF-8".to_owned(),
         _ => "something else".to_owned(),
     }
 }

@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum SimilarError {
     /// The table of patients.
-    #[error("the patients cannot be asked about:\n{0}")]
+    #[error("these patients cannot be queried:\n{0}")]
     Patients(#[from] PatientsProblems),
     /// The run by which patients are to be compared.
-    #[error("run {run} cannot be asked by: {why}")]
+    #[error("run {run} cannot be used to compare patients: {why}")]
     Run {
         /// The run.
         run: RunId,
@@ -99,7 +99,7 @@ fn question(
         Err(Unplaced::Missing(missing)) => {
             let mut problems = Problems::of(file);
             for (row, feature) in missing {
-                let wanted = "a value, for the run's result does not tell what stands in for it";
+                let wanted = "a value, because the run's result has none to impute";
                 problems.add(&feature, Some(asked.lines[row]), "none", wanted);
             }
             return Err(problems.all().into());

@@ -2,7 +2,7 @@
 
 use crate::facts::{CohortFacts, JobFacts, ValidationFacts};
 use crate::gate::{Gate, HeldOut, JUDGES_MIN};
-use crate::rule::{Allowed, Limits, Permission, Refusal, Rules};
+use crate::rule::{Limits, Permission, Refusal, Rules};
 use std::collections::BTreeSet;
 
 /// A job that a policy admits. Its cohort has still to be judged.
@@ -31,16 +31,19 @@ pub(crate) fn admit(rules: &Rules, job: &JobFacts, used: &Limits) -> Result<Admi
 }
 
 pub(crate) fn refusals(rules: &Rules, job: &JobFacts, used: &Limits) -> Vec<Refusal> {
-    let operator = std::slice::from_ref(&job.operator);
-    let method = job.method.as_slice();
-    let lists: [(&str, &str, &Allowed, &[String]); 2] = [
+    let (operator, method) = (Some(&job.operator), job.method.as_ref());
+    let lists = [
         ("operators", "the operator", &rules.operators, operator),
         ("methods", "the method", &rules.methods, method),
     ];
-    let mut refusals: Vec<Refusal> = lists
+    let unlisted = lists
         .into_iter()
-        .filter_map(|(rule, what, allowed, asked)| unlisted(rule, what, allowed, asked))
-        .collect();
+        .filter_map(|(rule, what, allowed, asked)| {
+            let asked = asked.filter(|name| !allowed.allows(name))?;
+            let text = format!("the job asks for {what} {asked:?}, the site allows {allowed}");
+            Some(Refusal::new(rule, text))
+        });
+    let mut refusals: Vec<Refusal> = unlisted.collect();
     if job.sites < rules.sites_min {
         let text = format!(
             "the job is of {} sites, the site wants at least {}",
@@ -72,21 +75,6 @@ fn allowed(rules: &Rules, job: &JobFacts) -> Limits {
 fn leaves_half(rules: &Rules, job: &JobFacts, used: &Limits, asked: &ValidationFacts) -> bool {
     let all = used.rounds.saturating_add(job.round_limit);
     asked.rounds == 0 || all.saturating_add(asked.rounds) <= allowed(rules, job).rounds / 2
-}
-
-fn unlisted(rule: &str, what: &str, allowed: &Allowed, asked: &[String]) -> Option<Refusal> {
-    let missing: Vec<String> = asked
-        .iter()
-        .filter(|name| !allowed.allows(name))
-        .map(|name| format!("{name:?}"))
-        .collect();
-    let text = || {
-        format!(
-            "the job asks for {what} {}, the site allows {allowed}",
-            missing.join(", ")
-        )
-    };
-    (!missing.is_empty()).then(|| Refusal::new(rule, text()))
 }
 
 impl Admission {

@@ -268,7 +268,7 @@ impl Gate {
     fn whole_groups(&self, counts: &[u64]) -> Result<(), Refusal> {
         let minimum = self.rules.cell_min;
         if counts.iter().any(|count| cells::is_small(*count, minimum)) {
-            let text = format!("a group of fewer than {minimum} patients was about to be told");
+            let text = format!("a group of fewer than {minimum} patients was about to be released");
             return Err(Refusal::new("cell_min", text));
         }
         Ok(())

@@ -1,7 +1,8 @@
 //! What an answer may hold at all: shapes, counts and sums that patients can have. The failures name no number of
 //! a site.
 
-use crate::assessment::{ErrorMeasure, EvaluationCounts, PAIRS_RULE, RuleErrors};
+use crate::assessment::{Assessment, ErrorMeasure, EvaluationCounts, PAIRS_RULE, RuleErrors};
+use crate::cohort::OutcomeKind;
 use crate::failure::{Code, Failure};
 use crate::limits::{COUNT_MAX, MAGNITUDE_MAX, SCORE_BINS_MAX};
 use crate::message::{Answer, ColumnHistogram};
@@ -73,6 +74,30 @@ pub(crate) fn table(
     let wanted = format!("{rows} x {columns}");
     ensure(fits, "a table of another shape", &wanted)?;
     within(table.iter().flatten(), most)
+}
+
+/// Errors and tables of a site's patients, by these `rules` alone, and nothing of a validation.
+pub(crate) fn predictions(
+    outcome: &OutcomeKind,
+    found: &Assessment,
+    patients: u64,
+    rules: [&str; 2],
+    wanted: &str,
+) -> Result<(), Failure> {
+    ensure(found.objective.is_none(), "an objective", "none")?;
+    let is_unvalidated = found.validation.is_empty();
+    ensure(is_unvalidated, "tables of a validation", "none")?;
+    let known = |rule: &str| ensure(rules.contains(&rule), "an error by an unknown rule", wanted);
+    let measure = ErrorMeasure::of(outcome);
+    for error in &found.errors {
+        known(&error.rule)?;
+        errors(error, measure, patients)?;
+    }
+    let classes = outcome.classes().len();
+    found.evaluation.iter().try_for_each(|counts| {
+        known(&counts.rule)?;
+        evaluation(counts, classes, patients)
+    })
 }
 
 /// What a rule says of the `patients` of so many classes, or of their pairs.

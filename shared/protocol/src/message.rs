@@ -376,10 +376,7 @@ impl Disclosure for Answer {
     fn shape(&self) -> String {
         let matrix = |matrix: &Array2<f64>| format!("{} x {}", matrix.nrows(), matrix.ncols());
         match self {
-            Self::Introduced(introduction) => match introduction.patients_at_most {
-                Some(_) => "3 keys, 1 number".to_owned(),
-                None => "3 keys".to_owned(),
-            },
+            Self::Introduced(_) => "3 keys, 1 number".to_owned(),
             Self::Encapsulated(found) => format!("{} ciphertexts", found.told()),
             Self::Digest(digest) => format!("{} bytes", digest.len()),
             Self::Covered(covered) => {

@@ -11,9 +11,10 @@ use std::io;
 /// The place among the shares of that which a sentence tells.
 const TOLD: usize = 1;
 /// How the counts come about.
-pub(crate) const HOW: &str = "Alike is who is no farther than so many of a hundred pairs of patients of one site are from each other. Each \
-    site has parted its patients into groups of one outcome, and counts a group whole or not at all. So counts are coarse: \
-    few patients of one outcome among many of another are easily missed, and intervals do not know of that. A patient of one of the sites who is asked about is counted as well.";
+pub(crate) const HOW: &str = "A patient is similar within the distance that holds so many percent of the pairs of patients within sites. Each \
+    site divides its patients into groups of one outcome, and counts a group whole or not at all. So counts are coarse: \
+    few patients of one outcome among many of another are easily missed, and the intervals ignore that. A queried patient \
+    of one of the sites is counted as well.";
 
 /// Who is alike to each patient who was asked about.
 #[derive(Debug, Clone, Serialize)]
@@ -121,7 +122,7 @@ impl AlikeElsewhere {
                 .unwrap_or_default();
             let alike = query.within.get(TOLD).map_or(0, |one| one.alike);
             format!(
-                "Patient {}: of {} patients at {}, {alike} are alike{fared}.",
+                "Patient {}: of {} patients at {}, {alike} are similar{fared}.",
                 query.patient,
                 self.patients,
                 sites_in_words(self.sites)
@@ -132,13 +133,7 @@ impl AlikeElsewhere {
 
     /// The head of the table, and a row for each radius of each patient.
     pub(crate) fn table(&self) -> (Vec<&'static str>, Vec<Vec<String>>) {
-        let head = vec![
-            "patient",
-            "of 100 pairs",
-            "distance",
-            "alike",
-            "how they fared",
-        ];
+        let head = vec!["patient", "% of pairs", "distance", "similar", "outcomes"];
         let row = |query: &Query, one: &Within| {
             vec![
                 query.patient.clone(),
@@ -268,7 +263,7 @@ impl Within {
         if let Some(rate) = &self.events_a_unit_of_time {
             let told = figure(rate.value);
             parts.push(format!(
-                "{told} events a unit of time{}",
+                "{told} events per unit of time{}",
                 ends(rate, &number)
             ));
         }

@@ -47,7 +47,7 @@ pub struct PendingFolder {
 pub enum FolderError {
     /// It holds something that is no result of a run.
     #[error(
-        "output folder {}: found {found}, which is no result of a run; wanted an empty or absent folder, or nothing but an \
+        "output folder {}: found {found}, which is not a result of a run; wanted an empty or absent folder, or nothing but an \
          earlier result to replace",
         path.display()
     )]

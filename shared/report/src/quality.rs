@@ -55,7 +55,7 @@ pub(crate) fn at_a_glance(
         majority
             .and_then(|table| scores::majority(table))
             .map(|share| Right {
-                by: "always the most frequent class".to_owned(),
+                by: "majority class".to_owned(),
                 share,
                 within: 0.0,
             }),
@@ -69,10 +69,8 @@ pub(crate) fn at_a_glance(
     let bars: Vec<Bar> = all.iter().map(bar).collect();
     let rounded = all.iter().any(|right| right.within > 0.0);
     let caption = match rounded {
-        true => {
-            "Patients whose class is named rightly. Of the sum over the sites, wrong ones are published in tens."
-        }
-        false => "Patients whose class is named rightly.",
+        true => "Accuracy. Error counts are sums over the sites, published in tens.",
+        false => "Accuracy.",
     };
     match all.len() {
         0 | 1 => Markup::default(),
@@ -104,7 +102,7 @@ pub(crate) fn rights(result: &RunResult, wording: &Wording, order: &[&str]) -> V
     scores.filter_map(right).collect()
 }
 
-/// A share as so many of 100, with by how much it may be off where it may.
+/// A share in percent, with the most that rounding may move it.
 pub(crate) fn of_hundred_within(share: f64, within: f64) -> String {
     match within > 0.0 {
         true => format!(
@@ -137,14 +135,14 @@ pub(crate) fn evaluation(
             (figure(
                 "Receiver operating characteristic",
                 &curves,
-                "Of the patients of each class, the share whose score is above a border, for every border: the second class \
-                 upwards, the first to the right. The further above the diagonal, the better the score tells them apart.",
+                "Share of patients whose score is above a border, for every border: upwards the second class \
+                 (sensitivity), to the right the first (1 - specificity). Guessing lies on the diagonal.",
             ))
             (figure(
                 "Calibration",
                 &calibration,
-                "Patients by bins of the score, over all sites: how large the score is, and which share of them is of the second \
-                 class. On the diagonal, the score is the risk. Where wrong ones are published in tens, bins of few patients are rough.",
+                "Patients of all sites in bins of the score: the mean score, and the share of the second class. On \
+                 the diagonal the score is the risk. Error counts are published in tens, so small bins are rough.",
             ))
         }
     })

@@ -75,19 +75,19 @@ pub(crate) fn sites(result: &RunResult) -> Markup {
         @if result.sites.len() > 1 {
             h2 { "What left each site" }
             p.note {
-                "Covered numbers, which can be read in the sum over " (sites_in_words(sites_that_took_part(result)))
-                " alone: never a record, and no number of one site"
+                "Masked numbers, readable only as the sum over " (sites_in_words(sites_that_took_part(result)))
+                ": never a record, and never the number of one site"
                 @if result.sites.iter().flat_map(|site| &site.messages).any(|total| total.kind == "trees") {
-                    " but its trees, which its policy lets leave as they are"
+                    ", except its trees, which its policy allows in the clear"
                 }
                 ". Each site checked every question by itself."
-                @if totals > 0 { " Of " (totals) " exchanges the sites heard the sum alone, proved by their tags, for the answers were large." }
+                @if totals > 0 { " In " (totals) " exchanges with large answers the sites received the sum alone, proved by tags." }
                 " Each site's own journal lists every message, with its kind, size and digest ("
                 code { "kindred-site-agent journal list --run " (result.run) } ")."
             }
             (messages(result))
             table.wide {
-                caption { "Sites, and all bytes that crossed the network, with what only keeps the connection going." }
+                caption { "Sites, and all bytes that crossed the network, keep-alives included." }
                 thead { tr { th scope="col" { "site" } th scope="col" { "sent" } th scope="col" { "received" } } }
                 tbody {
                     @for site in &result.sites {
@@ -195,7 +195,7 @@ pub(crate) fn missing(result: &RunResult, job: &Job) -> Markup {
         @if !result.pooled.missing.is_empty() {
             h2 { "Missing values" }
             table {
-                caption { "Percent of all patients without a value; what stands there was put in." }
+                caption { "Percent of all patients without a value; it was imputed." }
                 thead { tr { th scope="col" { "feature" } th scope="col" { "all sites" } } }
                 tbody {
                     @for missing in &result.pooled.missing {

@@ -40,9 +40,9 @@ pub(crate) fn error(value: Option<f64>) -> String {
     })
 }
 
-/// A share as so many of 100.
+/// A share in percent.
 pub(crate) fn of_hundred(share: f64) -> String {
-    format!("{:.0} of 100", 100.0 * share)
+    format!("{:.0} %", 100.0 * share)
 }
 
 /// Three figures of a number, without trailing zeros.

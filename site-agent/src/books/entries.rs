@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What runs have used of a study's limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Used {
+pub(super) struct Used {
     /// Runs that have told something of their patients, or have asked about others.
     runs: u64,
     /// Rounds of all runs together.
@@ -21,8 +21,7 @@ pub struct Used {
 
 impl Used {
     /// As numbers.
-    #[must_use]
-    pub fn limits(&self) -> Limits {
+    pub(super) fn limits(&self) -> Limits {
         Limits {
             runs: self.runs,
             rounds: self.rounds,
@@ -43,6 +42,8 @@ pub(super) struct Books {
 /// A run.
 #[derive(Debug)]
 pub(super) struct Run {
+    /// Its name, as it was first heard.
+    name: String,
     /// The digest of the study that it counts for.
     study: Option<String>,
     pub(super) answers: BTreeMap<Question, Answered>,
@@ -87,6 +88,13 @@ impl Books {
         self.runs.get(run)
     }
 
+    /// The names of the runs that count for the study with this digest.
+    pub(super) fn names(&self, study: &str) -> BTreeSet<String> {
+        let runs = self.runs.values();
+        let own = runs.filter(|run| run.study.as_deref() == Some(study));
+        own.map(|run| run.name.clone()).collect()
+    }
+
     /// What runs have used of each study, by its digest; but for one run.
     pub(super) fn used(&self, but: Option<&RunDigest>) -> BTreeMap<String, Used> {
         let mut used: BTreeMap<String, Used> = BTreeMap::new();
@@ -110,8 +118,9 @@ impl Books {
             Event::Key { digest } => {
                 self.key.get_or_insert(digest);
             }
-            Event::Run { run, study, .. } => {
+            Event::Run { run, name, study } => {
                 self.runs.entry(run).or_insert_with(|| Run {
+                    name,
                     study,
                     answers: BTreeMap::new(),
                     so_far: SoFar::default(),

@@ -1,8 +1,7 @@
 //! How much the runs of each study have used of its limits, and every answer that was given. Nothing of it leaves the site.
 
 use crate::books::chain::{self, Chain, ChainError, Head, Link};
-pub use crate::books::entries::Used;
-use crate::books::entries::{Books, Event};
+use crate::books::entries::{Books, Event, Used};
 use crate::books::identity::{Question, RunDigest};
 use crate::books::key::{key, other_key};
 use crate::method::Secret;
@@ -15,8 +14,6 @@ use std::path::Path;
 pub(super) const FILE_NAME: &str = "ledger.jsonl";
 /// The name of the site's own key in its folder.
 pub const KEY_NAME: &str = "fingerprint.key";
-/// What runs of jobs of no study count for, all together.
-pub const NO_STUDY: &str = "";
 
 /// The ledger of one site, open for writing.
 #[derive(Debug)]
@@ -38,13 +35,11 @@ pub fn secret(folder: &Path, purpose: &'static str) -> Result<Secret, ChainError
 ///
 /// # Errors
 /// [`ChainError`] where it cannot be read, or is not what was written.
-pub fn used(folder: &Path) -> Result<BTreeMap<String, Used>, ChainError> {
-    let mut books = Books::default();
-    let path = folder.join(FILE_NAME);
-    if path.exists() {
-        chain::read(&path, None, |link: Link<Event>| books.note(link.entry))?;
-    }
-    Ok(books.used(None))
+pub fn used(folder: &Path) -> Result<BTreeMap<String, Limits>, ChainError> {
+    let used = read(folder)?.used(None).into_iter();
+    Ok(used
+        .map(|(study, used)| (study, Used::limits(&used)))
+        .collect())
 }
 
 /// The names of the runs that count for the study with this digest, as the ledger in `folder` has it.
@@ -52,22 +47,16 @@ pub fn used(folder: &Path) -> Result<BTreeMap<String, Used>, ChainError> {
 /// # Errors
 /// As [`used`].
 pub fn runs(folder: &Path, study: &str) -> Result<BTreeSet<String>, ChainError> {
-    let mut runs = BTreeSet::new();
+    Ok(read(folder)?.names(study))
+}
+
+fn read(folder: &Path) -> Result<Books, ChainError> {
+    let mut books = Books::default();
     let path = folder.join(FILE_NAME);
     if path.exists() {
-        chain::read(&path, None, |link: Link<Event>| {
-            if let Event::Run {
-                name,
-                study: Some(of),
-                ..
-            } = link.entry
-                && of == study
-            {
-                runs.insert(name);
-            }
-        })?;
+        chain::read(&path, None, |link: Link<Event>| books.note(link.entry))?;
     }
-    Ok(runs)
+    Ok(books)
 }
 
 fn of_key(key: FingerprintKey, purpose: &'static str) -> Secret {

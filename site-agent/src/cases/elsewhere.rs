@@ -36,7 +36,7 @@ pub(crate) fn kept(runs: &Path, (run, by): (&RunId, By), job: &Job) -> Result<Ke
     if let Method::Forest(settings) = &known.method
         && settings.scope == ForestScope::Local
     {
-        let text = "grew a forest at each site alone, and by these no two sites place a patient alike; wanted a common one";
+        let text = "has a forest of each site alone, and these place a patient differently; wanted a common one";
         return Err(format!("run {run} {text}"));
     }
     let columns = known.cohort.standardised_columns();

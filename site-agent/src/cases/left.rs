@@ -71,7 +71,7 @@ impl Left {
                 false => format!("the run read {then} patients, the source now has {now}"),
             };
             remarks.push(format!(
-                "the cohort is not that of the run: {differs}; the run's rules are applied to those whom it has now"
+                "the cohort is not that of the run: {differs}; the run's rules are applied to the present patients"
             ));
         }
         Ok(Self {

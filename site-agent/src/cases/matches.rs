@@ -272,7 +272,7 @@ fn text(setting: &Setting, answer: &Answer, balance: &[Balance]) -> String {
     text.push('\n');
     text.push_str(&balance_table(setting, balance));
     if !pairs.is_empty() {
-        text.push_str(&format!("How the matches fared: {}.\n", answer.sentence));
+        text.push_str(&format!("Outcomes of the matches: {}.\n", answer.sentence));
     }
     for remark in &answer.remarks {
         text.push_str(&format!("note: {remark}\n"));

@@ -171,7 +171,7 @@ pub enum CasesError {
     #[error(transparent)]
     Figure(#[from] report::FigureError),
     /// A figure of a kind of outcome that has none.
-    #[error("--figure shows survival, and this outcome is no survival time")]
+    #[error("--figure shows survival, and this outcome is not a survival time")]
     NoFigure,
     /// A file that could not be written.
     #[error("{} could not be written", path.display())]

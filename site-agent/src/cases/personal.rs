@@ -195,22 +195,21 @@ fn sentence(found: &Personal) -> String {
     let (difference, error) = (100.0 * gain.difference, 100.0 * gain.standard_error);
     let (own, common) = (accuracy(Way::Personal), accuracy(Way::Common));
     let beside = format!(
-        "right for {own} of held-out patients where the common one is for {common} (difference {difference:+.1} points, standard \
+        "accuracy {own} on held-out patients, compared with {common} (difference {difference:+.1} percentage points, standard \
          error {error:.1})"
     );
     if gain.difference > SURE * gain.standard_error {
         return format!(
-            "A metric of this site's own serves its patients better than the common one: {beside}. `--by personal` compares by it."
+            "A metric of this site's own serves its patients better than the common one: {beside}. Use `--by personal`."
         );
     }
     match found.is_better() {
         true => format!(
-            "A metric of this site's own may serve its patients a little better than the common one: {beside}. `--by personal` \
-             compares by it."
+            "A metric of this site's own may serve its patients slightly better than the common one: {beside}. Use \
+             `--by personal`."
         ),
         false => format!(
-            "The common metric serves this site's patients as well as one of their own would: that is {beside}. Stay with the \
-             common one."
+            "The common metric serves this site's patients as well as one of their own: that has {beside}. Keep the common one."
         ),
     }
 }
@@ -235,14 +234,14 @@ fn said(found: &Personal, codes: &Array1<u32>, patients: usize) -> Vec<String> {
         right: codes.iter().map(|code| Some(*code) == largest).collect(),
     };
     for (other, name) in [
-        (&majority, "taking everybody for the largest class"),
-        (found.of(Way::Plain), "the plain distance"),
+        (&majority, "the majority class"),
+        (found.of(Way::Plain), "Euclidean distance"),
     ] {
         let gain = found.of(best).gain(other);
         if gain.difference <= gain.standard_error {
             said.push(format!(
-                "no metric is right more often than {name} by more than the standard error of that: for these patients the \
-                 outcome gains little by a learned one"
+                "no metric is more accurate than {name} by more than the standard error: a learned one adds little for these \
+                 patients"
             ));
         }
     }

@@ -240,7 +240,7 @@ fn compared(
 }
 
 /// A regression of this cohort, by the chosen ridge where the caller states none. What stands in for a missing value is what the run
-/// took; of a run that has no such, patients with a missing value are left out.
+/// took; of a run that has no such, patients with a missing value are excluded.
 fn weighed(
     place: &Where,
     record: &Record,
@@ -271,7 +271,7 @@ fn weighed(
     }
     if found.left_out > 0 {
         remarks.push(format!(
-            "the regression is of the {} patients without a missing value; {} were left out of it",
+            "the regression uses the {} patients without a missing value; {} were excluded",
             found.patients, found.left_out
         ));
     }

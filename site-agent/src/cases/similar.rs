@@ -265,26 +265,26 @@ fn text(setting: &Setting, answer: &Answer) -> String {
         if one.tied > 0 {
             let tied = one.tied;
             text.push_str(&format!(
-                "Tied: {tied} more exactly as near as the last, left out by their order alone.\n"
+                "Tied: {tied} more are exactly as near as the last, and omitted by their order alone.\n"
             ));
         }
         if one.incomparable > 0 {
             text.push_str(&format!(
-                "Not compared: {} patients have no value in common with the query.\n",
+                "Not compared: {} patients share no value with the query.\n",
                 one.incomparable
             ));
         }
         if !one.missing.is_empty() {
             let missing = one.missing.join(", ");
             text.push_str(&format!(
-                "Missing of the query: {missing}; taken as the comparison takes missing values.\n"
+                "Missing in the query: {missing}; treated as the comparison treats missing values.\n"
             ));
         }
         let risks = one.cases.iter().filter_map(|case| case.risk.as_ref());
         if let Some(sentence) = Risk::sentence(risks) {
             text.push_str(&format!("{sentence} {NEAR}\n"));
         }
-        text.push_str(&format!("How they fared: {}.\n", one.sentence));
+        text.push_str(&format!("Their outcomes: {}.\n", one.sentence));
         text.push_str(&format!("The whole cohort: {}.\n", answer.whole_sentence));
         text.push_str(&unusual(one));
         text.push('\n');
@@ -333,7 +333,7 @@ fn unusual(one: &OneQuery) -> String {
     let cases = one.cases.len();
     let share = (100.0 * farther_than).floor() as i32;
     let end = match nobody_alike {
-        true => ": nobody here is alike",
+        true => ": nobody here is similar",
         false => "",
     };
     format!(

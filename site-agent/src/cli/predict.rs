@@ -11,7 +11,7 @@ pub struct Predict {
     /// The run: its name at this site, or the folder that `local` wrote
     #[arg(long, value_name = "RUN", group = "learned", requires = "cohort")]
     pub run: Option<String>,
-    /// A file that `--save` wrote, in place of a run and its patients
+    /// A file that --save wrote, instead of a run and its patients
     #[arg(long, value_name = "FILE", group = "learned", requires = "new",
         conflicts_with_all = ["by", "ridge", "kernel", "learner", "folds", "save", "out", "data"])]
     pub model: Option<PathBuf>,
@@ -21,37 +21,38 @@ pub struct Predict {
     /// The patients: CSV (also .gz) or Parquet, with the job's own column names and codes
     #[arg(long, value_name = "FILE", group = "cohort")]
     pub data: Option<PathBuf>,
-    /// Column of the patients' identifiers in FILE; where absent, patients are numbered from 1
+    /// Column of the patients' identifiers in FILE [default: numbers from 1]
     #[arg(long, value_name = "COLUMN", conflicts_with = "config")]
     pub id: Option<String>,
-    /// What compares
+    /// Distance to use
     #[arg(long, value_enum, default_value_t = By::Run)]
     pub by: By,
-    /// Ridge of the regression that weighs; default: chosen from the data by restricted likelihood
+    /// Ridge of the regression [default: chosen from the data by restricted likelihood]
     #[arg(long, value_name = "NUMBER")]
     pub ridge: Option<f64>,
-    /// What of a forest compares; the job's where absent
+    /// Kernel of a forest [default: the job's]
     #[arg(long, value_enum)]
     pub kernel: Option<KernelOption>,
-    /// What learns; where absent ridge of a number, logistic of classes, survival of a survival time
+    /// Learner [default: ridge for numbers, logistic for classes, survival for times]
     #[arg(long, value_enum)]
     pub learner: Option<LearnerOption>,
-    /// Nearest patients that prediction is judged beside, and that are told of a new one
+    /// Nearest patients: the baseline of the prediction, and those listed for a new patient
     #[arg(short, value_name = "NUMBER", default_value_t = 5)]
     pub k: usize,
-    /// Parts that the patients are divided into: each is predicted by the others
+    /// Folds: each is predicted from the others
     #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=20))]
     pub folds: u32,
     /// A file of new patients, with the columns of the site's source; no outcome is needed
     #[arg(long, value_name = "FILE")]
     pub new: Option<PathBuf>,
-    /// Keep what was learned, so that `--model` predicts without run and source; it holds patients' values
+    /// Save the model for --model, which needs no run and no source; it holds patients' values
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
     /// Seed; equal seeds give equal predictions
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// What is printed and written; the table has a row a new patient, without any a row a patient who was held out.
+    /// What is printed and written; the table has one row per new patient, or else per held-out
+    /// patient.
     #[command(flatten)]
     pub output: Output,
     /// Folder for a page, predict.html, and its figure (SVG)
@@ -59,32 +60,32 @@ pub struct Predict {
     pub out: Option<PathBuf>,
 }
 
-/// What of a forest compares.
+/// The kernel of a forest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum KernelOption {
     /// The share of trees in which two share a terminal node.
     Proximity,
-    /// The same over trees that have seen neither: no kernel.
+    /// The same over trees that have seen neither; not a kernel.
     OutOfBag,
-    /// RF-GAP: no kernel.
+    /// RF-GAP; not a kernel.
     Gap,
-    /// Terminal nodes weigh the less the more patients they hold.
+    /// Large terminal nodes weigh less.
     Kerf,
-    /// Near terminal nodes count too.
+    /// Nearby terminal nodes count too.
     Depth,
-    /// The share of nodes that both pass.
+    /// The share of nodes on both paths.
     Path,
 }
 
-/// What learns.
+/// The learner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LearnerOption {
-    /// Ridge regression, of a number.
+    /// Ridge regression, for a number.
     Ridge,
-    /// Logistic regression, of classes.
+    /// Logistic regression, for classes.
     Logistic,
-    /// A Gaussian process, of a number.
+    /// A Gaussian process, for a number.
     Gaussian,
-    /// A support vector machine, of a survival time.
+    /// A support vector machine, for a survival time.
     Survival,
 }

@@ -7,19 +7,19 @@ use std::path::PathBuf;
 /// `study`.
 #[derive(Debug, Subcommand)]
 pub enum Study {
-    /// Print what a study can ask of this site, the most that can leave first
+    /// Print all that a study can ask of this site, the worst first
     Review(StudyFile),
-    /// Approve a study: copy its patients into this site's folder, and sign what they are
+    /// Approve a study: freeze a copy of its patients, and sign a commitment to it
     Approve(StudyApprove),
-    /// Print the studies that this site has approved, and those that wait for its approval
+    /// List approved studies, and those that wait for approval
     List(SiteOnly),
-    /// Print what runs of the approved studies have used of their limits at this site
+    /// Print how much of each study's limits is used and left
     Budget(StudyBudget),
-    /// Sign that this site's numbers may be worked out from a study together with others that share its patients
+    /// Consent that this site's numbers may be derived from a study and others that share its patients
     Consent(StudyConsent),
-    /// Work out again all that this site has answered in the runs of a study, and hold it against what it has signed
+    /// Recompute all of this site's answers in a study, and compare them with the signed ones
     Audit(StudyAudit),
-    /// Leave a study: delete its copy of the patients; no run of it is answered any more
+    /// Leave a study: delete the frozen patients, and answer no run of it any more
     Leave(StudyLeave),
 }
 
@@ -40,7 +40,7 @@ pub struct StudyApprove {
     /// The site and the study.
     #[command(flatten)]
     pub of: StudyFile,
-    /// Files of hospitals that agree to be read, as their `study consent` has written them
+    /// Consent files of hospitals, from their `study consent`
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub consent: Vec<PathBuf>,
 }
@@ -82,7 +82,7 @@ pub struct StudyBudget {
     /// Print JSON, for machines
     #[arg(long)]
     pub json: bool,
-    /// The study's name; all that the site has approved where absent
+    /// The study's name [default: all approved studies]
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
 }

@@ -14,10 +14,11 @@ const CIPHERTEXT_BYTES: u64 = 1_088;
 /// words, and what a mean adds to the variance between sites travels with it.
 const FACTOR: u64 = 18;
 
-/// The messages of a job, as they leave. A study has exchanged its keys before.
+/// The messages of a job, as they leave. The card of a study has exchanged its keys before.
 pub(super) fn explained(told: Told, rules: &Rules, job: &Job) -> Told {
-    let has_keys = job.study.is_some() && !job.opens_study();
-    let keys = (!has_keys).then(|| [introduction(), encapsulations()]);
+    let keys = job
+        .opens_study()
+        .then(|| [introduction(), encapsulations()]);
     let Told {
         messages,
         brake,
@@ -46,8 +47,8 @@ fn introduction() -> MessageKind {
     let bytes = (CHAIN_MAX * CERTIFICATE_BYTES_MAX) as u64 + KEY_BYTES;
     MessageKind {
         kind: "introduction",
-        purpose: "says that the cohort fits, and by which keys the site is known to the other sites in this run",
-        shape: "3 keys, a certificate, and in a study the number of patients, rounded up to ten".to_owned(),
+        purpose: "says that the cohort fits, and by which keys the site is known to the other sites of the study",
+        shape: "3 keys, a certificate, and the number of patients, rounded up to ten".to_owned(),
         bytes_formula: format!("{KEY_BYTES} and the certificate"),
         bytes,
         times: 1,
@@ -62,7 +63,7 @@ fn introduction() -> MessageKind {
 fn encapsulations() -> MessageKind {
     MessageKind {
         kind: "encapsulations",
-        purpose: "gives each later site of the job a secret that it alone can read, by which both cover what they say",
+        purpose: "gives each later site of the study a secret that it alone can read, by which both cover what they say",
         shape: "1 ciphertext for each later site".to_owned(),
         bytes_formula: format!("{CIPHERTEXT_BYTES} x sites"),
         bytes: CIPHERTEXT_BYTES * SITES_MAX as u64,
@@ -81,7 +82,7 @@ fn covered(message: MessageKind, rules: &Rules) -> MessageKind {
         bytes: FACTOR * message.bytes,
         rule: "sites_min, and those of the cohort",
         withheld: format!(
-            "leaves masked: readable only as a sum over at least {sites} sites, so that no count of this site is told"
+            "leaves masked: readable only as a sum over at least {sites} sites, so no count of this site is revealed"
         ),
         worst: format!(
             "Of this site alone nothing: its words are evenly distributed over all words, whatever its patients are. \

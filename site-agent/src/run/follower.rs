@@ -17,7 +17,7 @@ pub(super) struct Follower {
     pub(super) sites: Vec<SiteName>,
     pub(super) own: usize,
     replica: Replica,
-    /// The certificates of the sites, where the job is of a study.
+    /// The certificates of the sites.
     pinned: Vec<CertificateFingerprint>,
     /// Digest of all that was heard.
     heard: wire::Heard,
@@ -140,7 +140,7 @@ impl Follower {
     }
 }
 
-/// The certificates of a study's hospitals; none where the job is of no study.
+/// The certificates of the hospitals of the job's study.
 fn pinned(job: &Job) -> Vec<CertificateFingerprint> {
     let hospitals = job.study.iter().flat_map(|study| &study.hospitals);
     hospitals.map(|one| one.certificate.clone()).collect()

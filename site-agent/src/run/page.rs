@@ -52,9 +52,9 @@ fn whom(assessment: &Assessment) -> &'static str {
         assessment.validation.is_empty(),
         assessment.errors.is_empty(),
     ) {
-        (false, _) => "patients whom the metric has not seen, each by the others of this site",
+        (false, _) => "held-out patients, each by the others of this site",
         (true, true) => {
-            "the patients from whom the run learned, each by the others of this site: new ones are judged a little worse"
+            "in sample, each patient by the others of this site: new ones are predicted slightly worse"
         }
         (true, false)
             if assessment
@@ -62,7 +62,7 @@ fn whom(assessment: &Assessment) -> &'static str {
                 .iter()
                 .any(|one| one.rule == REGRESSION_RULE) =>
         {
-            "the patients from whom the run learned: new ones are judged a little worse"
+            "in sample: new patients are predicted slightly worse"
         }
         (true, false) => "this site's patients, each by trees that have not seen it",
     }
@@ -88,15 +88,12 @@ fn first(
     if let (Some((table, accuracy)), Some(largest)) = (right, largest) {
         let verdict = match accuracy > largest {
             true => "",
-            false => {
-                "no better: of this site's patients it says nothing that the frequency of their classes does not. It is "
-            }
+            false => "no worse, so the run adds nothing: ",
         };
         return format!(
-            "Of this site's {patients} patients the class of {} is named rightly by the {}; naming everybody's the most frequent one \
-             is {verdict}right for {}.",
-            hundred(accuracy),
+            "On this site's {patients} patients the {} predict the class with accuracy {}; the majority class is {verdict}{}.",
             named(&table.rule, table.neighbours),
+            hundred(accuracy),
             hundred(largest)
         );
     }
@@ -107,7 +104,7 @@ fn first(
             named(&one.rule, one.neighbours)
         ),
         None => {
-            format!("Nothing can be said of how the run serves this site's {patients} patients.")
+            format!("It is unknown how the run serves this site's {patients} patients.")
         }
     }
 }
@@ -122,17 +119,11 @@ fn accuracies(tables: &[Scores], largest: Option<f64>) -> Shares {
         ))
     };
     let mut bars: Vec<(String, f64, String)> = tables.iter().filter_map(bar).collect();
-    bars.extend(largest.map(|share| {
-        (
-            "always the most frequent class".to_owned(),
-            share,
-            hundred(share),
-        )
-    }));
+    bars.extend(largest.map(|share| ("majority class".to_owned(), share, hundred(share))));
     Shares {
         title: "How often each is right",
         bars,
-        caption: "Patients of this site whose class is named rightly.".to_owned(),
+        caption: "Accuracy on this site's patients.".to_owned(),
     }
 }
 
@@ -148,7 +139,7 @@ fn areas(tables: &[Scores]) -> Option<Shares> {
     };
     let bars: Vec<(String, f64, String)> = tables.iter().filter_map(bar).collect();
     (!bars.is_empty()).then(|| Shares {
-        title: "How well each tells the classes apart",
+        title: "How well each separates the classes",
         bars,
         caption:
             "Area under the receiver operating characteristic: 0.5 is chance, 1 parts them wholly."
@@ -191,7 +182,7 @@ fn named(rule: &str, neighbours: u32) -> String {
     match (rule, neighbours) {
         (rule, 0) => format!("{} itself", rule.replace('_', " ")),
         (DISTANCE_RULE, count) => format!("{count} nearest by the metric"),
-        (EUCLIDEAN_RULE, count) => format!("{count} nearest by plain distance"),
+        (EUCLIDEAN_RULE, count) => format!("{count} nearest by Euclidean distance"),
         (WEIGHTED_RULE, count) => format!("{count} nearest by the distance that it weighs"),
         (rule, count) if rule == Proximity::JUDGED.name() => {
             format!("{count} nearest by {rule} proximity")
@@ -200,7 +191,7 @@ fn named(rule: &str, neighbours: u32) -> String {
     }
 }
 
-/// A share as so many of 100.
+/// A share in percent.
 fn hundred(share: f64) -> String {
-    format!("{:.1} of 100", 100.0 * share)
+    format!("{:.1} %", 100.0 * share)
 }

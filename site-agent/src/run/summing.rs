@@ -7,7 +7,7 @@ use crate::books::{secrets, transcript};
 use crate::config::SiteConfig;
 use crate::method::Secret;
 use crate::run::stop::Stop;
-use crate::studies::opened;
+use crate::studies::{self, opened};
 use privacy::Covering;
 use privacy::sums::{Masks, Total};
 use protocol::failure::{Code, Refusal};
@@ -37,8 +37,6 @@ pub(super) struct Summing {
     masks: Option<Masks>,
     /// Exchanges that this process has answered.
     answered: BTreeSet<u32>,
-    /// The site's patients of the study, rounded up to ten.
-    patients_at_most: Option<u64>,
     /// How the study opens by this run, as long as nobody has taken it.
     opening: Option<Opening>,
     /// Why nothing more of this run leaves.
@@ -76,7 +74,6 @@ impl Summing {
             keys: keys.transpose().map_err(|error| unusable(&error))?,
             masks: None,
             answered: BTreeSet::new(),
-            patients_at_most: None,
             opening: None,
             broken: None,
         };
@@ -120,11 +117,6 @@ impl Summing {
         }
     }
 
-    /// The site's patients are known, as it has approved them.
-    pub(super) fn count(&mut self, patients_at_most: Option<u64>) {
-        self.patients_at_most = patients_at_most;
-    }
-
     /// Nothing more of this run leaves.
     pub(super) fn give_up(&mut self, stop: Stop) {
         self.broken.get_or_insert(stop);
@@ -145,12 +137,16 @@ impl Summing {
         &self.follower
     }
 
-    /// What the site tells of its keys.
-    pub(super) fn introduce(&self, config: &SiteConfig) -> Result<Introduction, Stop> {
+    /// What the site tells of its keys, and of its patients of the study, rounded up to ten.
+    pub(super) fn introduce(
+        &self,
+        config: &SiteConfig,
+        patients_at_most: u64,
+    ) -> Result<Introduction, Stop> {
         let signer = Signer::load(&config.tls);
         let signer = signer.map_err(|error| Stop::failed(Code::Internal, error.to_string()))?;
         let keys = self.keys()?;
-        let introduction = keys.introduce(&signer, &self.follower.digest, self.patients_at_most);
+        let introduction = keys.introduce(&signer, &self.follower.digest, patients_at_most);
         introduction.map_err(|error| unusable(&error))
     }
 
@@ -332,7 +328,7 @@ impl Summing {
 
 /// What the keys of a run follow from, beside the site's own secret.
 pub(super) struct Keyed {
-    /// How the job's study opened; none where the run itself exchanges keys.
+    /// How the job's study opened; none where the run opens it.
     pub(super) opening: Option<Opening>,
     /// What was drawn and kept.
     pub(super) kept: Option<RunSecrets>,
@@ -347,18 +343,21 @@ impl Keyed {
         digest: &str,
     ) -> Result<Self, Stop> {
         let broken = |error: ChainError| Stop::failed(Code::Internal, error.to_string());
-        let opening = match (&job.study, &begin.opening) {
-            (Some(study), Some(run)) => {
+        let Some(study) = &job.study else {
+            return Err(refused("study", studies::OF_NO_STUDY));
+        };
+        let opening = match &begin.opening {
+            Some(run) => {
                 let found = opened::read(folder, &study.name, run).map_err(broken)?;
                 let found = found.filter(|opening| opening.is_of(job.sites.len()));
                 Some(found.ok_or_else(lost)?)
             }
-            (Some(_), None) if !job.opens_study() => {
+            None if job.opens_study() => None,
+            None => {
                 let text =
                     "found a job of a study that has not opened, wanted one of an open study";
                 return Err(refused("study", text));
             }
-            (Some(_), None) | (None, _) => None,
         };
         let keyed = opening.as_ref().map_or(digest, |opening| &opening.digest);
         let kept = secrets::read(folder, keyed).map_err(broken)?;

@@ -10,7 +10,7 @@ use super::summing::{Keyed, Summing};
 use crate::books::chain::ChainError;
 use crate::books::identity::{Question, RunDigest};
 use crate::books::journal::{self, Entry, Journal};
-use crate::books::ledger::{Answered, Asks, Ledger, NO_STUDY};
+use crate::books::ledger::{Answered, Asks, Ledger};
 use crate::books::transcript;
 use crate::config::SiteConfig;
 use crate::method::{self, Computation, class_counts, described};
@@ -53,6 +53,8 @@ struct Current {
 
 /// A cohort that the policy admitted, with the gate that its answers leave by. It lives as long as its run.
 struct Admitted {
+    /// Patients of the study, rounded up to ten.
+    patients_at_most: u64,
     description: Description,
     computation: Computation,
     gate: Gate,
@@ -61,8 +63,8 @@ struct Admitted {
 /// A cohort that was read.
 struct ReadCohort {
     cohort: SiteCohort,
-    /// A digest of what it was read from.
-    values: [u8; 32],
+    /// The frozen patients that it was read from.
+    frozen: Frozen,
     /// What the run leaves at this site.
     folder: PathBuf,
     /// What it asks about patients of others, where it does.
@@ -235,7 +237,7 @@ impl Worker {
             Request::Describe => current.describe(&self.config, &mut self.ledger, ask, now)?,
             _ => current.answer(&mut self.ledger, ask)?,
         };
-        // The study is open once its counts allow that sums of it are told: keys without that are those of no study.
+        // The study is open once its counts allow that sums of it are told.
         let is_open = matches!(&ask.request, Request::Card(CardRequest::Sum(_)));
         let study = current.job.as_ref().ok().and_then(|job| job.study.as_ref());
         if let (Some(study), Some(summing)) = (study, &mut current.summing)
@@ -277,17 +279,11 @@ impl Current {
             Ok(frozen) => frozen,
             Err(refusal) => return Ok(Err(refused(refusal))),
         };
-        if let Some(summing) = &mut self.summing {
-            summing.count(frozen.as_ref().map(Frozen::patients_at_most));
-        }
         let folder = run_folder(config, &self.run);
         let asks = method::asks(&job, folder.parent().unwrap_or(&folder));
         let known = asks.as_ref().ok().and_then(Option::as_ref);
-        let counts_for = match &job.study {
-            Some(_) if job.opens_study() => None,
-            Some(study) => Some(study.digest()),
-            None => Some(NO_STUDY.to_owned()),
-        };
+        let counts_for = job.study.as_ref().filter(|_| !job.opens_study());
+        let counts_for = counts_for.map(|study| study.digest());
         let used = counts_for.as_ref();
         let used = used.map(|study| ledger.used(study, &self.digest, known));
         let facts = job.facts(&self.operator);
@@ -295,20 +291,14 @@ impl Current {
             Ok(admission) => admission,
             Err(refusal) => return Ok(Err(refused(refusal))),
         };
-        let read = studies::cohort(frozen.as_ref(), config, &job);
-        let cohort = match read {
+        let cohort = match frozen.cohort(&job) {
             Ok(cohort) => cohort,
             Err(problems) => return Ok(Err(unfit(&problems, &job))),
         };
         cohort.log_remarks();
-        // Of the cohort as the source has it, before logarithms are taken.
-        let values = match &frozen {
-            Some(frozen) => frozen.commitment(),
-            None => cohort.digest(config.policy.rules().cell_min),
-        };
         let read = ReadCohort {
             cohort,
-            values,
+            frozen,
             folder,
             asks,
             counts_for,
@@ -327,7 +317,7 @@ impl Current {
     ) -> Result<Result<(), Stop>, ChainError> {
         let ReadCohort {
             cohort,
-            values,
+            frozen,
             folder,
             asks,
             counts_for,
@@ -365,7 +355,7 @@ impl Current {
         };
         let description = description.holding_out(gate.held_out());
         if let Some(summing) = &mut self.summing
-            && let Err(stop) = summing.settle(values, &config.folder)?
+            && let Err(stop) = summing.settle(frozen.commitment(), &config.folder)?
         {
             return Ok(Err(stop));
         }
@@ -374,6 +364,7 @@ impl Current {
             ledger.ask(&self.digest, asks)?;
         }
         self.admitted = Some(Admitted {
+            patients_at_most: frozen.patients_at_most(),
             description,
             computation,
             gate,

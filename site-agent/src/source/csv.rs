@@ -142,7 +142,7 @@ fn header<R: Read>(
         .map(|name| std::str::from_utf8(name.trim_ascii()).map(str::to_owned))
         .collect();
     let Ok(names) = names else {
-        return Err(stop("a header that is no UTF-8", "text in UTF-8"));
+        return Err(stop("a header that is not UTF-8", "text in UTF-8"));
     };
     if let [only] = names.as_slice() {
         let others = [

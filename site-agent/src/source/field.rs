@@ -55,7 +55,7 @@ impl Shape {
             Self::DateAs("DD/MM/YYYY") => "a date as DD/MM/YYYY",
             Self::DateAs("MM/DD/YYYY") => "a date as MM/DD/YYYY",
             Self::DateAs(_) => "a date in another format",
-            Self::NotUtf8 => "bytes that are no UTF-8",
+            Self::NotUtf8 => "bytes that are not UTF-8",
             Self::NotFinite => "a number that is not finite",
             Self::Number => "a number",
             Self::Boolean => "true or false",

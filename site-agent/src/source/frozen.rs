@@ -168,7 +168,8 @@ impl FrozenTable {
             .unless_degenerate()
     }
 
-    /// What tells each of these patients from others: see [`SiteCohort::identifiers`].
+    /// What tells each of these patients from others: the source's identifier or, where the site names none, a digest of the whole row,
+    /// whatever a job reads of it. It stays at the site.
     #[must_use]
     pub fn identifiers(&self, source: &SourceConfig) -> Vec<Vec<u8>> {
         let place = source.patient.as_ref();
@@ -220,8 +221,7 @@ impl FrozenTable {
     ) -> Reading {
         let mut unheard = |_| ();
         let (called, terms) = (super::called(source), Terms::Site { cell_min });
-        let intake = Intake::new(source, (cohort, gridded), terms, called, &mut unheard);
-        let mut intake = intake.with_identifiers();
+        let mut intake = Intake::new(source, (cohort, gridded), terms, called, &mut unheard);
         self.feed(&mut intake);
         intake.finish()
     }

@@ -11,7 +11,6 @@ use super::outcome::{OutcomeReader, retain};
 use super::patients::Patients;
 use super::problem::{CohortProblem, CohortProblems, Fault, Faults};
 use super::reading::{Reading, kept, marks};
-use super::rows::RowDigests;
 use super::summary;
 use super::survey::Survey;
 use super::terms::Terms;
@@ -46,8 +45,6 @@ pub(super) struct Intake<'p> {
     /// Places of these rows among all.
     places_of_patients: Vec<usize>,
     without_patient: Faults,
-    /// Digests of the patients' rows, where the site names no patients and they are to be told apart.
-    digests: Option<RowDigests>,
     /// Where rows are kept as they are, and nothing else is read.
     recorder: Option<Recorder>,
     /// Where a dictionary is to be written.
@@ -105,7 +102,6 @@ impl<'p> Intake<'p> {
             rows_of_patients: Vec::new(),
             places_of_patients: Vec::new(),
             without_patient: Faults::default(),
-            digests: None,
             recorder: None,
             survey: None,
             outcome,
@@ -119,12 +115,6 @@ impl<'p> Intake<'p> {
             problems,
             progress,
         }
-    }
-
-    /// Tells patients by their whole rows where the site does not name them.
-    pub(super) fn with_identifiers(self) -> Self {
-        let digests = self.patient_column.is_none().then(RowDigests::default);
-        Self { digests, ..self }
     }
 
     /// Looks also at what the columns hold, where a survey is wanted.
@@ -187,9 +177,6 @@ impl<'p> Intake<'p> {
     pub(super) fn needed(&self) -> NeededColumns {
         if let Some(recorder) = &self.recorder {
             return recorder.needed();
-        }
-        if self.digests.is_some() {
-            return NeededColumns::All;
         }
         let outcome = self.outcome.iter();
         let outcome = outcome.flat_map(|outcome| {
@@ -393,7 +380,6 @@ impl<'p> Intake<'p> {
                 remarks: remarks.clone(),
                 degenerate: None,
                 enrolled: None,
-                digests: self.digests,
             }),
             queries,
             remarks,
@@ -428,9 +414,6 @@ impl<'p> Intake<'p> {
         if let Some(outcome) = &mut self.outcome {
             outcome.keep(&keep);
         }
-        if let Some(digests) = &mut self.digests {
-            digests.keep(&keep);
-        }
     }
 
     /// The identifier and the outcome of one row; false where the patient is left out.
@@ -443,9 +426,6 @@ impl<'p> Intake<'p> {
         self.rows += 1;
         if let Some(survey) = &mut self.survey {
             survey.row(|index| layout.surveyed[index].map(field));
-        }
-        if let Some(digests) = &mut self.digests {
-            digests.read((0..self.fields_wanted).map(field));
         }
         if let Some(outcome) = &mut self.outcome
             && !outcome.read(row, field(layout.outcome), field(layout.event))
@@ -464,9 +444,6 @@ impl<'p> Intake<'p> {
         self.rows_of_patients.push(row);
         self.places_of_patients
             .extend(usize::try_from(self.rows - 1).ok());
-        if let Some(digests) = &mut self.digests {
-            digests.keep_last();
-        }
         true
     }
 }

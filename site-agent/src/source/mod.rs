@@ -12,7 +12,6 @@ mod coding;
 mod column;
 mod csv;
 mod dictionary;
-mod digest;
 mod enrolled;
 mod field;
 mod found;
@@ -28,7 +27,6 @@ mod patients;
 mod postgres;
 mod problem;
 mod reading;
-mod rows;
 mod summary;
 mod survey;
 mod terms;
@@ -48,7 +46,6 @@ use crate::config::{SourceConfig, SourceKind};
 use intake::Intake;
 use protocol::job::Job;
 use reading::Reading;
-use rows::RowDigests;
 use similarity::cohort::{Cohort, Column};
 use std::collections::HashSet;
 use std::fmt;
@@ -71,7 +68,6 @@ pub struct SiteCohort {
     degenerate: Option<CohortProblem>,
     /// All patients of the job's study, where its method wants them.
     enrolled: Option<Enrolled>,
-    digests: Option<RowDigests>,
 }
 
 impl SiteCohort {
@@ -103,17 +99,6 @@ impl SiteCohort {
             Some(problem) => Err(CohortProblems::new(vec![problem])),
             None => Ok(self),
         }
-    }
-
-    /// What tells one patient from another, to recognise a cohort that was seen before: the source's
-    /// identifier or, where the site names none, a digest of the whole row, whatever the job reads of it.
-    /// It stays at the site.
-    pub fn identifiers(&self) -> impl Iterator<Item = &[u8]> + '_ {
-        let identifier = |patient| match &self.digests {
-            Some(digests) => digests.of_patient(patient),
-            None => self.patients.bytes(patient),
-        };
-        (0..self.patients.len()).map(identifier)
     }
 }
 
@@ -222,7 +207,6 @@ fn read_by(
     let cohort = (&*job.cohort, &gridded(job));
     let intake = Intake::new(source, cohort, terms, called(source), progress);
     let mut intake = match wanted {
-        Wanted::Cohort(None) if terms != Terms::Job => intake.with_identifiers(),
         Wanted::Cohort(survey) => intake.with_survey(survey),
         Wanted::Queries => intake.of_queries(),
     };

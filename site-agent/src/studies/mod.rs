@@ -22,10 +22,11 @@ pub use approve::{StudyError, approve};
 pub use budget::Budget;
 pub use ended::{close, leave};
 pub use review::{Listing, Review};
-pub use run::{Frozen, approved, cohort, for_run};
+pub(crate) use run::OF_NO_STUDY;
+pub use run::{Frozen, approved, for_run};
 
 use crate::books::chain::{ChainError, file_error, hexadecimal};
-use crate::books::ledger::{self, Used};
+use crate::books::ledger;
 use crate::config::SiteConfig;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -131,7 +132,7 @@ pub fn budgets(
     let used = ledger::used(&config.folder)?;
     let budget = |one: &Approved| {
         let used = used.get(&one.signed.approval.digest);
-        let used = used.map(Used::limits).unwrap_or_default();
+        let used = used.copied().unwrap_or_default();
         Budget::new(one, &used, config.policy.rules(), now)
     };
     match name {

@@ -86,7 +86,7 @@ impl Review<'_> {
             let names: Vec<&str> = study.renews.iter().map(|name| name.as_str()).collect();
             writeln!(
                 out,
-                "It has patients in common with {names:?}: its card counts first who is in one of them alone, over all hospitals."
+                "It shares patients with {names:?}: its card first counts the patients of one of them alone, over all hospitals."
             )?;
         }
         writeln!(out, "Methods:")?;

@@ -5,9 +5,7 @@ use super::{Approved, CONFIGURATION, RULE, SNAPSHOT, commitment, folders, name_o
 use crate::books::chain::{ChainError, file_error};
 use crate::config::{SiteConfig, SourceConfig};
 use crate::method;
-use crate::source::{
-    self, CohortProblems, Enrolled, FrozenTable, ReadProgress, SiteCohort, snapshot,
-};
+use crate::source::{CohortProblems, Enrolled, FrozenTable, SiteCohort, snapshot};
 use privacy::Refusal;
 use protocol::job::Job;
 use protocol::study::CertificateFingerprint;
@@ -27,7 +25,11 @@ pub struct Frozen {
     lots: Vec<u64>,
 }
 
-/// The approval of the job's study, or none where neither the job nor the site knows a study.
+/// Why a job of no study is refused: another roster over the same patients would tell one hospital's sums by subtraction.
+pub(crate) const OF_NO_STUDY: &str = "found a job of no study, which chooses its hospitals and its patients by itself, wanted one of a \
+     study that the site has approved";
+
+/// The approval of the job's study.
 ///
 /// # Errors
 /// A [`Refusal`] by the rule `study`; a [`ChainError`] where an approval is not what the site signed.
@@ -35,16 +37,10 @@ pub fn approved(
     config: &SiteConfig,
     job: &Job,
     now: Timestamp,
-) -> Result<Result<Option<Approved>, Refusal>, ChainError> {
+) -> Result<Result<Approved, Refusal>, ChainError> {
     let folders = folders(&config.folder)?;
     let Some(study) = &job.study else {
-        return Ok(match folders.is_empty() {
-            true => Ok(None),
-            // Another roster over the same patients would tell one hospital's sums by subtraction.
-            false => refused(
-                "the site has approved a study of its patients, and answers jobs of studies alone",
-            ),
-        });
+        return Ok(refused(OF_NO_STUDY));
     };
     let name = study.name.as_str();
     // No file of another study keeps this one from going on.
@@ -70,11 +66,10 @@ pub fn approved(
             study.until
         )));
     }
-    Ok(Ok(Some(known)))
+    Ok(Ok(known))
 }
 
-/// What a run of `job` reads at this site: the frozen patients of the job's study, or, where neither the job nor the site
-/// knows a study, none of them. `operator` is the certificate that signed the job.
+/// What a run of `job` reads at this site: the frozen patients of the job's study. `operator` is the certificate that signed the job.
 ///
 /// # Errors
 /// As [`approved`]; also where the patients are not those that the site approved.
@@ -83,10 +78,9 @@ pub fn for_run(
     job: &Job,
     operator: Option<&CertificateFingerprint>,
     now: Timestamp,
-) -> Result<Result<Option<Frozen>, Refusal>, ChainError> {
+) -> Result<Result<Frozen, Refusal>, ChainError> {
     let known = match approved(config, job, now)? {
-        Ok(Some(known)) => known,
-        Ok(None) => return Ok(Ok(None)),
+        Ok(known) => known,
         Err(refusal) => return Ok(Err(refusal)),
     };
     let is_pinned = |found: &CertificateFingerprint| {
@@ -109,10 +103,24 @@ pub fn for_run(
         earlier.push(open(folder, &config.site)?);
     }
     let lots = renewed::lots(&known, &earlier);
-    known.read(lots).map(|frozen| Ok(Some(frozen)))
+    known.read(lots).map(Ok)
 }
 
 impl Frozen {
+    /// The cohort of a job.
+    ///
+    /// # Errors
+    /// [`CohortProblems`], of which the coordinator may hear the misfits.
+    pub fn cohort(&self, job: &Job) -> Result<SiteCohort, CohortProblems> {
+        let cohort = self.table.cohort(&self.source, job, self.cell_min)?;
+        let Some(study) = method::wants_enrolled(job) else {
+            return Ok(cohort);
+        };
+        let enrolled = self.table.enrolled(&self.source, study, self.cell_min)?;
+        let lots = Some(self.lots.clone());
+        Ok(cohort.with_enrolled(Enrolled { lots, ..enrolled }))
+    }
+
     /// A digest of what the site committed to, whatever a job takes of it.
     #[must_use]
     pub fn commitment(&self) -> [u8; 32] {
@@ -169,39 +177,4 @@ fn refused<T>(text: &str) -> Result<T, Refusal> {
         rule: RULE.to_owned(),
         text: text.to_owned(),
     })
-}
-
-/// The cohort of a job: of the frozen patients, or of the source where the job is of no study.
-///
-/// # Errors
-/// [`CohortProblems`], of which the coordinator may hear the misfits.
-pub fn cohort(
-    frozen: Option<&Frozen>,
-    config: &SiteConfig,
-    job: &Job,
-) -> Result<SiteCohort, CohortProblems> {
-    if let Some(Frozen {
-        table,
-        source,
-        cell_min,
-        commitment: _,
-        patients_at_most: _,
-        lots,
-    }) = frozen
-    {
-        let cohort = table.cohort(source, job, *cell_min)?;
-        return match method::wants_enrolled(job) {
-            None => Ok(cohort),
-            Some(study) => {
-                let enrolled = table.enrolled(source, study, *cell_min)?;
-                let lots = Some(lots.clone());
-                Ok(cohort.with_enrolled(Enrolled { lots, ..enrolled }))
-            }
-        };
-    }
-    let cell_min = config.policy.rules().cell_min;
-    let mut progress = |progress: ReadProgress| {
-        tracing::info!(rows = progress.rows, "reading the cohort");
-    };
-    source::read_for_release(&config.source, job, cell_min, &mut progress)
 }

@@ -6,7 +6,7 @@
 use protocol::job::Job;
 use similarity::cohort::{Cohort, Values};
 use site_agent::config::{SiteConfig, SourceConfig};
-use site_agent::source::{CohortProblems, SiteCohort, read_cohort};
+use site_agent::source::{CohortProblems, Freezing, SiteCohort, read_cohort};
 use std::path::Path;
 
 /// A job with every kind of feature.
@@ -38,6 +38,17 @@ pub(crate) fn config(folder: &Path, source: &str, columns: &str) -> SourceConfig
 /// Reads without showing progress.
 pub(crate) fn read(source: &SourceConfig, job: &Job) -> Result<SiteCohort, CohortProblems> {
     read_cohort(source, job, &mut |_| {})
+}
+
+/// What tells the frozen patients of a job's cohort from others.
+pub(crate) fn identifiers(source: &SourceConfig, job: &Job) -> Vec<Vec<u8>> {
+    let freezing = Freezing {
+        source,
+        cohorts: vec![(*job.cohort).clone()],
+        cell_min: 1,
+    };
+    let frozen = freezing.read(&mut |_| ()).unwrap();
+    frozen.table.identifiers(source)
 }
 
 /// The bits of a numeric column, so that missing values compare too.

@@ -1,7 +1,7 @@
 //! Whoever hears the sums of all steps of a search for groups, and takes two steps after each other apart. Of sites that move their
 //! patients one by one the difference is a patient; of those that we have it is a small group, of ten patients or more.
 
-use crate::neighbours::{refused, site};
+use crate::neighbours::Counting;
 use kindred_tests::federation::RUN;
 use kindred_tests::programs::Home;
 use ndarray::{Array1, Array2, ArrayView1, s};
@@ -350,27 +350,22 @@ fn whatever_is_asked_no_count_is_below_the_rule() {
 #[test]
 fn the_site_counts_the_centres_by_itself_and_makes_groups_by_one_run() {
     let hospitals = hospitals();
-    let mut site = site(&hospitals.home, "clusters");
     let text = job("learned", 2);
+    let mut site = Counting::open(&hospitals.home, "clusters", &text);
     // 2 + 3 + .. + 8 centres, of a thousand.
     for seed in 0..28 {
-        assert_eq!(refused(&mut site, RUN, &text, seed), None, "{seed}");
+        assert_eq!(site.refused(RUN, &text, seed), None, "{seed}");
     }
     let limit = Some("queries".to_owned());
-    assert_eq!(refused(&mut site, "another-name", &text, 28), limit);
+    assert_eq!(site.refused("another-name", &text, 28), limit);
     // A run that was counted goes on.
-    assert_eq!(refused(&mut site, RUN, &text, 5), None);
-    let other = refused(&mut site, RUN, &job("other", 2), 50);
+    assert_eq!(site.refused(RUN, &text, 5), None);
+    let other = site.refused(RUN, &job("other", 2), 50);
     assert!(other.is_some_and(|rule| rule.contains("metrics_for_groups")));
-    drop(site);
     let hospitals = self::hospitals();
-    let mut fresh = crate::neighbours::site(&hospitals.home, "clusters");
-    assert_eq!(
-        refused(&mut fresh, RUN, &job("learned", 3), 1).as_deref(),
-        Some("run")
-    );
-    assert_eq!(
-        refused(&mut fresh, RUN, &job("unknown", 2), 1).as_deref(),
-        Some("run")
-    );
+    let mut fresh = Counting::open(&hospitals.home, "clusters", &text);
+    let told = fresh.refused(RUN, &job("learned", 3), 1);
+    assert_eq!(told.as_deref(), Some("run"));
+    let told = fresh.refused(RUN, &job("unknown", 2), 1);
+    assert_eq!(told.as_deref(), Some("run"));
 }

@@ -7,13 +7,15 @@ mod rows;
 mod site;
 
 use kindred_tests::deployment::{certify, site_config};
-use kindred_tests::federation::{NOW, converse, worker};
+use kindred_tests::federation::{NOW, begin_and_ask, converse, worker};
 use kindred_tests::programs::Home;
+use kindred_tests::studies::{Opened, Proposed, of_study};
 use ndarray::{Array2, s};
+use privacy::Rules;
 use protocol::failure::Code;
 use protocol::job::Job;
 use protocol::message::unpsl::{self as message, Differentiating, Form, Part};
-use protocol::message::{Answer, Request};
+use protocol::message::{Answer, Begin, Request};
 use protocol::name::SiteName;
 use protocol::progress::Ending;
 use site::{Bare, FEATURES, PATIENTS, finish, gradient, look, table, unpsl};
@@ -136,14 +138,50 @@ fn the_folds_of_a_site_follow_from_what_it_alone_knows() {
     assert_ne!(told(7)[0], told(8)[0]);
 }
 
+/// A coordinator that chooses the hospitals of a job, or has keys agreed on for a single run, gets no answer.
+#[test]
+fn a_job_of_no_study_and_keys_of_a_single_run_are_refused_by_name() {
+    let (home, mut workers) = hospitals("");
+    let text = unpsl("round_limit = 2");
+    let study = Opened::of(&text, &home, &mut workers);
+    let begin = |run: &str| study.begin(run, &study.job(&text), 5);
+    let of_none = |run: &str| Begin {
+        job: text.clone(),
+        ..begin(run)
+    };
+    let of_no_opening = |begin: Begin| Begin {
+        opening: None,
+        ..begin
+    };
+    let attempts = [
+        (of_none("job"), Request::Describe, "study"),
+        (of_no_opening(of_none("keys")), Request::Introduce, "study"),
+        (of_no_opening(begin("again")), Request::Introduce, "study"),
+        (begin("other-keys"), Request::Introduce, "question"),
+    ];
+    let north = workers.get_mut(&SiteName::new("north").unwrap()).unwrap();
+    for (begin, request, rule) in attempts {
+        let told = begin_and_ask(north, begin, SITES.len(), request);
+        match told {
+            Answer::Refused(refusal) => assert_eq!(refusal.rule, rule, "{}", refusal.text),
+            other => panic!("{rule}: {other:?}"),
+        }
+    }
+}
+
 /// A coordinator gives other jobs the name of a run that was admitted.
 #[test]
 fn another_job_under_the_name_of_a_run_is_another_run() {
-    let (_home, mut workers) = hospitals("runs_max = 1\n");
+    let (home, mut workers) = hospitals("runs_max = 1\n");
+    let runs = format!("runs = {}", Rules::default().ceilings.runs);
+    let draft = of_study(&unpsl("")).draft;
+    assert!(draft.contains(&runs), "{draft}");
+    let study = Proposed::draft(&draft.replace(&runs, "runs = 1"), &home);
+    let study = study.open(&home, &mut workers);
     let mut admitted = 0;
     for job in 0..4 {
-        let text = unpsl(&format!("round_limit = {}", 2 + job));
-        match converse(Job::parse(&text).unwrap(), &mut workers, |_| ()) {
+        let job = study.job(&unpsl(&format!("round_limit = {}", 2 + job)));
+        match converse(&study, job, &mut workers, |_| ()) {
             Ending::Failed(failure) => {
                 assert!(failure.text.contains("runs is 1"), "{failure:?}");
             }
@@ -159,8 +197,10 @@ fn another_job_under_the_name_of_a_run_is_another_run() {
 fn a_failure_tells_no_path() {
     let (home, mut workers) = hospitals("");
     home.write("sites/north/runs", "a file where a folder should be");
-    let job = Job::parse(&unpsl("round_limit = 2")).unwrap();
-    let Ending::Failed(failure) = converse(job, &mut workers, |_| ()) else {
+    let text = unpsl("round_limit = 2");
+    let study = Opened::of(&text, &home, &mut workers);
+    let job = study.job(&text);
+    let Ending::Failed(failure) = converse(&study, job, &mut workers, |_| ()) else {
         panic!("results that cannot be written");
     };
     assert_eq!(failure.code, Code::Results);

@@ -1,13 +1,11 @@
 //! A member or a coordinator that reads single values in what sites count on the grid of a range: the counts are covered, but
 //! their sum has a cell for each 4,096th of the range. It fails: neighbours are counted together before they are covered.
 
-use crate::masks::{Court, honest};
+use crate::masks::{Sites, honest};
 use kindred_tests::deployment::{PATIENTS, SITES, site_config};
-use kindred_tests::federation::{self, NOW};
 use kindred_tests::samples::demo_job;
 use privacy::Covered;
 use protocol::message::Answer;
-use protocol::name::SiteName;
 
 /// Values that stand together in one cell at least.
 const CELL_MIN: u128 = 10;
@@ -18,17 +16,15 @@ const ROBUST: &str = "kind = \"numeric\"\nrange = [-8, 8]\nstandardise = \"robus
 /// What the coordinator reads where each site has `policy` besides: how many cells have values, and how many of them few.
 fn read(policy: &str) -> (usize, usize) {
     let job = demo_job(&[], "").replace("kind = \"numeric\"", ROBUST);
-    let mut court = Court::of(PATIENTS, &job);
+    let mut sites = Sites::of(PATIENTS);
     for site in SITES {
-        let name = SiteName::new(site).unwrap();
-        drop(court.workers.remove(&name));
         let config = site_config(site, 1, &format!("site-{site}"));
         let config = config
             .replace("[policy]\n", &format!("[policy]\n{policy}"))
             .replace("[-1000, 1000]", "[-8, 8]");
-        let worker = federation::worker(&config, &court.home, NOW);
-        court.workers.insert(name, worker);
+        sites.configure(site, &config);
     }
+    let mut court = sites.open(&job);
     let said = court.play(honest);
     let told = said.iter().filter_map(|said| match &said.answer {
         Answer::Covered(Covered { kind, words, .. }) if *kind == "quantiles" => Some(words),

@@ -2,11 +2,13 @@
 //! it from others.
 
 use crate::member;
-use kindred_tests::deployment::{Deployment, WAITS, free_port};
+use kindred_tests::deployment::{Deployment, SITES, WAITS, free_port};
 use kindred_tests::programs::{PATIENCE, Process, coordinator, until};
 use kindred_tests::results::names;
 use kindred_tests::samples::demo_job;
+use kindred_tests::studies::{STUDY, of_study};
 use protocol::name::RunId;
+use protocol::progress::Progress;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -27,9 +29,32 @@ fn code(error: &ConnectionError) -> String {
     format!("{}: {error}", error.code())
 }
 
-/// A job that waits for sites that never come.
+/// A job for sites that never come.
 fn waiting() -> String {
     member::job("")
+}
+
+/// The sites have opened a study of two operators, and have left.
+fn deserted() -> Deployment {
+    let mut deployment = Deployment::start();
+    open_and_leave(&mut deployment);
+    deployment
+}
+
+fn open_and_leave(deployment: &mut Deployment) {
+    deployment.admit_rival();
+    let draft = of_study(&waiting()).draft;
+    let operators = "operators = [\"researcher\"]";
+    assert!(draft.contains(operators), "{draft}");
+    let both = draft.replace(operators, "operators = [\"researcher\", \"rival\"]");
+    deployment.open_study(STUDY, &both);
+    deployment.desert();
+}
+
+/// A job of the study, as it travels.
+fn joined(deployment: &Deployment, job: &str) -> String {
+    let own = deployment.of_study(job);
+    wire::jobs::with_study(&deployment.home.join("job.toml"), own).unwrap()
 }
 
 #[test]
@@ -121,19 +146,20 @@ fn brackets_within_brackets_do_not_end_the_coordinator() {
 
 #[test]
 fn an_operator_who_fills_the_queue_does_not_keep_out_another() {
-    let deployment = Deployment::alone();
-    deployment.admit_rival();
+    let deployment = deserted();
     let (runtime, client) = raw(&deployment);
+    let text = joined(&deployment, &waiting());
     let mut taken = 0;
     let refused = loop {
         let token = format!("token-{taken}");
-        match runtime.block_on(client.submit(&waiting(), 1, &token)) {
+        match runtime.block_on(client.submit(&text, 1, &token)) {
             Ok(_) => taken += 1,
             Err(error) => break error,
         }
     };
     println!("{taken} jobs were taken, then: {}", code(&refused));
-    let text = member::job("").replace("name = \"attacked\"", "name = \"another\"");
+    let text = deployment.of_study(&waiting());
+    let text = text.replace("name = \"attacked\"", "name = \"another\"");
     deployment.home.write("another.toml", &text);
     deployment
         .job_by_rival(&["submit", "another.toml"])
@@ -141,7 +167,8 @@ fn an_operator_who_fills_the_queue_does_not_keep_out_another() {
     assert!(code(&refused).starts_with("KDR-BUSY"), "{refused}");
     // The next run is the other operator's.
     let first = runtime.block_on(client.list()).unwrap();
-    let active = first.iter().find(|run| run.phase != "queued").unwrap();
+    let is_active = |run: &&Progress| run.ending.is_none() && run.phase != "queued";
+    let active = first.iter().find(is_active).unwrap();
     runtime.block_on(client.cancel(&active.run)).unwrap();
     until("the other operator's run to begin", PATIENCE, || {
         let listed = deployment.job_by_rival(&["list"]).must_succeed().stdout;
@@ -178,8 +205,7 @@ fn long_jobs_do_not_make_lists_slow() {
 
 #[test]
 fn a_run_is_its_operators_own() {
-    let deployment = Deployment::alone();
-    deployment.admit_rival();
+    let deployment = deserted();
     let run = deployment.submit(&waiting(), &[]);
     let listed = deployment.job_by_rival(&["list"]).must_succeed();
     println!("another operator's list: {:?}", listed.stdout);
@@ -252,7 +278,7 @@ fn a_second_coordinator_on_the_folder_is_refused() {
 
 #[test]
 fn a_clock_that_jumps_forward_fails_no_run() {
-    let deployment = Deployment::prepare();
+    let mut deployment = Deployment::prepare();
     let home = &deployment.home;
     let shift = home.write("shift", "0");
     let library = clock(home.path());
@@ -270,10 +296,14 @@ fn a_clock_that_jumps_forward_fails_no_run() {
     ];
     let mut process: Process = home.start("shifted", Path::new("/usr/bin/env"), &arguments);
     process.wait_for(WAITS);
+    SITES
+        .into_iter()
+        .for_each(|site| deployment.start_agent(site));
+    open_and_leave(&mut deployment);
     let run = deployment.submit(&waiting(), &[]);
     let mut watch = deployment.watch(&run);
     let before = watch.until("the run to wait", |run| run.phase == "waiting for sites");
-    home.write("shift", "7200");
+    deployment.home.write("shift", "7200");
     std::thread::sleep(Duration::from_secs(3));
     let listed = deployment.job(&["list"]).must_succeed().stdout;
     println!("before {before:?}; two hours later: {listed}");
@@ -308,7 +338,7 @@ fn clock(folder: &Path) -> std::path::PathBuf {
 
 #[test]
 fn nobody_else_reads_the_coordinators_files() {
-    let mut deployment = Deployment::alone();
+    let mut deployment = deserted();
     deployment.submit(&waiting(), &[]);
     let folder = deployment.home.join("coordinator");
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -345,8 +375,8 @@ fn what_a_run_stored_of_the_sites_answers_is_gone_once_it_has_ended() {
     watch.until_round(1);
     deployment.kill_agent("west");
     let folder = deployment.home.join("coordinator");
-    // What north has introduced itself by, as its certificate says it.
-    let name = b"kindred://site/north";
+    // The kind of what sites answer in rounds.
+    let name = b"derivatives";
     let holding = || -> Vec<String> {
         let holds = |file: &String| {
             let content = fs::read(folder.join(file)).unwrap();

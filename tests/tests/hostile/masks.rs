@@ -2,17 +2,15 @@
 //! out on the way, keys swapped, a site said to be late, exchanges asked twice. Each is refused with its rule, and nothing is sent.
 
 use kindred_tests::deployment::{PATIENTS, SITES, issue, site_config};
-use kindred_tests::federation::{self, NOW};
+use kindred_tests::federation::{self, NOW, RUN};
 use kindred_tests::programs::Home;
 use kindred_tests::samples::DEMO_JOB;
+use kindred_tests::studies::{Opened, Proposed};
 use ndarray::Array2;
 use privacy::sums::Words;
 use privacy::{Covered, Disclosure};
-use protocol::job::Job;
-use protocol::message::{
-    Answer, Ask, Begin, Reply, Request, ToCoordinator, ToSite, Warrant, unpsl,
-};
-use protocol::name::{OperatorName, RunId, SiteName};
+use protocol::message::{Answer, Ask, Begin, Reply, Request, ToCoordinator, ToSite, unpsl};
+use protocol::name::{OperatorName, SiteName};
 use protocol::progress::Ending;
 use protocol::run::{Action, Event, Record, Run};
 use site_agent::run::worker::Worker;
@@ -20,20 +18,57 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use wire::Warrants;
 
-pub(crate) const RUN: &str = "0123456789ab";
+const SEED: u64 = 5;
 
-/// Four sites.
-fn sites(patients: &str) -> (Home, BTreeMap<SiteName, Worker>) {
-    let home = Home::with_patients(patients);
-    issue(&home, &["init"]);
-    let mut workers = BTreeMap::new();
-    for site in SITES {
-        issue(&home, &["issue", "--site", site]);
-        let config = site_config(site, 1, &format!("site-{site}"));
-        let worker = federation::worker(&config, &home, NOW);
-        workers.insert(SiteName::new(site).unwrap(), worker);
+/// Four sites that have approved nothing yet.
+pub(crate) struct Sites {
+    pub(crate) home: Home,
+    workers: BTreeMap<SiteName, Worker>,
+}
+
+impl Sites {
+    /// With so many patients each.
+    pub(crate) fn of(patients: &str) -> Self {
+        let home = Home::with_patients(patients);
+        issue(&home, &["init"]);
+        let mut sites = Self {
+            home,
+            workers: BTreeMap::new(),
+        };
+        for site in SITES {
+            issue(&sites.home, &["issue", "--site", site]);
+            sites.configure(site, &site_config(site, 1, &format!("site-{site}")));
+        }
+        sites
     }
-    (home, workers)
+
+    /// A site has this configuration from now on.
+    pub(crate) fn configure(&mut self, site: &str, config: &str) {
+        let name = SiteName::new(site).unwrap();
+        drop(self.workers.remove(&name));
+        let worker = federation::worker(config, &self.home, NOW);
+        self.workers.insert(name, worker);
+    }
+
+    /// A run of a job, once all have approved and opened the study of its patients.
+    pub(crate) fn open(mut self, text: &str) -> Court {
+        let study = Opened::of(text, &self.home, &mut self.workers);
+        let job = study.job(text);
+        let begin = study.begin(RUN, &job, SEED);
+        let keyed = study.opening().digest.clone();
+        Court::new(self, study.run(RUN, job, SEED), &begin, keyed)
+    }
+
+    /// The run that opens the study of a job's patients, once all have approved it.
+    pub(crate) fn opening(self, text: &str) -> Court {
+        let study = Proposed::of(text, &self.home);
+        for site in SITES {
+            study.approve(&self.home, site).unwrap();
+        }
+        let begin = study.begin();
+        let keyed = wire::run_digest(&begin, "researcher");
+        Court::new(self, study.run(), &begin, keyed)
+    }
 }
 
 /// What a site makes of what it says to a question before it leaves.
@@ -44,24 +79,16 @@ type Forgery = fn(&SiteName, &mut Reply<Answer>);
 /// A conversation of an honest coordinator with the sites, of which each message to one of them can be changed.
 pub(crate) struct Court {
     pub(crate) run: Run,
-    pub(crate) job: String,
+    pub(crate) begin: Begin,
+    /// The digest of the run.
+    pub(crate) digest: String,
+    /// That of the run by which the study opened.
+    pub(crate) keyed: String,
     pub(crate) workers: BTreeMap<SiteName, Worker>,
     events: Vec<Event>,
     /// What a site changes of what it says before it leaves.
     pub(crate) forge: Forge,
     pub(crate) home: Home,
-}
-
-/// The digest of the run of a job.
-pub(crate) fn digest(job: &str) -> String {
-    let begin = Begin {
-        run: RunId::new(RUN).unwrap(),
-        job: job.to_owned(),
-        seed: 5,
-        warrant: Warrant::default(),
-        opening: None,
-    };
-    wire::run_digest(&begin, "researcher")
 }
 
 /// What a site has said.
@@ -78,12 +105,15 @@ impl Court {
 
     /// A job on so many patients at each site.
     pub(crate) fn of(patients: &str, text: &str) -> Self {
-        let (home, workers) = sites(patients);
-        let job = Job::parse(text).unwrap();
-        let run = RunId::new(RUN).unwrap();
+        Sites::of(patients).open(text)
+    }
+
+    fn new(Sites { home, workers }: Sites, run: Run, begin: &Begin, keyed: String) -> Self {
         Self {
-            run: Run::new(run, job, 5, Warrant::default(), NOW),
-            job: text.to_owned(),
+            run,
+            digest: wire::run_digest(begin, "researcher"),
+            begin: begin.clone(),
+            keyed,
             events: workers.keys().cloned().map(Event::Connected).collect(),
             workers,
             forge: Box::new(|_, _, _| ()),
@@ -97,7 +127,7 @@ impl Court {
         mut lie: impl FnMut(&SiteName, ToSite) -> Vec<ToSite>,
     ) -> Vec<Said> {
         let warrants = Warrants::load(&self.home.join("certificates/site-north/ca.pem")).unwrap();
-        let digest = digest(&self.job);
+        let digest = self.digest.clone();
         let mut said = Vec::new();
         while self.run.ending().is_none() && !self.events.is_empty() {
             let event = warrants.proven(&digest, &self.run, self.events.remove(0));
@@ -208,7 +238,10 @@ fn a_site_whose_word_does_not_hold_is_suspended_alone() {
         ),
     ];
     for (forge, wanted) in forgeries {
-        let mut court = Court::open();
+        let mut court = match wanted.contains("vouched") {
+            true => opening(),
+            false => Court::open(),
+        };
         court.forge = Box::new(move |site, _, reply| forge(site, reply));
         let said = court.play(honest);
         let Some(Ending::Failed(failure)) = court.run.ending() else {
@@ -231,6 +264,16 @@ fn refused_by(answer: &Answer) -> Option<&str> {
         Answer::Refused(refusal) => Some(&refusal.rule),
         _ => None,
     }
+}
+
+/// The run that opens the study of the demonstration.
+fn opening() -> Court {
+    Sites::of(PATIENTS).opening(DEMO_JOB)
+}
+
+#[track_caller]
+fn rule_at_opening(lie: impl FnMut(ToSite) -> Option<Vec<ToSite>>) -> String {
+    rule_in(opening(), lie)
 }
 
 #[track_caller]
@@ -397,13 +440,13 @@ fn an_answer_that_is_left_out_of_a_bundle_leads_to_no_second_sum() {
 
 #[test]
 fn swapped_foreign_and_own_keys_are_refused() {
-    let swapped = rule_against(|message| {
+    let swapped = rule_at_opening(|message| {
         on_record(message, "introduction", |record| record.answers.swap(0, 2))
     });
     assert_eq!(swapped, "keys");
     // Keys that another authority's certificate vouches for.
     let (_home, foreign) = {
-        let mut court = Court::open();
+        let mut court = opening();
         let mut known = None;
         court.play(|_, message| {
             if let ToSite::Closed(closed) = &message
@@ -419,14 +462,14 @@ fn swapped_foreign_and_own_keys_are_refused() {
         });
         (court.home, known)
     };
-    let others = rule_against(|message| {
+    let others = rule_at_opening(|message| {
         on_record(message, "introduction", |record| {
             record.answers[0].clone_from(&foreign);
         })
     });
     assert_eq!(others, "keys");
     // A key of the coordinator's, beside the site's own word for another.
-    let between = rule_against(|message| {
+    let between = rule_at_opening(|message| {
         on_record(message, "introduction", |record| {
             if let Some(Answer::Introduced(introduction)) = &mut record.answers[3] {
                 introduction.agreement = vec![9; 32];
@@ -447,7 +490,7 @@ fn secrets_that_their_site_has_not_signed_are_refused() {
         |told| told.swap(2, 3),
     ];
     for change in changes {
-        let rule = rule_against(|message| {
+        let rule = rule_at_opening(|message| {
             on_record(message, "encapsulations", |record| {
                 if let Some(Answer::Encapsulated(found)) = &mut record.answers[0] {
                     change(&mut found.ciphertexts);
@@ -461,7 +504,7 @@ fn secrets_that_their_site_has_not_signed_are_refused() {
 /// The reason of a site that does not believe what it heard is heard, and not taken for a forgery.
 #[test]
 fn a_site_that_follows_no_more_is_heard_with_its_reason() {
-    let mut court = Court::open();
+    let mut court = opening();
     court.play(|site, message| {
         let is_south = site.as_str() == "south";
         let told = message.clone();

@@ -3,9 +3,10 @@
 //! may say is in `masks.rs`.
 
 use kindred_tests::deployment::Deployment;
-use kindred_tests::exit::RUN;
-use kindred_tests::programs::{Home, Ran, coordinator};
+use kindred_tests::exit::{GOING, RUN};
+use kindred_tests::programs::{Home, PATIENCE, Ran, coordinator, until};
 use kindred_tests::samples::DEMO_JOB;
+use kindred_tests::studies::{OfStudy, STUDY, of_study};
 use privacy::{Notice, Released};
 use protocol::message::{Answer, Introduction, Reply, Request, ToCoordinator, ToSite};
 use std::time::Duration;
@@ -71,13 +72,13 @@ async fn converse(dial: &Dial, lie: Lie) {
     }
 }
 
-/// A job for members of this file.
+/// A job for members of this file, about patients of the demonstration.
 pub(crate) fn job(unpsl: &str) -> String {
     format!(
         "name = \"attacked\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\", \"east\", \"west\"]\n\
-         [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
-         [[features]]\nname = \"x\"\nkind = \"numeric\"\n[[features]]\nname = \"y2\"\nkind = \"numeric\"\n\
-         range = [0, 1]\nstandardise = \"robust\"\n\
+         [outcome]\ncolumn = \"class\"\nkind = \"binary\"\npositive = [\"positive\"]\nnegative = [\"negative\"]\n\
+         [[features]]\nname = \"first_1\"\nkind = \"numeric\"\n[[features]]\nname = \"first_2\"\nkind = \"numeric\"\n\
+         range = [-1000, 1000]\nstandardise = \"robust\"\n\
          [unpsl]\nrank = 1\nlambda_sparsity = 0.001\nround_limit = 10\ntolerance_relative = 1e-12\n\
          tolerance_absolute = 1e-14\n{unpsl}\n"
     )
@@ -92,13 +93,40 @@ fn members(deployment: &Deployment, lie: Lie) -> Vec<Member> {
     ["north", "south", "east", "west"].map(attend).into()
 }
 
-/// An operator submits a job and waits.
-fn attack(deployment: &Deployment, lie: Lie) -> Ran {
-    let _members = members(deployment, lie);
-    deployment.home.write("attacked.toml", &job(""));
+/// An operator submits a job of a study that all have opened, and waits.
+fn attack(lie: Lie) -> (Deployment, Ran) {
+    let deployment = Deployment::deserted(&job(""));
+    let _members = members(&deployment, lie);
+    let of_study = deployment.of_study(&job(""));
+    deployment.home.write("attacked.toml", &of_study);
     let ran = deployment.job(&["submit", "attacked.toml", "--wait", "--out", "out"]);
     println!("{:?}: {}{}", ran.code, ran.stdout, ran.stderr);
-    ran
+    (deployment, ran)
+}
+
+/// All have approved a study, which opens by a run to which the last site lies.
+fn attack_at_opening(lie: Lie) -> (Deployment, Ran) {
+    let mut deployment = Deployment::start();
+    deployment.kill_agent("north");
+    let OfStudy { draft, .. } = of_study(&job(""));
+    deployment.propose(STUDY, &draft);
+    let show = ["study", "show", STUDY, "--config", "operator.toml"];
+    until("all others to approve", PATIENCE, || {
+        let shown = deployment.home.run(&coordinator(), &show).must_succeed();
+        let wanted = "waiting for the approval of north\n";
+        shown.stdout.contains(wanted).then_some(())
+    });
+    deployment.kill_agent("west");
+    let _member = Member::attend(&deployment, "west", lie);
+    deployment.start_agent("north");
+    let card = ["study", "card", STUDY, "--config", "operator.toml"];
+    let card = [&card[..], &["--out", "out"]].concat();
+    let ran = until("the card", PATIENCE, || {
+        let ran = deployment.home.run(&coordinator(), &card);
+        (ran.code != Some(GOING)).then_some(ran)
+    });
+    println!("{:?}: {}{}", ran.code, ran.stdout, ran.stderr);
+    (deployment, ran)
 }
 
 /// The coordinator answers, also after it was started again.
@@ -115,7 +143,7 @@ fn keys(agreement: usize) -> Answer {
         agreement: vec![7; agreement],
         encapsulation: vec![7; 1_184],
         signing: vec![7; 32],
-        patients_at_most: Some(20),
+        patients_at_most: 20,
         chain: vec![vec![7; 300]],
         scheme: 0x0403,
         signature: vec![7; 64],
@@ -124,14 +152,19 @@ fn keys(agreement: usize) -> Answer {
 
 #[test]
 fn a_member_that_answers_another_question_or_by_no_keys_of_its_own_ends_the_run_by_name() {
-    let lies: [(Lie, &str); 3] = [
-        (|_| Some(Answer::Correlated), "introduction"),
-        (|_| Some(keys(31)), "not vouched for"),
-        (|_| Some(keys(32)), "not vouched for"),
+    type Attack = fn(Lie) -> (Deployment, Ran);
+    let lies: [(Attack, Lie, &str); 4] = [
+        (attack, |_| Some(Answer::Correlated), "is not signed"),
+        (
+            attack_at_opening,
+            |_| Some(Answer::Correlated),
+            "introduction",
+        ),
+        (attack_at_opening, |_| Some(keys(31)), "not vouched for"),
+        (attack_at_opening, |_| Some(keys(32)), "not vouched for"),
     ];
-    for (lie, said) in lies {
-        let mut deployment = Deployment::alone();
-        let attacked = attack(&deployment, lie);
+    for (attack, lie, said) in lies {
+        let (mut deployment, attacked) = attack(lie);
         must_live(&mut deployment);
         attacked.must_fail(6, &["west: ", said]);
     }
@@ -139,7 +172,7 @@ fn a_member_that_answers_another_question_or_by_no_keys_of_its_own_ends_the_run_
 
 #[test]
 fn a_member_that_pings_and_never_answers_is_waited_for_by_name_until_somebody_cancels() {
-    let mut deployment = Deployment::alone();
+    let mut deployment = Deployment::deserted(&job(""));
     let _members = members(&deployment, |_| None);
     let run = deployment.submit(&job(""), &[]);
     let mut watch = deployment.watch(&run);

@@ -2,13 +2,15 @@
 //! that count their patients one by one both succeed; against those that we have, the same questions find where groups are.
 
 use kindred_tests::deployment::{certify, tls_of};
-use kindred_tests::federation::{NOW, RUN, introduce, worker};
+use kindred_tests::federation::{NOW, RUN, worker};
 use kindred_tests::programs::Home;
+use kindred_tests::studies::Opened;
 use ndarray::Array2;
 use privacy::Rules;
 use protocol::job::Job;
 use protocol::message::neighbours::{Alike, Answer as Told, OctaveGrid, Request as Asked, parted};
 use protocol::message::{Answer, Request};
+use protocol::name::SiteName;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
@@ -17,6 +19,7 @@ use site_agent::config::SourceConfig;
 use site_agent::method::Computation;
 use site_agent::run::worker::Worker;
 use site_agent::source::read_cohort;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -413,55 +416,81 @@ fn two_questions_a_hair_apart_tell_the_outcome_of_a_known_patient_who_is_counted
     );
 }
 
-/// A site with its own books, which it counts by, that permits such questions.
-pub(crate) fn site(home: &Home, permission: &str) -> Worker {
-    certify(home);
-    let config = format!(
-        "site = 'north'\ncoordinator = 'localhost:7443'\nfolder = 'sites/north'\n{}\
-         [source]\nkind = 'csv'\npath = 'data/north.csv'\npatient = 'patient'\n\
-         [policy]\n{permission} = true\njobs_without_study = true\noperators = ['*']\nmethods = ['*']\n",
-        tls_of("site-north")
-    );
-    worker(&config, home, NOW)
+/// A site with its own books, which it counts by, that permits such questions, and a study that it has opened with two others.
+pub(crate) struct Counting {
+    study: Opened,
+    site: Worker,
 }
 
-/// The rule by which a job is refused; none where the site takes part.
-pub(crate) fn refused(worker: &mut Worker, run: &str, job: &str, seed: u64) -> Option<String> {
-    match introduce(worker, run, job, seed) {
-        Answer::Refused(refusal) => Some(refusal.rule),
-        Answer::Introduced(_) => None,
-        other => panic!("{other:?}"),
+impl Counting {
+    /// The study is of the patients that a job is about.
+    pub(crate) fn open(home: &Home, permission: &str, job: &str) -> Self {
+        certify(home);
+        let one = |site: &str| {
+            let name = SiteName::new(site).unwrap();
+            (name, worker(&config(site, permission), home, NOW))
+        };
+        let mut workers: BTreeMap<_, _> = SITES.into_iter().map(one).collect();
+        let study = Opened::of(job, home, &mut workers);
+        let site = workers.remove(&SiteName::new(SITES[0]).unwrap()).unwrap();
+        Self { study, site }
     }
+
+    /// Another process of the site.
+    pub(crate) fn again(self, home: &Home, permission: &str) -> Self {
+        let Self { study, site } = self;
+        drop(site);
+        let site = worker(&config(SITES[0], permission), home, NOW);
+        Self { study, site }
+    }
+
+    /// The rule by which a job is refused; none where the site takes part.
+    pub(crate) fn refused(&mut self, run: &str, job: &str, seed: u64) -> Option<String> {
+        let job = self.study.job(job);
+        match self.study.describe(&mut self.site, run, &job, seed) {
+            Answer::Refused(refusal) => Some(refusal.rule),
+            Answer::Covered(_) => None,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn config(site: &str, permission: &str) -> String {
+    format!(
+        "site = '{site}'\ncoordinator = 'localhost:7443'\nfolder = 'sites/{site}'\n{}\
+         [source]\nkind = 'csv'\npath = 'data/{site}.csv'\npatient = 'patient'\n\
+         [policy]\n{permission} = true\noperators = ['*']\nmethods = ['*']\n",
+        tls_of(&format!("site-{site}"))
+    )
 }
 
 #[test]
 fn the_site_counts_the_questions_by_itself_whatever_the_runs_are_called() {
     let hospitals = hospitals();
-    let mut site = site(&hospitals.home, "neighbours");
     let queries: Vec<Vec<f64>> = (0..AT_ONCE).map(|k| vec![k as f64, 0.0, 1.0]).collect();
     let text = job("learned", &queries);
+    let mut site = Counting::open(&hospitals.home, "neighbours", &text);
     // Five runs of 200: a thousand in all. Heard again, a run is not another one.
     for seed in [1, 2, 3, 3, 4, 5] {
-        assert_eq!(refused(&mut site, RUN, &text, seed), None, "{seed}");
+        assert_eq!(site.refused(RUN, &text, seed), None, "{seed}");
     }
     let one = job("learned", &queries[..1]);
     let limit = Some("queries".to_owned());
-    assert_eq!(refused(&mut site, RUN, &one, 6), limit);
-    assert_eq!(refused(&mut site, "another-name", &one, 7), limit);
-    drop(site);
-    let mut site = self::site(&hospitals.home, "neighbours");
-    assert_eq!(refused(&mut site, RUN, &one, 8), limit);
+    assert_eq!(site.refused(RUN, &one, 6), limit);
+    assert_eq!(site.refused("another-name", &one, 7), limit);
+    let mut site = site.again(&hospitals.home, "neighbours");
+    assert_eq!(site.refused(RUN, &one, 8), limit);
     // A run that was counted goes on.
-    assert_eq!(refused(&mut site, RUN, &text, 5), None);
+    assert_eq!(site.refused(RUN, &text, 5), None);
 }
 
 #[test]
 fn groups_by_another_run_are_not_made_and_no_file_is_read_that_is_no_runs() {
     let hospitals = hospitals();
-    let mut site = site(&hospitals.home, "neighbours");
     let query = [vec![1.0, 2.0, 3.0]];
-    assert_eq!(refused(&mut site, RUN, &job("learned", &query), 1), None);
-    let other = refused(&mut site, RUN, &job("other", &query), 2);
+    let mut site = Counting::open(&hospitals.home, "neighbours", &job("learned", &query));
+    assert_eq!(site.refused(RUN, &job("learned", &query), 1), None);
+    let other = site.refused(RUN, &job("other", &query), 2);
     assert_eq!(other.as_deref(), Some("metrics_for_groups"));
     // The same groups by another name are the same.
     let runs = hospitals.home.join("sites/north/runs");
@@ -472,15 +501,15 @@ fn groups_by_another_run_are_not_made_and_no_file_is_read_that_is_no_runs() {
         runs.join("copy").join(file),
     )
     .unwrap();
-    assert_eq!(refused(&mut site, RUN, &job("copy", &query), 3), None);
+    assert_eq!(site.refused(RUN, &job("copy", &query), 3), None);
     // Another record under the name that was asked by is another.
     hospitals
         .home
         .write("sites/north/runs/learned/comparison.json", &record("other"));
-    let changed = refused(&mut site, RUN, &job("learned", &query), 4);
+    let changed = site.refused(RUN, &job("learned", &query), 4);
     assert_eq!(changed.as_deref(), Some("metrics_for_groups"));
     for unknown in ["unknown", "learned-2"] {
-        let told = refused(&mut site, RUN, &job(unknown, &query), 5);
+        let told = site.refused(RUN, &job(unknown, &query), 5);
         assert_eq!(told.as_deref(), Some("run"), "{unknown}");
     }
     for path in ["../learned", "/etc", "a/b", ""] {
@@ -488,8 +517,5 @@ fn groups_by_another_run_are_not_made_and_no_file_is_read_that_is_no_runs() {
         assert!(Job::parse(&text).is_err(), "{path}");
     }
     let wide = job("copy", &[vec![1.0; 4]]);
-    assert_eq!(refused(&mut site, RUN, &wide, 6).as_deref(), Some("run"));
-    let text = job("copy", &query).replace("name = 'z'", "name = 'class2'");
-    let told = introduce(&mut site, RUN, &text, 7);
-    assert!(matches!(told, Answer::Unfit(_)), "{told:?}");
+    assert_eq!(site.refused(RUN, &wide, 6).as_deref(), Some("run"));
 }

@@ -1,19 +1,22 @@
-//! An operator who only writes jobs: ranges, levels, missing codes and codings of the outcome as questions,
+//! An operator who only writes studies and jobs: ranges, levels, missing codes and codings of the outcome as questions,
 //! and whatever the site answers as the answer; one cohort under many names, for a budget each time.
 //!
-//! Every question is put to a site that has answered nothing before, so that no budget is in the way.
+//! Every question is put to a site that has answered nothing before, and that would approve anything.
 
 use kindred_tests::deployment::{certify, tls_of};
-use kindred_tests::federation::{self, NOW, RUN, converse, introduce, played_alone};
+use kindred_tests::federation::{self, NOW, converse, played_alone};
 use kindred_tests::programs::Home;
+use kindred_tests::studies::{OfStudy, Proposed, of_study};
+use privacy::{CohortFacts, Limits, Rules, SoFar};
 use protocol::job::Job;
 use protocol::message::{Answer, ColumnMoments};
 use protocol::name::SiteName;
 use protocol::progress::Ending;
+use similarity::cohort::Outcome;
 use site_agent::books::ledger::KEY_NAME;
 use site_agent::config::SiteConfig;
 use site_agent::run::worker::Worker;
-use site_agent::source::read_for_release;
+use site_agent::source::{SiteCohort, read_for_release};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -79,11 +82,6 @@ impl Hospital {
         }
     }
 
-    /// An agent anew, in a folder of its own, with the same key.
-    pub(crate) fn worker(&self, policy: &str) -> Worker {
-        federation::worker(&self.config("north", policy), &self.home, NOW)
-    }
-
     fn config(&self, site: &str, policy: &str) -> String {
         certify(&self.home);
         let asked = self.asked.replace(self.asked.get() + 1);
@@ -93,7 +91,7 @@ impl Hospital {
             "site = '{site}'\ncoordinator = 'localhost:7443'\nfolder = 'kept-{asked}'\n{}\
              [source]\nkind = 'csv'\npath = 'patients.csv'\n{}\n{}\n\
              [policy]\noperators = ['*']\nmethods = ['*']\n\
-             jobs_without_study = true\nsecond_moments = true\n{policy}\n",
+             second_moments = true\n{policy}\n",
             tls_of(&format!("site-{site}")),
             self.patient,
             self.columns,
@@ -112,25 +110,40 @@ impl Hospital {
 
     /// What the site makes of a job: who its patients are, by which it covers what it tells, or why it takes no part.
     pub(crate) fn describe(&self, job: &str) -> Answer {
-        match introduce(&mut self.worker(""), RUN, job, 1) {
-            Answer::Introduced(_) => self.adds(job).remove(0),
-            refusal => refusal,
+        match self.taken(job) {
+            Ok(mut told) => told.remove(0),
+            Err(refusal) => refusal,
         }
     }
 
-    /// The same as bytes, without the keys, which nobody can foresee.
+    /// The same as bytes.
     pub(crate) fn said(&self, job: &str) -> Vec<u8> {
         wire::encode_answer(&self.describe(job))
     }
 
-    /// What the site adds to the sums of a run, number by number: a run of this site alone shows what is covered elsewhere.
+    /// What the site adds to the sums of a run, number by number.
     pub(crate) fn adds(&self, job: &str) -> Vec<Answer> {
+        self.taken(job)
+            .unwrap_or_else(|refusal| panic!("{refusal:?}"))
+    }
+
+    /// What the site adds to the sums of a run, or why it takes no part: a run of this site alone shows what is covered elsewhere.
+    fn taken(&self, job: &str) -> Result<Vec<Answer>, Answer> {
         let config = SiteConfig::parse(&self.config("north", ""), self.home.path()).unwrap();
         let job = Job::parse(job).unwrap();
-        let cell_min = config.policy.rules().cell_min;
+        let (policy, cell_min) = (&config.policy, config.policy.rules().cell_min);
         let read = read_for_release(&config.source, &job, cell_min, &mut |_| ());
-        let cohort = read.unwrap_or_else(|problems| panic!("{problems}"));
-        played_alone(job, cohort, &config.folder.join("runs/alone")).told
+        let read = read.and_then(SiteCohort::learnable);
+        let cohort = read.map_err(|problems| Answer::Unfit(problems.for_coordinator(&job)))?;
+        let facts = CohortFacts {
+            patients: cohort.cohort.patients() as u64,
+            classes: classes(cohort.cohort.outcome()),
+            so_far: SoFar::default(),
+        };
+        let admission = policy.admit(&job.facts("researcher"), &Limits::default());
+        let gate = admission.and_then(|admission| admission.cohort(&facts));
+        gate.map_err(|refusal| Answer::Refused(refusal.into()))?;
+        Ok(played_alone(job, cohort, &config.folder.join("runs/alone")).told)
     }
 
     /// The columns that the answer calls faulty.
@@ -148,6 +161,16 @@ impl Hospital {
             _ => None,
         })
     }
+}
+
+/// Patients of each class.
+fn classes(outcome: &Outcome) -> Vec<u64> {
+    let Outcome::Classes { codes, levels } = outcome else {
+        panic!("no classes");
+    };
+    let mut counts = vec![0; levels.len()];
+    codes.iter().for_each(|code| counts[*code as usize] += 1);
+    counts
 }
 
 /// A job of these features; the outcome is the stage, 0 or more, unless another is given.
@@ -328,17 +351,22 @@ fn one_cohort_has_one_budget_however_a_job_puts_its_question() {
     let hospital = Hospital::new("", "");
     let mut workers = hospital.three("runs_max = 1\n");
     let [age, cholesterol] = ["age", "chol"].map(|name| numeric(name, ""));
-    let swapped = "column = 'stage'\nkind = 'binary'\npositive = ['0']\nnegative = ['1', '2', '3']";
+    let whole = job(STAGE, &[age, cholesterol]).replace("rank = 1", "rank = 1\nround_limit = 2");
+    let OfStudy { own, draft } = of_study(&whole);
+    let runs = format!("runs = {}", Rules::default().ceilings.runs);
+    assert!(draft.contains(&runs), "{draft}");
+    let study = Proposed::draft(&draft.replace(&runs, "runs = 1"), &hospital.home);
+    let study = study.open(&hospital.home, &mut workers);
+    let asks = |features: &str| format!("features = {features}\n{own}");
     let jobs = [
-        job(STAGE, &[age.clone(), cholesterol.clone()]),
-        job(STAGE, &[cholesterol.clone(), age.clone()]),
-        job(STAGE, std::slice::from_ref(&age)),
-        job(swapped, &[age.clone(), cholesterol.clone()]),
+        own.clone(),
+        asks("['chol', 'age']"),
+        asks("['age']"),
+        own.replace("name = 'asks'", "name = 'other'"),
     ];
     let mut admitted = 0;
     for job in &jobs {
-        let job = job.replace("rank = 1", "rank = 1\nround_limit = 2");
-        let ending = converse(Job::parse(&job).unwrap(), &mut workers, |_| ());
+        let ending = converse(&study, study.parse(job), &mut workers, |_| ());
         match ending {
             Ending::Failed(failure) => {
                 assert!(failure.text.contains("runs is 1"), "{failure:?}");

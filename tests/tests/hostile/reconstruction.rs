@@ -12,8 +12,9 @@ mod patients;
 mod search;
 mod strata;
 
-use super::masks::{Court, RUN};
+use super::masks::Court;
 use kindred_tests::deployment::SITES;
+use kindred_tests::federation::RUN;
 use kindred_tests::results::npy;
 use kindred_tests::samples::demo_job;
 use ndarray::{Array1, Array2, ArrayView1, Axis, s};

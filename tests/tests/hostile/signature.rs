@@ -2,7 +2,9 @@
 //! real agent, and says that somebody whom the site allows has asked for its job.
 
 use kindred_tests::deployment::{Deployment, SITES, issue, site_config};
-use kindred_tests::samples::DEMO_JOB as JOB;
+use kindred_tests::programs::{coordinator, site_agent};
+use kindred_tests::samples::DEMO_JOB;
+use kindred_tests::studies::{STUDY, of_study};
 use protocol::message::{Answer, Ask, Begin, Closed, Request, ToCoordinator, ToSite, Warrant};
 use protocol::name::{OperatorName, RunId};
 use protocol::run::Record;
@@ -76,18 +78,32 @@ fn begin(operator: &str, job: &str, warrant: Warrant) -> Begin {
     }
 }
 
+/// The job that opens a study, which north has approved.
+fn card(deployment: &Deployment) -> String {
+    let home = &deployment.home;
+    home.write("draft.toml", &of_study(DEMO_JOB).draft);
+    let folder = ["--certificates", "certificates", "--out", "study.toml"];
+    let draft = [&["study", "draft", "draft.toml"][..], &folder].concat();
+    home.run(&coordinator(), &draft).must_succeed();
+    let approve = ["study", "approve", "--config", "north.toml", "study.toml"];
+    home.run(&site_agent(), &approve).must_succeed();
+    wire::jobs::study(&home.join("study.toml")).unwrap().card()
+}
+
 #[test]
 fn a_coordinator_cannot_ask_in_the_name_of_an_operator_who_has_not_signed() {
     let mut deployment = Deployment::prepare();
+    let job = card(&deployment);
+    let job = job.as_str();
     let sign = |party: &str| {
         let signer = Signer::load(&deployment.credentials(party)).unwrap();
-        signer.sign(JOB, 1, "monday").unwrap()
+        signer.sign(job, 1, "monday").unwrap()
     };
     let signed = sign("operator-researcher");
     let own = sign("coordinator-centre");
     deployment.start_agent("north");
 
-    let honest = answer(&deployment, begin("researcher", JOB, signed.clone()));
+    let honest = answer(&deployment, begin("researcher", job, signed.clone()));
     assert!(matches!(honest, Answer::Introduced(_)), "{honest:?}");
 
     // An authority of the coordinator's own that calls somebody the same name.
@@ -96,15 +112,16 @@ fn a_coordinator_cannot_ask_in_the_name_of_an_operator_who_has_not_signed() {
     let files =
         wire::certificates::issue(&elsewhere, &Role::Operator, "researcher", Validity::days(1))
             .unwrap();
-    let foreign = Signer::load(&files).unwrap().sign(JOB, 1, "monday");
-    let other_job = JOB.replace("rank = ", "rank = 1");
-    assert_ne!(other_job, JOB);
-    let mut another_run = begin("researcher", JOB, signed.clone());
+    let foreign = Signer::load(&files).unwrap().sign(job, 1, "monday");
+    let named = |name: &str| format!("name = {name:?}\nstudy");
+    let other_job = job.replacen(&named(STUDY), &named("other"), 1);
+    assert_ne!(other_job, job);
+    let mut another_run = begin("researcher", job, signed.clone());
     another_run.run = RunId::new("0123456789ab").unwrap();
     let lies = [
-        begin("researcher", JOB, Warrant::default()),
-        begin("researcher", JOB, own),
-        begin("researcher", JOB, foreign.unwrap()),
+        begin("researcher", job, Warrant::default()),
+        begin("researcher", job, own),
+        begin("researcher", job, foreign.unwrap()),
         begin("researcher", &other_job, signed),
         another_run,
     ];
@@ -125,11 +142,12 @@ fn an_operator_whose_certificate_is_revoked_asks_for_nothing_more_at_a_site_that
     let list = "revoked = \"certificates/authority/revoked.pem\"\n\n[source]";
     let config = site_config("north", deployment.port(), "site-north").replace("[source]", list);
     deployment.home.write("north.toml", &config);
+    let job = card(&deployment);
     deployment.start_agent("north");
     let signer = Signer::load(&deployment.credentials("operator-researcher")).unwrap();
     let ask = |token: &str| {
-        let signed = signer.sign(JOB, 1, token).unwrap();
-        answer(&deployment, begin("researcher", JOB, signed))
+        let signed = signer.sign(&job, 1, token).unwrap();
+        answer(&deployment, begin("researcher", &job, signed))
     };
     let before = ask("monday");
     assert!(matches!(before, Answer::Introduced(_)), "{before:?}");

@@ -8,8 +8,9 @@
 use crate::member::{self, Member};
 use crate::stranger::{many_streams, reply_to_no_run, second_holder};
 use kindred_tests::deployment::{Deployment, SITES, issue, site_config};
-use kindred_tests::programs::Ran;
+use kindred_tests::programs::{Ran, coordinator};
 use kindred_tests::samples::demo_job;
+use kindred_tests::studies::{STUDY, of_study};
 use protocol::message::Answer;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::Path;
@@ -60,6 +61,11 @@ fn federation() -> Deployment {
     for site in SITES {
         deployment.start_agent(site);
     }
+    let draft = of_study(&honest_job()).draft;
+    let limits = |one: &&str| one.starts_with("limits = ");
+    let known = draft.lines().find(limits).unwrap();
+    let wide = "limits = { runs = 1000000, rounds = 100000000, queries = 0 }";
+    deployment.open_study(STUDY, &draft.replacen(known, wide, 1));
     deployment
 }
 
@@ -140,17 +146,41 @@ fn ask_again_and_again(deployment: &Deployment, over: &AtomicBool) -> Vec<Durati
     took
 }
 
-/// A second operator: jobs that are none, jobs for members that lie or never come, and the honest operator's runs.
+/// A second operator: jobs that are none, or of no study, or of the honest operator's, a study of members that lie, and the honest
+/// operator's runs.
 fn rival(deployment: &Deployment, round: u32) {
     let unknown: String = (0..5_000)
         .map(|key| format!("key_{key} = {key}\n"))
         .collect();
-    let stray = member::job("")
+    let others = member::job("")
         .replace("\"west\"", "\"stray\"")
         .replace("\"east\", ", "");
-    let absent = member::job("").replace("\"west\"", "\"nowhere\"");
     let extreme = member::job("penalty = 1e-300\nlambda_correlation = 1e300");
-    for (kind, job) in [unknown, stray, absent, extreme].iter().enumerate() {
+    let of_others = deployment.of_study(&honest_job());
+    // A study that waits for members that lie.
+    let draft = of_study(&others)
+        .draft
+        .replacen(STUDY, &format!("stray-{round}"), 1);
+    let file = format!("stray-{round}.toml");
+    deployment
+        .home
+        .write("stray.draft.toml", &draft.replace("researcher", "rival"));
+    for arguments in [
+        [
+            "draft",
+            "stray.draft.toml",
+            "--certificates",
+            "certificates",
+            "--out",
+            &file,
+        ]
+        .as_slice(),
+        &["propose", &file, "--config", "rival.toml"],
+    ] {
+        let all = [&["study"], arguments].concat();
+        deployment.home.run(&coordinator(), &all).must_succeed();
+    }
+    for (kind, job) in [unknown, others, of_others, extreme].iter().enumerate() {
         let name = format!("rival-{kind}.toml");
         deployment.home.write(&name, job);
         let token = format!("rival-{round}-{kind}");
@@ -217,7 +247,8 @@ fn print_latencies(mut took: Vec<Duration>) {
 #[test]
 fn an_honest_job_ends_with_its_bits_or_names_the_culprit_whatever_is_tried_meanwhile() {
     let deployment = federation();
-    deployment.home.write("honest.toml", &honest_job());
+    let honest_job = deployment.of_study(&honest_job());
+    deployment.home.write("honest.toml", &honest_job);
     let (ran, undisturbed) = honest(&deployment, 0);
     let undisturbed = undisturbed.unwrap_or_else(|| panic!("{}{}", ran.stdout, ran.stderr));
     let until = Instant::now() + seconds("KINDRED_SOAK_SECONDS", 40);

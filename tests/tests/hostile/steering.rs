@@ -2,7 +2,7 @@
 //! is then what it likes, and so are the coefficients that everybody is asked about next. It subtracts its own numbers from the sums and
 //! looks for the patients of the others.
 
-use crate::masks::{Court, digest};
+use crate::masks::{Court, Sites};
 use kindred_tests::deployment::SITES;
 use kindred_tests::programs::Home;
 use ndarray::{Array1, Array2, Axis};
@@ -74,7 +74,8 @@ fn liar(
     court: &mut Court,
     mut added: impl FnMut(&Request, &Reply<Answer>) -> Option<Words> + 'static,
 ) {
-    let (folder, digest) = (court.home.join("sites/west"), digest(&court.job));
+    let folder = court.home.join("sites/west");
+    let (digest, keyed) = (court.digest.clone(), court.keyed.clone());
     court.forge = Box::new(move |site, request, reply: &mut Reply<Answer>| {
         let Answer::Covered(covered) = &reply.answer else {
             return;
@@ -94,7 +95,7 @@ fn liar(
             exchange: reply.exchange,
             answer: &wire::digest_of(&answer),
         };
-        reply.signature = keys(&folder, &digest).sign(&said);
+        reply.signature = keys(&folder, &keyed).sign(&said);
         reply.answer = answer;
     });
 }
@@ -182,6 +183,13 @@ struct Patient {
     own: bool,
 }
 
+/// A run of a job on tables that are changed before anybody approves.
+fn on(change: impl FnOnce(&Home), text: &str) -> Court {
+    let sites = Sites::of(PATIENTS);
+    change(&sites.home);
+    sites.open(text)
+}
+
 /// Gives every patient all values, so that it is plain what each adds to a sum.
 fn complete(home: &Home) {
     for site in SITES {
@@ -259,8 +267,7 @@ fn read(heard: &[Heard], patients: &[Patient]) -> usize {
 /// Before there was a brake: 30 questions, and the rows of 8 patients of others to the last digit.
 #[test]
 fn a_hospital_that_asks_for_steep_coefficients_reads_no_row_and_uses_up_no_run() {
-    let mut court = Court::of(PATIENTS, &job("precision = \"exact\"\n"));
-    complete(&court.home);
+    let mut court = on(complete, &job("precision = \"exact\"\n"));
     let patients = patients(&court.home);
     let (heard, refused) = steer(&mut court, steep());
     let rows = read(&heard, &patients);
@@ -334,9 +341,11 @@ fn where_a_feature_parts_the_classes_by_itself_nobody_is_asked_more_and_a_ridge_
         ("ridge = \"auto\"", Ending::Converged),
     ];
     for (table, wanted) in endings {
-        let mut court = Court::of(PATIENTS, &(job("") + table + "\n"));
-        complete(&court.home);
-        rewrite(&court.home, |_, row| ((row * 1.3).sin() * 1.4, 0.0));
+        let prepare = |home: &Home| {
+            complete(home);
+            rewrite(home, |_, row| ((row * 1.3).sin() * 1.4, 0.0));
+        };
+        let mut court = on(prepare, &(job("") + table + "\n"));
         let (_, refused) = heard(&mut court, &Lies::default());
         println!("{table:?}: {refused:?}, {:?}", court.run.ending());
         assert!(refused.is_empty(), "{refused:?}");
@@ -347,12 +356,14 @@ fn where_a_feature_parts_the_classes_by_itself_nobody_is_asked_more_and_a_ridge_
 /// Coefficients that are gentle for all patients together can be steep for those of one hospital: it refuses.
 #[test]
 fn a_hospital_whose_own_patients_a_question_parts_refuses_it() {
-    let mut court = Court::of(PATIENTS, &job(""));
-    complete(&court.home);
-    rewrite(&court.home, |site, row| match site {
-        "west" => ((row * 2.1).sin().signum() * 3.6, 0.0),
-        _ => ((row * 1.3).sin() * 1.4, (row * 7.7).cos() * 2.2),
-    });
+    let prepare = |home: &Home| {
+        complete(home);
+        rewrite(home, |site, row| match site {
+            "west" => ((row * 2.1).sin().signum() * 3.6, 0.0),
+            _ => ((row * 1.3).sin() * 1.4, (row * 7.7).cos() * 2.2),
+        });
+    };
+    let mut court = on(prepare, &job(""));
     let (_, refused) = heard(&mut court, &Lies::default());
     println!("{refused:?}, {:?}", court.run.ending());
     assert_eq!(refused, ["steepness"]);
@@ -435,9 +446,9 @@ fn guessed(patients: &[Patient], asked: &[Array1<f64>], precision: Precision) ->
 /// asked.
 #[test]
 fn gentle_questions_of_ones_own_choice_say_little_of_a_patient() {
-    let court = Court::of(PATIENTS, &job(""));
-    complete(&court.home);
-    let patients = patients(&court.home);
+    let home = Home::with_patients(PATIENTS);
+    complete(&home);
+    let patients = patients(&home);
     let others = || patients.iter().filter(|one| !one.own);
     let right = |guesses: &[f64]| {
         let pairs = others().zip(guesses);

@@ -441,7 +441,9 @@ fn a_journal_that_was_begun_anew_shows_in_the_next_result() {
     let mut deployment = Deployment::start();
     let ran = |deployment: &Deployment, token: &str| {
         let out = deployment.home.join(token);
-        deployment.home.write("job.toml", DEMO_JOB);
+        deployment
+            .home
+            .write("job.toml", &deployment.of_study(DEMO_JOB));
         let more = [
             "submit", "job.toml", "--wait", "--token", token, "--out", token,
         ];

@@ -6,12 +6,13 @@ use bytes::Bytes;
 use kindred_tests::deployment::certify;
 use kindred_tests::federation::{self, NOW, RUN};
 use kindred_tests::programs::Home;
+use kindred_tests::studies::Opened;
 use privacy::Permission;
-use protocol::message::{Answer, Ask, Begin, Closed, Reply, ToCoordinator, ToSite, Warrant};
+use protocol::message::{Answer, Ask, Begin, Closed, Reply, ToCoordinator, ToSite};
 use protocol::method::Method;
-use protocol::name::{OperatorName, RunId, SiteName};
+use protocol::name::{OperatorName, SiteName};
 use protocol::result::RunResult;
-use protocol::run::{Action, Event, Record, Run};
+use protocol::run::{Action, Event, Record};
 use protocol::site::{self, Site};
 use rand::SeedableRng;
 use rand::seq::IndexedRandom;
@@ -20,13 +21,15 @@ use site_agent::books::chain::{self, Link};
 use site_agent::books::journal::{self, Entry};
 use site_agent::books::ledger::KEY_NAME;
 use site_agent::run::worker::Worker;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use wire::Sealed;
 
 /// Patients of a site, unless a property says otherwise.
 pub(crate) const PATIENTS: usize = 120;
+/// The seed of every run.
+const SEED: u64 = 5;
 /// What a run leaves at a site to compare by.
 const RECORD: &str = "comparison.json";
 /// Who signs every job.
@@ -149,8 +152,8 @@ struct Play {
     killed: BTreeSet<u32>,
 }
 
-/// Plays a run to its end.
-pub(crate) fn play(sample: &Sample, patients: usize, weather: Weather) -> Played {
+/// The study of a sample, which three sites with so many patients have approved and opened, and where they lie.
+pub(crate) fn opened(sample: &Sample, patients: usize) -> (Home, Opened) {
     let home = Home::new();
     for site in SITES {
         home.write(&format!("data/{site}.csv"), &table(site, patients));
@@ -158,6 +161,14 @@ pub(crate) fn play(sample: &Sample, patients: usize, weather: Weather) -> Played
         home.write(&format!("sites/{site}/{KEY_NAME}"), &"k".repeat(32));
     }
     certify(&home);
+    let workers = SITES.map(|site| (SiteName::new(site).unwrap(), worker(&home, site)));
+    let opened = Opened::of(&sample.text, &home, &mut BTreeMap::from(workers));
+    (home, opened)
+}
+
+/// Plays a run to its end.
+pub(crate) fn play(sample: &Sample, patients: usize, weather: Weather) -> Played {
+    let (home, study) = opened(sample, patients);
     if matches!(
         sample.job.method,
         Method::Neighbours(_) | Method::Cluster(_)
@@ -181,7 +192,7 @@ pub(crate) fn play(sample: &Sample, patients: usize, weather: Weather) -> Played
         lost: BTreeSet::new(),
         killed: BTreeSet::new(),
     }
-    .played_out(sample)
+    .played_out(sample, &study)
 }
 
 fn name(site: usize) -> SiteName {
@@ -193,18 +204,10 @@ fn everyone_connects() -> VecDeque<Event> {
 }
 
 impl Play {
-    fn played_out(mut self, sample: &Sample) -> Played {
-        let begin = Begin {
-            run: RunId::new(RUN).unwrap(),
-            job: sample.job.text.clone(),
-            seed: 5,
-            warrant: Warrant::default(),
-            opening: None,
-        };
-        let fresh = || {
-            let job = sample.job.clone();
-            Run::new(begin.run.clone(), job, begin.seed, Warrant::default(), NOW)
-        };
+    fn played_out(mut self, sample: &Sample, study: &Opened) -> Played {
+        let job = study.job(&sample.text);
+        let begin = study.begin(RUN, &job, SEED);
+        let fresh = || study.run(RUN, job.clone(), SEED);
         let mut run = fresh();
         while run.ending().is_none() {
             let event = self.events.pop_front();
@@ -337,12 +340,13 @@ impl Played {
         self.home.join("sites").join(site)
     }
 
-    /// The entries of a site's journal.
+    /// The entries of the run in a site's journal.
     pub(crate) fn journal(&self, site: &str) -> Vec<Entry> {
         let mut entries = Vec::new();
         let path = self.folder(site).join(journal::FILE_NAME);
         let note = |link: Link<Entry>| entries.push(link.entry);
         chain::read(&path, None, note).unwrap();
+        entries.retain(|entry: &Entry| entry.run == RUN);
         entries
     }
 

@@ -1,6 +1,7 @@
 //! Jobs of every method, and the tables and policies of the sites that they are for.
 
 use kindred_tests::deployment::tls_of;
+use kindred_tests::studies::looked_at;
 use protocol::job::Job;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -21,6 +22,9 @@ pub(crate) const LEARNED: &str = "learned";
 pub(crate) struct Sample {
     /// What is special about it.
     name: &'static str,
+    /// The job as text, which has everything in itself.
+    pub(crate) text: String,
+    /// The job as one of a study whose parties have no certificates.
     pub(crate) job: Job,
 }
 
@@ -137,11 +141,7 @@ pub(crate) fn samples() -> Vec<Sample> {
 
 /// The same with exact sums.
 fn exactly(sample: Sample) -> Sample {
-    let text = format!("precision = 'exact'\n{}", sample.job.text);
-    Sample {
-        job: Job::parse(&text).unwrap_or_else(|errors| panic!("{}: {errors}", sample.name)),
-        ..sample
-    }
+    of(sample.name, format!("precision = 'exact'\n{}", sample.text))
 }
 
 fn sample(
@@ -164,8 +164,12 @@ fn sample(
         text,
         "[[features]]\nname = 'grade'\nkind = 'categorical'\n{levels}\n{settings}"
     );
-    let job = Job::parse(&text).unwrap_or_else(|errors| panic!("{name}: {errors}\n{text}"));
-    Sample { name, job }
+    of(name, text)
+}
+
+fn of(name: &'static str, text: String) -> Sample {
+    let job = looked_at(&text);
+    Sample { name, text, job }
 }
 
 /// A table of patients, each with a name, outcomes of three kinds, and the features.

@@ -1,10 +1,11 @@
 //! Promise: what `deploy/` holds works as it lies there. Samples, jobs, policies, services and the
 //! commands of its page are read by the parsers that the programs use.
 
+use crate::prose::pages;
 use clap::Parser;
 use coordinator::config::{CoordinatorConfig, OperatorConfig};
 use kindred_tests::workspace::{files, root, text};
-use privacy::{Limits, Permission, Policy};
+use privacy::{Limits, Policy};
 use protocol::job::Job;
 use site_agent::config::{Password, Query, SiteConfig, SourceKind, policy};
 use std::fmt::Display;
@@ -109,18 +110,8 @@ fn a_sample_site_takes_the_job_of_its_operator_and_opens_what_its_method_tells()
         let opened = "second_moments is true, where it is false unless set.";
         assert_eq!(policy.lowered(), [opened], "{name}");
         let used = Limits::default();
-        // As a job of a study is judged, which chooses no hospitals.
-        let facts = |operator| {
-            let mut facts = job.facts(operator);
-            facts.permissions.remove(&Permission::WithoutStudy);
-            facts
-        };
-        assert!(policy.admit(&facts("researcher"), &used).is_ok(), "{name}");
-        assert!(policy.admit(&facts("another"), &used).is_err(), "{name}");
-        assert!(
-            policy.admit(&job.facts("researcher"), &used).is_err(),
-            "{name}"
-        );
+        let admits = |operator| policy.admit(&job.facts(operator), &used).is_ok();
+        assert!(admits("researcher") && !admits("another"), "{name}");
     }
 }
 
@@ -135,11 +126,14 @@ fn command(line: &str) -> Option<Result<(), clap::Error>> {
     }
 }
 
-/// The lines of a page that call one of the programs: continued lines joined, without comments and the
+/// The lines of a page's shell blocks that call one of the programs: continued lines joined, without comments and the
 /// folder of the program.
-fn commands(page: &str) -> Vec<String> {
+fn commands(page: &Path) -> Vec<String> {
     let page = text(page).replace("\\\n", " ");
-    page.lines()
+    let blocks = page.split("```sh\n").skip(1);
+    blocks
+        .filter_map(|block| block.split("```").next())
+        .flat_map(str::lines)
         .map(|line| line.trim().trim_start_matches("target/debug/"))
         .filter(|line| line.starts_with("kindred-"))
         .map(|line| line.split(" #").next().unwrap_or_default().to_owned())
@@ -148,17 +142,11 @@ fn commands(page: &str) -> Vec<String> {
 
 #[test]
 fn every_command_of_the_pages_is_one_of_the_programs() {
-    for (page, at_least) in [
-        ("README.md", 9),
-        ("deploy/README.md", 12),
-        ("deploy/jobs/README.md", 3),
-        ("deploy/policies/README.md", 2),
-    ] {
-        let commands = commands(page);
-        assert!(
-            commands.len() >= at_least,
-            "{page}: found only {commands:#?}"
-        );
+    let mut found = 0;
+    for path in pages() {
+        let page = path.display();
+        let commands = commands(&path);
+        found += commands.len();
         for line in commands {
             match command(&line) {
                 Some(parsed) => parsed.unwrap_or_else(|error| panic!("{page}: {line}\n{error}")),
@@ -166,29 +154,83 @@ fn every_command_of_the_pages_is_one_of_the_programs() {
             }
         }
     }
+    assert!(found >= 60, "found only {found} commands");
     assert!(command("kindred-site-agent serve --confg site.toml").is_some_and(|one| one.is_err()));
 }
 
+/// That links lead somewhere is a promise of `prose`.
 #[test]
-fn the_page_names_every_sample_and_every_link_of_it_leads_somewhere() {
-    let page = text("deploy/README.md");
+fn the_pages_link_every_sample() {
     let mut links = Vec::new();
-    for (at, _) in page.match_indices("](") {
-        let link = page[at + 2..].split(')').next().unwrap_or_default();
-        assert!(root().join("deploy").join(link).is_file(), "{link}");
-        links.push(Path::new("deploy").join(link));
+    for path in files("deploy", &["md"]) {
+        let page = text(&path);
+        let folder = path.parent().expect("a folder");
+        for (at, _) in page.match_indices("](") {
+            links.push(folder.join(page[at + 2..].split(')').next().unwrap_or_default()));
+        }
     }
     let folders = ["deploy/config", "deploy/jobs", "deploy/systemd"];
     for path in folders
         .iter()
         .flat_map(|folder| files(folder, &["toml", "service"]))
     {
-        assert!(
-            links.contains(&path),
-            "{} is on no line of the page",
-            path.display()
-        );
+        assert!(links.contains(&path), "{} is on no page", path.display());
     }
+}
+
+/// The TOML of a page, block by block.
+fn blocks(page: &Path) -> Vec<String> {
+    let page = text(page);
+    let blocks = page.split("```toml\n").skip(1);
+    blocks
+        .filter_map(|block| block.split("```").next().map(str::to_owned))
+        .collect()
+}
+
+/// A block of a page on a method as a whole job: what a job needs besides is put before it.
+fn whole(method: &str, block: &str) -> String {
+    if block.contains("study = ") {
+        return block.replace("heart.study.toml", "heart-disease.study.toml");
+    }
+    if block.contains("[[features]]") {
+        return format!("{block}\n[unpsl]\nrank = 1\n");
+    }
+    let mut job = "name = 'page'\nsites = ['north', 'south', 'east']\n".to_owned();
+    if !block.contains("method = ") {
+        job.push_str(&format!("method = '{method}'\n"));
+    }
+    let (keys, tables) = block.split_at(block.find('[').unwrap_or(block.len()));
+    job.push_str(keys);
+    job.push_str("[outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n");
+    for feature in 1..=8 {
+        job.push_str(&format!(
+            "[[features]]\nname = 'x{feature}'\nkind = 'numeric'\nrange = [0, 1]\n"
+        ));
+    }
+    job + tables
+}
+
+#[test]
+fn every_key_of_the_pages_is_one_of_a_job_or_a_study() {
+    let mut found = 0;
+    for path in files("deploy/jobs", &["md"]) {
+        let method = path.file_stem().and_then(|name| name.to_str()).unwrap();
+        for block in blocks(&path) {
+            let job = whole(method, &block);
+            let joined = wire::jobs::with_draft(&root().join("deploy/jobs/page.toml"), job);
+            read(&path, Job::parse(&read(&path, joined)));
+            found += 1;
+        }
+    }
+    assert!(found >= 8, "found only {found} jobs");
+    let page = Path::new("deploy/study.md");
+    let [study, job] = <[String; 2]>::try_from(blocks(page)).expect("a study and a job");
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("heart.study.toml");
+    std::fs::write(&file, study).unwrap();
+    read(page, wire::jobs::draft(&file));
+    let joined = wire::jobs::with_draft(&home.path().join("job.toml"), job);
+    read(page, Job::parse(&read(page, joined)));
 }
 
 /// The values of a key of a service file, in order.

@@ -1,4 +1,4 @@
-//! Promise: the page for deployments documents every exit code of both programs, and no other.
+//! Promise: the page on codes documents every exit code of both programs, and no other.
 
 use coordinator::exit::Exit as Coordinator;
 use kindred_tests::workspace::{files, text};
@@ -77,14 +77,14 @@ fn documented(page: &str) -> Option<BTreeSet<u8>> {
 }
 
 #[test]
-fn the_page_for_deployments_documents_every_exit_code_and_no_other() {
-    let found = documented(&text("deploy/README.md")).expect("a heading for exit codes");
+fn the_page_on_codes_documents_every_exit_code_and_no_other() {
+    let found = documented(&text("deploy/codes.md")).expect("a heading for exit codes");
     assert_eq!(found, codes());
 }
 
 #[test]
-fn the_page_for_deployments_documents_every_code_of_a_failure_and_no_other() {
-    let page = text("deploy/README.md");
+fn the_page_on_codes_documents_every_code_of_a_failure_and_no_other() {
+    let page = text("deploy/codes.md");
     let rows = page.lines().filter(|line| line.starts_with("| `KDR-"));
     let found: Vec<String> = rows.map(str::to_owned).collect();
     let row = |code: &Code| format!("| `{code}` | {} |", code.meaning());

@@ -8,4 +8,5 @@ mod deployment;
 mod exit_codes;
 mod licences;
 mod metadata;
+mod prose;
 mod style;

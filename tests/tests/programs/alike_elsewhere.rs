@@ -220,7 +220,9 @@ pub(crate) fn some_of_the_east(deployment: &Deployment) -> (Vec<String>, Vec<csv
 fn an_operator_hears_who_is_alike_at_all_hospitals_and_how_they_fared() {
     let deployment = Deployment::start();
     let job = demo_job(&["round_limit = 12", "validation = \"none\""], "");
-    deployment.home.write("job.toml", &job);
+    deployment
+        .home
+        .write("job.toml", &deployment.of_study(&job));
     let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
     let learned = ran.must_succeed();
     let run = learned.stdout.lines().next().unwrap().to_owned();
@@ -277,13 +279,13 @@ fn an_operator_hears_who_is_alike_at_all_hospitals_and_how_they_fared() {
     let csv = fs::read_to_string(deployment.home.join("alike.csv")).unwrap();
     assert_eq!(csv.lines().count(), 1 + 3 * 3 * 2);
     let page = fs::read_to_string(deployment.home.join("alike/report.html")).unwrap();
-    assert!(page.contains("are alike") && !page.contains(&rows[0][0]));
+    assert!(page.contains("are similar") && !page.contains(&rows[0][0]));
 
     // In words; asked again it is the same.
     let again = similar(&["--out", "again"]).must_succeed();
     println!("{}", again.stdout);
     let one = &answer["queries"][0]["within"][1]["alike"];
-    let sentence = format!("Patient 1: of 350 patients at 4 sites, {one} are alike");
+    let sentence = format!("Patient 1: of 350 patients at 4 sites, {one} are similar");
     assert!(again.stdout.starts_with(&sentence), "{}", again.stdout);
     questions_that_cannot_be_asked(&deployment, &run, &header, &rows[0]);
 }
@@ -389,7 +391,9 @@ fn by_a_regression_of_survival_times_it_is_events_in_the_time_followed() {
          kind = \"categorical\"\nlevels = [\"low\", \"middle\", \"high\"]\n[regression]\nties = \"efron\"\n",
         NUMBERS.map(number).concat(),
     );
-    deployment.home.write("job.toml", &job);
+    deployment
+        .home
+        .write("job.toml", &deployment.of_study(&job));
     let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
     let run = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
     let mut coefficients =

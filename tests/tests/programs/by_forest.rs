@@ -63,7 +63,8 @@ fn explained(hospitals: &[Hospital], groups: &[u32]) -> f64 {
 #[test]
 fn by_a_common_forest_groups_and_who_is_alike_are_what_tables_and_forest_come_to() {
     let deployment = Deployment::start();
-    deployment.home.write("job.toml", &job("federated"));
+    let federated = deployment.of_study(&job("federated"));
+    deployment.home.write("job.toml", &federated);
     let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
     let run = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
     let bytes = fs::read(deployment.home.join("learned/forest.bin")).unwrap();
@@ -126,7 +127,8 @@ fn by_a_common_forest_groups_and_who_is_alike_are_what_tables_and_forest_come_to
 
 /// A run of forests of each hospital alone, at the operator's and at the site; and a job that takes places for longer than they are.
 fn others_place_nobody(deployment: &Deployment, run: &str) {
-    deployment.home.write("local.toml", &job("local"));
+    let local = deployment.of_study(&job("local"));
+    deployment.home.write("local.toml", &local);
     let ran = deployment.job(&["submit", "local.toml", "--wait", "--out", "local"]);
     let local = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
     let asked = ["cluster", "--run", &local, "--out", "none"];
@@ -144,9 +146,8 @@ fn others_place_nobody(deployment: &Deployment, run: &str) {
     let written = |run: &str, coordinates: u32| {
         let head = head.replace("method = \"forest\"", "method = \"cluster\"");
         let table = format!("[cluster]\nrun = \"{run}\"\ncoordinates = {coordinates}\n");
-        deployment
-            .home
-            .write("by_hand.toml", &format!("{head}{table}"));
+        let by_hand = deployment.of_study(&format!("{head}{table}"));
+        deployment.home.write("by_hand.toml", &by_hand);
         deployment.job(&["submit", "by_hand.toml", "--wait", "--out", "by_hand"])
     };
     let wanted = format!("run {local} grew a forest at each site alone");
@@ -222,8 +223,7 @@ fn four_real_hospitals_have_groups_in_common_by_their_forest() {
     };
     let mut deployment = Deployment::prepare();
     let read = |path: &str| fs::read_to_string(root().join("deploy").join(path)).unwrap();
-    let policy =
-        read("policies/heart-disease-forest.toml") + "clusters = true\njobs_without_study = true\n";
+    let policy = read("policies/heart-disease-forest.toml") + "clusters = true\n";
     let mut job = whole_job("heart-disease-forest.toml");
     let grades = "positive = [\"1\", \"2\", \"3\", \"4\"]";
     assert!(job.contains(grades));
@@ -238,11 +238,12 @@ fn four_real_hospitals_have_groups_in_common_by_their_forest() {
         let config = format!("{head}{source}\n{}[policy]\n{policy}", dictionary(&job));
         deployment.home.write(&format!("{site}.toml"), &config);
     }
-    deployment.home.write("job.toml", &job);
     deployment.start_coordinator();
     for site in SITES {
         deployment.start_agent(site);
     }
+    let of_study = deployment.of_study(&job);
+    deployment.home.write("job.toml", &of_study);
     let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
     let run = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
     let bytes = fs::read(deployment.home.join("learned/forest.bin")).unwrap();

@@ -26,7 +26,9 @@ const STARTS: u64 = 60;
 fn an_operator_hears_which_groups_all_hospitals_have_in_common() {
     let deployment = Deployment::start();
     let job = demo_job(&["round_limit = 12", "validation = \"none\""], "");
-    deployment.home.write("job.toml", &job);
+    deployment
+        .home
+        .write("job.toml", &deployment.of_study(&job));
     let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
     let run = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
     let cluster = |run: &str, more: &[&str]| {
@@ -57,7 +59,7 @@ fn an_operator_hears_which_groups_all_hospitals_have_in_common() {
         assert!(site.get("patients").is_none());
     }
     let page = fs::read_to_string(deployment.home.join("clusters/report.html")).unwrap();
-    assert!(page.contains("What marks group 1") && !page.contains("north-0001"));
+    assert!(page.contains("What distinguishes cluster 1") && !page.contains("north-0001"));
 
     // Asked again it is the same, and of several numbers the answer may be none.
     let again = grouped(&deployment, &run, GROUPS, "again");
@@ -110,11 +112,11 @@ pub(crate) fn with_outcome(outcome: &str, job: &str) -> Deployment {
         let [from, to] = ["patients", "data"].map(|folder| home.join(folder).join(&file));
         fs::copy(from, to).unwrap();
     }
-    home.write("job.toml", job);
     deployment.start_coordinator();
     for site in SITES {
         deployment.start_agent(site);
     }
+    deployment.home.write("job.toml", &deployment.of_study(job));
     deployment
 }
 
@@ -176,7 +178,7 @@ fn groups_by_the_weights_of_a_regression_tell_a_number_apart() {
     // Weights of a regression tell the number apart.
     assert!((all - between) / all < 0.9);
     let page = fs::read_to_string(deployment.home.join("clusters/report.html")).unwrap();
-    assert!(page.contains("What marks group 1"));
+    assert!(page.contains("What distinguishes cluster 1"));
 }
 
 pub(crate) fn centres(answer: &Value, coordinates: usize) -> Array2<f64> {
@@ -312,7 +314,7 @@ pub(crate) fn what_stays_at_the_sites(
             .collect();
         assert_eq!(told, wanted, "{site}");
         let page = fs::read_to_string(folder.join("report.html")).unwrap();
-        assert!(page.contains("group 1, here") && page.contains("group 1, all sites"));
+        assert!(page.contains("cluster 1, here") && page.contains("cluster 1, all sites"));
         let text = fs::read(folder.join("clusters.json")).unwrap();
         let own: Value = serde_json::from_slice(&text).unwrap();
         let here = told.iter().filter(|one| **one == 0).count();

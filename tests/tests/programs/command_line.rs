@@ -218,7 +218,7 @@ fn an_output_folder_with_other_files_stays_as_it_is() {
     let home = Home::new();
     home.write("out/thesis.txt", "mine");
     home.run(&coordinator(), &["simulate", "--out", "out"])
-        .must_fail(USAGE, &["out", "no result of a run"]);
+        .must_fail(USAGE, &["out", "not a result of a run"]);
     assert_eq!(home.left(), ["out"]);
     assert_eq!(names(&home.join("out")), ["thesis.txt"]);
     assert_eq!(home.left_in_temp(), [] as [&str; 0]);
@@ -226,7 +226,7 @@ fn an_output_folder_with_other_files_stays_as_it_is() {
 
 #[test]
 fn sites_that_are_not_there_are_waited_for_by_name_while_others_run() {
-    let mut deployment = Deployment::alone();
+    let mut deployment = Deployment::deserted(DEMO_JOB);
     deployment.start_agent("north");
     let run = deployment.submit(DEMO_JOB, &[]);
     let mut watch = deployment.watch(&run);

@@ -1,7 +1,7 @@
 //! Promise: a common forest is worth its trees. On held-out patients, over several seeds, a forest of
 //! each site alone, the common forest as the release rules let it leave, and a forest of the pooled
 //! patients, which no federation has. The programs run on two thirds of each site's patients; the other
-//! third is judged here. The table is printed, and deploy/jobs/README.md states it.
+//! third is judged here. The table is printed, and deploy/jobs/forest.md states it.
 
 use kindred_tests::deployment::SITES;
 use kindred_tests::programs::{Home, coordinator, site_agent};

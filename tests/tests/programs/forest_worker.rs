@@ -5,8 +5,8 @@ use kindred_tests::deployment::{certify, site_config};
 use kindred_tests::federation::{self, NOW, converse};
 use kindred_tests::programs::Home;
 use kindred_tests::samples::demo_of_forests;
+use kindred_tests::studies::Opened;
 use protocol::assessment::Assessment;
-use protocol::job::Job;
 use protocol::message::Answer;
 use protocol::message::forest::{self, Trees};
 use protocol::name::SiteName;
@@ -32,8 +32,9 @@ fn grown(home: &Home, key: &str) -> BTreeMap<SiteName, Trees> {
         let worker = federation::worker(&config, home, NOW);
         workers.insert(SiteName::new(site).unwrap(), worker);
     }
+    let study = Opened::of(&job, home, &mut workers);
     let mut trees = BTreeMap::new();
-    converse(Job::parse(&job).unwrap(), &mut workers, |exchange| {
+    converse(&study, study.job(&job), &mut workers, |exchange| {
         if let Answer::Forest(forest::Answer::Grown(own)) = exchange.answer {
             trees.insert(exchange.site.clone(), own.clone());
         }

@@ -240,7 +240,7 @@ fn wrong_input_ends_with_a_clear_error_and_leaves_nothing() {
     home.write("job.toml", &demo);
     fs::create_dir(home.join("thesis")).unwrap();
     fs::write(home.join("thesis").join("chapter.tex"), "mine").unwrap();
-    local(&home, &demo, "thesis").must_fail(USAGE, &["thesis", "no result of a run"]);
+    local(&home, &demo, "thesis").must_fail(USAGE, &["thesis", "not a result of a run"]);
     assert_eq!(names(&home.join("thesis")), ["chapter.tex"]);
 }
 
@@ -330,7 +330,7 @@ fn a_constant_feature_is_dropped_and_named_and_an_infinite_number_is_a_problem_o
     assert_eq!(result["dropped_features"], serde_json::json!(["first_2"]));
     let notes = result["notes"].to_string();
     assert!(
-        notes.contains("Constant over all sites, so left out: first_2."),
+        notes.contains("Constant over all sites, so excluded: first_2."),
         "{notes}"
     );
     let names = result["features"].as_array().unwrap().iter();

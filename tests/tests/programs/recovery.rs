@@ -3,11 +3,12 @@
 //! The deployed form: a coordinator, four agents and an operator, each a process of its own with a
 //! certificate of its own. Processes are killed and stopped in the middle of rounds.
 
-use kindred_tests::deployment::{Deployment, PATIENTS};
+use kindred_tests::deployment::{Deployment, PATIENTS, SITES, site_config};
 use kindred_tests::exit::{GOING, USAGE};
 use kindred_tests::programs::{Home, Process, Signal, coordinator, site_agent, until};
 use kindred_tests::results::result;
 use kindred_tests::samples::{demo_job, demo_of_forests};
+use kindred_tests::studies::{OfStudy, STUDY, of_study};
 use protocol::name::RunId;
 use protocol::progress::Progress;
 use std::fs;
@@ -59,18 +60,33 @@ fn an_agent_that_is_killed_in_a_round_and_started_again_rejoins_and_no_round_is_
 
 #[test]
 fn a_run_waits_for_an_agent_that_is_killed_also_over_a_restart_and_another_goes_first() {
-    let mut deployment = Deployment::start();
+    let mut deployment = Deployment::prepare();
+    for site in SITES {
+        // So that sums of two studies may tell one hospital's.
+        let config = site_config(site, deployment.port(), &format!("site-{site}"));
+        let config = config + "sites_min = 1\n";
+        deployment.home.write(&format!("{site}.toml"), &config);
+    }
+    deployment.start_coordinator();
+    SITES
+        .into_iter()
+        .for_each(|site| deployment.start_agent(site));
+    let others = many_rounds()
+        .replace(", \"west\"", "")
+        .replace("1800", "20");
+    assert_ne!(others, many_rounds());
+    let OfStudy { own, draft } = of_study(&others);
+    let named = |name: &str| format!("name = {name:?}\n");
+    deployment.open_study("three", &draft.replacen(&named(STUDY), &named("three"), 1));
     let run = deployment.submit(&many_rounds(), &[]);
     let mut watch = deployment.watch(&run);
     watch.until_round(5);
     deployment.kill_agent("west");
     watch.until("west is waited for", |run| run.away == ["west"]);
     // A run of the other three goes first, and the one that waits goes on where it was.
-    let others = many_rounds()
-        .replace(", \"west\"", "")
-        .replace("1800", "20");
-    assert_ne!(others, many_rounds());
-    let other = deployment.submit(&others, &[]);
+    let word = |word: &str| format!("study = {word:?}");
+    let own = own.replacen(&word(STUDY), &word("three.study.toml"), 1);
+    let other = deployment.submit(&own, &[]);
     results(&deployment, &other, 0);
     deployment.kill_coordinator();
     deployment.start_coordinator();
@@ -262,7 +278,8 @@ fn one_token_is_one_run_and_watching_leaves_the_run_alone_and_cancelling_ends_it
     let result = result(&results(&deployment, &run, 130));
     assert_eq!(result["status"], "cancelled");
     let list = deployment.job(&["list"]).must_succeed().stdout;
-    assert_eq!(list.lines().count(), 2, "{list}");
+    // The run that opened the study is there too.
+    assert_eq!(list.lines().count(), 3, "{list}");
     assert!(list.contains("cancelled"), "{list}");
     deployment.job(&["cancel", run.as_str()]).must_succeed();
     deployment

@@ -13,11 +13,6 @@ use std::process::Stdio;
 /// Few patients: a run takes a blink.
 const PATIENTS: &str = "north=40,south=40,east=40,west=40";
 
-/// A job whose sites never come.
-fn waiting() -> String {
-    DEMO_JOB.to_owned()
-}
-
 /// Runs a command that nobody listens to; gives its exit code, and standard error where that is read.
 fn unheard(home: &Home, program: &Path, arguments: &[&str], hears_errors: bool) -> (i32, String) {
     let mut child = home
@@ -40,10 +35,10 @@ fn unheard(home: &Home, program: &Path, arguments: &[&str], hears_errors: bool) 
 
 #[test]
 fn a_reader_that_has_enough_ends_a_command_quietly() {
-    let deployment = Deployment::alone();
+    let deployment = Deployment::deserted(DEMO_JOB);
     let home = &deployment.home;
     home.write("job.toml", DEMO_JOB);
-    home.write("sites/north/journal.jsonl", "");
+    home.write("of_study.toml", &deployment.of_study(DEMO_JOB));
     let site = ["--config", "north.toml"];
     let of_site = |command: &[&'static str]| [command, &site].concat();
     let with_job = |command: &[&'static str]| [command, &site, &["--job", "job.toml"]].concat();
@@ -70,7 +65,7 @@ fn a_reader_that_has_enough_ends_a_command_quietly() {
     let operator = ["--config", "operator.toml"];
     for arguments in [
         [&["job", "list"][..], &operator].concat(),
-        [&["job", "submit", "job.toml"][..], &operator].concat(),
+        [&["job", "submit", "of_study.toml"][..], &operator].concat(),
         vec!["certificates", "init", "--folder", "more"],
     ] {
         let (code, said) = unheard(home, &coordinator(), &arguments, true);
@@ -92,10 +87,10 @@ fn a_simulation_that_nobody_listens_to_still_leaves_its_results() {
 #[test]
 fn a_folder_that_cannot_take_the_results_is_refused_before_the_job_is_submitted() {
     let deployment = Deployment::alone();
-    deployment.home.write("job.toml", &waiting());
+    deployment.home.write("job.toml", DEMO_JOB);
     deployment.home.write("thesis/chapter.txt", "mine");
     let arguments = ["submit", "job.toml", "--wait", "--out", "thesis"];
-    let wanted = ["thesis", "chapter.txt", "no result of a run"];
+    let wanted = ["thesis", "chapter.txt", "not a result of a run"];
     deployment.job(&arguments).must_fail(USAGE, &wanted);
     let listed = deployment.job(&["list"]).must_succeed().stdout;
     assert_eq!(listed.lines().count(), 1, "{listed}");
@@ -197,7 +192,7 @@ fn the_tables_of_a_run_say_what_the_pages_say() {
 fn a_run_says_whose_it_was_and_when_and_one_that_has_ended_cannot_be_cancelled() {
     let deployment = Deployment::start();
     let home = &deployment.home;
-    home.write("job.toml", DEMO_JOB);
+    home.write("job.toml", &deployment.of_study(DEMO_JOB));
     let wait = [
         "submit", "job.toml", "--wait", "--token", "monday", "--out", "results",
     ];
@@ -264,9 +259,9 @@ fn a_run_says_whose_it_was_and_when_and_one_that_has_ended_cannot_be_cancelled()
 
 #[test]
 fn a_run_in_the_queue_says_so_and_how_many_come_before_it() {
-    let deployment = Deployment::alone();
-    let first = deployment.submit(&waiting(), &[]);
-    let second = deployment.submit(&waiting(), &[]);
+    let deployment = Deployment::deserted(DEMO_JOB);
+    let first = deployment.submit(DEMO_JOB, &[]);
+    let second = deployment.submit(DEMO_JOB, &[]);
     let watch = |run: &str| -> Process {
         let arguments = ["job", "watch", run, "--config", "operator.toml"];
         let name = format!("watching-{run}");

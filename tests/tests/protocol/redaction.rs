@@ -226,7 +226,7 @@ fn after(answer: Option<&Answer>) -> Option<Answer> {
             agreement: Vec::new(),
             encapsulation: Vec::new(),
             signing: Vec::new(),
-            patients_at_most: None,
+            patients_at_most: 20,
             chain: Vec::new(),
             scheme: 0,
             signature: Vec::new(),

@@ -393,7 +393,7 @@ fn sums_that_no_patients_have_end_the_run() {
         WHICH.set(*lie);
         world.miscounts = Some(Liar {
             site: 1,
-            from: 3,
+            from: 1,
             lie: |answer| {
                 let mut answer = answer.clone();
                 if let Answer::Regression(Own::Likelihood(sums)) = &mut answer {

@@ -12,8 +12,6 @@ pub enum Permission {
     Forests,
     /// That others are told how many of the patients are alike to a patient of theirs, and how these fared.
     Neighbours,
-    /// That a job chooses its hospitals and its patients by itself: two such jobs may differ by one hospital, or by few patients.
-    WithoutStudy,
     /// That sums of scores and other derivatives are exact, not in steps of a fraction of one patient.
     ExactSums,
     /// That sums over groups of the patients are told, from which groups of alike patients follow that the sites have in common.
@@ -22,8 +20,7 @@ pub enum Permission {
 
 impl Permission {
     /// Every permission, in the order in which they are named. What is missing here, no site can grant.
-    pub const ALL: [Self; 6] = [
-        Self::WithoutStudy,
+    pub const ALL: [Self; 5] = [
         Self::SecondMoments,
         Self::ExactSums,
         Self::Forests,
@@ -35,7 +32,6 @@ impl Permission {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::WithoutStudy => "jobs_without_study",
             Self::SecondMoments => "second_moments",
             Self::ExactSums => "exact_sums",
             Self::Forests => "forests",
@@ -47,9 +43,6 @@ impl Permission {
     /// The no to a job that asks for it, of a site that does not grant it.
     pub(crate) fn not_granted(self) -> Refusal {
         let asked = match self {
-            Self::WithoutStudy => {
-                "the job is of no study: it chooses its hospitals and its patients by itself"
-            }
             Self::SecondMoments => {
                 "the job's messages tell the second moments of the patients (rounds of UnPSL do)"
             }
@@ -60,10 +53,10 @@ impl Permission {
                 "the job asks for the trees of a forest grown on the patients (scope = \"federated\")"
             }
             Self::Neighbours => {
-                "the job asks how many of the patients are alike to patients of others, and how these fared"
+                "the job asks how many patients are similar to patients of others, and for their outcomes"
             }
             Self::Clusters => {
-                "the job asks for sums over groups of the patients, by which it looks for groups of alike patients"
+                "the job asks for sums over groups of the patients, to find shared clusters"
             }
         };
         let text = format!("{asked}, which the site does not allow");
@@ -73,11 +66,10 @@ impl Permission {
     /// The no to a message that needs it, where the job did not ask for it.
     pub(crate) fn not_asked(self) -> Refusal {
         let what = match self {
-            Self::WithoutStudy => "answers outside of a study",
             Self::SecondMoments => "second moments",
             Self::ExactSums => "exact sums",
             Self::Forests => "trees",
-            Self::Neighbours => "counts of patients who are alike",
+            Self::Neighbours => "counts of similar patients",
             Self::Clusters => "sums over groups of patients",
         };
         let text = format!("{what} were not asked for when the job was admitted");

@@ -22,8 +22,8 @@ impl Refusal {
     pub(crate) fn shut() -> Self {
         Self::new(
             "steepness",
-            "a metric or a regression was asked about that parts patients by a step, which tells of single ones; \
-             nothing more of this run leaves. Where a feature parts the outcomes nearly by itself, state a ridge or leave it out",
+            "the question's metric or regression is so steep that it would reveal single patients; nothing more of this run leaves. \
+             If one feature nearly separates the outcomes, set a ridge or exclude the feature",
         )
     }
 

@@ -29,7 +29,7 @@ pub struct Job {
     pub method: Method,
     /// How finely the sites say what they add to a sum.
     pub precision: Precision,
-    /// The study that it is of.
+    /// The study that it is of; none of a job that has its sites, its outcome and its features in itself, which no site answers.
     pub study: Option<Arc<Study>>,
 }
 
@@ -47,7 +47,7 @@ impl Job {
     /// Whether a run of it opens its study: it is the study's card.
     #[must_use]
     pub fn opens_study(&self) -> bool {
-        self.study.is_some() && matches!(self.method, Method::Card(_))
+        matches!(self.method, Method::Card(_))
     }
 
     /// Whether it is of one cohort, in one process: nobody is introduced there, and nothing is covered.
@@ -69,9 +69,6 @@ impl Job {
         let mut permissions = needs.permissions;
         if self.precision == Precision::Exact {
             permissions.insert(Permission::ExactSums);
-        }
-        if self.study.is_none() {
-            permissions.insert(Permission::WithoutStudy);
         }
         let counts_for = self.study.as_ref().filter(|_| !self.opens_study());
         JobFacts {

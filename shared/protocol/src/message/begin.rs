@@ -13,7 +13,7 @@ pub struct Begin {
     pub seed: u64,
     /// The word of the operator who submitted the job.
     pub warrant: Warrant,
-    /// The run by which the job's study opened; none of that run itself, and of a job of no study.
+    /// The run by which the job's study opened; none of that run itself.
     pub opening: Option<RunId>,
 }
 

@@ -64,7 +64,7 @@ impl Answer {
     }
 }
 
-/// The keys of a site for one run, with the word of its certificate for them.
+/// The keys of a site for a study, with the word of its certificate for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Introduction {
     /// X25519: what the site agrees with every other by.
@@ -73,8 +73,8 @@ pub struct Introduction {
     pub encapsulation: Vec<u8>,
     /// Ed25519: what its answers are signed with.
     pub signing: Vec<u8>,
-    /// Its patients of the study, rounded up to ten, as it approved them; none outside of a study.
-    pub patients_at_most: Option<u64>,
+    /// Its patients of the study, rounded up to ten, as it approved them.
+    pub patients_at_most: u64,
     /// The site's certificate, and those between it and the authority, DER.
     pub chain: Vec<Vec<u8>>,
     /// How the signature was made, as TLS numbers it.

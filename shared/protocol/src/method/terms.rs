@@ -30,7 +30,7 @@ pub(crate) struct Beginning {
     pub(crate) seed: Seed,
     /// Sites of the run.
     pub(crate) sites: usize,
-    /// Patients of the site that has most, as it approved them; 0 outside of a study. One hospital may have made them all up.
+    /// Patients of the site that has most, as it approved them; 0 of a run in one process. One hospital may have made them all up.
     pub(crate) largest: u64,
     /// Who the patients of all of them are.
     pub(crate) description: Description,
@@ -65,7 +65,7 @@ pub enum Unplaced {
     )]
     Anchor,
     /// A value is wanted, by the number of the patient from 0 and the feature.
-    #[error("values are missing that nothing stands in for")]
+    #[error("values are missing and nothing imputes them")]
     Missing(Vec<(usize, String)>),
 }
 

@@ -202,12 +202,12 @@ impl Run {
         Ok(Turn::Ask)
     }
 
-    /// The numbers of patients that the hospitals have approved; none outside of a study.
+    /// The numbers of patients that the hospitals have approved; none before they have told.
     fn approved(&self) -> Option<ApprovedPatients> {
         let known = self
             .introductions
             .iter()
-            .map(|one| one.as_ref()?.patients_at_most);
+            .map(|one| Some(one.as_ref()?.patients_at_most));
         let known: Vec<u64> = known.collect::<Option<_>>()?;
         Some(ApprovedPatients {
             all: known.iter().fold(0, |sum, own| sum.saturating_add(*own)),

@@ -184,9 +184,9 @@ impl Run {
         };
         let introductions = vec![None; job.sites.len()];
         let encapsulations = vec![None; job.sites.len()];
-        let work = match job.is_alone() {
-            false => Work::Introducing(Introducing::default()),
-            true => Work::Agreeing(Agreeing::new(Arc::clone(&job.cohort))),
+        let work = match job.opens_study() && !job.is_alone() {
+            true => Work::Introducing(Introducing::default()),
+            false => Work::Agreeing(Agreeing::new(Arc::clone(&job.cohort))),
         };
         Self {
             sites: job.sites.iter().map(site).collect(),
@@ -207,13 +207,12 @@ impl Run {
         }
     }
 
-    /// The run with the keys that its study was opened by: no keys are asked for.
+    /// The run with the keys that its study was opened by.
     #[must_use]
     pub fn opened(mut self, opening: &Opening) -> Self {
         self.introductions = opening.introductions.iter().cloned().map(Some).collect();
         self.encapsulations = opening.encapsulations.iter().cloned().map(Some).collect();
         self.opening = Some(opening.run.clone());
-        self.work = Work::Agreeing(Agreeing::new(Arc::clone(&self.job.cohort)));
         self
     }
 

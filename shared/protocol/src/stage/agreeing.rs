@@ -1,4 +1,4 @@
-//! The first exchange of every run: all sites prove that they mean the same cohort.
+//! The first exchange about patients: all sites prove that they mean the same cohort.
 
 use crate::checks::{count, ensure, length, unexpected, within};
 use crate::cohort::{CohortSpecification, OutcomeKind};

@@ -1,5 +1,5 @@
-//! The exchanges before all others. In the first every site judges the job and its cohort, and says by which keys it
-//! is known in the run; in the second it encapsulates a secret for every later site of the job, by that site's key.
+//! The exchanges by which a study opens. In the first every site judges its frozen patients, and says by which keys it
+//! is known in the study; in the second it encapsulates a secret for every later site of it, by that site's key.
 
 use crate::checks::{ensure, unexpected};
 use crate::exchange::{Asking, Closed, Course, Stage, Turn};

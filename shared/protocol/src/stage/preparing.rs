@@ -150,7 +150,7 @@ impl<P: Preparable> Preparation<P> {
                 .and_then(|made| made.with_curves(&self.columns, &curves))
                 .map_err(fault)?;
         let constant = |where_: &str, names: &[String]| {
-            let text = format!("Constant {where_}, so left out: {}.", names.join(", "));
+            let text = format!("Constant {where_}, so excluded: {}.", names.join(", "));
             (!names.is_empty()).then_some(text)
         };
         notes.extend(constant("over all sites", standardisation.dropped()));

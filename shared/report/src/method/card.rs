@@ -222,11 +222,11 @@ fn how(settings: &CardSettings, table: &Table) -> Markup {
     let in_steps: Vec<String> = in_steps.map(|(feature, _)| feature.label.clone()).collect();
     html! {
         p.note {
-            "Each number is a sum over all hospitals, and no hospital tells its own. A count below " (PUBLISHED_PATIENTS)
+            "Each number is a sum over all hospitals. A count below " (PUBLISHED_PATIENTS)
             " is shown as such, and patients without a value are rounded up to tens. "
             @if !in_steps.is_empty() {
-                "So that no such count can be worked out of the others, the counts of " (listed(&in_steps))
-                " are rounded, to tens or more, and shares of few patients are left out. "
+                "So that no such count can be derived from the others, the counts of " (listed(&in_steps))
+                " are rounded, to tens or more, and shares of few patients are omitted. "
             }
             "Means are of groups in which at least " (CARD_PATIENTS_MIN) " patients have a value. The difference is the "
             "standardised mean difference of the two groups; above 0.1 it is usually taken as one."

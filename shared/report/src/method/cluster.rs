@@ -19,9 +19,9 @@ use std::io;
 /// Marks of a group that its table shows.
 const MARKS: usize = 8;
 /// How the groups come about.
-const HOW: &str = "Each site has parted its patients into small groups of one outcome, and moves a small group whole or not at all. From \
-    the same centres every site adds up its small groups by the nearest one; the sums over the sites give the next centres (Lloyd's \
-    steps of k-means, on squared Euclidean distances; no patient is a centre). So these groups are the same at all sites.";
+const HOW: &str = "Each site divides its patients into small groups of one outcome, and moves a small group whole or not at all. Every \
+    site adds up its small groups by the nearest centre. The sums over the sites give the next centres (k-means with squared \
+    Euclidean distances). So the clusters are the same at all sites, and no patient is a centre.";
 
 /// `clusters.csv` and `clusters.json`.
 pub(super) fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
@@ -48,9 +48,9 @@ pub(super) fn chapters(
         course: html! {
             h2 { "How it went" }
             p {
-                "Patients were compared by run " (model.run) ". " (model.steps) " questions moved the centres of all divisions side by side; "
+                "Patients were compared by run " (model.run) ". " (model.steps) " questions moved the centres of all divisions together; "
                 (format!("{:.1}", result.seconds)) " seconds."
-                @if model.unsettled > 0 { " " (model.unsettled) " of the divisions still moved when no more was asked." }
+                @if model.unsettled > 0 { " " (model.unsettled) " divisions still moved at the end." }
             }
             p.note { (HOW) }
         },
@@ -82,26 +82,26 @@ fn lead(answer: &Answer, settings: &ClusterSettings) -> String {
     let sites = sites_in_words(answer.sites);
     match answer.tried.iter().find(|one| one.shown) {
         None if answer.tried.is_empty() => {
-            "No groups were looked for: the run ended before.".to_owned()
+            "The run ended before it looked for clusters.".to_owned()
         }
         None => format!(
-            "The patients of {sites} fall into no groups that are found again in samples of them: of {} to {} groups none is \
-             stable, or none tells two outcomes apart.",
+            "The patients of {sites} have no stable clusters: of {} to {} clusters none recur in samples, or none \
+             separate two outcomes.",
             settings.clusters_min, settings.clusters_max
         ),
         Some(shown) => {
             let stable = match shown.stable {
                 true => format!(
-                    " that are found again in samples of them (Jaccard at least {:.2}).",
+                    " that recur in samples (Jaccard index at least {:.2}).",
                     shown.least
                 ),
                 false => format!(
-                    ", which are not stable: the least is found again by {:.2}, wanted {}.",
+                    ", which are not stable: the least Jaccard index in samples is {:.2}, wanted {}.",
                     shown.least, settings.stability_min
                 ),
             };
             let (patients, groups) = (answer.patients, shown.groups);
-            format!("The {patients} patients of {sites} fall into {groups} groups{stable}")
+            format!("The {patients} patients of {sites} form {groups} clusters{stable}")
         }
     }
 }
@@ -110,13 +110,13 @@ fn in_none(answer: &Answer) -> Option<String> {
     let left = answer.patients - answer.grouped;
     (left > 0).then(|| {
         format!(
-            "{left} patients are of an outcome that their site has too few of, and are in no group."
+            "{left} patients have an outcome that is too rare at their site, and are in no cluster."
         )
     })
 }
 
 fn groups(answer: &Answer) -> Markup {
-    let head = ["group", "patients", "of 100", "sites", "how they fared"];
+    let head = ["cluster", "patients", "%", "sites", "outcomes"];
     let row = |group: &Group| {
         [
             group.group.to_string(),
@@ -128,8 +128,8 @@ fn groups(answer: &Answer) -> Markup {
     };
     html! {
         @if !answer.groups.is_empty() {
-            h2 { "The groups" }
-            p.note { "Patients of all sites together. A site has a group where it has a small group of at least as many patients as its rules ask for. Shares and means with their intervals of 95 %." }
+            h2 { "The clusters" }
+            p.note { "Patients of all sites together. A site has a cluster if at least one of its groups of patients lies in it. Shares and means with 95 % intervals." }
             table.wide {
                 thead { tr { @for name in head { th scope="col" { (name) } } } }
                 tbody {
@@ -143,7 +143,7 @@ fn groups(answer: &Answer) -> Markup {
 }
 
 fn marks(answer: &Answer) -> Markup {
-    let head = ["feature", "inside", "outside", "apart"];
+    let head = ["feature", "inside", "outside", "difference"];
     let row = |mark: &OneMark| {
         [
             mark.name.clone(),
@@ -160,12 +160,12 @@ fn marks(answer: &Answer) -> Markup {
     html! {
         @for group in answer.groups.iter().take(described) {
             @let marks = group.largest(MARKS);
-            h2 { "What marks group " (group.group) @if described == 1 { ", and not the other" } }
+            h2 { "What distinguishes cluster " (group.group) @if described == 1 { " from the other" } }
             @if marks.is_empty() {
                 p { "No feature differs from all others by a fifth of a standard deviation." }
             } @else {
                 table {
-                    caption { "Means, or shares of patients, of the group and of all others; how far these are apart, in standard deviations, the farthest first, from 0.2 on." }
+                    caption { "Means, or shares of patients, in the cluster and in all others. Their difference is in standard deviations, the largest first, from 0.2 on." }
                     thead { tr { @for name in head { th scope="col" { (name) } } } }
                     tbody {
                         @for mark in marks {
@@ -189,7 +189,7 @@ fn tried(answer: &Answer, settings: &ClusterSettings) -> Result<Markup, FigureEr
     };
     let scores: Vec<GroupScore> = answer.tried.iter().filter_map(score).collect();
     let svg = group_scores(&scores, settings.stability_min)?;
-    let head = ["groups", "bias", "least stable", "stable"];
+    let head = ["clusters", "bias", "least stable", "stable"];
     let row = |one: &OneTried| {
         [
             one.groups.to_string(),
@@ -198,12 +198,12 @@ fn tried(answer: &Answer, settings: &ClusterSettings) -> Result<Markup, FigureEr
             if one.stable { "yes" } else { "no" }.to_owned(),
         ]
     };
-    let caption = "Above, how much of the outcome the groups leave open; below, how well each is found again in samples of the small groups.";
+    let caption = "Above, the unexplained part of the outcome. Below, how well each cluster recurs in samples of the small groups.";
     Ok(html! {
-        (tables::figure("How many groups", &svg, caption))
+        (tables::figure("How many clusters", &svg, caption))
         @if !answer.tried.is_empty() {
             table {
-                caption { "Of the stable ones that of the smallest bias is shown." }
+                caption { "The stable division with the smallest bias is shown." }
                 thead { tr { @for name in head { th scope="col" { (name) } } } }
                 tbody {
                     @for one in &answer.tried {

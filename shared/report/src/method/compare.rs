@@ -74,9 +74,9 @@ impl Kind {
     /// What a difference is, on its axis.
     fn axis(self) -> &'static str {
         match self {
-            Self::Classes => "of 100 patients more classed rightly",
-            Self::Number => "mean squared error less",
-            Self::Survival => "concordance higher",
+            Self::Classes => "accuracy gained, percentage points",
+            Self::Number => "mean squared error reduced by",
+            Self::Survival => "concordance gained",
         }
     }
 
@@ -174,7 +174,7 @@ pub(super) fn chapters(
         course: html! {
             h2 { "How it went" }
             p {
-                "Each site parted its patients into " (model.folds) " folds by a key of its own, the same in every run. Metrics and regressions \
+                "Each site divided its patients into " (model.folds) " folds by a key of its own, the same in every run. Metrics and regressions \
                  were learnt by all sites together without each fold; forests, Mahalanobis' covariance and Gower's ranges by each site \
                  alone. "
                 @if rows.iter().any(|row| row.family.is_of_common_forest()) {
@@ -190,22 +190,22 @@ pub(super) fn chapters(
 
 fn caption(model: &Model, kind: Kind) -> String {
     let how = format!(
-        "Every patient was held out once of {} folds and predicted by the {} nearest of its own site's others, by what was learnt without it. ",
+        "Each patient was held out once ({} folds) and predicted by the {} nearest other patients of its site. Learned families had not seen it. ",
         model.folds, model.neighbours
     );
     let what = match kind {
         Kind::Classes => {
-            "Differences, with intervals of 95 %, are of patients whom one of the two alone classes rightly (McNemar's exact test); the \
-             smaller of the two counts is told as the largest that is small where it is below the minimum, which makes the test no \
-             surer than it is. Brier's score: 0 is best, always one half 0.25."
+            "Differences, with 95 % intervals, come from patients that only one of the two classifies correctly (McNemar's exact \
+             test). A small count is replaced by the largest small one, which makes the test no surer. Brier score: 0 is best, and \
+             always one half gives 0.25."
         }
         Kind::Number => {
-            "Differences are of squared errors of the same patients, with intervals of 95 %."
+            "Differences are of squared errors of the same patients, with 95 % intervals."
         }
         Kind::Survival => {
-            "Neighbours predict by the time that is lost to them: the area above their Kaplan-Meier curve, up to the horizon of the job or the \
-             last event of the site. Differences are of the concordance of pairs of patients of one site, \
-             with intervals of 95 % by the infinitesimal jackknife."
+            "Neighbours predict by their mean time lost: the area above their Kaplan-Meier curve, up to the job's horizon or the \
+             site's last event. Differences are of the concordance within sites, with 95 % intervals by the infinitesimal \
+             jackknife."
         }
     };
     how + what
@@ -236,11 +236,11 @@ fn table(model: &Model, rows: &[Row], kind: Kind) -> Markup {
             caption {
                 (caption(model, kind))
                 @if let Some(scores) = within { @if scores.within > 0.0 {
-                    " Wrong predictions are told on a grid: shares are off by at most "
-                    (format!("{:.1}", 100.0 * scores.within)) " of 100."
+                    " Error counts are published in tens: shares are off by at most "
+                    (format!("{:.1}", 100.0 * scores.within)) " percentage points."
                 } }
                 @if let Some(share) = majority(model) {
-                    " Always the most frequent class: " (percent(Some(&share))) "."
+                    " Majority class: " (percent(Some(&share))) "."
                 }
             }
             thead { tr {

@@ -105,26 +105,26 @@ fn answer(result: &RunResult, job: &Job, settings: &ForestSettings, model: &Mode
                 (ForestScope::Federated, None) => { "No common forest" }
             }
             @match own.and_then(|errors| Some((errors, errors.value()?))) {
-                Some((errors, value)) => { " " (rightly(errors.measure, value, &majority(result))) }
-                None => ": how well it predicts is not known: too few patients are judged to tell."
+                Some((errors, value)) => { " " (accuracy(errors.measure, value, &majority(result))) }
+                None => ": its accuracy is unknown, because too few patients are judged."
             }
         }
         p {
             @let names = strongest(result, job);
             @if !names.is_empty() { "What matters most: " b { (listed(&names)) } ". " }
-            "Every patient was predicted by trees that had not seen it."
+            "Each patient was predicted by trees that had not seen it."
         }
     }
 }
 
 /// How good an error is, beside what needs no forest.
-fn rightly(measure: ErrorMeasure, error: f64, majority: &Option<f64>) -> Markup {
+fn accuracy(measure: ErrorMeasure, error: f64, majority: &Option<f64>) -> Markup {
     html! {
         @match measure {
             ErrorMeasure::Misclassified => {
-                "predicts the class of " b { (of_hundred(1.0 - error)) } " patients rightly"
+                "predicts the class with " b { "accuracy " (of_hundred(1.0 - error)) }
                 @if let Some(share) = majority {
-                    "; always naming the most frequent class would be right for " (of_hundred(*share))
+                    ", compared with " (of_hundred(*share)) " by the majority class"
                 }
                 "."
             }
@@ -132,7 +132,7 @@ fn rightly(measure: ErrorMeasure, error: f64, majority: &Option<f64>) -> Markup 
                 "predicts the outcome with a root mean squared error of " b { (words::figure(error.sqrt())) } "."
             }
             ErrorMeasure::Discordant => {
-                "orders " b { (of_hundred(1.0 - error)) } " pairs of patients rightly by risk (concordance; 50 would be chance)."
+                "orders pairs of patients by risk with " b { "concordance " (of_hundred(1.0 - error)) } " (chance: 50 %)."
             }
         }
     }

@@ -56,7 +56,7 @@ fn sentences(answer: &AlikeElsewhere) -> Markup {
 fn table(answer: &AlikeElsewhere) -> Markup {
     let (head, rows) = answer.table();
     html! {
-        h2 { "Who is alike" }
+        h2 { "Similar patients" }
         table {
             caption { (HOW) }
             thead { tr { @for name in &head { th scope="col" { (name) } } } }

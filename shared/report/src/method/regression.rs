@@ -176,21 +176,21 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
             }
             @match own.and_then(|errors| Some((errors.measure, errors.value()?))) {
                 Some((ErrorMeasure::Misclassified, error)) => {
-                    " names the class of " b { (of_hundred(1.0 - error)) } " of them rightly."
+                    " predicts the class with " b { "accuracy " (of_hundred(1.0 - error)) } " (in sample)."
                 }
                 Some((ErrorMeasure::Squared, error)) => {
-                    " is off by " b { (words::figure(error.sqrt())) } " (root mean square)."
+                    " has a root mean squared error of " b { (words::figure(error.sqrt())) } " (in sample)."
                 }
                 Some((ErrorMeasure::Discordant, error)) => {
-                    " orders " b { (of_hundred(1.0 - error)) }
-                    " pairs of one site rightly by risk (concordance; 50 would be chance)."
+                    " orders pairs of one site by risk with " b { "concordance " (of_hundred(1.0 - error)) }
+                    " (chance: 50 %; in sample)."
                 }
-                None => " tells nothing of its errors: too few patients were judged."
+                None => " has unknown errors: too few patients were judged."
             }
         }
         p {
             @if more.is_empty() && less.is_empty() {
-                "No feature clearly goes with the outcome once the others are known."
+                "No feature is clearly associated with the outcome, given the others."
             }
             @if !more.is_empty() { (what) " " (higher) " with " b { (listed(&more)) } }
             @if !more.is_empty() && !less.is_empty() { ", and " (lower) " with " b { (listed(&less)) } }
@@ -200,7 +200,7 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
             (selection::sentence(job, model))
         }
         @if !model.converged {
-            p { span.flag { "The fit has no end, or was stopped before it: " (model.remarks.join("; ")) "." } }
+            p { span.flag { "The fit did not converge: " (model.remarks.join("; ")) "." } }
         }
     }
 }

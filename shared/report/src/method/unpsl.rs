@@ -186,23 +186,23 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
     html! {
         @if count == 0 {
             p.lead {
-                "No feature was found to make patients alike: the metric is empty. The notes say at which lambda_sparsity."
+                "No feature makes patients similar: the metric is empty. The notes give its lambda_sparsity."
             }
         } @else {
             p.lead {
-                "Two patients are alike, above all, when they agree in " b { (listed(&names)) } ": "
+                "Which patients are similar depends mostly on " b { (listed(&names)) } ". "
                 (count) " of " (all) " features count"
-                @match all - count { 0 => "", 1 => ", one does not", _ => ", the others do not" }
+                @match all - count { 0 => "", 1 => "; one does not", _ => "; the others do not" }
                 "."
             }
             @let filled = mostly_filled(result, &selected);
             @if !filled.is_empty() {
-                p { "Of these " b { (listed(&filled)) } " is mostly filled in: most patients have no value of it." }
+                p { b { (listed(&filled)) } ": most patients have no value of it, and an imputed one counts." }
             }
             @match told.as_ref().and_then(PooledTable::scores) {
                 Some(scores) => { (right::accuracy(result, model, &scores)) }
                 None => {
-                    p { "How well it does is not known: too few patients are judged to tell." }
+                    p { "Its accuracy is unknown: too few patients are judged." }
                 }
             }
         }
@@ -247,15 +247,14 @@ fn features(result: &RunResult, job: &Job, model: &Model) -> Markup {
     }
     html! {
         (tables::bars(
-            "What makes patients alike",
+            "What makes patients similar",
             bars.collect(),
-            "How strongly each feature decides which patients are alike: the norm of its row of W, for a feature of standard \
-             deviation 1.",
+            "Weight of each feature: the norm of its row of W, for a feature with standard deviation 1.",
         ))
         // Only of patients who are known to be synthetic does a run say the truth.
         @match truth(model).filter(|known| result.notes.contains(known)) {
             Some(known) => { p { (known) } }
-            None => @if !at_zero.is_empty() { p { "At 0, so that they do not count: " (listed(&at_zero)) "." } }
+            None => @if !at_zero.is_empty() { p { "Without weight: " (listed(&at_zero)) "." } }
         }
     }
 }
@@ -269,7 +268,7 @@ fn course(result: &RunResult, model: &Model) -> Markup {
             (model.rounds.len()) " rounds in " (format!("{:.1}", result.seconds)) " seconds; objective "
             (number(model.objective)) ". The objective is not convex in W: another start may end elsewhere."
             @if let Some(moved) = model.certificate {
-                " A round of consensus ADMM by the paper's letter, (4.21) to (4.23), moves the metric by "
+                " One round of the paper's consensus ADMM, (4.21) to (4.23), moves the metric by "
                 (format!("{moved:.0e}")) " of its norm."
             }
         }
@@ -297,8 +296,8 @@ fn selection(model: &Model) -> Markup {
             h2 { "Chosen by cross-validation" }
             p.note {
                 "Patients of every site vote on the held-out patients of the same site. The lowest log loss of these shares is "
-                "chosen. For each form, lambda_1 and rank, the table has the best number of neighbours. The chosen figures are a little "
-                "too good, because they are the best of many."
+                "chosen. For each form, lambda_1 and rank, the table has the best number of neighbours. The chosen figures are "
+                "slightly optimistic, because they are the best of many."
             }
             table.wide {
                 thead {

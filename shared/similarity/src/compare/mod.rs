@@ -107,7 +107,7 @@ pub enum CompareError {
         wanted: usize,
     },
     /// Nothing weighs anything.
-    #[error("every weight is 0: by them all patients are alike")]
+    #[error("every weight is 0, so all patients are equal")]
     Empty,
     /// Coefficients without an end.
     #[error("the regression has no end: {0}")]

@@ -80,7 +80,7 @@ pub(crate) fn revocation_list(path: &Path) -> Result<RevocationList, TlsError> {
     let mut serials = BTreeSet::new();
     for list in &signed {
         let found = certificates::revoked_serials(list)
-            .ok_or_else(|| unusable(path, "it is no list of revoked certificates".to_owned()))?;
+            .ok_or_else(|| unusable(path, "it is not a list of revoked certificates".to_owned()))?;
         serials.extend(found);
     }
     Ok(RevocationList { signed, serials })

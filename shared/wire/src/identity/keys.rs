@@ -129,7 +129,7 @@ impl SiteKeys {
         &self,
         signer: &Signer,
         run: &str,
-        patients_at_most: Option<u64>,
+        patients_at_most: u64,
     ) -> Result<Introduction, KeyError> {
         let agreement = self.agreement.compute_public_key();
         let agreement = agreement.map_err(|_| KeyError::Unusable)?.as_ref().to_vec();
@@ -292,12 +292,11 @@ fn agrees(introduction: &Introduction) -> bool {
 }
 
 /// The bytes that the certificate's key signs.
-fn vouched(run: &str, keys: [&[u8]; 3], patients_at_most: Option<u64>) -> Vec<u8> {
+fn vouched(run: &str, keys: [&[u8]; 3], patients_at_most: u64) -> Vec<u8> {
     let mut bytes = INTRODUCTION.to_vec();
-    let patients = patients_at_most.map(u64::to_be_bytes);
-    let patients: &[u8] = patients.as_ref().map_or(&[], |bytes| bytes);
+    let patients = patients_at_most.to_be_bytes();
     let parts = [run.as_bytes()].into_iter().chain(keys);
-    for part in parts.chain([patients]) {
+    for part in parts.chain([&patients[..]]) {
         bytes.extend((part.len() as u64).to_be_bytes());
         bytes.extend(part);
     }
@@ -336,7 +335,7 @@ pub(super) mod tests {
             let signer = Signer::load(&files).unwrap();
             let secrets = RunSecrets::draw([3; 32]).unwrap();
             let keys = SiteKeys::new(RUN, &[place as u8 + 1; 32], secrets).unwrap();
-            let introduction = keys.introduce(&signer, RUN, Some(120)).unwrap();
+            let introduction = keys.introduce(&signer, RUN, 120).unwrap();
             parties.push(Party { keys, introduction });
             warrants = Some(Warrants::load(&files.authority).unwrap());
         }
@@ -361,7 +360,7 @@ pub(super) mod tests {
             ..introduction.clone()
         };
         let counted = Introduction {
-            patients_at_most: Some(1_000),
+            patients_at_most: 1_000,
             ..introduction.clone()
         };
         let counted = refused(RUN, &sites[0], &counted);
@@ -395,7 +394,7 @@ pub(super) mod tests {
         ];
         for (agreement, encapsulation) in forged {
             let keys = [&agreement[..], &good.signing, &encapsulation];
-            let signed = signer.sign_bytes(&vouched(RUN, keys, None)).unwrap();
+            let signed = signer.sign_bytes(&vouched(RUN, keys, 0)).unwrap();
             let introduction = Introduction {
                 signing: good.signing.clone(),
                 chain: signed.chain,
@@ -403,7 +402,7 @@ pub(super) mod tests {
                 signature: signed.signature,
                 agreement,
                 encapsulation,
-                patients_at_most: None,
+                patients_at_most: 0,
             };
             let error = warrants.introduced(RUN, &east, &introduction).unwrap_err();
             let KeyError::Agreement { site } = error else {

@@ -163,7 +163,7 @@ fn every_answer_is_what_googles_protobuf_writes_and_reads_back_from_it() {
                 agreement: vec![1; 32],
                 signing: vec![2; 32],
                 encapsulation: vec![3; 1_184],
-                patients_at_most: Some(120),
+                patients_at_most: 120,
                 chain: vec![vec![0x30, 0x00]],
                 scheme: 0x0403,
                 signature: vec![7, 8, 9],

@@ -37,7 +37,7 @@ pub(super) fn all(
     let drawn: Vec<LocalFigure> = figures.into_iter().map(|(_, figure)| figure).collect();
     let mut sentences = vec![answer.sentence.clone()];
     sentences.extend(answer.remarks.iter().map(|remark| shown::sentence(remark)));
-    let title = format!("{}: groups of patients", found.setting.job.name);
+    let title = format!("{}: clusters of patients", found.setting.job.name);
     files.push((
         "clusters.html",
         report::sheet(&title, &sentences, &[], &drawn),
@@ -54,10 +54,10 @@ fn scores(found: &Found<'_>) -> Result<LocalFigure, CasesError> {
     };
     let scores: Vec<GroupScore> = found.choice.tried.iter().map(score).collect();
     Ok(LocalFigure {
-        title: "How many groups",
+        title: "How many clusters",
         svg: report::group_scores(&scores, found.threshold)?,
-        caption: "Above: how much of the outcome so many groups leave open. Below: how well each group is found again in samples \
-                  of the patients, and how well the worst of as many groups of shuffled patients is.",
+        caption: "Above: the unexplained part of the outcome. Below: how well each cluster recurs in samples of the patients, \
+                  and the worst of as many clusters of shuffled patients.",
     })
 }
 
@@ -68,7 +68,7 @@ fn map(found: &Found<'_>, groups: &Clustering) -> Result<LocalFigure, CasesError
     Ok(LocalFigure {
         title: "How near patients are",
         svg: report::heat_map(&cells, &counts, farthest)?,
-        caption: "Patients in the order of their groups, in a group from its middle outwards; the stronger the colour, the nearer.",
+        caption: "Patients in the order of their clusters, each from its middle outwards. Stronger colour means nearer.",
     })
 }
 
@@ -98,9 +98,9 @@ fn importance(
     };
     let rows: Vec<_> = (0..groups.clusters()).map(of_group).collect();
     Ok(LocalFigure {
-        title: "What marks each group",
+        title: "What distinguishes each cluster",
         svg: report::group_marks(&labels(found, order), &rows)?,
-        caption: "How far a group's values lie from those of all others; a dot where random groups of its size do not do it.",
+        caption: "Distance of a cluster's values from all others'. A dot is beyond 95 % of random clusters of its size.",
     })
 }
 
@@ -134,10 +134,10 @@ fn features(
         GroupFeature { name, values }
     });
     Ok(LocalFigure {
-        title: "What the groups are like",
+        title: "Features by cluster",
         svg: report::group_features(&drawn.collect::<Vec<_>>())?,
-        caption: "By group: the middle half of the patients with the median, lines to 5 and 95 %; of levels their shares, the first \
-                  darkest.",
+        caption: "By cluster: the middle half of the patients with the median, and lines to 5 and 95 %. For levels their shares, \
+                  the first darkest.",
     })
 }
 
@@ -149,7 +149,7 @@ fn survival(found: &Found<'_>, groups: &Clustering) -> Result<Option<LocalFigure
         let members = groups.members(group);
         let points = kaplan_meier(time, event, members.iter().copied());
         Curve {
-            name: format!("group {}, {} patients", group + 1, members.len()),
+            name: format!("cluster {}, {} patients", group + 1, members.len()),
             points: points
                 .iter()
                 .map(|point| (point.time, point.share))
@@ -162,8 +162,8 @@ fn survival(found: &Found<'_>, groups: &Clustering) -> Result<Option<LocalFigure
         None => "time".to_owned(),
     };
     Ok(Some(LocalFigure {
-        title: "How they survive",
+        title: "Survival by cluster",
         svg: report::survival_by(&curves, &axis)?,
-        caption: "The share without an event by group, by Kaplan and Meier.",
+        caption: "Share without an event by cluster (Kaplan-Meier).",
     }))
 }

@@ -263,13 +263,13 @@ fn remarks(found: &Found<'_>, arguments: &Cluster) -> Vec<String> {
     let incomparable = found.dissimilarity.incomparable();
     if incomparable > 0 {
         remarks.push(format!(
-            "{incomparable} pairs of patients have no value in common: they are taken to be as far apart as the two farthest"
+            "{incomparable} pairs of patients share no value: they count as far apart as the two farthest"
         ));
     }
     if found.shown.is_some() {
         remarks.push(match arguments.place.by {
             By::Run | By::Personal | By::Regression | By::Anchored => {
-                "what compares was learned from these patients' outcomes, so that its groups differ in them by their making: \
+                "the distance was learned from these patients' outcomes, so clusters differ in them by construction: \
                  that they do is no discovery, and a p of it is too small"
             }
             By::Euclidean | By::Manhattan | By::Cosine | By::Mahalanobis | By::Gower => {

@@ -21,8 +21,8 @@ pub(super) fn sentence(found: &Found<'_>, rule: StabilityOption, groups: &[OneGr
     let tried = &found.choice.tried;
     let asked = found.threshold;
     let wanted = match rule {
-        StabilityOption::EveryGroup => format!("every group is found again at {asked} or more"),
-        StabilityOption::Mean => format!("groups are found again at more than {asked} in the mean"),
+        StabilityOption::EveryGroup => format!("every cluster recurs at {asked} or more"),
+        StabilityOption::Mean => format!("clusters recur at more than {asked} on average"),
     };
     let (Some(division), false) = (found.groups(), groups.is_empty()) else {
         let (from, to) = (tried.first(), tried.last());
@@ -31,17 +31,14 @@ pub(super) fn sentence(found: &Found<'_>, rule: StabilityOption, groups: &[OneGr
             .map(|(from, to)| (from.clusters(), to.clusters()));
         let (from, to) = ends.unwrap_or((2, 2));
         return format!(
-            "There are no stable groups among the {patients} patients: of no number from {from} to {to} it holds that {wanted}."
+            "There are no stable clusters among the {patients} patients: {wanted} for no number from {from} to {to}."
         );
     };
     let least = division.stability.iter().copied().fold(1.0, f64::min);
     let start = match found.choice.best {
-        Some(_) => format!(
-            "There are {} groups among the {patients} patients",
-            groups.len()
-        ),
+        Some(_) => format!("The {patients} patients form {} clusters", groups.len()),
         None => format!(
-            "The {} groups of the {patients} patients that were asked for are not stable",
+            "The {} requested clusters of the {patients} patients are not stable",
             groups.len()
         ),
     };
@@ -49,18 +46,16 @@ pub(super) fn sentence(found: &Found<'_>, rule: StabilityOption, groups: &[OneGr
         .by_chance
         .filter(|chance| least < chance + BEYOND_CHANCE);
     let sure = match (found.choice.best, by_chance) {
-        (None, _) => format!("the least stable is found again at {least:.2}"),
+        (None, _) => format!("the least recurs at {least:.2}"),
         (_, Some(chance)) => format!(
-            "but patients whose features were shuffled make groups as stable ({chance:.2} against {least:.2}), so that these may \
-             be no more than single features or nothing at all"
+            "but shuffled features give clusters as stable ({chance:.2} against {least:.2}), so these may be single features or \
+             meaningless"
         ),
         _ if least >= VERY_SURE => {
-            format!("very surely (each is found again at {least:.2} or more)")
+            format!("with very sure membership (each recurs at {least:.2} or more)")
         }
-        _ if least >= SURE => format!("surely (each is found again at {least:.2} or more)"),
-        _ => format!(
-            "a pattern, though it is unsure who belongs to which (one is found again at {least:.2})"
-        ),
+        _ if least >= SURE => format!("with sure membership (each recurs at {least:.2} or more)"),
+        _ => format!("a pattern with unsure membership (one recurs at {least:.2})"),
     };
     let of_groups = groups.iter().map(marked).collect::<Vec<_>>().join(", ");
     let outcomes = groups
@@ -72,7 +67,7 @@ pub(super) fn sentence(found: &Found<'_>, rule: StabilityOption, groups: &[OneGr
         .log_rank
         .map(|test| format!(" (log-rank p {})", p(test.p)));
     format!(
-        "{start}, {sure}: {of_groups}; they fared {outcomes}{}.",
+        "{start}, {sure}: {of_groups}. Outcomes: {outcomes}{}.",
         test.unwrap_or_default()
     )
 }
@@ -82,11 +77,11 @@ fn marked(group: &OneGroup) -> String {
     let named = group.marks.iter().filter(|mark| mark.marks).take(NAMED_MAX);
     let named: Vec<&str> = named.map(|mark| mark.what.as_str()).collect();
     let marks = match named.is_empty() {
-        true => "nothing beyond chance".to_owned(),
+        true => "features only by chance".to_owned(),
         false => named.join(" and "),
     };
     format!(
-        "group {} ({} patients) is marked by {marks}",
+        "cluster {} ({} patients) has distinct {marks}",
         group.group, group.patients
     )
 }
@@ -115,7 +110,7 @@ pub(super) fn outcome(fared: &Fared) -> String {
                 format!("{} {}", percent(one.share.value), one.level)
             })
         }
-        Fared::Mean(mean) => format!("{} in the mean", short(mean.value)),
+        Fared::Mean(mean) => format!("mean {}", short(mean.value)),
         Fared::Survival { share, .. } => format!("{} with the event", percent(share.value)),
     }
 }
@@ -128,7 +123,7 @@ pub(super) fn whole(answer: &Answer) -> String {
     }
     if let Some(test) = &answer.log_rank {
         text.push_str(&format!(
-            "Whether the groups survive alike: log-rank chi-squared {} of {} degrees, p {}.\n\n",
+            "Survival of the clusters: log-rank chi-squared {} with {} degrees, p {}.\n\n",
             short(test.chi_squared),
             test.degrees,
             p(test.p)
@@ -137,7 +132,7 @@ pub(super) fn whole(answer: &Answer) -> String {
     if !answer.new.is_empty() {
         let header = [
             "new patient",
-            "group",
+            "cluster",
             "distance from its medoid",
             "from the next one's",
         ];
@@ -163,9 +158,9 @@ pub(super) fn whole(answer: &Answer) -> String {
 
 fn tried(answer: &Answer) -> String {
     let header = [
-        "groups",
+        "clusters",
         "bias",
-        "found again: least",
+        "stability: least",
         "mean",
         "least by chance",
         "",
@@ -191,7 +186,7 @@ fn tried(answer: &Answer) -> String {
         ]);
     }
     format!(
-        "By the {}; stability {} ({} of them), at least {}; bias is what groups leave open of the outcome\n{}\n",
+        "By the {}; stability {} ({} of them), at least {}; bias is the unexplained part of the outcome\n{}\n",
         answer.comparison,
         answer.stability,
         answer.samples,
@@ -202,7 +197,7 @@ fn tried(answer: &Answer) -> String {
 
 fn marks(group: &OneGroup) -> String {
     let mut text = format!(
-        "Group {}: {} patients around {}, found again at {}\nHow they fared: {}.\n",
+        "Cluster {}: {} patients around {}, recurs at {}\nOutcomes: {}.\n",
         group.group,
         group.patients,
         group.medoid,
@@ -211,12 +206,12 @@ fn marks(group: &OneGroup) -> String {
     );
     let marking = || group.marks.iter().filter(|mark| mark.marks);
     if marking().next().is_none() {
-        text.push_str("No feature marks it beyond chance.\n\n");
+        text.push_str("No feature distinguishes it beyond chance.\n\n");
         return text;
     }
     let header = [
-        "marked by",
-        "the group",
+        "feature",
+        "the cluster",
         "all others",
         "distance",
         "by chance",

@@ -77,8 +77,8 @@ impl Judged {
     ) -> Result<Self, CasesError> {
         let near = format!("the {neighbours} nearest");
         let nothing = match &held.outcome {
-            Outcome::Classes { .. } => "always the most frequent",
-            Outcome::Numeric(_) => "always the mean",
+            Outcome::Classes { .. } => "majority class",
+            Outcome::Numeric(_) => "the mean",
             Outcome::Survival { .. } => "no information",
         };
         let named = [
@@ -179,20 +179,19 @@ fn sentence(found: &[Figures], gains: &[Option<Difference>], neighbours: usize) 
     let [near, nothing] = [&found[1], &found[2]].map(|figures| of_hundred(figures.first().value));
     let start = match &found[0] {
         Figures::Classes { .. } => format!(
-            "predicts the class of {} of 100 held-out patients rightly ({}); the {neighbours} nearest: {near}; always the most \
-             frequent: {nothing}",
+            "predicts the class with accuracy {} % ({}) on held-out patients; the {neighbours} nearest: {near} %; majority class: \
+             {nothing} %",
             of_hundred(first.value),
             ends(first)
         ),
         Figures::Numbers { .. } => format!(
-            "explains {} of 100 parts of the variance of held-out patients ({}); the {neighbours} nearest: {near}; always the mean: \
-             {nothing}",
+            "explains {} % of the variance of held-out patients ({}); the {neighbours} nearest: {near} %; the mean: {nothing} %",
             of_hundred(first.value),
             ends(first)
         ),
         Figures::Times { .. } => format!(
-            "orders {} of 100 pairs of held-out patients rightly by who has the event first ({}); the {neighbours} nearest: {near}; no \
-             information: {nothing}",
+            "orders held-out patients by time with concordance {} % ({}); the {neighbours} nearest: {near} %; no information: \
+             {nothing} %",
             of_hundred(first.value),
             ends(first)
         ),
@@ -208,15 +207,14 @@ fn sentence(found: &[Figures], gains: &[Option<Difference>], neighbours: usize) 
     match (is_sure(over_nothing), auc) {
         (true, _) if is_sure(over_near) => format!("{}.", capital(&start)),
         (true, _) => match over_near.is_some_and(|gain| gain.value < 0.0 && gain.p < CHANCE) {
-            true => format!("{}: the nearest serve better.", capital(&start)),
+            true => format!("{}: the nearest predict better.", capital(&start)),
             false => format!(
-                "{}; beside the nearest it gains nothing beyond chance.",
+                "{}; compared with the nearest it gains nothing beyond chance.",
                 capital(&start)
             ),
         },
         (false, Some(auc)) => format!(
-            "Helps to order patients, not to class them: it {start}; of pairs of one patient of each class {} of 100 are ordered \
-             rightly ({}).",
+            "Ranks patients, but does not classify them beyond chance: it {start}; AUC {} % ({}).",
             of_hundred(auc.value),
             ends(auc)
         ),

@@ -219,7 +219,7 @@ fn answer(model: &Model, judged: Option<Judged>, new: Vec<OneNew>) -> Answer {
         },
         prototypes: model.prototypes(),
         new,
-        title: format!("{}: prediction from those who are alike", model.job.name),
+        title: format!("{}: prediction from similar patients", model.job.name),
     }
 }
 
@@ -227,17 +227,16 @@ fn answer(model: &Model, judged: Option<Judged>, new: Vec<OneNew>) -> Answer {
 fn seen(by: By, setting: &Setting) -> Option<String> {
     match (&setting.comparison, &setting.placed) {
         (Comparison::Proximity(_), Placed::Nodes { bags: Some(_), .. }) => Some(
-            "a patient who is held out is compared by the trees that have not seen it; all others are by all trees, as for a new \
-             patient"
+            "a held-out patient is compared by trees that have not seen it, and all others by all trees, as for a new patient"
                 .to_owned(),
         ),
         (Comparison::Proximity(_), _) => Some(
-            "the forest may have seen the patients who are held out: all figures may be too good".to_owned(),
+            "the forest may have seen the held-out patients: all figures may be optimistic".to_owned(),
         ),
         _ => match by {
             By::Run | By::Personal | By::Regression | By::Anchored => Some(
-                "what compares was learned from these patients' outcomes, those who are held out among them: all figures but the last \
-                 are a little too good; `--by euclidean` has not seen them"
+                "the distance was learned from these patients' outcomes, held-out ones included: figures of the prediction and of \
+                 the nearest are slightly optimistic; `--by euclidean` has not seen them"
                     .to_owned(),
             ),
             By::Euclidean | By::Manhattan | By::Cosine | By::Mahalanobis | By::Gower => None,

@@ -33,7 +33,7 @@ fn of_new(answer: &Answer) -> Vec<String> {
     let told = answer.new.iter().take(NEW_MAX);
     let told = told.map(|one| format!("New patient {}: {}.", one.patient, one.predicted));
     let more = answer.new.len().saturating_sub(NEW_MAX);
-    let more = (more > 0).then(|| format!("And {more} more, of whom `--csv` tells."));
+    let more = (more > 0).then(|| format!("And {more} more; `--csv` has all."));
     told.chain(more).collect()
 }
 

@@ -276,7 +276,7 @@ fn refitted(
     noise: f64,
 ) -> Result<Fitted, String> {
     let Outcome::Numeric(values) = outcome else {
-        return Err("its outcome is no number".to_owned());
+        return Err("its outcome is not a number".to_owned());
     };
     let matrix = KernelOf::new(comparison, kernel.kernel())
         .and_then(|of| of.cross(placed, placed, width))

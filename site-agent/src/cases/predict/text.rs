@@ -121,7 +121,7 @@ fn figures(judged: &Judged) -> String {
     if let Some(coverage) = &judged.coverage {
         let (value, low, high) = coverage.parts();
         text.push_str(&format!(
-            "Intervals of 95 % hold {:.1} of 100 held-out outcomes ({:.1} to {:.1}).\n",
+            "Intervals of 95 % cover {:.1} % of held-out outcomes ({:.1} to {:.1}).\n",
             100.0 * value,
             100.0 * low,
             100.0 * high

@@ -26,15 +26,10 @@ pub(crate) fn told(job: &Job, settings: &CardSettings) -> Told {
 fn lots(settings: &CardSettings) -> MessageKind {
     let numbers = settings.counts_of_lots() as u64;
     MessageKind {
-        kind: "card_lots",
         purpose: "patients, all and those with each outcome, by who is in which of the study and those that it renews",
         shape: format!("{numbers} lots"),
-        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
-        bytes: NUMBER_BYTES * numbers,
-        times: 1,
-        rule: "sites_min",
-        withheld: WITHHELD.to_owned(),
         worst: "How many patients came or left between two studies, over all hospitals, a few among them.".to_owned(),
+        ..of_numbers("card_lots", numbers)
     }
 }
 
@@ -44,19 +39,14 @@ fn counts(settings: &CardSettings) -> MessageKind {
     let (groups, parts) = (settings.places().len(), settings.parts());
     let numbers = (groups * (each + 1) + parts) as u64;
     MessageKind {
-        kind: "card_counts",
         purpose: "patients of each group of each outcome, by level of each feature, and by who has which outcome: the study's \
                   Table 1",
         shape: format!("{groups} groups, {parts} parts"),
-        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
-        bytes: NUMBER_BYTES * numbers,
-        times: 1,
-        rule: "sites_min",
-        withheld: WITHHELD.to_owned(),
         worst: format!(
             "How many patients of each group have each level or no value. A count of fewer than {PUBLISHED_PATIENTS} is not \
              published."
         ),
+        ..of_numbers("card_counts", numbers)
     }
 }
 
@@ -71,18 +61,28 @@ fn sums(settings: &CardSettings) -> MessageKind {
         .sum();
     let numbers = (2 * groups * numeric + of_outcomes) as u64;
     MessageKind {
-        kind: "card_sums",
         purpose: "sums and sums of squares of each number by group, of which the table shows means and standard deviations, \
                   and the time at risk",
         shape: format!("up to {groups} x {numeric} x 2 + {of_outcomes}"),
+        worst: format!(
+            "The mean and spread of each number in each group of which {CARD_PATIENTS_MIN} patients or more have it, over all \
+             hospitals. Who knows all patients of a group but one can work out that one."
+        ),
+        ..of_numbers("card_sums", numbers)
+    }
+}
+
+/// A message of so many numbers, which leaves once.
+fn of_numbers(kind: &'static str, numbers: u64) -> MessageKind {
+    MessageKind {
+        kind,
+        purpose: "",
+        shape: String::new(),
         bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
         bytes: NUMBER_BYTES * numbers,
         times: 1,
         rule: "sites_min",
         withheld: WITHHELD.to_owned(),
-        worst: format!(
-            "The mean and spread of each number in each group of which {CARD_PATIENTS_MIN} patients or more have it, over all \
-             hospitals. Who knows all patients of a group but one can work out that one."
-        ),
+        worst: String::new(),
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn told(rules: &Rules, job: &Job, settings: &ClusterSettings) -> Told
             rules.ceilings.queries
         ),
         open: format!(
-            "By enough divisions, an asker finds out where the small groups are, how each fared, and the mean of every feature of \
+            "With enough divisions, an operator can infer the place, outcomes and feature means of the small groups of \
              each: sums over {least} patients or more of one outcome class. Who knows all patients of a small group but one can work \
              out that one. Where a cluster is at one site alone, its sums are that site's; which site it is, nobody is told. To how \
              many sites a cluster belongs, and what marks it, is what is asked for."
@@ -75,7 +75,7 @@ fn agreement(job: &Job, settings: &ClusterSettings, least: u64) -> MessageKind {
     let cells = u64::from(settings.samples) * squares;
     MessageKind {
         kind: "agreement",
-        purpose: "how the patients of each cluster fared, and whether the same clusters are found again in samples of the small groups",
+        purpose: "outcomes of each cluster, and whether the clusters recur in samples of the small groups",
         shape: format!("{clusters} x {each} and {cells} counts"),
         bytes_formula: format!("{NUMBER_BYTES} x ({clusters} x {each} + {cells})"),
         bytes: NUMBER_BYTES * (clusters * each + cells),
@@ -107,13 +107,13 @@ fn marks(job: &Job, settings: &ClusterSettings, least: u64) -> MessageKind {
             withheld(least)
         ),
         worst: format!(
-            "Means over whole small groups of {least} patients or more: a level that all of one have is told of each of them."
+            "Means over whole small groups of {least} patients or more: a level that all of a group have is revealed of each."
         ),
     }
 }
 
 fn withheld(least: u64) -> String {
     format!(
-        "nothing is small: patients are told of by small groups of {least} or more, those of a class of fewer not at all"
+        "nothing is small: small groups have {least} patients or more, and a class with fewer is never counted"
     )
 }

@@ -133,7 +133,7 @@ fn groups_json(beside: &[Beside]) -> io::Result<Vec<u8>> {
 
 fn page(site: &SiteRun, beside: &[Beside]) -> String {
     let patients: usize = beside.iter().map(|one| one.here.0).sum();
-    let hundred = |share: f64| format!("{:.0} of 100", 100.0 * share);
+    let hundred = |share: f64| format!("{:.0} %", 100.0 * share);
     let lacking: Vec<String> = beside
         .iter()
         .enumerate()
@@ -141,33 +141,33 @@ fn page(site: &SiteRun, beside: &[Beside]) -> String {
         .map(|(place, _)| (place + 1).to_string())
         .collect();
     let mut sentences = vec![format!(
-        "This site's {patients} patients in the {} groups that all sites have in common.",
+        "This site's {patients} patients in the {} clusters that all sites share.",
         beside.len()
     )];
     if !lacking.is_empty() {
         let text = format!(
-            "Nobody here is in group {}.",
-            lacking.join(", nor in group ")
+            "Nobody here is in cluster {}.",
+            lacking.join(", nor in cluster ")
         );
         sentences.push(text);
     }
     sentences.push(
-        "Each patient belongs to the group with the nearest centre. Nothing of this page has left the site.".to_owned(),
+        "Each patient belongs to the cluster with the nearest centre. Nothing of this page has left the site.".to_owned(),
     );
     let bars = beside.iter().enumerate().flat_map(|(place, one)| {
         let here = format!("{} ({})", hundred(one.here.1), one.here.0);
         let all = format!("{} ({})", hundred(one.everywhere.1), one.everywhere.0);
         [
-            (format!("group {}, here", place + 1), one.here.1, here),
+            (format!("cluster {}, here", place + 1), one.here.1, here),
             (
-                format!("group {}, all sites", place + 1),
+                format!("cluster {}, all sites", place + 1),
                 one.everywhere.1,
                 all,
             ),
         ]
     });
     let mut shares = vec![Shares {
-        title: "How many patients are in each group",
+        title: "Patients in each cluster",
         bars: bars.collect(),
         caption: "Shares of this site's patients, and of all sites' in small groups.".to_owned(),
     }];
@@ -175,7 +175,7 @@ fn page(site: &SiteRun, beside: &[Beside]) -> String {
     if let [_, second] = classes.as_slice() {
         let bars = beside.iter().enumerate().flat_map(|(place, one)| {
             let bar = |whose: &str, share: Option<f64>| {
-                let name = format!("group {}, {whose}", place + 1);
+                let name = format!("cluster {}, {whose}", place + 1);
                 share.map(|share| (name, share, hundred(share)))
             };
             [
@@ -184,16 +184,16 @@ fn page(site: &SiteRun, beside: &[Beside]) -> String {
             ]
         });
         shares.push(Shares {
-            title: "How they fared",
+            title: "Outcomes",
             bars: bars.flatten().collect(),
             caption: format!(
-                "Patients of each group whose {} is {second}.",
+                "Patients of each cluster whose {} is {second}.",
                 site.job.cohort.outcome.column
             ),
         });
     }
     let title = format!(
-        "{}: the groups of all sites, for this site's patients",
+        "{}: the shared clusters, for this site's patients",
         site.job.name
     );
     sheet(&title, &sentences, &shares, &[])

@@ -93,11 +93,11 @@ fn comparison(rules: &Rules, settings: &CompareSettings, sizes: &Sizes) -> Messa
         rule: "patients_min, cell_min",
         withheld: match sizes.classes {
             0 => format!(
-                "sums over fewer than {} patients are left out",
+                "sums over fewer than {} patients are omitted",
                 rules.patients_min.max(rules.cell_min)
             ),
             _ => on_the_grid(rules)
-                + "; how many one rule alone classes rightly leaves masked alone, unless cell_min is 1",
+                + "; how many patients one rule alone classifies correctly leaves only masked, unless cell_min is 1",
         },
         worst: "How many patients of each class a fixed list of rules takes for which: rules that all sites' folds fix, and no question \
                 chooses. In a run of sums, over all sites alone."

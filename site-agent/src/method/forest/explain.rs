@@ -136,7 +136,7 @@ fn assessment(rules: &Rules, job: &Job, settings: &ForestSettings, sizes: &Sizes
         times: 1,
         rule: "patients_min, cell_min",
         withheld: match job.cohort.outcome.kind {
-            OutcomeKind::Numeric => counts(rules, "sums over too few patients are left out"),
+            OutcomeKind::Numeric => counts(rules, "sums over too few patients are omitted"),
             _ => on_the_grid(rules),
         },
         worst: format!(

@@ -20,10 +20,10 @@ pub(crate) fn told(rules: &Rules, job: &Job, settings: &NeighboursSettings) -> T
             rules.ceilings.queries
         ),
         open: format!(
-            "By enough questions, an asker finds out where the groups are, and how each fared: sums over {least} patients or more \
-             of one outcome class. Who knows all patients of a group but one can work out that one. How the classes lie among the \
-             features is what is asked for: a patient whose features are known can be guessed by it, as by any prognosis. The \
-             patients who are asked about are told to all sites and to the coordinator, as the run's metric places them."
+            "With enough questions, an operator can infer the place and outcome of each group: sums over {least} patients or more \
+             of one outcome class. With all patients of a group but one, the last one follows. The result relates outcomes to \
+             features, so a patient with known features can be guessed, as by any prognosis. All sites and the coordinator \
+             receive the queries as the run's metric places them."
         ),
     }
 }
@@ -33,7 +33,7 @@ fn distances(least: u64) -> MessageKind {
     MessageKind {
         kind: "distances",
         purpose: "how far the groups of the site's patients are from each other, from which all sites take the radii within \
-                  which patients count as alike",
+                  which patients count as similar",
         shape: format!("{cells} counts"),
         bytes_formula: format!("{NUMBER_BYTES} x {cells}"),
         bytes: NUMBER_BYTES * cells,
@@ -52,7 +52,7 @@ fn alike(job: &Job, settings: &NeighboursSettings, least: u64) -> MessageKind {
     let each = (classes + sums) as u64;
     MessageKind {
         kind: "alike",
-        purpose: "of each patient who is asked about: how many of the site's patients are within each radius, and how they fared",
+        purpose: "per query: how many of the site's patients are within each radius, and their outcomes",
         shape: format!("{groups} x {each}"),
         bytes_formula: format!("{NUMBER_BYTES} x {groups} x {each}"),
         bytes: NUMBER_BYTES * groups * each,

@@ -24,7 +24,7 @@ pub(crate) fn told(rules: &Rules, job: &Job, settings: &RegressionSettings) -> T
         messages: messages(rules, job, settings),
         brake: match settings.model(&job.cohort.outcome.kind) {
             Some(Model::Linear) | None => {
-                "Nothing: wherever it is asked, a linear regression tells the same.".to_owned()
+                "Nothing: a linear regression reveals the same at any coefficients.".to_owned()
             }
             Some(Model::Logistic | Model::Cox(_) | Model::Exponential { .. }) => {
                 format!(
@@ -171,7 +171,7 @@ fn assessment(rules: &Rules, job: &Job, sizes: &Sizes) -> MessageKind {
         times: 1,
         rule: "patients_min, cell_min",
         withheld: match job.cohort.outcome.kind {
-            OutcomeKind::Numeric => counts(rules, "sums over too few patients are left out"),
+            OutcomeKind::Numeric => counts(rules, "sums over too few patients are omitted"),
             _ => on_the_grid(rules),
         },
         worst: format!(

@@ -1,6 +1,7 @@
 //! What the worker answers: the question that follows from the run, covered.
 
 use super::{Admitted, Current, Outcome, refused};
+use crate::books::chain::ChainError;
 use crate::books::identity::{Question, RunDigest};
 use crate::books::ledger::{Answered, Ledger};
 use crate::config::SiteConfig;
@@ -10,23 +11,18 @@ use crate::run::summing::Summing;
 use privacy::{Cost, Covering, Disclosure, Released};
 use protocol::failure::{Code, Refusal};
 use protocol::message::{Answer, Ask, Closed, Request};
+use protocol::replica::Next;
 use protocol::time::Timestamp;
 
 impl Current {
     /// Answers the question that follows from the run, and no other. What adds up is covered; it is in the ledger before it is
     /// released.
     pub(super) fn answer(&mut self, ledger: &mut Ledger, ask: &Ask) -> Outcome {
-        let Some(summing) = &self.summing else {
-            return Ok(Err(match &self.job {
-                Err(stop) => stop.clone(),
-                Ok(_) => Stop::early(),
-            }));
-        };
-        let next = match summing.judge(ask, &self.digest) {
+        let next = match self.judge(ask) {
             Ok(next) => next,
             Err(stop) => return Ok(Err(stop)),
         };
-        let Some(admitted) = &mut self.admitted else {
+        let (Some(summing), Some(admitted)) = (&self.summing, &mut self.admitted) else {
             return Ok(Err(Stop::early()));
         };
         if let Err(refusal) = admitted.gate.still_open() {
@@ -81,6 +77,30 @@ impl Current {
         admitted.release_covered(answer, &covering, ledger, &self.digest, question, known)
     }
 
+    /// What is open, where the question is the one that follows from the run.
+    fn judge(&self, ask: &Ask) -> Result<Next, Stop> {
+        match (&self.job, &self.summing) {
+            (Err(stop), _) => Err(stop.clone()),
+            (Ok(_), None) => Err(Stop::early()),
+            (Ok(_), Some(summing)) => summing.judge(ask, &self.digest),
+        }
+    }
+
+    /// Admits the cohort at the first question about it.
+    fn take_part(
+        &mut self,
+        config: &SiteConfig,
+        ledger: &mut Ledger,
+        ask: &Ask,
+        now: Timestamp,
+    ) -> Result<Result<(), Stop>, ChainError> {
+        match self.judge(ask) {
+            Err(stop) => Ok(Err(stop)),
+            Ok(_) if self.admitted.is_some() => Ok(Ok(())),
+            Ok(_) => self.admit(config, ledger, now),
+        }
+    }
+
     /// The site says no, or by which keys it is known, and nothing of its cohort.
     pub(super) fn introduce(
         &mut self,
@@ -89,29 +109,17 @@ impl Current {
         ask: &Ask,
         now: Timestamp,
     ) -> Outcome {
-        if let Err(stop) = &self.job {
-            return Ok(Err(stop.clone()));
+        if let Err(stop) = self.take_part(config, ledger, ask, now)? {
+            return Ok(Err(stop));
         }
-        let Some(summing) = &self.summing else {
-            return Ok(Err(Stop::early()));
+        let introduction = match (&self.summing, &self.admitted) {
+            (Some(summing), Some(own)) => summing.introduce(config, own.patients_at_most),
+            (Some(_) | None, _) => Err(Stop::early()),
         };
-        if let Err(stop) = summing.judge(ask, &self.digest) {
-            return Ok(Err(stop));
-        }
-        if self.admitted.is_none()
-            && let Err(stop) = self.admit(config, ledger, now)?
-        {
-            return Ok(Err(stop));
-        }
-        let introduction = self
-            .summing
-            .as_ref()
-            .map(|summing| summing.introduce(config));
-        let introduction = introduction.unwrap_or_else(|| Err(Stop::early()));
         Ok(introduction.map(|introduction| wire::seal(Released::notice(introduction))))
     }
 
-    /// Admits the cohort of a run whose study has opened, at the first question, and answers.
+    /// The site says no, or who its patients are.
     pub(super) fn describe(
         &mut self,
         config: &SiteConfig,
@@ -119,15 +127,10 @@ impl Current {
         ask: &Ask,
         now: Timestamp,
     ) -> Outcome {
-        if let Some(summing) = self.summing.as_ref().filter(|_| self.admitted.is_none()) {
-            if let Err(stop) = summing.judge(ask, &self.digest) {
-                return Ok(Err(stop));
-            }
-            if let Err(stop) = self.admit(config, ledger, now)? {
-                return Ok(Err(stop));
-            }
+        match self.take_part(config, ledger, ask, now)? {
+            Ok(()) => self.answer(ledger, ask),
+            Err(stop) => Ok(Err(stop)),
         }
-        self.answer(ledger, ask)
     }
 
     /// Whether another process of this site has answered the question at which a cohort is admitted, so that this one has yet to read
@@ -145,15 +148,12 @@ impl Current {
 
     /// A secret for each later site, which covers what is said later. Nothing of the cohort is in it.
     pub(super) fn encapsulate(&mut self, config: &SiteConfig, ask: &Ask) -> Outcome {
-        if let Err(stop) = &self.job {
-            return Ok(Err(stop.clone()));
+        if let Err(stop) = self.judge(ask) {
+            return Ok(Err(stop));
         }
         let Some(summing) = &mut self.summing else {
             return Ok(Err(Stop::early()));
         };
-        if let Err(stop) = summing.judge(ask, &self.digest) {
-            return Ok(Err(stop));
-        }
         let told = summing.encapsulate(&config.folder)?;
         Ok(told.map(|told| wire::seal(Released::notice(told))))
     }

@@ -1,10 +1,11 @@
 //! Somebody at the site who would have a new budget: the ledger is cut, written anew or deleted while the agent is away.
 
-use super::site::{table, unpsl};
-use kindred_tests::deployment::{certify, site_config};
-use kindred_tests::federation::{NOW, RUN, introduce, worker};
+use super::hospitals;
+use super::site::unpsl;
+use kindred_tests::deployment::site_config;
+use kindred_tests::federation::converse;
 use kindred_tests::programs::{Home, site_agent};
-use protocol::message::Answer;
+use kindred_tests::studies::Opened;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,15 +16,11 @@ struct Served {
 }
 
 fn served() -> Served {
-    let home = Home::new();
-    certify(&home);
-    home.write("data/north.csv", &table(60, 12));
+    let (home, mut workers) = hospitals("");
+    let text = unpsl("round_limit = 2");
+    let study = Opened::of(&text, &home, &mut workers);
+    converse(&study, study.job(&text), &mut workers, |_| ());
     let config = site_config("north", 1, "site-north");
-    let mut site = worker(&config, &home, NOW);
-    for seed in [5, 6] {
-        let told = introduce(&mut site, RUN, &unpsl("rank = 8"), seed);
-        assert!(matches!(told, Answer::Introduced(_)), "{told:?}");
-    }
     Served { home, config }
 }
 

@@ -3,6 +3,7 @@
 use kindred_tests::deployment::{certify, site_config};
 use kindred_tests::federation::{NOW, RUN, converse, worker};
 use kindred_tests::programs::Home;
+use kindred_tests::studies::Opened;
 use ndarray::{Array2, s};
 use protocol::job::Job;
 use protocol::message::{Request, unpsl};
@@ -26,8 +27,9 @@ pub(crate) fn play(home: &Home, job: &str, rules: &str) -> Played {
         let config = site_config(site.as_str(), 1, &format!("site-{site}")) + rules;
         workers.insert(site.clone(), worker(&config, home, NOW));
     }
+    let study = Opened::of(job, home, &mut workers);
     let mut metrics: Vec<(SiteName, Array2<f64>)> = Vec::new();
-    let ending = converse(parsed, &mut workers, |exchange| {
+    let ending = converse(&study, study.job(job), &mut workers, |exchange| {
         let seen = asked(exchange.request);
         metrics.extend(
             seen.into_iter()

@@ -533,7 +533,7 @@ fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
             agreement: vec![site as u8; 32],
             encapsulation: vec![site as u8; 1_184],
             signing: vec![site as u8; 32],
-            patients_at_most: None,
+            patients_at_most: 1_000_000,
             chain: Vec::new(),
             scheme: 0,
             signature: Vec::new(),

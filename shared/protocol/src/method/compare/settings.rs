@@ -44,7 +44,10 @@ const NOT_OF_UNPSL: [(&str, &str); 9] = [
 /// The same of `[regression]`.
 const NOT_OF_REGRESSION: [(&str, &str); 4] = [
     ("neighbours", "neighbours in [compare]"),
-    ("confidence", "no such key: nobody is told of coefficients"),
+    (
+        "confidence",
+        "no such key: a comparison reports no coefficients",
+    ),
     ("selection", "no such key: all features stay"),
     ("selection_p", "no such key: all features stay"),
 ];
@@ -59,7 +62,10 @@ const NOT_OF_FOREST: [(&str, &str); 4] = [
         "proximity",
         "no such key: patients are compared by the share of common terminal nodes",
     ),
-    ("importance", "no such key: nobody is told of features"),
+    (
+        "importance",
+        "no such key: a comparison reports no features",
+    ),
 ];
 
 /// By what patients are compared, or predicted.

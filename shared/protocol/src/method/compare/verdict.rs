@@ -129,7 +129,9 @@ impl Model {
         sentences.extend(models(&rows, kind));
         let out = self.left_out.iter();
         sentences.extend(
-            out.map(|(family, why)| format!("Not compared: the {}, for {why}.", family.title())),
+            out.map(|(family, why)| {
+                format!("Not compared: the {}, because {why}.", family.title())
+            }),
         );
         sentences
     }
@@ -145,11 +147,11 @@ fn suits(similarities: &[(Family, Tested)], kind: &OutcomeKind) -> String {
     };
     let Some(best) = similarities.iter().filter(better).max_by(by_value) else {
         return match similarities.iter().max_by(by_value) {
-            None => "Nothing is told apart from the Euclidean distance: fewer than 10 patients are predicted otherwise."
+            None => "No difference from the Euclidean distance can be tested: fewer than 10 patients are predicted differently."
                 .to_owned(),
             Some(nearest) => format!(
-                "No similarity predicts these patients better than the Euclidean distance beyond chance: the plain distance suits this \
-                 cohort, and learning one was not worth it. Of those that were tested the best is {}.",
+                "No similarity predicts these patients better than the Euclidean distance beyond chance. The Euclidean distance suits \
+                 this cohort, and learning one was not worth it. The best of those tested is {}.",
                 says(nearest)
             ),
         };
@@ -164,11 +166,11 @@ fn suits(similarities: &[(Family, Tested)], kind: &OutcomeKind) -> String {
     let worth = match (best.0.is_learned(), plain.as_slice()) {
         (true, []) => "Learning one was worth it.".to_owned(),
         (true, plain) => format!(
-            "Whether learning one was worth it stays open: the {}, for which nothing is learnt, is better than the Euclidean distance \
-             as well, and the two are not tested against each other.",
+            "Whether learning one was worth it is open: the {}, which learns nothing, is also better than the Euclidean distance, \
+             and the two are not compared with each other.",
             plain.join(" and the ")
         ),
-        (false, _) => "Learning one was not worth it: nothing is learnt for this one.".to_owned(),
+        (false, _) => "Learning one was not worth it: this one learns nothing.".to_owned(),
     };
     let beside = match others.as_slice() {
         [] => String::new(),
@@ -178,7 +180,7 @@ fn suits(similarities: &[(Family, Tested)], kind: &OutcomeKind) -> String {
                 .map(|one| format!("the {} ({})", one.0.title(), told(&one.1.difference, kind)))
                 .collect();
             format!(
-                " Better than the Euclidean distance as well: {}.",
+                " Also better than the Euclidean distance: {}.",
                 names.join(", ")
             )
         }
@@ -197,7 +199,7 @@ fn untested(rows: &[Row]) -> Option<String> {
     let names: Vec<&str> = open.iter().map(|row| row.family.title()).collect();
     (!tested.is_empty() && !names.is_empty()).then(|| {
         format!(
-            "Not tested, for fewer than 10 patients are classed rightly by one of the two alone on either side: the {}.",
+            "Not tested, because fewer than 10 patients are classified correctly by one of the two alone: the {}.",
             names.join(", the ")
         )
     })
@@ -213,7 +215,7 @@ fn models(rows: &[Row], kind: &OutcomeKind) -> Option<String> {
     let told: Vec<String> = rows.iter().filter_map(model).collect();
     (!told.is_empty()).then(|| {
         format!(
-            "Without any neighbours, beside the Euclidean distance: {}.",
+            "Models without neighbours, compared with the Euclidean distance: {}.",
             told.join("; ")
         )
     })
@@ -232,17 +234,17 @@ fn told(difference: &Difference, kind: &OutcomeKind) -> String {
     let by = by.trim_start_matches('+');
     match (kind, difference.value < 0.0) {
         (OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. }, is_worse) => {
-            let more = if is_worse { "fewer" } else { "more" };
-            format!("{by} of 100 patients {more} classed rightly")
+            let more = if is_worse { "less" } else { "more" };
+            format!("{by} percentage points {more} accurate")
         }
-        (OutcomeKind::Numeric, false) => format!("a mean squared error less by {by}"),
-        (OutcomeKind::Numeric, true) => format!("a mean squared error more by {by}"),
+        (OutcomeKind::Numeric, false) => format!("a mean squared error lower by {by}"),
+        (OutcomeKind::Numeric, true) => format!("a mean squared error higher by {by}"),
         (OutcomeKind::Survival { .. }, false) => format!("a concordance higher by {by}"),
         (OutcomeKind::Survival { .. }, true) => format!("a concordance lower by {by}"),
     }
 }
 
-/// With its sign: of 100 patients to a tenth, else three digits.
+/// With its sign: percentage points to a tenth, else three digits.
 fn number(value: f64, kind: &OutcomeKind) -> String {
     if let OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } = kind {
         return format!("{:+.1}", 100.0 * value);

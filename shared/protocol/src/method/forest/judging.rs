@@ -3,8 +3,8 @@
 use super::assembly::assemble;
 use super::message::{Growing, NodeKind, NodeRule, NodeTable, TerminalTable, Trees};
 use super::settings::{ForestSettings, Proximity};
-use crate::assessment::{Assessment, ErrorMeasure, FeatureImportance};
-use crate::checks::{ensure, errors, evaluation, fault, length, numbers, within};
+use crate::assessment::{Assessment, FeatureImportance};
+use crate::checks::{fault, length, numbers, predictions, within};
 use crate::cohort::CohortSpecification;
 use crate::failure::{Code, Failure};
 
@@ -80,27 +80,13 @@ pub(super) fn assessment(
     found: &Assessment,
     patients: u64,
 ) -> Result<(), Failure> {
-    ensure(found.objective.is_none(), "an objective", "none")?;
-    let is_unvalidated = found.validation.is_empty();
-    ensure(is_unvalidated, "tables of a validation", "none")?;
-    let known = |rule: &str| {
-        let is_known = rule == FOREST_RULE || rule == Proximity::JUDGED.name();
-        ensure(
-            is_known,
-            "an error by an unknown rule",
-            "the forest or its out-of-bag proximity",
-        )
-    };
-    let measure = ErrorMeasure::of(&cohort.outcome.kind);
-    for error in &found.errors {
-        known(&error.rule)?;
-        errors(error, measure, patients)?;
-    }
-    let classes = cohort.outcome.kind.classes().len();
-    for counts in &found.evaluation {
-        known(&counts.rule)?;
-        evaluation(counts, classes, patients)?;
-    }
+    predictions(
+        &cohort.outcome.kind,
+        found,
+        patients,
+        [FOREST_RULE, Proximity::JUDGED.name()],
+        "the forest or its out-of-bag proximity",
+    )?;
     let importances = found.importance.len();
     if importances != 0 {
         length("importances", importances, cohort.features.len())?;

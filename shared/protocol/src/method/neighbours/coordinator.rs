@@ -93,7 +93,7 @@ impl Asking for Neighbours {
     fn phase(&self) -> &'static str {
         match self.measures() {
             true => "measuring distances",
-            false => "counting who is alike",
+            false => "counting similar patients",
         }
     }
 

@@ -2,8 +2,8 @@
 
 use super::message::{Answer, Sums};
 use super::settings::{REGRESSION_RULE, WEIGHTED_RULE};
-use crate::assessment::{Assessment, ErrorMeasure};
-use crate::checks::{ensure, errors, evaluation, length, numbers, unexpected};
+use crate::assessment::Assessment;
+use crate::checks::{ensure, length, numbers, predictions, unexpected};
 use crate::cohort::CohortSpecification;
 use crate::failure::Failure;
 use crate::message;
@@ -69,26 +69,12 @@ pub(super) fn assessment(
     found: &Assessment,
     patients: u64,
 ) -> Result<(), Failure> {
-    ensure(found.objective.is_none(), "an objective", "none")?;
-    let is_unvalidated = found.validation.is_empty();
-    ensure(is_unvalidated, "tables of a validation", "none")?;
     ensure(found.importance.is_empty(), "importances", "none")?;
-    let known = |rule: &str| {
-        let is_known = rule == REGRESSION_RULE || rule == WEIGHTED_RULE;
-        ensure(
-            is_known,
-            "an error by an unknown rule",
-            "the regression or its weighted distance",
-        )
-    };
-    let measure = ErrorMeasure::of(&cohort.outcome.kind);
-    for error in &found.errors {
-        known(&error.rule)?;
-        errors(error, measure, patients)?;
-    }
-    let classes = cohort.outcome.kind.classes().len();
-    found.evaluation.iter().try_for_each(|counts| {
-        known(&counts.rule)?;
-        evaluation(counts, classes, patients)
-    })
+    predictions(
+        &cohort.outcome.kind,
+        found,
+        patients,
+        [REGRESSION_RULE, WEIGHTED_RULE],
+        "the regression or its weighted distance",
+    )
 }

@@ -229,7 +229,7 @@ impl Accelerated {
         if told.iter().chain(metrics).all(|number| number.is_finite()) {
             return Ok(());
         }
-        let text = "the rounds led beyond the finite numbers";
+        let text = "the optimisation diverged";
         Err(Failure::new(Code::Numbers, text))
     }
 
@@ -262,7 +262,7 @@ impl Accelerated {
         if !moved.is_finite() {
             return Err(Failure::new(
                 Code::Numbers,
-                "the certificate is no finite number",
+                "the certificate is not a finite number",
             ));
         }
         self.certificate = Some(moved);

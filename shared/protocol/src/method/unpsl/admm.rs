@@ -192,7 +192,7 @@ impl Admm {
         if told.all(f64::is_finite) {
             return Ok(());
         }
-        let text = "the rounds led beyond the finite numbers";
+        let text = "the optimisation diverged";
         Err(Failure::new(Code::Numbers, text))
     }
 

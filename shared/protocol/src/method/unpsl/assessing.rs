@@ -62,7 +62,7 @@ impl Best {
         };
         let objective = losses + self.fit.sparsity_term();
         if !objective.is_finite() {
-            let text = "the objective at the end is no finite number";
+            let text = "the objective at the end is not a finite number";
             return Err(Failure::new(Code::Numbers, text));
         }
         self.fit.judge_last(objective);

@@ -143,7 +143,7 @@ impl FoldSearches {
         let answers = batch.into_iter().zip(sums).enumerate().map(unfold);
         self.several.learn(answers.collect());
         if !self.several.is_finite() {
-            let text = "the rounds of the cross-validation led beyond the finite numbers";
+            let text = "the optimisation of the cross-validation diverged";
             return Err(Failure::new(Code::Numbers, text));
         }
         self.open();

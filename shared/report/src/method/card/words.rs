@@ -29,7 +29,7 @@ pub(super) fn lines(feature: &Feature, entry: &Entry, step: u64) -> Vec<Line> {
                 .moments
                 .map_or_else(|| "too few values".to_owned(), number),
         )],
-        Some(_) if entry.levels.is_empty() => vec![line(&name, "not told".to_owned())],
+        Some(_) if entry.levels.is_empty() => vec![line(&name, "not reported".to_owned())],
         Some(own) => {
             let shares = entry.shares(step);
             let counts = entry.levels.iter().enumerate();

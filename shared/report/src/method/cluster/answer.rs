@@ -304,7 +304,7 @@ impl Group {
     pub(super) fn sentence(&self, sites: usize) -> String {
         let mark = |one: &OneMark| {
             format!(
-                "{} {} against {}",
+                "{} {} (others {})",
                 one.name,
                 one.told(one.inside),
                 one.told(one.outside)
@@ -316,7 +316,7 @@ impl Group {
             false => format!("; {}", marks.join(", ")),
         };
         format!(
-            "Group {}, {} patients, found at {} of {sites} sites: {}{marks}.",
+            "Cluster {}: {} patients, at {} of {sites} sites; {}{marks}.",
             self.group,
             self.patients,
             self.sites,

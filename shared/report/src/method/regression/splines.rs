@@ -57,7 +57,7 @@ fn one(job: &Job, model: &Model, spline: &Spline) -> Result<Markup, FigureError>
         .map(|knot| words::figure(*knot))
         .collect();
     let caption = format!(
-        "A patient beside one at the middle knot who is alike in all else, by the {}: a natural cubic spline with knots at {}, \
+        "A patient compared with one at the middle knot and equal otherwise, by the {}. Natural cubic spline with knots at {}; \
          straight beyond them.{}",
         family(model),
         listed(&knots),

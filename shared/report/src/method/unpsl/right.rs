@@ -22,8 +22,8 @@ pub(super) fn accuracy(result: &RunResult, model: &Model, scores: &Scores) -> Ma
             Some(held_out) => {
                 (of_held_out(result, model, &held_out))
                 p {
-                    "Of the patients that it was learned from (in sample) the nearest name the class of "
-                    (of_hundred_within(scores.accuracy.unwrap_or(0.0), seldom_beyond(scores))) " rightly."
+                    "In sample the accuracy is "
+                    (of_hundred_within(scores.accuracy.unwrap_or(0.0), seldom_beyond(scores))) "."
                 }
             }
             None => { (in_sample(result, model, scores)) }
@@ -35,33 +35,32 @@ pub(super) fn accuracy(result: &RunResult, model: &Model, scores: &Scores) -> Ma
 fn of_held_out(result: &RunResult, model: &Model, scores: &Scores) -> Markup {
     html! {
         p {
-            "Of patients whom it was not learned from (held out, " (model.folds) " folds"
+            "On held-out patients (" (model.folds) " folds"
             @if (model.judges as usize) < result.sites.len() { ", at " (model.judges) " of " (result.sites.len()) " sites" }
-            "), the " (scores.neighbours)
-            " most alike at the same site name the class of "
-            b { (of_hundred_within(scores.accuracy.unwrap_or(0.0), seldom_beyond(scores))) } " rightly, "
-            (scores.wrong) " of " (scores.patients) " wrongly"
-            (beside(result, Judged::HeldOut))
-            ". Balanced over the classes it is right for " (share(scores.balanced_accuracy))
-            @if let Some(area) = scores.auc { "; the area under the curve of the neighbours' share is " (share(Some(area))) }
+            ") the " (scores.neighbours) " nearest at the same site predict the class with "
+            b { "accuracy " (of_hundred_within(scores.accuracy.unwrap_or(0.0), seldom_beyond(scores))) }
+            " (" (scores.wrong) " of " (scores.patients) " wrong)"
+            (compared(result, Judged::HeldOut))
+            ". Balanced accuracy is " (share(scores.balanced_accuracy))
+            @if let Some(area) = scores.auc { ", and AUC " (share(Some(area))) }
             "."
             @if !model.selection.is_empty() {
-                " Its settings were chosen by the votes of the same patients, which makes this a little too good."
+                " The settings were chosen by the same folds, so these figures are slightly optimistic."
             }
         }
     }
 }
 
 /// What the plain distance and the most frequent class are right for.
-fn beside(result: &RunResult, judged: Judged) -> Markup {
+fn compared(result: &RunResult, judged: Judged) -> Markup {
     let plain = pooled(result, judged, EUCLIDEAN_RULE).and_then(|table| table.scores());
     let counts = pooled(result, judged, DISTANCE_RULE).and_then(|table| table.counts.confusion);
     html! {
         @if let Some(share) = plain.and_then(|plain| plain.accuracy) {
-            ", the nearest by plain distance that of " (of_hundred(share))
+            ", compared with " (of_hundred(share)) " by Euclidean distance"
         }
         @if let Some(share) = counts.as_deref().and_then(scores::majority) {
-            "; always naming the most frequent class would be right for " (of_hundred(share))
+            "; the majority class is " (of_hundred(share))
         }
     }
 }
@@ -73,17 +72,16 @@ fn in_sample(result: &RunResult, model: &Model, scores: &Scores) -> Markup {
     html! {
         @if let Some(row) = chosen {
             p {
-                "Of patients held out in the cross-validation, the " (row.neighbours) " nearest name the class of "
-                b { (of_hundred(row.accuracy())) } " rightly, counted on "
-                (of_hundred((row.right + row.wrong) as f64 / result.patients().max(1) as f64)) " patients."
+                "In the cross-validation the " (row.neighbours) " nearest predict the class with "
+                b { "accuracy " (of_hundred(row.accuracy())) } ", counted on "
+                (of_hundred((row.right + row.wrong) as f64 / result.patients().max(1) as f64)) " of the patients."
             }
         }
         p {
-            "Of the patients that it was learned from (in sample), the " (scores.neighbours)
-            " most alike at the same site name the class of "
-            b { (of_hundred_within(scores.accuracy.unwrap_or(0.0), seldom_beyond(scores))) } " rightly"
-            (beside(result, Judged::Learnt))
-            ". New patients will be classed somewhat worse."
+            "In sample the " (scores.neighbours) " nearest at the same site predict the class with "
+            b { "accuracy " (of_hundred_within(scores.accuracy.unwrap_or(0.0), seldom_beyond(scores))) }
+            (compared(result, Judged::Learnt))
+            ". New patients will be classified somewhat worse."
         }
     }
 }
@@ -92,7 +90,7 @@ fn in_sample(result: &RunResult, model: &Model, scores: &Scores) -> Markup {
 fn steps(result: &RunResult) -> &'static str {
     match result.sites.len() {
         1 => "",
-        _ => "Of the sum over the sites, wrong ones are published in tens.",
+        _ => "Error counts are sums over the sites, published in tens.",
     }
 }
 
@@ -108,15 +106,14 @@ pub(super) fn wording(result: &RunResult) -> Wording {
     Wording {
         heading: "How well it does, in sample",
         note: Some(format!(
-            "Each patient is compared with the other patients of the same site (leave one out) and given the \
-             class of most of the {neighbours} nearest: by the learned distance, by the learned inner product, and, \
-             for comparison, by the plain distance of the same standardised features. Pairs are asked whether the metric \
-             says that two patients of a site are alike (s >= b). The metric was learned from these patients, so new \
-             patients will be classed somewhat worse. {}",
+            "The {neighbours} nearest other patients of the same site vote for each patient's class (leave one out). \
+             They are nearest by the learned distance, by the learned inner product, and by Euclidean distance of the \
+             same standardised features. Pairs show whether the metric calls two patients of a site similar (s >= b). \
+             The metric was learned from these patients, so new ones will be classified somewhat worse. {}",
             steps(result)
         )),
         rule: |rule, _| match rule {
-            EUCLIDEAN_RULE => "nearest by plain distance".to_owned(),
+            EUCLIDEAN_RULE => "nearest by Euclidean distance".to_owned(),
             DISTANCE_RULE => "nearest by the metric".to_owned(),
             PAIRS_RULE => "pairs".to_owned(),
             other => format!("nearest by {}", other.replace('_', " ")),
@@ -132,17 +129,16 @@ pub(super) fn held_out_wording(result: &RunResult, model: &Model) -> Wording {
     let chosen = match model.selection.is_empty() {
         true => "",
         false => {
-            " Learning has not seen the patient; the choice of the settings has, for it went by the votes of the same folds, \
-             which makes these figures a little too good."
+            " The settings were chosen by the same folds, so these figures are slightly optimistic."
         }
     };
     Wording {
-        heading: "How well it does on patients whom it has not seen",
+        heading: "How well it does on held-out patients",
         note: Some(format!(
-            "Each site's patients lie in {} folds. Of each fold a metric was learned without its patients, by all sites, with the \
-             settings of the whole; then each of them was given the class of most of its nearest among the other patients of \
-             its site, and the plain distance was asked on the same folds. Means and standard deviations of the features, which \
-             no class enters, are of all patients.{chosen} {}",
+            "Each site's patients lie in {} folds. For each fold all sites learned a metric without its patients, with the \
+             same settings. Then the nearest other patients of its site voted for the class of each patient of the fold. \
+             Euclidean distance was judged on the same folds. Means and standard deviations are of all patients; no \
+             class enters them.{chosen} {}",
             model.folds,
             steps(result),
         )),

@@ -33,22 +33,15 @@ pub(in crate::method) fn truth(model: &Model) -> Option<String> {
     let lost: usize = TELLING.map(at_zero).iter().sum();
     let telling: usize = TELLING.map(|prefix| of(prefix).count()).iter().sum();
     let (silent, all) = (at_zero(SILENT), of(SILENT).count());
-    let verdict = match silent == all {
-        true => "as it is in truth".to_owned(),
-        false => format!("in truth it is {all}"),
-    };
     Some(format!(
-        "These patients are synthetic, and the truth is known. At 0 are {} of {} features{}. The {all} features {SILENT}* say \
-         nothing of the class: {silent} of them are at 0, {verdict}. The {} features {REPEATED}* repeat others: {} of them are \
-         at 0. The {telling} features first_* and second_* make the classes, some hardly: {lost} of them are at 0.",
-        zero.len(),
-        rows.len(),
+        "These patients are synthetic, so the truth is known. Without weight are {silent} of {all} irrelevant features, {} \
+         of {} that repeat others, and {lost} of {telling} that make the classes, some weakly.{}",
+        at_zero(REPEATED),
+        of(REPEATED).count(),
         match zero.is_empty() {
             true => String::new(),
-            false => format!(": {}", listed(&zero)),
+            false => format!(" In all these are {}.", listed(&zero)),
         },
-        of(REPEATED).count(),
-        at_zero(REPEATED),
     ))
 }
 
@@ -86,20 +79,17 @@ mod tests {
         rows.extend([("irrelevant_1", 0.0), ("irrelevant_2", 0.0)]);
         let text = truth(&model(&rows)).unwrap();
         assert!(
-            text.contains("4 of 5 features: second_1, mixed_1, irrelevant_1 and irrelevant_2."),
+            text.contains(" In all these are second_1, mixed_1, irrelevant_1 and irrelevant_2."),
             "{text}"
         );
         assert!(
-            text.contains("2 of them are at 0, as it is in truth."),
+            text.contains("2 of 2 irrelevant features, 1 of 1 that repeat others"),
             "{text}"
         );
-        assert!(text.contains("some hardly: 1 of them"), "{text}");
+        assert!(text.contains("1 of 2 that make the classes"), "{text}");
         rows[4].1 = 0.01;
         let text = truth(&model(&rows)).unwrap();
-        assert!(
-            text.contains("1 of them are at 0, in truth it is 2."),
-            "{text}"
-        );
+        assert!(text.contains("1 of 2 irrelevant features"), "{text}");
         assert_eq!(truth(&model(&[("chol", 0.0)])), None);
     }
 }

@@ -37,7 +37,7 @@ pub enum KernelFitError {
         wanted: usize,
     },
     /// NaN or infinite.
-    #[error("row {row}, column {column} of the kernel is no finite number")]
+    #[error("row {row}, column {column} of the kernel is not a finite number")]
     Entry {
         /// Row.
         row: usize,

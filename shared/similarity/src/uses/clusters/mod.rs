@@ -125,13 +125,13 @@ pub enum ClusterError {
         wanted: usize,
     },
     /// All distances are 0.
-    #[error("all patients are alike by this comparison: nothing parts them into clusters")]
+    #[error("all patients are equal by this distance, so there are no clusters")]
     Alike,
     /// No event.
-    #[error("nobody has the event: no clusters can be told apart by survival")]
+    #[error("nobody has the event, so survival cannot distinguish clusters")]
     NoEvent,
     /// One class, or one number.
-    #[error("all patients have the same outcome: no clusters can be told apart by it")]
+    #[error("all patients have the same outcome, so it cannot distinguish clusters")]
     OneOutcome,
     /// A matrix of other patients upwards than across.
     #[error("found a matrix of {rows} x {columns}, wanted a square one")]

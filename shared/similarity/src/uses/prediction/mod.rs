@@ -79,7 +79,7 @@ pub enum PredictionError {
     #[error("a survival time is below 0")]
     NegativeTime,
     /// Patients who are all alike.
-    #[error("all patients are alike by this comparison: it says nothing of the outcome")]
+    #[error("all patients are equal by this distance, so it cannot predict")]
     AllAlike,
     /// Nothing can be learned.
     #[error(transparent)]
