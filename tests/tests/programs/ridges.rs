@@ -82,17 +82,14 @@ fn three_sites_choose_the_ridge_of_mgcv_and_weigh_a_distance_by_it() {
     }
 }
 
+/// Without a ridge some hospital refuses to be asked about coefficients as steep as these.
 #[test]
-fn columns_that_part_the_classes_have_a_chosen_ridge() {
+fn columns_that_part_the_classes_have_a_chosen_ridge_that_no_hospital_refuses() {
     let home = patients("separable");
     let told = fitted(&home, "separable", "ridge = \"auto\"");
     assert_eq!(told["converged"], true, "{told}");
-    let told = fitted(&home, "separable", "");
-    assert_eq!(told["converged"], false, "{told}");
-    let weights = column(&home, "coefficients.csv", "weight");
-    assert!(
-        weights[1..].iter().all(|one| one.abs() < 20.0),
-        "{weights:?}"
-    );
-    assert!(weights[1] > 0.5 && weights[2] < -0.3, "{weights:?}");
+    assert!(told["evaluations"].as_u64().unwrap() <= OF_A_FIT, "{told}");
+    let found = column(&home, "coefficients.csv", "coefficient");
+    assert!(found[1] > 0.5 && found[2] < -0.3, "{found:?}");
+    assert!(found[1..].iter().all(|one| one.abs() < 5.0), "{found:?}");
 }
