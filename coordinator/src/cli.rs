@@ -43,9 +43,12 @@ pub struct Simulate {
     /// The job; without it, a job on synthetic patients of four sites
     #[arg(value_name = "JOB.toml")]
     pub job: Option<PathBuf>,
-    /// Folder with one file per site: SITE.csv, SITE.csv.gz or SITE.parquet
+    /// Folder with one file per site: SITE.csv, SITE.csv.gz or SITE.parquet; of judged pairs SITE.pairs.csv as well
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// Column of the patients' identifiers, which judged pairs name [default: patient, where the study has pairs]
+    #[arg(long, value_name = "COLUMN")]
+    pub patient: Option<String>,
     /// Folder for the results [default: kindred-JOB]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -243,7 +243,7 @@ pub struct Cluster {
     #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = samples)]
     pub samples: usize,
     /// How the impurities of clusters make one bias, for an outcome with classes
-    #[arg(long, value_enum, default_value_t = BiasOption::Sum)]
+    #[arg(long, value_enum, default_value_t = BiasOption::Weighted)]
     pub bias: BiasOption,
     /// How a cluster's numbers are compared with all others'
     #[arg(long, value_enum, default_value_t = ContrastOption::Wasserstein)]
@@ -332,7 +332,9 @@ pub enum StabilityOption {
 /// How impurities of groups make one bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BiasOption {
-    /// Their sum.
+    /// Their mean over patients; a further cluster must explain more of the outcome than chance.
+    Weighted,
+    /// Their sum; the number of clusters with the lowest sum is taken.
     Sum,
     /// Their mean (fgclustering).
     Mean,

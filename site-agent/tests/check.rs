@@ -165,6 +165,27 @@ fn the_dictionary_of_a_job_is_read_as_it_is_written_and_agrees_with_the_job() {
 }
 
 #[test]
+fn a_missing_code_of_the_outcome_belongs_into_the_dictionary() {
+    let text = JOB.replace("column = 'num'", "column = 'num'\nmissing = ['9']");
+    assert_ne!(text, JOB);
+    let folder = tempfile::tempdir().unwrap();
+    let rows = ROWS.replace("mid,1,\n", "mid,1,9\n");
+    std::fs::write(folder.path().join("patients.csv"), rows).unwrap();
+    let declared = Dictionary::of_job(&job(&text)).to_string();
+    let found = check(&config(folder.path(), SOURCE, ""), &job(&text), 1);
+    for dictionary in [declared, found.dictionary().to_string()] {
+        let (_, of_outcome) = dictionary.split_once("[columns.\"num\"]").unwrap();
+        let table = of_outcome.split("\n\n").next().unwrap();
+        assert!(table.contains("missing = [\"9\"]"), "{dictionary}");
+        let levels = table
+            .lines()
+            .find(|line| line.starts_with("levels"))
+            .unwrap();
+        assert!(!levels.contains('9'), "{dictionary}");
+    }
+}
+
+#[test]
 fn every_problem_of_a_dictionary_is_told_at_once() {
     let text = "site = 'north'\ncoordinator = 'localhost:7443'\nfolder = 'results'\n\
         [tls]\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'k.pem'\n\

@@ -27,8 +27,9 @@ struct ResultFile<'r> {
     objective: Option<f64>,
     primal_residual: Option<f64>,
     dual_residual: Option<f64>,
+    /// Of a metric always; null where nothing was certified, as of an empty one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    certificate: Option<f64>,
+    certificate: Option<Option<f64>>,
     submitted: Option<String>,
     began: Option<String>,
     ended: Option<String>,
@@ -144,7 +145,8 @@ pub(crate) struct FeatureEntry<'r> {
 #[derive(Default)]
 pub(crate) struct Learnt<'r> {
     pub(crate) course: Course,
-    pub(crate) certificate: Option<f64>,
+    /// None of a method that has no certificate.
+    pub(crate) certificate: Option<Option<f64>>,
     /// Folds of the validation; 0 where there was none.
     pub(crate) folds: u32,
     pub(crate) selection: Vec<SelectionEntry>,

@@ -56,17 +56,22 @@ impl Dictionary {
 
     fn add_outcome(&mut self, outcome: &OutcomeSpecification) {
         let column = &outcome.column;
+        let mut add = |name: &str, mapping| {
+            let missing = outcome.missing.clone();
+            self.add(name, ColumnMapping { missing, ..mapping });
+        };
         match &outcome.kind {
-            OutcomeKind::Binary { positive, negative } => {
-                self.add(column, classes(positive, negative));
-            }
-            OutcomeKind::Categorical { levels } => self.add(column, listed(levels)),
-            OutcomeKind::Numeric => {}
+            OutcomeKind::Binary { positive, negative } => add(column, classes(positive, negative)),
+            OutcomeKind::Categorical { levels } => add(column, listed(levels)),
+            OutcomeKind::Numeric => add(column, ColumnMapping::default()),
             OutcomeKind::Survival {
                 event,
                 event_values,
                 ..
-            } => self.add(event, classes(event_values, &[])),
+            } => {
+                add(column, ColumnMapping::default());
+                add(event, classes(event_values, &[]));
+            }
         }
     }
 

@@ -380,6 +380,7 @@ impl<'p> Intake<'p> {
                 remarks: remarks.clone(),
                 degenerate: None,
                 enrolled: None,
+                judged: None,
             }),
             queries,
             remarks,

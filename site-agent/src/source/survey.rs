@@ -77,7 +77,8 @@ impl Survey {
             columns.push(surveyed);
         }
         let column = &job.cohort.outcome.column;
-        let outcome = |name: &str, expected| Surveyed::new(source, name, expected, &[]);
+        let missing = &job.cohort.outcome.missing;
+        let outcome = |name: &str, expected| Surveyed::new(source, name, expected, missing);
         match &job.cohort.outcome.kind {
             OutcomeKind::Binary { positive, negative } => {
                 let all = positive.iter().chain(negative).cloned().collect();

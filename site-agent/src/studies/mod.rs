@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! FOLDER/proposed/       NAME.study.toml
-//! FOLDER/studies/NAME/   study.toml  site.toml  snapshot.parquet  patients  patients.N  approval.json  openings/RUN
+//! FOLDER/studies/NAME/   study.toml  site.toml  snapshot.parquet  pairs.csv  patients  patients.N  approval.json  openings/RUN
 //! ```
 
 mod approve;
@@ -47,6 +47,7 @@ const STUDY: &str = "study.toml";
 const CONFIGURATION: &str = "site.toml";
 const SNAPSHOT: &str = "snapshot.parquet";
 const PATIENTS: &str = "patients";
+const PAIRS: &str = "pairs.csv";
 const APPROVAL: &str = "approval.json";
 const LEFT: &str = "left";
 const CLOSED: &str = "closed";
@@ -315,10 +316,11 @@ pub(crate) fn to_base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// SHA-256 of what hides, the configuration and the patients, hexadecimal. Every part tells its length.
+/// SHA-256 of what hides, the configuration, judged pairs where there are any, and the patients, hexadecimal. Every part tells its
+/// length.
 fn commitment(
     random: &str,
-    configuration: &[u8],
+    (configuration, pairs): (&[u8], Option<&[u8]>),
     cell_min: u64,
     table: &crate::source::FrozenTable,
 ) -> String {
@@ -327,6 +329,10 @@ fn commitment(
     digest.update(cell_min.to_be_bytes());
     digest.update((configuration.len() as u64).to_be_bytes());
     digest.update(configuration);
+    if let Some(pairs) = pairs {
+        digest.update((pairs.len() as u64).to_be_bytes());
+        digest.update(pairs);
+    }
     table.canonical(&mut |bytes| digest.update(bytes));
     hexadecimal(&digest.finalize())
 }

@@ -89,6 +89,14 @@ impl Review<'_> {
                 "It shares patients with {names:?}: its card first counts the patients of one of them alone, over all hospitals."
             )?;
         }
+        if let Some(judgements) = &study.judgements {
+            writeln!(
+                out,
+                "It learns from pairs of patients that physicians have judged ({}): approving copies the file that [pairs] of site.toml \
+                 names. The pairs never leave.",
+                judgements.label
+            )?;
+        }
         writeln!(out, "Methods:")?;
         for method in &study.methods {
             let allowed = match rules.methods.allows(method) {

@@ -1,11 +1,11 @@
 //! What a run reads: the patients that its study has frozen, or a refusal.
 
 use super::renewed;
-use super::{Approved, CONFIGURATION, RULE, SNAPSHOT, commitment, folders, name_of, open};
+use super::{Approved, CONFIGURATION, PAIRS, RULE, SNAPSHOT, commitment, folders, name_of, open};
 use crate::books::chain::{ChainError, file_error};
 use crate::config::{SiteConfig, SourceConfig};
 use crate::method;
-use crate::source::{CohortProblems, Enrolled, FrozenTable, SiteCohort, snapshot};
+use crate::source::{CohortProblems, Enrolled, FrozenTable, Judged, SiteCohort, snapshot};
 use privacy::Refusal;
 use protocol::job::Job;
 use protocol::study::CertificateFingerprint;
@@ -23,6 +23,8 @@ pub struct Frozen {
     patients_at_most: u64,
     /// Counts of patients by which of the earlier studies have them.
     lots: Vec<u64>,
+    /// The pairs that physicians had judged, where the study has such.
+    judged: Option<Judged>,
 }
 
 /// Why a job of no study is refused: another roster over the same patients would tell one hospital's sums by subtraction.
@@ -113,6 +115,10 @@ impl Frozen {
     /// [`CohortProblems`], of which the coordinator may hear the misfits.
     pub fn cohort(&self, job: &Job) -> Result<SiteCohort, CohortProblems> {
         let cohort = self.table.cohort(&self.source, job, self.cell_min)?;
+        let cohort = match (method::wants_judged(job), &self.judged) {
+            (true, Some(judged)) => cohort.with_judged(judged)?,
+            (true, None) | (false, _) => cohort,
+        };
         let Some(study) = method::wants_enrolled(job) else {
             return Ok(cohort);
         };
@@ -144,13 +150,20 @@ impl Approved {
         let configuration = read(CONFIGURATION)?;
         let table = snapshot::from_bytes(read(SNAPSHOT)?);
         let table = table.ok_or_else(|| self.broken())?;
-        let found = commitment(&self.random, &configuration, self.cell_min, &table);
+        let pairs = match self.study.judgements {
+            Some(_) => Some(read(PAIRS)?),
+            None => None,
+        };
+        let parts = (configuration.as_slice(), pairs.as_deref());
+        let found = commitment(&self.random, parts, self.cell_min, &table);
         if found != self.signed.approval.commitment {
             return Err(self.broken());
         }
         // What the card tells follows from the patients of other studies too.
         let mut digest = Sha256::new_with_prefix(found);
         lots.iter().for_each(|lot| digest.update(lot.to_be_bytes()));
+        let judged = pairs.map(|bytes| Judged::read(&bytes, PAIRS)).transpose();
+        let judged = judged.map_err(|_| self.broken())?;
         let text = String::from_utf8(configuration).map_err(|_| self.broken())?;
         let config = SiteConfig::parse(&text, Path::new("")).map_err(|_| self.broken())?;
         Ok(Frozen {
@@ -160,6 +173,7 @@ impl Approved {
             commitment: digest.finalize().into(),
             patients_at_most: self.signed.approval.patients_at_most,
             lots,
+            judged,
         })
     }
 

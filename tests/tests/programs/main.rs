@@ -17,6 +17,7 @@ mod forest_worker;
 mod held_out;
 mod hindered;
 mod honest_scores;
+mod judged_pairs;
 mod local;
 mod rare_columns;
 mod recovery;

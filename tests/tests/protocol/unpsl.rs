@@ -41,7 +41,7 @@ const SPARSITY: f64 = 0.05;
 /// Sites whose smooth part is a/2 ||V - T_p||^2, so that (4.21) has a closed form; and (4.22) and (4.23) by naive arithmetic.
 pub(crate) struct Quadratics {
     relaxation: f64,
-    /// Whether the arithmetic is that of plain ADMM, which the oracle knows.
+    /// Whether the arithmetic is that of plain ADMM without mixtures of rounds, which the oracle knows.
     plain: bool,
     consensus: Option<Array2<f64>>,
     /// rho U_p, which a change of the penalty leaves alone.
@@ -73,7 +73,13 @@ fn the_oracle_catches_every_planted_fault() {
 
 #[test]
 fn the_consensus_of_quadratics_is_their_closed_form() {
-    let mut world = World::<Quadratics>::new(7, CALM, &job("admm", 3, 200, 1.5, 1e-8));
+    let text = job("admm", 3, 200, 1.5, 1e-8);
+    is_the_closed_form(&text);
+    is_the_closed_form(&text.replace("mixed_rounds = 0", "mixed_rounds = 5"));
+}
+
+fn is_the_closed_form(text: &str) {
+    let mut world = World::<Quadratics>::new(7, CALM, text);
     assert_eq!(world.drive(), None);
     assert_eq!(world.ending, Some(Ending::Converged));
     let Some(Model::Unpsl(model)) = world.result().model else {
@@ -334,7 +340,9 @@ impl Played for Quadratics {
         let zeros = vec![Array2::zeros((FEATURES, RANK)); job.sites.len()];
         Self {
             relaxation: settings.relaxation,
-            plain: settings.consensus == ConsensusMethod::Admm && one_fit,
+            plain: settings.consensus == ConsensusMethod::Admm
+                && one_fit
+                && settings.mixed_rounds == 0,
             consensus: None,
             duals: zeros.clone(),
             relaxed: zeros,
@@ -627,6 +635,9 @@ fn random_job(random: &mut ChaCha8Rng) -> String {
     let relaxation = [1.0, 1.3, 1.5, 1.8][random.random_range(0..4)];
     let tolerance = [1e-2, 1e-4, 1e-8][random.random_range(0..3)];
     let mut text = job(consensus, sites, rounds, relaxation, tolerance);
+    if random.random_range(0..2) == 0 {
+        text = text.replace("mixed_rounds = 0", "mixed_rounds = 5");
+    }
     match random.random_range(0..4) {
         0 => text.push_str("validation = \"none\"\n"),
         1 => text.push_str("validation = 2\n"),
@@ -664,7 +675,7 @@ fn job(consensus: &str, sites: usize, rounds: u32, relaxation: f64, tolerance: f
         "name = \"world\"\nmethod = \"unpsl\"\nprecision = \"exact\"\nsites = [{}]\n\
          [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n{features}\
          [unpsl]\nthreshold = 50\nrank = {RANK}\nlambda_sparsity = {SPARSITY}\nround_limit = {rounds}\n\
-         relaxation = {relaxation}\ntolerance_relative = {tolerance}\n\
+         relaxation = {relaxation}\nmixed_rounds = 0\ntolerance_relative = {tolerance}\n\
          tolerance_absolute = 1e-9\npenalty = 0.1\nconsensus = \"{consensus}\"\n",
         names.join(", ")
     )

@@ -17,7 +17,8 @@ pub mod unpsl;
 
 use crate::assessment::Assessment;
 use crate::cohort::{
-    self, CohortSpecification, Feature, Grids, MissingShare, OutcomeSpecification, Value,
+    self, CohortSpecification, Feature, Grids, Judgements, MissingShare, OutcomeSpecification,
+    Value,
 };
 use crate::document::Section;
 use crate::exchange::{Asking, Closed, Course, Turn};
@@ -133,9 +134,9 @@ impl Method {
     pub(crate) fn read(
         name: &'static str,
         root: &mut Section<'_, '_>,
-        outcome: Option<&OutcomeSpecification>,
-        features: &[Feature],
+        (outcome, features): (Option<&OutcomeSpecification>, &[Feature]),
         (sites, study): (usize, Option<&Study>),
+        judgements: Option<&Judgements>,
     ) -> Option<Self> {
         let method = if name == Self::NAMES[0] {
             root.required_table(name, |section| Some(UnpslSettings::read(section)))
@@ -166,6 +167,7 @@ impl Method {
                 cohort::lines_alone(root, features);
                 unpsl::settings::check(root, outcome);
                 unpsl::settings::check_rank(root, settings, features);
+                unpsl::supervision::check(root, settings, judgements.is_some());
             }
             (Some(Self::Forest(settings)), Some(outcome)) => {
                 cohort::lines_alone(root, features);

@@ -37,7 +37,7 @@ pub(super) fn files(model: &Model) -> Vec<File> {
 pub(super) fn learnt(model: &Model) -> Learnt<'_> {
     Learnt {
         course: model.course(),
-        certificate: model.certificate,
+        certificate: Some(model.certificate),
         folds: model.folds,
         selection: model.selection.iter().map(selection_entry).collect(),
         features: model

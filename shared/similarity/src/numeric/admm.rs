@@ -1,15 +1,13 @@
 //! Consensus ADMM: the coordinator's arithmetic of equations (4.22) and (4.23), pure and deterministic.
 //!
-//! A round is: every site receives the consensus and its own centre W - U_p, solves (4.21) and
-//! contributes W_p; [`Consensus::absorb`] then over-relaxes, averages, shrinks rows, moves the duals
-//! and measures the residuals of Boyd et al. (2011), section 3.3. The coordinator holds the duals, so
-//! a site keeps nothing between rounds. The problem is not convex (s is bilinear in W): what ADMM
-//! converges to is a stationary point, the same for all who start at the same W.
+//! A round is: every site receives the consensus and how its dual moved, solves (4.21) near W - U_p and contributes W_p;
+//! [`PooledConsensus::absorb`] over-relaxes, averages, shrinks rows, moves the mean of the duals
+//! and measures the residuals of Boyd et al. (2011), section 3.3. Each site holds its dual ([`SiteDual`]), so that nobody learns a
+//! site's own W_p; [`Consensus`] is the same where all are in one place. Once the penalty is fixed, rounds are mixed ([`anderson`]): every round
+//! is literally (4.21) to (4.23), and where it begins is a mixture of where the last ones ended. The problem is not convex (s is bilinear in W): what
+//! ADMM converges to is a stationary point.
 
-//!
-//! Where nobody may learn a site's own W_p, the duals stay at the sites ([`SiteDual`]) and [`PooledConsensus`] does the same
-//! from sums over them.
-
+mod anderson;
 mod broadcast;
 mod dual;
 mod penalty;
@@ -17,9 +15,7 @@ mod pooled;
 
 use ndarray::{Array2, ArrayView2};
 
-use crate::numeric::linear_algebra::inner_product;
-use broadcast::{Broadcast, Squares};
-pub use dual::{DualStep, SiteDual, UpdateProducts};
+pub use dual::{DualStep, MIXED_MAX, SiteDual, UpdateProducts};
 pub use penalty::PenaltySettings;
 pub(crate) use penalty::{PenaltyRule, RelativeResiduals};
 pub use pooled::PooledConsensus;
@@ -35,6 +31,8 @@ pub struct ConsensusSettings {
     pub relaxation: f64,
     /// The penalty rho: its start and how it adapts.
     pub penalty: PenaltySettings,
+    /// Differences of rounds that are mixed, below [`MIXED_MAX`]; 0 mixes none: the rounds of the paper alone.
+    pub memory: usize,
     /// Absolute tolerance per entry (Boyd et al., 3.3.1).
     pub tolerance_absolute: f64,
     /// Tolerance relative to the matrices' norms.
@@ -42,18 +40,19 @@ pub struct ConsensusSettings {
 }
 
 impl ConsensusSettings {
-    /// The defaults: relaxation 1.5, tolerances 1e-9 (absolute, per entry) and 1e-4 (relative), and a
+    /// The defaults: no over-relaxation, mixtures of up to [`MIXED_MAX`] rounds, tolerances 1e-9 (absolute, per entry) and 1e-4 (relative), and a
     /// penalty that starts at `penalty` and adapts.
     #[must_use]
     pub fn new(lambda_sparsity: f64, feature_rows: usize, penalty: f64) -> Self {
         Self {
             lambda_sparsity,
             feature_rows,
-            relaxation: 1.5,
+            relaxation: 1.0,
             penalty: PenaltySettings {
                 start: penalty,
                 adaptive_rounds: 8,
             },
+            memory: MIXED_MAX - 1,
             tolerance_absolute: 1e-9,
             tolerance_relative: 1e-4,
         }
@@ -125,6 +124,9 @@ pub struct Residuals {
     pub primal_tolerance: f64,
     /// What `dual` must not exceed.
     pub dual_tolerance: f64,
+    /// An estimate of how far the objective may be above the optimum: ||rho U|| primal + ||W|| dual over all sites, with ||W|| in the place of the
+    /// distance to the optimum, which nobody knows. It holds where the f_p are convex (Boyd et al., 3.3.1), as they are near an optimum at best.
+    pub left: f64,
 }
 
 impl Residuals {
@@ -135,20 +137,11 @@ impl Residuals {
     }
 }
 
-/// What the coordinator knows of one site.
-#[derive(Debug, Clone)]
-struct Site {
-    /// The last W_p, over-relaxed when it came.
-    answer: Array2<f64>,
-    /// The scaled dual U_p.
-    dual: Array2<f64>,
-}
-
-/// The consensus W, the scaled duals U_p, and the penalty.
+/// The consensus W, the scaled duals U_p, and the penalty, where all sites are in one place.
 #[derive(Debug, Clone)]
 pub struct Consensus {
-    broadcast: Broadcast,
-    sites: Vec<Site>,
+    pooled: PooledConsensus,
+    duals: Vec<SiteDual>,
 }
 
 impl Consensus {
@@ -163,50 +156,45 @@ impl Consensus {
         sites: usize,
         settings: ConsensusSettings,
     ) -> Result<Self, ConsensusError> {
-        let broadcast = Broadcast::new(start, settings)?;
+        let pooled = PooledConsensus::new(start, settings)?;
         if sites == 0 {
             return Err(ConsensusError::NoSites);
         }
-        let start = broadcast.consensus();
-        let site = Site {
-            answer: start.clone(),
-            dual: Array2::zeros(start.raw_dim()),
-        };
         Ok(Self {
-            broadcast,
-            sites: vec![site; sites],
+            pooled,
+            duals: vec![SiteDual::new(settings.relaxation); sites],
         })
     }
 
     /// The consensus W, shared by all sites.
     #[must_use]
     pub fn consensus(&self) -> &Array2<f64> {
-        self.broadcast.consensus()
+        self.pooled.consensus()
     }
 
     /// The penalty rho of the coming round.
     #[must_use]
     pub fn penalty(&self) -> f64 {
-        self.broadcast.penalty()
+        self.pooled.penalty()
     }
 
     /// Sites.
     #[must_use]
     pub fn sites(&self) -> usize {
-        self.sites.len()
+        self.duals.len()
     }
 
     /// The centre W - U_p that site `site` is to stay near; none where there is no such site.
     #[must_use]
     pub fn centre(&self, site: usize) -> Option<Array2<f64>> {
-        let known = self.sites.get(site)?;
-        Some(self.consensus() - &known.dual)
+        let mut dual = self.duals.get(site)?.clone();
+        Some(dual.centre(self.consensus(), &self.pooled.step()))
     }
 
     /// lambda_1 ||W||_{2,1} at `matrix`: the coordinator's own term of the objective (4.19).
     #[must_use]
     pub fn sparsity_term(&self, matrix: &ArrayView2<f64>) -> f64 {
-        self.broadcast.sparsity_term(matrix)
+        self.pooled.sparsity_term(matrix)
     }
 
     /// Absorbs one round: `contributions[p]` is W_p. The penalty may change, and the scaled duals with it.
@@ -216,73 +204,31 @@ impl Consensus {
     /// finite; nothing has changed then.
     pub fn absorb(&mut self, contributions: &[Array2<f64>]) -> Result<Residuals, ConsensusError> {
         self.check_contributions(contributions)?;
-        let previous = self.consensus().clone();
-        let alpha = self.broadcast.settings().relaxation;
-        for (known, matrix) in self.sites.iter_mut().zip(contributions) {
-            known.answer = matrix * alpha + &previous * (1.0 - alpha);
+        let consensus = self.pooled.consensus().clone();
+        let step = self.pooled.step();
+        let mut sum = Array2::zeros(consensus.raw_dim());
+        let mut products = UpdateProducts::default();
+        for (dual, matrix) in self.duals.iter_mut().zip(contributions) {
+            dual.centre(&consensus, &step);
+            let own = dual.answered(&consensus, matrix);
+            products.update += own.update;
+            products.cross += own.cross;
+            products.dual += own.dual;
+            sum += matrix;
         }
-        self.average();
-        for known in &mut self.sites {
-            known.dual += &(&known.answer - self.broadcast.consensus());
-        }
-        let squares = self.squares(contributions);
-        let sites = self.sites();
-        let (residuals, relative) = self.broadcast.residuals(sites, &squares, &previous);
-        let factor = self.broadcast.after_round(&relative);
-        self.scale_duals(factor);
-        Ok(residuals)
+        self.pooled.absorb(&sum, &products, self.duals.len())
     }
 
-    /// Tells the safeguard the objective (4.19) at the consensus of the round just answered. It
-    /// raises the penalty where the objective wanders; true where it did.
+    /// As [`PooledConsensus::observe_objective`].
     pub fn observe_objective(&mut self, objective: f64) -> bool {
-        let factor = self.broadcast.after_objective(objective);
-        self.scale_duals(factor);
-        factor != 1.0
-    }
-
-    /// W <- prox of lambda_1/(rho P) ||.||_{2,1} at mean_p (W_p + U_p), equation (4.22).
-    fn average(&mut self) {
-        let share = 1.0 / self.sites().max(1) as f64;
-        let shape = self.consensus().raw_dim();
-        let members = &self.sites;
-        let mean = |factor: f64| {
-            let mut mean = Array2::zeros(shape);
-            for known in members {
-                mean += &known.answer;
-                mean += &(&known.dual / factor);
-            }
-            mean * share
-        };
-        let sites = self.sites();
-        let factor = self.broadcast.shrink(sites, mean);
-        self.scale_duals(factor);
-    }
-
-    fn squares(&self, answers: &[Array2<f64>]) -> Squares {
-        let squares = |matrix: &Array2<f64>| inner_product(&matrix.view(), &matrix.view());
-        Squares {
-            apart: answers
-                .iter()
-                .map(|w| squares(&(w - self.consensus())))
-                .sum(),
-            answers: answers.iter().map(squares).sum(),
-            duals: self.sites.iter().map(|known| squares(&known.dual)).sum(),
-        }
-    }
-
-    /// Divides the scaled duals by the factor of the penalty, so that rho U_p stays what it was.
-    fn scale_duals(&mut self, factor: f64) {
-        for known in &mut self.sites {
-            known.dual /= factor;
-        }
+        self.pooled.observe_objective(objective)
     }
 
     fn check_contributions(&self, contributions: &[Array2<f64>]) -> Result<(), ConsensusError> {
-        if contributions.len() != self.sites.len() {
+        if contributions.len() != self.duals.len() {
             return Err(ConsensusError::Places {
                 found: contributions.len(),
-                wanted: self.sites.len(),
+                wanted: self.duals.len(),
             });
         }
         for (site, matrix) in contributions.iter().enumerate() {

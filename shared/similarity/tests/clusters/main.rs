@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)] // functions that tests share
 
 mod bad_input;
+mod gain;
 mod importance;
 mod large;
 

@@ -16,8 +16,8 @@ use ndarray::Array2;
 use privacy::HeldOutVotes;
 use protocol::limits::{ACTIVE_ROWS_MAX, CANDIDATES_MAX, CLASSES_MAX, FOLDS_MAX};
 use protocol::message::unpsl::{
-    Answer, Centre, Contribution, Derivatives, Differentiating, DualStep, Finishing, Form, Part,
-    Request, Round, UpdateProducts, Validating,
+    Answer, Centre, Contribution, Derivatives, Differentiating, DualStep, Finishing, Form,
+    MIXED_MAX, Part, Request, Round, UpdateProducts, Validating,
 };
 use protocol::method::unpsl::model::Model;
 use std::sync::Arc;
@@ -136,6 +136,7 @@ impl Travels for Round {
                 moves: step.moves,
                 before: step.before,
                 after: step.after,
+                weights: step.weights,
             }),
         };
         let matrices = OutgoingMatrices::default()
@@ -157,7 +158,7 @@ impl Travels for Round {
             centre: match (parts.matrices.take_any(header.centre)?, header.dual) {
                 (Some(centre), None) => Centre::Told(centre),
                 (None, None) => Centre::Gradient,
-                (None, Some(step)) => Centre::Dual(dual_step(&step)?),
+                (None, Some(step)) => Centre::Dual(dual_step(step)?),
                 (Some(_), Some(_)) => {
                     return Err(WireError::Unexpected {
                         found: "a centre, and a step of the site's own dual".to_owned(),
@@ -328,11 +329,18 @@ impl Travels for Contribution {
     }
 }
 
-fn dual_step(step: &pb::DualStep) -> Result<DualStep, WireError> {
+fn dual_step(step: pb::DualStep) -> Result<DualStep, WireError> {
+    at_most("weights of a mixture", step.weights.len(), MIXED_MAX)?;
+    let weight = |weight| finite("a weight of a mixture", weight);
     Ok(DualStep {
         moves: step.moves,
         before: finite("a penalty's factor", step.before)?,
         after: finite("a penalty's factor", step.after)?,
+        weights: step
+            .weights
+            .into_iter()
+            .map(weight)
+            .collect::<Result<_, _>>()?,
     })
 }
 

@@ -42,6 +42,8 @@ struct Answer {
     /// The answer in a sentence.
     sentence: String,
     tried: Vec<OneTried>,
+    /// Whether the outcomes of the groups differ beyond chance; none where there are no groups.
+    outcomes_differ: Option<bool>,
     /// None where no number of groups is stable.
     groups: Vec<OneGroup>,
     /// Whether the groups survive alike.
@@ -62,6 +64,8 @@ struct OneTried {
     /// Its share of that of all patients as one group; none of classes.
     #[serde(skip_serializing_if = "Option::is_none")]
     bias_share: Option<f64>,
+    /// The chance that permuted outcomes gain as much over the best of fewer groups; none where it is not stable.
+    chance: Option<f64>,
     stability: Vec<f64>,
     /// The least of as many groups of shuffled patients.
     by_chance: Option<f64>,
@@ -211,6 +215,7 @@ fn answer(found: &Found<'_>, arguments: &Cluster, asked: Option<&Asked>) -> Answ
         samples: arguments.samples,
         remarks: remarks(found, arguments),
         sentence: text::sentence(found, arguments.stability, &groups),
+        outcomes_differ: found.groups().is_some().then_some(found.choice.differ),
         tried: tried(found),
         log_rank: found.log_rank.map(|test| ToldLogRank {
             chi_squared: test.chi_squared,
@@ -228,6 +233,7 @@ fn tried(found: &Found<'_>) -> Vec<OneTried> {
         groups: tried.clusters(),
         bias: tried.bias.value,
         bias_share: tried.bias.share,
+        chance: tried.chance,
         stability: tried.stability.clone(),
         by_chance: tried.by_chance,
         stable: tried.is_stable,
@@ -353,6 +359,7 @@ impl From<StabilityOption> for StabilityRule {
 impl From<BiasOption> for ClassBias {
     fn from(option: BiasOption) -> Self {
         match option {
+            BiasOption::Weighted => Self::Weighted,
             BiasOption::Sum => Self::Sum,
             BiasOption::Mean => Self::Mean,
         }

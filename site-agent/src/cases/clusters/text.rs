@@ -66,8 +66,12 @@ pub(super) fn sentence(found: &Found<'_>, rule: StabilityOption, groups: &[OneGr
     let test = found
         .log_rank
         .map(|test| format!(" (log-rank p {})", p(test.p)));
+    let alike = match found.choice.differ || found.choice.best.is_none() {
+        true => "",
+        false => ". Their outcomes do not differ beyond chance",
+    };
     format!(
-        "{start}, {sure}: {of_groups}. Outcomes: {outcomes}{}.",
+        "{start}, {sure}: {of_groups}. Outcomes: {outcomes}{}{alike}.",
         test.unwrap_or_default()
     )
 }
@@ -160,6 +164,7 @@ fn tried(answer: &Answer) -> String {
     let header = [
         "clusters",
         "bias",
+        "gain by chance",
         "stability: least",
         "mean",
         "least by chance",
@@ -174,6 +179,7 @@ fn tried(answer: &Answer) -> String {
                 Some(share) => format!("{} ({:.0} % of all)", short(one.bias), 100.0 * share),
                 None => short(one.bias),
             },
+            one.chance.map_or_else(|| "-".to_owned(), four),
             four(one.stability.iter().copied().fold(1.0, f64::min)),
             four(one.stability.iter().sum::<f64>() / count),
             one.by_chance.map_or_else(|| "-".to_owned(), four),
@@ -186,12 +192,13 @@ fn tried(answer: &Answer) -> String {
         ]);
     }
     format!(
-        "By the {}; stability {} ({} of them), at least {}; bias is the unexplained part of the outcome\n{}\n",
+        "By the {}; stability {} ({} of them), at least {}; bias is the unexplained part of the outcome; the gain by chance is how \
+         often permuted outcomes gain as much over fewer clusters\n{}\n",
         answer.comparison,
         answer.stability,
         answer.samples,
         answer.threshold,
-        table(&rows, &[5])
+        table(&rows, &[6])
     )
 }
 

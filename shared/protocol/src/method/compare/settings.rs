@@ -434,6 +434,10 @@ pub(crate) fn check(
     if settings.fits_regressions() {
         regressions::check(root, &settings.regression, outcome);
     }
+    if settings.unpsl.supervision.wants_judgements() {
+        let wanted = "supervision = \"outcome\" in a comparison: it judges by the outcome";
+        root.problem("unpsl", "supervision by physicians", wanted);
+    }
     if settings.has(Family::Unpsl) {
         check_rank(root, &settings.unpsl, features);
     }

@@ -1,5 +1,6 @@
 //! Rounds of consensus ADMM, by the letter of the paper: (4.21) at the sites, (4.22) here by the mean of W_p + U_p, and (4.23) by the
-//! mean of U_p, which with the same sites in every round moves by the mean of W_p minus W. Each site holds its own U_p.
+//! mean of U_p, which with the same sites in every round moves by the mean of W_p minus W. Each site holds its own U_p. Once the penalty is
+//! fixed a round begins at a mixture of where the last ones ended (`similarity::numeric::admm`).
 
 mod judging;
 
@@ -67,6 +68,7 @@ impl Admm {
                 start: penalty,
                 adaptive_rounds: ADAPTIVE_ROUNDS,
             },
+            memory: settings.mixed_rounds,
             tolerance_absolute: settings.tolerance_absolute,
             tolerance_relative: settings.tolerance_relative,
         };
@@ -163,7 +165,7 @@ impl Admm {
         self.rows.push(RoundRow {
             round: number,
             objective: None,
-            left: None,
+            left: Some(round.residuals.left / round.objective).filter(|left| left.is_finite()),
             residual: None,
             primal_residual: Some(round.residuals.primal),
             dual_residual: Some(round.residuals.dual),
@@ -175,10 +177,31 @@ impl Admm {
         Ok(if round.residuals.converged() {
             Turn::Done(Ending::Converged)
         } else if number >= self.round_limit {
+            if self.part.fold.is_none() {
+                closed.notes.push(self.at_the_limit());
+            }
             Turn::Done(Ending::RoundLimit)
         } else {
             Turn::Ask
         })
+    }
+
+    /// How far the last consensus may be from the optimum, and what to do.
+    fn at_the_limit(&self) -> String {
+        let left = self.rows.last().and_then(|row| row.left);
+        let left = match left {
+            Some(left) => format!(
+                "By the residuals of the last round the objective may be up to {:.1e} of itself above the optimum. This is an \
+                 estimate: the problem is not convex.",
+                left
+            ),
+            None => "Nothing says how far the objective is above the optimum.".to_owned(),
+        };
+        format!(
+            "The rounds of ADMM ended at their limit, {}, before they converged. {left} A larger round_limit goes on; consensus = \
+             \"accelerated\" solves the same problem in fewer rounds.",
+            self.round_limit
+        )
     }
 
     /// What is not finite can neither be told nor stored.
@@ -196,7 +219,7 @@ impl Admm {
         Err(Failure::new(Code::Numbers, text))
     }
 
-    /// Inexact early, tighter later: a tenth of the smaller relative residual of the last round.
+    /// Inexact early, tighter later, as mixtures of rounds want it: a hundredth of the smaller relative residual of the last round.
     fn local_tolerance(&self) -> f64 {
         let (tightest, loosest) = (*LOCAL_TOLERANCES.start(), *LOCAL_TOLERANCES.end());
         let last = self.rows.last();
@@ -207,7 +230,7 @@ impl Admm {
         };
         let scale = norm(self.metric()).max(1e-12);
         let relative = primal.min(dual / penalty) / scale;
-        (0.1_f64 * relative).clamp(tightest, loosest)
+        (0.01_f64 * relative).clamp(tightest, loosest)
     }
 }
 

@@ -5,7 +5,7 @@ use ndarray::Array2;
 use privacy::{Content, HeldOutVotes};
 pub use similarity::learn::unpsl::Form;
 use similarity::learn::unpsl::{SiteDerivatives, ThresholdDerivatives};
-pub use similarity::numeric::admm::{DualStep, UpdateProducts};
+pub use similarity::numeric::admm::{DualStep, MIXED_MAX, UpdateProducts};
 use std::sync::Arc;
 
 /// The kind of message that carries derivatives of a site's objective.

@@ -1,6 +1,7 @@
 //! `[unpsl]`: the settings of distributed UnPSL.
 
 use super::accelerated::Accelerated;
+use super::supervision::Supervision;
 use super::validation;
 pub use super::validation::Validation;
 use crate::cohort::{Feature, OutcomeSpecification};
@@ -38,6 +39,8 @@ const WHOLE_ROWS_MAX: usize = 400;
 pub struct UnpslSettings {
     /// The objective (4.19).
     pub objective: Settings,
+    /// Which pairs of patients are similar.
+    pub supervision: Supervision,
     /// Whether the job names no rank: it is then at most the rows of the prepared matrix.
     pub is_rank_usual: bool,
     /// Whether the job states no lambda_1: under the accelerated consensus it then follows from what the sites answer at W = 0.
@@ -62,6 +65,8 @@ pub struct UnpslSettings {
     pub penalty: Option<f64>,
     /// Over-relaxation of plain ADMM, 1 to 1.9.
     pub relaxation: f64,
+    /// Rounds of plain ADMM before the last that the last is mixed with at most, from 0 to 5; 0 is the paper's letter.
+    pub mixed_rounds: usize,
     /// Absolute tolerance of both residuals, per root of entries.
     pub tolerance_absolute: f64,
     /// Tolerance of both residuals relative to the variables' norms.
@@ -74,7 +79,7 @@ pub enum ConsensusMethod {
     /// A model of the sum of the sites' objectives in M-space: few rounds, and two d x d triangles from each site in
     /// each, or of wide data two of its active rows.
     Accelerated,
-    /// (4.22) and (4.23) with over-relaxation and a penalty that adapts.
+    /// (4.22) and (4.23) with a penalty that adapts, then mixtures of rounds.
     Admm,
 }
 
@@ -243,6 +248,7 @@ impl UnpslSettings {
             is_rank_usual,
             is_lambda_usual,
             objective: objective(section, &candidates),
+            supervision: Supervision::read(section),
             starts: narrow(section.count("starts", 1, 1..=100)),
             neighbours: candidates.neighbours.first().copied().unwrap_or(NEIGHBOURS),
             validation: validation::read(section, candidates.choosing_folds()),
@@ -258,7 +264,8 @@ impl UnpslSettings {
             penalty: section
                 .has("penalty")
                 .then(|| section.number("penalty", 1.0, &penalty, is_penalty)),
-            relaxation: section.number("relaxation", 1.5, "1 to 1.9", |x| (1.0..=1.9).contains(&x)),
+            relaxation: section.number("relaxation", 1.0, "1 to 1.9", |x| (1.0..=1.9).contains(&x)),
+            mixed_rounds: narrow(section.count("mixed_rounds", 5, 0..=5)) as usize,
             tolerance_absolute: section.number(
                 "tolerance_absolute",
                 1e-6,

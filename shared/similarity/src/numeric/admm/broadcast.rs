@@ -58,6 +58,11 @@ impl Broadcast {
         self.penalty
     }
 
+    /// Whether the penalty no longer follows the residuals.
+    pub(super) fn is_fixed(&self) -> bool {
+        !self.rule.is_adaptive()
+    }
+
     pub(super) fn sparsity_term(&self, matrix: &ArrayView2<f64>) -> f64 {
         let features = matrix.slice(s![..self.settings.feature_rows, ..]);
         self.settings.lambda_sparsity * row_norm_sum(&features)
@@ -110,6 +115,7 @@ impl Broadcast {
             dual,
             primal_tolerance: absolute + tolerance_relative * matrix_norm,
             dual_tolerance: absolute + tolerance_relative * duals_norm,
+            left: duals_norm * primal + root_sites * norm(&self.consensus.view()) * dual,
         };
         let relative = RelativeResiduals {
             primal: primal / matrix_norm,

@@ -2,10 +2,14 @@
 
 use crate::numeric::linear_algebra::inner_product;
 use ndarray::Array2;
+use std::collections::VecDeque;
 
-/// How every site moves its dual before it answers: (4.23) with over-relaxation, and a penalty that may have grown before
-/// the consensus was shrunk and after it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Rounds that a step mixes at most.
+pub const MIXED_MAX: usize = 6;
+
+/// How every site moves its dual before it answers: (4.23) with over-relaxation, of the last round or of a mixture of the last rounds, and a
+/// penalty that may have grown before the consensus was shrunk and after it.
+#[derive(Debug, Clone, PartialEq)]
 pub struct DualStep {
     /// How often the duals have moved since they were 0; 0 where they are.
     pub moves: u32,
@@ -13,6 +17,8 @@ pub struct DualStep {
     pub before: f64,
     /// The penalty's factor after it.
     pub after: f64,
+    /// What the last rounds weigh in the mixture, the oldest first, at most [`MIXED_MAX`]; the last alone counts where there are none.
+    pub weights: Vec<f64>,
 }
 
 impl DualStep {
@@ -21,6 +27,7 @@ impl DualStep {
         moves: 0,
         before: 1.0,
         after: 1.0,
+        weights: Vec::new(),
     };
 }
 
@@ -44,6 +51,8 @@ pub struct SiteDual {
     dual: Array2<f64>,
     /// The last consensus that was answered, and the answer W_p.
     last: Option<(Array2<f64>, Array2<f64>)>,
+    /// What the last rounds under this penalty came to, W_p + U_p over-relaxed, the oldest first.
+    past: VecDeque<Array2<f64>>,
 }
 
 impl SiteDual {
@@ -55,6 +64,7 @@ impl SiteDual {
             moves: 0,
             dual: Array2::zeros((0, 0)),
             last: None,
+            past: VecDeque::new(),
         }
     }
 
@@ -64,22 +74,43 @@ impl SiteDual {
         let fits = self.dual.dim() == consensus.dim();
         let is_next = fits && self.moves.checked_add(1) == Some(step.moves);
         let is_same = fits && step.moves > 0 && self.moves == step.moves;
-        match &self.last {
+        match self.last.take() {
             Some((previous, answer)) if is_next => {
                 let relaxed = answer * self.relaxation + previous * (1.0 - self.relaxation);
-                self.dual /= step.before;
-                self.dual += &(relaxed - consensus);
-                self.dual /= step.after;
-                self.last = None;
+                self.move_by(&relaxed, consensus, step);
             }
-            _ if is_same => {}
+            last if is_same => self.last = last,
             _ => {
                 self.dual = Array2::zeros(consensus.raw_dim());
-                self.last = None;
+                self.past.clear();
             }
         }
         self.moves = step.moves;
         consensus - &self.dual
+    }
+
+    fn move_by(&mut self, relaxed: &Array2<f64>, consensus: &Array2<f64>, step: &DualStep) {
+        if step.before != 1.0 {
+            self.past.clear();
+        }
+        self.past.push_back(relaxed + &(&self.dual / step.before));
+        while self.past.len() > MIXED_MAX {
+            self.past.pop_front();
+        }
+        // From the last backwards: more weights than rounds come from nobody who keeps to the protocol.
+        let last = [1.0];
+        let weights: &[f64] = match step.weights.is_empty() {
+            true => &last,
+            false => &step.weights,
+        };
+        self.dual = -consensus;
+        for (weight, past) in weights.iter().rev().zip(self.past.iter().rev()) {
+            self.dual.scaled_add(*weight, past);
+        }
+        if step.after != 1.0 {
+            self.past.clear();
+            self.dual /= step.after;
+        }
     }
 
     /// Keeps the answer W_p to the question at `consensus`, by which the dual moves next, and gives what else is told of it.

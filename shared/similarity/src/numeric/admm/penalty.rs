@@ -1,7 +1,7 @@
 //! How the penalty rho adapts: the only part of consensus ADMM that is a rule of thumb.
 //!
-//! In the first rounds the penalty follows the ratio of the relative residuals; then it is frozen, as
-//! convergence wants, but for a safeguard that raises it when the objective wanders.
+//! In the first rounds the penalty follows the ratio of the relative residuals; then it is frozen, but for a safeguard that raises it when
+//! the objective wanders. It changes finitely often, as convergence wants (Boyd et al. 2011, section 3.4.1).
 
 /// Weight of the primal residual against the dual one.
 const PRIMAL_WEIGHT: f64 = 4.0;
@@ -11,6 +11,8 @@ const FACTORS: [f64; 2] = [0.1, 10.0];
 const RAISE: f64 = 1.5;
 /// Rounds in a row that the objective may rise above its best before the safeguard acts.
 const RISES_MAX: u32 = 2;
+/// The safeguard acts so often at most.
+const RAISES_MAX: u32 = 20;
 /// An objective that is this much larger, relatively, has not risen.
 const ROUNDING: f64 = 1e-9;
 
@@ -40,6 +42,7 @@ pub(crate) struct PenaltyRule {
     best: f64,
     last: f64,
     rises: u32,
+    raises: u32,
 }
 
 impl PenaltyRule {
@@ -50,15 +53,20 @@ impl PenaltyRule {
             best: f64::INFINITY,
             last: f64::INFINITY,
             rises: 0,
+            raises: 0,
         }
+    }
+
+    /// Whether the penalty still follows the residuals.
+    pub(crate) fn is_adaptive(&self) -> bool {
+        self.rounds < self.settings.adaptive_rounds
     }
 
     /// The factor for the penalty before rows are shrunk by `threshold`. W = 0 is a stationary point
     /// that a run does not leave, and a penalty that starts too small would shrink every row to it:
     /// while the penalty adapts, the longest row keeps half of its norm.
     pub(crate) fn before_shrinking(&self, longest_row: f64, threshold: f64) -> f64 {
-        let adaptive = self.rounds < self.settings.adaptive_rounds;
-        if !adaptive || longest_row == 0.0 || threshold < longest_row {
+        if !self.is_adaptive() || longest_row == 0.0 || threshold < longest_row {
             return 1.0;
         }
         2.0 * threshold / longest_row
@@ -86,10 +94,12 @@ impl PenaltyRule {
         self.last = objective;
         self.best = self.best.min(objective);
         let frozen = self.rounds > self.settings.adaptive_rounds;
-        if !frozen || self.settings.adaptive_rounds == 0 || self.rises < RISES_MAX {
+        let is_over = self.raises >= RAISES_MAX;
+        if !frozen || is_over || self.settings.adaptive_rounds == 0 || self.rises < RISES_MAX {
             return 1.0;
         }
         self.rises = 0;
+        self.raises += 1;
         RAISE
     }
 }

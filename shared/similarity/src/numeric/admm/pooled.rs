@@ -2,6 +2,7 @@
 //!
 //! Everything here is IEEE arithmetic in a fixed order, without BLAS, so that every site that repeats it has the same bits.
 
+use super::anderson::Anderson;
 use super::broadcast::{Broadcast, Squares};
 use super::{ConsensusError, ConsensusSettings, DualStep, Residuals, UpdateProducts, check_matrix};
 use crate::numeric::linear_algebra::inner_product;
@@ -15,6 +16,7 @@ pub struct PooledConsensus {
     duals: Array2<f64>,
     /// How the sites move theirs before the coming round.
     step: DualStep,
+    anderson: Anderson,
 }
 
 impl PooledConsensus {
@@ -25,6 +27,7 @@ impl PooledConsensus {
     pub fn new(start: Array2<f64>, settings: ConsensusSettings) -> Result<Self, ConsensusError> {
         Ok(Self {
             duals: Array2::zeros(start.raw_dim()),
+            anderson: Anderson::new(settings.memory),
             broadcast: Broadcast::new(start, settings)?,
             step: DualStep::ZERO,
         })
@@ -45,7 +48,7 @@ impl PooledConsensus {
     /// How every site moves its dual before the coming round.
     #[must_use]
     pub fn step(&self) -> DualStep {
-        self.step
+        self.step.clone()
     }
 
     /// The mean of the scaled duals U_p over `sites` sites: (4.23), by the mean of W_p alone.
@@ -60,7 +63,8 @@ impl PooledConsensus {
         self.broadcast.sparsity_term(matrix)
     }
 
-    /// Absorbs one round of `sites` sites: `sum` is sum_p W_p, and `products` those of all sites.
+    /// Absorbs one round of `sites` sites: `sum` is sum_p W_p, and `products` those of all sites. The residuals are of this round by the letter
+    /// of (4.22) and (4.23); where they are not within tolerance, and the penalty is fixed, the next round begins at a mixture of the last.
     ///
     /// # Errors
     /// [`ConsensusError`] for no site, another shape, or a number that is not finite; nothing has changed then.
@@ -84,6 +88,7 @@ impl PooledConsensus {
             .shrink(sites, |factor| &previous + &(moved(factor) / count));
         let step = self.consensus() - &previous;
         let moved = &self.duals / before + &update * alpha;
+        let reached = &previous + &(&moved / count);
         let squares = squares(&Moved {
             previous: &previous,
             update: &update,
@@ -100,13 +105,32 @@ impl PooledConsensus {
             moves: self.step.moves.saturating_add(1),
             before,
             after: 1.0,
+            weights: Vec::new(),
         };
+        if before != 1.0 {
+            self.anderson.forget();
+        }
+        self.anderson.learn(reached, &update * (alpha / count));
+        if !residuals.converged() && self.broadcast.is_fixed() {
+            self.mix(alpha * products.update.max(0.0).sqrt(), sites);
+        }
         let factor = self.broadcast.after_round(&relative);
         self.scale_duals(factor);
         Ok(residuals)
     }
 
-    /// As [`super::Consensus::observe_objective`].
+    /// (4.22) and (4.23) of the mixture of the last rounds, where there is one; `size` is alpha ||W_p - W|| over all sites.
+    fn mix(&mut self, size: f64, sites: usize) {
+        let Some((weights, mean)) = self.anderson.mixture(size) else {
+            return;
+        };
+        self.broadcast.shrink(sites, |_| mean.clone());
+        self.duals = (mean - self.broadcast.consensus()) * sites as f64;
+        self.step.weights = weights;
+    }
+
+    /// Tells the safeguard the objective (4.19) at the consensus of the round just answered. It raises the penalty where the objective
+    /// wanders; true where it did.
     pub fn observe_objective(&mut self, objective: f64) -> bool {
         let factor = self.broadcast.after_objective(objective);
         self.scale_duals(factor);
@@ -114,6 +138,9 @@ impl PooledConsensus {
     }
 
     fn scale_duals(&mut self, factor: f64) {
+        if factor != 1.0 {
+            self.anderson.forget();
+        }
         self.duals /= factor;
         self.step.after *= factor;
     }

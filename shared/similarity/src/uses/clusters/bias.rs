@@ -9,8 +9,10 @@ use crate::uses::clusters::ClusterError;
 /// How the impurities of clusters make one number, of classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ClassBias {
-    /// Their sum, as Forest-Guided Clustering is written.
+    /// Their mean over patients, every patient counted alike; and the number of clusters is chosen by what each further one gains.
     #[default]
+    Weighted,
+    /// Their sum, as Forest-Guided Clustering is written.
     Sum,
     /// Their mean, as fgclustering 3 computes.
     Mean,
@@ -20,14 +22,14 @@ pub enum ClassBias {
 ///
 /// | outcome | value |
 /// | --- | --- |
-/// | classes | sum (or mean) over clusters of Gini's impurity, each class weighed by the inverse of its size |
+/// | classes | Gini's impurity of the clusters, weighed by their sizes; or its sum or mean, each class weighed by the inverse of its size |
 /// | a number | sum of squared differences from the mean of the own cluster |
 /// | survival | the same of the log-rank scores (an event less what was due): what the log-rank test does not tell by the clusters |
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bias {
     /// The bias.
     pub value: f64,
-    /// Its share of that of all patients as one cluster; none of classes, whose clusters add up.
+    /// Its share of that of all patients as one cluster; none of sums and means over clusters of classes.
     pub share: Option<f64>,
 }
 
@@ -72,9 +74,36 @@ impl<'o> Judged<'o> {
         Ok(Self::Numbers { values, whole })
     }
 
+    /// Which share of what varies in the outcome a partition into so many clusters leaves open, every patient counted alike.
+    pub(super) fn left(&self, assigned: &[u32], clusters: usize) -> f64 {
+        match self {
+            Self::Numbers { values, whole } => squares(values, assigned, clusters) / whole,
+            Self::Classes { codes, sizes, .. } => {
+                let whole = impure(codes, &vec![0; assigned.len()], (1, sizes.len()));
+                impure(codes, assigned, (clusters, sizes.len())) / whole
+            }
+        }
+    }
+
+    /// Degrees of freedom of the outcome.
+    pub(super) fn freedom(&self) -> usize {
+        match self {
+            Self::Numbers { .. } => 1,
+            Self::Classes { sizes, .. } => sizes.iter().filter(|size| **size > 0.0).count() - 1,
+        }
+    }
+
     /// Of a partition into so many clusters.
     pub(super) fn bias(&self, assigned: &[u32], clusters: usize) -> Bias {
         match self {
+            Self::Classes {
+                codes,
+                sizes,
+                rule: ClassBias::Weighted,
+            } => Bias {
+                value: impure(codes, assigned, (clusters, sizes.len())),
+                share: Some(self.left(assigned, clusters)),
+            },
             Self::Classes { codes, sizes, rule } => {
                 let mut shares = vec![vec![0.0; sizes.len()]; clusters];
                 for (cluster, code) in assigned.iter().zip(*codes) {
@@ -82,7 +111,7 @@ impl<'o> Judged<'o> {
                 }
                 let sum: f64 = shares.iter().map(|shares| of_shares(shares)).sum();
                 let value = match rule {
-                    ClassBias::Sum => sum,
+                    ClassBias::Weighted | ClassBias::Sum => sum,
                     ClassBias::Mean => sum / clusters as f64,
                 };
                 Bias { value, share: None }
@@ -96,6 +125,19 @@ impl<'o> Judged<'o> {
             }
         }
     }
+}
+
+/// Gini's impurity of clusters, weighed by their sizes, every patient counted alike.
+fn impure(codes: &Array1<u32>, assigned: &[u32], (clusters, classes): (usize, usize)) -> f64 {
+    let mut counts = vec![vec![0.0; classes]; clusters];
+    for (cluster, code) in assigned.iter().zip(codes) {
+        counts[*cluster as usize][*code as usize] += 1.0;
+    }
+    let of = |counts: &Vec<f64>| counts.iter().sum::<f64>() * of_shares(counts);
+    let taken = counts
+        .iter()
+        .filter(|one| one.iter().any(|count| *count > 0.0));
+    taken.map(of).sum::<f64>() / codes.len() as f64
 }
 
 /// Gini's impurity of a cluster's shares of the classes.

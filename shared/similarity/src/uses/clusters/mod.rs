@@ -1,13 +1,15 @@
 //! Clusters of patients by any comparison: medoids, how much of the outcome they leave open, whether they are found again, and
 //! what marks each (Forest-Guided Clustering, for every comparison and every kind of outcome).
 //!
-//! For every number of clusters k the patients are divided around k medoids; of the divisions that are *stable* that of the
-//! smallest *bias* is chosen. That none is stable is an answer.
+//! For every number of clusters k the patients are divided around k medoids. Of the divisions that are *stable* the one is chosen that leaves
+//! less of the outcome open than those of fewer clusters, by more than chance ([`gain`]); or that of the smallest *bias*. That none is stable
+//! is an answer, and so is that the outcomes of the clusters do not differ.
 
 mod agreement;
 mod bias;
 pub mod common;
 mod dissimilarity;
+mod gain;
 mod importance;
 mod large;
 pub mod medoids;
@@ -28,6 +30,7 @@ use crate::compare::{Comparison, Placed};
 use crate::numeric::seed::Seed;
 use crate::uses::clusters::bias::Judged;
 use crate::uses::clusters::dissimilarity::apart;
+use crate::uses::clusters::gain::{LEVEL, Left};
 use crate::uses::clusters::medoids::{Medoids, build};
 use crate::uses::clusters::stability::stabilities;
 
@@ -78,6 +81,9 @@ pub struct Clustering {
     pub total: f64,
     /// How much of the outcome it leaves open.
     pub bias: Bias,
+    /// The chance that outcomes without anything to do with the clusters gain as much over the best of fewer clusters, all patients as one
+    /// among them; none where it is not stable.
+    pub chance: Option<f64>,
     /// Of every cluster, how well it is found again.
     pub stability: Vec<f64>,
     /// Whether it is stable.
@@ -91,8 +97,10 @@ pub struct Clustering {
 pub struct Choice {
     /// By rising number of clusters.
     pub tried: Vec<Clustering>,
-    /// Place in `tried` of the smallest bias among the stable; none where none is stable.
+    /// Place in `tried` of the best among the stable; none where none is stable.
     pub best: Option<usize>,
+    /// Whether the outcomes of its clusters differ beyond chance.
+    pub differ: bool,
 }
 
 /// Clusters that cannot be looked for.
@@ -198,11 +206,12 @@ pub fn choose(
             stability.into_iter().map(least).collect()
         }
     };
-    let tried: Vec<Clustering> = found
+    let mut tried: Vec<Clustering> = found
         .into_iter()
         .zip(stability.into_iter().zip(by_chance))
         .map(|(found, (stability, by_chance))| Clustering {
             bias: judged.bias(&found.assigned, found.medoids.len()),
+            chance: None,
             is_stable: settings.stability.holds(&stability, settings.threshold),
             medoids: found.medoids,
             assigned: found.assigned,
@@ -211,10 +220,53 @@ pub fn choose(
             by_chance,
         })
         .collect();
-    let stable = tried.iter().enumerate().filter(|(_, one)| one.is_stable);
-    let best = stable.min_by(|a, b| a.1.bias.value.total_cmp(&b.1.bias.value));
-    let best = best.map(|(place, _)| place);
-    Ok(Choice { tried, best })
+    let level = LEVEL / tried.len() as f64;
+    let gained = gained(&mut tried, &judged, level);
+    let mut stable = (0..tried.len()).filter(|place| tried[*place].is_stable);
+    let best = match settings.class_bias {
+        // Without a gain the fewest: nothing speaks for more.
+        ClassBias::Weighted => gained.or_else(|| stable.next()),
+        ClassBias::Sum | ClassBias::Mean => {
+            stable.min_by(|a, b| tried[*a].bias.value.total_cmp(&tried[*b].bias.value))
+        }
+    };
+    let of_best = best.map(|place| {
+        let found = Left::of(&tried[place], &judged);
+        found.chance_over(Left::WHOLE, patients, judged.freedom())
+    });
+    Ok(Choice {
+        tried,
+        best,
+        differ: of_best.is_some_and(|chance| chance < level),
+    })
+}
+
+impl Left {
+    fn of(found: &Clustering, judged: &Judged<'_>) -> Self {
+        let clusters = found.clusters();
+        Self {
+            clusters,
+            share: judged.left(&found.assigned, clusters),
+        }
+    }
+}
+
+/// Notes of every stable division its chance, and gives the place of the last that gains beyond it.
+fn gained(tried: &mut [Clustering], judged: &Judged<'_>, level: f64) -> Option<usize> {
+    let (mut fewer, mut best) = (Left::WHOLE, None);
+    for (place, one) in tried
+        .iter_mut()
+        .enumerate()
+        .filter(|(_, one)| one.is_stable)
+    {
+        let left = Left::of(one, judged);
+        let chance = left.chance_over(fewer, one.assigned.len(), judged.freedom());
+        one.chance = Some(chance);
+        if chance < level {
+            (fewer, best) = (left, Some(place));
+        }
+    }
+    best
 }
 
 /// One for every number of clusters, the largest cluster first.

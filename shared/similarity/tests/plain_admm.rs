@@ -1,0 +1,74 @@
+//! Plain ADMM arrives: within 1e-4 of the optimum after at most 60 rounds, from its own start and penalty.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "support/federation.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod federation;
+
+#[path = "support/hospitals.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod hospitals;
+
+use federation::{FORMS, Federation, Part, ROUNDS_MAX, synthetic_parts};
+use hospitals::{breast_cancer, data_folder, heart, parkinsons};
+use similarity::learn::unpsl::Settings;
+use similarity::numeric::admm::ConsensusSettings;
+
+/// The paper's b = 1 and a threshold of each site: the gap to the optimum, by the accelerated consensus, after at most 60 rounds.
+fn assert_arrives(parts: &[Part], gap: f64) {
+    for (form, threshold) in [FORMS[0], FORMS[1]] {
+        let settings = Settings {
+            form,
+            threshold,
+            ..Settings::default()
+        };
+        let mut federation = Federation::unsolved(parts, settings);
+        federation.minimum = federation
+            .accelerated(federation.start(7), ROUNDS_MAX, 1e-12)
+            .objective;
+        let penalty = settings.penalty_start(parts.len() as u64, 1);
+        let plain = ConsensusSettings::new(settings.lambda_sparsity, federation.features, penalty);
+        for start in 0..2 {
+            let run = federation.plain(federation.start(start), plain, ROUNDS_MAX, gap);
+            let (rounds, last) = (run.gaps.len(), *run.gaps.last().unwrap());
+            println!("{threshold:?}, start {start}: {last:.1e} after {rounds} rounds");
+            assert!(
+                last < gap,
+                "{threshold:?}, start {start}: {last:e} after {rounds} rounds"
+            );
+        }
+    }
+}
+
+#[test]
+fn on_the_papers_synthetic_set() {
+    assert_arrives(&synthetic_parts(5), 1e-4);
+}
+
+#[test]
+fn on_parkinsons() {
+    let Some(folder) = data_folder() else {
+        println!("skipped: no parkinsons.csv in KINDRED_DATA or ../shared/data");
+        return;
+    };
+    assert_arrives(&parkinsons(&folder), 1e-4);
+}
+
+#[test]
+fn on_four_heart_hospitals() {
+    let Some(folder) = data_folder() else {
+        println!("skipped: no heart_disease folder in KINDRED_DATA or ../shared/data");
+        return;
+    };
+    assert_arrives(&heart(&folder), 1e-4);
+}
+
+#[test]
+fn on_breast_cancer() {
+    let Some(parts) = breast_cancer() else {
+        println!("skipped: KINDRED_BREAST_CANCER names no file");
+        return;
+    };
+    assert_arrives(&parts, 1e-4);
+}
