@@ -258,7 +258,7 @@ fn a_cox_regression_of_three_sites_is_that_of_r_stratified_by_site() {
 }
 
 /// Events until a day on which 20 patients and more are still followed.
-fn of_400_days() -> String {
+pub(crate) fn of_400_days() -> String {
     DAYS.replace("horizon = 900", "horizon = 400")
 }
 
