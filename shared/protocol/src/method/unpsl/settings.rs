@@ -261,7 +261,7 @@ impl UnpslSettings {
                 .has("penalty")
                 .then(|| section.number("penalty", 1.0, &penalty, is_penalty)),
             relaxation: section.number("relaxation", 1.0, "1 to 1.9", |x| (1.0..=1.9).contains(&x)),
-            mixed_rounds: narrow(section.count("mixed_rounds", 5, 0..=5)) as usize,
+            mixed_rounds: narrow(section.count("mixed_rounds", 5, 0..=5)),
             tolerance_absolute: section.number(
                 "tolerance_absolute",
                 1e-6,
